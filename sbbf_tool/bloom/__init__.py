@@ -1,0 +1,5 @@
+"""The filter: split-block Bloom filters as bytes in, bytes out. Opens nothing, prints nothing, knows no file.
+
+`filter.BloomFilter` is the noun; `hashing` turns plain-encoded values into hashes, `sizing` turns counts and error rates into
+sizes and back. The work is done by a kernel (`kernels`): `spec`, slow and obvious; `numpy_kernel`; `compiled_kernel`.
+"""

@@ -1,0 +1,92 @@
+"""How large, how full, how often wrong: a filter's size, its number of distinct values and its error rate, each from the other two.
+
+Source: parquet-format BloomFilter.md, "Sizing an SBBF", whose table and examples the tests reproduce. The specification finds
+"not a simple closed-form calculation"; what it tabulates is this. Of n values, a block receives a number k that is
+Poisson-distributed with mean n / z. In a block that holds k, one bit of a word is set with probability 1 - (31/32)^k, and a value
+that was never inserted finds all of its eight bits set with the eighth power of that. The error rate is the mean over k.
+
+Rates are fractions (0.01 is one in a hundred), sizes are bytes of bitset without its header.
+"""
+
+from __future__ import annotations
+
+from math import comb, exp, sqrt
+
+from sbbf_tool.errors import UsageError
+
+BLOCK_BYTES = 32
+MIN_BYTES = 64
+"""The smallest size to write: Impala reads a filter of 32 bytes as two blocks."""
+MAX_BYTES = 128 * 1024 * 1024
+"""The largest size to write: parquet-java, Arrow C++ and Velox refuse larger ones."""
+
+_KEEP = 31 / 32  # chance that one insertion leaves a given bit of a word alone
+
+# Above this many values per block the closed form is used, below it the sum: see fpp_of.
+_CROSSOVER = 32.0
+
+
+def fpp_of(ndv: float, num_bytes: int) -> float:
+    """The expected error rate of a filter of `num_bytes` bytes that holds `ndv` distinct values.
+
+    `num_bytes` need not be a power of two, nor a multiple of 32. UsageError below 32 bytes or for a negative count.
+    """
+    if num_bytes < BLOCK_BYTES:
+        raise UsageError(f"a filter of {num_bytes} bytes", hint=f"a block has {BLOCK_BYTES}")
+    if not ndv >= 0:
+        raise UsageError(f"a count of {ndv} values")
+    mean = ndv / (num_bytes // BLOCK_BYTES)
+    return _sum(mean) if mean < _CROSSOVER else _closed_form(mean)
+
+
+def _sum(mean: float) -> float:
+    """The mean over k, term by term. No term is negative, so it is exact however small the rate is."""
+    total, chance, keep = 0.0, exp(-mean), 1.0
+    # 16 standard deviations and some: what is beyond weighs less than a rounding error.
+    for k in range(1, int(mean + 16 * sqrt(mean)) + 32):
+        chance *= mean / k
+        keep *= _KEEP
+        total += chance * (1.0 - keep) ** 8
+    return total
+
+
+def _closed_form(mean: float) -> float:
+    """The same mean, with the eighth power multiplied out: the mean of x^k over a Poisson-distributed k is exp(-mean * (1 - x)).
+
+    Signs alternate and terms reach 70, so about 1e-14 is lost absolutely: nothing beside rates of per cents, everything beside
+    rates of 1e-13. Takes nine terms however full the filter is.
+    """
+    total = 1.0 + sum((-1.0) ** j * comb(8, j) * exp(-mean * (1.0 - _KEEP**j)) for j in range(1, 9))
+    return min(total, 1.0)
+
+
+def bytes_for(ndv: float, fpp: float) -> int:
+    """The smallest power of two from 64 bytes to 128 MiB whose error rate with `ndv` values is at most `fpp`.
+
+    128 MiB also when even that is not enough: compare with `fpp_of`. UsageError unless 0 < `fpp` < 1.
+    """
+    _check_rate(fpp)
+    size = MIN_BYTES
+    while size < MAX_BYTES and fpp_of(ndv, size) > fpp:
+        size *= 2
+    return size
+
+
+def ndv_for(num_bytes: int, fpp: float) -> int:
+    """The largest number of distinct values that a filter of `num_bytes` bytes holds at an error rate of at most `fpp`."""
+    _check_rate(fpp)
+    low, high = 0, 1
+    while fpp_of(high, num_bytes) <= fpp:
+        low, high = high, high * 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        if fpp_of(middle, num_bytes) <= fpp:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _check_rate(fpp: float) -> None:
+    if not 0.0 < fpp < 1.0:
+        raise UsageError(f"an error rate of {fpp}", hint="rates are fractions between 0 and 1: 0.01 is one in a hundred")

@@ -1,0 +1,184 @@
+"""The split-block Bloom filter in plain integers: the specification, transcribed. Slow, obvious, and the judge of the fast kernels.
+
+Source: parquet-format BloomFilter.md, "Technical Approach" (`mask`, `block_insert`, `block_check`, `filter_insert`,
+`filter_check`, under those names), and the document it points to for hashing, the XXH64 part of xxHash's specification 0.1.1.
+No tricks live here. Whoever doubts another kernel compares it with this one; `SBBF_KERNEL=spec` runs the whole tool on it.
+
+The second half of the module is the kernel interface (`kernels.Kernel`) over the first half.
+"""
+
+from __future__ import annotations
+
+from array import array
+from itertools import pairwise
+from math import prod
+
+from sbbf_tool.bloom import buffers
+
+TYPE_CHECKING = False  # as mypy reads it; `typing` itself would double what this import costs
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from typing_extensions import Buffer
+
+NAME = "spec"
+
+BLOCK_BYTES = 32
+WORDS_PER_BLOCK = 8
+SALT = (0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31)
+
+_U32 = 0xFFFF_FFFF
+_U64 = 0xFFFF_FFFF_FFFF_FFFF
+
+# xxHash specification, "XXH64 Algorithm Description": the five primes.
+_P1 = 0x9E3779B185EBCA87
+_P2 = 0xC2B2AE3D27D4EB4F
+_P3 = 0x165667B19E3779F9
+_P4 = 0x85EBCA77C2B2AE63
+_P5 = 0x27D4EB2F165667C5
+
+
+def _rotate_left(x: int, bits: int) -> int:
+    return (x << bits | x >> (64 - bits)) & _U64
+
+
+def _round(accumulator: int, lane: int) -> int:
+    return _rotate_left((accumulator + lane * _P2) & _U64, 31) * _P1 & _U64
+
+
+def xxh64(data: Buffer, seed: int = 0) -> int:
+    """XXH64 of `data` as an unsigned 64-bit integer. Parquet uses seed 0."""
+    data = bytes(data)
+    position = 0
+
+    def read(size: int) -> int:
+        nonlocal position
+        position += size
+        return int.from_bytes(data[position - size : position], "little")
+
+    # Steps 1 to 3: four accumulators over stripes of 32 bytes, then merged; a short input has none.
+    if len(data) < 32:
+        h = (seed + _P5) & _U64
+    else:
+        lanes = [(seed + _P1 + _P2) & _U64, (seed + _P2) & _U64, seed & _U64, (seed - _P1) & _U64]
+        while len(data) - position >= 32:
+            lanes = [_round(lane, read(8)) for lane in lanes]
+        h = sum(_rotate_left(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True)) & _U64
+        for lane in lanes:
+            h = ((h ^ _round(0, lane)) * _P1 + _P4) & _U64
+
+    # Step 4: the length. Step 5: what is left, by eights, then one four, then ones.
+    h = (h + len(data)) & _U64
+    while len(data) - position >= 8:
+        h = (_rotate_left(h ^ _round(0, read(8)), 27) * _P1 + _P4) & _U64
+    if len(data) - position >= 4:
+        h = (_rotate_left(h ^ read(4) * _P1 & _U64, 23) * _P2 + _P3) & _U64
+    while position < len(data):
+        h = _rotate_left(h ^ read(1) * _P5 & _U64, 11) * _P1 & _U64
+
+    # Step 6: avalanche.
+    h = (h ^ h >> 33) * _P2 & _U64
+    h = (h ^ h >> 29) * _P3 & _U64
+    return h ^ h >> 32
+
+
+def mask(x: int) -> list[int]:
+    """A block, as eight 32-bit words, in which each word has exactly one bit set. `x` is an unsigned 32-bit integer."""
+    return [1 << ((x * salt & _U32) >> 27) for salt in SALT]
+
+
+def block_insert(block: list[int], x: int) -> None:
+    """Set the bits of `mask(x)` in `block`, eight 32-bit words."""
+    for i, bit in enumerate(mask(x)):
+        block[i] |= bit
+
+
+def block_check(block: Sequence[int], x: int) -> bool:
+    """Whether every bit of `mask(x)` is set in `block`, eight 32-bit words."""
+    return all(word & bit for word, bit in zip(block, mask(x), strict=True))
+
+
+def block_index(h: int, num_blocks: int) -> int:
+    """The block, 0 <= i < `num_blocks`, that the upper half of hash `h` selects. `num_blocks` is the specification's `z`."""
+    return ((h >> 32) * num_blocks) >> 32
+
+
+def read_block(bitset: Buffer, i: int) -> list[int]:
+    """Block `i` of `bitset` as eight words; on disk a word is four bytes, little-endian."""
+    raw = bytes(memoryview(bitset)[i * BLOCK_BYTES : (i + 1) * BLOCK_BYTES])
+    return [int.from_bytes(raw[at : at + 4], "little") for at in range(0, BLOCK_BYTES, 4)]
+
+
+def write_block(bitset: Buffer, i: int, block: Sequence[int]) -> None:
+    """Put eight words in the place of block `i` of a writable `bitset`."""
+    memoryview(bitset)[i * BLOCK_BYTES : (i + 1) * BLOCK_BYTES] = b"".join(word.to_bytes(4, "little") for word in block)
+
+
+def filter_insert(bitset: Buffer, num_blocks: int, h: int) -> None:
+    """Insert hash `h` into the first `num_blocks` blocks of a writable `bitset` of bytes."""
+    i = block_index(h, num_blocks)
+    block = read_block(bitset, i)
+    block_insert(block, h & _U32)
+    write_block(bitset, i, block)
+
+
+def filter_check(bitset: Buffer, num_blocks: int, h: int) -> bool:
+    """False when hash `h` was certainly never inserted into the first `num_blocks` blocks of `bitset`."""
+    return block_check(read_block(bitset, block_index(h, num_blocks)), h & _U32)
+
+
+# --- The kernel interface: see kernels.Kernel for what each function promises. ---
+
+
+def describe() -> str:
+    return "spec"
+
+
+def hash_fixed(values: Buffer, width: int) -> memoryview:
+    view, count = buffers.rows(values, width)
+    return memoryview(array("Q", [xxh64(view[i * width : (i + 1) * width]) for i in range(count)]))
+
+
+def hash_variable(data: Buffer, offsets: Buffer, offset_width: int) -> memoryview:
+    view, places = buffers.offsets_in(data, offsets, offset_width)
+    last = 0 if not places else places[0]
+    for place in places:
+        if place < last:
+            raise ValueError(buffers.OFFSETS_DECREASE)
+        last = place
+    return memoryview(array("Q", [xxh64(view[start:end]) for start, end in pairwise(places)]))
+
+
+def hash_length_prefixed(page: Buffer, count: int) -> memoryview:
+    view = buffers.flat(page)
+    return memoryview(array("Q", [xxh64(view[start:end]) for start, end in buffers.prefixed_spans(view, count)]))
+
+
+def insert(bitset: Buffer, num_blocks: int, hashes: Buffer) -> None:
+    view = buffers.writable_blocks(bitset, num_blocks)
+    for h in buffers.hashes_of(hashes):
+        filter_insert(view, num_blocks, h)
+
+
+def check(bitset: Buffer, num_blocks: int, hashes: Buffer) -> bytes:
+    view = buffers.blocks(bitset, num_blocks)
+    return bytes(filter_check(view, num_blocks, h) for h in buffers.hashes_of(hashes))
+
+
+def count_missing(bitset: Buffer, num_blocks: int, hashes: Buffer) -> int:
+    return check(bitset, num_blocks, hashes).count(0)
+
+
+def fold(bitset: Buffer, num_blocks: int) -> bytearray:
+    view = buffers.even_blocks(bitset, num_blocks)
+    folded = bytearray(len(view) // 2)
+    for i in range(num_blocks // 2):
+        left, right = read_block(view, 2 * i), read_block(view, 2 * i + 1)
+        write_block(folded, i, [a | b for a, b in zip(left, right, strict=True)])
+    return folded
+
+
+def measure(bitset: Buffer, num_blocks: int) -> tuple[int, int]:
+    view = buffers.blocks(bitset, num_blocks)
+    counts = [[word.bit_count() for word in read_block(view, i)] for i in range(num_blocks)]
+    return sum(map(sum, counts)), sum(map(prod, counts))

@@ -1,0 +1,63 @@
+"""Every way `sbbf` says no, in one tree.
+
+    SbbfError                      exit
+    |-- UsageError                  2    the question is wrong: no such column, a value the column cannot take
+    |-- UnreadableError             3    the input is wrong: missing, not Parquet, bytes that contradict the format
+    |-- RefusedError                4    it could be done and must not be, as asked; the message says what would make it safe
+    |-- WriteError                  5    the system did not let us write (disk full, input/output error); the old file is whole
+
+An error is one line: file, place, what is wrong, what to do. `place` is a column, a row group or a byte offset, whichever
+leads a reader to the spot soonest. Anything that is *not* in this tree and reaches a user is a bug of ours.
+"""
+
+from __future__ import annotations
+
+
+class SbbfError(Exception):
+    """The root. Shown as ``file: place: message; hint`` with the parts that are known.
+
+    `exit_code` is what the command line ends with when this error ends a command.
+    """
+
+    exit_code = 3
+
+    def __init__(self, message: str, *, file: str | None = None, place: str | None = None, hint: str | None = None) -> None:
+        self.message = message
+        self.file = file
+        self.place = place
+        self.hint = hint
+        super().__init__(message)
+
+    def at(self, *, file: str | None = None, place: str | None = None) -> SbbfError:
+        """This error, told where it happened; what is known already is kept. For rooms that see bytes and not their file."""
+        self.file = self.file or file
+        self.place = self.place or place
+        return self
+
+    def __str__(self) -> str:
+        located = ": ".join(part for part in (self.file, self.place, self.message) if part)
+        return f"{located}; {self.hint}" if self.hint else located
+
+
+class UsageError(SbbfError):
+    """The request cannot mean anything here; nothing was read or written that matters. Exit 2."""
+
+    exit_code = 2
+
+
+class UnreadableError(SbbfError):
+    """The input is missing, cannot be opened, or its bytes contradict its format. Exit 3."""
+
+    exit_code = 3
+
+
+class RefusedError(SbbfError):
+    """Possible, but unsafe or outside what was allowed; the old file is untouched. Exit 4."""
+
+    exit_code = 4
+
+
+class WriteError(SbbfError):
+    """The operating system failed a write. What was there before is whole. Exit 5."""
+
+    exit_code = 5

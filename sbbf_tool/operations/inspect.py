@@ -1,0 +1,136 @@
+"""`inspect`: which column chunks have a filter, and what each is worth."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Sequence
+
+from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.errors import SbbfError, UnreadableError
+from sbbf_tool.operations.layout import unused_ranges
+from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.parquet.columns import Column, find_column
+from sbbf_tool.parquet.filters import StoredFilter
+from sbbf_tool.reports import ColumnTotal, FilterReport, InspectReport, UnusedRange
+
+
+def inspect(path: str | os.PathLike[str], columns: Iterable[str] = (), *, all_chunks: bool = False) -> InspectReport:
+    """What the file's Bloom filters are worth: one `FilterReport` a filter, and one a chunk without where `all_chunks`.
+
+    `columns` names the columns to look at, all where empty. A filter whose bytes contradict the format is reported as `broken`.
+    Raises UnreadableError (not a Parquet file), UsageError (no such column), RefusedError (encrypted footer).
+    """
+    with ParquetFile.open(path) as file:
+        with file.named():
+            chosen = [find_column(file.footer.columns, name) for name in columns] or list(file.footer.columns)
+        rows: list[FilterReport] = []
+        stored: list[StoredFilter] = []
+        for row_group in range(file.footer.num_row_groups):
+            for column in chosen:
+                row = _chunk_report(file, row_group, column, stored)
+                if row.has_filter or all_chunks:
+                    rows.append(row)
+        complete = len(chosen) == len(file.footer.columns) and not any(row.broken for row in rows)
+        unused = unused_ranges(file, stored) if complete else []
+        metadata = file.footer.metadata
+        return InspectReport(
+            file=file.name,
+            file_bytes=file.source.size,
+            footer_bytes=len(file.footer.raw),
+            created_by=metadata.created_by,
+            rows=metadata.num_rows or 0,
+            row_groups=file.footer.num_row_groups,
+            filters=tuple(rows),
+            columns=_totals(file, chosen, rows, all_chunks),
+            unused=tuple(UnusedRange(found.start, found.length, found.what) for found in unused),
+        )
+
+
+def _chunk_report(file: ParquetFile, row_group: int, column: Column, stored_filters: list[StoredFilter]) -> FilterReport:
+    meta = file.footer.chunk(row_group, column.index)
+    place = file.footer.filter_place(row_group, column.index)
+    base = FilterReport(
+        row_group=row_group,
+        column=column.name,
+        physical_type=column.physical,
+        logical_type=str(column.logical) if column.logical else None,
+        chunk_bytes=(meta.total_compressed_size or 0) if meta else 0,
+        num_values=(meta.num_values or 0) if meta else 0,
+        has_filter=place is not None,
+    )
+    encrypted = file.encryption_of(row_group, column)
+    if place is None or encrypted:
+        return _with(base, oddities=(encrypted,) if encrypted else _odd_places(meta))
+    base = _with(base, offset=place.offset, stated_length=place.length)
+    try:
+        stored = file.stored_filter(row_group, column)
+        assert stored is not None
+        stored_filters.append(stored)
+        return _measured(file, base, stored)
+    except UnreadableError as error:
+        return _with(base, broken=f"{error.place}: {error.message}" if error.place else error.message)
+
+
+def _measured(file: ParquetFile, base: FilterReport, stored: StoredFilter) -> FilterReport:
+    oddities = stored.oddities()
+    fill = fpp = ndv = None
+    if stored.header.beyond_us:
+        oddities.insert(0, f"cannot be interpreted: {stored.header.beyond_us}")
+    else:
+        bloom = BloomFilter(file.source.read(stored.bitset_offset, stored.header.num_bytes))
+        fill, fpp = bloom.fill_ratio, bloom.fpp
+        ndv = None if math.isinf(bloom.estimated_ndv) else bloom.estimated_ndv
+    return _with(
+        base,
+        header_bytes=stored.header.length,
+        bitset_bytes=stored.header.num_bytes,
+        blocks=stored.num_blocks,
+        fill_ratio=fill,
+        estimated_fpp=fpp,
+        estimated_ndv=ndv,
+        bits_per_value=stored.header.num_bytes * 8 / ndv if ndv else None,
+        share_of_chunk=stored.length / base.chunk_bytes if base.chunk_bytes else None,
+        oddities=tuple(oddities),
+    )
+
+
+def _odd_places(meta: object) -> tuple[str, ...]:
+    offset = getattr(meta, "bloom_filter_offset", None)
+    return () if offset is None else (f"bloom_filter_offset is {offset}, which means none",)
+
+
+def _with(report: FilterReport, **changes: object) -> FilterReport:
+    from dataclasses import replace
+
+    return replace(report, **changes)  # type: ignore[arg-type]
+
+
+def _totals(file: ParquetFile, columns: Sequence[Column], rows: list[FilterReport], all_chunks: bool) -> tuple[ColumnTotal, ...]:
+    with_filter: dict[str, list[FilterReport]] = {}
+    for row in rows:
+        if row.has_filter:
+            with_filter.setdefault(row.column, []).append(row)
+    totals = []
+    for column in columns:
+        filters = with_filter.get(column.name, [])
+        if not filters and not all_chunks:
+            continue
+        rates = [row.estimated_fpp for row in filters if row.estimated_fpp is not None]
+        chunks = [file.footer.chunk(number, column.index) for number in range(file.footer.num_row_groups)]
+        totals.append(
+            ColumnTotal(
+                column=column.name,
+                row_groups_with_filter=len(filters),
+                row_groups=file.footer.num_row_groups,
+                filter_bytes=sum((row.header_bytes or 0) + (row.bitset_bytes or 0) for row in filters),
+                chunk_bytes=sum(meta.total_compressed_size or 0 for meta in chunks if meta),
+                mean_fpp=sum(rates) / len(rates) if rates else None,
+            )
+        )
+    return tuple(totals)
+
+
+def broken_filter_error(report: InspectReport, row: FilterReport) -> SbbfError:
+    """The error that a broken filter of a report stands for."""
+    return UnreadableError(row.broken or "", file=report.file)

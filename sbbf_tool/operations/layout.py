@@ -1,0 +1,108 @@
+"""What each byte range of a file is there for, and which ranges nothing leads to.
+
+A footer leads to pages, page indexes and filters. What lies between is left over from a change (a superseded footer, a filter whose
+place was taken away) or is somebody's own, found through a key-value entry perhaps: known leftovers may be dropped, the rest never.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sbbf_tool.errors import UnreadableError
+from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.parquet.filters import BLOCK_BYTES, HEADER_GUESS, StoredFilter, parse_header
+from sbbf_tool.parquet.footer import MAGIC, TAIL_BYTES, Footer
+
+OLD_FOOTER, OLD_FILTER, UNKNOWN = "superseded footer", "unreferenced filter", "unknown"
+
+# A gap is searched for leftovers only so far, however large it is.
+_SEARCH_BYTES = 64 << 20
+
+
+class Range(NamedTuple):
+    start: int
+    end: int
+    what: str
+
+    @property
+    def length(self) -> int:
+        return self.end - self.start
+
+
+def unused_ranges(file: ParquetFile, filters: list[StoredFilter]) -> list[Range]:
+    """Ranges before the footer that neither the footer nor these filters account for, in order, each with what it looks like."""
+    used = sorted([(0, len(MAGIC)), (file.footer.start, file.footer.end), *_chunk_ranges(file.footer), *_filter_ranges(filters)])
+    found = []
+    position = 0
+    for start, end in used:
+        if start > position:
+            found += _classify(file, position, min(start, file.footer.start))
+        position = max(position, end)
+    return found
+
+
+def end_of_data(footer: Footer) -> int:
+    """The byte behind the last page and the last page index."""
+    return max((end for _, end in _chunk_ranges(footer)), default=len(MAGIC))
+
+
+def _filter_ranges(filters: list[StoredFilter]) -> Iterator[tuple[int, int]]:
+    for stored in filters:
+        yield stored.place.offset, max(stored.end, stored.place.offset + (stored.place.length or 0))
+
+
+def _chunk_ranges(footer: Footer) -> Iterator[tuple[int, int]]:
+    """Pages and page indexes of every chunk, as far as the footer tells in the clear."""
+    for row_group in footer.metadata.row_groups:
+        for chunk in row_group.columns:
+            meta = chunk.meta_data
+            if meta is not None and not chunk.file_path:
+                starts = (meta.data_page_offset, meta.dictionary_page_offset, meta.index_page_offset)
+                start = min((offset for offset in starts if offset is not None and offset > 0), default=0)
+                yield from _sane(start, meta.total_compressed_size, footer)
+            yield from _sane(chunk.column_index_offset, chunk.column_index_length, footer)
+            yield from _sane(chunk.offset_index_offset, chunk.offset_index_length, footer)
+
+
+def _sane(start: int | None, length: int | None, footer: Footer) -> Iterator[tuple[int, int]]:
+    if start and length and 0 < start < footer.start and length > 0:
+        yield start, min(start + length, footer.start)
+
+
+def _classify(file: ParquetFile, start: int, end: int) -> Iterator[Range]:
+    position = start
+    while position < end:
+        leftover = _filter_at(file, position, end) or _footer_at(file, position, end)
+        if leftover is None:
+            yield Range(position, end, UNKNOWN)
+            return
+        yield leftover
+        position = leftover.end
+
+
+def _filter_at(file: ParquetFile, start: int, end: int) -> Range | None:
+    try:
+        header = parse_header(file.source.read(start, min(HEADER_GUESS, end - start)))
+    except UnreadableError:
+        return None
+    stop = start + header.length + header.num_bytes
+    if stop > end or header.beyond_us or header.num_bytes < BLOCK_BYTES:
+        return None
+    return Range(start, stop, OLD_FILTER)
+
+
+def _footer_at(file: ParquetFile, start: int, end: int) -> Range | None:
+    """A footer with length word and magic that starts here: the length word is what tells a real one from bytes that look alike."""
+    window = file.source.read(start, min(end - start, _SEARCH_BYTES))
+    found = window.find(MAGIC)
+    while found >= 0:
+        length = found + len(MAGIC) - TAIL_BYTES
+        if length > 0 and int.from_bytes(window[length:found], "little") == length:
+            try:
+                Footer(window[:length], start)
+            except UnreadableError:
+                return None
+            return Range(start, start + length + TAIL_BYTES, OLD_FOOTER)
+        found = window.find(MAGIC, found + 1)
+    return None

@@ -1,0 +1,81 @@
+"""A Parquet file that an operation works on: its bytes within reach, its footer parsed, its filters found.
+
+The parquet room knows bytes and not where they come from; the storage room knows files and not what is in them. They meet here, and
+errors of the first are told here which file they are about.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
+from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.filters import HEADER_GUESS, StoredFilter, parse_header
+from sbbf_tool.parquet.footer import TAIL_BYTES, Footer, parse_tail
+from sbbf_tool.storage.local import LocalSource
+
+
+class ParquetFile:
+    """An open file and its footer. Use as a context manager."""
+
+    def __init__(self, source: LocalSource) -> None:
+        self.source = source
+        with self.named():
+            self.footer = self._read_footer()
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> ParquetFile:
+        source = LocalSource(path)
+        try:
+            return cls(source)
+        except BaseException:
+            source.close()
+            raise
+
+    def __enter__(self) -> ParquetFile:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.source.close()
+
+    @property
+    def name(self) -> str:
+        return self.source.name
+
+    def _read_footer(self) -> Footer:
+        size = self.source.size
+        tail = parse_tail(self.source.read(max(0, size - TAIL_BYTES), min(size, TAIL_BYTES)), size)
+        if tail.encrypted:
+            raise RefusedError("its footer is encrypted", hint="this needs the file's keys, which cannot be given yet")
+        return Footer(self.source.read(tail.start, tail.length), tail.start)
+
+    def stored_filter(self, row_group: int, column: Column) -> StoredFilter | None:
+        """The filter of a chunk; None where the footer names none. Raises UnreadableError where it cannot be one."""
+        place = self.footer.filter_place(row_group, column.index)
+        if place is None:
+            return None
+        with self.named(f"column {column.name}, row group {row_group}, filter at byte {place.offset}"):
+            if place.offset >= self.footer.end:
+                raise UnreadableError(f"outside the file, which has {self.source.size:,} bytes")
+            header = parse_header(self.source.read(place.offset, min(HEADER_GUESS, self.source.size - place.offset)))
+            stored = StoredFilter(row_group, column.index, place, header)
+            if stored.end > self.footer.start:
+                where = "the footer" if stored.end <= self.source.size else "the end of the file"
+                raise UnreadableError(f"a bitset of {header.num_bytes:,} bytes would run into {where}")
+            return stored
+
+    def encryption_of(self, row_group: int, column: Column) -> str | None:
+        """Why a chunk's bytes mean nothing without a key; None where they are in the clear."""
+        chunk = self.footer.metadata.row_groups[row_group].columns[column.index]
+        return "its column is encrypted" if chunk.crypto_metadata is not None or chunk.meta_data is None else None
+
+    @contextmanager
+    def named(self, place: str | None = None) -> Iterator[None]:
+        """Tell errors that know bytes only which file and place they are about."""
+        try:
+            yield
+        except SbbfError as error:
+            raise error.at(file=self.name, place=place) from error.__cause__
+

@@ -1,0 +1,84 @@
+"""`probe`: may these values be in the file? Reads the footer, and of each filter the header and the blocks that the values select."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+
+from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter, block_index, check_block
+from sbbf_tool.bloom.hashing import hash_value
+from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.parquet import literals
+from sbbf_tool.parquet.columns import Column, find_column
+from sbbf_tool.parquet.filters import StoredFilter
+from sbbf_tool.parquet.literals import Literal
+from sbbf_tool.reports import ProbeReport, RowGroupAnswer, ValueAnswer
+
+NO_FILTER = "no filter"
+
+# One read of a whole bitset costs about as much as this many reads of a block.
+_BLOCKS_PER_BITSET_READ = 64
+
+
+def probe(path: str | os.PathLike[str], column: str, values: Iterable[object]) -> ProbeReport:
+    """What the filters of `column` say of each value, row group by row group.
+
+    Values are text as a person writes it, or Python objects (`parse_object`); None asks for null. `absent` is certain, everything
+    else is not. Raises UsageError (no such column, a value it cannot hold) and UnreadableError (a filter that contradicts the format).
+    """
+    with ParquetFile.open(path) as file:
+        with file.named():
+            found = find_column(file.footer.columns, column)
+            asked = [literals.parse_object(found, value) for value in values]
+        hashes = [[hash_value(form) for form in literal.forms] for literal in asked]
+        by_row_group = [
+            _ask_row_group(file, number, found, asked, hashes) for number in range(file.footer.num_row_groups)
+        ]
+        return ProbeReport(
+            file=file.name,
+            column=found.name,
+            type=found.type_name,
+            values=tuple(
+                ValueAnswer(literal.text, tuple(answers[at] for answers in by_row_group), literal.note)
+                for at, literal in enumerate(asked)
+            ),
+            bytes_read=file.source.bytes_read,
+        )
+
+
+def _ask_row_group(
+    file: ParquetFile, row_group: int, column: Column, asked: Sequence[Literal], hashes: Sequence[Sequence[int]]
+) -> list[RowGroupAnswer]:
+    reason = file.encryption_of(row_group, column)
+    stored = None if reason else file.stored_filter(row_group, column)
+    if stored is not None:
+        reason = stored.header.beyond_us
+    may_hold = {} if stored is None or reason else _check(file, stored, [h for forms in hashes for h in forms])
+    answers = []
+    for literal, forms in zip(asked, hashes, strict=True):
+        if literal.verdict is not None:
+            answers.append(RowGroupAnswer(row_group, literal.verdict, literal.note))
+        elif reason:
+            answers.append(RowGroupAnswer(row_group, literals.CANNOT_SAY, reason))
+        elif stored is None:
+            answers.append(RowGroupAnswer(row_group, NO_FILTER))
+        else:
+            maybe = any(may_hold[h] for h in forms)
+            answers.append(RowGroupAnswer(row_group, literals.MAYBE if maybe else literals.ABSENT))
+    return answers
+
+
+def _check(file: ParquetFile, stored: StoredFilter, hashes: Sequence[int]) -> dict[int, bool]:
+    """Whether the filter may hold each hash, by reading each block once, or the bitset where that is cheaper."""
+    by_block: dict[int, list[int]] = {}
+    for h in hashes:
+        by_block.setdefault(block_index(h, stored.num_blocks), []).append(h)
+    if len(by_block) > min(_BLOCKS_PER_BITSET_READ, stored.num_blocks // 4):
+        bloom = BloomFilter(file.source.read(stored.bitset_offset, stored.header.num_bytes))
+        return {h: bloom.check_hash(h) for h in hashes}
+    answers = {}
+    for index, members in by_block.items():
+        block = file.source.read(stored.bitset_offset + index * BLOCK_BYTES, BLOCK_BYTES)
+        for h in members:
+            answers[h] = check_block(block, h)
+    return answers

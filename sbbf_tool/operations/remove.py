@@ -1,0 +1,171 @@
+"""`remove_filters`: take filters away, with the care they were added with.
+
+Where the filters are the tail that `add_filters` wrote, the file is cut back to the footer before, byte for byte what it was. Whether
+they are is not remembered anywhere but proven: the old footer with those filters set must be the present footer exactly. Everywhere else a
+new footer without the fields is appended, and the bytes that nothing leads to any more are said, or dropped with `compact`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
+from sbbf_tool.operations.layout import OLD_FILTER, OLD_FOOTER, end_of_data, unused_ranges
+from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target
+from sbbf_tool.parquet.filters import StoredFilter
+from sbbf_tool.parquet.footer import TAIL_BYTES, Footer, parse_tail, set_filters
+from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
+from sbbf_tool.reports import RemoveReport
+from sbbf_tool.storage import local
+
+CUT_BACK, COMPACTED, NEW_FOOTER = "cut back", "compacted", "new footer"
+
+
+def remove_filters(
+    path: str | os.PathLike[str],
+    columns: Iterable[str] = (),
+    *,
+    output: str | os.PathLike[str] | None = None,
+    in_place: bool = False,
+    compact: bool = False,
+    dry_run: bool = False,
+    allow_table_files: bool = False,
+) -> RemoveReport:
+    """Remove the filters of `columns` (of all columns where empty), writing to `output` or `in_place`.
+
+    Raises RefusedError (a column has no filter, the footer is signed, a table's file, ...), UnreadableError, UsageError, WriteError;
+    the old file is whole in every case.
+    """
+    target = os.fspath(path) if dry_run else choose_target(path, output, in_place, allow_table_files)
+    with ParquetFile.open(path) as file:
+        keys = _chosen(file, list(columns))
+        patch, way = _plan(file, keys, compact)
+        warnings: list[str] = []
+        if not dry_run:
+            warnings = local.replace(file.source, target, patch.keep, patch.pieces, lambda written: _verify(file, written, keys))
+        return RemoveReport(
+            file=file.name,
+            output=target,
+            dry_run=dry_run,
+            old_bytes=file.source.size,
+            new_bytes=patch.size,
+            removed=tuple((row_group, file.footer.columns[column].name) for row_group, column in sorted(keys)),
+            way=way,
+            unreferenced_bytes=_unreferenced(file, keys, patch, way),
+            warnings=tuple(warnings),
+        )
+
+
+def _chosen(file: ParquetFile, names: list[str]) -> set[ChunkKey]:
+    """The chunks whose filters go. A field that means "none" (an offset of 0) goes with them. Raises RefusedError where there is none."""
+    check_changeable(file)
+    columns = choose_columns(file, names) or list(file.footer.columns)
+    keys = set()
+    for column in columns:
+        found = set()
+        for row_group in range(file.footer.num_row_groups):
+            meta = file.footer.chunk(row_group, column.index)
+            if meta is not None and (meta.bloom_filter_offset is not None or meta.bloom_filter_length is not None):
+                found.add((row_group, column.index))
+        if names and not found:
+            raise RefusedError("it has no filter to remove", file=file.name, place=f"column {column.name}")
+        keys |= found
+    if not keys:
+        raise RefusedError("no column has a filter to remove", file=file.name)
+    return keys
+
+
+def _plan(file: ParquetFile, keys: set[ChunkKey], compact: bool) -> tuple[Patch, str]:
+    before = _footer_without(file, keys)
+    if before is not None:
+        return Patch(before.end, (), before.raw, {}), CUT_BACK
+    if compact:
+        return _compacted(file, keys), COMPACTED
+    return plan_append(file.footer, file.source.size, {}, drop=keys), NEW_FOOTER
+
+
+def _footer_without(file: ParquetFile, keys: set[ChunkKey]) -> Footer | None:
+    """The superseded footer that the file can be cut back to so that these filters, and nothing else, are gone."""
+    footer = file.footer
+    remaining = set(keys)
+    while remaining:
+        placed = {
+            (row_group, column.index): place
+            for row_group in range(footer.num_row_groups)
+            for column in footer.columns
+            if (place := footer.filter_place(row_group, column.index)) is not None
+        }
+        # The filters that stand together right before the footer; with nothing between, they were written together.
+        start, tail = footer.start, {}
+        for key, place in sorted(placed.items(), key=lambda item: -item[1].offset):
+            if place.length is None or place.offset + place.length != start:
+                break
+            start, tail[key] = place.offset, place
+        before = _footer_ending_at(file, start)
+        if not tail or before is None or not tail.keys() <= remaining or set_filters(before.raw, tail) != footer.raw:
+            return None
+        still_there = {key for key in remaining if before.filter_place(*key) is not None}
+        remaining, footer = still_there, before
+    return footer
+
+
+def _footer_ending_at(file: ParquetFile, end: int) -> Footer | None:
+    if end < TAIL_BYTES:
+        return None
+    try:
+        tail = parse_tail(file.source.read(end - TAIL_BYTES, TAIL_BYTES), end)
+        return None if tail.encrypted else Footer(file.source.read(tail.start, tail.length), tail.start)
+    except UnreadableError:
+        return None
+
+
+def _readable_filters(file: ParquetFile, without: set[ChunkKey]) -> dict[ChunkKey, StoredFilter]:
+    found = {}
+    for row_group in range(file.footer.num_row_groups):
+        for column in file.footer.columns:
+            if (row_group, column.index) not in without and file.encryption_of(row_group, column) is None:
+                stored = file.stored_filter(row_group, column)
+                if stored is not None:
+                    found[row_group, column.index] = stored
+    return found
+
+
+def _compacted(file: ParquetFile, keys: set[ChunkKey]) -> Patch:
+    """Keep everything up to the last byte that is needed where it is; move the filters behind it together; drop known leftovers.
+
+    Bytes that nothing leads to and that are not known leftovers are needed: they may be somebody's own.
+    """
+    kept = _readable_filters(file, without=keys)
+    leftovers = unused_ranges(file, list(kept.values()))
+    needed = [found.end for found in leftovers if found.what not in (OLD_FOOTER, OLD_FILTER)]
+    keep = max([end_of_data(file.footer), *needed])
+    # A filter that begins before the cut stays whole where it is.
+    keep = max([keep, *(stored.end for stored in kept.values() if stored.place.offset < keep)])
+    moved = {
+        key: (file.source.read(stored.place.offset, stored.length),) for key, stored in kept.items() if stored.place.offset >= keep
+    }
+    return plan_append(file.footer, keep, moved, drop=keys)
+
+
+def _unreferenced(file: ParquetFile, keys: set[ChunkKey], patch: Patch, way: str) -> int:
+    if way != NEW_FOOTER:
+        return 0
+    left = {(found.start, found.length) for found in unused_ranges(file, list(_readable_filters(file, without=keys).values()))}
+    return sum(length for _, length in left) + file.footer.end - file.footer.start
+
+
+def _verify(file: ParquetFile, written: local.LocalSource, keys: set[ChunkKey]) -> None:
+    """The new file's footer must be the old one but for the filters, and its remaining filters those of the old file, bit for bit."""
+    fresh = ParquetFile(written)
+    everywhere = [(row_group, column.index) for row_group in range(file.footer.num_row_groups) for column in file.footer.columns]
+    clear = [key for key in everywhere if file.footer.chunk(*key) is not None]
+    if set_filters(fresh.footer.raw, dict.fromkeys(clear)) != set_filters(file.footer.raw, dict.fromkeys(clear)):
+        raise SbbfError("nothing was changed: the new footer differs in more than the filters", file=file.name)
+    old, new = _readable_filters(file, without=keys), _readable_filters(fresh, without=set())
+    if old.keys() != new.keys():
+        raise SbbfError("nothing was changed: the filters that would remain are not those that should", file=file.name)
+    for key, stored in old.items():
+        if file.source.read(stored.place.offset, stored.length) != written.read(new[key].place.offset, new[key].length):
+            raise SbbfError("nothing was changed: a filter that stays would not be the same", file=file.name)

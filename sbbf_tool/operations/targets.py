@@ -1,0 +1,47 @@
+"""Where a changed file may go, and when it must not be changed: what add, remove and their kin ask before they start."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from sbbf_tool.errors import RefusedError, UsageError
+from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.parquet.columns import Column, find_column
+from sbbf_tool.storage.tables import managing_table
+
+
+def choose_target(path: str | os.PathLike[str], output: str | os.PathLike[str] | None, in_place: bool, allow_table_files: bool) -> str:
+    """The path to write. Raises UsageError unless exactly one way is chosen, RefusedError where the target is not to be written."""
+    if (output is None) == (not in_place):
+        raise UsageError("say where the result goes: either an output path or in place", file=os.fspath(path))
+    target = os.fspath(path if output is None else output)
+    if output is not None and os.path.lexists(target):
+        raise RefusedError("the target exists", file=target, hint="name another, or remove it first")
+    folder = os.path.dirname(target) or "."
+    if not os.path.isdir(folder):
+        raise RefusedError("its folder does not exist", file=target, hint="create it first")
+    table = None if allow_table_files else managing_table(target)
+    if table is not None:
+        kind, where = table
+        raise RefusedError(
+            f"it lies in a {kind} table ({where}), which records the size of each file",
+            file=target,
+            hint="write elsewhere and commit the new file to the table, or allow it with --allow-table-files",
+        )
+    return target
+
+
+def check_changeable(file: ParquetFile) -> None:
+    """Raises RefusedError where a footer must not be rewritten by one who does not hold its keys."""
+    if file.footer.metadata.encryption_algorithm is not None:
+        raise RefusedError("its footer is signed", file=file.name, hint="a changed footer must be signed again with the file's key")
+
+
+def choose_columns(file: ParquetFile, names: Iterable[str]) -> list[Column]:
+    """The columns of these names, in the schema's order. Raises RefusedError with the names that come near."""
+    try:
+        chosen = {column.index: column for column in (find_column(file.footer.columns, name) for name in names)}
+    except UsageError as error:
+        raise RefusedError(error.message, file=file.name, place=error.place, hint=error.hint) from None
+    return [chosen[index] for index in sorted(chosen)]

@@ -1,0 +1,250 @@
+"""Leaf columns and their types (parquet.thrift `SchemaElement`, LogicalTypes.md).
+
+A Parquet schema is a tree written depth first; only its leaves have column chunks, and so filters. A leaf is named as Spark names
+columns: parts joined by dots, a part in backticks where it holds a dot or a backtick itself. The scaffolding of lists and maps
+(`list.element`, `key_value`) may be left out when asking: `tags` finds `tags.list.element`, `m.key` finds `m.key_value.key`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import NamedTuple
+
+from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.parquet.idl.ttypes import ConvertedType, FieldRepetitionType, LogicalType, SchemaElement, Type
+
+MAX_DEPTH = 100
+PHYSICAL_TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
+FIXED_WIDTHS = {"INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
+
+
+class Logical(NamedTuple):
+    """A logical type, whether it was written as `LogicalType` or as the older `ConvertedType`."""
+
+    kind: str
+    bits: int = 0
+    signed: bool = True
+    unit: str = ""
+    """MILLIS, MICROS or NANOS, of TIME and TIMESTAMP."""
+    utc: bool = True
+    """Adjusted to UTC (an instant), or local (a reading of a wall clock)."""
+    precision: int = 0
+    scale: int = 0
+
+    def __str__(self) -> str:
+        if self.kind == "INT":
+            return f"INT({self.bits},{'signed' if self.signed else 'unsigned'})"
+        if self.kind == "DECIMAL":
+            return f"DECIMAL({self.precision},{self.scale})"
+        if self.unit:
+            return f"{self.kind}({self.unit},{'UTC' if self.utc else 'local'})"
+        return self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A leaf column: `index` counts leaves in the schema's order, which is the order of chunks in a row group."""
+
+    index: int
+    path: tuple[str, ...]
+    short_path: tuple[str, ...]
+    """The path without the scaffolding of lists and maps."""
+    physical: str
+    type_length: int
+    """Bytes of a FIXED_LEN_BYTE_ARRAY value, 0 for other types."""
+    logical: Logical | None
+    max_definition: int
+    max_repetition: int
+
+    @property
+    def name(self) -> str:
+        return quote(self.path)
+
+    @property
+    def width(self) -> int | None:
+        """Bytes of a value's PLAIN form; None for BYTE_ARRAY (any) and BOOLEAN (a bit)."""
+        return FIXED_WIDTHS.get(self.physical) or self.type_length or None
+
+    @property
+    def nested(self) -> bool:
+        return len(self.path) > 1
+
+    @property
+    def type_name(self) -> str:
+        """Such as `INT64`, `FIXED_LEN_BYTE_ARRAY(16) UUID`, `INT32 DECIMAL(9,2)`."""
+        physical = f"{self.physical}({self.type_length})" if self.type_length else self.physical
+        return f"{physical} {self.logical}" if self.logical else physical
+
+
+def quote(path: Sequence[str]) -> str:
+    """`("a.b", "c")` -> `` `a.b`.c ``; the identity behind it is `unquote`."""
+    return ".".join(f"`{part.replace('`', '``')}`" if "." in part or "`" in part or not part else part for part in path)
+
+
+def unquote(name: str) -> tuple[str, ...]:
+    """The parts of a name written with dots and backticks. Raises UsageError where a backtick is left open."""
+    parts: list[str] = []
+    pos = 0
+    while True:
+        if name.startswith("`", pos):
+            part, pos = _quoted_part(name, pos + 1)
+        else:
+            end = name.find(".", pos)
+            end = len(name) if end < 0 else end
+            part, pos = name[pos:end], end
+        parts.append(part)
+        if pos == len(name):
+            return tuple(parts)
+        if name[pos] != ".":
+            raise UsageError(f"column name {name!r}: a dot must follow a closing backtick")
+        pos += 1
+
+
+def _quoted_part(name: str, pos: int) -> tuple[str, int]:
+    part = ""
+    while (end := name.find("`", pos)) >= 0:
+        part += name[pos:end]
+        if not name.startswith("``", end):
+            return part, end + 1
+        part += "`"
+        pos = end + 2
+    raise UsageError(f"column name {name!r}: a backtick is not closed")
+
+
+def find_column(columns: Sequence[Column], name: str) -> Column:
+    """The leaf column that `name` means: its full path, else a top-level name with dots in it, else the path without list and map
+    scaffolding. Raises UsageError, naming what comes near, where none or several match.
+    """
+    path = unquote(name)
+    for candidates in (
+        [column for column in columns if column.path == path],
+        [column for column in columns if column.path == (name,)],
+        [column for column in columns if column.short_path == path],
+    ):
+        if len(candidates) == 1:
+            return candidates[0]
+        if candidates:
+            raise UsageError(f"column {name!r} is there {len(candidates)} times, so the name does not tell which")
+    below = [column.name for column in columns if column.path[: len(path)] == path]
+    if below:
+        raise UsageError(f"column {name!r} is a group", hint=f"name a leaf of it: {_some(below)}")
+    names = {column.name: None for column in columns} | {quote(column.short_path): None for column in columns}
+    near = get_close_matches(name, names, n=3) or [
+        known for known in names if known.lower() == name.lower()
+    ]
+    listed = f"did you mean {_some(near)}?" if near else f"the file has {_some(list(names))}"
+    raise UsageError(f"no column {name!r}", hint=listed)
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+
+
+def leaf_columns(schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
+    """The leaves of a schema as the footer lists it, root first. Raises UnreadableError where the tree does not close."""
+    columns: list[Column] = []
+    pos = 1
+
+    def walk(path: tuple[str, ...], short: tuple[str, ...], children: int, parent: SchemaElement, levels: tuple[int, int], depth: int) -> None:
+        nonlocal pos
+        if depth > MAX_DEPTH:
+            raise UnreadableError(f"a schema nested more than {MAX_DEPTH} deep")
+        for _ in range(children):
+            if pos >= len(schema):
+                raise UnreadableError("the schema's groups claim more children than it has elements")
+            element = schema[pos]
+            pos += 1
+            if element.name is None:
+                raise UnreadableError("a schema element has no name", place=f"schema element {pos - 1}")
+            definition = levels[0] + (element.repetition_type != FieldRepetitionType.REQUIRED)
+            repetition = levels[1] + (element.repetition_type == FieldRepetitionType.REPEATED)
+            name_here = () if _is_scaffolding(element, parent, path) else (element.name,)
+            here, short_here = (*path, element.name), (*short, *name_here)
+            if element.num_children:
+                walk(here, short_here, element.num_children, element, (definition, repetition), depth + 1)
+            else:
+                columns.append(_leaf(len(columns), here, short_here, element, definition, repetition))
+
+    walk((), (), schema[0].num_children or 0, schema[0], (0, 0), 0)
+    if pos != len(schema):
+        raise UnreadableError(f"the schema has {len(schema)} elements and its groups account for {pos}")
+    return tuple(columns)
+
+
+def _is_scaffolding(element: SchemaElement, parent: SchemaElement, parents: tuple[str, ...]) -> bool:
+    """A part of a path that only the encoding of a list or map needs: the repeated group, and the one element of it."""
+    if _is_list_or_map(parent) and element.repetition_type == FieldRepetitionType.REPEATED:
+        return True
+    repeated_in_list = parent.repetition_type == FieldRepetitionType.REPEATED and parent.num_children == 1
+    return repeated_in_list and element.name in ("element", "item", "array_element") and parents[-1:] in (("list",), ("bag",))
+
+
+def _is_list_or_map(element: SchemaElement) -> bool:
+    logical = element.logicalType
+    if logical is not None and (logical.LIST is not None or logical.MAP is not None):
+        return True
+    return element.converted_type in (ConvertedType.LIST, ConvertedType.MAP, ConvertedType.MAP_KEY_VALUE)
+
+
+def _leaf(
+    index: int, path: tuple[str, ...], short: tuple[str, ...], element: SchemaElement, definition: int, repetition: int
+) -> Column:
+    if element.type is None or not 0 <= element.type < len(PHYSICAL_TYPES):
+        raise UnreadableError(f"physical type {element.type} is not one of the format's", place=f"column {quote(path)}")
+    length = element.type_length or 0
+    if element.type == Type.FIXED_LEN_BYTE_ARRAY and length <= 0:
+        raise UnreadableError("a FIXED_LEN_BYTE_ARRAY without a length", place=f"column {quote(path)}")
+    physical = PHYSICAL_TYPES[element.type]
+    logical = _logical(element)
+    return Column(
+        index, path, short or path, physical, length if element.type == Type.FIXED_LEN_BYTE_ARRAY else 0, logical, definition, repetition
+    )
+
+
+_UNITS = ("MILLIS", "MICROS", "NANOS")
+_PLAIN_KINDS = ("STRING", "ENUM", "DATE", "UNKNOWN", "JSON", "BSON", "UUID", "FLOAT16", "GEOMETRY", "GEOGRAPHY")
+_CONVERTED = {
+    ConvertedType.UTF8: Logical("STRING"),
+    ConvertedType.ENUM: Logical("ENUM"),
+    ConvertedType.DATE: Logical("DATE"),
+    ConvertedType.TIME_MILLIS: Logical("TIME", unit="MILLIS"),
+    ConvertedType.TIME_MICROS: Logical("TIME", unit="MICROS"),
+    ConvertedType.TIMESTAMP_MILLIS: Logical("TIMESTAMP", unit="MILLIS"),
+    ConvertedType.TIMESTAMP_MICROS: Logical("TIMESTAMP", unit="MICROS"),
+    ConvertedType.UINT_8: Logical("INT", bits=8, signed=False),
+    ConvertedType.UINT_16: Logical("INT", bits=16, signed=False),
+    ConvertedType.UINT_32: Logical("INT", bits=32, signed=False),
+    ConvertedType.UINT_64: Logical("INT", bits=64, signed=False),
+    ConvertedType.INT_8: Logical("INT", bits=8),
+    ConvertedType.INT_16: Logical("INT", bits=16),
+    ConvertedType.INT_32: Logical("INT", bits=32),
+    ConvertedType.INT_64: Logical("INT", bits=64),
+    ConvertedType.JSON: Logical("JSON"),
+    ConvertedType.BSON: Logical("BSON"),
+    ConvertedType.INTERVAL: Logical("INTERVAL"),
+}
+
+
+def _logical(element: SchemaElement) -> Logical | None:
+    """The logical type; `LogicalType` wins over `ConvertedType`, and a union member not known here is none."""
+    if element.logicalType is not None:
+        logical = _from_union(element.logicalType)
+        if logical is not None:
+            return logical
+    if element.converted_type == ConvertedType.DECIMAL:
+        return Logical("DECIMAL", precision=element.precision or 0, scale=element.scale or 0)
+    return _CONVERTED.get(element.converted_type)
+
+
+def _from_union(union: LogicalType) -> Logical | None:
+    if union.DECIMAL is not None:
+        return Logical("DECIMAL", precision=union.DECIMAL.precision or 0, scale=union.DECIMAL.scale or 0)
+    if union.INTEGER is not None:
+        return Logical("INT", bits=union.INTEGER.bitWidth or 0, signed=bool(union.INTEGER.isSigned))
+    for kind, member in (("TIME", union.TIME), ("TIMESTAMP", union.TIMESTAMP)):
+        if member is not None:
+            unit = next((name for name in _UNITS if getattr(member.unit, name, None) is not None), "")
+            return Logical(kind, unit=unit, utc=bool(member.isAdjustedToUTC))
+    return next((Logical(kind) for kind in _PLAIN_KINDS if getattr(union, kind, None) is not None), None)

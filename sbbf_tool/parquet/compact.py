@@ -1,0 +1,209 @@
+"""Thrift's compact protocol seen as places in a buffer (Thrift, "compact protocol encoding").
+
+The generated classes say *what* a footer holds, and forget every field they do not know. This module says *where* each field
+stands, so that a footer can be changed by splicing: the bytes of the fields we mean are replaced, all others are carried over as
+they are, known or not. Nothing in the compact protocol counts bytes of an enclosing struct, so a splice never ripples outwards;
+it only touches the header of the field that follows, whose id may be written as a distance from the one before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from sbbf_tool.errors import UnreadableError
+
+STOP, TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT, UUID = range(14)
+
+# The format nests six deep; Thrift's own readers stop at 64. A hostile footer must not reach Python's recursion limit.
+MAX_DEPTH = 64
+
+_FIXED_WIDTH = {BYTE: 1, DOUBLE: 8, UUID: 16}
+
+
+class Field(NamedTuple):
+    """One field of a struct: `buf[start:value]` is its header, `buf[value:end]` its value (empty for booleans)."""
+
+    id: int
+    kind: int
+    start: int
+    value: int
+    end: int
+    relative: bool
+    """The header states a distance from the id of the field before, rather than the id itself."""
+
+
+class Edit(NamedTuple):
+    """Put `data` where `buf[start:end]` is."""
+
+    start: int
+    end: int
+    data: bytes
+
+
+def read_varint(buf: bytes, pos: int) -> tuple[int, int]:
+    """The unsigned varint at `pos` and the position behind it. Raises IndexError past the end, UnreadableError over 10 bytes."""
+    byte = buf[pos]
+    if byte < 0x80:
+        return byte, pos + 1
+    value = byte & 0x7F
+    for shift in range(7, 70, 7):
+        pos += 1
+        byte = buf[pos]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, pos + 1
+    raise UnreadableError("a varint of more than ten bytes", place=f"footer byte {pos}")
+
+
+def build_varint(value: int) -> bytes:
+    """`value` >= 0 as an unsigned varint."""
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def build_int(value: int) -> bytes:
+    """`value` (i16, i32 or i64) as the zigzag varint that the compact protocol uses for all three."""
+    return build_varint(value << 1 if value >= 0 else ~(value << 1))
+
+
+def list_header(buf: bytes, pos: int) -> tuple[int, int, int]:
+    """Element kind, element count and position of the first element of the list or set whose value starts at `pos`."""
+    byte = buf[pos]
+    kind, count, pos = byte & 0x0F, byte >> 4, pos + 1
+    if count == 15:
+        count, pos = read_varint(buf, pos)
+    return kind, count, pos
+
+
+def skip(buf: bytes, pos: int, kind: int, depth: int = 0) -> int:
+    """The position behind the value of `kind` at `pos`. Work is bounded by the bytes passed over, whatever lengths they claim."""
+    if I16 <= kind <= I64:
+        while buf[pos] >= 0x80:
+            pos += 1
+        return pos + 1
+    if kind == BINARY:
+        length, pos = read_varint(buf, pos)
+        return _within(buf, pos, pos + length)
+    if kind in (TRUE, FALSE):
+        return pos
+    if depth >= MAX_DEPTH:
+        raise UnreadableError(f"structs nested more than {MAX_DEPTH} deep", place=f"footer byte {pos}")
+    if kind == STRUCT:
+        while True:
+            head = buf[pos]
+            pos += 1
+            if head == STOP:
+                return pos
+            if not head & 0xF0:
+                _, pos = read_varint(buf, pos)
+            pos = skip(buf, pos, head & 0x0F, depth + 1)
+    if kind in (LIST, SET):
+        element, count, pos = list_header(buf, pos)
+        return _skip_elements(buf, pos, (element,), count, depth + 1)
+    if kind == MAP:
+        count, pos = read_varint(buf, pos)
+        if not count:
+            return pos
+        return _skip_elements(buf, pos + 1, (buf[pos] >> 4, buf[pos] & 0x0F), count, depth + 1)
+    if kind in _FIXED_WIDTH:
+        return _within(buf, pos, pos + _FIXED_WIDTH[kind])
+    raise UnreadableError(f"a field of kind {kind}, which the compact protocol does not have", place=f"footer byte {pos}")
+
+
+def _skip_elements(buf: bytes, pos: int, kinds: tuple[int, ...], count: int, depth: int) -> int:
+    # Inside a container a boolean takes a byte of its own, unlike in a struct.
+    widths = [1 if kind in (TRUE, FALSE) else _FIXED_WIDTH.get(kind) for kind in kinds]
+    if all(width is not None for width in widths):
+        return _within(buf, pos, pos + count * sum(width or 0 for width in widths))
+    for _ in range(count):
+        for kind in kinds:
+            pos = pos + 1 if kind in (TRUE, FALSE) else skip(buf, pos, kind, depth)
+    return pos
+
+
+def _within(buf: bytes, pos: int, end: int) -> int:
+    if end > len(buf):
+        raise UnreadableError(f"a value of {end - pos:,} bytes runs past the end", place=f"footer byte {pos}")
+    return end
+
+
+def fields(buf: bytes, pos: int) -> tuple[list[Field], int]:
+    """The fields of the struct at `pos`, in the order they are written, and the position of its stop byte."""
+    found: list[Field] = []
+    last_id = 0
+    while (head := buf[pos]) != STOP:
+        start, kind, delta = pos, head & 0x0F, head >> 4
+        pos += 1
+        if delta:
+            last_id += delta
+        else:
+            raw, pos = read_varint(buf, pos)
+            last_id = raw >> 1 ^ -(raw & 1)
+        end = skip(buf, pos, kind, 1)
+        found.append(Field(last_id, kind, start, pos, end, bool(delta)))
+        pos = end
+    return found, pos
+
+
+def last_field(found: Iterable[Field], field_id: int, kind: int) -> Field | None:
+    """The field a Thrift reader would believe: the last one of that id and kind; those of another kind are passed over."""
+    match = None
+    for field in found:
+        if field.id == field_id and field.kind == kind:
+            match = field
+    return match
+
+
+def set_fields(buf: bytes, pos: int, changes: Mapping[int, tuple[int, bytes | None]]) -> Edit:
+    """The edit that gives the struct at `pos` these fields: ``{id: (kind, value bytes)}``; a value of None takes the field away.
+
+    A field of the same id but another kind is not ours and stays: an old parquet-mr build used id 15 for a list.
+    """
+    old, stop = fields(buf, pos)
+    kept: list[tuple[Field | None, int, int, bytes]] = []
+    pending = {field_id: value for field_id, (_, value) in changes.items() if value is not None}
+    for field in old:
+        change = changes.get(field.id)
+        if change is None or change[0] != field.kind:
+            kept.append((field, field.id, field.kind, buf[field.value : field.end]))
+        elif change[1] is not None and last_field(old, field.id, field.kind) is field:
+            kept.append((field, field.id, field.kind, pending.pop(field.id)))
+    for field_id in sorted(pending):
+        behind = max((at + 1 for at, entry in enumerate(kept) if entry[1] <= field_id), default=0)
+        kept.insert(behind, (None, field_id, changes[field_id][0], pending[field_id]))
+
+    old_base = {field: old[at - 1].id if at else 0 for at, field in enumerate(old)}
+    out = bytearray()
+    base = 0
+    for source, field_id, kind, value in kept:
+        if source is not None and (not source.relative or old_base[source] == base):
+            out += buf[source.start : source.value]
+        else:
+            out += _field_header(field_id, kind, base)
+        out += value
+        base = field_id
+    return Edit(pos, stop, bytes(out))
+
+
+def _field_header(field_id: int, kind: int, base: int) -> bytes:
+    delta = field_id - base
+    return bytes([delta << 4 | kind]) if 0 < delta < 16 else bytes([kind]) + build_int(field_id)
+
+
+def apply(buf: bytes, edits: Iterable[Edit]) -> bytes:
+    """`buf` with the edits made; they must not overlap."""
+    out = bytearray()
+    pos = 0
+    for edit in sorted(edits):
+        if edit.start < pos:
+            raise ValueError("edits overlap")
+        out += buf[pos : edit.start]
+        out += edit.data
+        pos = edit.end
+    out += buf[pos:]
+    return bytes(out)

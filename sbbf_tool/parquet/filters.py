@@ -1,0 +1,119 @@
+"""A Bloom filter as a file stores it: header, then bitset (parquet-format BloomFilter.md, "File Format").
+
+    bloom_filter_offset -> | BloomFilterHeader (Thrift compact) | bitset of numBytes |
+
+The header stands bare, without a `PageHeader` around it. Only its own `numBytes` says how long the bitset is; the footer's
+`bloom_filter_length`, younger and optional, is compared with it and never trusted over it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sbbf_tool.errors import UnreadableError
+from sbbf_tool.parquet import compact
+from sbbf_tool.parquet.footer import FilterPlace, parse_struct
+from sbbf_tool.parquet.idl.ttypes import BloomFilterHeader
+
+HEADER_GUESS = 64
+"""Bytes to fetch at an offset to be sure of a header: today's take 15 to 19, a draft's inside a PageHeader some more."""
+
+BLOCK_BYTES = 32
+MIN_PORTABLE_BYTES, MAX_PORTABLE_BYTES = 64, 128 << 20
+
+# Fields 2, 3 and 4: unions whose first member, an empty struct, is BLOCK, XXHASH and UNCOMPRESSED.
+
+_FORM = b"\x1c\x1c\x00\x00" * 3 + b"\x00"
+
+
+@dataclass(frozen=True, slots=True)
+class FilterHeader:
+    """A parsed header: bytes of it, bytes of the bitset behind it, and, where this package must not interpret it, why."""
+
+    length: int
+    num_bytes: int
+    beyond_us: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFilter:
+    """A filter of one column chunk, as footer and header describe it together."""
+
+    row_group: int
+    column: int
+    place: FilterPlace
+    header: FilterHeader
+
+    @property
+    def bitset_offset(self) -> int:
+        return self.place.offset + self.header.length
+
+    @property
+    def length(self) -> int:
+        """Bytes of header and bitset."""
+        return self.header.length + self.header.num_bytes
+
+    @property
+    def end(self) -> int:
+        return self.place.offset + self.length
+
+    @property
+    def num_blocks(self) -> int:
+        """Blocks in use; a bitset that is not a multiple of 32 bytes (parquet-java can write one) has its last bytes unused."""
+        return self.header.num_bytes // BLOCK_BYTES
+
+    def oddities(self) -> list[str]:
+        """What some reader refuses or misreads, in words; empty for a filter that every known reader accepts."""
+        found = []
+        stated, size = self.place.length, self.header.num_bytes
+        if stated is None:
+            found.append("no bloom_filter_length: parquet-java 1.14.0 to 1.15.2 may lose rows, hyparquet ignores the filter")
+        elif stated != self.length:
+            found.append(f"bloom_filter_length is {stated}, header and bitset take {self.length}: some readers ignore or misread it")
+        if size % BLOCK_BYTES:
+            found.append(f"a bitset of {size} bytes is not whole blocks; its last {size % BLOCK_BYTES} bytes are unused")
+        if size > MAX_PORTABLE_BYTES:
+            found.append("a bitset over 128 MiB: Trino fails, parquet-java, Arrow and Velox refuse it")
+        elif size < MIN_PORTABLE_BYTES:
+            found.append("a bitset under 64 bytes: Impala reads past its end")
+        elif size & (size - 1):
+            found.append("a bitset whose size is not a power of two: Arrow C++ and Velox refuse it, Impala misreads it")
+        return found
+
+
+def parse_header(data: bytes) -> FilterHeader:
+    """The header at the start of `data`. Raises UnreadableError where the bytes cannot be one.
+
+    A header that is well formed and not today's (another algorithm, hash or compression, or a draft's, which has no compression)
+    is returned with the reason why nothing may be concluded from its bitset.
+    """
+    header: BloomFilterHeader = parse_struct(BloomFilterHeader, data)
+    try:
+        length = compact.fields(data, 0)[1] + 1
+    except IndexError:
+        raise UnreadableError("a filter header that does not end") from None
+    size = header.numBytes
+    if size is None:
+        raise UnreadableError("not a filter header: it states no numBytes")
+    if size < BLOCK_BYTES:
+        raise UnreadableError(f"a bitset of {size} bytes; one block takes {BLOCK_BYTES}")
+    return FilterHeader(length, size, _beyond_us(header))
+
+
+def _beyond_us(header: BloomFilterHeader) -> str | None:
+    if header.algorithm is None and header.hash is None:
+        return "its header names neither algorithm nor hash"
+    if header.algorithm is None or header.algorithm.BLOCK is None:
+        return "its header names an algorithm other than split blocks"
+    if header.hash is None or header.hash.XXHASH is None:
+        return "its header names a hash other than XXH64"
+    if header.compression is None:
+        return "its header states no compression, as in drafts of the format that hashed otherwise"
+    if header.compression.UNCOMPRESSED is None:
+        return "its bitset is compressed in a way the format does not have"
+    return None
+
+
+def build_header(num_bytes: int) -> bytes:
+    """Today's header for a bitset of `num_bytes`: split blocks, XXH64, uncompressed; 15 to 19 bytes."""
+    return b"\x15" + compact.build_int(num_bytes) + _FORM

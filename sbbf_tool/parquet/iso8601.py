@@ -1,0 +1,147 @@
+"""Dates, times of day, instants and durations as ISO 8601 writes them, in exact integers (LogicalTypes.md, "Temporal Types").
+
+The standard library's `datetime` stops at microseconds and at the years 1 and 9999; columns do not.
+"""
+
+from __future__ import annotations
+
+import re
+
+NANOS_PER_SECOND = 1_000_000_000
+NANOS_PER_DAY = 86_400 * NANOS_PER_SECOND
+UNIT_NANOS = {"MILLIS": 1_000_000, "MICROS": 1_000, "NANOS": 1}
+
+_DATE = r"(?P<year>[+-]?\d{4,9})-(?P<month>\d\d)-(?P<day>\d\d)"
+_TIME = r"(?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d+))?)?"
+_ZONE = r"(?P<zone>[Zz]|[+-]\d\d(?::?\d\d)?)?"
+_DATE_ONLY = re.compile(_DATE, re.ASCII)
+_TIME_ONLY = re.compile(_TIME + _ZONE, re.ASCII)
+_TIMESTAMP = re.compile(f"{_DATE}(?:[Tt ]{_TIME}{_ZONE})?", re.ASCII)
+_DURATION = re.compile(
+    r"P(?:(?P<years>\d+)Y)?(?:(?P<months>\d+)M)?(?:(?P<weeks>\d+)W)?(?:(?P<days>\d+)D)?"
+    r"(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+)(?:[.,](?P<fraction>\d+))?S)?)?",
+    re.ASCII,
+)
+_DAYS_TO_MONTH = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365)
+
+
+class Instant:
+    """A parsed time: whole nanoseconds, whether digits below a nanosecond remain, and whether a zone was stated."""
+
+    __slots__ = ("finer", "nanos", "zoned")
+
+    def __init__(self, nanos: int, finer: bool, zoned: bool) -> None:
+        self.nanos = nanos
+        self.finer = finer
+        self.zoned = zoned
+
+    def in_unit(self, unit: str) -> int | None:
+        """The count of `unit`s; None where the time is finer than that."""
+        count, rest = divmod(self.nanos, UNIT_NANOS[unit])
+        return None if rest or self.finer else count
+
+
+def parse_date(text: str) -> int:
+    """Days since 1970-01-01 in the proleptic Gregorian calendar. Raises ValueError."""
+    match = _DATE_ONLY.fullmatch(text)
+    if not match:
+        raise ValueError("not a date")
+    return _days(match)
+
+
+def parse_time(text: str) -> Instant:
+    """Nanoseconds since midnight. Raises ValueError; a zone other than UTC is one."""
+    match = _TIME_ONLY.fullmatch(text)
+    if not match or _zone_minutes(match["zone"]):
+        raise ValueError("not a time of day")
+    nanos, finer = _time_of_day(match)
+    return Instant(nanos, finer, match["zone"] is not None)
+
+
+def parse_timestamp(text: str) -> Instant:
+    """Nanoseconds since 1970-01-01T00:00 (UTC where a zone is stated). A date alone is its midnight. Raises ValueError."""
+    match = _TIMESTAMP.fullmatch(text)
+    if not match:
+        raise ValueError("not a timestamp")
+    nanos, finer = _time_of_day(match) if match["hour"] else (0, False)
+    nanos += _days(match) * NANOS_PER_DAY - _zone_minutes(match["zone"]) * 60 * NANOS_PER_SECOND
+    return Instant(nanos, finer, match["zone"] is not None)
+
+
+def parse_duration(text: str) -> tuple[int, int, int] | None:
+    """Months, days and milliseconds of a duration; None where it is finer than a millisecond. Raises ValueError."""
+    match = _DURATION.fullmatch(text)
+    if not match or text.endswith(("P", "T")):
+        raise ValueError("not a duration")
+    part = {name: int(digits or 0) for name, digits in match.groupdict().items() if name != "fraction"}
+    fraction = match["fraction"] or ""
+    millis = ((part["hours"] * 60 + part["minutes"]) * 60 + part["seconds"]) * 1000 + int(fraction[:3].ljust(3, "0"))
+    if fraction[3:].strip("0"):
+        return None
+    return part["years"] * 12 + part["months"], part["weeks"] * 7 + part["days"], millis
+
+
+def format_date(days: int) -> str:
+    year, month, day = _civil(days)
+    written = f"{year:04d}" if 0 <= year <= 9999 else f"{year:+05d}"
+    return f"{written}-{month:02d}-{day:02d}"
+
+
+def format_time(count: int, unit: str) -> str:
+    """`count` units since midnight as HH:MM:SS with as many digits behind the point as are needed."""
+    seconds, nanos = divmod(count * UNIT_NANOS[unit], NANOS_PER_SECOND)
+    fraction = f".{nanos:09d}".rstrip("0") if nanos else ""
+    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{fraction}"
+
+
+def format_timestamp(count: int, unit: str, *, utc: bool) -> str:
+    days, nanos = divmod(count * UNIT_NANOS[unit], NANOS_PER_DAY)
+    return f"{format_date(days)}T{format_time(nanos, 'NANOS')}{'Z' if utc else ''}"
+
+
+def format_duration(months: int, days: int, millis: int) -> str:
+    return f"P{months}M{days}DT{millis // 1000}.{millis % 1000:03d}S"
+
+
+def _time_of_day(match: re.Match[str]) -> tuple[int, bool]:
+    hour, minute, second = int(match["hour"]), int(match["minute"]), int(match["second"] or 0)
+    if hour > 23 or minute > 59 or second > 59:
+        raise ValueError("not a time of day")
+    fraction = match["fraction"] or ""
+    nanos = ((hour * 60 + minute) * 60 + second) * NANOS_PER_SECOND + int(fraction[:9].ljust(9, "0"))
+    return nanos, bool(fraction[9:].strip("0"))
+
+
+def _zone_minutes(zone: str | None) -> int:
+    if not zone or zone in "Zz":
+        return 0
+    hours, minutes = int(zone[1:3]), int(zone[3:].lstrip(":") or 0)
+    if hours > 23 or minutes > 59:
+        raise ValueError("not a zone")
+    return (hours * 60 + minutes) * (-1 if zone[0] == "-" else 1)
+
+
+def _is_leap(year: int) -> bool:
+    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+
+
+def _days(match: re.Match[str]) -> int:
+    year, month, day = int(match["year"]), int(match["month"]), int(match["day"])
+    if not 1 <= month <= 12:
+        raise ValueError("not a month")
+    leap = _is_leap(year)
+    if not 1 <= day <= _DAYS_TO_MONTH[month] - _DAYS_TO_MONTH[month - 1] + (leap and month == 2):
+        raise ValueError("not a day of that month")
+    before = year - 1
+    to_year = before * 365 + before // 4 - before // 100 + before // 400
+    return to_year + _DAYS_TO_MONTH[month - 1] + (leap and month > 2) + day - 1 - 719_162
+
+
+def _civil(days: int) -> tuple[int, int, int]:
+    # A cycle of 400 years has 146,097 days; counted from a 1 March, the leap day comes last.
+    cycle, day = divmod(days + 719_468, 146_097)
+    year = (day - day // 1460 + day // 36_524 - day // 146_096) // 365
+    day -= 365 * year + year // 4 - year // 100
+    month = (5 * day + 2) // 153
+    day -= (153 * month + 2) // 5
+    return cycle * 400 + year + (month >= 10), month + 3 if month < 10 else month - 9, day + 1

@@ -1,0 +1,48 @@
+"""What a new version of a file is made of: kept bytes of the old one, then new bytes.
+
+A patch never moves a page. It keeps the first `keep` bytes of the old file as they are, its old footer included wherever that can be,
+and appends. So a reader that remembers the old length still finds the old, valid file, and undoing is cutting back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from sbbf_tool.parquet.footer import FilterPlace, Footer, build_tail, set_filters
+
+Bytes = bytes | bytearray | memoryview
+ChunkKey = tuple[int, int]
+"""Row group and leaf column."""
+
+
+@dataclass(frozen=True)
+class Patch:
+    """Keep the first `keep` bytes, append `pieces` in order. `footer` is the new file's footer (raw bytes)."""
+
+    keep: int
+    pieces: tuple[Bytes, ...]
+    footer: bytes
+    places: Mapping[ChunkKey, FilterPlace]
+    """The filters that this patch writes."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the new file."""
+        return self.keep + sum(len(piece) for piece in self.pieces)
+
+
+def plan_append(footer: Footer, keep: int, filters: Mapping[ChunkKey, tuple[Bytes, ...]], drop: Iterable[ChunkKey] = ()) -> Patch:
+    """The patch that appends these filters (header and bitset of each) behind the first `keep` bytes, row group by row group in the
+    schema's order, and then the footer with their places set and those of `drop` taken away.
+    """
+    pieces: list[Bytes] = []
+    places: dict[ChunkKey, FilterPlace] = {}
+    position = keep
+    for key in sorted(filters):
+        length = sum(len(piece) for piece in filters[key])
+        places[key] = FilterPlace(position, length)
+        pieces += filters[key]
+        position += length
+    raw = set_filters(footer.raw, {**dict.fromkeys(drop), **places})
+    return Patch(keep, (*pieces, raw, build_tail(raw)), raw, places)

@@ -1,0 +1,305 @@
+"""Files on a local file system: ranged reads, and the one function of the package that replaces a user's file.
+
+`replace` writes a temporary file beside the target, has it verified, and renames it over the target only then. At every moment the
+target is the old file or the new one, whole; a process killed in between leaves a temporary file that the next command on the same
+target removes.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from sbbf_tool.errors import RefusedError, UnreadableError, WriteError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyarrow import NativeFile
+
+TEMPORARY_SUFFIX = ".sbbf-tmp"
+_COPY_BYTES = 64 << 20
+
+
+class LocalSource:
+    """A file open for ranged reads; `name` is what the user called it. Use as a context manager."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.name = os.fspath(path)
+        try:
+            # Without O_NONBLOCK, opening a FIFO would wait for a writer that never comes.
+            self._fd = os.open(self.name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except OSError as error:
+            raise UnreadableError(_reason(error), file=self.name) from error
+        self._stat = os.fstat(self._fd)
+        if not stat.S_ISREG(self._stat.st_mode):
+            os.close(self._fd)
+            raise UnreadableError("not a regular file", file=self.name)
+        self.size = self._stat.st_size
+        self.bytes_read = 0
+
+    def __enter__(self) -> LocalSource:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Exactly `length` bytes from `offset`. Raises UnreadableError where the file does not have them."""
+        if offset < 0 or length < 0 or offset + length > self.size:
+            raise UnreadableError(
+                f"bytes {offset:,} to {offset + length:,} are outside the file, which has {self.size:,}", file=self.name
+            )
+        pieces = []
+        position = offset
+        while position < offset + length:
+            try:
+                piece = os.pread(self._fd, offset + length - position, position)
+            except OSError as error:
+                raise UnreadableError(_reason(error), file=self.name, place=f"byte {position}") from error
+            if not piece:
+                raise UnreadableError("the file became shorter while it was read", file=self.name, place=f"byte {position}")
+            position += len(piece)
+            pieces.append(piece)
+        self.bytes_read += length
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def open_arrow(self) -> NativeFile:
+        """An independent pyarrow stream over the very file that is open here, whatever its path names by now."""
+        import pyarrow
+
+        link = f"/proc/self/fd/{self._fd}"
+        return pyarrow.OSFile(link if os.path.exists(link) else self.name)
+
+    def is_unchanged(self) -> bool:
+        """Whether path and open file still are what they were: same inode, size and time of change of the content."""
+        try:
+            now = (_identity(os.stat(self.name)), _identity(os.fstat(self._fd)))
+        except OSError:
+            return False
+        return now == (_identity(self._stat),) * 2
+
+
+def _identity(status: os.stat_result) -> tuple[int, int, int, int]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def replace(
+    source: LocalSource,
+    target: str,
+    keep: int,
+    pieces: Iterable[bytes | bytearray | memoryview],
+    verify: Callable[[LocalSource], None],
+) -> list[str]:
+    """Make `target` the first `keep` bytes of `source` followed by `pieces`, in one step and only after `verify` accepted them.
+
+    `target` is the source's own path, or one that does not exist. Mode, owner and extended attributes are the source's; symbolic
+    links are followed. Answers with warnings in words. Raises RefusedError (another writer, source changed, target exists, no
+    permission) and WriteError (disk full and the like); the old file is whole in every case.
+    """
+    in_place = os.path.exists(target) and os.path.samestat(os.stat(target), source._stat)
+    if not in_place and os.path.lexists(target):
+        raise RefusedError("the target exists", file=target, hint="name another, or remove it first")
+    if in_place and not os.access(target, os.W_OK):
+        raise RefusedError("no permission to write the file", file=target, hint="chmod u+w it, or write elsewhere with -o")
+    real = os.path.realpath(target)
+    folder, base = os.path.split(real)
+    sweep(real)
+    warnings = []
+    with _sole_writer(source), _temporary(folder, base) as (temporary, fd):
+        try:
+            _copy(source, fd, keep)
+            for piece in pieces:
+                _write_all(fd, piece)
+            warnings += _carry_over(source, fd)
+            os.fsync(fd)
+        except OSError as error:
+            raise WriteError(_reason(error), file=temporary, hint="the old file is untouched") from error
+        with LocalSource(temporary) as written:
+            verify(written)
+        if not source.is_unchanged():
+            raise RefusedError("the file changed while it was worked on", file=source.name, hint="run the command again")
+        if in_place and source._stat.st_nlink > 1:
+            warnings.append(f"{target}: has {source._stat.st_nlink} hard links; the other names keep the old content")
+        try:
+            with suppress(FileNotFoundError):
+                # A checksum that Hadoop wrote of the old bytes would make Spark fail to read the new ones.
+                os.unlink(os.path.join(folder, f".{base}.crc"))
+            _publish(temporary, real, in_place)
+            _sync_folder(folder)
+        except OSError as error:
+            raise WriteError(_reason(error), file=target, hint="the old file is untouched") from error
+    return warnings
+
+
+def sweep(target: str) -> None:
+    """Remove temporary files that a killed process left beside `target`; those of a living one are locked, and stay."""
+    folder, base = os.path.split(os.path.realpath(target))
+    stem = _stem(base)
+    try:
+        names = os.listdir(folder or ".")
+    except OSError:
+        return
+    for name in names:
+        if name.startswith(stem) and name.endswith(TEMPORARY_SUFFIX):
+            path = os.path.join(folder, name)
+            with suppress(OSError):
+                fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+                try:
+                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    os.unlink(path)
+                finally:
+                    os.close(fd)
+
+
+def _stem(base: str) -> str:
+    # A file name may have 255 bytes, and the target's own may need them all. The dot hides the file from Hadoop and Spark.
+    return f".{os.fsencode(base)[:200].decode(errors='ignore')}."
+
+
+@contextmanager
+def _sole_writer(source: LocalSource) -> Iterator[None]:
+    """Hold the lock on the old file: whoever waits for it finds the path naming another file afterwards, and is told so."""
+    try:
+        fcntl.flock(source._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise RefusedError("another process is writing this file", file=source.name, hint="wait for it and run again") from None
+    except OSError as error:
+        if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF):
+            raise UnreadableError(_reason(error), file=source.name) from error
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            fcntl.flock(source._fd, fcntl.LOCK_UN)
+
+
+@contextmanager
+def _temporary(folder: str, base: str) -> Iterator[tuple[str, int]]:
+    """A new locked file in `folder`, gone afterwards unless it was renamed."""
+    path = os.path.join(folder, f"{_stem(base)}{os.urandom(6).hex()}{TEMPORARY_SUFFIX}")
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        hint = "write elsewhere with -o"
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise RefusedError(f"cannot create a file in {folder or '.'}: {_reason(error)}", file=base, hint=hint) from error
+        raise WriteError(_reason(error), file=path, hint=hint) from error
+    try:
+        with suppress(OSError):
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield path, fd
+    finally:
+        os.close(fd)
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+
+
+def _copy(source: LocalSource, fd: int, count: int) -> None:
+    """The first `count` bytes of the source to the start of `fd`, by the kernel where it can: a reflink where the file system can."""
+    position = 0
+    by_kernel = hasattr(os, "copy_file_range")
+    while position < count:
+        want = min(_COPY_BYTES, count - position)
+        if by_kernel:
+            try:
+                done = os.copy_file_range(source._fd, fd, want, position, position)
+            except OSError as error:
+                if error.errno not in (errno.EXDEV, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.EPERM, errno.EIO):
+                    raise
+                done = 0
+            if done:
+                position += done
+                continue
+            # Some cluster file systems refuse, some answer 0: copy by hand from here, and let a real error show itself there.
+            by_kernel = False
+        os.lseek(fd, position, os.SEEK_SET)
+        data = source.read(position, min(want, 4 << 20))
+        _write_all(fd, data)
+        position += len(data)
+    os.lseek(fd, count, os.SEEK_SET)
+
+
+def _write_all(fd: int, data: bytes | bytearray | memoryview) -> None:
+    view = memoryview(data).cast("B")
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def _carry_over(source: LocalSource, fd: int) -> list[str]:
+    """Owner, mode and extended attributes of the source onto `fd`; what cannot be carried is answered in words."""
+    status = source._stat
+    lost = []
+    if (status.st_uid, status.st_gid) != (os.geteuid(), os.getegid()):
+        try:
+            os.fchown(fd, status.st_uid, status.st_gid)
+        except OSError:
+            lost.append(f"owner {status.st_uid}:{status.st_gid}")
+    os.fchmod(fd, stat.S_IMODE(status.st_mode))
+    if hasattr(os, "listxattr"):
+        with suppress(OSError):
+            for name in os.listxattr(source._fd):
+                try:
+                    os.setxattr(fd, name, os.getxattr(source._fd, name))
+                except OSError:
+                    lost.append(f"attribute {name}")
+    return [f"{source.name}: could not be carried over: {', '.join(lost)}"] if lost else []
+
+
+def _publish(temporary: str, target: str, in_place: bool) -> None:
+    if in_place:
+        os.rename(temporary, target)
+        return
+    try:
+        # Unlike a rename, a link fails where the target came to exist meanwhile.
+        os.link(temporary, target)
+    except FileExistsError:
+        raise RefusedError("the target exists", file=target, hint="name another, or remove it first") from None
+    except OSError:
+        os.rename(temporary, target)
+
+
+def _sync_folder(folder: str) -> None:
+    fd = os.open(folder or ".", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):
+            raise
+    finally:
+        os.close(fd)
+
+
+def parquet_files(path: str) -> Sequence[str]:
+    """The Parquet files that `path` names: itself, or, of a folder, those below it, in order. Hidden names and names that start
+    with `_` are passed over, as Spark and Hive do.
+    """
+    if not os.path.isdir(path):
+        return [path]
+    found = []
+    for folder, folders, files in os.walk(path, onerror=_cannot_list):
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
+        found += [os.path.join(folder, name) for name in sorted(files) if name.endswith(".parquet") and not name.startswith((".", "_"))]
+    if not found:
+        raise UnreadableError("no *.parquet file below this folder", file=path)
+    return sorted(found)
+
+
+def _cannot_list(error: OSError) -> None:
+    raise UnreadableError(_reason(error), file=error.filename)
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or type(error).__name__).lower()
+
+
