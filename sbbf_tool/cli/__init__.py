@@ -1,0 +1,133 @@
+"""The command line: parse, call an operation, render its report. Nothing is computed here.
+
+Commands are modules of this package, imported when their name is typed; an operation is imported when it is called. So
+`sbbf --help` loads click and little else.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from sbbf_tool.errors import SbbfError, UsageError
+
+COMMANDS = {
+    "inspect": "sbbf_tool.cli.inspect",
+    "probe": "sbbf_tool.cli.probe",
+    "add-filter": "sbbf_tool.cli.add_filter",
+    "remove-filter": "sbbf_tool.cli.remove_filter",
+}
+"""In the order in which `--help` lists them."""
+
+INTERRUPTED = 130
+INTERNAL_ERROR = 70
+
+
+class CommandsByName(click.Group):
+    """A group that imports a command's module when the command is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(COMMANDS[cmd_name]).command
+        if not any(parameter.name == "debug" for parameter in command.params):
+            command.params.append(_debug_option())
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], COMMANDS, n=1)
+            raise click.UsageError(f"no command {args[0]!r}; " + (f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"))
+        return super().resolve_command(ctx, args)
+
+
+def _debug_option() -> click.Option:
+    def remember(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+        if value:
+            ctx.find_root().meta["sbbf.debug"] = True
+
+    return click.Option(["--debug"], is_flag=True, expose_value=False, callback=remember, help="Show the traceback of an error.")
+
+
+def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if not value or ctx.resilient_parsing:
+        return
+    from importlib.metadata import PackageNotFoundError, version
+
+    from sbbf_tool.bloom import kernels
+
+    try:
+        number = version("sbbf-tool")
+    except PackageNotFoundError:
+        number = "(not installed)"
+    click.echo(f"sbbf {number}\n{kernels.describe()}")
+    ctx.exit()
+
+
+@click.group(cls=CommandsByName, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Show version and kernel.")
+def cli() -> None:
+    """The Bloom filters of Parquet files: seen, asked, proven, and added to files that are already there.
+
+    Exit codes: 0 done, or "maybe"; 1 certainly absent, or findings; 2 usage; 3 unreadable input; 4 refused; 5 could not be written.
+    """
+
+
+cli.params.append(_debug_option())
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Run the command line and exit. Every error is one line on stderr and its exit code; `--debug` shows where it came from."""
+    sys.exit(run(list(sys.argv[1:] if args is None else args)))
+
+
+def run(args: list[str]) -> int:
+    """`main` without the exit; answers with the exit code."""
+    context: click.Context | None = None
+    try:
+        with cli.make_context("sbbf", args) as context:
+            result = cli.invoke(context)
+            sys.stdout.flush()
+            return result if isinstance(result, int) else 0
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.Abort:
+        return INTERRUPTED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has gone; Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except click.ClickException as error:
+        where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "sbbf"
+        return _fail(context, error, f"{' '.join(error.format_message().split())} (see {where} --help)", UsageError.exit_code)
+    except SbbfError as error:
+        return _fail(context, error, str(error), error.exit_code)
+    except MemoryError as error:
+        return _fail(context, error, "not enough memory", INTERNAL_ERROR)
+    except Exception as error:
+        return _fail(context, error, f"internal error: {type(error).__name__}: {error}; please report it", INTERNAL_ERROR)
+
+
+def _fail(context: click.Context | None, error: BaseException, message: str, exit_code: int) -> int:
+    if context is not None and context.find_root().meta.get("sbbf.debug"):
+        import traceback
+
+        traceback.print_exception(error)
+    click.echo(f"sbbf: {one_line(message)}", err=True)
+    return exit_code
+
+
+def one_line(message: str) -> str:
+    """A message on one line, whatever a file's bytes or names put into it."""
+    return "".join(character if character.isprintable() else character.encode("unicode_escape").decode() for character in message)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import glob
 import os
 import stat
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -280,19 +281,28 @@ def _sync_folder(folder: str) -> None:
         os.close(fd)
 
 
-def parquet_files(path: str) -> Sequence[str]:
-    """The Parquet files that `path` names: itself, or, of a folder, those below it, in order. Hidden names and names that start
-    with `_` are passed over, as Spark and Hive do.
+def parquet_files(name: str) -> list[str]:
+    """The Parquet files that `name` means: itself, those below it where it is a folder, those that match where it is a glob; in order.
+
+    Below a folder, names that start with a dot or `_` are passed over, as Spark and Hive do. Raises UnreadableError where there is none.
     """
-    if not os.path.isdir(path):
-        return [path]
-    found = []
-    for folder, folders, files in os.walk(path, onerror=_cannot_list):
-        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
-        found += [os.path.join(folder, name) for name in sorted(files) if name.endswith(".parquet") and not name.startswith((".", "_"))]
+    if os.path.isdir(name):
+        found = list(_walk(name))
+    elif os.path.lexists(name) or not glob.has_magic(name):
+        return [name]
+    else:
+        found = [path for match in glob.glob(name, recursive=True) for path in (_walk(match) if os.path.isdir(match) else [match])]
     if not found:
-        raise UnreadableError("no *.parquet file below this folder", file=path)
+        raise UnreadableError("no *.parquet file below this folder" if os.path.isdir(name) else "no file matches", file=name)
     return sorted(found)
+
+
+def _walk(top: str) -> Iterator[str]:
+    for folder, folders, files in os.walk(top, onerror=_cannot_list):
+        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
+        for name in files:
+            if name.endswith(".parquet") and not name.startswith((".", "_")):
+                yield os.path.join(folder, name)
 
 
 def _cannot_list(error: OSError) -> None:

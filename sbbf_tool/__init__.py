@@ -1,0 +1,60 @@
+"""The Bloom filters of Parquet files: seen, asked, proven, and added to files that are already there.
+
+    import sbbf_tool
+
+    sbbf_tool.inspect("events.parquet").filters
+    sbbf_tool.probe("events.parquet", "user_id", [42]).is_absent
+    sbbf_tool.add_filters("events.parquet", ["user_id"], output="with_filters.parquet")
+    sbbf_tool.remove_filters("with_filters.parquet", in_place=True)
+
+Each name is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sbbf_tool.bloom.filter import BloomFilter
+    from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError, WriteError
+    from sbbf_tool.operations.add import add_filters
+    from sbbf_tool.operations.inspect import inspect
+    from sbbf_tool.operations.probe import probe
+    from sbbf_tool.operations.remove import remove_filters
+
+_HOMES = {
+    "BloomFilter": "sbbf_tool.bloom.filter",
+    "RefusedError": "sbbf_tool.errors",
+    "SbbfError": "sbbf_tool.errors",
+    "UnreadableError": "sbbf_tool.errors",
+    "UsageError": "sbbf_tool.errors",
+    "WriteError": "sbbf_tool.errors",
+    "add_filters": "sbbf_tool.operations.add",
+    "inspect": "sbbf_tool.operations.inspect",
+    "probe": "sbbf_tool.operations.probe",
+    "remove_filters": "sbbf_tool.operations.remove",
+}
+
+__all__ = [
+    "BloomFilter",
+    "RefusedError",
+    "SbbfError",
+    "UnreadableError",
+    "UsageError",
+    "WriteError",
+    "add_filters",
+    "inspect",
+    "probe",
+    "remove_filters",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

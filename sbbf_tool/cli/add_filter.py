@@ -1,0 +1,83 @@
+"""`sbbf add-filter`."""
+
+from __future__ import annotations
+
+import click
+
+from sbbf_tool.cli import render
+from sbbf_tool.cli.sizes import BYTES
+
+
+@click.command()
+@click.argument("file", metavar="FILE")
+@click.option("-c", "--column", "columns", multiple=True, required=True, metavar="COLUMN", help="Column to give a filter (repeat for more).")
+@click.option("--fpp", default=0.01, show_default=True, help="Share of absent values that may pass.")
+@click.option("--ndv", type=int, help="Size for this many distinct values a row group, rather than for those that are found.")
+@click.option("--max-bytes", type=BYTES, help="Largest bitset a row group, such as 1MiB.  [default: 128MiB]")
+@click.option("-o", "--output", metavar="OUT", help="Write the new file here; it must not exist.")
+@click.option("--in-place", is_flag=True, help="Replace FILE, in one step and only after the new one was verified.")
+@click.option("--replace", is_flag=True, help="Replace filters that are there already.")
+@click.option("--allow-table-files", is_flag=True, help="Also change a file of a Delta, Iceberg, Hudi or Paimon table.")
+@click.option("-n", "--dry-run", is_flag=True, help="Read and build, and write nothing.")
+@click.option("--json", "as_json", is_flag=True, help="The report as one JSON document.")
+def command(
+    file: str,
+    columns: tuple[str, ...],
+    fpp: float,
+    ndv: int | None,
+    max_bytes: int | None,
+    output: str | None,
+    in_place: bool,
+    replace: bool,
+    allow_table_files: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Give columns of an existing file Bloom filters; no data page is touched.
+
+    Filters and a new footer go behind the whole old file, so its first bytes stay the old, valid file, and `remove-filter` cuts back
+    to it. Each filter is sized from the values themselves, and every value is asked of it before the file is published.
+    """
+    from sbbf_tool.operations.add import add_filters
+
+    with render.progress_bar() as progress:
+        report = add_filters(
+            file,
+            columns,
+            output=output,
+            in_place=in_place,
+            fpp=fpp,
+            ndv=ndv,
+            max_bytes=max_bytes,
+            replace=replace,
+            dry_run=dry_run,
+            allow_table_files=allow_table_files,
+            progress=progress,
+        )
+    for warning in report.warnings:
+        render.warn(warning)
+    if as_json:
+        render.show_json(report)
+        return
+    render.show_table(
+        ("row group", "column", "values", "est. ndv", "offset", "bitset", "fpp"),
+        [
+            (
+                str(row.row_group),
+                row.column,
+                render.size(row.values),
+                render.estimate(row.estimated_ndv),
+                render.size(row.offset),
+                render.size(row.bitset_bytes),
+                render.percent(row.fpp),
+            )
+            for row in report.filters
+        ],
+        (0, 2, 3, 4, 5, 6),
+    )
+    added = report.new_bytes - report.old_bytes
+    done = "would be added to" if report.dry_run else "added to"
+    click.echo(
+        f"{len(report.filters)} filters {done} {report.output}: {added:,} bytes behind {report.old_bytes:,} ({added / report.old_bytes:.1%})"
+        + ("; nothing was written" if report.dry_run else "; every value verified")
+    )

@@ -1,0 +1,80 @@
+"""`sbbf inspect`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from sbbf_tool.cli import render
+from sbbf_tool.cli.files import each_file
+
+if TYPE_CHECKING:
+    from sbbf_tool.reports import InspectReport
+
+_HEADERS = ("row group", "column", "type", "offset", "header", "bitset", "blocks", "fill", "est. fpp", "est. ndv", "bits/value", "of chunk")
+_NUMBERS = (0, 3, 4, 5, 6, 7, 8, 9, 10, 11)
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column (repeat for more).")
+@click.option("--all", "all_chunks", is_flag=True, help="Show column chunks without a filter too.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document a file, one line each.")
+def command(files: tuple[str, ...], columns: tuple[str, ...], all_chunks: bool, as_json: bool) -> int:
+    """Show which columns have a Bloom filter and what it is worth.
+
+    FILE is a Parquet file, a folder (all *.parquet below it) or a glob. One row a filter: its place and size in bytes, bits that are
+    set, the share of absent values it lets pass and the distinct values it holds, both estimated from those bits.
+    """
+    from sbbf_tool.operations.inspect import broken_filter_error, inspect
+
+    def show(path: str) -> int:
+        report = inspect(path, columns, all_chunks=all_chunks)
+        render.show_json(report) if as_json else _show(report)
+        for row in report.broken:
+            click.echo(f"sbbf: {broken_filter_error(report, row)}", err=True)
+        return broken_filter_error(report, report.broken[0]).exit_code if report.broken else 0
+
+    return max(each_file(files, show))
+
+
+def _show(report: InspectReport) -> None:
+    click.echo(
+        f"{report.file}: {report.file_bytes:,} bytes, {report.rows:,} rows in {report.row_groups} row groups, "
+        f"written by {report.created_by or 'an unnamed writer'}"
+    )
+    if report.filters:
+        render.show_table(_HEADERS, [_row(row) for row in report.filters], _NUMBERS)  # type: ignore[arg-type]
+    for total in report.columns:
+        click.echo(
+            f"{total.column}: {total.row_groups_with_filter} of {total.row_groups} row groups have a filter, "
+            f"{total.filter_bytes:,} bytes for {total.chunk_bytes:,} of data"
+            + (f"; mean est. fpp {render.percent(total.mean_fpp)}" if total.mean_fpp is not None else "")
+        )
+    if not any(row.has_filter for row in report.filters):
+        click.echo("no column has a Bloom filter; `sbbf add-filter` gives it one")
+    for row in report.filters:
+        for oddity in row.oddities:
+            click.echo(f"odd: column {row.column}, row group {row.row_group}: {oddity}")
+    for unused in report.unused:
+        click.echo(f"unreferenced: {unused.length:,} bytes at byte {unused.offset}: {unused.what}")
+
+
+def _row(row):  # type: ignore[no-untyped-def]
+    kind = f"{row.physical_type} {row.logical_type}" if row.logical_type else row.physical_type
+    status = "broken" if row.broken else "" if row.has_filter else "none"
+    return (
+        str(row.row_group),
+        row.column,
+        kind,
+        render.size(row.offset) or status,
+        render.size(row.header_bytes) or (status if row.broken else ""),
+        render.size(row.bitset_bytes),
+        render.size(row.blocks),
+        render.percent(row.fill_ratio),
+        render.percent(row.estimated_fpp),
+        render.estimate(row.estimated_ndv),
+        render.estimate(row.bits_per_value),
+        render.percent(row.share_of_chunk),
+    )

@@ -1,0 +1,53 @@
+"""`sbbf remove-filter`."""
+
+from __future__ import annotations
+
+import click
+
+from sbbf_tool.cli import render
+
+
+@click.command()
+@click.argument("file", metavar="FILE")
+@click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column's filters (repeat for more).")
+@click.option("-o", "--output", metavar="OUT", help="Write the new file here; it must not exist.")
+@click.option("--in-place", is_flag=True, help="Replace FILE, in one step and only after the new one was verified.")
+@click.option("--compact", is_flag=True, help="Drop bytes behind the data that nothing leads to any more: old footers, old filters.")
+@click.option("--allow-table-files", is_flag=True, help="Also change a file of a Delta, Iceberg, Hudi or Paimon table.")
+@click.option("-n", "--dry-run", is_flag=True, help="Say what would be done, and write nothing.")
+@click.option("--json", "as_json", is_flag=True, help="The report as one JSON document.")
+def command(
+    file: str,
+    columns: tuple[str, ...],
+    output: str | None,
+    in_place: bool,
+    compact: bool,
+    allow_table_files: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Take Bloom filters away, of all columns or of those named.
+
+    Where they are the tail that `add-filter` wrote, the file becomes, byte for byte, what it was before. Else a new footer that does not
+    mention them is appended; their bytes stay, unless --compact drops them.
+    """
+    from sbbf_tool.operations.remove import remove_filters
+
+    report = remove_filters(
+        file,
+        columns,
+        output=output,
+        in_place=in_place,
+        compact=compact,
+        dry_run=dry_run,
+        allow_table_files=allow_table_files,
+    )
+    for warning in report.warnings:
+        render.warn(warning)
+    if as_json:
+        render.show_json(report)
+        return
+    done = "would be removed from" if dry_run else "removed from"
+    click.echo(f"{len(report.removed)} filters {done} {report.output} ({report.way}): {report.old_bytes:,} -> {report.new_bytes:,} bytes")
+    if report.unreferenced_bytes:
+        click.echo(f"{report.unreferenced_bytes:,} bytes are left that nothing leads to; --compact drops them")

@@ -1,0 +1,84 @@
+"""How reports are shown: rich tables on a terminal, aligned text in a pipe, JSON where asked. All of a report, never cut to a width."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sbbf_tool.cli import one_line
+
+if TYPE_CHECKING:
+    from sbbf_tool.operations.add import Progress
+
+
+def show_json(report: Any) -> None:
+    """One document on one line."""
+    click.echo(json.dumps(asdict(report), ensure_ascii=False))
+
+
+def warn(message: str) -> None:
+    click.echo(f"sbbf: warning: {one_line(message)}", err=True)
+
+
+def show_table(headers: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
+    """A table; `right` lists the columns of numbers, which are aligned on the right. Columns that are empty throughout are left out."""
+    shown = [at for at in range(len(headers)) if any(row[at] for row in rows)] or list(range(len(headers)))
+    names = [headers[at] for at in shown]
+    cells = [[one_line(row[at]) for at in shown] for row in rows]
+    numbers = [at in right for at in shown]
+    if sys.stdout.isatty():
+        _show_rich(names, cells, numbers)
+        return
+    widths = [max(len(line[at]) for line in [names, *cells]) for at in range(len(names))]
+    for line in [names, *cells]:
+        padded = (
+            cell.rjust(width) if is_number else cell.ljust(width) for cell, width, is_number in zip(line, widths, numbers, strict=True)
+        )
+        click.echo("  ".join(padded).rstrip())
+
+
+def _show_rich(names: list[str], cells: list[list[str]], numbers: list[bool]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name, is_number in zip(names, numbers, strict=True):
+        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
+    for line in cells:
+        table.add_row(*(Text(cell) for cell in line))
+    Console(highlight=False).print(table)
+
+
+@contextmanager
+def progress_bar() -> Iterator[Progress | None]:
+    """A progress bar on stderr where that is a terminal, else None."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("opening", total=None)
+        yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total)
+
+
+def size(count: int | None) -> str:
+    return "" if count is None else f"{count:,}"
+
+
+def percent(ratio: float | None) -> str:
+    """A ratio as a percentage of three significant digits."""
+    return "" if ratio is None else f"{ratio * 100:.3g} %"
+
+
+def estimate(number: float | None) -> str:
+    return "" if number is None else f"{number:,.0f}" if number >= 100 else f"{number:.3g}"

@@ -1,0 +1,286 @@
+"""Seven readers of Parquet with one face, and for four of them a way to see how much they read.
+
+    rows(path, column, wanted)              the rows of the file whose `column` is `wanted`; a list of values asks with IN, else =
+    row_groups_read(path, column, wanted)   how many row groups the engine had to decode for it: `Scan(read, total)`
+
+An engine tells what it read in its own words: DuckDB and DataFusion count row groups, Spark and ClickHouse count rows. Whatever
+else may skip a row group (dictionaries, column indexes, and minimum and maximum where they can be switched off) is switched off,
+so that with a value inside every row group's range a difference between `read` and `total` is the work of Bloom filters.
+
+Columns are top-level ones. Values are sent as the column's own type: a double compared with a float column, for one, makes
+most engines cast the column, and then no filter is asked.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from .spark_session import quiet_about_pandas
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Scan(NamedTuple):
+    """How many row groups an engine decoded, of how many in the file."""
+
+    read: int
+    total: int
+
+
+class Engine(Protocol):
+    """Anything that answers a question about the rows of a file, in the file's order and the file's schema."""
+
+    name: str
+
+    def rows(self, path: Path, column: str, wanted: Any) -> pa.Table: ...
+
+
+class PruningEngine(Engine, Protocol):
+    """An engine that skips row groups by their Bloom filters. `filters=False` tells it not to, where it can be told."""
+
+    can_ignore_filters: bool
+
+    def row_groups_read(self, path: Path, column: str, wanted: Any, *, filters: bool = True) -> Scan: ...
+
+
+class DuckDB:
+    """Reads filters whatever the settings; tells row groups scanned in the profile, and has a function that asks filters directly."""
+
+    name = "duckdb"
+    can_ignore_filters = False
+
+    def __init__(self) -> None:
+        import duckdb
+
+        self._connection = duckdb.connect()
+        self._connection.execute("SET TimeZone = 'UTC'")
+
+    def rows(self, path: Path, column: str, wanted: Any) -> pa.Table:
+        query, parameters = self._select(path, column, wanted)
+        return _in_schema_of(path, self._connection.sql(query, params=parameters).to_arrow_table())
+
+    def row_groups_read(self, path: Path, column: str, wanted: Any, *, filters: bool = True) -> Scan:
+        assert filters, "DuckDB has no setting to ignore Bloom filters"
+        query, parameters = self._select(path, column, wanted)
+        ((_, profile),) = self._connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {query}", parameters).fetchall()
+        counts = json.loads(profile)["query"]
+        return Scan(counts["total_row_groups_scanned"], counts["total_row_groups_to_scan"])
+
+    def ruled_out(self, path: Path, column: str, value: Any) -> list[bool]:
+        """For each row group, whether its filter rules `value` out; never where there is no filter (`parquet_bloom_probe`)."""
+        query = "SELECT bloom_filter_excludes FROM parquet_bloom_probe(?, ?, ?) ORDER BY row_group_id"
+        return [excluded for (excluded,) in self._connection.execute(query, [str(path), column, value]).fetchall()]
+
+    def _select(self, path: Path, column: str, wanted: Any) -> tuple[str, list[Any]]:
+        described = self._connection.execute("DESCRIBE FROM read_parquet(?)", [str(path)]).fetchall()
+        kind = next(column_type for name, column_type, *_ in described if name == column)
+        return f'FROM read_parquet(?) WHERE "{column}" {_condition(wanted, f"CAST(? AS {kind})")}', [str(path), *_values(wanted)]
+
+
+class DataFusion:
+    """Counts the row groups that each means of pruning saw and left."""
+
+    name = "datafusion"
+    can_ignore_filters = True
+
+    def rows(self, path: Path, column: str, wanted: Any) -> pa.Table:
+        _, frame = self._matching(path, column, wanted)
+        return _in_schema_of(path, frame.to_arrow_table())
+
+    def row_groups_read(self, path: Path, column: str, wanted: Any, *, filters: bool = True) -> Scan:
+        context, frame = self._matching(path, column, wanted, filters=filters)
+        plan = frame.execution_plan()
+        for _ in context.execute(plan, 0):
+            pass
+        (scan,) = (metrics for operator, metrics in plan.collect_metrics() if operator.startswith("DataSourceExec"))
+        total = pruned = 0
+        for metric in scan.metrics():
+            if metric.name in ("row_groups_pruned_statistics", "row_groups_pruned_bloom_filter"):
+                seen, left = map(int, re.findall(r"\d+", str(metric)))  # "4 total → 1 matched"
+                total = max(total, seen)
+                pruned += seen - left
+        return Scan(total - pruned, total)
+
+    def _matching(self, path: Path, column: str, wanted: Any, *, filters: bool = True) -> tuple[Any, Any]:
+        from datafusion import SessionConfig, SessionContext, col, functions, lit
+
+        settings = {"datafusion.execution.parquet.bloom_filter_on_read": str(filters).lower()}
+        context = SessionContext(SessionConfig(settings).with_target_partitions(1))
+        literals = [lit(value) for value in _typed(path, column, wanted)]
+        condition = functions.in_list(col(f'"{column}"'), literals) if _is_list(wanted) else col(f'"{column}"') == literals[0]
+        return context, context.read_parquet(path).filter(condition)
+
+
+class Spark:
+    """parquet-java behind Spark's vectorized reader, which hands on every row of a row group that it did not skip."""
+
+    name = "spark"
+    can_ignore_filters = True
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+
+    def rows(self, path: Path, column: str, wanted: Any) -> pa.Table:
+        with quiet_about_pandas():
+            return _in_schema_of(path, self._matching(path, column, wanted).toArrow())
+
+    def row_groups_read(self, path: Path, column: str, wanted: Any, *, filters: bool = True) -> Scan:
+        frame = self._matching(path, column, wanted, filters=filters)
+        frame.collect()
+        scan = frame._jdf.queryExecution().executedPlan().collectLeaves().apply(0)  # the metrics have no public door
+        return _row_groups_holding(path, scan.metrics().apply("numOutputRows").value())
+
+    def _matching(self, path: Path, column: str, wanted: Any, *, filters: bool = True) -> DataFrame:
+        from pyspark.sql.functions import col, lit
+
+        reader = self._session.read.option("parquet.filter.bloom.enabled", filters)
+        for means in ("stats", "dictionary", "columnindex"):
+            reader = reader.option(f"parquet.filter.{means}.enabled", False)
+        frame = reader.parquet(str(path))
+        literals = [lit(value).cast(frame.schema[column].dataType) for value in _values(wanted)]
+        return frame.where(col(f"`{column}`").isin(literals) if _is_list(wanted) else col(f"`{column}`") == literals[0])
+
+
+class ClickHouse:
+    """ClickHouse inside this process (chdb).
+
+    A row group that a Bloom filter rules out still counts in its event `ParquetReadRowGroups`; the rows on which the condition
+    was computed, `ParquetRowsFilterExpression`, tell the truth. Its cache of footers is off: these tests rewrite files.
+    """
+
+    name = "clickhouse"
+    can_ignore_filters = True
+
+    def __init__(self) -> None:
+        from chdb.session import Session
+
+        self._session = Session()
+
+    def rows(self, path: Path, column: str, wanted: Any) -> pa.Table:
+        answer = self._select(path, column, wanted, filters=True)
+        return _in_schema_of(path, pa.ipc.open_stream(answer).read_all())
+
+    def row_groups_read(self, path: Path, column: str, wanted: Any, *, filters: bool = True) -> Scan:
+        before = self._rows_compared()
+        self._select(path, column, wanted, filters=filters)
+        return _row_groups_holding(path, self._rows_compared() - before)
+
+    def close(self) -> None:
+        self._session.close()
+
+    def _rows_compared(self) -> int:
+        answer = self._session.query("SELECT sum(value) FROM system.events WHERE event = 'ParquetRowsFilterExpression'", "TSV")
+        return int(answer.data())
+
+    def _select(self, path: Path, column: str, wanted: Any, *, filters: bool) -> bytes:
+        settings = {
+            "input_format_parquet_bloom_filter_push_down": int(filters),
+            "input_format_parquet_filter_push_down": 0,
+            "input_format_parquet_dictionary_filter_push_down": 0,
+            "input_format_parquet_page_filter_push_down": 0,
+            "input_format_parquet_preserve_order": 1,
+            "use_parquet_metadata_cache": 0,
+            "output_format_arrow_compression_method": "'none'",
+            "output_format_arrow_string_as_string": 0,
+        }
+        parameters = {f"value{n}": _clickhouse_text(value) for n, value in enumerate(_values(wanted))}
+        kind = _clickhouse_type(pq.read_schema(path).field(column).type)
+        literals = [f"unhex({{{name}:String}})" if kind == "bytes" else f"{{{name}:{kind}}}" for name in parameters]
+        condition = f"IN ({', '.join(literals)})" if _is_list(wanted) else f"= {literals[0]}"
+        query = f"SELECT * FROM file({{path:String}}, Parquet) WHERE `{column}` {condition} SETTINGS " + ", ".join(
+            f"{name} = {value}" for name, value in settings.items()
+        )
+        return self._session.query(query, "ArrowStream", params={"path": str(path), **parameters}).bytes()
+
+
+class PyArrow:
+    """Prunes by statistics only."""
+
+    name = "pyarrow"
+
+    def rows(self, path: Path, column: str, wanted: Any) -> pa.Table:
+        values = _typed(path, column, wanted)
+        condition = pc.field(column).isin(values) if _is_list(wanted) else pc.field(column) == values[0]
+        return _in_schema_of(path, ds.dataset(path).to_table(filter=condition))
+
+
+class Polars:
+    """Prunes by statistics only."""
+
+    name = "polars"
+
+    def rows(self, path: Path, column: str, wanted: Any) -> pa.Table:
+        import polars as pl
+
+        frame = pl.scan_parquet(path)
+        values = pl.Series(_values(wanted), dtype=frame.collect_schema()[column])
+        condition = pl.col(column).is_in(values.implode()) if _is_list(wanted) else pl.col(column) == values[0]
+        return _in_schema_of(path, frame.filter(condition).collect().to_arrow())
+
+
+class FastParquet:
+    """Prunes by statistics only.
+
+    The file is opened here because it leaves open what it opens itself, and one value is asked for with IN because its `==`
+    stumbles over nulls in a column of integers.
+    """
+
+    name = "fastparquet"
+
+    def rows(self, path: Path, column: str, wanted: Any) -> pa.Table:
+        from fastparquet import ParquetFile
+
+        with path.open("rb") as file:
+            frame = ParquetFile(file).to_pandas(filters=[[(column, "in", _values(wanted))]], row_filter=True)
+        return pa.Table.from_pandas(frame, pq.read_schema(path).remove_metadata(), preserve_index=False)
+
+
+def _is_list(wanted: Any) -> bool:
+    return isinstance(wanted, list)
+
+
+def _values(wanted: Any) -> list[Any]:
+    return wanted if _is_list(wanted) else [wanted]
+
+
+def _typed(path: Path, column: str, wanted: Any) -> pa.Array:
+    return pa.array(_values(wanted), pq.read_schema(path).field(column).type)
+
+
+def _condition(wanted: Any, literal: str) -> str:
+    return f"IN ({', '.join([literal] * len(wanted))})" if _is_list(wanted) else f"= {literal}"
+
+
+def _clickhouse_type(kind: pa.DataType) -> str:
+    """What a parameter of this type is declared as; bytes travel as hexadecimal text."""
+    if pa.types.is_binary(kind):
+        return "bytes"
+    names = {pa.int32(): "Int32", pa.int64(): "Int64", pa.float32(): "Float32", pa.float64(): "Float64", pa.bool_(): "Bool"}
+    return names.get(kind, "String")
+
+
+def _clickhouse_text(value: Any) -> str:
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _in_schema_of(path: Path, table: pa.Table) -> pa.Table:
+    """Engines have their own idea of strings, bytes and nullability; the file's is the one to compare in."""
+    return table.cast(pq.read_schema(path).remove_metadata()).combine_chunks()
+
+
+def _row_groups_holding(path: Path, rows: int) -> Scan:
+    """For engines that count rows: whole row groups, which must be of equal size for their number to follow."""
+    metadata = pq.read_metadata(path)
+    sizes = {metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)}
+    (size,) = sizes
+    assert rows % size == 0, f"{rows} rows are not whole row groups of {size}"
+    return Scan(rows // size, metadata.num_row_groups)
