@@ -8,7 +8,7 @@
  *
  * On the wire everything here is in Thrift's compact protocol. What the Python code made from it does not do:
  *   - keep what it does not know. Unknown fields are dropped, and a string that is not UTF-8 comes out altered, so a
- *     footer that is decoded and encoded again is not the same footer;
+ *     footer that is decoded and encoded again need not be the same footer;
  *   - name enum values. They arrive as plain integers; one that is not listed here is simply newer than this file;
  *   - check "required" when it reads. A missing field is None;
  *   - complain of a field with another type than it has here. Such a field is skipped, and None.
@@ -275,7 +275,7 @@ union BloomFilterCompression {
  *     15 <zigzag varint of numBytes>  1c 1c 00 00  1c 1c 00 00  1c 1c 00 00  00
  */
 struct BloomFilterHeader {
-  1: required i32 numBytes                        // of the bitset: a power of two, though 1000 has been seen
+  1: required i32 numBytes                        // of the bitset. A multiple of 32, though 1000 has been seen
   2: required BloomFilterAlgorithm algorithm      // all three unions have one member each. None that we know set:
   3: required BloomFilterHash hash                // the filter is newer than we are, and must not be used to
   4: required BloomFilterCompression compression  // rule anything out

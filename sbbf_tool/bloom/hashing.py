@@ -6,7 +6,6 @@ column's type. A hash is an unsigned 64-bit integer; many are a memoryview of fo
 
 from __future__ import annotations
 
-
 import xxhash
 
 from sbbf_tool.bloom import kernels

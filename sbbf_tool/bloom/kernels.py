@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 
 from sbbf_tool.bloom import spec
-
 from sbbf_tool.errors import UsageError
 
 TYPE_CHECKING = False  # as mypy reads it; `typing` itself would double what this import costs

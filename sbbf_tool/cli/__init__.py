@@ -46,7 +46,9 @@ class CommandsByName(click.Group):
             from difflib import get_close_matches
 
             near = get_close_matches(args[0], COMMANDS, n=1)
-            raise click.UsageError(f"no command {args[0]!r}; " + (f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"))
+            raise click.UsageError(
+                f"no command {args[0]!r}; " + (f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}")
+            )
         return super().resolve_command(ctx, args)
 
 

@@ -10,7 +10,9 @@ from sbbf_tool.cli.sizes import BYTES
 
 @click.command()
 @click.argument("file", metavar="FILE")
-@click.option("-c", "--column", "columns", multiple=True, required=True, metavar="COLUMN", help="Column to give a filter (repeat for more).")
+@click.option(
+    "-c", "--column", "columns", multiple=True, required=True, metavar="COLUMN", help="Column to give a filter (repeat for more)."
+)
 @click.option("--fpp", default=0.01, show_default=True, help="Share of absent values that may pass.")
 @click.option("--ndv", type=int, help="Size for this many distinct values a row group, rather than for those that are found.")
 @click.option("--max-bytes", type=BYTES, help="Largest bitset a row group, such as 1MiB.  [default: 128MiB]")

@@ -10,7 +10,7 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.files import each_file
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports import InspectReport
+    from sbbf_tool.reports import FilterReport, InspectReport
 
 _HEADERS = ("row group", "column", "type", "offset", "header", "bitset", "blocks", "fill", "est. fpp", "est. ndv", "bits/value", "of chunk")
 _NUMBERS = (0, 3, 4, 5, 6, 7, 8, 9, 10, 11)
@@ -45,7 +45,7 @@ def _show(report: InspectReport) -> None:
         f"written by {report.created_by or 'an unnamed writer'}"
     )
     if report.filters:
-        render.show_table(_HEADERS, [_row(row) for row in report.filters], _NUMBERS)  # type: ignore[arg-type]
+        render.show_table(_HEADERS, [_row(row) for row in report.filters], _NUMBERS)
     for total in report.columns:
         click.echo(
             f"{total.column}: {total.row_groups_with_filter} of {total.row_groups} row groups have a filter, "
@@ -61,7 +61,7 @@ def _show(report: InspectReport) -> None:
         click.echo(f"unreferenced: {unused.length:,} bytes at byte {unused.offset}: {unused.what}")
 
 
-def _row(row):  # type: ignore[no-untyped-def]
+def _row(row: FilterReport) -> tuple[str, ...]:
     kind = f"{row.physical_type} {row.logical_type}" if row.logical_type else row.physical_type
     status = "broken" if row.broken else "" if row.has_filter else "none"
     return (

@@ -122,7 +122,12 @@ def _keys(file: ParquetFile, columns: list[Column]) -> Iterator[ChunkKey]:
 
 
 def _data_bytes(file: ParquetFile, columns: list[Column]) -> int:
-    return sum(file.footer.chunk(*key).total_compressed_size or 0 for key in _keys(file, columns))  # type: ignore[union-attr]
+    return sum(_chunk_bytes(file, key) for key in _keys(file, columns))
+
+
+def _chunk_bytes(file: ParquetFile, key: ChunkKey) -> int:
+    meta = file.footer.chunk(*key)
+    return max(0, meta.total_compressed_size or 0) if meta is not None else 0
 
 
 def _plan(file: ParquetFile, names: Iterable[str], replace: bool) -> list[Column]:
@@ -201,7 +206,7 @@ def _verify(file: ParquetFile, written: local.LocalSource, patch: Patch, meter: 
             missed = bloom.count_missing(values.hashes())
             if missed:
                 raise _mistake(file, f"{missed} values of column {column.name}, row group {row_group} are absent from the new filter")
-        meter.advance(f"verifying {column.name}", fresh.footer.chunk(row_group, column_index).total_compressed_size or 0)  # type: ignore[union-attr]
+        meter.advance(f"verifying {column.name}", _chunk_bytes(fresh, (row_group, column_index)))
 
 
 def _mistake(file: ParquetFile, what: str) -> SbbfError:

@@ -33,7 +33,7 @@ class Range(NamedTuple):
 def unused_ranges(file: ParquetFile, filters: list[StoredFilter]) -> list[Range]:
     """Ranges before the footer that neither the footer nor these filters account for, in order, each with what it looks like."""
     used = sorted([(0, len(MAGIC)), (file.footer.start, file.footer.end), *_chunk_ranges(file.footer), *_filter_ranges(filters)])
-    found = []
+    found: list[Range] = []
     position = 0
     for start, end in used:
         if start > position:

@@ -78,4 +78,3 @@ class ParquetFile:
             yield
         except SbbfError as error:
             raise error.at(file=self.name, place=place) from error.__cause__
-

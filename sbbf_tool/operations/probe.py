@@ -31,16 +31,13 @@ def probe(path: str | os.PathLike[str], column: str, values: Iterable[object]) -
             found = find_column(file.footer.columns, column)
             asked = [literals.parse_object(found, value) for value in values]
         hashes = [[hash_value(form) for form in literal.forms] for literal in asked]
-        by_row_group = [
-            _ask_row_group(file, number, found, asked, hashes) for number in range(file.footer.num_row_groups)
-        ]
+        by_row_group = [_ask_row_group(file, number, found, asked, hashes) for number in range(file.footer.num_row_groups)]
         return ProbeReport(
             file=file.name,
             column=found.name,
             type=found.type_name,
             values=tuple(
-                ValueAnswer(literal.text, tuple(answers[at] for answers in by_row_group), literal.note)
-                for at, literal in enumerate(asked)
+                ValueAnswer(literal.text, tuple(answers[at] for answers in by_row_group), literal.note) for at, literal in enumerate(asked)
             ),
             bytes_read=file.source.bytes_read,
         )

@@ -131,9 +131,7 @@ def find_column(columns: Sequence[Column], name: str) -> Column:
     if below:
         raise UsageError(f"column {name!r} is a group", hint=f"name a leaf of it: {_some(below)}")
     names = {column.name: None for column in columns} | {quote(column.short_path): None for column in columns}
-    near = get_close_matches(name, names, n=3) or [
-        known for known in names if known.lower() == name.lower()
-    ]
+    near = get_close_matches(name, names, n=3) or [known for known in names if known.lower() == name.lower()]
     listed = f"did you mean {_some(near)}?" if near else f"the file has {_some(list(names))}"
     raise UsageError(f"no column {name!r}", hint=listed)
 
@@ -147,7 +145,9 @@ def leaf_columns(schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
     columns: list[Column] = []
     pos = 1
 
-    def walk(path: tuple[str, ...], short: tuple[str, ...], children: int, parent: SchemaElement, levels: tuple[int, int], depth: int) -> None:
+    def walk(
+        path: tuple[str, ...], short: tuple[str, ...], children: int, parent: SchemaElement, levels: tuple[int, int], depth: int
+    ) -> None:
         nonlocal pos
         if depth > MAX_DEPTH:
             raise UnreadableError(f"a schema nested more than {MAX_DEPTH} deep")
@@ -188,9 +188,7 @@ def _is_list_or_map(element: SchemaElement) -> bool:
     return element.converted_type in (ConvertedType.LIST, ConvertedType.MAP, ConvertedType.MAP_KEY_VALUE)
 
 
-def _leaf(
-    index: int, path: tuple[str, ...], short: tuple[str, ...], element: SchemaElement, definition: int, repetition: int
-) -> Column:
+def _leaf(index: int, path: tuple[str, ...], short: tuple[str, ...], element: SchemaElement, definition: int, repetition: int) -> Column:
     if element.type is None or not 0 <= element.type < len(PHYSICAL_TYPES):
         raise UnreadableError(f"physical type {element.type} is not one of the format's", place=f"column {quote(path)}")
     length = element.type_length or 0

@@ -102,7 +102,7 @@ def parse_struct(cls: type[_Struct], data: bytes) -> _Struct:
     """A generated Thrift class read from `data`; bytes behind the struct are ignored. Raises UnreadableError."""
     # A container holds at least a byte an element and a string is inside the data: limits that keep memory within its size.
     factory = TCompactProtocolAcceleratedFactory(string_length_limit=len(data), container_length_limit=len(data))
-    struct = cls()
+    struct: _Struct = cls()
     try:
         struct.read(factory.getProtocol(TMemoryBuffer(data)))
     except Exception as error:
@@ -137,9 +137,7 @@ def set_filters(raw: bytes, places: Mapping[tuple[int, int], FilterPlace | None]
     return compact.apply(raw, edits)
 
 
-def _metadata_positions(
-    raw: bytes, places: Mapping[tuple[int, int], FilterPlace | None]
-) -> list[tuple[int, FilterPlace | None]]:
+def _metadata_positions(raw: bytes, places: Mapping[tuple[int, int], FilterPlace | None]) -> list[tuple[int, FilterPlace | None]]:
     """Where the `ColumnMetaData` struct of each of these chunks starts in the footer's bytes, with the chunk's place."""
     wanted: dict[int, set[int]] = {}
     for row_group, column in places:

@@ -159,7 +159,7 @@ def _parse_float(column: Column, text: str) -> Literal:
         plain = struct.pack(layout, value)
     except (struct.error, OverflowError):
         raise ValueError from None
-    if value == 0 or not any(plain[:-1]) and plain[-1] in (0, 0x80):
+    if value == 0 or (not any(plain[:-1]) and plain[-1] in (0, 0x80)):
         # SQL calls both zeros equal; their bytes differ, and so do their hashes.
         return Literal(text, (struct.pack(layout, 0.0), struct.pack(layout, -0.0)))
     return Literal(text, (plain,))

@@ -58,9 +58,7 @@ class LocalSource:
     def read(self, offset: int, length: int) -> bytes:
         """Exactly `length` bytes from `offset`. Raises UnreadableError where the file does not have them."""
         if offset < 0 or length < 0 or offset + length > self.size:
-            raise UnreadableError(
-                f"bytes {offset:,} to {offset + length:,} are outside the file, which has {self.size:,}", file=self.name
-            )
+            raise UnreadableError(f"bytes {offset:,} to {offset + length:,} are outside the file, which has {self.size:,}", file=self.name)
         pieces = []
         position = offset
         while position < offset + length:
@@ -311,5 +309,3 @@ def _cannot_list(error: OSError) -> None:
 
 def _reason(error: OSError) -> str:
     return (error.strerror or type(error).__name__).lower()
-
-

@@ -1,0 +1,58 @@
+"""What to ask the engines, and the right answers, both computed from all rows of a file as pyarrow reads them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+
+def matching(path: Path, column: str, wanted: Any) -> pa.Table:
+    """The rows whose `column` is `wanted` (or one of it, for a list), found without any pruning."""
+    table = pq.ParquetFile(path).read()
+    values = wanted if isinstance(wanted, list) else [wanted]
+    mask = [value in values for value in table[column].to_pylist()]
+    return table.filter(pa.array(mask, pa.bool_())).replace_schema_metadata().combine_chunks()
+
+
+def present_value(path: Path, column: str) -> Any:
+    """A value that some row in the middle of the file holds."""
+    values = pq.read_table(path, columns=[column])[column].drop_null().to_pylist()
+    return values[len(values) // 2]
+
+
+def absent_value(path: Path, column: str) -> Any:
+    """A value that no row holds although it lies between the smallest and the largest value of every row group."""
+    file = pq.ParquetFile(path)
+    groups = [file.read_row_group(n, columns=[column])[column].drop_null().to_pylist() for n in range(file.num_row_groups)]
+    low, high = max(map(min, groups)), min(map(max, groups))
+    values = sorted(set().union(*groups))
+    for value in values[len(values) // 2 :]:
+        candidate = _neighbour(value)
+        if low < candidate < high and candidate not in values:
+            return candidate
+    raise AssertionError(f"{path.name}: every value of {column} between the row groups' bounds is taken")
+
+
+def _neighbour(value: Any) -> Any:
+    """A value of the same type and, for bytes, the same length, close by."""
+    match value:
+        case int():
+            return value + 1
+        case float():
+            return value + 1 / 16  # exact in a float as well, for the fixtures' small numbers
+        case str():
+            return f"{value}!"
+        case bytes():
+            return value[:-1] + bytes([value[-1] ^ 1])
+        case dt.datetime():
+            return value + dt.timedelta(milliseconds=1)
+        case dt.date():
+            return value + dt.timedelta(days=1)
+        case Decimal():
+            return value + Decimal(1).scaleb(value.as_tuple().exponent)
+    raise TypeError(f"no neighbour known for {value!r}")
