@@ -8,7 +8,8 @@ BufferError: both mean that the caller, not a file, is at fault, except in `pref
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # as mypy reads it; `typing` itself would double what this import costs
+from typing import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

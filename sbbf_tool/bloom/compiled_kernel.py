@@ -5,9 +5,10 @@ Importing this module fails with ImportError where the extension was not built; 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sbbf_tool.bloom import _kernel
 
-TYPE_CHECKING = False  # see the package's docstring
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 

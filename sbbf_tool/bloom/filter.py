@@ -10,13 +10,13 @@ Nothing here imports numpy. Single values are worked out in plain integers; bulk
 from __future__ import annotations
 
 from math import inf, log, log1p
+from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom import kernels, sizing, spec
 from sbbf_tool.bloom.buffers import MAX_BLOCKS, flat
 from sbbf_tool.bloom.hashing import hash_value
 from sbbf_tool.errors import UnreadableError, UsageError
 
-TYPE_CHECKING = False  # as mypy reads it; `typing` itself would double what this import costs
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 

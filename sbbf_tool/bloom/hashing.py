@@ -1,19 +1,23 @@
 """From values to hashes: XXH64, seed 0, of a value's plain-encoded bytes (parquet-format BloomFilter.md, "Technical Approach").
 
 A BYTE_ARRAY is hashed without its length prefix. What the plain bytes of a value are is the business of whoever knows the
-column's type. A hash is an unsigned 64-bit integer; many are a memoryview of format "Q", which numpy wraps without copying.
+column's type. A hash is an unsigned 64-bit integer; many are `Hashes`, which numpy wraps without copying.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import xxhash
 
 from sbbf_tool.bloom import kernels
 from sbbf_tool.errors import UnreadableError
 
-TYPE_CHECKING = False  # as mypy reads it; `typing` itself would double what this import costs
 if TYPE_CHECKING:
     from typing_extensions import Buffer
+
+Hashes = memoryview
+"""One native unsigned 64-bit integer per value, in the values' order: format "Q"."""
 
 
 def hash_value(plain: Buffer) -> int:
@@ -21,17 +25,17 @@ def hash_value(plain: Buffer) -> int:
     return xxhash.xxh64_intdigest(plain)
 
 
-def hash_fixed(values: Buffer, width: int) -> memoryview:
+def hash_fixed(values: Buffer, width: int) -> Hashes:
     """Hashes of n values of `width` bytes each, one behind the other. ValueError when the bytes are not a multiple of the width."""
     return kernels.active().hash_fixed(values, width)
 
 
-def hash_variable(data: Buffer, offsets: Buffer, offset_width: int) -> memoryview:
+def hash_variable(data: Buffer, offsets: Buffer, offset_width: int) -> Hashes:
     """Hashes of n values in Arrow's layout: n + 1 offsets into `data`, of 4 or 8 bytes. ValueError when the offsets leave `data`."""
     return kernels.active().hash_variable(data, offsets, offset_width)
 
 
-def hash_length_prefixed(page: Buffer, count: int) -> memoryview:
+def hash_length_prefixed(page: Buffer, count: int) -> Hashes:
     """Hashes of the first `count` values of a PLAIN BYTE_ARRAY page. UnreadableError when the page ends before they do."""
     try:
         return kernels.active().hash_length_prefixed(page, count)

@@ -4,7 +4,7 @@ Source: parquet-format BloomFilter.md, "Technical Approach" (`mask`, `block_inse
 `filter_check`, under those names), and the document it points to for hashing, the XXH64 part of xxHash's specification 0.1.1.
 No tricks live here. Whoever doubts another kernel compares it with this one; `SBBF_KERNEL=spec` runs the whole tool on it.
 
-The second half of the module is the kernel interface (`kernels.Kernel`) over the first half.
+The second half of the module is the kernel interface (`interface.Kernel`) over the first half.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from __future__ import annotations
 from array import array
 from itertools import pairwise
 from math import prod
+from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom import buffers
 
-TYPE_CHECKING = False  # as mypy reads it; `typing` itself would double what this import costs
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -127,7 +127,7 @@ def filter_check(bitset: Buffer, num_blocks: int, h: int) -> bool:
     return block_check(read_block(bitset, block_index(h, num_blocks)), h & _U32)
 
 
-# --- The kernel interface: see kernels.Kernel for what each function promises. ---
+# --- The kernel interface: see interface.Kernel for what each function promises. ---
 
 
 def describe() -> str:

@@ -8,7 +8,7 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.sizes import BYTES
 
 
-@click.command()
+@click.command(short_help="Give columns of an existing file Bloom filters.")
 @click.argument("file", metavar="FILE")
 @click.option(
     "-c", "--column", "columns", multiple=True, required=True, metavar="COLUMN", help="Column to give a filter (repeat for more)."
@@ -78,8 +78,6 @@ def command(
         (0, 2, 3, 4, 5, 6),
     )
     added = report.new_bytes - report.old_bytes
-    done = "would be added to" if report.dry_run else "added to"
-    click.echo(
-        f"{len(report.filters)} filters {done} {report.output}: {added:,} bytes behind {report.old_bytes:,} ({added / report.old_bytes:.1%})"
-        + ("; nothing was written" if report.dry_run else "; every value verified")
-    )
+    done, proof = ("would be added to", "nothing was written") if report.dry_run else ("added to", "every value verified")
+    share = render.percent(added / report.old_bytes)
+    click.echo(f"{len(report.filters)} filters {done} {report.output}: {added:,} bytes behind {report.old_bytes:,} ({share}); {proof}")

@@ -16,7 +16,7 @@ _HEADERS = ("row group", "column", "type", "offset", "header", "bitset", "blocks
 _NUMBERS = (0, 3, 4, 5, 6, 7, 8, 9, 10, 11)
 
 
-@click.command()
+@click.command(short_help="Show which columns have a Bloom filter, and what it is worth.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column (repeat for more).")
 @click.option("--all", "all_chunks", is_flag=True, help="Show column chunks without a filter too.")

@@ -21,7 +21,7 @@ class _NegativeValues(click.Command):
         return super().parse_args(ctx, ["\0" + arg if self._NEGATIVE.match(arg) else arg for arg in args])
 
 
-@click.command(cls=_NegativeValues)
+@click.command(cls=_NegativeValues, short_help="Ask whether a value may be in a file.")
 @click.argument("file", metavar="FILE")
 @click.argument("column", metavar="COLUMN")
 @click.argument("values", nargs=-1, metavar="VALUE...")

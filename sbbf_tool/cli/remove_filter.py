@@ -7,7 +7,7 @@ import click
 from sbbf_tool.cli import render
 
 
-@click.command()
+@click.command(short_help="Take Bloom filters away.")
 @click.argument("file", metavar="FILE")
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column's filters (repeat for more).")
 @click.option("-o", "--output", metavar="OUT", help="Write the new file here; it must not exist.")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
-from decimal import Decimal
+import uuid
+from decimal import Context, Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+_WIDE = Context(prec=76)  # Python's default of 28 digits would round the larger decimals
 
 
 def matching(path: Path, column: str, wanted: Any) -> pa.Table:
@@ -54,5 +57,7 @@ def _neighbour(value: Any) -> Any:
         case dt.date():
             return value + dt.timedelta(days=1)
         case Decimal():
-            return value + Decimal(1).scaleb(value.as_tuple().exponent)
+            return _WIDE.add(value, Decimal((0, (1,), value.as_tuple().exponent)))
+        case uuid.UUID():
+            return uuid.UUID(int=value.int ^ 1)
     raise TypeError(f"no neighbour known for {value!r}")

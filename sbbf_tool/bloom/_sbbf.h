@@ -1,0 +1,297 @@
+/* The split-block Bloom filter in C: hash, insert, check, fold and measure. No Python here; _kernel.c is the Python side.
+ *
+ * Same bits as spec.py, which transcribes parquet-format BloomFilter.md, "Technical Approach", and the XXH64 part of xxHash's
+ * specification 0.1.1; the names here are the names there. This file says how to be quick about it:
+ *
+ *   - a block is worked on as one vector of eight words, where the machine has AVX2, else word by word;
+ *   - blocks lie far apart, so their cache lines are requested LOOKAHEAD hashes before they are needed;
+ *   - hashing the widths that integers have is compiled separately for each width, without loops or branches.
+ *
+ * Each offset and each length prefix is read once and checked before it is used, so that not even a thread that changes a buffer
+ * in the meantime leads anything outside it. What is known before the first byte is touched (that buffers have the lengths they
+ * should) is for the caller to check. Loads and stores of integers go through memcpy: buffers need not be aligned.
+ */
+#ifndef SBBF_H
+#define SBBF_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifndef __GNUC__
+#error "The compiled kernel needs GCC or Clang. Without it the numpy kernel is used."
+#endif
+
+/* Inlined without fail, so that a body takes on what its caller may use: AVX2, or a width known beforehand. */
+#define INLINE static inline __attribute__((always_inline))
+
+/* --- Integers in memory --- */
+
+INLINE uint32_t load_le32(const uint8_t *p)
+{
+    uint32_t v;
+    memcpy(&v, p, 4);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    v = __builtin_bswap32(v);
+#endif
+    return v;
+}
+
+INLINE void store_le32(uint8_t *p, uint32_t v)
+{
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    v = __builtin_bswap32(v);
+#endif
+    memcpy(p, &v, 4);
+}
+
+INLINE uint64_t load_le64(const uint8_t *p)
+{
+    uint64_t v;
+    memcpy(&v, p, 8);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    v = __builtin_bswap64(v);
+#endif
+    return v;
+}
+
+/* Hashes are native integers: they never leave the machine. */
+INLINE uint64_t load_hash(const uint8_t *hashes, size_t i)
+{
+    uint64_t v;
+    memcpy(&v, hashes + 8 * i, 8);
+    return v;
+}
+
+INLINE void store_hash(uint8_t *hashes, size_t i, uint64_t h)
+{
+    memcpy(hashes + 8 * i, &h, 8);
+}
+
+/* --- XXH64, seed 0 --- */
+
+#define P1 UINT64_C(0x9E3779B185EBCA87)
+#define P2 UINT64_C(0xC2B2AE3D27D4EB4F)
+#define P3 UINT64_C(0x165667B19E3779F9)
+#define P4 UINT64_C(0x85EBCA77C2B2AE63)
+#define P5 UINT64_C(0x27D4EB2F165667C5)
+
+INLINE uint64_t rotate_left(uint64_t x, int bits)
+{
+    return x << bits | x >> (64 - bits);
+}
+
+INLINE uint64_t xxh_round(uint64_t accumulator, uint64_t lane)
+{
+    return rotate_left(accumulator + lane * P2, 31) * P1;
+}
+
+INLINE uint64_t xxh_merge(uint64_t h, uint64_t accumulator)
+{
+    return (h ^ xxh_round(0, accumulator)) * P1 + P4;
+}
+
+INLINE uint64_t xxh64(const uint8_t *p, size_t length)
+{
+    uint64_t h;
+    size_t left = length;
+
+    if (left >= 32) {
+        uint64_t a = P1 + P2, b = P2, c = 0, d = 0 - P1;
+        for (; left >= 32; p += 32, left -= 32) {
+            a = xxh_round(a, load_le64(p));
+            b = xxh_round(b, load_le64(p + 8));
+            c = xxh_round(c, load_le64(p + 16));
+            d = xxh_round(d, load_le64(p + 24));
+        }
+        h = rotate_left(a, 1) + rotate_left(b, 7) + rotate_left(c, 12) + rotate_left(d, 18);
+        h = xxh_merge(xxh_merge(xxh_merge(xxh_merge(h, a), b), c), d);
+    } else {
+        h = P5;
+    }
+    h += length;
+    for (; left >= 8; p += 8, left -= 8)
+        h = rotate_left(h ^ xxh_round(0, load_le64(p)), 27) * P1 + P4;
+    if (left >= 4) {
+        h = rotate_left(h ^ load_le32(p) * P1, 23) * P2 + P3;
+        p += 4, left -= 4;
+    }
+    for (; left; p++, left--)
+        h = rotate_left(h ^ *p * P5, 11) * P1;
+    h = (h ^ h >> 33) * P2;
+    h = (h ^ h >> 29) * P3;
+    return h ^ h >> 32;
+}
+
+INLINE void hash_rows(const uint8_t *values, size_t width, size_t count, uint8_t *hashes)
+{
+    for (size_t i = 0; i < count; i++)
+        store_hash(hashes, i, xxh64(values + i * width, width));
+}
+
+static void hash_fixed(const uint8_t *values, size_t width, size_t count, uint8_t *hashes)
+{
+    /* A width known to the compiler leaves straight-line code. */
+    switch (width) {
+    case 4: hash_rows(values, 4, count, hashes); break;
+    case 8: hash_rows(values, 8, count, hashes); break;
+    case 12: hash_rows(values, 12, count, hashes); break;
+    case 16: hash_rows(values, 16, count, hashes); break;
+    default: hash_rows(values, width, count, hashes);
+    }
+}
+
+INLINE int64_t load_offset(const uint8_t *offsets, size_t i, int width)
+{
+    if (width == 4) {
+        int32_t v;
+        memcpy(&v, offsets + 4 * i, 4);
+        return v;
+    }
+    int64_t v;
+    memcpy(&v, offsets + 8 * i, 8);
+    return v;
+}
+
+/* Hash `count` values between `count` + 1 offsets. Returns how many came out right: less than `count` when the next offset is bad. */
+INLINE size_t hash_spans(const uint8_t *data, int64_t size, const uint8_t *offsets, int offset_width, size_t count, uint8_t *hashes)
+{
+    int64_t start = load_offset(offsets, 0, offset_width);
+    if (start < 0 || start > size)
+        return 0;
+    for (size_t i = 0; i < count; i++) {
+        int64_t end = load_offset(offsets, i + 1, offset_width);
+        if (end < start || end > size)
+            return i;
+        store_hash(hashes, i, xxh64(data + start, (size_t)(end - start)));
+        start = end;
+    }
+    return count;
+}
+
+static size_t hash_variable(const uint8_t *data, int64_t size, const uint8_t *offsets, int offset_width, size_t count, uint8_t *hashes)
+{
+    return offset_width == 4 ? hash_spans(data, size, offsets, 4, count, hashes) : hash_spans(data, size, offsets, 8, count, hashes);
+}
+
+/* Hash `count` values that each stand behind their length. Returns how many came out right: less than `count` at the page's end. */
+static size_t hash_length_prefixed(const uint8_t *page, size_t size, size_t count, uint8_t *hashes)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (size < 4)
+            return i;
+        size_t length = load_le32(page);
+        page += 4, size -= 4;
+        if (length > size)
+            return i;
+        store_hash(hashes, i, xxh64(page, length));
+        page += length, size -= length;
+    }
+    return count;
+}
+
+/* --- Blocks --- */
+
+#define BLOCK_BYTES 32
+#define LOOKAHEAD 32
+
+/* Eight words of a block as one vector; GCC and Clang compile its operators to whatever the enclosing function may use. */
+typedef uint32_t words __attribute__((vector_size(BLOCK_BYTES)));
+
+static const words SALT = {0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31};
+static const words ONE = {1, 1, 1, 1, 1, 1, 1, 1};
+
+INLINE size_t block_offset(uint64_t h, uint64_t num_blocks)
+{
+    return (size_t)(((h >> 32) * num_blocks) >> 32) * BLOCK_BYTES;
+}
+
+INLINE void look_ahead(const uint8_t *bitset, uint64_t num_blocks, const uint8_t *hashes, size_t i, size_t count)
+{
+    if (i + LOOKAHEAD < count)
+        __builtin_prefetch(bitset + block_offset(load_hash(hashes, i + LOOKAHEAD), num_blocks), 1);
+}
+
+/* `vector` is a constant wherever these are called: vectors are little-endian here, and quick only with AVX2. */
+INLINE void block_insert(uint8_t *block, uint32_t x, int vector)
+{
+    if (vector) {
+        words w;
+        memcpy(&w, block, BLOCK_BYTES);
+        w |= ONE << (x * SALT >> 27);
+        memcpy(block, &w, BLOCK_BYTES);
+    } else {
+        for (int i = 0; i < 8; i++)
+            store_le32(block + 4 * i, load_le32(block + 4 * i) | UINT32_C(1) << (x * SALT[i] >> 27));
+    }
+}
+
+INLINE int block_check(const uint8_t *block, uint32_t x, int vector)
+{
+    if (vector) {
+        words w;
+        uint64_t missing[4];
+        memcpy(&w, block, BLOCK_BYTES);
+        w = ~w & ONE << (x * SALT >> 27);
+        memcpy(missing, &w, BLOCK_BYTES);
+        return !(missing[0] | missing[1] | missing[2] | missing[3]);
+    }
+    uint32_t missing = 0;
+    for (int i = 0; i < 8; i++)
+        missing |= ~load_le32(block + 4 * i) & UINT32_C(1) << (x * SALT[i] >> 27);
+    return !missing;
+}
+
+INLINE void insert_all(uint8_t *bitset, uint64_t num_blocks, const uint8_t *hashes, size_t count, int vector)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint64_t h = load_hash(hashes, i);
+        look_ahead(bitset, num_blocks, hashes, i, count);
+        block_insert(bitset + block_offset(h, num_blocks), (uint32_t)h, vector);
+    }
+}
+
+/* Returns how many hashes are missing; writes one byte for each to `found` unless that is NULL. */
+INLINE size_t check_all(const uint8_t *bitset, uint64_t num_blocks, const uint8_t *hashes, size_t count, uint8_t *found, int vector)
+{
+    size_t missing = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t h = load_hash(hashes, i);
+        look_ahead(bitset, num_blocks, hashes, i, count);
+        int there = block_check(bitset + block_offset(h, num_blocks), (uint32_t)h, vector);
+        missing += !there;
+        if (found)
+            found[i] = (uint8_t)there;
+    }
+    return missing;
+}
+
+static void fold_pairs(const uint8_t *bitset, size_t num_blocks, uint8_t *folded)
+{
+    for (size_t i = 0; i < num_blocks / 2; i++, bitset += 2 * BLOCK_BYTES, folded += BLOCK_BYTES)
+        for (int at = 0; at < BLOCK_BYTES; at++)
+            folded[at] = bitset[at] | bitset[BLOCK_BYTES + at];
+}
+
+/* A product is at most 32^8 = 2^40 and there may be 2^31 blocks, so their sum takes two words. */
+struct measurement {
+    uint64_t bits_set, products_high, products_low;
+};
+
+INLINE struct measurement measure_all(const uint8_t *bitset, size_t num_blocks)
+{
+    struct measurement m = {0, 0, 0};
+    for (size_t i = 0; i < num_blocks; i++) {
+        uint64_t product = 1;
+        for (int at = 0; at < BLOCK_BYTES; at += 4) {
+            uint64_t bits = (uint64_t)__builtin_popcount(load_le32(bitset + i * BLOCK_BYTES + at));
+            m.bits_set += bits;
+            product *= bits;
+        }
+        m.products_low += product;
+        m.products_high += m.products_low < product;
+    }
+    return m;
+}
+
+#endif

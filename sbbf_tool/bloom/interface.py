@@ -1,0 +1,56 @@
+"""What a kernel is: bulk operations on hashes and on the bytes of a bitset. Only for type checkers and readers; no code imports it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from typing_extensions import Buffer
+
+
+class Kernel(Protocol):
+    """A module with these functions. All kernels give the same bits for the same bytes; `spec` says which.
+
+    *Hashes* are one native unsigned 64-bit integer per value, in the values' order: as a result a memoryview of format "Q", which
+    numpy wraps without copying; as an argument any contiguous buffer of 8 n bytes. `num_blocks` is the specification's `z`; a bitset
+    may be longer than 32 z bytes, and what is beyond is neither read nor written.
+
+    No function keeps a buffer, and only `insert` changes one. Wrong shapes raise ValueError before anything is written, buffers that
+    are not contiguous or that cannot be written BufferError. The compiled kernel works without the GIL: two threads may
+    ask one bitset, but while one inserts into it no other may do anything with it.
+    """
+
+    @property
+    def NAME(self) -> str: ...  # noqa: N802  a module's constant
+
+    def describe(self) -> str:
+        """The name, and what was found in this machine: "compiled (AVX2)"."""
+
+    def hash_fixed(self, values: Buffer, width: int) -> memoryview:
+        """Hashes of n values of `width` bytes each, one behind the other."""
+
+    def hash_variable(self, data: Buffer, offsets: Buffer, offset_width: int) -> memoryview:
+        """Hashes of n values in Arrow's layout: n + 1 offsets into `data`, signed, native, of 4 or 8 bytes; the first may be > 0."""
+
+    def hash_length_prefixed(self, page: Buffer, count: int) -> memoryview:
+        """Hashes of the first `count` values of a PLAIN BYTE_ARRAY page. ValueError when the page ends before they do."""
+
+    def insert(self, bitset: Buffer, num_blocks: int, hashes: Buffer) -> None:
+        """Insert every hash."""
+
+    def check(self, bitset: Buffer, num_blocks: int, hashes: Buffer) -> bytes:
+        """One byte per hash: 0 certainly absent, 1 perhaps there."""
+
+    def count_missing(self, bitset: Buffer, num_blocks: int, hashes: Buffer) -> int:
+        """How many hashes are certainly absent. Where all were inserted, one that is absent is a broken promise."""
+
+    def fold(self, bitset: Buffer, num_blocks: int) -> bytearray:
+        """The filter of half the size that the same insertions would have built: block i is the union of blocks 2 i and 2 i + 1.
+
+        ((h >> 32) * (z / 2)) >> 32 is half of ((h >> 32) * z) >> 32, rounded down, for every even z. ValueError for an odd z.
+        """
+
+    def measure(self, bitset: Buffer, num_blocks: int) -> tuple[int, int]:
+        """Bits set, and the sum over blocks of the product of the eight words' numbers of bits set; both exact.
+
+        The product divided by 32^8 is the chance that a random mask finds all its bits in that block.
+        """

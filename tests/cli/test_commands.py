@@ -1,0 +1,285 @@
+"""The command line as a user meets it: what is printed where, and what it ends with."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import shutil
+import subprocess
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sbbf_tool.cli import COMMANDS, run
+
+
+@pytest.fixture
+def events(fixtures, tmp_path):
+    """A copy of a file without filters, to work on."""
+    return shutil.copy(fixtures / "events.parquet", tmp_path / "events.parquet")
+
+
+@pytest.fixture
+def filtered(events):
+    assert run(["add-filter", str(events), "-c", "user_id", "--in-place"]) == 0
+    return events
+
+
+@pytest.fixture
+def numbers(tmp_path):
+    """Negative numbers, so that arguments look like options; with a filter on each column."""
+    path = tmp_path / "numbers.parquet"
+    pq.write_table(pa.table({"n": [-5, -3, 0], "x": [-1.5, float("-inf"), 2.0], "text": ["-5", "--quiet", ""]}), path)
+    assert run(["add-filter", str(path), "-c", "n", "-c", "x", "-c", "text", "--in-place"]) == 0
+    return str(path)
+
+
+def one_error(capfd) -> str:
+    """The one line that an error may print."""
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.startswith("sbbf: ")
+    assert err.count("\n") == 1
+    assert err.endswith("\n")
+    return err
+
+
+class TestProbe:
+    def present(self, path) -> int:
+        return pq.read_table(path, columns=["user_id"])["user_id"][0].as_py()
+
+    def test_exit_0_where_the_value_may_be_there(self, filtered, capfd):
+        value = self.present(filtered)
+        capfd.readouterr()
+        assert run(["probe", str(filtered), "user_id", str(value)]) == 0
+        out, err = capfd.readouterr()
+        assert [line.split() for line in out.splitlines()[1:3]] == [["value", "row", "group", "answer"], [str(value), "0", "maybe"]]
+        assert err == ""
+
+    def test_exit_1_where_it_is_certainly_absent(self, filtered):
+        assert run(["probe", str(filtered), "user_id", "-1"]) == 1
+
+    def test_one_value_that_may_be_there_is_enough(self, filtered):
+        assert run(["probe", str(filtered), "user_id", "-1", str(self.present(filtered))]) == 0
+
+    def test_no_filter_is_not_absence(self, events, capfd):
+        assert run(["probe", str(events), "user_id", "-1"]) == 0
+        assert "no filter" in capfd.readouterr().out
+
+    def test_quiet_prints_nothing(self, filtered, capfd):
+        capfd.readouterr()
+        assert run(["probe", "-q", str(filtered), "user_id", "-1"]) == 1
+        assert capfd.readouterr() == ("", "")
+
+    def test_json_says_it_all(self, filtered, capfd):
+        capfd.readouterr()
+        assert run(["probe", str(filtered), "user_id", "-1", "--json"]) == 1
+        document = json.loads(capfd.readouterr().out)
+        assert document["column"] == "user_id"
+        assert [answer["answer"] for answer in document["values"][0]["row_groups"]] == ["absent"] * 3
+
+    def test_values_of_a_file_and_of_standard_input(self, filtered, tmp_path, capfd, monkeypatch):
+        listed = tmp_path / "keys"
+        listed.write_text("-1\n\n-2\r\n")
+        capfd.readouterr()
+        assert run(["probe", str(filtered), "user_id", "--values-file", str(listed), "--json"]) == 1
+        assert [value["value"] for value in json.loads(capfd.readouterr().out)["values"]] == ["-1", "-2"]
+        for arguments in (["-"], ["--values-file", "-"]):
+            done = subprocess.run(
+                [sys.executable, "-m", "sbbf_tool", "probe", str(filtered), "user_id", *arguments, "--json"],
+                input=f"{self.present(filtered)}\n",
+                capture_output=True,
+                text=True,
+            )
+            assert done.returncode == 0
+            assert len(json.loads(done.stdout)["values"]) == 1
+
+    @pytest.mark.parametrize(
+        ("column", "value", "code"),
+        [("n", "-5", 0), ("n", "-4", 1), ("x", "-1.5", 0), ("x", "-.5", 1), ("x", "-inf", 0), ("x", "-Infinity", 0), ("text", "-5", 0)],
+    )
+    def test_negative_numbers_are_values(self, numbers, column, value, code):
+        assert run(["probe", numbers, column, value]) == code
+
+    def test_behind_two_dashes_everything_is_a_value(self, numbers):
+        assert run(["probe", numbers, "text", "--", "--quiet"]) == 0
+        assert run(["probe", numbers, "text", "--", "-5"]) == 0
+        assert run(["probe", numbers, "text", ""]) == 0
+
+    def test_null_cannot_be_said(self, numbers, capfd):
+        assert run(["probe", numbers, "n", "--null"]) == 0
+        assert "cannot say" in capfd.readouterr().out
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            (["user_idd", "1"], "did you mean user_id?"),
+            (["user_id", "forty-two"], "it takes an integer from -9223372036854775808"),
+            (["user_id", "1.5"], "is not a value of INT64"),
+            (["user_id"], "no value to ask for"),
+            (["user_id", "--values-file", "nowhere"], "nowhere: no such file"),
+            (["user_id", "1", "--jsn"], "--json"),
+        ],
+    )
+    def test_a_wrong_question_ends_with_2(self, filtered, arguments, said, capfd):
+        capfd.readouterr()
+        assert run(["probe", str(filtered), *arguments]) == 2
+        assert said in one_error(capfd)
+
+    def test_a_folder_is_asked_file_by_file(self, filtered, tmp_path, capfd):
+        (tmp_path / "day=1").mkdir()
+        shutil.copy(filtered, tmp_path / "day=1" / "copy.parquet")
+        (tmp_path / "_hidden.parquet").write_text("passed over")
+        capfd.readouterr()
+        assert run(["probe", str(tmp_path), "user_id", "-1", "--json"]) == 1
+        files = [json.loads(line)["file"] for line in capfd.readouterr().out.splitlines()]
+        assert files == [str(tmp_path / "day=1" / "copy.parquet"), str(filtered)]
+        assert (
+            run(["probe", str(tmp_path / "**" / "*.parquet"), "user_id", str(self.present(filtered))]) == 3
+        )  # _hidden.parquet was asked for
+
+
+class TestInspect:
+    def test_json_has_stable_keys_and_no_rounding(self, filtered, capfd):
+        capfd.readouterr()
+        assert run(["inspect", str(filtered), "--json"]) == 0
+        document = json.loads(capfd.readouterr().out)
+        assert set(document) == {
+            *("file", "file_bytes", "footer_bytes", "created_by", "rows", "row_groups", "filters", "columns", "unused", "notes"),
+        }
+        assert set(document["filters"][0]) >= {
+            *("row_group", "column", "physical_type", "logical_type", "chunk_bytes", "num_values", "has_filter", "offset", "header_bytes"),
+            *("bitset_bytes", "stated_length", "blocks", "fill_ratio", "estimated_fpp", "estimated_ndv", "bits_per_value"),
+            *("share_of_chunk", "oddities", "broken"),
+        }
+        row = document["filters"][0]
+        assert row["stated_length"] == row["header_bytes"] + row["bitset_bytes"]
+        assert row["estimated_fpp"] != round(row["estimated_fpp"], 6)
+
+    def test_all_shows_columns_without_a_filter(self, filtered, capfd):
+        capfd.readouterr()
+        assert run(["inspect", str(filtered), "--json", "--all"]) == 0
+        rows = json.loads(capfd.readouterr().out)["filters"]
+        assert {row["column"]: row["has_filter"] for row in rows} == {"user_id": True, "session": False, "country": False, "amount": False}
+        assert run(["inspect", str(filtered), "--all"]) == 0
+        assert "none" in capfd.readouterr().out
+
+    def test_a_bad_file_does_not_stop_the_others(self, filtered, tmp_path, capfd):
+        bad = tmp_path / "bad.parquet"
+        bad.write_text("no Parquet at all")
+        capfd.readouterr()
+        assert run(["inspect", str(bad), str(filtered), str(tmp_path / "missing.parquet")]) == 3
+        out, err = capfd.readouterr()
+        assert "user_id" in out
+        assert [line.split(": ")[1] for line in err.splitlines()] == [str(bad), str(tmp_path / "missing.parquet")]
+
+    def test_an_unknown_column_is_an_error_and_never_nothing_found(self, filtered, capfd):
+        capfd.readouterr()
+        assert run(["inspect", str(filtered), "-c", "user"]) == 2
+        assert "did you mean user_id?" in one_error(capfd)
+
+    def test_an_empty_folder_is_an_error(self, tmp_path, capfd):
+        assert run(["inspect", str(tmp_path)]) == 3
+        assert "no *.parquet file below" in one_error(capfd)
+
+
+class TestAddAndRemove:
+    def test_there_and_back_again(self, events, fixtures, capfd):
+        assert run(["add-filter", str(events), "-c", "user_id", "-c", "country", "--in-place"]) == 0
+        assert "every value verified" in capfd.readouterr().out
+        assert run(["remove-filter", str(events), "--in-place"]) == 0
+        assert "cut back" in capfd.readouterr().out
+        assert events.read_bytes() == (fixtures / "events.parquet").read_bytes()
+
+    def test_dry_run_writes_nothing(self, events, capfd):
+        before = events.read_bytes()
+        assert run(["add-filter", str(events), "-c", "user_id", "--dry-run", "--json"]) == 0
+        report = json.loads(capfd.readouterr().out)
+        assert report["dry_run"]
+        assert len(report["filters"]) == 3
+        assert events.read_bytes() == before
+        assert os.listdir(events.parent) == [events.name]
+
+    @pytest.mark.parametrize(("text", "most"), [("256", 256), ("1KiB", 1024), ("1kb", 512), ("1M", 2048)])
+    def test_sizes_have_units(self, events, text, most, capfd):
+        assert run(["add-filter", str(events), "-c", "user_id", "-n", "--json", "--fpp", "0.001", "--max-bytes", text]) == 0
+        assert max(row["bitset_bytes"] for row in json.loads(capfd.readouterr().out)["filters"]) == most
+
+    @pytest.mark.parametrize(
+        ("options", "code", "said"),
+        [
+            (["-c", "user_id"], 2, "either an output path or in place"),
+            (["-c", "user_id", "--in-place", "-o", "x"], 2, "either an output path or in place"),
+            (["-c", "usr_id", "--in-place"], 4, "did you mean user_id?"),
+            (["-c", "user_id", "--fpp", "1.5", "--in-place"], 2, "1.5"),
+            (["-c", "user_id", "--fpp", "nan", "--in-place"], 2, "nan"),
+            (["-c", "user_id", "--max-bytes", "63", "--in-place"], 2, "at least 64"),
+            (["-c", "user_id", "--max-bytes", "many", "--in-place"], 2, "write 65536, 64KiB or 1MB"),
+            (["-c", "user_id", "--ndv", "0", "--in-place"], 2, "at least 1"),
+            (["-c", "user_id", "-o", "/nowhere/at/all.parquet"], 4, "create it first"),
+            (["--in-place"], 2, "--column"),
+        ],
+    )
+    def test_what_is_refused_says_what_would_help(self, events, options, code, said, capfd):
+        before = events.read_bytes()
+        assert run(["add-filter", str(events), *options]) == code
+        assert said in one_error(capfd)
+        assert events.read_bytes() == before
+
+    def test_removing_what_is_not_there(self, events, capfd):
+        assert run(["remove-filter", str(events), "--in-place"]) == 4
+        assert "no column has a filter" in one_error(capfd)
+
+
+class TestTheDoor:
+    @pytest.mark.parametrize("command", COMMANDS)
+    def test_every_command_has_help(self, command, capfd):
+        assert run([command, "--help"]) == 0
+        assert capfd.readouterr().out.startswith(f"Usage: sbbf {command}")
+
+    def test_help_shows_whole_sentences(self, capfd):
+        assert run(["--help"]) == 0
+        assert "..." not in capfd.readouterr().out.split("Commands:")[1]
+
+    def test_version_names_the_kernel(self, capfd):
+        assert run(["--version"]) == 0
+        assert "kernel" in capfd.readouterr().out
+
+    def test_a_command_that_is_not_there(self, capfd):
+        assert run(["inspct"]) == 2
+        assert "did you mean inspect?" in one_error(capfd)
+
+    def test_debug_shows_where_an_error_came_from(self, tmp_path, capfd):
+        for arguments in (["--debug", "inspect", str(tmp_path / "none")], ["inspect", "--debug", str(tmp_path / "none")]):
+            assert run(arguments) == 3
+            err = capfd.readouterr().err
+            assert err.startswith("Traceback")
+            assert err.splitlines()[-1].startswith("sbbf: ")
+
+    def test_control_characters_of_a_name_stay_on_their_line(self, tmp_path, capfd):
+        assert run(["inspect", str(tmp_path / "two\nlines\x1b[31m")]) == 3
+        assert "two\\nlines\\x1b[31m" in one_error(capfd)
+
+    def test_a_reader_that_goes_away_is_no_error(self, fixtures):
+        done = subprocess.run(
+            ["bash", "-c", f"{sys.executable} -m sbbf_tool inspect --all {fixtures} | head -n 1; echo ${{PIPESTATUS[0]}}"],
+            capture_output=True,
+            text=True,
+        )
+        assert done.stdout.splitlines()[-1] == "0"
+        assert done.stderr == ""
+
+    def test_on_a_terminal_too(self, filtered):
+        master, slave = pty.openpty()
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "sbbf_tool", "add-filter", str(filtered), "-c", "session", "-n"], stdout=slave, stderr=slave
+            )
+            assert done.returncode == 0
+            assert b"6" in os.read(master, 65536)
+        finally:
+            os.close(slave)
+            os.close(master)
