@@ -128,7 +128,7 @@ class BuiltFilter:
     row_group: int
     column: str
     values: int
-    """Non-null values that were hashed."""
+    """Non-null values that were hashed; each once where a dictionary page holds them all."""
     estimated_ndv: float | None
     offset: int
     header_bytes: int
@@ -146,7 +146,7 @@ class AddReport:
     new_bytes: int
     filters: tuple[BuiltFilter, ...]
     data_bytes_read: int
-    """Compressed bytes of the chunks that were read to build them."""
+    """Bytes of the chunks that were read to build them: of a chunk that is all dictionary-encoded, its dictionary page."""
     warnings: tuple[str, ...] = ()
 
 
@@ -164,3 +164,109 @@ class RemoveReport:
     unreferenced_bytes: int
     """Bytes left in the file that nothing leads to any more."""
     warnings: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class FilterProof:
+    """One filter, asked for every value of its column chunk."""
+
+    row_group: int
+    column: str
+    type: str
+    offset: int
+    header_bytes: int | None
+    """None, like all that follows from the bitset, where the bytes at `offset` cannot be read as a filter."""
+    bitset_bytes: int | None
+    stated_length: int | None
+    """`bloom_filter_length` of the footer."""
+    values: int
+    """Non-null values of the chunk that were asked for."""
+    missed: int
+    """Of those, the ones that the filter calls absent: rows that a query loses. NaN is counted apart."""
+    examples: tuple[str, ...]
+    """Some of the missed values, as `probe` takes them."""
+    cause: str | None
+    """How the missed values got in instead, where that could be found: `text`, `width` or `block`; `empty` where nothing got in."""
+    explanation: str | None
+    """The cause in words."""
+    nans_missed: int
+    """NaN values that the filter calls absent: not a fault, since NaN is stored in many forms and equals nothing."""
+    equals_missed: tuple[str, ...]
+    """Values that are not stored, equal one that is, and are called absent: the other zero; `nan` in its canonical form."""
+    intervals_missed: int
+    """INTERVAL values of which the filter lacks the normalised form that the file says it holds, the only one DuckDB asks for."""
+    estimated_fpp: float | None
+    """Share of absent values that pass, from the bits that are set."""
+    measured_fpp: float | None
+    """The same share, measured with `absent_keys`."""
+    absent_keys: int
+    """Random keys of the column's width that the chunk does not hold."""
+    unproven: str | None = None
+    """Why the filter could not be asked."""
+
+
+ERROR, WARNING, INFO = "error", "warning", "info"
+SEVERITIES = (ERROR, WARNING, INFO)
+"""Error: a filter contradicts its data or the format, gives data away, or breaks a limit that was asked for. Warning: it is legal, and
+released readers lose rows, fail, or gain nothing by it. Info: it costs a little, or promises less than one may think."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a rule saw, and in which row group; None where it is about the column as a whole."""
+
+    row_group: int | None
+    fact: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one rule found wrong with the filters of one column."""
+
+    rule: str
+    severity: str
+    """One of `SEVERITIES`."""
+    file: str
+    column: str
+    message: str
+    evidence: tuple[Evidence, ...]
+    cure: tuple[str, ...] | None
+    """The command that cures it, program and arguments; None where no command does."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    file: str
+    created_by: str | None
+    filters: tuple[FilterProof, ...]
+    findings: tuple[Finding, ...]
+    """What contradicts the data or the format, or makes released readers lose rows or fail. Never whether a filter is worth its bytes."""
+    unread: tuple[str, ...]
+    """Chunks whose pages could not be decoded, so that nothing is proven of their filters: place and reason."""
+
+    @property
+    def is_sound(self) -> bool:
+        """No finding is an error."""
+        return not any(finding.severity == ERROR for finding in self.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleOutcome:
+    """What became of one rule on one file: `passed`, `failed` or `not run`, with the reason for the last."""
+
+    rule: str
+    severity: str
+    outcome: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    file: str
+    failed: bool
+    """Some finding is at least as bad as `fail_on`."""
+    fail_on: str
+    rules: tuple[RuleOutcome, ...]
+    findings: tuple[Finding, ...]
+    unread: tuple[str, ...] = ()
+    """What could not be read, the whole file or a chunk's pages, so that rules could not be run on it: place and reason."""

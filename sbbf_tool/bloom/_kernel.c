@@ -1,6 +1,6 @@
 /* The compiled kernel's Python side: check every argument, drop the GIL, and let _sbbf.h work.
  *
- * The interface is that of kernels.py; compiled_kernel.py adds what is more easily said in Python. No buffer is believed: whatever
+ * The interface is that of interface.py; compiled_kernel.py adds what is more easily said in Python. No buffer is believed: whatever
  * lengths, counts and offsets come in, the answer is a result or ValueError (BufferError for a bitset that cannot be written).
  *
  * CPython's limited API of 3.11: one binary serves every later version.
@@ -11,54 +11,59 @@
 
 #include "_sbbf.h"
 
-/* --- What depends on the machine: the same bodies, for AVX2 and for every machine --- */
+/* --- The bodies of _sbbf.h, compiled for every machine and for AVX2 --- */
 
-static int use_avx2 = 0;
+struct variant {
+    const char *name;
+    void (*hash_fixed)(const uint8_t *values, size_t width, size_t count, uint8_t *hashes);
+    size_t (*hash_variable)(const uint8_t *data, uint64_t size, const uint8_t *offsets, int width, size_t count, uint8_t *hashes);
+    void (*insert)(uint8_t *bitset, uint64_t num_blocks, const uint8_t *hashes, size_t count);
+    size_t (*check)(const uint8_t *bitset, uint64_t num_blocks, const uint8_t *hashes, size_t count, uint8_t *found);
+    struct measurement (*measure)(const uint8_t *bitset, size_t num_blocks);
+};
+
+#define VARIANT(name, target, vector)                                                                                                  \
+    target static void name##_hash_fixed(const uint8_t *values, size_t width, size_t count, uint8_t *hashes)                           \
+    {                                                                                                                                  \
+        hash_fixed(values, width, count, hashes, vector);                                                                              \
+    }                                                                                                                                  \
+    target static size_t name##_hash_variable(const uint8_t *data, uint64_t size, const uint8_t *offsets, int width, size_t count,     \
+                                              uint8_t *hashes)                                                                         \
+    {                                                                                                                                  \
+        return hash_variable(data, size, offsets, width, count, hashes, vector);                                                       \
+    }                                                                                                                                  \
+    target static void name##_insert(uint8_t *bitset, uint64_t num_blocks, const uint8_t *hashes, size_t count)                        \
+    {                                                                                                                                  \
+        insert_all(bitset, num_blocks, hashes, count, vector);                                                                         \
+    }                                                                                                                                  \
+    target static size_t name##_check(const uint8_t *bitset, uint64_t num_blocks, const uint8_t *hashes, size_t count, uint8_t *found) \
+    {                                                                                                                                  \
+        return check_all(bitset, num_blocks, hashes, count, found, vector);                                                            \
+    }                                                                                                                                  \
+    target static struct measurement name##_measure(const uint8_t *bitset, size_t num_blocks)                                          \
+    {                                                                                                                                  \
+        return measure_all(bitset, num_blocks);                                                                                        \
+    }                                                                                                                                  \
+    static const struct variant name = {#name, name##_hash_fixed, name##_hash_variable, name##_insert, name##_check, name##_measure};
+
+VARIANT(plain, , 0)
 
 #ifdef __x86_64__
-#define AVX2 __attribute__((target("avx2,popcnt")))
+VARIANT(AVX2, __attribute__((target("avx2,popcnt"))), 1)
 
-AVX2 static void insert_avx2(uint8_t *bitset, uint64_t num_blocks, const uint8_t *hashes, size_t count)
-{
-    insert_all(bitset, num_blocks, hashes, count, 1);
-}
-
-AVX2 static size_t check_avx2(const uint8_t *bitset, uint64_t num_blocks, const uint8_t *hashes, size_t count, uint8_t *found)
-{
-    return check_all(bitset, num_blocks, hashes, count, found, 1);
-}
-
-AVX2 static struct measurement measure_avx2(const uint8_t *bitset, size_t num_blocks)
-{
-    return measure_all(bitset, num_blocks);
-}
-
-static int machine_has_avx2(void)
+static const struct variant *best_variant(void)
 {
     __builtin_cpu_init();
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt");
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt") ? &AVX2 : &plain;
 }
 #else
-#define insert_avx2 insert_plain
-#define check_avx2 check_plain
-#define measure_avx2 measure_plain
-#define machine_has_avx2() 0
+static const struct variant *best_variant(void)
+{
+    return &plain;
+}
 #endif
 
-static void insert_plain(uint8_t *bitset, uint64_t num_blocks, const uint8_t *hashes, size_t count)
-{
-    insert_all(bitset, num_blocks, hashes, count, 0);
-}
-
-static size_t check_plain(const uint8_t *bitset, uint64_t num_blocks, const uint8_t *hashes, size_t count, uint8_t *found)
-{
-    return check_all(bitset, num_blocks, hashes, count, found, 0);
-}
-
-static struct measurement measure_plain(const uint8_t *bitset, size_t num_blocks)
-{
-    return measure_all(bitset, num_blocks);
-}
+static const struct variant *active = &plain;
 
 /* --- Arguments and results --- */
 
@@ -134,7 +139,7 @@ static PyObject *py_hash_fixed(PyObject *self, PyObject *args)
     else if ((hashes = new_hashes(values.len / width))) {
         uint8_t *out = bytes_of(hashes);
         Py_BEGIN_ALLOW_THREADS
-        hash_fixed(values.buf, (size_t)width, (size_t)(values.len / width), out);
+        active->hash_fixed(values.buf, (size_t)width, (size_t)(values.len / width), out);
         Py_END_ALLOW_THREADS
     }
     PyBuffer_Release(&values);
@@ -156,13 +161,13 @@ static PyObject *py_hash_variable(PyObject *self, PyObject *args)
         refuse("no offsets; n values have n + 1");
     else if ((hashes = new_hashes(offsets.len / width - 1))) {
         Py_ssize_t count = offsets.len / width - 1;
-        int64_t first = load_offset(offsets.buf, 0, (int)width);
+        uint64_t first = load_offset(offsets.buf, 0, (int)width);
         uint8_t *out = bytes_of(hashes);
         size_t done;
         Py_BEGIN_ALLOW_THREADS
-        done = hash_variable(data.buf, data.len, offsets.buf, (int)width, (size_t)count, out);
+        done = active->hash_variable(data.buf, (uint64_t)data.len, offsets.buf, (int)width, (size_t)count, out);
         Py_END_ALLOW_THREADS
-        if (first < 0 || first > data.len) {
+        if (first > (uint64_t)data.len) {
             Py_DECREF(hashes);
             hashes = refuse("the first offset is outside the data");
         } else {
@@ -210,7 +215,7 @@ static PyObject *py_insert(PyObject *self, PyObject *args)
     }
     if ((good = are_blocks(&bitset, num_blocks) && are_hashes(&hashes))) {
         Py_BEGIN_ALLOW_THREADS
-        (use_avx2 ? insert_avx2 : insert_plain)(bitset.buf, (uint64_t)num_blocks, hashes.buf, (size_t)hashes.len / 8);
+        active->insert(bitset.buf, (uint64_t)num_blocks, hashes.buf, (size_t)hashes.len / 8);
         Py_END_ALLOW_THREADS
     }
     PyBuffer_Release(&bitset);
@@ -228,7 +233,7 @@ static PyObject *py_check(PyObject *self, PyObject *args)
     if (are_blocks(&bitset, num_blocks) && are_hashes(&hashes) && (found = PyBytes_FromStringAndSize(NULL, hashes.len / 8))) {
         uint8_t *out = bytes_of(found);
         Py_BEGIN_ALLOW_THREADS
-        (use_avx2 ? check_avx2 : check_plain)(bitset.buf, (uint64_t)num_blocks, hashes.buf, (size_t)hashes.len / 8, out);
+        active->check(bitset.buf, (uint64_t)num_blocks, hashes.buf, (size_t)hashes.len / 8, out);
         Py_END_ALLOW_THREADS
     }
     PyBuffer_Release(&bitset);
@@ -246,7 +251,7 @@ static PyObject *py_count_missing(PyObject *self, PyObject *args)
         return NULL;
     if ((good = are_blocks(&bitset, num_blocks) && are_hashes(&hashes))) {
         Py_BEGIN_ALLOW_THREADS
-        missing = (use_avx2 ? check_avx2 : check_plain)(bitset.buf, (uint64_t)num_blocks, hashes.buf, (size_t)hashes.len / 8, NULL);
+        missing = active->check(bitset.buf, (uint64_t)num_blocks, hashes.buf, (size_t)hashes.len / 8, NULL);
         Py_END_ALLOW_THREADS
     }
     PyBuffer_Release(&bitset);
@@ -283,7 +288,7 @@ static PyObject *py_measure(PyObject *self, PyObject *args)
         return NULL;
     if ((good = are_blocks(&bitset, num_blocks))) {
         Py_BEGIN_ALLOW_THREADS
-        m = (use_avx2 ? measure_avx2 : measure_plain)(bitset.buf, (size_t)num_blocks);
+        m = active->measure(bitset.buf, (size_t)num_blocks);
         Py_END_ALLOW_THREADS
     }
     PyBuffer_Release(&bitset);
@@ -292,15 +297,15 @@ static PyObject *py_measure(PyObject *self, PyObject *args)
 
 static PyObject *py_instructions(PyObject *self, PyObject *ignored)
 {
-    return PyUnicode_FromString(use_avx2 ? "AVX2" : "plain");
+    return PyUnicode_FromString(active->name);
 }
 
-static PyObject *py_use_plain(PyObject *self, PyObject *plain)
+static PyObject *py_use_plain(PyObject *self, PyObject *object)
 {
-    int truth = PyObject_IsTrue(plain);
+    int truth = PyObject_IsTrue(object);
     if (truth < 0)
         return NULL;
-    use_avx2 = !truth && machine_has_avx2();
+    active = truth ? &plain : best_variant();
     return Py_NewRef(Py_None);
 }
 
@@ -320,7 +325,7 @@ static PyMethodDef methods[] = {
 
 static int execute(PyObject *module)
 {
-    use_avx2 = machine_has_avx2();
+    active = best_variant();
     return 0;
 }
 
@@ -329,7 +334,7 @@ static PyModuleDef_Slot slots[] = {{Py_mod_exec, execute}, {0, NULL}};
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "_kernel",
-    .m_doc = "The C half of the compiled kernel; compiled_kernel.py is the Python half, kernels.py the interface.",
+    .m_doc = "The C half of the compiled kernel; compiled_kernel.py is the Python half, interface.py the interface.",
     .m_methods = methods,
     .m_slots = slots,
 };

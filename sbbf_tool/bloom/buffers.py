@@ -1,13 +1,16 @@
-"""What a kernel may be handed: flat byte views of the right shape, or an error before a single value is looked at.
+"""The memory that kernels work on: flat byte views of the right shape, or an error before a single value is looked at.
 
 The Python kernels take their buffers through here; the C kernel makes the same checks in its own words, and the tests hold both
-to the same answers. Every function returns views, never copies. Wrong shapes raise ValueError, a bitset that cannot be written
+to the same answers. Views, never copies. Wrong shapes raise ValueError, a bitset that cannot be written
 BufferError: both mean that the caller, not a file, is at fault, except in `prefixed_spans`, which reads bytes of a file
-(`hashing.length_prefixed` says so to its caller).
+(`hashing.hash_length_prefixed` says so to its caller).
 """
 
 from __future__ import annotations
 
+import mmap
+import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,6 +22,9 @@ BLOCK_BYTES = 32
 MAX_BLOCKS = 2**31 - 1  # BloomFilter.md: "z is greater than or equal to one and less than 2 to the 31st power"
 
 OFFSETS_DECREASE = "offsets decrease"
+
+# From here on a bitset has more pages of 4 KiB than a processor remembers the addresses of.
+_MANY_PAGES = 4 << 20
 
 
 def flat(buffer: Buffer) -> memoryview:
@@ -103,3 +109,17 @@ def even_blocks(bitset: Buffer, num_blocks: int) -> memoryview:
     if num_blocks % 2:
         raise ValueError(f"{num_blocks} blocks do not come in pairs")
     return blocks(bitset, num_blocks)
+
+
+def new_bitset(num_bytes: int) -> Buffer:
+    """Zeroed memory to build a bitset in, on huge pages when it is large and the system has them.
+
+    Insertions go all over the bitset; on pages of 4 KiB most of them would first have to look up where their page is. Inserting into
+    16 MiB is two to three times as fast on pages of 2 MiB.
+    """
+    if num_bytes < _MANY_PAGES or sys.platform != "linux":
+        return bytearray(num_bytes)
+    memory = mmap.mmap(-1, num_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    with suppress(OSError):  # a kernel without huge pages
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    return memory

@@ -13,7 +13,7 @@ from math import inf, log, log1p
 from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom import kernels, sizing, spec
-from sbbf_tool.bloom.buffers import MAX_BLOCKS, flat
+from sbbf_tool.bloom.buffers import MAX_BLOCKS, flat, new_bitset
 from sbbf_tool.bloom.hashing import hash_value
 from sbbf_tool.errors import UnreadableError, UsageError
 
@@ -66,7 +66,7 @@ class BloomFilter:
         """A filter of `num_bytes` bytes that holds nothing yet. UsageError below 32 bytes."""
         if num_bytes < BLOCK_BYTES:
             raise UsageError(f"a filter of {num_bytes} bytes", hint=f"a block has {BLOCK_BYTES}")
-        return cls(bytearray(num_bytes))
+        return cls(new_bitset(num_bytes))
 
     @classmethod
     def sized_for(cls, ndv: float, fpp: float) -> BloomFilter:

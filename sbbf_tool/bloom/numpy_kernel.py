@@ -7,7 +7,7 @@ done in batches whose intermediate arrays stay in the processor's caches.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import xxhash
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     U8 = NDArray[np.uint8]
-    U32 = NDArray[np.uint32]
     U64 = NDArray[np.uint64]
 
 NAME = "numpy"
@@ -36,6 +35,9 @@ _FEW = 32
 _P1, _P2, _P3, _P4, _P5 = (
     np.uint64(prime) for prime in (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
 )
+
+
+_SALT = np.array(SALT, np.uint32)
 
 
 def describe() -> str:
@@ -73,20 +75,25 @@ def hash_length_prefixed(page: Buffer, count: int) -> memoryview:
 
 
 def insert(bitset: Buffer, num_blocks: int, hashes: Buffer) -> None:
-    words = np.frombuffer(buffers.writable_blocks(bitset, num_blocks), "<u4")
-    for first_word, key in _located(num_blocks, hashes):
-        for i, salt in enumerate(SALT):
-            _set_bits(words, first_word + np.uint64(i), _bit(key, salt))
+    table = _table(buffers.writable_blocks(bitset, num_blocks))
+    every = np.frombuffer(buffers.hashes_of(hashes), np.uint64)
+    for batch in _batches(len(every)):
+        # The block index grows with the hash, so sorting brings the hashes of a block together; their masks are united first, and
+        # each block is then written once. Otherwise the last of them would overwrite what the others did.
+        h = np.sort(every[batch])
+        block = _block_index(h, num_blocks)
+        first = np.flatnonzero(np.diff(block, prepend=-1))
+        table[block[first]] |= np.bitwise_or.reduceat(_masks(h), first, axis=0)
 
 
 def check(bitset: Buffer, num_blocks: int, hashes: Buffer) -> bytes:
-    words = np.frombuffer(buffers.blocks(bitset, num_blocks), "<u4")
-    return b"".join(_found(words, first_word, key).tobytes() for first_word, key in _located(num_blocks, hashes))
+    table = _table(buffers.blocks(bitset, num_blocks))
+    return b"".join(found.tobytes() for found in _found(table, hashes))
 
 
 def count_missing(bitset: Buffer, num_blocks: int, hashes: Buffer) -> int:
-    words = np.frombuffer(buffers.blocks(bitset, num_blocks), "<u4")
-    return sum(len(key) - int(np.count_nonzero(_found(words, first_word, key))) for first_word, key in _located(num_blocks, hashes))
+    table = _table(buffers.blocks(bitset, num_blocks))
+    return sum(len(found) - int(np.count_nonzero(found)) for found in _found(table, hashes))
 
 
 def fold(bitset: Buffer, num_blocks: int) -> bytearray:
@@ -170,34 +177,28 @@ def _xxh64_rows(table: U8) -> U64:
     return h ^ h >> np.uint64(32)
 
 
-# --- Blocks ---
+# --- Blocks: a table of z rows, each of eight words, taken two by two as 64 bits ---
 
 
-def _located(num_blocks: int, hashes: Buffer) -> Iterator[tuple[U64, U32]]:
-    """Per batch of hashes: the index of the first word of each one's block, and the lower 32 bits, which make the mask."""
-    every: U64 = np.frombuffer(buffers.hashes_of(hashes), np.uint64)
+def _table(blocks: memoryview) -> U64:
+    return np.frombuffer(blocks, np.uint64).reshape(-1, 4)
+
+
+def _block_index(h: U64, num_blocks: int) -> NDArray[np.int64]:
+    return ((h >> np.uint64(32)) * np.uint64(num_blocks) >> np.uint64(32)).astype(np.int64)
+
+
+def _masks(h: U64) -> U64:
+    """The block in which each hash sets its bits, as rows of a table like the bitset's."""
+    key = h.astype(np.uint32)[:, np.newaxis]
+    words = np.uint32(1) << (key * _SALT >> np.uint32(27))
+    return words.astype("<u4", copy=False).view(np.uint64)
+
+
+def _found(table: U64, hashes: Buffer) -> Iterator[NDArray[np.bool_]]:
+    """Per batch of hashes: whether the block of each has all the bits of its mask."""
+    every = np.frombuffer(buffers.hashes_of(hashes), np.uint64)
     for batch in _batches(len(every)):
         h = every[batch]
-        block = (h >> np.uint64(32)) * np.uint64(num_blocks) >> np.uint64(32)
-        yield block * np.uint64(WORDS_PER_BLOCK), h.astype(np.uint32)
-
-
-def _bit(key: U32, salt: int) -> U32:
-    return np.uint32(1) << (key * np.uint32(salt) >> np.uint32(27))
-
-
-def _set_bits(words: NDArray[Any], index: U64, bit: U32) -> None:
-    """words[index] |= bit, where an index may occur more than once."""
-    # Of several bits for one word in a batch the last one written wins. So write, look which are missing, and write those again:
-    # every pass settles at least one bit of every word concerned. Much faster than np.bitwise_or.at when collisions are few.
-    while len(index):
-        words[index] |= bit
-        missing = words[index] & bit == 0
-        index, bit = index[missing], bit[missing]
-
-
-def _found(words: NDArray[Any], first_word: U64, key: U32) -> NDArray[np.bool_]:
-    found = np.ones(len(key), np.bool_)
-    for i, salt in enumerate(SALT):
-        found &= words[first_word + np.uint64(i)] & _bit(key, salt) != 0
-    return found
+        missing = _masks(h) & ~table[_block_index(h, len(table))]
+        yield (missing[:, 0] | missing[:, 1] | missing[:, 2] | missing[:, 3]) == 0

@@ -20,6 +20,8 @@ COMMANDS = {
     "probe": "sbbf_tool.cli.probe",
     "add-filter": "sbbf_tool.cli.add_filter",
     "remove-filter": "sbbf_tool.cli.remove_filter",
+    "verify": "sbbf_tool.cli.verify",
+    "check": "sbbf_tool.cli.check",
 }
 """In the order in which `--help` lists them."""
 

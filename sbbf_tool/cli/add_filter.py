@@ -18,6 +18,13 @@ from sbbf_tool.cli.sizes import BYTES
 @click.option("--max-bytes", type=BYTES, help="Largest bitset a row group, such as 1MiB.  [default: 128MiB]")
 @click.option("-o", "--output", metavar="OUT", help="Write the new file here; it must not exist.")
 @click.option("--in-place", is_flag=True, help="Replace FILE, in one step and only after the new one was verified.")
+@click.option(
+    "--append",
+    is_flag=True,
+    help="With --in-place: write behind FILE itself rather than to a copy. Fast, but readers that "
+    "open FILE meanwhile fail; after a crash the next command, or sbbf repair, cuts FILE back.",
+)
+@click.option("--jobs", type=int, metavar="N", help="Column chunks to work on at a time.  [default: the cores]")
 @click.option("--replace", is_flag=True, help="Replace filters that are there already.")
 @click.option("--allow-table-files", is_flag=True, help="Also change a file of a Delta, Iceberg, Hudi or Paimon table.")
 @click.option("-n", "--dry-run", is_flag=True, help="Read and build, and write nothing.")
@@ -30,6 +37,8 @@ def command(
     max_bytes: int | None,
     output: str | None,
     in_place: bool,
+    append: bool,
+    jobs: int | None,
     replace: bool,
     allow_table_files: bool,
     dry_run: bool,
@@ -48,6 +57,8 @@ def command(
             columns,
             output=output,
             in_place=in_place,
+            append=append,
+            jobs=jobs,
             fpp=fpp,
             ndv=ndv,
             max_bytes=max_bytes,

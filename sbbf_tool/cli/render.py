@@ -14,7 +14,7 @@ import click
 from sbbf_tool.cli import one_line
 
 if TYPE_CHECKING:
-    from sbbf_tool.operations.add import Progress
+    from sbbf_tool.operations.build import Progress
 
 
 def show_json(report: Any) -> None:

@@ -1,22 +1,22 @@
 """`add_filters`: give columns of an existing file Bloom filters, without touching a data page.
 
-    plan     which column chunks, and what is in the way
-    build    read each chunk's values once; insert their hashes into a filter large enough for all of them; fold it to the error rate
-    publish  old file whole + filters + new footer, to a temporary file
-    verify   read that file as a stranger would: footer, headers, bitsets, and every value of every chunk against its filter
-    rename   only now
+plan     which column chunks, and what is in the way
+build    read each chunk's values once; insert their hashes into a filter large enough for all of them; fold it to the error rate
+publish  old file whole + filters + new footer, to a temporary file, or behind the file itself where it was asked to `append`
+verify   read the result as a stranger would: footer, headers, bitsets, and every value of every chunk against its filter
+rename   only now
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 
 from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.filter import BloomFilter
-from sbbf_tool.errors import RefusedError, SbbfError, UsageError
+from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError
+from sbbf_tool.operations.build import Built, Meter, Progress, Sizing, build_filters, chunk_bytes, count_missing
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target
 from sbbf_tool.parquet.columns import Column
@@ -25,31 +25,7 @@ from sbbf_tool.parquet.footer import set_filters
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
 from sbbf_tool.reports import AddReport, BuiltFilter
 from sbbf_tool.storage import local
-
-Progress = Callable[[str, int, int], None]
-"""Called with what is being done, bytes done and bytes in all."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sizing:
-    """How large a filter may become: for `fpp`, for a stated number of distinct values or, where None, for those that are found."""
-
-    fpp: float = 0.01
-    ndv: int | None = None
-    max_bytes: int = sizing.MAX_BYTES
-
-    def __post_init__(self) -> None:
-        if not 0 < self.fpp < 1:
-            raise UsageError(f"an error rate of {self.fpp}: it must be above 0 and below 1")
-        if self.ndv is not None and self.ndv < 1:
-            raise UsageError(f"{self.ndv} distinct values: it must be at least 1")
-        if self.max_bytes < sizing.MIN_BYTES:
-            raise UsageError(f"a limit of {self.max_bytes} bytes: filters have at least {sizing.MIN_BYTES}, or some readers fail")
-
-    def bytes_for(self, values: int) -> int:
-        """Bytes to start with for a chunk of `values` values: a power of two within the limits."""
-        largest = 1 << min(self.max_bytes, sizing.MAX_BYTES).bit_length() - 1
-        return min(sizing.bytes_for(max(1, self.ndv or values), self.fpp), largest)
+from sbbf_tool.storage.append import append as append_to
 
 
 def add_filters(
@@ -58,36 +34,50 @@ def add_filters(
     *,
     output: str | os.PathLike[str] | None = None,
     in_place: bool = False,
+    append: bool = False,
     fpp: float = 0.01,
     ndv: int | None = None,
     max_bytes: int | None = None,
     replace: bool = False,
     dry_run: bool = False,
     allow_table_files: bool = False,
+    jobs: int | None = None,
     progress: Progress | None = None,
 ) -> AddReport:
     """Add a filter to every row group of `columns`, writing to `output` or `in_place`.
 
     `fpp` is the share of absent values that may pass; the size follows from the values themselves, or from `ndv`, and stays within
-    `max_bytes`. A filter that is there already is kept unless `replace`. Raises RefusedError where the change would be unsafe (the
-    message says what would make it safe), UnreadableError, UsageError, WriteError; the old file is whole in every case.
+    `max_bytes`. A filter that is there already is kept unless `replace`. `append`, with `in_place`, writes behind the file itself rather
+    than to a copy of it: a reader that opens the file in that moment fails, and a journal beside it undoes what a crash interrupts.
+    `jobs` chunks are worked on at a time, as many as there are cores where None.
+
+    Raises RefusedError where the change would be unsafe (the message says what would make it safe), UnreadableError, UsageError,
+    WriteError; the old file is whole in every case.
     """
     wish = Sizing(fpp, ndv, sizing.MAX_BYTES if max_bytes is None else max_bytes)
-    target = os.fspath(path) if dry_run else choose_target(path, output, in_place, allow_table_files)
+    if append and not in_place:
+        raise UsageError("to append is to change the file in place; say so", file=os.fsdecode(path))
+    if jobs is not None and jobs < 1:
+        raise UsageError(f"{jobs} jobs: it must be at least 1")
+    target = os.fsdecode(path) if dry_run else choose_target(path, output, in_place, allow_table_files)
     with ParquetFile.open(path) as file:
-        chosen = _plan(file, columns, replace)
-        report = _Meter(progress, _data_bytes(file, chosen) * (1 if dry_run else 2))
-        built = {key: _build(file, *key, wish, report) for key in _keys(file, chosen)}
+        keys = list(_keys(file, _plan(file, columns, replace)))
+        meter = Meter(progress, sum(chunk_bytes(file, key) for key in keys) * (1 if dry_run else 2))
+        built = build_filters(file, keys, wish, jobs, meter)
         patch = plan_append(
             file.footer,
             file.source.size,
-            {key: (build_header(bloom.num_bytes), bloom.bitset) for key, (bloom, _) in built.items()},
+            {key: (build_header(one.bloom.num_bytes), one.bloom.bitset) for key, one in built.items()},
         )
         warnings: list[str] = []
-        if not dry_run:
-            warnings += local.replace(
-                file.source, target, patch.keep, patch.pieces, lambda written: _verify(file, written, patch, report)
-            )
+
+        def verify(written: local.LocalSource) -> None:
+            _verify(file, written, patch, jobs, meter)
+
+        if append and not dry_run:
+            append_to(file.source, patch.pieces, verify)
+        elif not dry_run:
+            warnings += local.replace(file.source, target, patch.keep, patch.pieces, verify)
         warnings += _size_warnings(file, wish, built)
         return AddReport(
             file=file.name,
@@ -95,24 +85,10 @@ def add_filters(
             dry_run=dry_run,
             old_bytes=file.source.size,
             new_bytes=patch.size,
-            filters=tuple(_built_report(file, patch, key, *built[key]) for key in sorted(built)),
-            data_bytes_read=_data_bytes(file, chosen),
+            filters=tuple(_built_report(file, patch, key, built[key]) for key in sorted(built)),
+            data_bytes_read=sum(one.bytes_read for one in built.values()),
             warnings=tuple(warnings),
         )
-
-
-class _Meter:
-    """Counts the bytes of column chunks that were worked through, for a progress bar."""
-
-    def __init__(self, progress: Progress | None, total: int) -> None:
-        self._progress = progress
-        self._total = total
-        self._done = 0
-
-    def advance(self, what: str, size: int) -> None:
-        self._done += size
-        if self._progress is not None:
-            self._progress(what, self._done, self._total)
 
 
 def _keys(file: ParquetFile, columns: list[Column]) -> Iterator[ChunkKey]:
@@ -121,17 +97,10 @@ def _keys(file: ParquetFile, columns: list[Column]) -> Iterator[ChunkKey]:
             yield row_group, column.index
 
 
-def _data_bytes(file: ParquetFile, columns: list[Column]) -> int:
-    return sum(_chunk_bytes(file, key) for key in _keys(file, columns))
-
-
-def _chunk_bytes(file: ParquetFile, key: ChunkKey) -> int:
-    meta = file.footer.chunk(*key)
-    return max(0, meta.total_compressed_size or 0) if meta is not None else 0
-
-
 def _plan(file: ParquetFile, names: Iterable[str], replace: bool) -> list[Column]:
     """The chosen columns, once nothing is in the way. Raises RefusedError."""
+    from sbbf_tool.parquet import equals
+
     check_changeable(file)
     chosen = choose_columns(file, names)
     if not chosen:
@@ -145,9 +114,9 @@ def _plan(file: ParquetFile, names: Iterable[str], replace: bool) -> list[Column
                 place=place,
                 hint="leave the column out",
             )
-        if column.logical is not None and column.logical.kind == "INTERVAL" and _marks_intervals(file):
+        if equals.is_interval(column) and equals.interval_form(file.footer) not in (None, equals.INTERVAL_FORM):
             raise RefusedError(
-                "DuckDB marked this file's INTERVAL filters as holding normalised values too, which these would not",
+                f"this file's INTERVAL filters are marked {equals.interval_form(file.footer)!r}, a form of values that is not known here",
                 file=file.name,
                 place=place,
                 hint="leave the column out",
@@ -164,74 +133,56 @@ def _plan(file: ParquetFile, names: Iterable[str], replace: bool) -> list[Column
     return chosen
 
 
-def _marks_intervals(file: ParquetFile) -> bool:
-    return any(entry.key == "duckdb.interval_bloom_filter" for entry in file.footer.metadata.key_value_metadata or ())
-
-
-def _build(file: ParquetFile, row_group: int, column_index: int, wish: Sizing, meter: _Meter) -> tuple[BloomFilter, int]:
-    """The filter of one chunk and the number of values that went in."""
-    from sbbf_tool.parquet.values import read_chunk
-
-    column = file.footer.columns[column_index]
-    meta = file.footer.chunk(row_group, column_index)
-    assert meta is not None
-    nulls = (meta.statistics.null_count or 0) if meta.statistics else 0
-    bloom = BloomFilter.empty(wish.bytes_for((meta.num_values or 0) - nulls))
-    count = 0
-    with file.named():
-        for values in read_chunk(file.source.open_arrow, file.footer, row_group, column):
-            bloom.insert_hashes(values.hashes())
-            for plain in values.equals_of_stored():
-                bloom.insert(plain)
-            count += len(values)
-    meter.advance(f"reading {column.name}", meta.total_compressed_size or 0)
-    return (bloom if wish.ndv else bloom.fold_to_fpp(wish.fpp)), count
-
-
-def _verify(file: ParquetFile, written: local.LocalSource, patch: Patch, meter: _Meter) -> None:
+def _verify(file: ParquetFile, written: local.LocalSource, patch: Patch, jobs: int | None, meter: Meter) -> None:
     """Read the new file as a stranger would and compare it with what was meant. Raises SbbfError; then nothing is published."""
-    from sbbf_tool.parquet.values import read_chunk
+    try:
+        _compare(file, ParquetFile(written), patch, jobs, meter)
+    except UnreadableError as error:
+        raise _mistake(file, f"the new file cannot be read back ({error.message})") from error
 
-    fresh = ParquetFile(written)
+
+def _compare(file: ParquetFile, fresh: ParquetFile, patch: Patch, jobs: int | None, meter: Meter) -> None:
     bare: Mapping[ChunkKey, None] = dict.fromkeys(patch.places)
     if set_filters(fresh.footer.raw, bare) != set_filters(file.footer.raw, bare):
         raise _mistake(file, "the new footer differs from the old one in more than the filters' places")
-    for (row_group, column_index), place in patch.places.items():
-        column = fresh.footer.columns[column_index]
-        stored = fresh.stored_filter(row_group, column)
+    blooms = {}
+    for key, place in patch.places.items():
+        stored = fresh.stored_filter(key[0], fresh.footer.columns[key[1]])
         if stored is None or stored.place != place or stored.oddities() or stored.header.beyond_us:
-            raise _mistake(file, f"the filter of column {column.name}, row group {row_group} is not where it should be")
-        bloom = BloomFilter(written.read(stored.bitset_offset, stored.header.num_bytes))
-        for values in read_chunk(written.open_arrow, fresh.footer, row_group, column):
-            missed = bloom.count_missing(values.hashes())
-            if missed:
-                raise _mistake(file, f"{missed} values of column {column.name}, row group {row_group} are absent from the new filter")
-        meter.advance(f"verifying {column.name}", _chunk_bytes(fresh, (row_group, column_index)))
+            raise _mistake(file, f"the filter of {_place(file, key)} is not where it should be")
+        blooms[key] = BloomFilter(fresh.source.read(stored.bitset_offset, stored.header.num_bytes))
+    for key, missed in count_missing(fresh, blooms, jobs, meter).items():
+        if missed:
+            raise _mistake(file, f"{missed} values of {_place(file, key)} are absent from the new filter")
+
+
+def _place(file: ParquetFile, key: ChunkKey) -> str:
+    return f"column {file.footer.columns[key[1]].name}, row group {key[0]}"
 
 
 def _mistake(file: ParquetFile, what: str) -> SbbfError:
     return SbbfError(f"nothing was changed: {what}", file=file.name, hint="this is a defect of sbbf, or of the disk; please report it")
 
 
-def _size_warnings(file: ParquetFile, wish: Sizing, built: Mapping[ChunkKey, tuple[BloomFilter, int]]) -> Iterator[str]:
+def _size_warnings(file: ParquetFile, wish: Sizing, built: Mapping[ChunkKey, Built]) -> Iterator[str]:
     worst: dict[int, float] = {}
-    for (_, column), (bloom, _) in built.items():
-        worst[column] = max(worst.get(column, 0.0), bloom.fpp)
+    for (_, column), one in built.items():
+        worst[column] = max(worst.get(column, 0.0), one.bloom.fpp)
     for column, fpp in sorted(worst.items()):
         if fpp > wish.fpp * 1.25:
             name = file.footer.columns[column].name
             yield f"column {name}: the error rate is {fpp:.2%}, not {wish.fpp:.2%}, within the size that was allowed"
 
 
-def _built_report(file: ParquetFile, patch: Patch, key: ChunkKey, bloom: BloomFilter, count: int) -> BuiltFilter:
-    ndv = bloom.estimated_ndv
+def _built_report(file: ParquetFile, patch: Patch, key: ChunkKey, built: Built) -> BuiltFilter:
+    ndv = built.bloom.estimated_ndv
     return BuiltFilter(
         row_group=key[0],
         column=file.footer.columns[key[1]].name,
-        values=count,
+        values=built.values,
         estimated_ndv=None if math.isinf(ndv) else ndv,
         offset=patch.places[key].offset,
-        header_bytes=len(build_header(bloom.num_bytes)),
-        bitset_bytes=bloom.num_bytes,
-        fpp=bloom.fpp,
+        header_bytes=len(build_header(built.bloom.num_bytes)),
+        bitset_bytes=built.bloom.num_bytes,
+        fpp=built.bloom.fpp,
     )

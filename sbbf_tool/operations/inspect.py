@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import SbbfError, UnreadableError
@@ -12,6 +13,7 @@ from sbbf_tool.operations.layout import unused_ranges
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.filters import StoredFilter
+from sbbf_tool.parquet.idl.ttypes import ColumnMetaData
 from sbbf_tool.reports import ColumnTotal, FilterReport, InspectReport, UnusedRange
 
 
@@ -28,9 +30,9 @@ def inspect(path: str | os.PathLike[str], columns: Iterable[str] = (), *, all_ch
         stored: list[StoredFilter] = []
         for row_group in range(file.footer.num_row_groups):
             for column in chosen:
-                row = _chunk_report(file, row_group, column, stored)
-                if row.has_filter or all_chunks:
-                    rows.append(row)
+                # Most chunks of a wide file have none, and a report for each would cost more than reading the footer.
+                if all_chunks or file.footer.filter_place(row_group, column.index) is not None:
+                    rows.append(_chunk_report(file, row_group, column, stored))
         complete = len(chosen) == len(file.footer.columns) and not any(row.broken for row in rows)
         unused = unused_ranges(file, stored) if complete else []
         metadata = file.footer.metadata
@@ -50,7 +52,20 @@ def inspect(path: str | os.PathLike[str], columns: Iterable[str] = (), *, all_ch
 def _chunk_report(file: ParquetFile, row_group: int, column: Column, stored_filters: list[StoredFilter]) -> FilterReport:
     meta = file.footer.chunk(row_group, column.index)
     place = file.footer.filter_place(row_group, column.index)
-    base = FilterReport(
+    known: dict[str, Any] = {}
+    encrypted = file.encryption_of(row_group, column)
+    if place is None or encrypted:
+        known["oddities"] = (encrypted,) if encrypted else _odd_places(meta)
+    else:
+        known.update(offset=place.offset, stated_length=place.length)
+        try:
+            stored = file.stored_filter(row_group, column)
+            assert stored is not None
+            stored_filters.append(stored)
+            known.update(_measured(file, stored, (meta.total_compressed_size or 0) if meta else 0))
+        except UnreadableError as error:
+            known["broken"] = f"{error.place}: {error.message}" if error.place else error.message
+    return FilterReport(
         row_group=row_group,
         column=column.name,
         physical_type=column.physical,
@@ -58,52 +73,37 @@ def _chunk_report(file: ParquetFile, row_group: int, column: Column, stored_filt
         chunk_bytes=(meta.total_compressed_size or 0) if meta else 0,
         num_values=(meta.num_values or 0) if meta else 0,
         has_filter=place is not None,
+        **known,
     )
-    encrypted = file.encryption_of(row_group, column)
-    if place is None or encrypted:
-        return _with(base, oddities=(encrypted,) if encrypted else _odd_places(meta))
-    base = _with(base, offset=place.offset, stated_length=place.length)
-    try:
-        stored = file.stored_filter(row_group, column)
-        assert stored is not None
-        stored_filters.append(stored)
-        return _measured(file, base, stored)
-    except UnreadableError as error:
-        return _with(base, broken=f"{error.place}: {error.message}" if error.place else error.message)
 
 
-def _measured(file: ParquetFile, base: FilterReport, stored: StoredFilter) -> FilterReport:
+def _measured(file: ParquetFile, stored: StoredFilter, chunk_bytes: int) -> dict[str, Any]:
+    """The fields of a report that header and bitset tell."""
     oddities = stored.oddities()
-    fill = fpp = ndv = None
+    known: dict[str, Any] = {
+        "header_bytes": stored.header.length,
+        "bitset_bytes": stored.header.num_bytes,
+        "blocks": stored.num_blocks,
+        "share_of_chunk": stored.length / chunk_bytes if chunk_bytes > 0 else None,
+    }
     if stored.header.beyond_us:
         oddities.insert(0, f"cannot be interpreted: {stored.header.beyond_us}")
     else:
         bloom = BloomFilter(file.source.read(stored.bitset_offset, stored.header.num_bytes))
-        fill, fpp = bloom.fill_ratio, bloom.fpp
-        ndv = None if math.isinf(bloom.estimated_ndv) else bloom.estimated_ndv
-    return _with(
-        base,
-        header_bytes=stored.header.length,
-        bitset_bytes=stored.header.num_bytes,
-        blocks=stored.num_blocks,
-        fill_ratio=fill,
-        estimated_fpp=fpp,
-        estimated_ndv=ndv,
-        bits_per_value=stored.header.num_bytes * 8 / ndv if ndv else None,
-        share_of_chunk=stored.length / base.chunk_bytes if base.chunk_bytes else None,
-        oddities=tuple(oddities),
-    )
+        ndv = bloom.estimated_ndv
+        known.update(
+            fill_ratio=bloom.fill_ratio,
+            estimated_fpp=bloom.fpp,
+            estimated_ndv=None if math.isinf(ndv) else ndv,
+            bits_per_value=stored.header.num_bytes * 8 / ndv if ndv and not math.isinf(ndv) else None,
+        )
+    return {**known, "oddities": tuple(oddities)}
 
 
-def _odd_places(meta: object) -> tuple[str, ...]:
-    offset = getattr(meta, "bloom_filter_offset", None)
-    return () if offset is None else (f"bloom_filter_offset is {offset}, which means none",)
-
-
-def _with(report: FilterReport, **changes: object) -> FilterReport:
-    from dataclasses import replace
-
-    return replace(report, **changes)  # type: ignore[arg-type]
+def _odd_places(meta: ColumnMetaData | None) -> tuple[str, ...]:
+    if meta is None or meta.bloom_filter_offset is None:
+        return ()
+    return (f"bloom_filter_offset is {meta.bloom_filter_offset}, which means none",)
 
 
 def _totals(file: ParquetFile, columns: Sequence[Column], rows: list[FilterReport], all_chunks: bool) -> tuple[ColumnTotal, ...]:

@@ -30,12 +30,23 @@ class Range(NamedTuple):
         return self.end - self.start
 
 
+class Used(NamedTuple):
+    """Bytes that belong to a column chunk."""
+
+    start: int
+    end: int
+    what: str
+    row_group: int
+    column: int
+
+
 def unused_ranges(file: ParquetFile, filters: list[StoredFilter]) -> list[Range]:
     """Ranges before the footer that neither the footer nor these filters account for, in order, each with what it looks like."""
-    used = sorted([(0, len(MAGIC)), (file.footer.start, file.footer.end), *_chunk_ranges(file.footer), *_filter_ranges(filters)])
+    pages = [(used.start, used.end) for used in used_ranges(file.footer)]
+    known = sorted([(0, len(MAGIC)), (file.footer.start, file.footer.end), *pages, *_filter_ranges(filters)])
     found: list[Range] = []
     position = 0
-    for start, end in used:
+    for start, end in known:
         if start > position:
             found += _classify(file, position, min(start, file.footer.start))
         position = max(position, end)
@@ -44,7 +55,7 @@ def unused_ranges(file: ParquetFile, filters: list[StoredFilter]) -> list[Range]
 
 def end_of_data(footer: Footer) -> int:
     """The byte behind the last page and the last page index."""
-    return max((end for _, end in _chunk_ranges(footer)), default=len(MAGIC))
+    return max((used.end for used in used_ranges(footer)), default=len(MAGIC))
 
 
 def _filter_ranges(filters: list[StoredFilter]) -> Iterator[tuple[int, int]]:
@@ -52,22 +63,22 @@ def _filter_ranges(filters: list[StoredFilter]) -> Iterator[tuple[int, int]]:
         yield stored.place.offset, max(stored.end, stored.place.offset + (stored.place.length or 0))
 
 
-def _chunk_ranges(footer: Footer) -> Iterator[tuple[int, int]]:
+def used_ranges(footer: Footer) -> Iterator[Used]:
     """Pages and page indexes of every chunk, as far as the footer tells in the clear."""
-    for row_group in footer.metadata.row_groups:
-        for chunk in row_group.columns:
+    for number, row_group in enumerate(footer.metadata.row_groups):
+        for column, chunk in enumerate(row_group.columns):
             meta = chunk.meta_data
             if meta is not None and not chunk.file_path:
                 starts = (meta.data_page_offset, meta.dictionary_page_offset, meta.index_page_offset)
                 start = min((offset for offset in starts if offset is not None and offset > 0), default=0)
-                yield from _sane(start, meta.total_compressed_size, footer)
-            yield from _sane(chunk.column_index_offset, chunk.column_index_length, footer)
-            yield from _sane(chunk.offset_index_offset, chunk.offset_index_length, footer)
+                yield from _sane(start, meta.total_compressed_size, footer, "pages", number, column)
+            yield from _sane(chunk.column_index_offset, chunk.column_index_length, footer, "column index", number, column)
+            yield from _sane(chunk.offset_index_offset, chunk.offset_index_length, footer, "offset index", number, column)
 
 
-def _sane(start: int | None, length: int | None, footer: Footer) -> Iterator[tuple[int, int]]:
+def _sane(start: int | None, length: int | None, footer: Footer, what: str, row_group: int, column: int) -> Iterator[Used]:
     if start and length and 0 < start < footer.start and length > 0:
-        yield start, min(start + length, footer.start)
+        yield Used(start, min(start + length, footer.start), what, row_group, column)
 
 
 def _classify(file: ParquetFile, start: int, end: int) -> Iterator[Range]:

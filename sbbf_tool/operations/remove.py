@@ -62,19 +62,27 @@ def _chosen(file: ParquetFile, names: list[str]) -> set[ChunkKey]:
     """The chunks whose filters go. A field that means "none" (an offset of 0) goes with them. Raises RefusedError where there is none."""
     check_changeable(file)
     columns = choose_columns(file, names) or list(file.footer.columns)
-    keys = set()
+    mentioned = _mentioned(file.footer)
+    with_filter = {column for _, column in mentioned}
     for column in columns:
-        found = set()
-        for row_group in range(file.footer.num_row_groups):
-            meta = file.footer.chunk(row_group, column.index)
-            if meta is not None and (meta.bloom_filter_offset is not None or meta.bloom_filter_length is not None):
-                found.add((row_group, column.index))
-        if names and not found:
+        if names and column.index not in with_filter:
             raise RefusedError("it has no filter to remove", file=file.name, place=f"column {column.name}")
-        keys |= found
+    chosen = {column.index for column in columns}
+    keys = {key for key in mentioned if key[1] in chosen}
     if not keys:
         raise RefusedError("no column has a filter to remove", file=file.name)
     return keys
+
+
+def _mentioned(footer: Footer) -> set[ChunkKey]:
+    """The chunks for which the footer has a filter's offset or length, whatever they say."""
+    return {
+        (row_group, column.index)
+        for row_group in range(footer.num_row_groups)
+        for column in footer.columns
+        if (meta := footer.chunk(row_group, column.index)) is not None
+        and (meta.bloom_filter_offset is not None or meta.bloom_filter_length is not None)
+    }
 
 
 def _plan(file: ParquetFile, keys: set[ChunkKey], compact: bool) -> tuple[Patch, str]:
@@ -111,6 +119,11 @@ def _footer_without(file: ParquetFile, keys: set[ChunkKey]) -> Footer | None:
     return footer
 
 
+def _filter_offsets(footer: Footer) -> set[int]:
+    places = (footer.filter_place(row_group, column.index) for row_group in range(footer.num_row_groups) for column in footer.columns)
+    return {place.offset for place in places if place is not None}
+
+
 def _footer_ending_at(file: ParquetFile, end: int) -> Footer | None:
     if end < TAIL_BYTES:
         return None
@@ -135,12 +148,16 @@ def _readable_filters(file: ParquetFile, without: set[ChunkKey]) -> dict[ChunkKe
 def _compacted(file: ParquetFile, keys: set[ChunkKey]) -> Patch:
     """Keep everything up to the last byte that is needed where it is; move the filters behind it together; drop known leftovers.
 
-    Bytes that nothing leads to and that are not known leftovers are needed: they may be somebody's own.
+    Known are superseded footers, and filters that one of them or the present footer names. All else that nothing leads to is needed:
+    it may be somebody's own, also where it looks like a filter.
     """
     kept = _readable_filters(file, without=keys)
     leftovers = unused_ranges(file, list(kept.values()))
-    needed = [found.end for found in leftovers if found.what not in (OLD_FOOTER, OLD_FILTER)]
-    keep = max([end_of_data(file.footer), *needed])
+    named = _filter_offsets(file.footer).union(
+        *(_filter_offsets(before) for found in leftovers if found.what == OLD_FOOTER and (before := _footer_ending_at(file, found.end)))
+    )
+    known = [found for found in leftovers if found.what == OLD_FOOTER or (found.what == OLD_FILTER and found.start in named)]
+    keep = max([end_of_data(file.footer), *(found.end for found in leftovers if found not in known)])
     # A filter that begins before the cut stays whole where it is.
     keep = max([keep, *(stored.end for stored in kept.values() if stored.place.offset < keep)])
     moved = {
@@ -158,14 +175,23 @@ def _unreferenced(file: ParquetFile, keys: set[ChunkKey], patch: Patch, way: str
 
 def _verify(file: ParquetFile, written: local.LocalSource, keys: set[ChunkKey]) -> None:
     """The new file's footer must be the old one but for the filters, and its remaining filters those of the old file, bit for bit."""
-    fresh = ParquetFile(written)
-    everywhere = [(row_group, column.index) for row_group in range(file.footer.num_row_groups) for column in file.footer.columns]
-    clear = [key for key in everywhere if file.footer.chunk(*key) is not None]
-    if set_filters(fresh.footer.raw, dict.fromkeys(clear)) != set_filters(file.footer.raw, dict.fromkeys(clear)):
-        raise SbbfError("nothing was changed: the new footer differs in more than the filters", file=file.name)
+    try:
+        _compare(file, ParquetFile(written), keys)
+    except UnreadableError as error:
+        raise _mistake(file, f"the new file cannot be read back ({error.message})") from error
+
+
+def _compare(file: ParquetFile, fresh: ParquetFile, keys: set[ChunkKey]) -> None:
+    bare: dict[ChunkKey, None] = dict.fromkeys(key for footer in (file.footer, fresh.footer) for key in _mentioned(footer))
+    if set_filters(fresh.footer.raw, bare) != set_filters(file.footer.raw, bare):
+        raise _mistake(file, "the new footer differs in more than the filters")
     old, new = _readable_filters(file, without=keys), _readable_filters(fresh, without=set())
     if old.keys() != new.keys():
-        raise SbbfError("nothing was changed: the filters that would remain are not those that should", file=file.name)
+        raise _mistake(file, "the filters that would remain are not those that should")
     for key, stored in old.items():
-        if file.source.read(stored.place.offset, stored.length) != written.read(new[key].place.offset, new[key].length):
-            raise SbbfError("nothing was changed: a filter that stays would not be the same", file=file.name)
+        if file.source.read(stored.place.offset, stored.length) != fresh.source.read(new[key].place.offset, new[key].length):
+            raise _mistake(file, "a filter that stays would not be the same")
+
+
+def _mistake(file: ParquetFile, what: str) -> SbbfError:
+    return SbbfError(f"nothing was changed: {what}", file=file.name, hint="this is a defect of sbbf, or of the disk; please report it")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import NamedTuple
 
 from sbbf_tool.errors import UnreadableError, UsageError
@@ -60,7 +61,7 @@ class Column:
 
     @property
     def name(self) -> str:
-        return quote(self.path)
+        return _quoted(self.path)
 
     @property
     def width(self) -> int | None:
@@ -81,6 +82,10 @@ class Column:
 def quote(path: Sequence[str]) -> str:
     """`("a.b", "c")` -> `` `a.b`.c ``; the identity behind it is `unquote`."""
     return ".".join(f"`{part.replace('`', '``')}`" if "." in part or "`" in part or not part else part for part in path)
+
+
+# A file has few columns and many chunks, and each is asked for its column's name.
+_quoted = lru_cache(maxsize=4096)(quote)
 
 
 def unquote(name: str) -> tuple[str, ...]:
@@ -162,6 +167,8 @@ def leaf_columns(schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
             repetition = levels[1] + (element.repetition_type == FieldRepetitionType.REPEATED)
             name_here = () if _is_scaffolding(element, parent, path) else (element.name,)
             here, short_here = (*path, element.name), (*short, *name_here)
+            if (element.num_children or 0) < 0:
+                raise UnreadableError(f"a group of {element.num_children} children", place=f"column {quote(here)}")
             if element.num_children:
                 walk(here, short_here, element.num_children, element, (definition, repetition), depth + 1)
             else:

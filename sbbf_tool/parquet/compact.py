@@ -18,7 +18,12 @@ STOP, TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT, 
 # The format nests six deep; Thrift's own readers stop at 64. A hostile footer must not reach Python's recursion limit.
 MAX_DEPTH = 64
 
-_FIXED_WIDTH = {BYTE: 1, DOUBLE: 8, UUID: 16}
+# Inside a container a boolean takes a byte of its own, unlike in a struct.
+_ELEMENT_WIDTH = {TRUE: 1, FALSE: 1, BYTE: 1, DOUBLE: 8, UUID: 16}
+
+Ends = dict[int, int]
+"""Where structs end that were skipped before, by where they start: who walks a tree downwards comes by each once a level."""
+_WORTH_REMEMBERING = 32
 
 
 class Field(NamedTuple):
@@ -80,7 +85,7 @@ def list_header(buf: bytes, pos: int) -> tuple[int, int, int]:
     return kind, count, pos
 
 
-def skip(buf: bytes, pos: int, kind: int, depth: int = 0) -> int:
+def skip(buf: bytes, pos: int, kind: int, depth: int = 0, ends: Ends | None = None) -> int:
     """The position behind the value of `kind` at `pos`. Work is bounded by the bytes passed over, whatever lengths they claim."""
     if I16 <= kind <= I64:
         while buf[pos] >= 0x80:
@@ -94,35 +99,62 @@ def skip(buf: bytes, pos: int, kind: int, depth: int = 0) -> int:
     if depth >= MAX_DEPTH:
         raise UnreadableError(f"structs nested more than {MAX_DEPTH} deep", place=f"footer byte {pos}")
     if kind == STRUCT:
-        while True:
-            head = buf[pos]
-            pos += 1
-            if head == STOP:
-                return pos
-            if not head & 0xF0:
-                _, pos = read_varint(buf, pos)
-            pos = skip(buf, pos, head & 0x0F, depth + 1)
+        return _skip_struct(buf, pos, depth + 1, ends)
     if kind in (LIST, SET):
         element, count, pos = list_header(buf, pos)
-        return _skip_elements(buf, pos, (element,), count, depth + 1)
+        return _skip_elements(buf, pos, element, count, depth + 1, ends)
     if kind == MAP:
         count, pos = read_varint(buf, pos)
         if not count:
             return pos
-        return _skip_elements(buf, pos + 1, (buf[pos] >> 4, buf[pos] & 0x0F), count, depth + 1)
-    if kind in _FIXED_WIDTH:
-        return _within(buf, pos, pos + _FIXED_WIDTH[kind])
+        key, value, pos = buf[pos] >> 4, buf[pos] & 0x0F, pos + 1
+        if key in _ELEMENT_WIDTH and value in _ELEMENT_WIDTH:
+            return _within(buf, pos, pos + count * (_ELEMENT_WIDTH[key] + _ELEMENT_WIDTH[value]))
+        for _ in range(count):
+            pos = _skip_elements(buf, pos, key, 1, depth + 1, ends)
+            pos = _skip_elements(buf, pos, value, 1, depth + 1, ends)
+        return pos
+    if kind in _ELEMENT_WIDTH:
+        return _within(buf, pos, pos + _ELEMENT_WIDTH[kind])
     raise UnreadableError(f"a field of kind {kind}, which the compact protocol does not have", place=f"footer byte {pos}")
 
 
-def _skip_elements(buf: bytes, pos: int, kinds: tuple[int, ...], count: int, depth: int) -> int:
-    # Inside a container a boolean takes a byte of its own, unlike in a struct.
-    widths = [1 if kind in (TRUE, FALSE) else _FIXED_WIDTH.get(kind) for kind in kinds]
-    if all(width is not None for width in widths):
-        return _within(buf, pos, pos + count * sum(width or 0 for width in widths))
+def _skip_struct(buf: bytes, pos: int, depth: int, ends: Ends | None) -> int:
+    start = pos
+    if ends is not None and start in ends:
+        return ends[start]
+    while True:
+        head = buf[pos]
+        pos += 1
+        if head == STOP:
+            break
+        if not head & 0xF0:
+            _, pos = read_varint(buf, pos)
+        kind = head & 0x0F
+        # Most fields of a footer are integers; a call for each would take half of the time.
+        if I16 <= kind <= I64:
+            while buf[pos] >= 0x80:
+                pos += 1
+            pos += 1
+        else:
+            pos = skip(buf, pos, kind, depth, ends)
+    if ends is not None and pos - start > _WORTH_REMEMBERING:
+        ends[start] = pos
+    return pos
+
+
+def _skip_elements(buf: bytes, pos: int, kind: int, count: int, depth: int, ends: Ends | None) -> int:
+    width = _ELEMENT_WIDTH.get(kind)
+    if width is not None:
+        return _within(buf, pos, pos + count * width)
+    if I16 <= kind <= I64:
+        for _ in range(count):
+            while buf[pos] >= 0x80:
+                pos += 1
+            pos += 1
+        return pos
     for _ in range(count):
-        for kind in kinds:
-            pos = pos + 1 if kind in (TRUE, FALSE) else skip(buf, pos, kind, depth)
+        pos = skip(buf, pos, kind, depth, ends)
     return pos
 
 
@@ -132,7 +164,7 @@ def _within(buf: bytes, pos: int, end: int) -> int:
     return end
 
 
-def fields(buf: bytes, pos: int) -> tuple[list[Field], int]:
+def fields(buf: bytes, pos: int, ends: Ends | None = None) -> tuple[list[Field], int]:
     """The fields of the struct at `pos`, in the order they are written, and the position of its stop byte."""
     found: list[Field] = []
     last_id = 0
@@ -140,14 +172,19 @@ def fields(buf: bytes, pos: int) -> tuple[list[Field], int]:
         start, kind, delta = pos, head & 0x0F, head >> 4
         pos += 1
         if delta:
-            last_id += delta
+            last_id = _as_i16(last_id + delta)
         else:
             raw, pos = read_varint(buf, pos)
-            last_id = raw >> 1 ^ -(raw & 1)
-        end = skip(buf, pos, kind, 1)
+            last_id = _as_i16(raw >> 1 ^ -(raw & 1))
+        end = skip(buf, pos, kind, 1, ends)
         found.append(Field(last_id, kind, start, pos, end, bool(delta)))
         pos = end
     return found, pos
+
+
+def _as_i16(number: int) -> int:
+    # Ids are of 16 bits, and Thrift's readers drop what is above without a word.
+    return (number + 0x8000 & 0xFFFF) - 0x8000
 
 
 def last_field(found: Iterable[Field], field_id: int, kind: int) -> Field | None:

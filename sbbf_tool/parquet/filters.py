@@ -8,6 +8,7 @@ The header stands bare, without a `PageHeader` around it. Only its own `numBytes
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from sbbf_tool.errors import UnreadableError
@@ -24,6 +25,8 @@ MIN_PORTABLE_BYTES, MAX_PORTABLE_BYTES = 64, 128 << 20
 # Fields 2, 3 and 4: unions whose first member, an empty struct, is BLOCK, XXHASH and UNCOMPRESSED.
 
 _FORM = b"\x1c\x1c\x00\x00" * 3 + b"\x00"
+# numBytes is an i32: five bytes of varint at most, and the last of five has four bits to give.
+_USUAL_HEADER = re.compile(b"\x15([\x80-\xff]{0,3}[\x00-\x7f]|[\x80-\xff]{4}[\x00-\x0f])" + re.escape(_FORM), re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,12 @@ def parse_header(data: bytes) -> FilterHeader:
     A header that is well formed and not today's (another algorithm, hash or compression, or a draft's, which has no compression)
     is returned with the reason why nothing may be concluded from its bitset.
     """
+    # Nearly every header is today's, to the byte, and an inspected file may have ten thousands: Thrift is asked about the others.
+    usual = _USUAL_HEADER.match(data)
+    if usual:
+        raw, _ = compact.read_varint(usual[1], 0)
+        if raw >> 1 >= BLOCK_BYTES and not raw & 1:
+            return FilterHeader(usual.end(), raw >> 1)
     header: BloomFilterHeader = parse_struct(BloomFilterHeader, data)
     try:
         length = compact.fields(data, 0)[1] + 1

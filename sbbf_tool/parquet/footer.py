@@ -8,6 +8,7 @@ so all that this package does not know about comes back as it was.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
 
@@ -103,10 +104,16 @@ def parse_struct(cls: type[_Struct], data: bytes) -> _Struct:
     # A container holds at least a byte an element and a string is inside the data: limits that keep memory within its size.
     factory = TCompactProtocolAcceleratedFactory(string_length_limit=len(data), container_length_limit=len(data))
     struct: _Struct = cls()
+    # A wide footer becomes a million objects, none of them garbage: to look for some among them takes as long as making them.
+    was_collecting = gc.isenabled()
+    gc.disable()
     try:
         struct.read(factory.getProtocol(TMemoryBuffer(data)))
     except Exception as error:
         raise UnreadableError(f"not a readable {cls.__name__} ({error or type(error).__name__})") from error
+    finally:
+        if was_collecting:
+            gc.enable()
     return struct
 
 
@@ -143,17 +150,20 @@ def _metadata_positions(raw: bytes, places: Mapping[tuple[int, int], FilterPlace
     for row_group, column in places:
         wanted.setdefault(row_group, set()).add(column)
     found = []
-    for number, row_group in _struct_list(raw, 0, _ROW_GROUPS, wanted):
-        for index, chunk in _struct_list(raw, row_group, _COLUMNS, wanted[number]):
-            meta = compact.last_field(compact.fields(raw, chunk)[0], _META_DATA, compact.STRUCT)
+    ends: compact.Ends = {}
+    for number, row_group in _struct_list(raw, 0, _ROW_GROUPS, wanted, ends):
+        for index, chunk in _struct_list(raw, row_group, _COLUMNS, wanted[number], ends):
+            meta = compact.last_field(compact.fields(raw, chunk, ends)[0], _META_DATA, compact.STRUCT)
             if meta is not None:
                 found.append((meta.value, places[number, index]))
     return found
 
 
-def _struct_list(raw: bytes, struct: int, field_id: int, wanted: Mapping[int, object] | set[int]) -> list[tuple[int, int]]:
+def _struct_list(
+    raw: bytes, struct: int, field_id: int, wanted: Mapping[int, object] | set[int], ends: compact.Ends
+) -> list[tuple[int, int]]:
     """(number, start) of the wanted elements of a list of structs that is a field of the struct at `struct`."""
-    field = compact.last_field(compact.fields(raw, struct)[0], field_id, compact.LIST)
+    field = compact.last_field(compact.fields(raw, struct, ends)[0], field_id, compact.LIST)
     if field is None:
         return []
     kind, count, pos = compact.list_header(raw, field.value)
@@ -161,7 +171,9 @@ def _struct_list(raw: bytes, struct: int, field_id: int, wanted: Mapping[int, ob
     for number in range(count):
         if number in wanted:
             found.append((number, pos))
-        pos = compact.skip(raw, pos, kind, 1)
+            if len(found) == len(wanted):
+                break
+        pos = compact.skip(raw, pos, kind, 1, ends)
     return found
 
 

@@ -13,7 +13,7 @@ UNIT_NANOS = {"MILLIS": 1_000_000, "MICROS": 1_000, "NANOS": 1}
 
 _DATE = r"(?P<year>[+-]?\d{4,9})-(?P<month>\d\d)-(?P<day>\d\d)"
 _TIME = r"(?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d+))?)?"
-_ZONE = r"(?P<zone>[Zz]|[+-]\d\d(?::?\d\d)?)?"
+_ZONE = r"(?P<zone>[Zz]|[+-]\d\d(?::?\d\d(?::?\d\d)?)?)?"
 _DATE_ONLY = re.compile(_DATE, re.ASCII)
 _TIME_ONLY = re.compile(_TIME + _ZONE, re.ASCII)
 _TIMESTAMP = re.compile(f"{_DATE}(?:[Tt ]{_TIME}{_ZONE})?", re.ASCII)
@@ -50,9 +50,9 @@ def parse_date(text: str) -> int:
 
 
 def parse_time(text: str) -> Instant:
-    """Nanoseconds since midnight. Raises ValueError; a zone other than UTC is one."""
+    """Nanoseconds since midnight; 24:00 is the end of the day. Raises ValueError, also for a zone other than UTC."""
     match = _TIME_ONLY.fullmatch(text)
-    if not match or _zone_minutes(match["zone"]):
+    if not match or _zone_seconds(match["zone"]):
         raise ValueError("not a time of day")
     nanos, finer = _time_of_day(match)
     return Instant(nanos, finer, match["zone"] is not None)
@@ -64,7 +64,7 @@ def parse_timestamp(text: str) -> Instant:
     if not match:
         raise ValueError("not a timestamp")
     nanos, finer = _time_of_day(match) if match["hour"] else (0, False)
-    nanos += _days(match) * NANOS_PER_DAY - _zone_minutes(match["zone"]) * 60 * NANOS_PER_SECOND
+    nanos += _days(match) * NANOS_PER_DAY - _zone_seconds(match["zone"]) * NANOS_PER_SECOND
     return Instant(nanos, finer, match["zone"] is not None)
 
 
@@ -88,7 +88,9 @@ def format_date(days: int) -> str:
 
 
 def format_time(count: int, unit: str) -> str:
-    """`count` units since midnight as HH:MM:SS with as many digits behind the point as are needed."""
+    """`count` units since midnight as HH:MM:SS with as many digits behind the point as are needed. ValueError outside a day."""
+    if not 0 <= count * UNIT_NANOS[unit] <= NANOS_PER_DAY:
+        raise ValueError("not a time of day")
     seconds, nanos = divmod(count * UNIT_NANOS[unit], NANOS_PER_SECOND)
     fraction = f".{nanos:09d}".rstrip("0") if nanos else ""
     return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{fraction}"
@@ -105,20 +107,22 @@ def format_duration(months: int, days: int, millis: int) -> str:
 
 def _time_of_day(match: re.Match[str]) -> tuple[int, bool]:
     hour, minute, second = int(match["hour"]), int(match["minute"]), int(match["second"] or 0)
-    if hour > 23 or minute > 59 or second > 59:
-        raise ValueError("not a time of day")
     fraction = match["fraction"] or ""
     nanos = ((hour * 60 + minute) * 60 + second) * NANOS_PER_SECOND + int(fraction[:9].ljust(9, "0"))
-    return nanos, bool(fraction[9:].strip("0"))
+    finer = bool(fraction[9:].strip("0"))
+    if minute > 59 or second > 59 or nanos + finer > NANOS_PER_DAY:
+        raise ValueError("not a time of day")
+    return nanos, finer
 
 
-def _zone_minutes(zone: str | None) -> int:
+def _zone_seconds(zone: str | None) -> int:
     if not zone or zone in "Zz":
         return 0
-    hours, minutes = int(zone[1:3]), int(zone[3:].lstrip(":") or 0)
-    if hours > 23 or minutes > 59:
+    digits = zone[1:].replace(":", "").ljust(6, "0")
+    hours, minutes, seconds = int(digits[:2]), int(digits[2:4]), int(digits[4:])
+    if hours > 23 or minutes > 59 or seconds > 59:
         raise ValueError("not a zone")
-    return (hours * 60 + minutes) * (-1 if zone[0] == "-" else 1)
+    return ((hours * 60 + minutes) * 60 + seconds) * (-1 if zone[0] == "-" else 1)
 
 
 def _is_leap(year: int) -> bool:

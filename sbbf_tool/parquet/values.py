@@ -2,14 +2,14 @@
 
 What is hashed is the PLAIN form of the *physical* type. pyarrow decodes the pages, but would turn decimals, timestamps, UUIDs or
 narrow integers into its own types; so it is given a footer of one column, whose schema has lost its logical types and in which INT96
-is called FIXED_LEN_BYTE_ARRAY(12). What arrives then is what the pages hold. Batches are small, so memory stays flat.
+is called FIXED_LEN_BYTE_ARRAY(12). What arrives then is what the pages hold, in batches that keep memory flat (`batches`).
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,72 +18,79 @@ from thrift.protocol.TCompactProtocol import TCompactProtocolAcceleratedFactory
 from thrift.transport.TTransport import TMemoryBuffer
 
 from sbbf_tool.bloom import hashing
-from sbbf_tool.errors import UnreadableError
+from sbbf_tool.errors import SbbfError, UnreadableError
+from sbbf_tool.parquet import equals
+from sbbf_tool.parquet.batches import plan_batches
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.footer import MAGIC, Footer, build_tail
 from sbbf_tool.parquet.idl.ttypes import ColumnChunk, FileMetaData, RowGroup, SchemaElement, Type
+from sbbf_tool.parquet.pages import read_pages
 
-BATCH_BYTES = 4 << 20
-MAX_BATCH_ROWS = 128 << 10
-# A dictionary page can hold one long value that every row of a batch repeats once it is decoded.
-MAX_BATCH_ROWS_OF_DICTIONARY = 8 << 10
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 STREAM_BUFFER_BYTES = 1 << 20
-
-_FLOATS = {"FLOAT": "<f4", "DOUBLE": "<f8"}
-_ZEROS_AND_NANS = {
-    "<f2": (("0000", "0080"), ("007e", "00fe")),
-    "<f4": (("00000000", "00000080"), ("0000c07f", "0000c0ff")),
-    "<f8": (("00" * 8, "00" * 7 + "80"), ("000000000000f87f", "000000000000f8ff")),
-}
+_ROWS_OF_A_GLANCE = 256
 
 
 class PlainValues:
-    """A run of non-null values of a column; `len` of it is their count."""
+    """A run of non-null values of a column; `len` of it is their count. BOOLEAN values are a byte each, as arrow-rs hashes them."""
 
-    def __init__(self, column: Column, array: pa.Array) -> None:
+    def __init__(self, column: Column, array: pa.Array, *, normalised_intervals: bool = False) -> None:
         self.column = column
-        self._array = array
+        self._width = 1 if column.physical == "BOOLEAN" else column.width
+        self._array = array.cast(pa.uint8()) if column.physical == "BOOLEAN" else array
+        self._normalised_intervals = normalised_intervals
 
     def __len__(self) -> int:
         return len(self._array)
 
     def __getitem__(self, position: int) -> bytes:
         """The plain bytes of one value."""
-        width = self.column.width
-        if width is not None:
-            return bytes(self._fixed(width)[position * width : (position + 1) * width])
-        return bytes(self._array[position].as_buffer())
+        if self._width is not None:
+            return bytes(self._fixed(self._width)[position * self._width : (position + 1) * self._width])
+        value = self._array[position]
+        return bytes((value.value if isinstance(value, pa.DictionaryScalar) else value).as_buffer())
 
-    def hashes(self) -> hashing.Hashes:
+    def hashes(self) -> memoryview:
         """XXH64 of every value, in order."""
-        width = self.column.width
-        if width is not None:
-            return hashing.hash_fixed(self._fixed(width), width)
-        _, offsets, data = self._array.buffers()
-        large = pa.types.is_large_binary(self._array.type)
-        size = 8 if large else 4
-        start = self._array.offset * size
-        window = memoryview(offsets)[start : start + (len(self) + 1) * size]
-        return hashing.hash_variable(memoryview(data) if data is not None else b"", window, size)
+        if self._width is not None:
+            return hashing.hash_fixed(self._fixed(self._width), self._width)
+        if not isinstance(self._array, pa.DictionaryArray):
+            return hashing.hash_variable(*_variable(self._array))
+        known = np.frombuffer(hashing.hash_variable(*_variable(self._array.dictionary)), np.uint64)
+        each: NDArray[np.uint64] = known[_indices(self._array)]
+        return each.data.cast("B").cast("Q")
 
-    def equals_of_stored(self) -> list[bytes]:
-        """Plain bytes that are not stored here and that SQL calls equal to one that is: the other zero, and the two canonical NaNs.
+    def hashes_of_equals(self) -> memoryview:
+        """Hashes of bytes that mean one of these values and are not stored for it: see `equals`. In no order, mostly none."""
+        plain = self._fixed(self._width) if self._width is not None else memoryview(b"")
+        return equals.hashes_of(self.column, plain, normalised_intervals=self._normalised_intervals)
 
-        A reader that asks for one zero must find the other (parquet-format issue 407), so a builder inserts these too.
-        """
-        dtype = "<f2" if self.column.logical is not None and self.column.logical.kind == "FLOAT16" else _FLOATS.get(self.column.physical)
-        if dtype is None or self.column.width != np.dtype(dtype).itemsize:
-            return []
-        numbers = np.frombuffer(self._fixed(self.column.width), dtype=dtype)
-        zeros, nans = _ZEROS_AND_NANS[dtype]
-        found = zeros if bool((numbers == 0).any()) else ()
-        if bool(np.isnan(numbers).any()):
-            found += nans
-        return [bytes.fromhex(form) for form in found]
+    def equal_floats(self) -> list[bytes]:
+        """The plain bytes, stored or not, of floating-point numbers that mean one of these values: both zeros, the canonical NaNs."""
+        return equals.of_floats(self.column, self._fixed(self._width)) if self._width is not None else []
+
+    def are_nan(self) -> NDArray[np.bool_]:
+        """Which of the values are NaN."""
+        numbers = equals.floats(self.column, self._fixed(self._width)) if self._width is not None else None
+        return np.zeros(len(self), np.bool_) if numbers is None else np.isnan(numbers)
 
     def _fixed(self, width: int) -> memoryview:
         start = self._array.offset * width
         return memoryview(self._array.buffers()[1])[start : start + len(self) * width]
+
+
+def _variable(array: pa.Array) -> tuple[memoryview | bytes, memoryview, int]:
+    """Data, the offsets into it, and the bytes of an offset."""
+    _, offsets, data = array.buffers()
+    size = 8 if pa.types.is_large_binary(array.type) else 4
+    window = memoryview(offsets)[array.offset * size : (array.offset + len(array) + 1) * size]
+    return memoryview(data) if data is not None else b"", window, size
+
+
+def _indices(array: pa.DictionaryArray) -> NDArray[Any]:
+    return np.asarray(array.indices)
 
 
 def read_chunk(open_file: Callable[[], pa.NativeFile], footer: Footer, row_group: int, column: Column) -> Iterator[PlainValues]:
@@ -91,34 +98,71 @@ def read_chunk(open_file: Callable[[], pa.NativeFile], footer: Footer, row_group
 
     `open_file` answers with a new stream over the whole file; only the chunk's own bytes are read from it.
     """
-    place = f"column {column.name}, row group {row_group}"
-    if not footer.metadata.row_groups[row_group].num_rows:
+    group = footer.metadata.row_groups[row_group]
+    if not group.num_rows:
         return
+    place = f"column {column.name}, row group {row_group}"
+    normalised = equals.is_interval(column) and equals.interval_form(footer) == equals.INTERVAL_FORM
+    found = 0
     try:
-        metadata = pq.read_metadata(pa.BufferReader(_narrow_file(footer, row_group, column)))
         with open_file() as stream:
-            reader = pq.ParquetFile(stream, metadata=metadata, buffer_size=STREAM_BUFFER_BYTES, pre_buffer=False)
-            for batch in reader.iter_batches(_batch_rows(footer, row_group, column), use_threads=False):
+            chunk = _Chunk(stream, pq.read_metadata(pa.BufferReader(_narrow_file(footer, row_group, column))))
+            meta = group.columns[column.index].meta_data
+            plan = plan_batches(column, meta, group.num_rows, lambda: read_pages(chunk.read, meta), chunk.longest_in_dictionary)
+            for batch in chunk.batches(plan.rows, as_dictionary=plan.as_dictionary):
+                found += len(batch)
                 array = _leaves(batch.column(0))
                 if len(array):
-                    yield PlainValues(column, array)
+                    yield PlainValues(column, array, normalised_intervals=normalised)
+    except SbbfError as error:
+        raise error.at(place=place) from error.__cause__
     except (pa.ArrowException, OSError, NotImplementedError) as error:
         reason = " ".join(str(error).split())
         raise UnreadableError(f"the pages cannot be decoded ({reason})", place=place) from error
+    if found != group.num_rows:
+        # Pages may be missing, or pyarrow took an empty page for the end, as 26 does where lists begin with one. Either way values
+        # that another reader may find would be missing from a filter.
+        raise UnreadableError(f"the pages cannot be decoded ({found:,} rows come out, the row group has {group.num_rows:,})", place=place)
 
 
-def _batch_rows(footer: Footer, row_group: int, column: Column) -> int:
-    meta = footer.metadata.row_groups[row_group].columns[column.index].meta_data
-    rows = max(1, footer.metadata.row_groups[row_group].num_rows)
-    bytes_per_row = max(1, max(meta.total_uncompressed_size or 0, 4 * (meta.num_values or 0)) // rows)
-    most = MAX_BATCH_ROWS if meta.dictionary_page_offset is None or column.width else MAX_BATCH_ROWS_OF_DICTIONARY
-    return max(1, min(most, BATCH_BYTES // bytes_per_row))
+class _Chunk:
+    """One column chunk in the eyes of pyarrow: a stream, and metadata that know no other chunk."""
+
+    def __init__(self, stream: pa.NativeFile, metadata: pq.FileMetaData) -> None:
+        self._stream = stream
+        self._metadata = metadata
+
+    def read(self, offset: int, length: int) -> bytes:
+        data: bytes = self._stream.read_at(length, offset)
+        return data
+
+    def batches(self, rows: int, *, as_dictionary: bool) -> Iterator[pa.RecordBatch]:
+        reader = pq.ParquetFile(
+            self._stream,
+            metadata=self._metadata,
+            read_dictionary=[0] if as_dictionary else None,
+            buffer_size=STREAM_BUFFER_BYTES,
+            pre_buffer=False,
+        )
+        return reader.iter_batches(rows, use_threads=False)  # type: ignore[no-any-return]
+
+    def longest_in_dictionary(self) -> int:
+        """Bytes of the longest value in the dictionary page, when the first data page refers to it."""
+        for batch in self.batches(_ROWS_OF_A_GLANCE, as_dictionary=True):
+            array = _leaves(batch.column(0))
+            if len(array):
+                _, offsets, _ = array.dictionary.buffers()
+                return int(np.diff(np.frombuffer(offsets, np.int32)).max())
+        return 0
 
 
 def _leaves(array: pa.Array) -> pa.Array:
-    """The leaf values below lists and structs, without nulls. A leaf under a null parent is itself null, and goes with them."""
+    """The leaf values below lists and structs, without nulls.
+
+    A leaf that is required has no nulls of its own: those of the struct around it count, which `flatten` sees to.
+    """
     while pa.types.is_nested(array.type):
-        array = array.field(0) if pa.types.is_struct(array.type) else array.flatten()
+        array = array.flatten()[0] if pa.types.is_struct(array.type) else array.flatten()
     return array.drop_null() if array.null_count else array
 
 
@@ -146,7 +190,7 @@ def _narrow_file(footer: Footer, row_group: int, column: Column) -> bytes:
     )
     buffer = TMemoryBuffer()
     narrow.write(TCompactProtocolAcceleratedFactory().getProtocol(buffer))
-    raw = buffer.getvalue()
+    raw: bytes = buffer.getvalue()
     return MAGIC + raw + build_tail(raw)
 
 

@@ -11,9 +11,10 @@ import errno
 import fcntl
 import glob
 import os
+import re
 import stat
 from collections.abc import Callable, Iterable
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import RefusedError, UnreadableError, WriteError
@@ -31,12 +32,14 @@ class LocalSource:
     """A file open for ranged reads; `name` is what the user called it. Use as a context manager."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.name = os.fspath(path)
+        self.name = os.fsdecode(path)
         try:
             # Without O_NONBLOCK, opening a FIFO would wait for a writer that never comes.
             self._fd = os.open(self.name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError as error:
-            raise UnreadableError(_reason(error), file=self.name) from error
+            raise UnreadableError(reason_of(error), file=self.name) from error
+        except ValueError as error:
+            raise UnreadableError(f"no file can have this name ({error})", file=self.name) from error
         self._stat = os.fstat(self._fd)
         if not stat.S_ISREG(self._stat.st_mode):
             os.close(self._fd)
@@ -65,13 +68,17 @@ class LocalSource:
             try:
                 piece = os.pread(self._fd, offset + length - position, position)
             except OSError as error:
-                raise UnreadableError(_reason(error), file=self.name, place=f"byte {position}") from error
+                raise UnreadableError(reason_of(error), file=self.name, place=f"byte {position}") from error
             if not piece:
                 raise UnreadableError("the file became shorter while it was read", file=self.name, place=f"byte {position}")
             position += len(piece)
             pieces.append(piece)
         self.bytes_read += length
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def read_up_to(self, offset: int, length: int) -> bytes:
+        """`length` bytes from `offset`, or fewer at the end of the file."""
+        return self.read(offset, max(0, min(length, self.size - offset)))
 
     def open_arrow(self) -> NativeFile:
         """An independent pyarrow stream over the very file that is open here, whatever its path names by now."""
@@ -106,51 +113,72 @@ def replace(
     links are followed. Answers with warnings in words. Raises RefusedError (another writer, source changed, target exists, no
     permission) and WriteError (disk full and the like); the old file is whole in every case.
     """
-    in_place = os.path.exists(target) and os.path.samestat(os.stat(target), source._stat)
-    if not in_place and os.path.lexists(target):
-        raise RefusedError("the target exists", file=target, hint="name another, or remove it first")
+    real = os.path.realpath(target)
+    in_place = real == os.path.realpath(source.name)
+    if in_place and not source.is_unchanged():
+        raise _changed(source)
     if in_place and not os.access(target, os.W_OK):
         raise RefusedError("no permission to write the file", file=target, hint="chmod u+w it, or write elsewhere with -o")
-    real = os.path.realpath(target)
+    if not in_place and os.path.lexists(target):
+        raise _exists(target)
     folder, base = os.path.split(real)
-    sweep(real)
     warnings = []
-    with _sole_writer(source), _temporary(folder, base) as (temporary, fd):
+    with sole_writer(source) if in_place else nullcontext(), _temporary(folder, base) as (temporary, fd):
         try:
             _copy(source, fd, keep)
             for piece in pieces:
-                _write_all(fd, piece)
+                write_all(fd, piece)
             warnings += _carry_over(source, fd)
             os.fsync(fd)
         except OSError as error:
-            raise WriteError(_reason(error), file=temporary, hint="the old file is untouched") from error
+            raise WriteError(reason_of(error), file=temporary, hint="the old file is untouched") from error
         with LocalSource(temporary) as written:
             verify(written)
         if not source.is_unchanged():
-            raise RefusedError("the file changed while it was worked on", file=source.name, hint="run the command again")
+            raise _changed(source)
         if in_place and source._stat.st_nlink > 1:
             warnings.append(f"{target}: has {source._stat.st_nlink} hard links; the other names keep the old content")
         try:
-            with suppress(FileNotFoundError):
-                # A checksum that Hadoop wrote of the old bytes would make Spark fail to read the new ones.
-                os.unlink(os.path.join(folder, f".{base}.crc"))
+            remove_stale_checksum(real)
             _publish(temporary, real, in_place)
-            _sync_folder(folder)
         except OSError as error:
-            raise WriteError(_reason(error), file=target, hint="the old file is untouched") from error
+            raise WriteError(reason_of(error), file=target, hint="the old file is untouched") from error
+        try:
+            sync_folder(folder)
+        except OSError as error:
+            warnings.append(f"{target}: is in place, but may not survive a power failure: {reason_of(error)}")
     return warnings
+
+
+def _changed(source: LocalSource) -> RefusedError:
+    return RefusedError("the file changed while it was worked on", file=source.name, hint="run the command again")
+
+
+def _exists(target: str) -> RefusedError:
+    return RefusedError("the target exists", file=target, hint="name another, or remove it first")
+
+
+def remove_stale_checksum(path: str) -> None:
+    """Remove the checksum that Hadoop wrote of the file's old bytes: it would make Spark fail to read the new ones."""
+    folder, base = os.path.split(path)
+    try:
+        os.unlink(os.path.join(folder, f".{base}.crc"))
+    except OSError as error:
+        # A file whose own name is as long as names can be has no such companion.
+        if error.errno not in (errno.ENOENT, errno.ENAMETOOLONG):
+            raise
 
 
 def sweep(target: str) -> None:
     """Remove temporary files that a killed process left beside `target`; those of a living one are locked, and stay."""
     folder, base = os.path.split(os.path.realpath(target))
-    stem = _stem(base)
+    ours = re.compile(re.escape(_stem(base)) + r"[0-9a-f]{12}" + re.escape(TEMPORARY_SUFFIX))
     try:
         names = os.listdir(folder or ".")
     except OSError:
         return
     for name in names:
-        if name.startswith(stem) and name.endswith(TEMPORARY_SUFFIX):
+        if ours.fullmatch(name):
             path = os.path.join(folder, name)
             with suppress(OSError):
                 fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
@@ -167,7 +195,7 @@ def _stem(base: str) -> str:
 
 
 @contextmanager
-def _sole_writer(source: LocalSource) -> Iterator[None]:
+def sole_writer(source: LocalSource) -> Iterator[None]:
     """Hold the lock on the old file: whoever waits for it finds the path naming another file afterwards, and is told so."""
     try:
         fcntl.flock(source._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -175,7 +203,7 @@ def _sole_writer(source: LocalSource) -> Iterator[None]:
         raise RefusedError("another process is writing this file", file=source.name, hint="wait for it and run again") from None
     except OSError as error:
         if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF):
-            raise UnreadableError(_reason(error), file=source.name) from error
+            raise UnreadableError(reason_of(error), file=source.name) from error
     try:
         yield
     finally:
@@ -185,23 +213,33 @@ def _sole_writer(source: LocalSource) -> Iterator[None]:
 
 @contextmanager
 def _temporary(folder: str, base: str) -> Iterator[tuple[str, int]]:
-    """A new locked file in `folder`, gone afterwards unless it was renamed."""
+    """A new locked file in `folder`, gone afterwards unless it was renamed; what dead processes left of its like goes first."""
+    sweep(os.path.join(folder, base))
+    path, fd = _locked_file(folder, base)
+    try:
+        yield path, fd
+    finally:
+        os.close(fd)
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+
+
+def _locked_file(folder: str, base: str) -> tuple[str, int]:
     path = os.path.join(folder, f"{_stem(base)}{os.urandom(6).hex()}{TEMPORARY_SUFFIX}")
     try:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except OSError as error:
         hint = "write elsewhere with -o"
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            raise RefusedError(f"cannot create a file in {folder or '.'}: {_reason(error)}", file=base, hint=hint) from error
-        raise WriteError(_reason(error), file=path, hint=hint) from error
-    try:
-        with suppress(OSError):
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield path, fd
-    finally:
-        os.close(fd)
-        with suppress(FileNotFoundError):
-            os.unlink(path)
+            raise RefusedError(f"cannot create a file in {folder or '.'}: {reason_of(error)}", file=base, hint=hint) from error
+        raise WriteError(reason_of(error), file=path, hint=hint) from error
+    with suppress(OSError):
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    if os.fstat(fd).st_nlink:
+        return path, fd
+    # Another process swept it away before it was locked.
+    os.close(fd)
+    return _locked_file(folder, base)
 
 
 def _copy(source: LocalSource, fd: int, count: int) -> None:
@@ -224,12 +262,12 @@ def _copy(source: LocalSource, fd: int, count: int) -> None:
             by_kernel = False
         os.lseek(fd, position, os.SEEK_SET)
         data = source.read(position, min(want, 4 << 20))
-        _write_all(fd, data)
+        write_all(fd, data)
         position += len(data)
     os.lseek(fd, count, os.SEEK_SET)
 
 
-def _write_all(fd: int, data: bytes | bytearray | memoryview) -> None:
+def write_all(fd: int, data: bytes | bytearray | memoryview) -> None:
     view = memoryview(data).cast("B")
     while view:
         view = view[os.write(fd, view) :]
@@ -244,6 +282,9 @@ def _carry_over(source: LocalSource, fd: int) -> list[str]:
             os.fchown(fd, status.st_uid, status.st_gid)
         except OSError:
             lost.append(f"owner {status.st_uid}:{status.st_gid}")
+            with suppress(OSError):
+                # A member of the file's group can keep at least that.
+                os.fchown(fd, -1, status.st_gid)
     os.fchmod(fd, stat.S_IMODE(status.st_mode))
     if hasattr(os, "listxattr"):
         with suppress(OSError):
@@ -263,12 +304,14 @@ def _publish(temporary: str, target: str, in_place: bool) -> None:
         # Unlike a rename, a link fails where the target came to exist meanwhile.
         os.link(temporary, target)
     except FileExistsError:
-        raise RefusedError("the target exists", file=target, hint="name another, or remove it first") from None
+        raise _exists(target) from None
     except OSError:
+        if os.path.lexists(target):
+            raise _exists(target) from None
         os.rename(temporary, target)
 
 
-def _sync_folder(folder: str) -> None:
+def sync_folder(folder: str) -> None:
     fd = os.open(folder or ".", os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
@@ -304,8 +347,9 @@ def _walk(top: str) -> Iterator[str]:
 
 
 def _cannot_list(error: OSError) -> None:
-    raise UnreadableError(_reason(error), file=error.filename)
+    raise UnreadableError(reason_of(error), file=error.filename)
 
 
-def _reason(error: OSError) -> str:
+def reason_of(error: OSError) -> str:
+    """The system's words for an error, without number and path."""
     return (error.strerror or type(error).__name__).lower()

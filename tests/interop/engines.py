@@ -62,7 +62,7 @@ class DuckDB:
         import duckdb
 
         self._connection = duckdb.connect()
-        self._connection.execute("SET TimeZone = 'UTC'")
+        self._connection.execute("SET TimeZone = 'UTC'; SET threads = 1")  # several threads hand out rows in any order
 
     def rows(self, path: Path, column: str, wanted: Any) -> pa.Table:
         query, parameters = self._select(path, column, wanted)
@@ -165,6 +165,16 @@ class ClickHouse:
         from chdb.session import Session
 
         self._session = Session()
+        for setting in (
+            "input_format_parquet_filter_push_down = 0",
+            "input_format_parquet_dictionary_filter_push_down = 0",
+            "input_format_parquet_page_filter_push_down = 0",
+            "input_format_parquet_preserve_order = 1",
+            "use_parquet_metadata_cache = 0",
+            "output_format_arrow_compression_method = 'none'",
+            "output_format_arrow_string_as_string = 0",
+        ):
+            self._session.query(f"SET {setting}")
 
     def rows(self, path: Path, column: str, wanted: Any) -> pa.Table:
         return _in_schema_of(path, pa.ipc.open_stream(self._select(path, column, wanted, filters=True)).read_all())
@@ -181,16 +191,6 @@ class ClickHouse:
         return int(self._ask("SELECT sum(value) FROM system.events WHERE event = 'ParquetRowsFilterExpression'", "TSV"))
 
     def _select(self, path: Path, column: str, wanted: Any, *, filters: bool) -> bytes:
-        settings = {
-            "input_format_parquet_bloom_filter_push_down": int(filters),
-            "input_format_parquet_filter_push_down": 0,
-            "input_format_parquet_dictionary_filter_push_down": 0,
-            "input_format_parquet_page_filter_push_down": 0,
-            "input_format_parquet_preserve_order": 1,
-            "use_parquet_metadata_cache": 0,
-            "output_format_arrow_compression_method": "'none'",
-            "output_format_arrow_string_as_string": 0,
-        }
         source = "file({path:String}, Parquet)"
         kind = self._ask(f"SELECT toTypeName(`{column}`) FROM {source} LIMIT 1", "TSVRaw", path=str(path)).decode().strip()
         parameters, literals = {"path": str(path)}, []
@@ -202,15 +202,13 @@ class ClickHouse:
                 parameters[f"value{number}"] = str(value).removesuffix("+00:00")
                 literals.append(f"{{value{number}:{kind}}}")
         condition = _condition(wanted, literals)
-        adjusted = ", ".join(f"{name} = {value}" for name, value in settings.items())
-        return self._ask(f"SELECT * FROM {source} WHERE `{column}` {condition} SETTINGS {adjusted}", "ArrowStream", **parameters)
+        settings = f"input_format_parquet_bloom_filter_push_down = {int(filters)}"
+        return self._ask(f"SELECT * FROM {source} WHERE `{column}` {condition} SETTINGS {settings}", "ArrowStream", **parameters)
 
     def _ask(self, query: str, answer_format: str, **parameters: str) -> bytes:
-        from chdb import ChdbError
-
         try:
             return self._session.query(query, answer_format, params=parameters).bytes()
-        except ChdbError:
+        except RuntimeError:  # chdb.ChdbError is another class than the one that sessions raise
             self._session.query("SELECT 1", "Null")  # chdb 4.4 prefixes the next answer with what it had of the failed one
             raise
 
@@ -272,14 +270,6 @@ def _typed(path: Path, column: str, wanted: Any) -> pa.Array:
 def _condition(wanted: Any, literals: list[str]) -> str:
     """The right side of a comparison in SQL."""
     return f"IN ({', '.join(literals)})" if _is_list(wanted) else f"= {literals[0]}"
-
-
-def _clickhouse_type(kind: pa.DataType) -> str:
-    """What a parameter of this type is declared as; bytes travel as hexadecimal text."""
-    if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
-        return "bytes"
-    names = {"int": "Int", "uint": "UInt", "float": "Float32", "double": "Float64", "bool": "Bool", "string": "String"}
-    return names[kind] if (kind := str(kind)) in names else re.sub(r"^u?int", lambda sign: names[sign[0]], kind)
 
 
 def _in_schema_of(path: Path, table: pa.Table) -> pa.Table:

@@ -1,0 +1,72 @@
+"""The settings of `sbbf check` in a file: `[tool.sbbf.check]` of a pyproject.toml, `[check]` of any other TOML file.
+
+Keys are the long options without their dashes. What is not known, or is of the wrong type, is an error and never passed over.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+from sbbf_tool.errors import UsageError
+
+
+class _Kind(NamedTuple):
+    takes: str
+    fits: Callable[[object], bool]
+
+
+_NAMES = _Kind("a list of strings", lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value))
+_RATIO = _Kind("a number", lambda value: isinstance(value, int | float) and not isinstance(value, bool))
+_COUNT = _Kind("an integer", lambda value: isinstance(value, int) and not isinstance(value, bool))
+_SETTINGS = {
+    "require": _NAMES,
+    "max-fpp": _RATIO,
+    "max-bytes-share": _RATIO,
+    "min-ndv": _COUNT,
+    "min-chunk-bytes": _COUNT,
+    "select": _NAMES,
+    "ignore": _NAMES,
+    "quick": _Kind("true or false", lambda value: isinstance(value, bool)),
+    "fail-on": _Kind("a string", lambda value: isinstance(value, str)),
+}
+
+
+def read_config(path: str) -> dict[str, Any]:
+    """The settings of the file, under the options' names as Python writes them, lists as tuples. Raises UsageError."""
+    document = _read_toml(path)
+    table: Any = document
+    if os.path.basename(path) == "pyproject.toml":
+        name, table = "[tool.sbbf.check]", document.get("tool", {}).get("sbbf", {})
+        _among(table, ("check",), path, "[tool.sbbf]")
+    else:
+        name = "[check]"
+    settings = table.get("check")
+    if not isinstance(settings, dict):
+        raise UsageError(f"no table {name}", file=path)
+    _among(settings, _SETTINGS, path, name)
+    for key, value in settings.items():
+        if not _SETTINGS[key].fits(value):
+            raise UsageError(f"{key} is {value!r}", file=path, place=name, hint=f"it takes {_SETTINGS[key].takes}")
+    return {key.replace("-", "_"): tuple(value) if isinstance(value, list) else value for key, value in settings.items()}
+
+
+def _read_toml(path: str) -> dict[str, Any]:
+    try:
+        with open(path, "rb") as stream:
+            return tomllib.load(stream)
+    except OSError as error:
+        raise UsageError((error.strerror or "unreadable").lower(), file=path) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"not TOML: {error}", file=path) from None
+
+
+def _among(keys: Iterable[str], known: Iterable[str], path: str, table: str) -> None:
+    for key in keys:
+        if key not in known:
+            near = get_close_matches(key, list(known), n=3)
+            hint = f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(known)}"
+            raise UsageError(f"no setting {key!r}", file=path, place=table, hint=hint)

@@ -1,0 +1,35 @@
+"""For GitHub Actions: workflow commands, which it shows as annotations (GitHub, "Workflow commands", `::error`)."""
+
+from __future__ import annotations
+
+import click
+
+from sbbf_tool.cli.formats import words
+from sbbf_tool.reports import CheckReport
+
+_COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
+
+
+class Format:
+    """File by file."""
+
+    def add(self, report: CheckReport) -> None:
+        for finding in report.findings:
+            _annotate(_COMMANDS[finding.severity], report.file, finding.rule, f"{words.place(finding)}: {words.in_full(finding)}")
+        for place in report.unread:
+            _annotate("error", report.file, "unreadable", place)
+
+    def end(self) -> None:
+        pass
+
+
+def _annotate(command: str, file: str, title: str, message: str) -> None:
+    click.echo(f"::{command} file={_property(file)},title={_property(title)}::{_data(message)}")
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

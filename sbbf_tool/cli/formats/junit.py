@@ -1,0 +1,54 @@
+"""For test reports of CI systems: JUnit's XML. A suite a file, a case a rule.
+
+A case failed where its findings make the check fail; what is milder stands in a passed case's output. Rules that were not run are skipped.
+"""
+
+from __future__ import annotations
+
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+import click
+
+from sbbf_tool.cli import one_line
+from sbbf_tool.cli.formats import words
+from sbbf_tool.reports import SEVERITIES, CheckReport, Finding, RuleOutcome
+
+
+class Format:
+    """One document."""
+
+    def __init__(self) -> None:
+        self._root = Element("testsuites", name="sbbf check")
+
+    def add(self, report: CheckReport) -> None:
+        suite = SubElement(self._root, "testsuite", name=one_line(report.file))
+        for outcome in report.rules:
+            _case(suite, report, outcome)
+        for place in report.unread:
+            case = SubElement(suite, "testcase", name="readable", classname=one_line(report.file))
+            SubElement(case, "error", message=one_line(place), type="unreadable")
+        for name, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+            suite.set(name, str(sum(1 for _ in suite.iter(tag))))
+
+    def end(self) -> None:
+        indent(self._root)
+        # ASCII, with the rest as references: right whatever the terminal's encoding is.
+        click.echo(tostring(self._root, encoding="us-ascii", xml_declaration=True).decode("ascii"))
+
+
+def _case(suite: Element, report: CheckReport, outcome: RuleOutcome) -> None:
+    case = SubElement(suite, "testcase", name=outcome.rule, classname=one_line(report.file))
+    found = [finding for finding in report.findings if finding.rule == outcome.rule]
+    if outcome.outcome == "not run":
+        SubElement(case, "skipped", message=one_line(outcome.reason or ""))
+    elif found and SEVERITIES.index(outcome.severity) <= SEVERITIES.index(report.fail_on):
+        failure = SubElement(case, "failure", message=found[0].message, type=outcome.severity)
+        failure.text = _in_full(found)
+    elif found:
+        SubElement(case, "system-out").text = _in_full(found)
+
+
+def _in_full(found: list[Finding]) -> str:
+    """XML takes no control characters, and names may hold any."""
+    lines = [line for finding in found for line in (f"{words.place(finding)}: {finding.severity}", *words.in_full(finding).splitlines())]
+    return "\n".join(one_line(line) for line in lines)

@@ -1,0 +1,74 @@
+"""For code scanning: SARIF 2.1.0 (OASIS, "Static Analysis Results Interchange Format"). One run over all files."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from sbbf_tool.cli.formats import words
+from sbbf_tool.operations.rules import RULES
+from sbbf_tool.operations.rules.rule import Rule
+from sbbf_tool.reports import CheckReport, Finding
+
+_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_LEVELS = {"error": "error", "warning": "warning", "info": "note"}
+_INDEX = {rule.name: at for at, rule in enumerate(RULES)}
+
+
+class Format:
+    """One document."""
+
+    def __init__(self) -> None:
+        self._results: list[dict[str, Any]] = []
+        self._unread: list[dict[str, Any]] = []
+
+    def add(self, report: CheckReport) -> None:
+        self._results += [_result(finding) for finding in report.findings]
+        where = [{"physicalLocation": _file(report.file)}]
+        self._unread += [{"level": "error", "message": {"text": place}, "locations": where} for place in report.unread]
+
+    def end(self) -> None:
+        driver = {"name": "sbbf", "rules": [_descriptor(rule) for rule in RULES]}
+        run = {
+            "tool": {"driver": driver},
+            "invocations": [{"executionSuccessful": not self._unread, "toolExecutionNotifications": self._unread}],
+            "results": self._results,
+        }
+        click.echo(json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2))
+
+
+def _descriptor(rule: Rule) -> dict[str, Any]:
+    return {
+        "id": rule.name,
+        "shortDescription": {"text": rule.message},
+        "fullDescription": {"text": rule.why},
+        "defaultConfiguration": {"level": _LEVELS[rule.severity]},
+        "properties": {"tags": [rule.theme]},
+    }
+
+
+def _result(finding: Finding) -> dict[str, Any]:
+    names = [f"{finding.column}[row group {seen.row_group}]" for seen in finding.evidence if seen.row_group is not None] or [finding.column]
+    return {
+        "ruleId": finding.rule,
+        "ruleIndex": _INDEX[finding.rule],
+        "level": _LEVELS[finding.severity],
+        "message": {"text": f"{words.place(finding)}: {words.in_full(finding)}"},
+        "locations": [
+            {
+                # Code scanning shows no result without a line.
+                "physicalLocation": {**_file(finding.file), "region": {"startLine": 1}},
+                "logicalLocations": [{"fullyQualifiedName": name, "kind": "member"} for name in names],
+            }
+        ],
+        "partialFingerprints": {"ruleAndColumn/v1": f"{finding.rule}:{finding.column}"},
+        "properties": {"cure": list(finding.cure) if finding.cure else None},
+    }
+
+
+def _file(name: str) -> dict[str, Any]:
+    return {"artifactLocation": {"uri": quote(os.fsencode(name))}}

@@ -1,0 +1,195 @@
+"""Filters from the values of column chunks, and the proof of filters against those values: several chunks at a time, memory bounded.
+
+A chunk whose pages are all dictionary-encoded is read no further than its dictionary; every other one is streamed. What a filter is
+built from, it is verified against the same way, in the file that was written.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Lock
+from typing import Protocol, TypeVar
+
+from sbbf_tool.bloom import sizing
+from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.parquet.patch import ChunkKey
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done, bytes done and bytes in all."""
+
+_Answer = TypeVar("_Answer")
+
+_FILTER_BYTES_PER_CHUNK_BYTE = 64
+"""More than any encoding needs whose values are distinct, constant steps apart; for those a chunk is read twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizing:
+    """How large a filter may become: for `fpp`, for a stated number of distinct values or, where None, for those that are found."""
+
+    fpp: float = 0.01
+    ndv: int | None = None
+    max_bytes: int = sizing.MAX_BYTES
+
+    def __post_init__(self) -> None:
+        if not 0 < self.fpp < 1:
+            raise UsageError(f"an error rate of {self.fpp}: it must be above 0 and below 1")
+        if self.ndv is not None and self.ndv < 1:
+            raise UsageError(f"{self.ndv} distinct values: it must be at least 1")
+        if self.max_bytes < sizing.MIN_BYTES:
+            raise UsageError(f"a limit of {self.max_bytes} bytes: filters have at least {sizing.MIN_BYTES}, or some readers fail")
+
+    def bytes_for(self, values: int, forms: int = 1) -> int:
+        """Bytes to start with for a chunk of `values` values, each inserted in `forms` forms: a power of two within the limits."""
+        largest = 1 << min(self.max_bytes, sizing.MAX_BYTES).bit_length() - 1
+        return min(sizing.bytes_for(max(1, self.ndv or values) * forms, self.fpp), largest)
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A filter, the number of values that went in, and the bytes of the file that were read for it."""
+
+    bloom: BloomFilter
+    values: int
+    bytes_read: int
+
+
+class Meter:
+    """Counts the bytes of column chunks that were worked through, for a progress bar; threads may share one."""
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self._progress = progress
+        self._total = total
+        self._done = 0
+        self._lock = Lock()
+
+    def advance(self, what: str, size: int) -> None:
+        with self._lock:
+            self._done += size
+            if self._progress is not None:
+                self._progress(what, self._done, self._total)
+
+
+def chunk_bytes(file: ParquetFile, key: ChunkKey) -> int:
+    """Compressed bytes of a chunk's pages, as the footer counts them."""
+    meta = file.footer.chunk(*key)
+    return max(0, meta.total_compressed_size or 0) if meta is not None else 0
+
+
+def build_filters(file: ParquetFile, keys: Iterable[ChunkKey], wish: Sizing, jobs: int | None, meter: Meter) -> dict[ChunkKey, Built]:
+    """The filter of each chunk, `jobs` chunks at a time (the cores, where None). Raises UnreadableError."""
+
+    def build(key: ChunkKey) -> Built:
+        built = _build(file, key, wish)
+        meter.advance(f"reading {file.footer.columns[key[1]].name}", chunk_bytes(file, key))
+        return built
+
+    return _in_parallel(build, keys, jobs)
+
+
+def count_missing(file: ParquetFile, blooms: dict[ChunkKey, BloomFilter], jobs: int | None, meter: Meter) -> dict[ChunkKey, int]:
+    """How many values of each chunk its filter does not hold. Raises UnreadableError."""
+
+    def count(key: ChunkKey) -> int:
+        bloom = blooms[key]
+        missing = sum(
+            bloom.count_missing(values.hashes()) + bloom.count_missing(values.hashes_of_equals()) for values in _values(file, key)[0]
+        )
+        meter.advance(f"verifying {file.footer.columns[key[1]].name}", chunk_bytes(file, key))
+        return missing
+
+    return _in_parallel(count, blooms, jobs)
+
+
+def _in_parallel(work: Callable[[ChunkKey], _Answer], keys: Iterable[ChunkKey], jobs: int | None) -> dict[ChunkKey, _Answer]:
+    """`work` on every key by a few threads: decoding, hashing and inserting let other threads run. The first error ends it."""
+    listed = list(keys)
+    workers = min(len(listed), max(1, jobs if jobs is not None else os.cpu_count() or 1))
+    if workers <= 1:
+        return {key: work(key) for key in listed}
+    with ThreadPoolExecutor(workers, thread_name_prefix="sbbf") as pool:
+        try:
+            return dict(zip(listed, pool.map(work, listed), strict=True))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+class _Values(Protocol):
+    """A run of values of a chunk."""
+
+    def __len__(self) -> int: ...
+    def hashes(self) -> memoryview: ...
+    def hashes_of_equals(self) -> memoryview: ...
+
+
+def _values(file: ParquetFile, key: ChunkKey) -> tuple[Iterator[_Values], int, int | None]:
+    """The values of a chunk, the bytes of the file that they take to read, and at most how many of them are distinct, if known."""
+    from sbbf_tool.parquet import dictionary, equals, values
+
+    row_group, column = key[0], file.footer.columns[key[1]]
+    meta = file.footer.chunk(*key)
+    assert meta is not None
+    with file.named(f"column {column.name}, row group {row_group}"):
+        if dictionary.is_dictionary_encoded(meta):
+            normalised = equals.is_interval(column) and equals.interval_form(file.footer) == equals.INTERVAL_FORM
+            page = dictionary.read_dictionary_page(file.source.read_up_to, column, meta, normalised_intervals=normalised)
+            if page is not None:
+                return iter((page,)), page.stored_bytes, len(page)
+    return _streamed(file, key, values.read_chunk(file.source.open_arrow, file.footer, row_group, column)), chunk_bytes(file, key), None
+
+
+def _streamed(file: ParquetFile, key: ChunkKey, values: Iterator[_Values]) -> Iterator[_Values]:
+    with file.named():
+        yield from values
+
+
+def _build(file: ParquetFile, key: ChunkKey, wish: Sizing) -> Built:
+    from sbbf_tool.parquet import equals
+
+    column = file.footer.columns[key[1]]
+    meta = file.footer.chunk(*key)
+    assert meta is not None
+    _check_counts(file, key)
+    forms = 2 if equals.is_interval(column) and equals.interval_form(file.footer) else 1
+    values, bytes_read, distinct = _values(file, key)
+    nulls = (meta.statistics.null_count or 0) if meta.statistics else 0
+    size = wish.bytes_for((meta.num_values or 0) - nulls if distinct is None else distinct, forms)
+    if wish.ndv is None:
+        # What the metadata claim must not cost more memory than the bytes that are there can account for.
+        most = _FILTER_BYTES_PER_CHUNK_BYTE * min(chunk_bytes(file, key), file.source.size)
+        size = min(size, max(sizing.MIN_BYTES, 1 << most.bit_length()))
+    bloom, count = _filled(values, size)
+    if wish.ndv is None and bloom.num_bytes < wish.bytes_for(count, forms) and bloom.fpp > wish.fpp:
+        bloom, count = _filled(_values(file, key)[0], wish.bytes_for(count, forms))
+        bytes_read *= 2
+    return Built(bloom if wish.ndv else bloom.fold_to_fpp(wish.fpp), count, bytes_read)
+
+
+def _filled(values: Iterator[_Values], num_bytes: int) -> tuple[BloomFilter, int]:
+    bloom = BloomFilter.empty(num_bytes)
+    count = 0
+    for run in values:
+        bloom.insert_hashes(run.hashes())
+        bloom.insert_hashes(run.hashes_of_equals())
+        count += len(run)
+    return bloom, count
+
+
+def _check_counts(file: ParquetFile, key: ChunkKey) -> None:
+    """Where the footer contradicts itself on how many values there are, a reader stops early, and a filter would miss the rest."""
+    column = file.footer.columns[key[1]]
+    rows, meta = file.footer.metadata.row_groups[key[0]].num_rows, file.footer.chunk(*key)
+    values = meta.num_values if meta is not None else None
+    may_have_more = bool(rows) and bool(column.max_repetition)
+    if rows is None or values is None or rows < 0 or values < rows or (values > rows and not may_have_more):
+        raise UnreadableError(
+            f"the footer counts {'no' if values is None else f'{values:,}'} values in {'no' if rows is None else f'{rows:,}'} rows",
+            file=file.name,
+            place=f"column {column.name}, row group {key[0]}",
+        )

@@ -1,0 +1,93 @@
+"""How many rows of a column chunk to decode at a time, so that memory stays flat whatever a row group holds.
+
+Fixed widths are simple. BYTE_ARRAY values may be of any length, and three things make a batch larger than the pages it comes from:
+
+    a dictionary of one long value that every row repeats    such chunks are decoded as indices and a dictionary, never expanded
+    DELTA_BYTE_ARRAY, which stores a repetition in no bytes   the rows of a batch are few enough for the longest value possible
+    short values first and long ones later                    the rows are few enough for the page with the longest values
+
+Two things no reader of pages can help: a page is held whole, and so is a row, however many elements its lists have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, Encoding, PageType
+from sbbf_tool.parquet.pages import DICTIONARY_ENCODINGS, Page
+
+USUAL_BYTES = 4 << 20
+"""What a batch of average values decodes to: enough to drown the cost of a batch, little enough for the processor's caches."""
+MOST_BYTES = 64 << 20
+MOST_VALUES = 1 << 17
+MOST_INDICES = 1 << 20
+
+
+class Batches(NamedTuple):
+    rows: int
+    as_dictionary: bool = False
+    """Decode to indices and a dictionary."""
+
+
+def plan_batches(
+    column: Column, meta: ColumnMetaData, num_rows: int, pages: Callable[[], Iterable[Page]], longest_in_dictionary: Callable[[], int]
+) -> Batches:
+    """The plan for one chunk of `num_rows` rows.
+
+    `pages` and `longest_in_dictionary` (bytes of the longest value in the dictionary page) are asked only where the footer does not
+    suffice: it costs a read of every page header, or of the dictionary.
+    """
+    num_values = max(1, meta.num_values or 0)
+    values_per_row = max(1.0, num_values / max(1, num_rows))
+
+    def rows_for(values: float) -> int:
+        return max(1, int(min(values, MOST_VALUES) / values_per_row))
+
+    if column.physical != "BYTE_ARRAY":
+        return Batches(rows_for(USUAL_BYTES / (column.width or 1)))
+    encodings = data_encodings(meta)
+    if encodings is not None and encodings <= set(DICTIONARY_ENCODINGS):
+        return Batches(max(1, int(MOST_INDICES / values_per_row)), as_dictionary=True)
+    decoded = _decoded_bytes(meta, encodings)
+    average = max(1.0, (decoded or meta.total_uncompressed_size or 0) / num_values)
+    if decoded is not None and decoded <= MOST_BYTES:
+        return Batches(rows_for(USUAL_BYTES / average))
+    longest = _longest_value(list(pages()), longest_in_dictionary)
+    return Batches(rows_for(min(USUAL_BYTES / average, MOST_BYTES / max(1.0, longest))))
+
+
+def data_encodings(meta: ColumnMetaData) -> set[int] | None:
+    """The encodings of the chunk's data pages; None where the footer does not tell."""
+    if meta.encoding_stats:
+        return {entry.encoding for entry in meta.encoding_stats if entry.page_type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2)}
+    listed = set(meta.encodings or ()) - {Encoding.RLE, Encoding.BIT_PACKED}  # those of the levels
+    # Besides RLE_DICTIONARY, PLAIN is either that of the dictionary page or that of data pages after it.
+    return None if not listed or Encoding.RLE_DICTIONARY in listed else listed
+
+
+def _decoded_bytes(meta: ColumnMetaData, encodings: set[int] | None) -> int | None:
+    """At most so many bytes are all values of the chunk together; None where the footer does not tell."""
+    if meta.size_statistics is not None and meta.size_statistics.unencoded_byte_array_data_bytes is not None:
+        return int(meta.size_statistics.unencoded_byte_array_data_bytes)
+    if encodings is not None and encodings <= {Encoding.PLAIN, Encoding.DELTA_LENGTH_BYTE_ARRAY}:
+        return int(meta.total_uncompressed_size or 0)
+    return None
+
+
+def _longest_value(pages: list[Page], longest_in_dictionary: Callable[[], int]) -> float:
+    """So many bytes a value, at most, does any run of values decode to, but for a page's worth at either end."""
+    in_dictionary = max((page.size for page in pages if page.is_dictionary), default=0)
+    data = [page for page in pages if not page.is_dictionary]
+    if data and data[0].encoding in DICTIONARY_ENCODINGS:
+        in_dictionary = longest_in_dictionary()
+    return max((_bytes_per_value(page, in_dictionary) for page in data), default=0.0)
+
+
+def _bytes_per_value(page: Page, in_dictionary: int) -> float:
+    if page.encoding in DICTIONARY_ENCODINGS:
+        return in_dictionary
+    if page.encoding == Encoding.DELTA_BYTE_ARRAY:
+        return page.size
+    return page.size / max(1, page.values)

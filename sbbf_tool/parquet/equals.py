@@ -1,0 +1,80 @@
+"""Bytes that are stored nowhere and that a reader may ask a filter for all the same, because they mean what is stored.
+
+A filter holds hashes of bytes, a query asks for a value, and some values have several forms. A builder inserts the other forms too:
+a superset of what is stored is always a legal filter, and protects readers that ask for one form only.
+
+    FLOAT, DOUBLE, FLOAT16   0.0 and -0.0, whichever is stored; NaN of any payload: the canonical ones (parquet-format issue 407)
+    INTERVAL                 where the file says so by a key of DuckDB's, the form that DuckDB compares by, its only question
+"""
+
+from __future__ import annotations
+
+from array import array as native_array
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sbbf_tool.bloom import hashing
+from sbbf_tool.parquet.columns import Column
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sbbf_tool.parquet.footer import Footer
+
+INTERVAL_KEY, INTERVAL_FORM = "duckdb.interval_bloom_filter", "normalized-v1"
+
+_FLOATS = {"FLOAT": "<f4", "DOUBLE": "<f8"}
+_ZEROS = {"<f2": ("0000", "0080"), "<f4": ("00000000", "00000080"), "<f8": ("00" * 8, "00" * 7 + "80")}
+_NANS = {"<f2": ("007e", "00fe"), "<f4": ("0000c07f", "0000c0ff"), "<f8": ("000000000000f87f", "000000000000f8ff")}
+_INTERVAL = np.dtype([("months", "<i4"), ("days", "<i4"), ("millis", "<u4")])
+INTERVAL_BYTES = _INTERVAL.itemsize
+_MILLIS_PER_DAY, _DAYS_PER_MONTH = 86_400_000, 30
+
+
+def is_interval(column: Column) -> bool:
+    return column.logical is not None and column.logical.kind == "INTERVAL" and column.width == INTERVAL_BYTES
+
+
+def interval_form(footer: Footer) -> str | None:
+    """The form besides the stored one in which the file says its INTERVAL filters hold each value; None where it says nothing."""
+    return next((str(entry.value) for entry in footer.metadata.key_value_metadata or () if entry.key == INTERVAL_KEY), None)
+
+
+def floats(column: Column, plain: memoryview) -> NDArray[Any] | None:
+    """The numbers of a floating-point column, FLOAT16 among them; None for columns of other types."""
+    dtype = "<f2" if column.logical is not None and column.logical.kind == "FLOAT16" else _FLOATS.get(column.physical)
+    return np.frombuffer(plain, dtype) if dtype is not None and column.width == np.dtype(dtype).itemsize else None
+
+
+def of_floats(column: Column, plain: memoryview) -> list[bytes]:
+    """Both zeros if there is one, the canonical NaNs if there is any; nothing for columns of other types."""
+    numbers = floats(column, plain)
+    if numbers is None:
+        return []
+    dtype = numbers.dtype.str
+    forms = [*(_ZEROS[dtype] if bool((numbers == 0).any()) else ()), *(_NANS[dtype] if bool(np.isnan(numbers).any()) else ())]
+    return [bytes.fromhex(form) for form in forms]
+
+
+def hashes_of(column: Column, plain: memoryview, *, normalised_intervals: bool) -> memoryview:
+    """Hashes of the other forms of these fixed-width values, in no order; mostly none."""
+    if normalised_intervals:
+        return hashes_of_normalised_intervals(plain)
+    return memoryview(native_array("Q", map(hashing.hash_value, of_floats(column, plain))))
+
+
+def hashes_of_normalised_intervals(plain: memoryview) -> memoryview:
+    """Hashes of the form by which DuckDB compares intervals, one for each value: days carried into months of 30, hours into days.
+
+    As DuckDB 2.0 does it (`ParquetIntervalUtils::HashNormalized`), also in reading months and days as signed.
+    """
+    stored = np.frombuffer(plain, _INTERVAL)
+    carried_days, millis = np.divmod(stored["millis"].astype(np.int64), _MILLIS_PER_DAY)
+    carried_months, days = np.divmod(stored["days"] + carried_days, _DAYS_PER_MONTH)
+    months = stored["months"] + carried_months
+    whole = np.clip(months, -(2**31), 2**31 - 1)
+    days += (months - whole) * _DAYS_PER_MONTH  # borrowed back where months overflow
+    normalised = np.empty(len(stored), _INTERVAL)
+    normalised["months"], normalised["days"], normalised["millis"] = whole, days, millis
+    return hashing.hash_fixed(normalised.tobytes(), INTERVAL_BYTES)

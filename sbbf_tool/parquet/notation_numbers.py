@@ -1,0 +1,165 @@
+"""Integers, floating-point numbers of three widths, and decimals in their four physical forms (LogicalTypes.md, "Numeric Types")."""
+
+from __future__ import annotations
+
+import struct
+from typing import Literal as OneOf
+
+from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.notation import ABSENT, MAYBE, Literal, Notation, logical_of, width_of
+
+_FLOAT_LAYOUTS = {2: "<e", 4: "<f", 8: "<d"}
+_FLOAT_NAMES = {2: "half", 4: "single", 8: "double"}
+
+# Writers pad a BYTE_ARRAY decimal to a machine word, if at all; the widest word that holds decimals has 256 bits.
+_WORD_BYTES = 32
+_MAX_DIGITS = 1000
+
+
+def _integer_range(column: Column) -> tuple[int, int]:
+    bits, signed = width_of(column) * 8, True
+    if column.logical is not None and column.logical.kind == "INT":
+        bits, signed = min(column.logical.bits or bits, bits), column.logical.signed
+    return (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+
+
+def _parse_integer(column: Column, text: str) -> Literal:
+    if not text.isascii() or not text.lstrip("+-").isdecimal() or len(text) > _MAX_DIGITS:
+        raise ValueError
+    value = int(text)
+    low, high = _integer_range(column)
+    if not low <= value <= high:
+        raise ValueError
+    width = width_of(column)
+    return Literal(text, ((value & (1 << width * 8) - 1).to_bytes(width, "little"),))
+
+
+def _format_integer(column: Column, plain: bytes) -> str:
+    low, high = _integer_range(column)
+    value = int.from_bytes(plain, "little", signed=low < 0)
+    if not low <= value <= high:
+        raise ValueError
+    return str(value)
+
+
+def _expect_integer(column: Column) -> str:
+    low, high = _integer_range(column)
+    return f"an integer from {low} to {high}"
+
+
+def _parse_float(column: Column, text: str) -> Literal:
+    if "_" in text or not text.isascii():
+        raise ValueError
+    value = float(text)
+    if value != value:
+        return Literal(text, verdict=MAYBE, note="NaN is stored in many forms, and a filter may know only some")
+    if abs(value) == float("inf") and "inf" not in text.lower():
+        raise ValueError
+    layout = _FLOAT_LAYOUTS[width_of(column)]
+    plain = struct.pack(layout, value)
+    (narrow,) = struct.unpack(layout, plain)
+    if narrow == 0:
+        # SQL calls both zeros equal; their bytes differ, and so do their hashes.
+        return Literal(text, (struct.pack(layout, 0.0), struct.pack(layout, -0.0)))
+    if narrow != value and (other := _exactly(layout, value + (value - narrow))) is not None:
+        # Half way between two narrow numbers, as far as a double can tell: the text may lie on either side.
+        return Literal(text, (plain, other))
+    return Literal(text, (plain,))
+
+
+def _exactly(layout: str, value: float) -> bytes | None:
+    try:
+        plain = struct.pack(layout, value)
+    except OverflowError:
+        return None
+    return plain if struct.unpack(layout, plain) == (value,) else None
+
+
+def _format_float(column: Column, plain: bytes) -> str:
+    layout = _FLOAT_LAYOUTS[len(plain)]
+    (value,) = struct.unpack(layout, plain)
+    if len(plain) == 8 or value != value or abs(value) == float("inf"):
+        return repr(value)
+    # The shortest digits that give the same narrow number back.
+    tries = (float(f"{value:.{digits}g}") for digits in range(1, 17))
+    return repr(next((number for number in tries if _same(layout, number, plain)), value))
+
+
+def _same(layout: str, value: float, plain: bytes) -> bool:
+    try:
+        return struct.pack(layout, value) == plain
+    except OverflowError:
+        return False
+
+
+def _expect_float(column: Column) -> str:
+    return f"a number of {_FLOAT_NAMES[width_of(column)]} precision"
+
+
+def _parse_decimal(column: Column, text: str) -> Literal:
+    from decimal import Context, Decimal, InvalidOperation
+
+    logical = logical_of(column)
+    if "_" in text or not text.isascii() or len(text) > _MAX_DIGITS:
+        raise ValueError
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        raise ValueError from None
+    if not value.is_finite() or (value and abs(value.adjusted()) > 2 * _MAX_DIGITS):
+        raise ValueError
+    scaled = value.scaleb(logical.scale, Context(prec=4 * _MAX_DIGITS)) if value else Decimal(0)
+    unscaled = int(scaled)
+    _check_precision(column, unscaled)
+    if unscaled != scaled:
+        return Literal(text, verdict=ABSENT, note=f"finer than the column's scale of {logical.scale}")
+    if column.physical != "BYTE_ARRAY":
+        return Literal(text, (unscaled.to_bytes(width_of(column), _byte_order(column), signed=True),))
+    widths = _widths(unscaled, logical.precision)
+    return Literal(
+        text,
+        tuple(unscaled.to_bytes(width, "big", signed=True) for width in widths),
+        note=f"a BYTE_ARRAY decimal has other forms, with superfluous sign bytes: asked for those of {widths[0]} to {widths[-1]} bytes",
+    )
+
+
+def _check_precision(column: Column, unscaled: int) -> None:
+    precision = logical_of(column).precision
+    if precision and abs(unscaled) >= 10**precision:
+        raise ValueError
+
+
+def _widths(unscaled: int, precision: int) -> range:
+    """Bytes that a writer may have stored a BYTE_ARRAY decimal in: from the fewest to a word, or to what the precision needs."""
+    fewest = _fewest_bytes(unscaled)
+    return range(fewest, max(fewest, _WORD_BYTES, _fewest_bytes(10**precision)) + 1)
+
+
+def _fewest_bytes(value: int) -> int:
+    """That hold `value` in two's complement."""
+    return ((value if value >= 0 else ~value).bit_length() + 8) // 8
+
+
+def _byte_order(column: Column) -> OneOf["little", "big"]:
+    return "little" if column.physical in ("INT32", "INT64") else "big"
+
+
+def _format_decimal(column: Column, plain: bytes) -> str:
+    if not plain:
+        raise ValueError
+    unscaled = int.from_bytes(plain, _byte_order(column), signed=True)
+    _check_precision(column, unscaled)
+    scale = logical_of(column).scale
+    digits = str(abs(unscaled)).rjust(scale + 1, "0")
+    whole, fraction = (digits[:-scale], f".{digits[-scale:]}") if scale > 0 else (digits + "0" * -scale, "")
+    return ("-" if unscaled < 0 else "") + whole + fraction
+
+
+def _expect_decimal(column: Column) -> str:
+    logical = logical_of(column)
+    return f"a decimal number of {logical.precision} digits, {logical.scale} of them behind the point"
+
+
+INTEGERS = Notation(_parse_integer, _format_integer, _expect_integer)
+FLOATS = Notation(_parse_float, _format_float, _expect_float)
+DECIMALS = Notation(_parse_decimal, _format_decimal, _expect_decimal)

@@ -1,0 +1,97 @@
+"""Dates, times of day, instants and durations as ISO 8601 writes them (LogicalTypes.md, "Temporal Types").
+
+A value finer than the column's unit cannot be stored there: it is absent, and is not rounded to one that might be present.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from sbbf_tool.parquet import iso8601
+from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.notation import ABSENT, Literal, Notation, logical_of, width_of
+
+_JULIAN_DAY_OF_EPOCH = 2_440_588
+
+
+def _parse_date(column: Column, text: str) -> Literal:
+    return Literal(text, (iso8601.parse_date(text).to_bytes(4, "little", signed=True),))
+
+
+def _format_date(column: Column, plain: bytes) -> str:
+    return iso8601.format_date(int.from_bytes(plain, "little", signed=True))
+
+
+def _counted(column: Column, text: str, instant: iso8601.Instant) -> Literal:
+    """A time as the count of the column's unit that is stored for it."""
+    logical = logical_of(column)
+    if instant.zoned and not logical.utc:
+        raise ValueError
+    count = instant.in_unit(logical.unit)
+    if count is None:
+        return _finer(text, logical.unit)
+    note = "read as UTC" if logical.kind == "TIMESTAMP" and logical.utc and not instant.zoned else None
+    return Literal(text, (count.to_bytes(width_of(column), "little", signed=True),), note=note)
+
+
+def _finer(text: str, unit: str) -> Literal:
+    return Literal(text, verdict=ABSENT, note=f"finer than the column's unit, {unit.lower()}")
+
+
+def _parse_time(column: Column, text: str) -> Literal:
+    return _counted(column, text, iso8601.parse_time(text))
+
+
+def _format_time(column: Column, plain: bytes) -> str:
+    return iso8601.format_time(int.from_bytes(plain, "little", signed=True), logical_of(column).unit)
+
+
+def _parse_timestamp(column: Column, text: str) -> Literal:
+    return _counted(column, text, iso8601.parse_timestamp(text))
+
+
+def _format_timestamp(column: Column, plain: bytes) -> str:
+    logical = logical_of(column)
+    return iso8601.format_timestamp(int.from_bytes(plain, "little", signed=True), logical.unit, utc=logical.utc)
+
+
+def _expect_time(column: Column) -> str:
+    logical = logical_of(column)
+    zone = "" if logical.utc else ", without a zone"
+    form = "HH:MM:SS" if logical.kind == "TIME" else "YYYY-MM-DDTHH:MM:SS"
+    return f"{form} with fractions to {logical.unit.lower()}{zone}"
+
+
+def _parse_int96(column: Column, text: str) -> Literal:
+    instant = iso8601.parse_timestamp(text)
+    if instant.finer:
+        return _finer(text, "NANOS")
+    days, nanos = divmod(instant.nanos, iso8601.NANOS_PER_DAY)
+    note = None if instant.zoned else "read as UTC"
+    return Literal(text, (nanos.to_bytes(8, "little") + (days + _JULIAN_DAY_OF_EPOCH).to_bytes(4, "little", signed=True),), note=note)
+
+
+def _format_int96(column: Column, plain: bytes) -> str:
+    nanos, day = struct.unpack("<Qi", plain)
+    if nanos >= iso8601.NANOS_PER_DAY:
+        raise ValueError
+    return iso8601.format_timestamp((day - _JULIAN_DAY_OF_EPOCH) * iso8601.NANOS_PER_DAY + nanos, "NANOS", utc=True)
+
+
+def _parse_interval(column: Column, text: str) -> Literal:
+    parts = iso8601.parse_duration(text)
+    if parts is None:
+        return _finer(text, "MILLIS")
+    return Literal(text, (b"".join(part.to_bytes(4, "little") for part in parts),))
+
+
+def _format_interval(column: Column, plain: bytes) -> str:
+    months, days, millis = struct.unpack("<III", plain)
+    return iso8601.format_duration(months, days, millis)
+
+
+DATES = Notation(_parse_date, _format_date, lambda column: "a date as YYYY-MM-DD")
+TIMES = Notation(_parse_time, _format_time, _expect_time)
+TIMESTAMPS = Notation(_parse_timestamp, _format_timestamp, _expect_time)
+INT96 = Notation(_parse_int96, _format_int96, lambda column: "YYYY-MM-DDTHH:MM:SS with fractions to nanos, or 12 bytes as 0x..")
+INTERVALS = Notation(_parse_interval, _format_interval, lambda column: "an ISO 8601 duration to milliseconds, such as P1M2DT3.004S")

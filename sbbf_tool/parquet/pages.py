@@ -1,0 +1,67 @@
+"""The pages of one column chunk as their headers describe them, without a page being read (parquet.thrift `PageHeader`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from sbbf_tool.errors import UnreadableError
+from sbbf_tool.parquet import compact
+from sbbf_tool.parquet.footer import parse_struct
+from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, Encoding, PageHeader, PageType
+
+DICTIONARY_ENCODINGS = (Encoding.PLAIN_DICTIONARY, Encoding.RLE_DICTIONARY)
+
+# Most headers take some 30 bytes; page statistics in them may hold two whole values.
+_FIRST_WINDOW = 256
+
+
+class Page(NamedTuple):
+    """A dictionary or data page."""
+
+    is_dictionary: bool
+    encoding: int
+    values: int
+    """As the header counts them: nulls included."""
+    size: int
+    """Bytes after decompression, levels included."""
+
+
+def read_pages(read: Callable[[int, int], bytes], meta: ColumnMetaData) -> Iterator[Page]:
+    """The pages of a chunk in order. `read(offset, length)` may answer with fewer bytes at the end of the file.
+
+    Raises UnreadableError, with the byte offset, for a header that cannot be one.
+    """
+    position, end = chunk_range(meta)
+    while position < end:
+        header, length = read_header(read, position, end)
+        place = f"page header at byte {position}"
+        data = header.data_page_header_v2 or header.data_page_header or header.dictionary_page_header
+        if header.compressed_page_size is None or header.compressed_page_size < 0 or header.uncompressed_page_size is None:
+            raise UnreadableError("it does not state the size of its page", place=place)
+        if data is not None:
+            is_dictionary = header.type == PageType.DICTIONARY_PAGE
+            yield Page(is_dictionary, data.encoding or 0, max(0, data.num_values or 0), max(0, header.uncompressed_page_size))
+        position += length + header.compressed_page_size
+
+
+def chunk_range(meta: ColumnMetaData) -> tuple[int, int]:
+    """First byte of the chunk's first page, and the byte behind its last. A dictionary page, where there is one, comes first."""
+    start = meta.data_page_offset or 0
+    if meta.dictionary_page_offset and 0 < meta.dictionary_page_offset < start:
+        start = meta.dictionary_page_offset
+    return start, start + max(0, meta.total_compressed_size or 0)
+
+
+def read_header(read: Callable[[int, int], bytes], position: int, end: int) -> tuple[PageHeader, int]:
+    """The page header at `position` of a chunk that ends at `end`, and its length."""
+    window = _FIRST_WINDOW
+    while True:
+        data = read(position, min(window, end - position))
+        try:
+            length = compact.skip(data, 0, compact.STRUCT)
+            return parse_struct(PageHeader, data), length
+        except (IndexError, UnreadableError) as error:
+            if window >= end - position or len(data) < window:
+                raise UnreadableError("it is cut short, or is none", place=f"page header at byte {position}") from error
+        window *= 16

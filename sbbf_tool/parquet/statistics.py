@@ -1,0 +1,71 @@
+"""Min and max of a column chunk, as values that compare the way the column's order says (parquet.thrift `Statistics`, `ColumnOrder`).
+
+Both may be shortened by a writer, downwards and upwards: they enclose the chunk's values and need not occur among them.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, NamedTuple
+
+from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.footer import Footer
+
+# Their order is undefined, or not the order of anything that the plain bytes give away.
+_WITHOUT_ORDER = ("INTERVAL", "GEOMETRY", "GEOGRAPHY", "UNKNOWN")
+_FLOAT_FORMATS = {"FLOAT": "<f", "DOUBLE": "<d"}
+
+
+class Bounds(NamedTuple):
+    """Keys that compare as the column's values do; of one column they are of one type."""
+
+    low: Any
+    high: Any
+
+
+def bounds(footer: Footer, row_group: int, column: Column) -> Bounds | None:
+    """The bounds of a chunk's non-null values; None where the footer has none that one may rely on."""
+    meta = footer.chunk(row_group, column.index)
+    if meta is None or meta.statistics is None:
+        return None
+    pair = _stated(footer, meta.statistics, column)
+    if pair is None:
+        return None
+    try:
+        found = Bounds(*(_key(column, plain) for plain in pair))
+    except (struct.error, ValueError):
+        return None
+    # Also false where one of them is NaN, which bounds nothing.
+    return found if found.low <= found.high else None
+
+
+def _stated(footer: Footer, statistics: Any, column: Column) -> tuple[bytes, bytes] | None:
+    """Min and max as bytes: those in the column's order, else the older ones, which were compared as signed numbers and bytes."""
+    if statistics.min_value is not None and statistics.max_value is not None and _has_order(footer, column):
+        return statistics.min_value, statistics.max_value
+    if statistics.min is None or statistics.max is None:
+        return None
+    is_signed = column.physical in ("INT32", "INT64", *_FLOAT_FORMATS) and not (column.logical is not None and not column.logical.signed)
+    return (statistics.min, statistics.max) if is_signed or statistics.min == statistics.max else None
+
+
+def _has_order(footer: Footer, column: Column) -> bool:
+    """Without a column order that is known here, min_value and max_value mean nothing."""
+    orders = footer.metadata.column_orders or ()
+    order = orders[column.index] if column.index < len(orders) else None
+    return order is not None and any(value is not None for value in vars(order).values())
+
+
+def _key(column: Column, plain: bytes) -> int | float | bytes:
+    """A plain value as something that Python compares in the column's order. ValueError or struct.error where it has none."""
+    kind = column.logical.kind if column.logical is not None else ""
+    if column.physical == "INT96" or kind in _WITHOUT_ORDER:
+        raise ValueError
+    if column.physical in ("BOOLEAN", "INT32", "INT64"):
+        if len(plain) != (column.width or 1):
+            raise ValueError
+        return int.from_bytes(plain, "little", signed=column.logical.signed if column.logical is not None else True)
+    if column.physical in _FLOAT_FORMATS or kind == "FLOAT16":
+        number: float = struct.unpack(_FLOAT_FORMATS.get(column.physical, "<e"), plain)[0]
+        return number
+    return int.from_bytes(plain, "big", signed=True) if kind == "DECIMAL" else plain

@@ -1,0 +1,284 @@
+"""What whole commands cost on whole files, beside the systems that could do the same. Run by hand; takes minutes and some gigabytes.
+
+    python tests/benchmarks/bench_files.py [--json] [--rounds 3] [--scale 1.0] [--only NAME ...]
+
+Every figure is a ratio against a peer in the same run, both measured in turn as whole processes (A B A B ...), medians. Bytes are
+counted by the commands themselves. `--scale` makes the files smaller to try the script.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+SBBF = str(Path(sys.executable).with_name("sbbf"))
+ROW_GROUP_ROWS = 500_000
+
+
+class Figure(NamedTuple):
+    """One line of the answer. `seconds` are medians of whole processes; `ratio` is the peer over us, or as `meaning` says."""
+
+    what: str
+    seconds: float
+    peer: str
+    peer_seconds: float
+    ratio: float
+    target: str
+    note: str = ""
+
+
+def timed(command: list[str]) -> float:
+    start = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, text=True)
+    seconds = time.perf_counter() - start
+    if done.returncode not in (0, 1):
+        raise SystemExit(f"{command}: exit {done.returncode}\n{done.stderr}")
+    return seconds
+
+
+def in_turn(rounds: int, work: dict[str, Callable[[], float]]) -> dict[str, float]:
+    """The median of each piece of work, measured round after round so that a busy minute hits all alike."""
+    taken: dict[str, list[float]] = {name: [] for name in work}
+    for _ in range(rounds):
+        for name, once in work.items():
+            taken[name].append(once())
+    return {name: statistics.median(seconds) for name, seconds in taken.items()}
+
+
+def python(program: str, *arguments: object) -> Callable[[], float]:
+    return lambda: timed([sys.executable, "-c", program, *map(str, arguments)])
+
+
+# --- Files ---
+
+
+def wide_table(path: Path, rows: int, columns: int) -> None:
+    """`columns` columns, of which `id` is unique and `key` is text; the rest are numbers and text of some repetition."""
+    rng = np.random.default_rng(7)
+    writer = None
+    for start in range(0, rows, ROW_GROUP_ROWS):
+        count = min(ROW_GROUP_ROWS, rows - start)
+        data = {"id": rng.integers(0, 2**62, count), "key": pa.array(np.char.add("user-", rng.integers(0, 10**9, count).astype("U")))}
+        while len(data) < columns:
+            number = len(data)
+            kind = number % 4
+            if kind == 0:
+                data[f"n{number}"] = rng.integers(0, 2**31, count)
+            elif kind == 1:
+                data[f"x{number}"] = rng.random(count)
+            elif kind == 2:
+                data[f"i{number}"] = rng.integers(0, 10**6, count).astype("i4")
+            else:
+                data[f"s{number}"] = pa.array(rng.integers(0, 10**7, count).astype("U"))
+        table = pa.table(data)
+        writer = writer or pq.ParquetWriter(path, table.schema)
+        writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
+    assert writer is not None
+    writer.close()
+
+
+REWRITERS = {
+    "pyarrow": (
+        "import sys, pyarrow.parquet as pq\n"
+        "f = pq.ParquetFile(sys.argv[1])\n"
+        "o = {c: {'ndv': 500000, 'fpp': 0.01} for c in ('id', 'key')}\n"
+        "with pq.ParquetWriter(sys.argv[2], f.schema_arrow, bloom_filter_options=o) as w:\n"
+        "    for i in range(f.num_row_groups): w.write_table(f.read_row_group(i), row_group_size=500000)\n"
+    ),
+    "DuckDB": (
+        "import sys, duckdb\nduckdb.sql(f\"copy (from '{sys.argv[1]}') to '{sys.argv[2]}' (format parquet, row_group_size 500000)\")\n"
+    ),
+    "DataFusion": (
+        "import sys, datafusion\n"
+        "c = datafusion.SessionContext()\n"
+        "c.sql(f\"copy (select * from '{sys.argv[1]}') to '{sys.argv[2]}' stored as parquet options ("
+        "'format.bloom_filter_enabled::id' 'true', 'format.bloom_filter_enabled::key' 'true')\").collect()\n"
+    ),
+}
+
+
+# --- Figures ---
+
+
+def add_filter(folder: Path, rounds: int, scale: float, columns: int, targets: tuple[str, str]) -> Iterator[Figure]:
+    source, copy, out = folder / f"wide{columns}.parquet", folder / "copy.parquet", folder / "out.parquet"
+    wide_table(source, int(3_000_000 * scale), columns)
+    size = source.stat().st_size
+
+    def rewrite(name: str) -> Callable[[], float]:
+        def once() -> float:
+            out.unlink(missing_ok=True)
+            return python(REWRITERS[name], source, out)()
+
+        return once
+
+    def ours(*options: str) -> Callable[[], float]:
+        def once() -> float:
+            copy.unlink(missing_ok=True)
+            shutil.copyfile(source, copy)
+            return timed([SBBF, "add-filter", str(copy), "-c", "id", "-c", "key", "--in-place", *options])
+
+        return once
+
+    work = {"append": ours("--append"), "copy": ours(), **{name: rewrite(name) for name in REWRITERS}}
+    found = in_turn(rounds, work)
+    peer = min(REWRITERS, key=lambda name: found[name])
+    for way, target in zip(("append", "copy"), targets, strict=True):
+        yield Figure(
+            f"add-filter, 2 of {columns} columns, {'in-place append' if way == 'append' else 'atomic copy'}",
+            found[way],
+            f"{peer} rewriting",
+            found[peer],
+            found[peer] / found[way],
+            target,
+            f"{size / 1e6:,.0f} MB; " + ", ".join(f"{name} {found[name]:.2f} s" for name in REWRITERS),
+        )
+    source.unlink()
+
+
+def dictionary(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
+    """Bytes that add-filter reads of dictionary-encoded chunks, beside the bytes of their dictionary pages."""
+    from sbbf_tool.operations.parquet_file import ParquetFile
+
+    source = folder / "dictionary.parquet"
+    rows = int(3_000_000 * scale)
+    values = np.char.add("city-", np.random.default_rng(1).integers(0, 20_000, rows).astype("U"))
+    pq.write_table(pa.table({"city": values, "n": np.arange(rows)}), source, row_group_size=ROW_GROUP_ROWS)
+    with ParquetFile.open(source) as file:
+        metas = [file.footer.chunk(number, 0) for number in range(file.footer.num_row_groups)]
+    pages = sum(meta.data_page_offset - meta.dictionary_page_offset for meta in metas if meta)
+    done = subprocess.run([SBBF, "add-filter", str(source), "-c", "city", "-n", "--json"], check=True, capture_output=True, text=True)
+    read = json.loads(done.stdout)["data_bytes_read"]
+    chunk = sum(meta.total_compressed_size for meta in metas if meta)
+    yield Figure(
+        "add-filter on a dictionary-encoded column, bytes read",
+        read,
+        "bytes of its dictionary pages",
+        pages,
+        read / pages,
+        "within 1.05",
+        f"the chunks have {chunk:,} bytes",
+    )
+
+
+def cold_probe(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
+    """One value, 100 row groups with filters of 1 MiB."""
+    source = folder / "hundred.parquet"
+    rows = 100 * 1000
+    options = {"id": {"ndv": 800_000, "fpp": 0.01, "fold": False}}
+    pq.write_table(pa.table({"id": np.arange(rows)}), source, row_group_size=1000, bloom_filter_options=options)
+    duckdb = "import sys, duckdb; duckdb.sql(f\"from parquet_bloom_probe('{sys.argv[1]}', 'id', {sys.argv[2]})\").fetchall()"
+    found = in_turn(rounds * 3, {"ours": lambda: timed([SBBF, "probe", "-q", str(source), "id", "-5"]), "peer": python(duckdb, source, -5)})
+    done = subprocess.run([SBBF, "probe", "--json", str(source), "id", "-5"], capture_output=True, text=True)
+    report = json.loads(done.stdout)
+    beyond = report["bytes_read"] - _footer_bytes(source)
+    yield Figure(
+        "probe of one value, cold, 100 row groups with 1 MiB filters",
+        found["ours"],
+        "DuckDB parquet_bloom_probe",
+        found["peer"],
+        found["peer"] / found["ours"],
+        "faster; 128 bytes a row group",
+        f"{beyond / 100:.0f} bytes a row group beyond the footer",
+    )
+
+
+def _footer_bytes(path: Path) -> int:
+    with path.open("rb") as stream:
+        stream.seek(-8, os.SEEK_END)
+        return int.from_bytes(stream.read(4), "little") + 8
+
+
+def many_files(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
+    lake = folder / "lake"
+    lake.mkdir()
+    count = int(5000 * scale)
+    for number in range(count):
+        ids = np.arange(number * 200, (number + 1) * 200)
+        table = pa.table({"id": ids, "name": [f"u{value}" for value in ids], "x": ids * 0.5})
+        pq.write_table(table, lake / f"part-{number:05d}.parquet", bloom_filter_options={"id": {"ndv": 200, "fpp": 0.01}})
+    duckdb = "import sys, duckdb; duckdb.sql(f\"from parquet_bloom_probe('{sys.argv[1]}/*.parquet', 'id', 77777)\").fetchall()"
+    found = in_turn(rounds, {"ours": lambda: timed([SBBF, "probe", "-q", str(lake), "id", "77777"]), "peer": python(duckdb, lake)})
+    yield Figure(
+        f"probe of one value over {count:,} small files",
+        found["ours"],
+        "DuckDB parquet_bloom_probe over the glob",
+        found["peer"],
+        found["peer"] / found["ours"],
+        "faster",
+    )
+
+
+def wide_footer(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
+    """500 columns, 100 row groups; ten of the columns have filters."""
+    source = folder / "footer.parquet"
+    columns, row_groups = 500, max(2, int(100 * scale))
+    table = pa.table({f"c{number}": np.arange(row_groups * 20) for number in range(columns)})
+    filters = {f"c{number}": {"ndv": 20, "fpp": 0.01} for number in range(0, columns, 50)}
+    pq.write_table(table, source, row_group_size=20, bloom_filter_options=filters)
+    peer = (
+        "import sys, pyarrow.parquet as pq\n"
+        "m = pq.read_metadata(sys.argv[1])\n"
+        "print(sum(m.row_group(r).column(c).bloom_filter_offset is not None"
+        " for r in range(m.num_row_groups) for c in range(m.num_columns)))\n"
+    )
+    found = in_turn(rounds * 2, {"ours": lambda: timed([SBBF, "inspect", str(source)]), "peer": python(peer, source)})
+    yield Figure(
+        f"inspect, {columns} columns x {row_groups} row groups",
+        found["ours"],
+        "pyarrow reading metadata and filter offsets",
+        found["peer"],
+        found["ours"] / found["peer"],
+        "within 4 (us over the peer)",
+        f"footer of {_footer_bytes(source):,} bytes",
+    )
+
+
+BENCHMARKS: dict[str, Callable[[Path, int, float], Iterator[Figure]]] = {
+    "add20": lambda folder, rounds, scale: add_filter(folder, rounds, scale, 20, ("12", "3")),
+    "add200": lambda folder, rounds, scale: add_filter(folder, max(1, rounds // 3), scale, 200, ("60", "10")),
+    "dictionary": dictionary,
+    "probe": cold_probe,
+    "files": many_files,
+    "footer": wide_footer,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--only", nargs="+", choices=BENCHMARKS, default=list(BENCHMARKS))
+    chosen = parser.parse_args()
+    figures: list[Figure] = []
+    for name in chosen.only:
+        with tempfile.TemporaryDirectory(prefix="sbbf-bench-") as folder:
+            for figure in BENCHMARKS[name](Path(folder), chosen.rounds, chosen.scale):
+                figures.append(figure)
+                if not chosen.json:
+                    print(
+                        f"{figure.what}: {figure.seconds:,.3f} | {figure.peer}: {figure.peer_seconds:,.3f} | "
+                        f"ratio {figure.ratio:.3g} (wanted: {figure.target}) {figure.note}",
+                        flush=True,
+                    )
+    if chosen.json:
+        print(json.dumps([figure._asdict() for figure in figures], indent=1))
+
+
+if __name__ == "__main__":
+    main()

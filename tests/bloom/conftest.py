@@ -1,0 +1,42 @@
+"""Every test that takes `kernel` runs once on each: spec, numpy, compiled, and compiled as on a machine without AVX2.
+
+The kernel is also made the active one, so that `BloomFilter` and `hashing` work with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import settings
+
+from sbbf_tool.bloom import kernels
+from sbbf_tool.bloom.interface import Kernel
+from sbbf_tool.errors import UsageError
+
+# How long one example takes says more about the machine, and about what was imported before, than about the code.
+settings.register_profile("bloom", deadline=None)
+settings.load_profile("bloom")
+
+
+@pytest.fixture(scope="module", params=["spec", "numpy", "compiled", "compiled-plain"])
+def kernel(request: pytest.FixtureRequest) -> Iterator[Kernel]:
+    name, _, plain = request.param.partition("-")
+    try:
+        chosen = kernels.load(name)
+    except UsageError as error:
+        pytest.skip(str(error))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "_chosen", (chosen, ""))
+        if not plain:
+            yield chosen
+            return
+        from sbbf_tool.bloom import _kernel
+
+        if _kernel.instructions() == "plain":
+            pytest.skip("this machine has no AVX2: compiled is compiled-plain")
+        _kernel.use_plain(True)
+        try:
+            yield chosen
+        finally:
+            _kernel.use_plain(False)

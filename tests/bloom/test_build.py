@@ -1,0 +1,77 @@
+"""From source distribution to installed package, with a C compiler and without one. Offline, in a copy of the sources."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.heavy
+
+WHICH_KERNEL = """
+from sbbf_tool.bloom import kernels
+from sbbf_tool.bloom.filter import BloomFilter
+bloom = BloomFilter.empty(64)
+bloom.insert_hashes(bytes(8))
+print(kernels.__file__, kernels.describe(), bloom.bits_set, sep="\\n")
+"""
+
+
+def run(*command: str, cwd: Path, **environment: str) -> str:
+    done = subprocess.run(command, cwd=cwd, env={**os.environ, **environment}, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def source_distribution(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    setuptools = pytest.importorskip("setuptools")
+    if int(setuptools.__version__.partition(".")[0]) < 77:
+        pytest.skip(f"setuptools {setuptools.__version__} does not know all of pyproject.toml")
+    pytest.importorskip("pip")
+    work = tmp_path_factory.mktemp("source")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        if (ROOT / name).exists():
+            shutil.copy(ROOT / name, work)
+    shutil.copytree(ROOT / "sbbf_tool", work / "sbbf_tool", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    run(sys.executable, "-c", "from setuptools import build_meta; build_meta.build_sdist('dist')", cwd=work)
+    (made,) = (work / "dist").glob("*.tar.gz")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("compiler", "kernel"),
+    [
+        pytest.param(None, "kernel: compiled (", id="with a compiler"),
+        pytest.param("no-such-compiler", "kernel: numpy (no compiled kernel: ", id="without a compiler"),
+    ],
+)
+def test_an_installation_has_the_kernel_that_it_can(source_distribution: Path, tmp_path: Path, compiler: str | None, kernel: str) -> None:
+    if compiler is None and not shutil.which(os.environ.get("CC", "cc")):
+        pytest.skip("there is no C compiler")
+    environment = {"CC": compiler} if compiler else {}
+    install = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--no-build-isolation",
+        "--no-deps",
+        "--no-index",
+        "--target",
+        str(tmp_path / "site"),
+    ]
+    run(*install, str(source_distribution), cwd=tmp_path, **environment)
+    asked = run(sys.executable, "-c", WHICH_KERNEL, cwd=tmp_path, PYTHONPATH=str(tmp_path / "site"), SBBF_KERNEL="")
+    place, description, bits_set = asked.splitlines()
+    assert Path(place).is_relative_to(tmp_path)
+    assert description.startswith(kernel)
+    assert bits_set == "8"
+    libraries = [path.name for path in (tmp_path / "site").rglob("_kernel*") if path.suffix == ".so"]
+    assert libraries == ([] if compiler else ["_kernel.abi3.so"])

@@ -1,0 +1,247 @@
+"""`BloomFilter`: what goes in is found, every size is served, folds and unions are what would have been built."""
+
+from __future__ import annotations
+
+import math
+import random
+from array import array
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sbbf_tool.bloom import sizing
+from sbbf_tool.bloom.filter import BloomFilter, block_index, check_block
+from sbbf_tool.bloom.hashing import hash_value
+from sbbf_tool.errors import UnreadableError, UsageError
+
+pytestmark = pytest.mark.usefixtures("kernel")
+
+# Bytes, blocks: one block; no power of two; what parquet-java writes when told so; less than a block over.
+SIZES = [(32, 1), (64, 2), (96, 3), (1000, 31), (1023, 31), (1024, 32)]
+
+
+def some_hashes(count: int, seed: int = 1) -> array[int]:
+    bits = random.Random(seed)
+    return array("Q", [bits.getrandbits(64) for _ in range(count)])
+
+
+def built(num_bytes: int, hashes: array[int]) -> BloomFilter:
+    bloom = BloomFilter.empty(num_bytes)
+    bloom.insert_hashes(hashes)
+    return bloom
+
+
+@pytest.mark.parametrize(("num_bytes", "num_blocks"), SIZES)
+def test_what_was_inserted_is_found_at_every_size(num_bytes: int, num_blocks: int) -> None:
+    bloom = BloomFilter.empty(num_bytes)
+    assert (bloom.num_bytes, bloom.num_blocks) == (num_bytes, num_blocks)
+    words = [f"word {i}".encode() for i in range(20)]
+    for word in words:
+        assert word not in bloom or bloom.bits_set
+        bloom.insert(word)
+    assert all(word in bloom for word in words)
+    assert bloom.count_missing(array("Q", map(hash_value, words))) == 0
+    assert bytes(bloom)[num_blocks * 32 :] == bytes(num_bytes % 32)
+
+
+def test_an_empty_filter_holds_nothing() -> None:
+    bloom = BloomFilter.empty(64)
+    assert b"" not in bloom
+    assert bloom.check_hashes(array("Q", [0, 2**64 - 1])) == b"\0\0"
+    assert (bloom.bits_set, bloom.fill_ratio, bloom.fpp, bloom.estimated_ndv) == (0, 0, 0, 0)
+
+
+def test_a_saturated_filter_holds_everything_and_says_so() -> None:
+    bloom = BloomFilter(b"\xff" * 96)
+    assert b"anything" in bloom
+    assert (bloom.bits_set, bloom.fill_ratio, bloom.fpp) == (768, 1, 1)
+    assert bloom.estimated_ndv == math.inf
+
+
+def test_single_values_and_many_hashes_are_the_same_to_it() -> None:
+    hashes = some_hashes(100)
+    one_by_one = BloomFilter.empty(1000)
+    for h in hashes:
+        one_by_one.insert_hash(h)
+    assert one_by_one == built(1000, hashes)
+    asked = some_hashes(500, seed=2)
+    assert bytes(one_by_one.check_hash(h) for h in asked) == one_by_one.check_hashes(asked)
+    assert one_by_one.count_missing(asked) == one_by_one.check_hashes(asked).count(0)
+
+
+@given(num_blocks=st.integers(1, 50), inserted=st.integers(0, 2**64 - 1), asked=st.integers(0, 2**64 - 1))
+def test_one_block_answers_for_the_filter(num_blocks: int, inserted: int, asked: int) -> None:
+    bloom = BloomFilter.empty(num_blocks * 32)
+    bloom.insert_hash(inserted)
+    start = block_index(asked, num_blocks) * 32
+    assert check_block(bloom.bitset[start : start + 32], asked) == bloom.check_hash(asked)
+
+
+@pytest.mark.parametrize("length", [0, 31, 33, 64])
+def test_a_block_has_32_bytes(length: int) -> None:
+    with pytest.raises(ValueError, match=f"a block of {length} bytes"):
+        check_block(bytes(length), 1)
+
+
+@pytest.mark.parametrize("num_bytes", [0, 1, 31])
+def test_less_than_a_block_is_no_filter(num_bytes: int) -> None:
+    with pytest.raises(UnreadableError, match=f"a bitset of {num_bytes} bytes"):
+        BloomFilter(bytes(num_bytes))
+    with pytest.raises(UsageError):
+        BloomFilter.empty(num_bytes)
+
+
+def test_bytes_can_be_asked_but_not_inserted_into() -> None:
+    bloom = BloomFilter(bytes(built(64, some_hashes(5))))
+    for attempt in (lambda: bloom.insert(b"x"), lambda: bloom.insert_hash(1), lambda: bloom.insert_hashes(array("Q", [1]))):
+        with pytest.raises(BufferError):
+            attempt()
+    before = bytes(bloom)
+    other = bloom.copy()
+    other.insert(b"x")
+    assert b"x" in other
+    assert bytes(bloom) == before
+
+
+def test_the_bitset_is_held_not_copied_and_shown_read_only() -> None:
+    bits = bytearray(64)
+    bloom = BloomFilter(bits)
+    bloom.insert(b"x")
+    assert bloom.bitset == bits != bytes(64)
+    assert bloom.bitset.readonly
+
+
+def test_measurements_follow_insertions() -> None:
+    bloom = BloomFilter.empty(64)
+    assert bloom.bits_set == 0
+    bloom.insert(b"one")
+    assert bloom.bits_set == 8
+    bloom.insert_hashes(array("Q", [hash_value(b"one")]))
+    assert bloom.bits_set == 8
+    bloom.insert_hashes(some_hashes(3))
+    assert bloom.bits_set > 8
+
+
+def test_the_error_rate_is_the_mean_over_blocks_of_the_product_over_words() -> None:
+    half_full = b"\xff\xff\0\0" * 8  # each word finds a bit with probability 1/2
+    assert BloomFilter(half_full).fpp == 2**-8
+    assert BloomFilter(half_full + bytes(32)).fpp == 2**-9
+    assert BloomFilter(b"\xff" * 28 + bytes(4)).fpp == 0  # one empty word, and nothing is found
+
+
+# --- Fold and unite ---
+
+
+@given(half=st.integers(1, 30), seed=st.integers(0, 99))
+def test_a_fold_is_what_would_have_been_built_at_half_the_size(half: int, seed: int) -> None:
+    hashes = some_hashes(60, seed)
+    assert built(half * 64, hashes).fold() == built(half * 32, hashes)
+
+
+def test_folding_leaves_the_filter_alone() -> None:
+    bloom = built(128, some_hashes(9))
+    before = bytes(bloom)
+    bloom.fold().insert(b"something else")
+    assert bytes(bloom) == before
+
+
+def test_an_odd_number_of_blocks_does_not_fold() -> None:
+    bloom = built(1000, some_hashes(9))
+    assert not bloom.can_fold
+    with pytest.raises(UsageError, match="31 blocks"):
+        bloom.fold()
+    assert bloom.fold_to_fpp(1.0) is bloom
+
+
+def test_a_fold_drops_what_stands_behind_the_blocks() -> None:
+    assert BloomFilter(built(64, some_hashes(9)).bitset.tobytes() + b"abc").fold() == built(32, some_hashes(9))
+
+
+def test_fold_to_bytes() -> None:
+    hashes = some_hashes(200)
+    bloom = built(4096, hashes)
+    assert bloom.fold_to_bytes(4096) is bloom
+    assert bloom.fold_to_bytes(512) == built(512, hashes)
+    assert bloom.fold_to_bytes(32) == built(32, hashes)
+    assert built(96 * 8, hashes).fold_to_bytes(96) == built(96, hashes)
+    for num_bytes in (8192, 4095, 1000, 16, 0, -32):
+        with pytest.raises(UsageError, match="does not fold to"):
+            bloom.fold_to_bytes(num_bytes)
+    with pytest.raises(UsageError, match="does not fold to"):
+        built(96, hashes).fold_to_bytes(32)
+
+
+def test_fold_to_fpp_stops_before_the_rate_is_passed() -> None:
+    bloom = built(1 << 16, some_hashes(1000))
+    folded = bloom.fold_to_fpp(0.01)
+    assert folded.fpp <= 0.01 < folded.fold().fpp
+    assert folded.num_bytes == sizing.bytes_for(1000, 0.01)
+    assert bloom.fold_to_fpp(0.0) is bloom
+
+
+def test_fold_to_fpp_stops_at_64_bytes() -> None:
+    assert built(4096, some_hashes(1)).fold_to_fpp(0.5).num_bytes == 64
+    assert BloomFilter.empty(4096).fold_to_fpp(0.01).num_bytes == 64
+    small = built(32, some_hashes(1))
+    assert small.fold_to_fpp(1.0) is small
+
+
+@given(st.sampled_from([32, 96, 1000]), st.integers(0, 40), st.integers(0, 40))
+def test_a_union_is_what_would_have_been_built_from_both(num_bytes: int, left: int, right: int) -> None:
+    a, b = some_hashes(left, 1), some_hashes(right, 2)
+    assert built(num_bytes, a) | built(num_bytes, b) == built(num_bytes, a + b)
+    assert built(num_bytes, a).union(built(num_bytes, b)) == built(num_bytes, a + b)
+
+
+def test_filters_of_different_sizes_do_not_unite() -> None:
+    with pytest.raises(UsageError, match="64 and 32 bytes"):
+        BloomFilter.empty(64) | BloomFilter.empty(32)
+
+
+# --- Compare and show ---
+
+
+def test_equality_is_that_of_the_bytes() -> None:
+    assert BloomFilter(bytes(40)) == BloomFilter(bytearray(40))
+    assert BloomFilter(bytes(40)) != BloomFilter(bytes(39) + b"x")
+    assert BloomFilter(bytes(40)) != BloomFilter(bytes(32))
+    assert BloomFilter(bytes(40)) != bytes(40)
+    with pytest.raises(TypeError):
+        hash(BloomFilter(bytes(32)))
+
+
+def test_identical_blocks() -> None:
+    assert BloomFilter.empty(1000).has_identical_blocks
+    assert BloomFilter(b"\xff" * 64).has_identical_blocks
+    assert BloomFilter(bytes(range(32)) * 5000).has_identical_blocks
+    assert not BloomFilter(bytes(range(32)) * 5000 + bytes(32)).has_identical_blocks
+    assert not BloomFilter(bytes(32)).has_identical_blocks
+    assert not built(1024, some_hashes(1)).has_identical_blocks
+
+
+def test_repr() -> None:
+    assert repr(BloomFilter(b"\xff" * 1024 + bytes(1024))) == "<BloomFilter: 2,048 bytes, 50.0% full>"
+
+
+# --- A filter that somebody else made ---
+
+
+def test_a_public_filter(conformance: Path) -> None:
+    """parquet-testing's sample: a header, then a bitset, of which field 1, `numBytes`, is the zigzag varint behind the first byte."""
+    data = (conformance / "parquet-testing" / "bloom_filter.xxhash.bin").read_bytes()
+    assert data[1] & 0x80
+    assert not data[2] & 0x80
+    num_bytes = (data[1] & 0x7F | data[2] << 7) >> 1
+    assert num_bytes == 1024
+    bloom = BloomFilter(data[-num_bytes:])
+    words = [b"hello", b"parquet", b"bloom", b"filter"]
+    assert all(word in bloom for word in words)
+    assert b"goodbye" not in bloom
+    assert bloom.bits_set == 8 * len(words)
+    assert round(bloom.estimated_ndv) == len(words)
+    again = BloomFilter.empty(num_bytes)
+    for word in words:
+        again.insert(word)
+    assert again == bloom

@@ -1,0 +1,236 @@
+"""Bitsets: every kernel sets, finds, folds and counts the same bits, touches nothing else, and is chosen as documented."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from array import array
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sbbf_tool.bloom import kernels, spec
+from sbbf_tool.bloom.interface import Kernel
+from sbbf_tool.errors import UsageError
+
+hash_lists = st.lists(st.integers(0, 2**64 - 1), max_size=80)
+block_counts = st.integers(1, 70)
+
+
+def built(kernel: Kernel, num_blocks: int, hashes: list[int]) -> bytearray:
+    bitset = bytearray(num_blocks * 32)
+    kernel.insert(bitset, num_blocks, array("Q", hashes))
+    return bitset
+
+
+def test_the_mask_sets_one_bit_in_each_word() -> None:
+    assert spec.mask(0) == [1] * 8
+    assert spec.mask(1) == [1 << (salt >> 27) for salt in spec.SALT]
+    assert all(word.bit_count() == 1 for word in spec.mask(0xDEADBEEF))
+
+
+def test_a_block_index_reaches_the_first_and_the_last_block() -> None:
+    assert spec.block_index(0, 31) == 0
+    assert spec.block_index(2**64 - 1, 31) == 30
+    assert spec.block_index(2**64 - 1, 2**31 - 1) == 2**31 - 2
+
+
+def test_where_the_bits_of_one_hash_go(kernel: Kernel) -> None:
+    """Hash 2^63 + 1 is in the middle block of three, and its lower half 1 makes the mask from the salt's own upper five bits."""
+    block = b"".join((1 << (salt >> 27)).to_bytes(4, "little") for salt in spec.SALT)
+    assert built(kernel, 3, [2**63 + 1]) == bytes(32) + block + bytes(32)
+
+
+@given(num_blocks=block_counts, hashes=hash_lists)
+def test_insert(kernel: Kernel, num_blocks: int, hashes: list[int]) -> None:
+    assert built(kernel, num_blocks, hashes) == built(spec, num_blocks, hashes)
+
+
+@given(num_blocks=block_counts, inserted=hash_lists, asked=hash_lists)
+def test_check_and_count(kernel: Kernel, num_blocks: int, inserted: list[int], asked: list[int]) -> None:
+    bitset = built(spec, num_blocks, inserted)
+    found = kernel.check(bitset, num_blocks, array("Q", inserted + asked))
+    assert found == spec.check(bitset, num_blocks, array("Q", inserted + asked))
+    assert set(found[: len(inserted)]) <= {1}
+    assert kernel.count_missing(bitset, num_blocks, array("Q", inserted + asked)) == found.count(0)
+
+
+@given(num_blocks=block_counts, seed=st.integers(0, 2**32), density=st.sampled_from([0, 1, 2]))
+def test_measure(kernel: Kernel, num_blocks: int, seed: int, density: int) -> None:
+    bits = random.Random(seed)
+    bitset = bytes(bits.randrange(256) if density == 1 else density // 2 * 255 for _ in range(num_blocks * 32))
+    assert kernel.measure(bitset, num_blocks) == spec.measure(bitset, num_blocks)
+
+
+@given(half=st.integers(1, 40), hashes=hash_lists)
+def test_a_fold_is_what_would_have_been_built_at_half_the_size(kernel: Kernel, half: int, hashes: list[int]) -> None:
+    folded = kernel.fold(built(spec, 2 * half, hashes), 2 * half)
+    assert type(folded) is bytearray
+    assert folded == built(spec, half, hashes)
+
+
+def test_many_hashes_in_few_blocks(kernel: Kernel) -> None:
+    """More than a batch of the numpy kernel, which has to see to it that no hash of a batch overwrites the bits of another."""
+    bits = random.Random(7)
+    hashes = [bits.getrandbits(64) for _ in range(17_000)]
+    for num_blocks in (1, 2, 31, 1024):
+        bitset = built(kernel, num_blocks, hashes)
+        assert bitset == built(spec, num_blocks, hashes)
+        assert kernel.count_missing(bitset, num_blocks, array("Q", hashes)) == 0
+
+
+def test_no_hashes(kernel: Kernel) -> None:
+    assert built(kernel, 2, []) == bytes(64)
+    assert kernel.check(bytes(64), 2, b"") == b""
+    assert kernel.count_missing(bytes(64), 2, b"") == 0
+
+
+def test_all_bits_set(kernel: Kernel) -> None:
+    assert kernel.measure(b"\xff" * 32 * 40_000, 40_000) == (256 * 40_000, 40_000 << 40)
+
+
+@pytest.mark.heavy
+def test_measure_beyond_64_bits(kernel: Kernel) -> None:
+    """The sum of products passes 2^64 from 2^24 saturated blocks on, half a gigabyte."""
+    if kernel.NAME == "spec":
+        pytest.skip("minutes on the slow kernel, which counts in Python's integers anyway")
+    num_blocks = 2**24 + 1
+    assert kernel.measure(b"\xff" * 32 * num_blocks, num_blocks) == (256 * num_blocks, num_blocks << 40)
+
+
+@given(hashes=hash_lists, behind=st.integers(0, 40))
+def test_nothing_behind_the_blocks_is_touched(kernel: Kernel, hashes: list[int], behind: int) -> None:
+    tail = b"\xa5" * behind
+    bitset = bytearray(64) + tail
+    kernel.insert(bitset, 2, array("Q", hashes))
+    assert bitset == built(spec, 2, hashes) + tail
+    assert kernel.check(bitset, 2, array("Q", hashes)) == b"\1" * len(hashes)
+    assert kernel.measure(bitset, 2) == spec.measure(bitset[:64], 2)
+    assert kernel.fold(bitset, 2) == spec.fold(bitset[:64], 2)
+
+
+def test_buffers_need_not_be_aligned(kernel: Kernel) -> None:
+    hashes = [random.Random(3).getrandbits(64) for _ in range(50)]
+    room, packed = bytearray(1 + 96 * 32), b"x" + array("Q", hashes).tobytes()
+    kernel.insert(memoryview(room)[1:], 96, memoryview(packed)[1:])
+    assert room[1:] == built(spec, 96, hashes)
+    assert kernel.check(memoryview(room)[1:], 96, memoryview(packed)[1:]) == b"\1" * 50
+    assert kernel.measure(memoryview(room)[1:], 96) == spec.measure(room[1:], 96)
+    assert kernel.fold(memoryview(room)[1:], 96) == built(spec, 48, hashes)
+
+
+@pytest.mark.parametrize("num_blocks", [0, -1, 3, 2**31, 2**63, 2**70, -(2**70)])
+def test_a_number_of_blocks_that_the_bitset_does_not_have_is_refused(kernel: Kernel, num_blocks: int) -> None:
+    bitset, hashes = bytearray(95), array("Q", [1, 2])
+    for attempt in (
+        lambda: kernel.insert(bitset, num_blocks, hashes),
+        lambda: kernel.check(bitset, num_blocks, hashes),
+        lambda: kernel.count_missing(bitset, num_blocks, hashes),
+        lambda: kernel.measure(bitset, num_blocks),
+        lambda: kernel.fold(bitset, num_blocks),
+    ):
+        with pytest.raises(ValueError, match=r"."):
+            attempt()
+    assert bitset == bytes(95)
+
+
+def test_half_a_hash_is_refused(kernel: Kernel) -> None:
+    bitset = bytearray(64)
+    for attempt in (kernel.insert, kernel.check, kernel.count_missing):
+        with pytest.raises(ValueError, match=r"."):
+            attempt(bitset, 2, bytes(12))
+    assert bitset == bytes(64)
+
+
+def test_an_odd_number_of_blocks_cannot_be_folded(kernel: Kernel) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        kernel.fold(bytes(96), 3)
+
+
+def test_a_bitset_that_cannot_be_written_is_refused(kernel: Kernel) -> None:
+    with pytest.raises(BufferError):
+        kernel.insert(bytes(64), 2, array("Q", [1]))
+
+
+def test_what_is_no_buffer_is_refused(kernel: Kernel) -> None:
+    for attempt in (
+        lambda: kernel.hash_fixed("text", 4),  # type: ignore[arg-type]
+        lambda: kernel.hash_length_prefixed(None, 4),  # type: ignore[arg-type]
+        lambda: kernel.insert("text", 1, b""),  # type: ignore[arg-type]
+        lambda: kernel.check(bytes(32), 1, [1, 2]),  # type: ignore[arg-type]
+        lambda: kernel.measure(7, 1),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(TypeError):
+            attempt()
+
+
+# --- The choice ---
+
+
+@pytest.fixture
+def unchosen(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    monkeypatch.setattr(kernels, "_chosen", None)
+    monkeypatch.delenv("SBBF_KERNEL", raising=False)
+    return monkeypatch
+
+
+@pytest.mark.parametrize("name", ["spec", "numpy"])
+def test_the_environment_chooses(unchosen: pytest.MonkeyPatch, name: str) -> None:
+    unchosen.setenv("SBBF_KERNEL", name)
+    assert kernels.name() == kernels.active().NAME == name
+    assert kernels.describe() == f"kernel: {name} (chosen by SBBF_KERNEL)"
+
+
+def test_an_unknown_name_is_refused(unchosen: pytest.MonkeyPatch) -> None:
+    unchosen.setenv("SBBF_KERNEL", "cuda")
+    with pytest.raises(UsageError, match=r"^SBBF_KERNEL: no kernel is called 'cuda'; there are compiled, numpy, spec$"):
+        kernels.active()
+
+
+def test_without_the_extension_numpy_works_and_says_why(unchosen: pytest.MonkeyPatch) -> None:
+    unchosen.delitem(sys.modules, "sbbf_tool.bloom.compiled_kernel", raising=False)
+    unchosen.delattr("sbbf_tool.bloom.compiled_kernel", raising=False)
+    unchosen.delattr("sbbf_tool.bloom._kernel", raising=False)
+    unchosen.setitem(sys.modules, "sbbf_tool.bloom._kernel", None)  # as Python marks what cannot be imported
+    assert kernels.name() == "numpy"
+    assert kernels.describe().startswith("kernel: numpy (no compiled kernel: ")
+    unchosen.setattr(kernels, "_chosen", None)
+    unchosen.setenv("SBBF_KERNEL", "compiled")
+    with pytest.raises(UsageError, match=r"^SBBF_KERNEL: the compiled kernel is not available: "):
+        kernels.active()
+
+
+def test_the_compiled_kernel_says_what_it_runs_on(unchosen: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sbbf_tool.bloom._kernel", reason="the compiled kernel was not built", exc_type=ImportError)
+    assert kernels.name() == "compiled"
+    assert kernels.describe() in ("kernel: compiled (AVX2)", "kernel: compiled (plain)")
+
+
+def run(code: str, **environment: str) -> str:
+    """What a fresh interpreter prints."""
+    env = {**os.environ, "SBBF_KERNEL": "", **environment}
+    return subprocess.run([sys.executable, "-c", code], env=env, check=True, capture_output=True, text=True, timeout=60).stdout.strip()
+
+
+ONE_QUESTION = """
+import sys
+from sbbf_tool.bloom.filter import BloomFilter, block_index, check_block
+from sbbf_tool.bloom.hashing import hash_value
+bloom = BloomFilter.sized_for(1000, 0.01)
+bloom.insert(b"here")
+assert b"here" in bloom and b"there" not in bloom
+assert check_block(bloom.bitset[:32], hash_value(b"there")) is False
+"""
+
+
+@pytest.mark.parametrize("name", ["spec", "numpy", ""])
+def test_a_question_about_one_value_does_not_wait_for_numpy(name: str) -> None:
+    assert run(ONE_QUESTION + "print('numpy' in sys.modules)", SBBF_KERNEL=name) == "False"
+
+
+def test_counting_bits_does_not_wait_for_numpy_when_there_is_a_compiled_kernel() -> None:
+    pytest.importorskip("sbbf_tool.bloom._kernel", reason="the compiled kernel was not built", exc_type=ImportError)
+    assert run(ONE_QUESTION + "bloom.fpp, bloom.fold()\nprint('numpy' in sys.modules)") == "False"

@@ -1,0 +1,122 @@
+"""Size, count and error rate: the specification's own figures, and each one from the other two."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sbbf_tool.bloom import sizing
+from sbbf_tool.errors import UsageError
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("bits_per_value", "percent", "digits"),
+    [(5, 17.9, 1), (6, 9.93, 2), (10, 1.26, 2), (10.5, 1.01, 2), (16.9, 0.0997, 4), (20, 0.0420, 4), (26.4, 0.0099, 4), (41, 0.0010, 4)],
+)
+def test_the_table_of_the_specification(bits_per_value: float, percent: float, digits: int) -> None:
+    """BloomFilter.md, "Sizing an SBBF", rounds to 10, 1, 0.1, 0.01, 0.001 %, and in its text to 18, 1.26 and 0.04 %."""
+    assert round(100 * sizing.fpp_of(8 * MIB / bits_per_value, MIB), digits) == percent
+
+
+def test_the_example_of_the_specification() -> None:
+    """1024 blocks and 26,214 hash values: "around 1.26%"; twice as many: 18%; half as many: 0.04%."""
+    assert round(sizing.fpp_of(26_214, 1024 * 32), 4) == 0.0126
+    assert round(sizing.fpp_of(52_428, 1024 * 32), 2) == 0.18
+    assert round(sizing.fpp_of(13_107, 1024 * 32), 4) == 0.0004
+
+
+def exact_fpp(mean: Fraction, terms: int) -> float:
+    """The sum over k in fractions, so that no digit is lost but by exp(-mean)."""
+    total, weight = Fraction(0), Fraction(1)
+    for k in range(terms):
+        total += weight * (1 - Fraction(31, 32) ** k) ** 8
+        weight *= mean / (k + 1)
+    return math.exp(-mean) * float(total)
+
+
+@pytest.mark.parametrize("mean", ["1/1000", "1", "8", "25", "31", "33", "60"])
+def test_no_digits_are_lost(mean: str) -> None:
+    """Tiny rates come from a sum, large ones from a formula that cancels; both match the sum in fractions."""
+    per_block = Fraction(mean)
+    expected = exact_fpp(per_block, 40 + 4 * int(per_block))
+    assert sizing.fpp_of(float(per_block * 1024), 32 * 1024) == pytest.approx(expected, rel=1e-11)
+
+
+def test_the_sum_meets_the_formula() -> None:
+    below, above = sizing.fpp_of(31.999999 * 64, 2048), sizing.fpp_of(32.000001 * 64, 2048)
+    assert below < above
+    assert above == pytest.approx(below, rel=1e-6)
+
+
+@pytest.mark.parametrize("ndv", [0, 1, 1e3, 1e6, 1e9, 1e15, 1e300, math.inf])
+def test_every_load_has_a_rate(ndv: float) -> None:
+    assert 0.0 <= sizing.fpp_of(ndv, 64) <= 1.0
+    assert sizing.fpp_of(0, 64) == 0.0
+    assert sizing.fpp_of(math.inf, 64) == 1.0
+
+
+@given(st.integers(0, 10**7), st.integers(1, 10**6), st.sampled_from([32, 96, 1000, 1 << 13, 1 << 20]))
+def test_more_values_mean_more_errors(ndv: int, more: int, num_bytes: int) -> None:
+    assert sizing.fpp_of(ndv, num_bytes) <= sizing.fpp_of(ndv + more, num_bytes) * (1 + 1e-12)
+
+
+def test_bytes_that_make_no_block_do_not_count() -> None:
+    assert sizing.fpp_of(100, 1000) == sizing.fpp_of(100, 992)
+
+
+@given(st.integers(0, 10**8), st.floats(1e-6, 0.9))
+def test_bytes_for_is_the_smallest_power_of_two_that_does(ndv: int, fpp: float) -> None:
+    size = sizing.bytes_for(ndv, fpp)
+    assert size.bit_count() == 1
+    assert sizing.MIN_BYTES <= size <= sizing.MAX_BYTES
+    assert sizing.fpp_of(ndv, size) <= fpp or size == sizing.MAX_BYTES
+    assert size == sizing.MIN_BYTES or sizing.fpp_of(ndv, size // 2) > fpp
+
+
+def test_bytes_for() -> None:
+    assert sizing.bytes_for(0, 0.01) == 64
+    assert sizing.bytes_for(1_000_000, 0.01) == 2 * MIB
+    assert sizing.bytes_for(10**12, 0.01) == 128 * MIB
+
+
+@given(st.sampled_from([32, 64, 96, 1000, 1 << 14, 1 << 20, 1 << 27]), st.floats(1e-6, 0.99))
+def test_ndv_for_is_the_last_count_that_keeps_the_rate(num_bytes: int, fpp: float) -> None:
+    ndv = sizing.ndv_for(num_bytes, fpp)
+    assert sizing.fpp_of(ndv, num_bytes) <= fpp < sizing.fpp_of(ndv + 1, num_bytes)
+
+
+@given(st.sampled_from([64 << n for n in range(22)]), st.floats(1e-4, 0.5))
+def test_the_count_for_a_size_leads_back_to_the_size(num_bytes: int, fpp: float) -> None:
+    ndv = sizing.ndv_for(num_bytes, fpp)
+    assert sizing.bytes_for(ndv, fpp) <= num_bytes
+    assert sizing.bytes_for(ndv + 1, fpp) > num_bytes or num_bytes == sizing.MAX_BYTES
+
+
+def test_a_rate_too_small_for_one_value_leaves_none() -> None:
+    assert sizing.ndv_for(64, 1e-15) == 0
+
+
+@pytest.mark.parametrize("fpp", [0, 1, -0.1, 1.5, math.nan, math.inf])
+def test_a_rate_is_a_fraction(fpp: float) -> None:
+    with pytest.raises(UsageError, match="an error rate of"):
+        sizing.bytes_for(100, fpp)
+    with pytest.raises(UsageError, match="an error rate of"):
+        sizing.ndv_for(1024, fpp)
+
+
+@pytest.mark.parametrize("ndv", [-1, -0.5, math.nan])
+def test_a_count_is_not_negative(ndv: float) -> None:
+    with pytest.raises(UsageError, match="a count of"):
+        sizing.fpp_of(ndv, 64)
+
+
+@pytest.mark.parametrize("num_bytes", [-64, 0, 31])
+def test_a_filter_has_a_block(num_bytes: int) -> None:
+    with pytest.raises(UsageError, match="a filter of"):
+        sizing.fpp_of(1, num_bytes)

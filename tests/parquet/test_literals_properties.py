@@ -1,0 +1,203 @@
+"""Any value of any type: written and read again it is the same, in a filter it is found, and nothing that is stored is ever `absent`."""
+
+from __future__ import annotations
+
+import datetime as dt
+import struct
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.errors import UsageError
+from sbbf_tool.parquet import iso8601
+from sbbf_tool.parquet.columns import Column, Logical
+from sbbf_tool.parquet.literals import MAYBE, format_plain, parse, parse_object
+
+
+def leaf(physical: str, kind: str | None = None, *, length: int = 0, **details: object) -> Column:
+    return Column(0, ("v",), ("v",), physical, length, Logical(kind, **details) if kind else None, 0, 0)  # type: ignore[arg-type]
+
+
+UNITS = ("MILLIS", "MICROS", "NANOS")
+FLBA = "FIXED_LEN_BYTE_ARRAY"
+COLUMNS = [
+    *(leaf(physical) for physical in ("INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY")),
+    *(leaf("INT32", "INT", bits=bits, signed=signed) for bits in (8, 16, 32) for signed in (True, False)),
+    *(leaf("INT64", "INT", bits=64, signed=signed) for signed in (True, False)),
+    *(leaf("INT32", "DECIMAL", precision=9, scale=scale) for scale in (0, 2, 9)),
+    *(leaf("INT64", "DECIMAL", precision=18, scale=scale) for scale in (0, 4)),
+    *(leaf(FLBA, "DECIMAL", precision=precision, scale=2, length=length) for precision, length in ((3, 2), (38, 16), (76, 32))),
+    leaf("BYTE_ARRAY", "DECIMAL", precision=38, scale=5),
+    leaf("INT32", "DATE"),
+    *(leaf("INT32" if unit == "MILLIS" else "INT64", "TIME", unit=unit, utc=utc) for unit in UNITS for utc in (True, False)),
+    *(leaf("INT64", "TIMESTAMP", unit=unit, utc=utc) for unit in UNITS for utc in (True, False)),
+    *(leaf("BYTE_ARRAY", kind) for kind in ("STRING", "ENUM", "JSON", "BSON", "GEOMETRY", "GEOGRAPHY")),
+    leaf(FLBA, "UUID", length=16),
+    leaf(FLBA, "FLOAT16", length=2),
+    leaf(FLBA, "INTERVAL", length=12),
+    leaf(FLBA, length=1),
+    leaf(FLBA, length=16),
+]
+every_column = pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.type_name)
+some_examples = settings(max_examples=40)  # for each of some fifty columns
+
+
+def plain_values(column: Column) -> st.SearchStrategy[bytes]:
+    """Any bytes that a page of this column may hold, whether or not a writer should have put them there."""
+    if column.width is not None:
+        edges = [bytes(column.width), b"\xff" * column.width, b"\xff" * (column.width - 1) + b"\x7f", bytes(column.width - 1) + b"\x80"]
+        small = st.integers(-200, 200).map(lambda n: n.to_bytes(max(2, column.width or 0), "little", signed=True)[: column.width])
+        return st.one_of(st.binary(min_size=column.width, max_size=column.width), st.sampled_from(edges), small)
+    if column.logical is not None and column.logical.kind == "DECIMAL":
+        return st.one_of(
+            st.builds(lambda n, width: n.to_bytes(width, "big", signed=True), st.integers(-(2**100), 2**100), st.integers(13, 32)),
+            st.binary(max_size=16),
+        )
+    return st.one_of(st.binary(max_size=40), st.text(max_size=40).map(str.encode), st.sampled_from([b"null", b"0x41", b"nan", b""]))
+
+
+@every_column
+@some_examples
+@given(st.data())
+def test_what_is_stored_is_never_absent(column: Column, data: st.DataObject) -> None:
+    """The question that a person gets from reading a stored value, asked again, is answered by the form that is stored."""
+    plain = data.draw(plain_values(column))
+    literal = parse(column, format_plain(column, plain))
+
+    assert plain in literal.forms or literal.verdict == MAYBE
+
+
+@every_column
+@some_examples
+@given(st.data())
+def test_parse_format_parse_is_the_identity(column: Column, data: st.DataObject) -> None:
+    text = format_plain(column, data.draw(plain_values(column)))
+    first = parse(column, text)
+    if first.verdict is not None:
+        assert first.verdict == MAYBE
+        return
+
+    for form in first.forms:
+        again = parse(column, format_plain(column, form))
+        assert set(again.forms) == set(first.forms) or form in first.forms[1:]
+    assert parse(column, format_plain(column, first.forms[0])).forms == first.forms
+
+
+@every_column
+@some_examples
+@given(st.data())
+def test_a_value_that_went_in_is_maybe(column: Column, data: st.DataObject) -> None:
+    """Asked as text, and as the bytes themselves."""
+    values = data.draw(st.lists(plain_values(column), min_size=1, max_size=20))
+    bloom = BloomFilter.empty(1024)
+    for plain in values:
+        bloom.insert(plain)
+
+    for plain in values:
+        for literal in (parse(column, format_plain(column, plain)), parse_object(column, plain)):
+            assert literal.verdict == MAYBE or any(form in bloom for form in literal.forms)
+
+
+@given(st.text(max_size=30))
+def test_no_text_makes_a_column_fail_otherwise_than_by_saying_so(text: str) -> None:
+    for column in COLUMNS:
+        try:
+            literal = parse(column, text)
+        except UsageError as error:
+            assert error.hint
+        else:
+            assert literal.verdict is not None or all(column.width in (None, len(form)) for form in literal.forms)
+
+
+# Against the standard library, where it can follow
+
+
+@given(st.dates())
+def test_dates_are_those_of_the_standard_library(date: dt.date) -> None:
+    days = (date - dt.date(1970, 1, 1)).days
+
+    assert iso8601.parse_date(date.isoformat()) == days
+    assert iso8601.format_date(days) == date.isoformat()
+
+
+@given(st.integers(-(2**31), 2**31 - 1))
+def test_every_day_that_32_bits_can_count_has_a_date_and_it_has_the_day(days: int) -> None:
+    assert iso8601.parse_date(iso8601.format_date(days)) == days
+
+
+@given(st.integers(-(2**31), 2**31 - 2))
+def test_the_next_day_is_the_next_date(days: int) -> None:
+    """Neither a date twice nor one left out: the day of the month counts up, or a new month begins with 1."""
+    year, month, day = _civil(iso8601.format_date(days))
+    next_year, next_month, next_day = _civil(iso8601.format_date(days + 1))
+
+    if (next_year, next_month) == (year, month):
+        assert next_day == day + 1
+    else:
+        assert next_day == 1
+        assert (next_year, next_month) == ((year, month + 1) if month < 12 else (year + 1, 1))
+        leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+        assert day == [31, 28 + leap, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1]
+
+
+def _civil(written: str) -> tuple[int, int, int]:
+    year, month, day = written.rsplit("-", 2)
+    return int(year), int(month), int(day)
+
+
+@given(st.datetimes(timezones=st.just(dt.UTC) | st.integers(-1439, 1439).map(lambda m: dt.timezone(dt.timedelta(minutes=m)))))
+@example(dt.datetime(1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=23))))
+@example(dt.datetime(1900, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=5, minutes=53, seconds=28))))
+def test_instants_are_those_of_the_standard_library(moment: dt.datetime) -> None:
+    micros = (moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(microseconds=1)
+
+    instant = iso8601.parse_timestamp(moment.isoformat())
+    assert instant.zoned
+    assert instant.in_unit("MICROS") == micros
+
+
+@given(st.times())
+def test_times_of_day_are_those_of_the_standard_library(time: dt.time) -> None:
+    micros = ((time.hour * 60 + time.minute) * 60 + time.second) * 1_000_000 + time.microsecond
+
+    assert iso8601.parse_time(time.isoformat()).in_unit("MICROS") == micros
+    assert iso8601.parse_time(iso8601.format_time(micros, "MICROS")).in_unit("MICROS") == micros
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1))
+def test_durations_come_back(months: int, days: int, millis: int) -> None:
+    assert iso8601.parse_duration(iso8601.format_duration(months, days, millis)) == (months, days, millis)
+
+
+# Against exact arithmetic
+
+
+@given(st.decimals(allow_nan=False, allow_infinity=False, places=2, min_value=-9999999, max_value=9999999))
+def test_decimals_are_exact(value: Decimal) -> None:
+    unscaled = int(value * 100)
+
+    assert parse(leaf("INT32", "DECIMAL", precision=9, scale=2), str(value)).forms == (struct.pack("<i", unscaled),)
+    assert Decimal(format_plain(leaf("INT32", "DECIMAL", precision=9, scale=2), struct.pack("<i", unscaled))) == value
+
+
+@pytest.mark.parametrize(("physical", "length", "layout"), [("FLOAT", 0, "<f"), (FLBA, 2, "<e")])
+@given(st.decimals(allow_nan=False, allow_infinity=False, min_value=-60000, max_value=60000))
+def test_the_nearest_narrow_number_is_among_those_asked_for(physical: str, length: int, layout: str, value: Decimal) -> None:
+    """Rounding text to a double and that to a narrow number may end one step off; exact fractions tell which is the nearest."""
+    column = leaf(physical, "FLOAT16", length=length) if length else leaf(physical)
+    forms = parse(column, str(value)).forms
+    exact = Fraction(value)
+    asked = {Fraction(struct.unpack(layout, form)[0]) for form in forms}
+    best = min(abs(exact - number) for number in asked)
+
+    for number in asked:
+        for step in (-1, 1):
+            bits = int.from_bytes(struct.pack(layout, float(number)), "little") + step
+            size = struct.calcsize(layout)
+            neighbour = struct.unpack(layout, (bits % 2 ** (8 * size)).to_bytes(size, "little"))[0]
+            if neighbour == neighbour and abs(neighbour) != float("inf"):
+                assert abs(exact - Fraction(neighbour)) >= best

@@ -1,0 +1,303 @@
+"""Every non-null value of a chunk arrives, in order, as the plain bytes of its physical type; each expectation is packed by hand."""
+
+from __future__ import annotations
+
+import datetime as dt
+import struct
+import uuid
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import xxhash
+from interop.corpus_edits import annotate, decimal, edit_footer
+
+from sbbf_tool.bloom.hashing import hash_value
+from sbbf_tool.errors import UnreadableError
+from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.parquet.columns import Column, find_column
+from sbbf_tool.parquet.idl.ttypes import CompressionCodec
+from sbbf_tool.parquet.values import read_chunk
+
+
+def stored(path: Path, name: str = "v") -> list[bytes]:
+    """All plain values of a column, row group by row group, checked against the hashes that were given with them."""
+    found = []
+    with ParquetFile.open(path) as file:
+        column = find_column(file.footer.columns, name)
+        for row_group in range(file.footer.num_row_groups):
+            for values in read_chunk(file.source.open_arrow, file.footer, row_group, column):
+                plain = [values[position] for position in range(len(values))]
+                assert list(values.hashes()) == [xxhash.xxh64_intdigest(value, 0) for value in plain]
+                found += plain
+    return found
+
+
+def equals(path: Path, name: str = "v") -> set[int]:
+    """The hashes of what is not stored and means the same."""
+    with ParquetFile.open(path) as file:
+        column = find_column(file.footer.columns, name)
+        return {h for values in read_chunk(file.source.open_arrow, file.footer, 0, column) for h in values.hashes_of_equals()}
+
+
+def written(path: Path, values: pa.Array, **options: Any) -> Path:
+    pq.write_table(pa.table({"v": values}), path, **options)
+    return path
+
+
+UTC = dt.UTC
+A_DAY, A_MOMENT = dt.date(2024, 2, 29), dt.datetime(2024, 2, 29, 12, 30, 15, 123456, tzinfo=UTC)
+MICROS = 1_709_209_815_123_456
+JULIAN_DAY, NANOS_OF_DAY = 2_460_370, 45_015_123_456_000
+KEY = uuid.UUID("123e4567-e89b-12d3-a456-426614174000")
+
+TYPES: list[tuple[pa.DataType, list[Any], Callable[[Any], bytes]]] = [
+    (pa.int8(), [-128, 0, 127], lambda v: struct.pack("<i", v)),
+    (pa.uint8(), [0, 255], lambda v: struct.pack("<I", v)),
+    (pa.int16(), [-32768, 32767], lambda v: struct.pack("<i", v)),
+    (pa.uint16(), [0, 65535], lambda v: struct.pack("<I", v)),
+    (pa.int32(), [-(2**31), -1, 2**31 - 1], lambda v: struct.pack("<i", v)),
+    (pa.uint32(), [0, 2**31, 2**32 - 1], lambda v: struct.pack("<I", v)),
+    (pa.int64(), [-(2**63), 2**63 - 1], lambda v: struct.pack("<q", v)),
+    (pa.uint64(), [0, 2**63, 2**64 - 1], lambda v: struct.pack("<Q", v)),
+    (pa.float16(), [np.float16(1.5), np.float16(-65504)], lambda v: struct.pack("<e", v)),
+    (pa.float32(), [1.5, -3.25, float("inf")], lambda v: struct.pack("<f", v)),
+    (pa.float64(), [0.1, -1e308], lambda v: struct.pack("<d", v)),
+    (pa.string(), ["", "a", "Grüße", "x" * 1000], str.encode),
+    (pa.large_string(), ["", "long"], str.encode),
+    (pa.string_view(), ["", "a view of more than twelve bytes"], str.encode),
+    (pa.binary(), [b"", b"\x00", b"\xff\xfe"], bytes),
+    (pa.binary(5), [b"12345", bytes(5)], bytes),
+    (pa.dictionary(pa.int32(), pa.string()), ["one", "two", "one"], str.encode),
+    (pa.date32(), [A_DAY, dt.date(1, 1, 1)], lambda v: struct.pack("<i", (v - dt.date(1970, 1, 1)).days)),
+    (pa.date64(), [A_DAY], lambda v: struct.pack("<i", 19_782)),
+    (pa.time32("ms"), [dt.time(23, 59, 59, 999000)], lambda v: struct.pack("<i", 86_399_999)),
+    (pa.time64("us"), [dt.time(0, 0, 0, 1)], lambda v: struct.pack("<q", 1)),
+    (pa.time64("ns"), [dt.time(0, 0, 1)], lambda v: struct.pack("<q", 10**9)),
+    (pa.timestamp("ms", "UTC"), [A_MOMENT.replace(microsecond=123000)], lambda v: struct.pack("<q", MICROS // 1000)),
+    (pa.timestamp("us", "UTC"), [A_MOMENT], lambda v: struct.pack("<q", MICROS)),
+    (pa.timestamp("us"), [A_MOMENT.replace(tzinfo=None)], lambda v: struct.pack("<q", MICROS)),
+    (pa.timestamp("ns", "UTC"), [A_MOMENT], lambda v: struct.pack("<q", MICROS * 1000)),
+    (pa.timestamp("s", "UTC"), [A_MOMENT.replace(microsecond=0)], lambda v: struct.pack("<q", MICROS // 1_000_000 * 1000)),
+    (pa.decimal128(5, 2), [Decimal("1.00"), Decimal("-1.28")], lambda v: int(v * 100).to_bytes(3, "big", signed=True)),
+    (pa.decimal128(38, 10), [Decimal("-0.0000000001")], lambda v: b"\xff" * 16),
+    (pa.decimal256(76, 0), [Decimal(10) ** 75], lambda v: (10**75).to_bytes(32, "big")),
+    (pa.uuid(), [KEY.bytes], lambda v: KEY.bytes),
+    (pa.json_(), ['{"a": [1, 2]}'], str.encode),
+]
+
+
+@pytest.mark.parametrize("use_dictionary", [True, False], ids=["dictionary", "plain"])
+@pytest.mark.parametrize(("kind", "values", "pack"), TYPES, ids=lambda value: str(value) if isinstance(value, pa.DataType) else None)
+def test_each_type(
+    tmp_path: Path, kind: pa.DataType, values: list[Any], pack: Callable[[Any], bytes], use_dictionary: bool
+) -> None:
+    array = pa.array([values[0], None, *values, None, *values, None], kind)
+
+    path = written(tmp_path / "f.parquet", array, use_dictionary=use_dictionary)
+
+    assert stored(path) == [pack(value) for value in (values[0], *values, *values)]
+
+
+@pytest.mark.parametrize("precision", [1, 9, 10, 18])
+def test_decimals_as_integers(tmp_path: Path, precision: int) -> None:
+    values = [Decimal(n).scaleb(-1) for n in (0, 1, -9, -1, 5)]
+
+    path = written(tmp_path / "f.parquet", pa.array(values, pa.decimal128(precision, 1)), store_decimal_as_integer=True)
+
+    assert stored(path) == [struct.pack("<i" if precision <= 9 else "<q", int(value * 10)) for value in values]
+
+
+@pytest.mark.parametrize("use_dictionary", [True, False])
+def test_int96(tmp_path: Path, use_dictionary: bool) -> None:
+    array = pa.array([A_MOMENT, None, dt.datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC)], pa.timestamp("us", "UTC"))
+
+    path = written(tmp_path / "f.parquet", array, use_deprecated_int96_timestamps=True, use_dictionary=use_dictionary)
+
+    assert stored(path) == [struct.pack("<qi", NANOS_OF_DAY, JULIAN_DAY), struct.pack("<qi", 86_399 * 10**9, 2_440_587)]
+
+
+def test_byte_array_decimals_are_what_the_writer_stored_superfluous_sign_bytes_and_all(tmp_path: Path) -> None:
+    forms = [b"\x01", b"\x00\x01", bytes(40) + b"\x01", b"\xff\xff", b"\x00\x80", b"\x80", b""]
+    path = written(tmp_path / "f.parquet", pa.array(forms, pa.binary()), use_dictionary=False)
+
+    assert stored(annotate(path, {"v": decimal(9, 2)})) == forms
+
+
+@pytest.mark.parametrize("use_dictionary", [True, False])
+def test_booleans_are_a_byte_each(tmp_path: Path, use_dictionary: bool) -> None:
+    path = written(tmp_path / "f.parquet", pa.array([True, None, False, True]), use_dictionary=use_dictionary)
+
+    assert stored(path) == [b"\x01", b"\x00", b"\x01"]
+
+
+# Encodings, pages, codecs
+
+INTEGERS, STRINGS = list(range(-3000, 3000)), [f"value {n * n}" for n in range(3000)]
+ENCODINGS: list[tuple[str, pa.Array]] = [
+    *((encoding, pa.array(INTEGERS, pa.int32())) for encoding in ("PLAIN", "DELTA_BINARY_PACKED", "BYTE_STREAM_SPLIT")),
+    *((encoding, pa.array(INTEGERS, pa.int64())) for encoding in ("PLAIN", "DELTA_BINARY_PACKED", "BYTE_STREAM_SPLIT")),
+    *((encoding, pa.array(INTEGERS, pa.float32())) for encoding in ("PLAIN", "BYTE_STREAM_SPLIT")),
+    *((encoding, pa.array(INTEGERS, pa.float64())) for encoding in ("PLAIN", "BYTE_STREAM_SPLIT")),
+    *((encoding, pa.array(STRINGS)) for encoding in ("PLAIN", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY")),
+    *(
+        (encoding, pa.array([value.rjust(16).encode() for value in STRINGS], pa.binary(16)))
+        for encoding in ("PLAIN", "DELTA_BYTE_ARRAY", "BYTE_STREAM_SPLIT")
+    ),
+]
+LAYOUTS = {pa.int32(): "<i", pa.int64(): "<q", pa.float32(): "<f", pa.float64(): "<d"}
+
+
+def packed(array: pa.Array) -> list[bytes]:
+    layout = LAYOUTS.get(array.type)
+    values = array.drop_null().to_pylist()
+    return [struct.pack(layout, value) if layout else value.encode() if isinstance(value, str) else value for value in values]
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize(("encoding", "array"), ENCODINGS, ids=lambda value: value if isinstance(value, str) else str(value.type))
+def test_every_encoding_in_pages_of_either_version(tmp_path: Path, encoding: str, array: pa.Array, version: str) -> None:
+    path = written(
+        tmp_path / "f.parquet",
+        array,
+        use_dictionary=False,
+        column_encoding={"v": encoding},
+        data_page_version=version,
+        data_page_size=2000,
+        write_batch_size=100,
+        row_group_size=2500,
+    )
+
+    assert encoding in pq.read_metadata(path).row_group(0).column(0).encodings
+    assert stored(path) == packed(array)
+
+
+@pytest.mark.parametrize("array", [pa.array(INTEGERS, pa.int32()), pa.array(STRINGS)], ids=["int32", "string"])
+def test_a_dictionary_that_is_given_up_half_way(tmp_path: Path, array: pa.Array) -> None:
+    """Pages that refer to the dictionary first, plain ones behind them."""
+    path = written(tmp_path / "f.parquet", array, dictionary_pagesize_limit=4000, data_page_size=1000, write_batch_size=50)
+
+    assert {"RLE_DICTIONARY", "PLAIN"} <= set(pq.read_metadata(path).row_group(0).column(0).encodings)
+    assert stored(path) == packed(array)
+
+
+@pytest.mark.parametrize("codec", ["none", "snappy", "gzip", "brotli", "zstd", "lz4"])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("use_dictionary", [True, False])
+def test_every_codec(tmp_path: Path, codec: str, version: str, use_dictionary: bool) -> None:
+    array = pa.array([None if n % 5 == 0 else f"value {n % 700}" for n in range(3000)])
+
+    path = written(
+        tmp_path / "f.parquet", array, compression=codec, data_page_version=version, use_dictionary=use_dictionary, data_page_size=1000
+    )
+
+    assert stored(path) == packed(array)
+
+
+def test_a_codec_that_cannot_be_had_is_an_answer_with_a_reason(tmp_path: Path) -> None:
+    def claim_lzo(metadata: Any) -> None:
+        metadata.row_groups[0].columns[0].meta_data.codec = CompressionCodec.LZO
+
+    path = edit_footer(written(tmp_path / "f.parquet", pa.array([1, 2])), claim_lzo)
+
+    with pytest.raises(UnreadableError, match="(?i)lzo") as caught:
+        stored(path)
+    assert caught.value.place == "column v, row group 0"
+
+
+def test_pages_that_hold_fewer_rows_than_the_footer_says(tmp_path: Path) -> None:
+    """Believed, they would make a filter that lacks what another reader may find."""
+
+    def claim_more(metadata: Any) -> None:
+        metadata.row_groups[0].num_rows = metadata.num_rows = 5
+        metadata.row_groups[0].columns[0].meta_data.num_values = 5
+
+    path = edit_footer(written(tmp_path / "f.parquet", pa.array([1, 2])), claim_more)
+
+    with pytest.raises(UnreadableError, match="cannot be decoded"):
+        stored(path)
+
+
+@pytest.mark.parametrize("use_dictionary", [True, False])
+@pytest.mark.parametrize("kind", [pa.int32(), pa.string(), pa.binary(4), pa.float64()], ids=str)
+def test_chunks_with_nothing_in_them(tmp_path: Path, kind: pa.DataType, use_dictionary: bool) -> None:
+    no_rows = written(tmp_path / "no_rows.parquet", pa.array([], kind), use_dictionary=use_dictionary)
+    all_null = written(tmp_path / "all_null.parquet", pa.nulls(100, kind), use_dictionary=use_dictionary)
+
+    assert stored(no_rows) == []
+    assert stored(all_null) == []
+
+
+def test_columns_that_share_a_name_or_have_an_odd_one(tmp_path: Path) -> None:
+    names = ["a.b", "`", "", "ä ö", "v"]
+    table = pa.table([pa.array([n], pa.int32()) for n in range(5)], names=names)
+    pq.write_table(table, tmp_path / "f.parquet")
+
+    with ParquetFile.open(tmp_path / "f.parquet") as file:
+        for n, column in enumerate(file.footer.columns):
+            assert column.path == (names[n],)
+            assert one(file, column) == struct.pack("<i", n)
+
+
+def one(file: ParquetFile, column: Column) -> bytes:
+    (values,) = read_chunk(file.source.open_arrow, file.footer, 0, column)
+    return values[0]
+
+
+def test_only_the_chunks_own_bytes_are_read(tmp_path: Path) -> None:
+    """All others may be anything: here they are zeros."""
+    table = pa.table({"before": ["x" * 50_000], "v": ["wanted"], "after": ["y" * 50_000]})
+    path = tmp_path / "f.parquet"
+    pq.write_table(table, path, compression="none", use_dictionary=False)
+    group = pq.read_metadata(path).row_group(0)
+    content = bytearray(path.read_bytes())
+    for chunk in (group.column(0), group.column(2)):
+        content[chunk.data_page_offset : chunk.data_page_offset + chunk.total_compressed_size] = bytes(chunk.total_compressed_size)
+    path.write_bytes(content)
+
+    assert stored(path) == [b"wanted"]
+
+
+# What means the same and is not stored
+
+
+@pytest.mark.parametrize(("kind", "layout"), [(pa.float16(), "<e"), (pa.float32(), "<f"), (pa.float64(), "<d")], ids=str)
+def test_zeros_and_nans(tmp_path: Path, kind: pa.DataType, layout: str) -> None:
+    def array(*values: float) -> pa.Array:
+        return pa.array([np.float16(value) for value in values] if kind == pa.float16() else list(values), kind)
+
+    positive, negative = struct.pack(layout, 0.0), struct.pack(layout, -0.0)
+    nan = struct.pack(layout, float("nan"))
+    negative_nan = nan[:-1] + bytes([nan[-1] | 0x80])
+    zeros, nans = {hash_value(positive), hash_value(negative)}, {hash_value(nan), hash_value(negative_nan)}
+
+    for number, (values, expected) in enumerate([
+        ((1.5,), set()),
+        ((1.5, 0.0), zeros),
+        ((-0.0,), zeros),
+        ((float("nan"),), nans),
+        ((-0.0, float("nan"), 2.0), zeros | nans),
+        ((float("inf"),), set()),
+    ]):
+        assert equals(written(tmp_path / f"{number}.parquet", array(*values))) == expected
+
+
+def test_nans_with_a_payload_are_stored_as_they_are(tmp_path: Path) -> None:
+    bits = np.array([0x7FF8000000000001, 0xFFF0000000000001, 0x7FF8000000000000], np.uint64)
+
+    path = written(tmp_path / "f.parquet", pa.array(bits.view(np.float64)))
+
+    assert stored(path) == [struct.pack("<Q", int(value)) for value in bits]
+    assert equals(path) == {hash_value(bytes.fromhex("000000000000f87f")), hash_value(bytes.fromhex("000000000000f8ff"))}
+
+
+@pytest.mark.parametrize("kind", [pa.int32(), pa.string(), pa.binary(2), pa.date32()], ids=str)
+def test_other_types_have_nothing_of_the_kind(tmp_path: Path, kind: pa.DataType) -> None:
+    values = {pa.int32(): [0], pa.string(): ["0", "nan"], pa.binary(2): [b"\0\0"], pa.date32(): [dt.date(1970, 1, 1)]}[kind]
+
+    assert equals(written(tmp_path / "f.parquet", pa.array(values, kind))) == set()

@@ -1,0 +1,130 @@
+"""Memory stays flat whatever a row group holds: each case is read in a process of its own, whose peak is looked at.
+
+The files are small and their values large: pages compress well, and a dictionary or a common prefix stands for gigabytes.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from interop.corpus_edits import edit_footer
+
+from sbbf_tool.bloom.hashing import hash_value
+from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, Encoding, PageEncodingStats, PageType, SizeStatistics
+
+MIB = 1 << 20
+# Python, numpy, pyarrow and its pools take some 160 MiB before the first value.
+MOST_MIB = 400
+
+ADD_FILTER = """
+import sys
+from sbbf_tool import add_filters
+(built,) = add_filters(sys.argv[1], ["v"], output=sys.argv[1] + ".out").filters
+with open("/proc/self/status") as status:
+    peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+print(built.values, peak // 1024)
+"""
+
+
+def write(path: Path, chunks: list[pa.Array], **options: Any) -> Path:
+    """One row group from many arrays, which may be the same array many times: that takes its memory once."""
+    table = pa.table({"v": pa.chunked_array(chunks)})
+    pq.write_table(table, path, compression="zstd", row_group_size=len(table), **options)
+    assert pq.read_metadata(path).num_row_groups == 1
+    return path
+
+
+def values_and_peak(path: Path) -> tuple[int, int]:
+    """Values that went into the filter, and the peak of the process's memory in MiB, when `add_filters` does all it does."""
+    done = subprocess.run([sys.executable, "-c", ADD_FILTER, path], check=True, capture_output=True, text=True)
+    values, peak = map(int, done.stdout.split())
+    return values, peak
+
+
+def without_size_statistics(path: Path) -> Path:
+    """As all files were before 2024."""
+
+    def change(metadata: Any) -> None:
+        metadata.row_groups[0].columns[0].meta_data.size_statistics = None
+
+    return edit_footer(path, change)
+
+
+def long_strings(path: Path) -> Path:
+    """2 GiB in half a million values of 4 KiB."""
+    return write(path, [pa.array([b"%06d" % n + b"-" * 4090 for n in range(1 << 13)])] * 64, use_dictionary=False)
+
+
+def many_strings(path: Path) -> Path:
+    """2 GiB in 20 million values of 108 bytes, of which a dictionary holds the first few thousand."""
+    return write(path, [pa.array([b"%08d" % n + b"-" * 100 for n in range(1_000_000)])] * 20)
+
+
+def one_value_in_a_dictionary(path: Path) -> Path:
+    """One MiB, 100,000 times: 98 GiB, if every row got its copy."""
+    array = pa.DictionaryArray.from_arrays(pa.array([0] * 100_000, pa.int32()), pa.array([b"x" * MIB]))
+    return write(path, [array], dictionary_pagesize_limit=2 * MIB, store_schema=False)
+
+
+def a_dictionary_that_was_given_up(path: Path) -> Path:
+    """One MiB many times by reference, and then plain pages: no footer tells how many rows are which."""
+    long, short = pa.array([b"x" * MIB] * 100), pa.array([b"%09d" % n for n in range(100_000)])
+    return write(path, [*[long] * 100, *[short] * 4], dictionary_pagesize_limit=MIB + 100_000, write_batch_size=500)
+
+
+def common_prefixes(path: Path) -> Path:
+    """One MiB many times in an encoding that stores what differs from the value before."""
+    chunks = [pa.array([b"x" * MIB] * 100)] * 40
+    return write(path, chunks, use_dictionary=False, column_encoding={"v": "DELTA_BYTE_ARRAY"}, write_batch_size=10)
+
+
+def short_then_long(path: Path) -> Path:
+    """A million short values, which make the average short, and then a GiB of long ones in pages of their own."""
+    short, long = pa.array([b"%09d" % n for n in range(1_000_000)]), pa.array([b"x" * MIB] * 16)
+    return write(path, [short, *[long] * 64], use_dictionary=False, write_batch_size=4)
+
+
+def wide_fixed(path: Path) -> Path:
+    """Fixed-length values of 64 KiB, 20,000 times the same: a dictionary makes the chunk look small."""
+    return write(path, [pa.array([b"x" * 65536] * 1000, pa.binary(65536))] * 20)
+
+
+def lists_of_strings(path: Path) -> Path:
+    """2 GiB two lists down, from a dictionary of two."""
+    row = [[b"x" * 10_000] * 10, [b"y" * 10_000] * 10]
+    return write(path, [pa.array([row] * 500)] * 22)
+
+
+CASES: list[tuple[Callable[[Path], Path], int]] = [
+    (long_strings, 1 << 19),
+    (many_strings, 20_000_000),
+    (one_value_in_a_dictionary, 100_000),
+    (a_dictionary_that_was_given_up, 410_000),
+    (common_prefixes, 4000),
+    (short_then_long, 1_001_024),
+    (wide_fixed, 20_000),
+    (lists_of_strings, 220_000),
+]
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("sized", [True, False], ids=["as written", "without size statistics"])
+@pytest.mark.parametrize(("build", "count"), CASES, ids=lambda value: getattr(value, "__name__", None))
+def test_peak_of_memory(tmp_path: Path, build: Callable[[Path], Path], count: int, sized: bool) -> None:
+    path = build(tmp_path / "f.parquet")
+    if not sized:
+        without_size_statistics(path)
+
+    values, peak = values_and_peak(path)
+
+    print(f"{build.__name__}: {path.stat().st_size >> 20} MiB on disk, peak {peak} MiB")
+    assert values == count
+    assert peak < MOST_MIB

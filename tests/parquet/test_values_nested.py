@@ -1,0 +1,199 @@
+"""Leaves below lists, maps and structs: every non-null element, in order, whatever is null or empty above it."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from interop.corpus_edits import bare_repeated, flatten_lists
+from test_values import stored
+
+from sbbf_tool import add_filters, probe
+from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.operations.parquet_file import ParquetFile
+
+X = pa.field("x", pa.int32())
+REQUIRED_X = pa.field("x", pa.int32(), nullable=False)
+S = pa.string()
+
+
+def required(kind: pa.DataType) -> pa.DataType:
+    return pa.list_(pa.field("element", kind, nullable=False))
+
+
+# A type, and what to ask for, with and without the scaffolding; each leaf three groups down at least once.
+SHAPES: list[tuple[str, pa.DataType]] = [
+    ("list", pa.list_(pa.int32())),
+    ("list of required", required(pa.int32())),
+    ("list of lists of lists", pa.list_(pa.list_(pa.list_(pa.int32())))),
+    ("struct", pa.struct([X])),
+    ("struct with a required leaf", pa.struct([REQUIRED_X])),
+    ("structs in structs", pa.struct([pa.field("a", pa.struct([pa.field("b", pa.struct([REQUIRED_X]))]))])),
+    ("list of structs", pa.list_(pa.struct([X, pa.field("y", S)]))),
+    ("list of structs with a required leaf", pa.list_(pa.struct([REQUIRED_X]))),
+    ("required list of required structs", required(pa.struct([REQUIRED_X, pa.field("y", S, nullable=False)]))),
+    ("map", pa.map_(S, pa.int32())),
+    ("map of required", pa.map_(S, pa.field("value", pa.int32(), nullable=False))),
+    ("map to lists of structs", pa.map_(S, pa.list_(pa.struct([X])))),
+    ("struct of list of map", pa.struct([pa.field("a", pa.list_(pa.map_(S, pa.int32())))])),
+    ("list of map of struct of list", pa.list_(pa.map_(S, pa.struct([pa.field("a", pa.list_(S))])))),
+    ("fixed-size list", pa.list_(pa.int32(), 2)),
+    ("large list", pa.large_list(pa.large_string())),
+]
+
+
+def values_of(kind: pa.DataType, *, nullable: bool = True) -> st.SearchStrategy[Any]:
+    if pa.types.is_struct(kind):
+        value: st.SearchStrategy[Any] = st.fixed_dictionaries({f.name: values_of(f.type, nullable=f.nullable) for f in kind})
+    elif pa.types.is_map(kind):
+        entry = st.tuples(values_of(kind.key_type, nullable=False), values_of(kind.item_type, nullable=kind.item_field.nullable))
+        value = st.lists(entry, max_size=3)
+    elif pa.types.is_fixed_size_list(kind):
+        value = st.lists(values_of(kind.value_type), min_size=kind.list_size, max_size=kind.list_size)
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        value = st.lists(values_of(kind.value_type, nullable=kind.value_field.nullable), max_size=3)
+    else:
+        value = st.integers(-5, 2**31 - 1) if pa.types.is_integer(kind) else st.text("abc", max_size=3)
+    return st.none() | value if nullable else value
+
+
+def leaves(kind: pa.DataType, value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], bytes]]:
+    """Every non-null leaf of a value, with the path that it has when lists and maps leave out their scaffolding."""
+    if value is None:
+        return
+    if pa.types.is_struct(kind):
+        for field in kind:
+            yield from leaves(field.type, value[field.name], (*path, field.name))
+    elif pa.types.is_map(kind):
+        for key, item in value:
+            yield from leaves(kind.key_type, key, (*path, "key"))
+            yield from leaves(kind.item_type, item, (*path, "value"))
+    elif pa.types.is_nested(kind):
+        for element in value:
+            yield from leaves(kind.value_type, element, path)
+    else:
+        yield path, struct.pack("<i", value) if isinstance(value, int) else value.encode()
+
+
+def check(path: Path, kind: pa.DataType, rows: list[Any]) -> None:
+    with ParquetFile.open(path) as file:
+        columns = file.footer.columns
+    for column in columns:
+        expected = [plain for row in rows for where, plain in leaves(kind, row, ("v",)) if where == column.short_path]
+        assert stored(path, column.name) == expected
+        assert stored(path, ".".join(column.short_path)) == expected
+
+
+@pytest.mark.parametrize("kind", [kind for _, kind in SHAPES], ids=[name for name, _ in SHAPES])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_any_nested_value(tmp_path: Path, kind: pa.DataType, data: st.DataObject) -> None:
+    rows = data.draw(st.lists(values_of(kind), min_size=1, max_size=20))
+    use_dictionary, version, group = data.draw(st.booleans()), data.draw(st.sampled_from(["1.0", "2.0"])), data.draw(st.integers(1, 20))
+    path = tmp_path / "f.parquet"
+    table = pa.table({"v": pa.array(rows, kind)})
+
+    pq.write_table(table, path, use_dictionary=use_dictionary, data_page_version=version, row_group_size=group, data_page_size=100)
+
+    check(path, kind, rows)
+
+
+@pytest.mark.parametrize("kind", [kind for _, kind in SHAPES], ids=[name for name, _ in SHAPES])
+def test_nothing_but_nulls(tmp_path: Path, kind: pa.DataType) -> None:
+    path = tmp_path / "f.parquet"
+    pq.write_table(pa.table({"v": pa.array([None] * 3, kind)}), path)
+
+    check(path, kind, [None] * 3)
+
+
+def test_nulls_at_each_level(tmp_path: Path) -> None:
+    kind = pa.list_(pa.map_(S, pa.struct([pa.field("a", pa.list_(S))])))
+    entries = [("none", None), ("null", {"a": None}), ("empty", {"a": []}), ("nulls", {"a": [None, None]}), ("some", {"a": ["x", None, "y"]})]
+    rows = [None, [], [None], [[]], [None, entries, []], [entries[:2], entries[3:]]]
+    path = tmp_path / "f.parquet"
+    pq.write_table(pa.table({"v": pa.array(rows, kind)}), path)
+
+    assert stored(path, "v.value.a") == [b"x", b"y", b"x", b"y"]
+    assert stored(path, "v.key") == [b"none", b"null", b"empty", b"nulls", b"some", b"none", b"null", b"nulls", b"some"]
+
+
+def test_an_empty_page_at_the_start_hides_no_value(tmp_path: Path) -> None:
+    """pyarrow 26 writes one when it is told to keep pages to a byte, reads no row of such a list, and says nothing of it."""
+    path = tmp_path / "f.parquet"
+    pq.write_table(pa.table({"v": pa.array([[1]], pa.list_(pa.int32()))}), path, data_page_size=1)
+    assert pq.read_table(path).num_rows == 0
+
+    with pytest.raises(UnreadableError, match="0 rows come out, the row group has 1"):
+        add_filters(path, ["v"], output=tmp_path / "with_filters.parquet")
+    assert not (tmp_path / "with_filters.parquet").exists()
+
+
+def test_a_required_leaf_of_a_struct_that_is_null_is_no_value(tmp_path: Path) -> None:
+    """Where the struct is null pyarrow leaves a zero in the leaf: it must not be hashed."""
+    path = tmp_path / "f.parquet"
+    pq.write_table(pa.table({"v": pa.array([{"x": 1}, None, {"x": 3}, None], pa.struct([REQUIRED_X]))}), path)
+
+    assert stored(path, "v.x") == [struct.pack("<i", 1), struct.pack("<i", 3)]
+
+
+def test_lists_of_two_levels(tmp_path: Path) -> None:
+    """As parquet-avro, Thrift and Hive wrote them: the repeated thing is the element."""
+    path = tmp_path / "f.parquet"
+    rows = [[1, 2], None, [], [3]]
+    pq.write_table(pa.table({"v": pa.array(rows, required(pa.int32()))}), path)
+    flatten_lists(path)
+
+    assert stored(path, "v.array") == [struct.pack("<i", n) for n in (1, 2, 3)]
+    assert stored(path, "v") == stored(path, "v.array")
+
+
+@pytest.mark.parametrize("use_dictionary", [True, False])
+def test_a_repeated_leaf_without_any_list_around_it(tmp_path: Path, use_dictionary: bool) -> None:
+    path = tmp_path / "f.parquet"
+    schema = pa.schema([pa.field("v", required(pa.string()), nullable=False)])
+    pq.write_table(pa.table([pa.array([["a", "b"], [], ["c"]], schema.field(0).type)], schema=schema), path, use_dictionary=use_dictionary)
+    bare_repeated(path)
+
+    with ParquetFile.open(path) as file:
+        (column,) = file.footer.columns
+    assert (column.path, column.max_definition, column.max_repetition) == (("v",), 1, 1)
+    assert stored(path) == [b"a", b"b", b"c"]
+
+
+def test_a_name_with_a_dot_and_a_path_are_told_apart(tmp_path: Path) -> None:
+    path, output = tmp_path / "f.parquet", tmp_path / "with_filters.parquet"
+    table = pa.table({"a.b": ["top"], "a": pa.array([{"b": "nested", "c.d": "quoted"}])})
+    pq.write_table(table, path)
+
+    assert stored(path, "a.b") == [b"nested"]
+    assert stored(path, "`a.b`") == [b"top"]
+    assert stored(path, "a.`c.d`") == [b"quoted"]
+    with pytest.raises(UsageError, match="no column"):
+        stored(path, "a.c.d")
+
+    add_filters(path, ["`a.b`"], output=output)
+    assert [answer.answer for answer in probe(output, "a.b", ["top"]).values[0].row_groups] == ["no filter"]
+    assert probe(output, "`a.b`", ["nested"]).is_absent
+    assert not probe(output, "`a.b`", ["top"]).is_absent
+
+
+def test_filters_of_nested_leaves_hold_every_element(tmp_path: Path) -> None:
+    path, output = tmp_path / "f.parquet", tmp_path / "with_filters.parquet"
+    kind = pa.struct([pa.field("a", pa.list_(pa.map_(S, pa.int32())))])
+    rows = [{"a": [{f"k{n}": n, "none": None}, None, {}]} if n % 3 else None for n in range(50)]
+    pq.write_table(pa.table({"v": pa.array(rows, kind)}), path, row_group_size=20)
+
+    report = add_filters(path, ["v.a.key", "v.a.value"], output=output)
+
+    assert {built.column for built in report.filters} == {"v.a.list.element.key_value.key", "v.a.list.element.key_value.value"}
+    present = [n for n in range(50) if n % 3]
+    assert not any(value.is_absent for value in probe(output, "v.a.value", present).values)
+    assert not any(value.is_absent for value in probe(output, "v.a.key", ["none", *(f"k{n}" for n in present)]).values)
+    assert probe(output, "v.a.value", [1000]).is_absent
