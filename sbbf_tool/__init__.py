@@ -5,6 +5,8 @@
     sbbf_tool.inspect("events.parquet").filters
     sbbf_tool.probe("events.parquet", "user_id", [42]).is_absent
     sbbf_tool.add_filters("events.parquet", ["user_id"], output="with_filters.parquet")
+    sbbf_tool.verify("with_filters.parquet").is_sound
+    sbbf_tool.check("with_filters.parquet").findings
     sbbf_tool.remove_filters("with_filters.parquet", in_place=True)
 
 Each name is imported when it is first used.
@@ -19,34 +21,45 @@ if TYPE_CHECKING:
     from sbbf_tool.bloom.filter import BloomFilter
     from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError, WriteError
     from sbbf_tool.operations.add import add_filters
+    from sbbf_tool.operations.check import Policy, check
     from sbbf_tool.operations.inspect import inspect
     from sbbf_tool.operations.probe import probe
     from sbbf_tool.operations.remove import remove_filters
+    from sbbf_tool.operations.rules.rule import Limits
+    from sbbf_tool.operations.verify import verify
 
 _HOMES = {
     "BloomFilter": "sbbf_tool.bloom.filter",
+    "Limits": "sbbf_tool.operations.rules.rule",
+    "Policy": "sbbf_tool.operations.check",
     "RefusedError": "sbbf_tool.errors",
     "SbbfError": "sbbf_tool.errors",
     "UnreadableError": "sbbf_tool.errors",
     "UsageError": "sbbf_tool.errors",
     "WriteError": "sbbf_tool.errors",
     "add_filters": "sbbf_tool.operations.add",
+    "check": "sbbf_tool.operations.check",
     "inspect": "sbbf_tool.operations.inspect",
     "probe": "sbbf_tool.operations.probe",
     "remove_filters": "sbbf_tool.operations.remove",
+    "verify": "sbbf_tool.operations.verify",
 }
 
 __all__ = [
     "BloomFilter",
+    "Limits",
+    "Policy",
     "RefusedError",
     "SbbfError",
     "UnreadableError",
     "UsageError",
     "WriteError",
     "add_filters",
+    "check",
     "inspect",
     "probe",
     "remove_filters",
+    "verify",
 ]
 
 

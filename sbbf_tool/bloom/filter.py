@@ -204,8 +204,8 @@ class BloomFilter:
         m (1 - 1/m)^n of them unset on average, whatever blocks they fell into. (Per block: k values leave 32 (31/32)^k of a
         word, and k is Poisson-distributed.) There are eight such rows. The estimate is the n whose average is what is seen,
         n = ln(unset fraction) / ln(1 - 1/m), which is the maximum-likelihood estimate from the number of bits set
-        (Whang et al., "A linear-time probabilistic counting algorithm", 1990). Its error is a few per cent of n for filters of a
-        kilobyte, less for larger ones, and grows when few unset bits are left.
+        (Whang et al., "A linear-time probabilistic counting algorithm", 1990). Its standard deviation is about 5 % / sqrt(z) of n,
+        or 1 % for a kilobyte, up to some 50 values per block; it doubles at 100, where the filter is all but useless, and grows on.
         """
         bits = self.num_blocks * _BLOCK_BITS
         unset = bits - self.bits_set

@@ -59,19 +59,18 @@ def hash_fixed(values: Buffer, width: int) -> memoryview:
 
 def hash_variable(data: Buffer, offsets: Buffer, offset_width: int) -> memoryview:
     view, places = buffers.offsets_in(data, offsets, offset_width)
-    lengths = np.diff(np.frombuffer(places, np.int32 if offset_width == 4 else np.int64))
-    if not len(lengths):
-        return _as_hashes(np.empty(0, np.uint64))
-    if lengths.min() < 0:
+    every: NDArray[np.signedinteger] = np.frombuffer(places, np.int32 if offset_width == 4 else np.int64)
+    if (every[1:] < every[:-1]).any():
         raise ValueError(buffers.OFFSETS_DECREASE)
-    if lengths[0] > 0 and (lengths == lengths[0]).all():  # strings of one length, as UUIDs are
+    lengths = np.diff(every)  # after the check: the differences of offsets that lie can overflow and look innocent
+    if len(lengths) and lengths[0] and (lengths == lengths[0]).all():  # strings of one length, as UUIDs are
         return hash_fixed(view[places[0] : places[-1]], int(lengths[0]))
-    return _hash_spans(view, pairwise(places), len(lengths))
+    return _hash_spans(view, pairwise(places))
 
 
 def hash_length_prefixed(page: Buffer, count: int) -> memoryview:
     view = buffers.flat(page)
-    return _hash_spans(view, buffers.prefixed_spans(view, count), max(count, 0))
+    return _hash_spans(view, buffers.prefixed_spans(view, count))
 
 
 def insert(bitset: Buffer, num_blocks: int, hashes: Buffer) -> None:
@@ -127,7 +126,7 @@ def _as_hashes(hashes: U64) -> memoryview:
     return hashes.data.cast("B").cast("Q")
 
 
-def _hash_spans(view: memoryview, spans: Iterator[tuple[int, int]], count: int) -> memoryview:
+def _hash_spans(view: memoryview, spans: Iterator[tuple[int, int]]) -> memoryview:
     digest = xxhash.xxh64_intdigest
     return _as_hashes(np.fromiter((digest(view[start:end]) for start, end in spans), np.uint64))
 

@@ -3,7 +3,8 @@
 Source: parquet-format BloomFilter.md, "Sizing an SBBF", whose table and examples the tests reproduce. The specification finds
 "not a simple closed-form calculation"; what it tabulates is this. Of n values, a block receives a number k that is
 Poisson-distributed with mean n / z. In a block that holds k, one bit of a word is set with probability 1 - (31/32)^k, and a value
-that was never inserted finds all of its eight bits set with the eighth power of that. The error rate is the mean over k.
+that was never inserted finds all of its eight bits set with the eighth power of that. The error rate is the mean over k. (With
+only two or three blocks, k varies a little less than Poisson has it, and the true rate is somewhat lower: the safe side.)
 
 Rates are fractions (0.01 is one in a hundred), sizes are bytes of bitset without its header.
 """

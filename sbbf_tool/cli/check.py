@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import click
 
 from sbbf_tool.cli import formats
-from sbbf_tool.cli.files import each_file
+from sbbf_tool.cli.files import each_report
 from sbbf_tool.cli.sizes import BYTES
-from sbbf_tool.errors import SbbfError, UnreadableError
 
 
 @click.command(short_help="Hold filters to rules, as a gate for CI.")
@@ -33,7 +33,7 @@ def command(paths: tuple[str, ...], form: str, config: str | None, list_rules: b
     Exit code 0: no finding is as bad as --fail-on; 1: some is; 2: an unknown rule, column or setting; 3: something could not be read.
     """
     from sbbf_tool.cli import policy
-    from sbbf_tool.operations.check import check, ensure_columns, unopened
+    from sbbf_tool.operations.check import Checked, checked, ensure_columns
 
     if list_rules:
         policy.show_rules(as_json=form == "json")
@@ -43,16 +43,11 @@ def command(paths: tuple[str, ...], form: str, config: str | None, list_rules: b
     asked = policy.from_options(options, config)
     ensure_columns(paths, asked)
 
-    def work(path: str) -> int:
-        try:
-            report = check(path, asked)
-        except SbbfError as error:
-            shown.add(unopened(path, error, asked))
-            raise
-        shown.add(report)
-        for place in report.unread:
-            click.echo(f"sbbf: {UnreadableError(place, file=report.file)}", err=True)
-        return UnreadableError.exit_code if report.unread else int(report.failed)
+    def show(done: Checked) -> int:
+        shown.add(done.report)
+        for error in done.errors:
+            click.echo(f"sbbf: {error}", err=True)
+        return max([int(done.report.failed), *(error.exit_code for error in done.errors)])
 
     with formats.opened(form) as shown:
-        return max(each_file(paths, work))
+        return max(each_report(paths, partial(checked, policy=asked), show))

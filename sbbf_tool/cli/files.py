@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
 
 import click
 
 from sbbf_tool.errors import SbbfError, UsageError
+
+Report = TypeVar("Report")
 
 
 def each_file(names: tuple[str, ...], work: Callable[[str], int]) -> Iterator[int]:
@@ -14,16 +19,47 @@ def each_file(names: tuple[str, ...], work: Callable[[str], int]) -> Iterator[in
 
     The error of one file is told and its code yielded, and the next file follows; what is wrong with the request itself ends it.
     """
+    for path in _paths(names):
+        try:
+            yield work(path)
+        except SbbfError as error:
+            yield _told(names, path, error)
+
+
+def each_report(names: tuple[str, ...], work: Callable[[str], Report], show: Callable[[Report], int]) -> Iterator[int]:
+    """As `each_file`, of work that only reads: many files at a time. `show` gets each report, in order, and answers with its code."""
+    from sbbf_tool.operations.many import over_files
+
+    with _counter() as count:
+        for path, report in over_files(_paths(names), work):
+            yield _told(names, path, report) if isinstance(report, SbbfError) else show(report)
+            count()
+
+
+def _paths(names: tuple[str, ...]) -> Iterator[str]:
     from sbbf_tool.storage.local import parquet_files
 
     for name in names:
-        for path in parquet_files(name):
-            try:
-                yield work(path)
-            except UsageError:
-                raise
-            except SbbfError as error:
-                if len(names) == 1 and path == name:
-                    raise
-                click.echo(f"sbbf: {error}", err=True)
-                yield error.exit_code
+        yield from parquet_files(name)
+
+
+def _told(names: tuple[str, ...], path: str, error: SbbfError) -> int:
+    if isinstance(error, UsageError) or names == (path,):
+        raise error
+    click.echo(f"sbbf: {error}", err=True)
+    return error.exit_code
+
+
+@contextmanager
+def _counter() -> Iterator[Callable[[], None]]:
+    """To be called once a file: shows on stderr how many there were, where that is a terminal and stdout is not."""
+    if not sys.stderr.isatty() or sys.stdout.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("files"), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("files", total=None)
+        yield lambda: bar.advance(task)

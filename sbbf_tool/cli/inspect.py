@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.files import each_file
+from sbbf_tool.cli.files import each_report
 
 if TYPE_CHECKING:
     from sbbf_tool.reports import FilterReport, InspectReport
@@ -29,14 +30,13 @@ def command(files: tuple[str, ...], columns: tuple[str, ...], all_chunks: bool, 
     """
     from sbbf_tool.operations.inspect import broken_filter_error, inspect
 
-    def show(path: str) -> int:
-        report = inspect(path, columns, all_chunks=all_chunks)
+    def show(report: InspectReport) -> int:
         render.show_json(report) if as_json else _show(report)
         for row in report.broken:
             click.echo(f"sbbf: {broken_filter_error(report, row)}", err=True)
         return broken_filter_error(report, report.broken[0]).exit_code if report.broken else 0
 
-    return max(each_file(files, show))
+    return max(each_report(files, partial(inspect, columns=columns, all_chunks=all_chunks), show))
 
 
 def _show(report: InspectReport) -> None:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.files import each_file
+from sbbf_tool.cli.files import each_report
+
+if TYPE_CHECKING:
+    from sbbf_tool.reports import ProbeReport
 
 MAYBE, ABSENT = 0, 1
 
@@ -40,8 +45,7 @@ def command(file: str, column: str, values: tuple[str, ...], values_file: str | 
 
     asked = _values(values, values_file, ask_null)
 
-    def ask(path: str) -> int:
-        report = probe(path, column, asked)
+    def show(report: ProbeReport) -> int:
         if as_json:
             render.show_json(report)
         elif not quiet:
@@ -57,7 +61,7 @@ def command(file: str, column: str, values: tuple[str, ...], values_file: str | 
             )
         return ABSENT if report.is_absent else MAYBE
 
-    codes = set(each_file((file,), ask))
+    codes = set(each_report((file,), partial(probe, column=column, values=asked), show))
     return max(codes - {MAYBE, ABSENT}, default=MAYBE if MAYBE in codes else ABSENT)
 
 

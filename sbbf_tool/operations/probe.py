@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter, block_index, check_block
 from sbbf_tool.bloom.hashing import hash_value
@@ -26,33 +27,54 @@ def probe(path: str | os.PathLike[str], column: str, values: Iterable[object]) -
     Values are text as a person writes it, or Python objects (`parse_object`); None asks for null. `absent` is certain, everything
     else is not. Raises UsageError (no such column, a value it cannot hold) and UnreadableError (a filter that contradicts the format).
     """
+    listed = tuple(values)
     with ParquetFile.open(path) as file:
         with file.named():
             found = find_column(file.footer.columns, column)
-            asked = [literals.parse_object(found, value) for value in values]
-        hashes = [[hash_value(form) for form in literal.forms] for literal in asked]
-        by_row_group = [_ask_row_group(file, number, found, asked, hashes) for number in range(file.footer.num_row_groups)]
+            question = _question(found, listed)
+        by_row_group = [_ask_row_group(file, number, question) for number in range(file.footer.num_row_groups)]
         return ProbeReport(
             file=file.name,
             column=found.name,
             type=found.type_name,
             values=tuple(
-                ValueAnswer(literal.text, tuple(answers[at] for answers in by_row_group), literal.note) for at, literal in enumerate(asked)
+                ValueAnswer(literal.text, tuple(answers[at] for answers in by_row_group), literal.note)
+                for at, literal in enumerate(question.literals)
             ),
             bytes_read=file.source.bytes_read,
         )
 
 
-def _ask_row_group(
-    file: ParquetFile, row_group: int, column: Column, asked: Sequence[Literal], hashes: Sequence[Sequence[int]]
-) -> list[RowGroupAnswer]:
-    reason = file.encryption_of(row_group, column)
-    stored = None if reason else file.stored_filter(row_group, column)
+class _Question(NamedTuple):
+    """Values as a column would hold them, and the hashes of each one's forms."""
+
+    column: Column
+    values: tuple[object, ...]
+    literals: list[Literal]
+    hashes: list[list[int]]
+
+
+# Over a lake the same values are asked of column after column that is the same.
+_last: _Question | None = None
+
+
+def _question(column: Column, values: tuple[object, ...]) -> _Question:
+    global _last
+    # 1, 1.0 and True are equal and are not the same question, so their types count too.
+    if _last is None or _last.column != column or _last.values != values or [*map(type, _last.values)] != [*map(type, values)]:
+        asked = [literals.parse_object(column, value) for value in values]
+        _last = _Question(column, values, asked, [[hash_value(form) for form in literal.forms] for literal in asked])
+    return _last
+
+
+def _ask_row_group(file: ParquetFile, row_group: int, question: _Question) -> list[RowGroupAnswer]:
+    reason = file.encryption_of(row_group, question.column)
+    stored = None if reason else file.stored_filter(row_group, question.column)
     if stored is not None:
         reason = stored.header.beyond_us
-    may_hold = {} if stored is None or reason else _check(file, stored, [h for forms in hashes for h in forms])
+    may_hold = {} if stored is None or reason else _check(file, stored, [h for forms in question.hashes for h in forms])
     answers = []
-    for literal, forms in zip(asked, hashes, strict=True):
+    for literal, forms in zip(question.literals, question.hashes, strict=True):
         if literal.verdict is not None:
             answers.append(RowGroupAnswer(row_group, literal.verdict, literal.note))
         elif reason:

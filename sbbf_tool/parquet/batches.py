@@ -20,7 +20,8 @@ from sbbf_tool.parquet.pages import DICTIONARY_ENCODINGS, Page
 
 USUAL_BYTES = 4 << 20
 """What a batch of average values decodes to: enough to drown the cost of a batch, little enough for the processor's caches."""
-MOST_BYTES = 64 << 20
+MOST_BYTES = 16 << 20
+"""What a batch decodes to at worst, but for a page at either end. pyarrow takes about four times as much while it does."""
 MOST_VALUES = 1 << 17
 MOST_INDICES = 1 << 20
 

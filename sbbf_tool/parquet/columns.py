@@ -122,7 +122,13 @@ def find_column(columns: Sequence[Column], name: str) -> Column:
     """The leaf column that `name` means: its full path, else a top-level name with dots in it, else the path without list and map
     scaffolding. Raises UsageError, naming what comes near, where none or several match.
     """
-    path = unquote(name)
+    try:
+        path = unquote(name)
+    except UsageError:
+        # A name may hold a backtick and stand as it is, as long as no other reading of it is meant.
+        path = (name,)
+        if not any(column.path == path for column in columns):
+            raise
     for candidates in (
         [column for column in columns if column.path == path],
         [column for column in columns if column.path == (name,)],
@@ -145,8 +151,21 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
 
+# Files of one table have one schema, and to compare it with the last one costs less than to walk it.
+_last: tuple[Sequence[SchemaElement], tuple[Column, ...]] = ((), ())
+
+
 def leaf_columns(schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
     """The leaves of a schema as the footer lists it, root first. Raises UnreadableError where the tree does not close."""
+    global _last
+    known, columns = _last
+    if schema != known:
+        columns = _leaves(schema)
+        _last = schema, columns
+    return columns
+
+
+def _leaves(schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
     columns: list[Column] = []
     pos = 1
 

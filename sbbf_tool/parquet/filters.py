@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet import compact
-from sbbf_tool.parquet.footer import FilterPlace, parse_struct
+from sbbf_tool.parquet.footer import FilterPlace
 from sbbf_tool.parquet.idl.ttypes import BloomFilterHeader
+from sbbf_tool.parquet.structs import parse_struct
 
 HEADER_GUESS = 64
 """Bytes to fetch at an offset to be sure of a header: today's take 15 to 19, a draft's inside a PageHeader some more."""

@@ -8,23 +8,18 @@ so all that this package does not know about comes back as it was.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeVar
-
-from thrift.protocol.TCompactProtocol import TCompactProtocolAcceleratedFactory
-from thrift.transport.TTransport import TMemoryBuffer
+from typing import NamedTuple
 
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet import compact
 from sbbf_tool.parquet.columns import Column, leaf_columns
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, FileMetaData
+from sbbf_tool.parquet.structs import parse_struct
 
 MAGIC = b"PAR1"
 MAGIC_ENCRYPTED = b"PARE"
 TAIL_BYTES = 8
-
-_Struct = TypeVar("_Struct", bound=Any)
 
 # Ids in parquet.thrift.
 _ROW_GROUPS, _COLUMNS, _META_DATA = 4, 1, 3
@@ -97,24 +92,6 @@ def parse_tail(last_bytes: bytes, file_size: int) -> Tail:
     if start < len(MAGIC):
         raise UnreadableError(f"a footer of {length:,} bytes cannot be in a file of {file_size:,}", place=f"byte {file_size - 8}")
     return Tail(start, length, magic == MAGIC_ENCRYPTED)
-
-
-def parse_struct(cls: type[_Struct], data: bytes) -> _Struct:
-    """A generated Thrift class read from `data`; bytes behind the struct are ignored. Raises UnreadableError."""
-    # A container holds at least a byte an element and a string is inside the data: limits that keep memory within its size.
-    factory = TCompactProtocolAcceleratedFactory(string_length_limit=len(data), container_length_limit=len(data))
-    struct: _Struct = cls()
-    # A wide footer becomes a million objects, none of them garbage: to look for some among them takes as long as making them.
-    was_collecting = gc.isenabled()
-    gc.disable()
-    try:
-        struct.read(factory.getProtocol(TMemoryBuffer(data)))
-    except Exception as error:
-        raise UnreadableError(f"not a readable {cls.__name__} ({error or type(error).__name__})") from error
-    finally:
-        if was_collecting:
-            gc.enable()
-    return struct
 
 
 def set_filters(raw: bytes, places: Mapping[tuple[int, int], FilterPlace | None]) -> bytes:

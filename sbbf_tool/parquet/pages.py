@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet import compact
-from sbbf_tool.parquet.footer import parse_struct
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, Encoding, PageHeader, PageType
+from sbbf_tool.parquet.structs import parse_struct
 
 DICTIONARY_ENCODINGS = (Encoding.PLAIN_DICTIONARY, Encoding.RLE_DICTIONARY)
 

@@ -20,7 +20,7 @@ from thrift.transport.TTransport import TMemoryBuffer
 from sbbf_tool.bloom import hashing
 from sbbf_tool.errors import SbbfError, UnreadableError
 from sbbf_tool.parquet import equals
-from sbbf_tool.parquet.batches import plan_batches
+from sbbf_tool.parquet.batches import USUAL_BYTES, plan_batches
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.footer import MAGIC, Footer, build_tail
 from sbbf_tool.parquet.idl.ttypes import ColumnChunk, FileMetaData, RowGroup, SchemaElement, Type
@@ -103,26 +103,24 @@ def read_chunk(open_file: Callable[[], pa.NativeFile], footer: Footer, row_group
         return
     place = f"column {column.name}, row group {row_group}"
     normalised = equals.is_interval(column) and equals.interval_form(footer) == equals.INTERVAL_FORM
-    found = 0
+    meta = group.columns[column.index].meta_data
     try:
         with open_file() as stream:
             chunk = _Chunk(stream, pq.read_metadata(pa.BufferReader(_narrow_file(footer, row_group, column))))
-            meta = group.columns[column.index].meta_data
             plan = plan_batches(column, meta, group.num_rows, lambda: read_pages(chunk.read, meta), chunk.longest_in_dictionary)
-            for batch in chunk.batches(plan.rows, as_dictionary=plan.as_dictionary):
-                found += len(batch)
-                array = _leaves(batch.column(0))
-                if len(array):
-                    yield PlainValues(column, array, normalised_intervals=normalised)
+            arrays = chunk.leaves(plan.rows, as_dictionary=plan.as_dictionary)
+            for array in arrays if plan.as_dictionary else _gathered(arrays):
+                yield PlainValues(column, array, normalised_intervals=normalised)
     except SbbfError as error:
         raise error.at(place=place) from error.__cause__
     except (pa.ArrowException, OSError, NotImplementedError) as error:
         reason = " ".join(str(error).split())
         raise UnreadableError(f"the pages cannot be decoded ({reason})", place=place) from error
-    if found != group.num_rows:
+    if chunk.rows_decoded != group.num_rows:
         # Pages may be missing, or pyarrow took an empty page for the end, as 26 does where lists begin with one. Either way values
         # that another reader may find would be missing from a filter.
-        raise UnreadableError(f"the pages cannot be decoded ({found:,} rows come out, the row group has {group.num_rows:,})", place=place)
+        counts = f"{chunk.rows_decoded:,} rows come out, the row group has {group.num_rows:,}"
+        raise UnreadableError(f"the pages cannot be decoded ({counts})", place=place)
 
 
 class _Chunk:
@@ -131,12 +129,14 @@ class _Chunk:
     def __init__(self, stream: pa.NativeFile, metadata: pq.FileMetaData) -> None:
         self._stream = stream
         self._metadata = metadata
+        self.rows_decoded = 0
 
     def read(self, offset: int, length: int) -> bytes:
         data: bytes = self._stream.read_at(length, offset)
         return data
 
-    def batches(self, rows: int, *, as_dictionary: bool) -> Iterator[pa.RecordBatch]:
+    def leaves(self, rows: int, *, as_dictionary: bool) -> Iterator[pa.Array]:
+        """The non-null leaf values, those of `rows` rows at a time; no array is empty."""
         reader = pq.ParquetFile(
             self._stream,
             metadata=self._metadata,
@@ -144,16 +144,35 @@ class _Chunk:
             buffer_size=STREAM_BUFFER_BYTES,
             pre_buffer=False,
         )
-        return reader.iter_batches(rows, use_threads=False)  # type: ignore[no-any-return]
+        for batch in reader.iter_batches(rows, use_threads=False):
+            self.rows_decoded += len(batch)
+            array = _leaves(batch.column(0))
+            if len(array):
+                yield array
 
     def longest_in_dictionary(self) -> int:
         """Bytes of the longest value in the dictionary page, when the first data page refers to it."""
-        for batch in self.batches(_ROWS_OF_A_GLANCE, as_dictionary=True):
-            array = _leaves(batch.column(0))
-            if len(array):
-                _, offsets, _ = array.dictionary.buffers()
-                return int(np.diff(np.frombuffer(offsets, np.int32)).max())
-        return 0
+        first = next(_Chunk(self._stream, self._metadata).leaves(_ROWS_OF_A_GLANCE, as_dictionary=True), None)
+        if first is None:
+            return 0
+        _, offsets, _ = _variable(first.dictionary)
+        return int(np.diff(np.frombuffer(offsets, np.int32)).max())
+
+
+def _gathered(arrays: Iterator[pa.Array]) -> Iterator[pa.Array]:
+    """The same values in fewer arrays. Where rows may be long and are not, there is an array for a handful of them, and to hash those
+    would cost more than to decode them.
+    """
+    held: list[pa.Array] = []
+    size = 0
+    for array in arrays:
+        held.append(array)
+        size += array.nbytes
+        if size >= USUAL_BYTES:
+            yield pa.concat_arrays(held) if len(held) > 1 else array
+            held, size = [], 0
+    if held:
+        yield pa.concat_arrays(held)
 
 
 def _leaves(array: pa.Array) -> pa.Array:

@@ -322,32 +322,39 @@ def sync_folder(folder: str) -> None:
         os.close(fd)
 
 
-def parquet_files(name: str) -> list[str]:
+def parquet_files(name: str) -> Iterator[str]:
     """The Parquet files that `name` means: itself, those below it where it is a folder, those that match where it is a glob; in order.
 
     Below a folder, names that start with a dot or `_` are passed over, as Spark and Hive do. Raises UnreadableError where there is none.
     """
     if os.path.isdir(name):
-        found = list(_walk(name))
+        matches = [name]
     elif os.path.lexists(name) or not glob.has_magic(name):
-        return [name]
+        yield name
+        return
     else:
-        found = [path for match in glob.glob(name, recursive=True) for path in (_walk(match) if os.path.isdir(match) else [match])]
+        matches = sorted(glob.glob(name, recursive=True))
+    found = False
+    for match in matches:
+        for path in _walk(match) if os.path.isdir(match) else (match,):
+            found = True
+            yield path
     if not found:
         raise UnreadableError("no *.parquet file below this folder" if os.path.isdir(name) else "no file matches", file=name)
-    return sorted(found)
 
 
-def _walk(top: str) -> Iterator[str]:
-    for folder, folders, files in os.walk(top, onerror=_cannot_list):
-        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
-        for name in files:
-            if name.endswith(".parquet") and not name.startswith((".", "_")):
-                yield os.path.join(folder, name)
-
-
-def _cannot_list(error: OSError) -> None:
-    raise UnreadableError(reason_of(error), file=error.filename)
+def _walk(folder: str) -> Iterator[str]:
+    try:
+        with os.scandir(folder) as listing:
+            entries = sorted((entry.name, entry.is_dir()) for entry in listing if not entry.name.startswith((".", "_")))
+    except OSError as error:
+        raise UnreadableError(reason_of(error), file=folder) from error
+    for name, is_folder in entries:
+        path = os.path.join(folder, name)
+        if is_folder and not os.path.islink(path):
+            yield from _walk(path)
+        elif not is_folder and name.endswith(".parquet"):
+            yield path
 
 
 def reason_of(error: OSError) -> str:

@@ -128,7 +128,7 @@ def values(kind: int, depth: int) -> st.SearchStrategy[object]:
             )
         )
     if kind == wire.STRUCT:
-        return st.lists(unknown_fields(depth - 1), max_size=3).map(tuple)
+        return st.lists(random_fields(depth - 1), max_size=3).map(tuple)
     return _SCALARS[kind]
 
 
@@ -136,13 +136,12 @@ def kinds(depth: int) -> st.SearchStrategy[int]:
     return st.sampled_from([*range(wire.TRUE, wire.UUID + 1)] if depth > 0 else [wire.TRUE, wire.FALSE, *_SCALARS])
 
 
-def unknown_fields(depth: int = 2, ids: st.SearchStrategy[int] | None = None) -> st.SearchStrategy[Field]:
-    """A field that no version of the format has."""
-    some_ids = st.one_of(st.integers(40, 70), st.integers(-(2**15), 2**15 - 1).filter(lambda n: not -1 < n < 40)) if ids is None else ids
+def random_fields(depth: int = 2) -> st.SearchStrategy[Field]:
+    """A field of any id and kind."""
     return kinds(depth).flatmap(
         lambda kind: st.builds(
             Field,
-            some_ids,
+            st.integers(-(2**15), 2**15 - 1),
             st.just(kind),
             st.just(b"") if kind in (wire.TRUE, wire.FALSE) else values(kind, depth),
             st.booleans(),
@@ -150,36 +149,40 @@ def unknown_fields(depth: int = 2, ids: st.SearchStrategy[int] | None = None) ->
     )
 
 
-def taken_for_another_use() -> st.SearchStrategy[Field]:
-    """A field with the id of offset or length and another kind, as one build of parquet-mr had."""
-    return unknown_fields(2, st.sampled_from([14, 15])).filter(lambda field: (field.id, field.kind) not in (OFFSET, LENGTH))
+def _one_of_each(ids: list[int]) -> list[Field]:
+    return [Field(ids[at % len(ids)], *one, long=at % 3 == 0) for at, one in enumerate(ONE_OF_EACH.values())]
 
 
-def present_filters() -> st.SearchStrategy[Field]:
-    return st.one_of(
-        st.builds(lambda value, long: Field(*OFFSET, wire.number(value), long), st.integers(-1, 2**62), st.booleans()),
-        st.builds(lambda value, long: Field(*LENGTH, wire.number(value), long), st.integers(-1, 2**31 - 1), st.booleans()),
-    )
+UNKNOWN_FIELDS = _one_of_each([41, 55, 56, 57, 600, -7, 2**15 - 1, -(2**15)])
+"""Fields that no version of the format has."""
+
+TAKEN_FOR_ANOTHER_USE = [field for n in (14, 15) for field in _one_of_each([n]) if (field.id, field.kind) not in (OFFSET, LENGTH)]
+"""With the id of offset or length, and another kind, as one build of parquet-mr had."""
+
+PRESENT_FILTERS = [
+    Field(*which, wire.number(value), long) for which in (OFFSET, LENGTH) for value in (-1, 0, 5, 2**31 - 1) for long in (False, True)
+]
 
 
 @st.composite
-def mixed(draw: st.DrawFn, known: Struct, more: st.SearchStrategy[Field] | None = None) -> Struct:
-    """The known fields, some with long headers, some out of order, with others between them."""
-    fields = [Field(*field.content, long=draw(st.booleans())) for field in known]
+def mixed(draw: st.DrawFn, known: Struct, more: list[Field] = UNKNOWN_FIELDS) -> Struct:
+    """The known fields, in order or not, one in three with a long header, with others between them."""
+    fields = list(known)
+    order = draw(st.randoms(use_true_random=False))
     if draw(st.booleans()):
-        fields = list(draw(st.permutations(fields)))
-    for field in draw(st.lists(unknown_fields() if more is None else more, max_size=3)):
-        fields.insert(draw(st.integers(0, len(fields))), field)
-    return tuple(fields)
+        order.shuffle(fields)
+    for field in draw(st.lists(st.sampled_from(more), max_size=3)):
+        fields.insert(order.randint(0, len(fields)), field)
+    return tuple(Field(*field.content, long=field.long or order.random() < 0.3) for field in fields)
 
 
 @st.composite
 def footers(draw: st.DrawFn, *, with_filters: bool) -> tuple[Struct, int, int]:
     """A footer with its number of row groups and of columns."""
-    row_groups, columns = draw(st.integers(1, 3)), draw(st.integers(1, 3))
-    more = st.one_of(unknown_fields(), taken_for_another_use(), *([present_filters()] if with_filters else []))
-    made = [
-        draw(mixed(row_group([draw(mixed(column_chunk(draw(mixed(column_metadata(), more))))) for _ in range(columns)])))
-        for _ in range(row_groups)
-    ]
+    row_groups, columns = draw(st.integers(1, 2)), draw(st.integers(1, 2))
+    more = [*UNKNOWN_FIELDS, *TAKEN_FOR_ANOTHER_USE, *(PRESENT_FILTERS * 3 if with_filters else [])]
+    made = []
+    for _ in range(row_groups):
+        chunks = [draw(mixed(column_chunk(draw(mixed(column_metadata(), more))))) for _ in range(columns)]
+        made.append(draw(mixed(row_group(chunks))))
     return draw(mixed(file_metadata(made, columns))), row_groups, columns

@@ -22,8 +22,9 @@ from wire import Field, Struct
 
 from sbbf_tool.errors import RefusedError, UnreadableError
 from sbbf_tool.operations.parquet_file import ParquetFile
-from sbbf_tool.parquet.footer import FilterPlace, Footer, parse_struct, set_filters
+from sbbf_tool.parquet.footer import FilterPlace, Footer, set_filters
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
+from sbbf_tool.parquet.structs import parse_struct
 
 PLACE = FilterPlace(1 << 40, 70_000)
 Key = tuple[int, int]
@@ -288,7 +289,8 @@ def assert_every_chunk_survives(path: Path) -> bool:
 def test_footers_of_every_writer_survive(fixtures):
     files = parquet_files(fixtures)
     assert len(files) >= 20
-    assert all([assert_every_chunk_survives(path) for path in files])
+    for path in files:
+        assert assert_every_chunk_survives(path)
 
 
 def test_footers_of_conformance_files_survive(conformance):

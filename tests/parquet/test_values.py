@@ -94,9 +94,7 @@ TYPES: list[tuple[pa.DataType, list[Any], Callable[[Any], bytes]]] = [
 
 @pytest.mark.parametrize("use_dictionary", [True, False], ids=["dictionary", "plain"])
 @pytest.mark.parametrize(("kind", "values", "pack"), TYPES, ids=lambda value: str(value) if isinstance(value, pa.DataType) else None)
-def test_each_type(
-    tmp_path: Path, kind: pa.DataType, values: list[Any], pack: Callable[[Any], bytes], use_dictionary: bool
-) -> None:
+def test_each_type(tmp_path: Path, kind: pa.DataType, values: list[Any], pack: Callable[[Any], bytes], use_dictionary: bool) -> None:
     array = pa.array([values[0], None, *values, None, *values, None], kind)
 
     path = written(tmp_path / "f.parquet", array, use_dictionary=use_dictionary)
@@ -205,7 +203,7 @@ def test_a_codec_that_cannot_be_had_is_an_answer_with_a_reason(tmp_path: Path) -
 
     path = edit_footer(written(tmp_path / "f.parquet", pa.array([1, 2])), claim_lzo)
 
-    with pytest.raises(UnreadableError, match="(?i)lzo") as caught:
+    with pytest.raises(UnreadableError, match=r"(?i)lzo") as caught:
         stored(path)
     assert caught.value.place == "column v, row group 0"
 
@@ -276,14 +274,16 @@ def test_zeros_and_nans(tmp_path: Path, kind: pa.DataType, layout: str) -> None:
     negative_nan = nan[:-1] + bytes([nan[-1] | 0x80])
     zeros, nans = {hash_value(positive), hash_value(negative)}, {hash_value(nan), hash_value(negative_nan)}
 
-    for number, (values, expected) in enumerate([
-        ((1.5,), set()),
-        ((1.5, 0.0), zeros),
-        ((-0.0,), zeros),
-        ((float("nan"),), nans),
-        ((-0.0, float("nan"), 2.0), zeros | nans),
-        ((float("inf"),), set()),
-    ]):
+    for number, (values, expected) in enumerate(
+        [
+            ((1.5,), set()),
+            ((1.5, 0.0), zeros),
+            ((-0.0,), zeros),
+            ((float("nan"),), nans),
+            ((-0.0, float("nan"), 2.0), zeros | nans),
+            ((float("inf"),), set()),
+        ]
+    ):
         assert equals(written(tmp_path / f"{number}.parquet", array(*values))) == expected
 
 

@@ -115,7 +115,13 @@ def test_nothing_but_nulls(tmp_path: Path, kind: pa.DataType) -> None:
 
 def test_nulls_at_each_level(tmp_path: Path) -> None:
     kind = pa.list_(pa.map_(S, pa.struct([pa.field("a", pa.list_(S))])))
-    entries = [("none", None), ("null", {"a": None}), ("empty", {"a": []}), ("nulls", {"a": [None, None]}), ("some", {"a": ["x", None, "y"]})]
+    entries = [
+        ("none", None),
+        ("null", {"a": None}),
+        ("empty", {"a": []}),
+        ("nulls", {"a": [None, None]}),
+        ("some", {"a": ["x", None, "y"]}),
+    ]
     rows = [None, [], [None], [[]], [None, entries, []], [entries[:2], entries[3:]]]
     path = tmp_path / "f.parquet"
     pq.write_table(pa.table({"v": pa.array(rows, kind)}), path)

@@ -15,7 +15,7 @@ class Format:
 
     def add(self, report: CheckReport) -> None:
         for finding in report.findings:
-            _annotate(_COMMANDS[finding.severity], report.file, finding.rule, f"{words.place(finding)}: {words.in_full(finding)}")
+            _annotate(_COMMANDS[finding.severity], report.file, finding.rule, "\n".join(words.in_full([finding])))
         for place in report.unread:
             _annotate("error", report.file, "unreadable", place)
 

@@ -50,5 +50,4 @@ def _case(suite: Element, report: CheckReport, outcome: RuleOutcome) -> None:
 
 def _in_full(found: list[Finding]) -> str:
     """XML takes no control characters, and names may hold any."""
-    lines = [line for finding in found for line in (f"{words.place(finding)}: {finding.severity}", *words.in_full(finding).splitlines())]
-    return "\n".join(one_line(line) for line in lines)
+    return "\n".join(one_line(line) for line in words.in_full(found))

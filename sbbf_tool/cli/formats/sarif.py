@@ -57,7 +57,7 @@ def _result(finding: Finding) -> dict[str, Any]:
         "ruleId": finding.rule,
         "ruleIndex": _INDEX[finding.rule],
         "level": _LEVELS[finding.severity],
-        "message": {"text": f"{words.place(finding)}: {words.in_full(finding)}"},
+        "message": {"text": "\n".join(words.in_full([finding]))},
         "locations": [
             {
                 # Code scanning shows no result without a line.

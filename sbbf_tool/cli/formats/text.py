@@ -1,4 +1,4 @@
-"""For people: a finding a paragraph, its first line such that an editor or `grep` finds the file."""
+"""For people: a paragraph for each rule that found something, its first line such that `grep` finds file, severity and rule."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ class Format:
         show_findings(report.findings)
         for place in report.unread:
             click.echo(one_line(f"{report.file}: could not be read: {place}"))
-        outcomes = Counter(outcome.outcome for outcome in report.rules)
-        rules = ", ".join(f"{outcomes[outcome]} {outcome}" for outcome in ("passed", "failed", "not run"))
-        click.echo(one_line(f"{report.file}: {_counted(Counter(finding.severity for finding in report.findings))}; rules: {rules}"))
+        found = _counted(Counter(finding.severity for finding in report.findings))
+        click.echo(one_line(f"{report.file}: {found}; {_outcomes(report)}"))
 
     def end(self) -> None:
         if self._files > 1:
@@ -35,10 +34,22 @@ class Format:
 
 
 def show_findings(findings: Iterable[Finding]) -> None:
+    """The findings of one file, those of a rule together."""
+    by_rule: dict[str, list[Finding]] = {}
     for finding in findings:
-        click.echo(one_line(f"{finding.file}: {words.place(finding)}: {finding.severity}: {finding.rule}"))
-        for line in words.in_full(finding).splitlines():
+        by_rule.setdefault(finding.rule, []).append(finding)
+    for rule, found in by_rule.items():
+        click.echo(one_line(f"{found[0].file}: {found[0].severity}: {rule}"))
+        for line in words.in_full(found):
             click.echo(f"    {one_line(line)}")
+
+
+def _outcomes(report: CheckReport) -> str:
+    counts = Counter(outcome.outcome for outcome in report.rules)
+    if counts["not run"] == len(report.rules):
+        ((reason, _),) = Counter(outcome.reason for outcome in report.rules).most_common(1)
+        return f"no rule was run: {reason}"
+    return f"rules: {counts['passed']} passed, {counts['failed']} failed, {counts['not run']} not run"
 
 
 def _counted(severities: Counter[str]) -> str:

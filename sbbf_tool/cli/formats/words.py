@@ -3,43 +3,53 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from sbbf_tool.reports import Finding
 
-_MOST_FACTS = 4
+_MOST_LINES = 4
+_MOST_COLUMNS = 12
 
 
-def place(finding: Finding) -> str:
+def in_full(findings: Sequence[Finding]) -> list[str]:
+    """Lines that say it all of findings of one rule and file: the sentence, the evidence, the commands that cure them."""
+    return [findings[0].message, *_evidence(findings), *(f"cure: {command}" for command in _cures(findings))]
+
+
+def _evidence(findings: Sequence[Finding]) -> Iterator[str]:
+    """A line for each different fact and the row groups it is true of, with the columns; not more than a few."""
+    lines: dict[tuple[str, tuple[int, ...]], list[str]] = {}
+    for finding in findings:
+        facts: dict[str, list[int]] = {}
+        for seen in finding.evidence:
+            facts.setdefault(seen.fact, []).extend([] if seen.row_group is None else [seen.row_group])
+        for fact, numbers in facts.items():
+            lines.setdefault((fact, tuple(numbers)), []).append(finding.column)
+    for (fact, row_groups), columns in list(lines.items())[:_MOST_LINES]:
+        yield f"{_place(columns, row_groups)}: {fact}"
+    if len(lines) > _MOST_LINES:
+        yield f"and {len(lines) - _MOST_LINES:,} more"
+
+
+def _cures(findings: Sequence[Finding]) -> Iterator[str]:
+    """The commands as a shell takes them; those that differ in their column alone become one."""
+    commands: dict[tuple[tuple[str, ...], tuple[str, ...]], list[str]] = {}
+    for finding in findings:
+        if finding.cure is not None:
+            at = finding.cure.index("-c") if "-c" in finding.cure else len(finding.cure)
+            commands.setdefault((finding.cure[:at], finding.cure[at + 2 :]), []).extend(finding.cure[at : at + 2])
+    for (before, after), columns in commands.items():
+        yield shlex.join([*before, *columns, *after])
+
+
+def _place(columns: Sequence[str], row_groups: Sequence[int]) -> str:
     """Such as `column user_id, row groups 0-2, 5`."""
-    row_groups = [seen.row_group for seen in finding.evidence if seen.row_group is not None]
-    return ", ".join([f"column {finding.column}", *([_row_groups(row_groups)] if row_groups else [])])
+    more = f" and {len(columns) - _MOST_COLUMNS} more" if len(columns) > _MOST_COLUMNS else ""
+    named = f"{'columns' if len(columns) > 1 else 'column'} {', '.join(columns[:_MOST_COLUMNS])}{more}"
+    return f"{named}, {_row_groups(row_groups)}" if row_groups else named
 
 
-def evidence(finding: Finding) -> Iterator[str]:
-    """One line for each different fact, with the row groups it is true of; not more than a few."""
-    by_fact: dict[str, list[int]] = {}
-    for seen in finding.evidence:
-        by_fact.setdefault(seen.fact, []).extend([] if seen.row_group is None else [seen.row_group])
-    for fact, row_groups in list(by_fact.items())[:_MOST_FACTS]:
-        yield f"{_row_groups(row_groups)}: {fact}" if row_groups else fact
-    left = sum(len(row_groups) for row_groups in list(by_fact.values())[_MOST_FACTS:])
-    if left:
-        yield f"and {left} more row groups"
-
-
-def cure(finding: Finding) -> str | None:
-    """The command as a shell takes it."""
-    return shlex.join(finding.cure) if finding.cure else None
-
-
-def in_full(finding: Finding) -> str:
-    """Several lines: the sentence, the evidence, the cure."""
-    command = cure(finding)
-    return "\n".join([finding.message, *evidence(finding), *([f"cure: {command}"] if command else [])])
-
-
-def _row_groups(numbers: Iterable[int]) -> str:
+def _row_groups(numbers: Sequence[int]) -> str:
     spans: list[list[int]] = []
     for number in sorted(numbers):
         if spans and number == spans[-1][1] + 1:
@@ -47,4 +57,4 @@ def _row_groups(numbers: Iterable[int]) -> str:
         else:
             spans.append([number, number])
     shown = ", ".join(f"{first}-{last}" if last > first else f"{first}" for first, last in spans)
-    return f"row groups {shown}" if len(spans) > 1 or spans[0][0] != spans[0][1] else f"row group {shown}"
+    return f"row groups {shown}" if len(numbers) > 1 else f"row group {shown}"

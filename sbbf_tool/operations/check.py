@@ -1,0 +1,173 @@
+"""`check`: the rules as a gate. Which of them run, what is demanded beyond them, and what makes a file fail, is a `Policy`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import NamedTuple
+
+from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError
+from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.operations.rules import RULES, THEMES
+from sbbf_tool.operations.rules.facts import ColumnFacts, Reads, gather
+from sbbf_tool.operations.rules.limits import REQUIRED_FILTER
+from sbbf_tool.operations.rules.rule import Limits, Rule, find_all
+from sbbf_tool.operations.rules.secrecy import THEME as SECRECY
+from sbbf_tool.operations.verify import unread_chunks
+from sbbf_tool.parquet.columns import find_column
+from sbbf_tool.reports import ERROR, SEVERITIES, CheckReport, Evidence, Finding, RuleOutcome
+from sbbf_tool.storage.local import parquet_files
+
+PASSED, FAILED, NOT_RUN = "passed", "failed", "not run"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What to check. UsageError where it contradicts itself, or names a rule that does not exist.
+
+    `select` and `ignore` name rules or themes; a limit that is given applies whatever `select` says. `quick` leaves out the rules that
+    read data. A finding of the severity `fail_on`, or a worse one, makes a file fail.
+    """
+
+    limits: Limits = field(default_factory=Limits)
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    quick: bool = False
+    fail_on: str = ERROR
+
+    def __post_init__(self) -> None:
+        _among((self.fail_on,), SEVERITIES, "severity")
+        _among((*self.select, *self.ignore), [*(rule.name for rule in RULES), *THEMES], "rule")
+        for rule in RULES:
+            if rule.name in self.select and (reason := self.why_not(rule)) is not None:
+                raise UsageError(f"rule {rule.name} was selected and cannot run: {reason}")
+        if all(self.why_not(rule) for rule in RULES):
+            raise UsageError("no rule is left to run")
+
+    def why_not(self, rule: Rule) -> str | None:
+        """Why a rule does not run; None where it does."""
+        names = (rule.name, rule.theme)
+        if any(name in self.ignore for name in names):
+            return "ignored"
+        if rule.limit is not None:
+            return None if self.limits.demands(rule.limit) else f"no --{rule.limit.replace('_', '-')} was given"
+        if self.select and not any(name in self.select for name in names):
+            return "not selected"
+        return "it reads the data, which --quick leaves out" if self.quick and rule.reads is Reads.DATA else None
+
+
+def check(path: str | os.PathLike[str], policy: Policy | None = None) -> CheckReport:
+    """Run the rules on one file.
+
+    A required column that the file does not have is a finding; `ensure_columns` tells whether no file has it. Raises UnreadableError
+    (not a Parquet file), RefusedError (encrypted footer).
+    """
+    policy = policy or Policy()
+    running = [rule for rule in RULES if policy.why_not(rule) is None]
+    reads = max(rule.reads for rule in running)
+    with ParquetFile.open(path) as file:
+        limits, findings = _resolve(file, policy)
+        if reads is Reads.DATA:
+            from sbbf_tool.operations.proof import prove
+
+            facts = gather(file, file.footer.columns, reads, prove)
+        else:
+            facts = gather(file, file.footer.columns, reads)
+        findings += find_all(running, facts, limits)
+        return CheckReport(
+            file=file.name,
+            failed=any(SEVERITIES.index(finding.severity) <= SEVERITIES.index(policy.fail_on) for finding in findings),
+            fail_on=policy.fail_on,
+            rules=tuple(_outcome(rule, policy, facts, findings) for rule in RULES),
+            findings=findings,
+            unread=unread_chunks(facts),
+        )
+
+
+def ensure_columns(names: Iterable[str], policy: Policy) -> None:
+    """UsageError where a required column is in none of the files that `names` mean. Reads footers until every column was seen."""
+    unseen: dict[str, UsageError | None] = dict.fromkeys(policy.limits.require)
+    for path in _readable(names) if unseen else ():
+        try:
+            with ParquetFile.open(path) as file:
+                for column in list(unseen):
+                    try:
+                        find_column(file.footer.columns, column)
+                        del unseen[column]
+                    except UsageError as error:
+                        unseen[column] = unseen[column] or UsageError(error.message, file=path, place=error.place, hint=error.hint)
+        except (UnreadableError, RefusedError):
+            continue  # whoever checks it will be told
+        if not unseen:
+            return
+    for reason in unseen.values():
+        if reason is not None:
+            raise reason
+
+
+class Checked(NamedTuple):
+    """The report of one of many files, and the errors of what could not be read of it."""
+
+    report: CheckReport
+    errors: tuple[SbbfError, ...] = ()
+
+
+def checked(path: str, policy: Policy) -> Checked:
+    """`check`, of a file that may also be one that cannot be opened: then no rule was run on it."""
+    try:
+        report = check(path, policy)
+    except SbbfError as error:
+        outcomes = (RuleOutcome(rule.name, rule.severity, NOT_RUN, policy.why_not(rule) or error.message) for rule in RULES)
+        report = CheckReport(path, failed=True, fail_on=policy.fail_on, rules=tuple(outcomes), findings=(), unread=(error.message,))
+        return Checked(report, (error,))
+    return Checked(report, tuple(UnreadableError(place, file=report.file) for place in report.unread))
+
+
+def _among(names: Iterable[str], known: Sequence[str], what: str) -> None:
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name, known, n=3)
+            raise UsageError(f"no {what} {name!r}", hint=f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(known)}")
+
+
+def _readable(names: Iterable[str]) -> Iterable[str]:
+    for name in names:
+        try:
+            yield from parquet_files(name)
+        except UnreadableError:
+            continue
+
+
+def _resolve(file: ParquetFile, policy: Policy) -> tuple[Limits, tuple[Finding, ...]]:
+    """The limits with required columns under their full names, and a finding for each that the file does not have."""
+    from dataclasses import replace
+
+    found, missing = [], []
+    rule = next(rule for rule in RULES if rule.name == REQUIRED_FILTER)
+    for name in policy.limits.require:
+        try:
+            found.append(find_column(file.footer.columns, name).name)
+        except UsageError as error:
+            missing.append(Finding(rule.name, rule.severity, file.name, name, rule.message, (Evidence(None, error.message),), None))
+    return replace(policy.limits, require=tuple(found)), tuple(missing) if policy.why_not(rule) is None else ()
+
+
+def _outcome(rule: Rule, policy: Policy, facts: Sequence[ColumnFacts], findings: Sequence[Finding]) -> RuleOutcome:
+    def outcome(what: str, reason: str | None = None) -> RuleOutcome:
+        return RuleOutcome(rule.name, rule.severity, what, reason)
+
+    if (reason := policy.why_not(rule)) is not None:
+        return outcome(NOT_RUN, reason)
+    if any(finding.rule == rule.name for finding in findings):
+        return outcome(FAILED)
+    filters = [chunk for column in facts for chunk in column.filters]
+    if not filters and rule.limit != "require":
+        return outcome(NOT_RUN, "the file has no filter")
+    if rule.reads is Reads.FOOTER or rule.theme == SECRECY:
+        return outcome(PASSED)
+    unseen = [chunk for chunk in filters if chunk.encryption or (rule.reads is Reads.DATA and chunk.proof and chunk.proof.unproven)]
+    if len(unseen) == len(filters):
+        return outcome(NOT_RUN, unseen[0].encryption or "no chunk's pages can be decoded")
+    return outcome(PASSED, f"{len(unseen)} of {len(filters)} filters could not be seen" if unseen else None)

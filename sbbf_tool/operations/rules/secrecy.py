@@ -1,0 +1,43 @@
+"""Whether the filter of an encrypted column is encrypted itself, as far as that shows without the key (parquet-format Encryption.md)."""
+
+from __future__ import annotations
+
+from sbbf_tool.operations.rules import cures
+from sbbf_tool.operations.rules.facts import PLAINTEXT, ChunkFacts, Reads
+from sbbf_tool.operations.rules.rule import Rule, at_each_filter
+from sbbf_tool.reports import ERROR
+
+THEME = "secrecy"
+
+
+def _in_the_clear(chunk: ChunkFacts) -> str | None:
+    return "header and bitset can be read without the key" if chunk.sealing == PLAINTEXT else None
+
+
+def _damaged(chunk: ChunkFacts) -> str | None:
+    return chunk.sealing if chunk.sealing != PLAINTEXT else None
+
+
+RULES = (
+    Rule(
+        name="plaintext-filter-on-encrypted-column",
+        theme=THEME,
+        severity=ERROR,
+        reads=Reads.FILTERS,
+        message="The column is encrypted and its filter is not, so anybody can test which values the column holds.",
+        why="arrow-rs writes filters in the clear into encrypted files. It gives data away, and readers with the key expect ciphertext "
+        "and fail.",
+        look=at_each_filter(_in_the_clear),
+        cure=cures.remove_bytes_too,
+    ),
+    Rule(
+        name="damaged-encrypted-filter",
+        theme=THEME,
+        severity=ERROR,
+        reads=Reads.FILTERS,
+        message="At the place of this encrypted column's filter there are no two encrypted modules, so readers with the key fail.",
+        why="A filter that was cut, overwritten or moved. Without the key only the lengths of header and bitset can be checked, not that "
+        "they were encrypted as modules 8 and 9 (parquet-go uses 6 and 7).",
+        look=at_each_filter(_damaged),
+    ),
+)

@@ -1,0 +1,116 @@
+"""Files that no writer at hand makes: pages by pyarrow, and a footer that says something else of them.
+
+Only the meaning of the pages is changed, never a page: a BYTE_ARRAY column becomes an ENUM, a list of three levels one of two. The
+footer is decoded and encoded again with the package's Thrift classes; offsets of pages stay right, as it comes last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from thrift.protocol.TCompactProtocol import TCompactProtocolAcceleratedFactory
+from thrift.transport.TTransport import TMemoryBuffer
+
+from sbbf_tool.parquet.footer import MAGIC, build_tail
+from sbbf_tool.parquet.structs import parse_struct
+from sbbf_tool.parquet.idl.ttypes import (
+    BsonType,
+    ConvertedType,
+    DecimalType,
+    EnumType,
+    FieldRepetitionType,
+    FileMetaData,
+    GeographyType,
+    GeometryType,
+    LogicalType,
+    SchemaElement,
+    VariantType,
+)
+
+
+def edit_footer(path: Path, change: Callable[[FileMetaData], None]) -> Path:
+    """The same file, its footer changed by `change`."""
+    content = path.read_bytes()
+    assert content.endswith(MAGIC)
+    length = int.from_bytes(content[-8:-4], "little")
+    metadata = parse_struct(FileMetaData, content[-8 - length : -8])
+    # pyarrow would believe its own idea of the schema, which it keeps here, over the changed one.
+    metadata.key_value_metadata = [entry for entry in metadata.key_value_metadata or () if entry.key != "ARROW:schema"] or None
+    change(metadata)
+    buffer = TMemoryBuffer()
+    metadata.write(TCompactProtocolAcceleratedFactory().getProtocol(buffer))
+    raw = buffer.getvalue()
+    path.write_bytes(content[: -8 - length] + raw + build_tail(raw))
+    return path
+
+
+def annotate(path: Path, annotations: dict[str, dict[str, Any]]) -> Path:
+    """The same file with other annotations (fields of SchemaElement) on the leaves or groups of these names."""
+
+    def change(metadata: FileMetaData) -> None:
+        for element in metadata.schema:
+            if element.name in annotations:
+                element.logicalType = element.converted_type = element.scale = element.precision = None
+                for name, value in annotations[element.name].items():
+                    setattr(element, name, value)
+
+    return edit_footer(path, change)
+
+
+def decimal(precision: int, scale: int) -> dict[str, Any]:
+    logical = LogicalType(DECIMAL=DecimalType(scale=scale, precision=precision))
+    return {"logicalType": logical, "converted_type": ConvertedType.DECIMAL, "precision": precision, "scale": scale}
+
+
+ENUM = {"logicalType": LogicalType(ENUM=EnumType()), "converted_type": ConvertedType.ENUM}
+BSON = {"logicalType": LogicalType(BSON=BsonType()), "converted_type": ConvertedType.BSON}
+INTERVAL = {"converted_type": ConvertedType.INTERVAL}
+GEOMETRY = {"logicalType": LogicalType(GEOMETRY=GeometryType())}
+GEOGRAPHY = {"logicalType": LogicalType(GEOGRAPHY=GeographyType())}
+VARIANT = {"logicalType": LogicalType(VARIANT=VariantType(specification_version=1))}
+
+
+def flatten_lists(path: Path) -> Path:
+    """The same file with its lists of three levels in two, as old writers had them: `group l (LIST) { repeated int32 array }`.
+
+    The elements must be required and leaves: then the levels in the pages are the same.
+    """
+    return _without_elements(path, keep_group=True)
+
+
+def bare_repeated(path: Path) -> Path:
+    """The same file with its required lists of required leaves as what Protocol Buffers make of them: `repeated int32 l`."""
+    return _without_elements(path, keep_group=False)
+
+
+def _without_elements(path: Path, *, keep_group: bool) -> Path:
+    def change(metadata: FileMetaData) -> None:
+        schema: list[SchemaElement] = []
+        elements = iter(metadata.schema)
+        for element in elements:
+            if element.converted_type != ConvertedType.LIST:
+                schema.append(element)
+                continue
+            repeated, leaf = next(elements), next(elements)
+            assert leaf.repetition_type == FieldRepetitionType.REQUIRED
+            assert not leaf.num_children
+            leaf.repetition_type = FieldRepetitionType.REPEATED
+            if keep_group:
+                element.logicalType = None
+                leaf.name = "array"
+                schema += [element, leaf]
+            else:
+                assert element.repetition_type == FieldRepetitionType.REQUIRED
+                leaf.name = element.name
+                schema.append(leaf)
+            del repeated
+        metadata.schema = schema
+        for group in metadata.row_groups:
+            for chunk in group.columns:
+                path_in_schema = chunk.meta_data.path_in_schema
+                if path_in_schema[-2:] in (["list", "element"], ["list", "item"]):
+                    chunk.meta_data.path_in_schema = [*path_in_schema[:-2], "array"] if keep_group else path_in_schema[:-2]
+
+    return edit_footer(path, change)

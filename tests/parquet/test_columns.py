@@ -1,0 +1,271 @@
+"""Leaf columns: how they are named, how a written name finds one, and which schemas are none."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.parquet.columns import Column, find_column, leaf_columns, quote, unquote
+from sbbf_tool.parquet.idl.ttypes import (
+    ConvertedType,
+    DecimalType,
+    FieldRepetitionType,
+    IntType,
+    ListType,
+    LogicalType,
+    MapType,
+    MicroSeconds,
+    SchemaElement,
+    StringType,
+    TimestampType,
+    TimeUnit,
+    Type,
+    UUIDType,
+)
+
+REQUIRED, OPTIONAL, REPEATED = FieldRepetitionType.REQUIRED, FieldRepetitionType.OPTIONAL, FieldRepetitionType.REPEATED
+LIST, MAP = LogicalType(LIST=ListType()), LogicalType(MAP=MapType())
+
+
+def leaf(name: str | None, repetition: int | None = OPTIONAL, *, type: int | None = Type.INT32, **more: object) -> SchemaElement:
+    return SchemaElement(name=name, type=type, repetition_type=repetition, **more)
+
+
+def group(name: str, children: int, repetition: int | None = OPTIONAL, **more: object) -> SchemaElement:
+    return SchemaElement(name=name, num_children=children, repetition_type=repetition, **more)
+
+
+def columns_of(*elements: SchemaElement, top_level: int) -> tuple[Column, ...]:
+    return leaf_columns([group("schema", top_level, None), *elements])
+
+
+def columns_written(tmp_path, schema: pa.Schema) -> tuple[Column, ...]:
+    path = tmp_path / "written.parquet"
+    pq.write_table(schema.empty_table(), path)
+    with ParquetFile.open(path) as file:
+        return file.footer.columns
+
+
+# Names
+
+parts = st.text(st.one_of(st.sampled_from("`.ab "), st.characters(exclude_categories=["Cs"])), max_size=6)
+
+
+@given(st.lists(parts, min_size=1, max_size=4).map(tuple))
+def test_a_quoted_path_is_read_back(path):
+    assert unquote(quote(path)) == path
+
+
+@given(st.lists(st.lists(parts, min_size=1, max_size=3).map(tuple), min_size=1, max_size=8, unique=True))
+def test_every_column_is_found_by_the_name_it_is_shown_with(paths):
+    columns = [Column(at, path, path, "INT32", 0, None, 0, 0) for at, path in enumerate(paths)]
+    for column in columns:
+        assert find_column(columns, column.name) is column
+
+
+@given(st.text("`.ab", max_size=8))
+def test_any_name_is_a_path_or_a_usage_error(name):
+    try:
+        path = unquote(name)
+    except UsageError:
+        assert "`" in name
+    else:
+        assert unquote(quote(path)) == path
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        (("a",), "a"),
+        (("a", "b"), "a.b"),
+        (("a.b",), "`a.b`"),
+        (("a.b", "c"), "`a.b`.c"),
+        (("a`b",), "`a``b`"),
+        (("",), "``"),
+        (("two words", "é"), "two words.é"),
+    ],
+)
+def test_names_are_written_as_spark_writes_them(path, name):
+    assert quote(path) == name
+    assert unquote(name) == path
+
+
+@pytest.mark.parametrize("name", ["`a", "a.`b", "`a``", "`a`b", "`a`b.c", "`"])
+def test_backticks_that_do_not_close_are_a_usage_error(name):
+    with pytest.raises(UsageError, match="backtick"):
+        unquote(name)
+
+
+def test_a_backtick_in_a_top_level_name_needs_no_quoting_where_it_is_clear():
+    columns = columns_of(leaf("`odd"), leaf("a"), top_level=2)
+    assert find_column(columns, "`odd").path == ("`odd",)
+    with pytest.raises(UsageError, match="not closed"):
+        find_column(columns, "`other")
+
+
+# Finding
+
+
+def test_a_dot_means_a_path_first_and_a_name_with_a_dot_else():
+    nested, dotted = group("a", 1), leaf("a.b")
+    both = columns_of(nested, leaf("b"), dotted, top_level=2)
+    assert find_column(both, "a.b").path == ("a", "b")
+    assert find_column(both, "`a.b`").path == ("a.b",)
+    alone = columns_of(dotted, top_level=1)
+    assert find_column(alone, "a.b").path == ("a.b",)
+    assert find_column(alone, "`a.b`").path == ("a.b",)
+
+
+def test_a_dotted_name_inside_a_group_is_quoted():
+    columns = columns_of(group("a.b", 1), leaf("c.d"), top_level=1)
+    assert columns[0].name == "`a.b`.`c.d`"
+    assert find_column(columns, "`a.b`.`c.d`") is columns[0]
+    with pytest.raises(UsageError):
+        find_column(columns, "a.b.c.d")
+
+
+def test_the_scaffolding_of_lists_and_maps_may_be_left_out(tmp_path):
+    columns = columns_written(
+        tmp_path,
+        pa.schema(
+            [
+                ("tags", pa.list_(pa.string())),
+                ("people", pa.list_(pa.struct([("name", pa.string()), ("born", pa.int32())]))),
+                ("counts", pa.map_(pa.string(), pa.list_(pa.int64()))),
+                ("deep", pa.list_(pa.list_(pa.list_(pa.int32())))),
+            ]
+        ),
+    )
+    found = {name: find_column(columns, name).name for name in ("tags", "people.name", "counts.key", "counts.value", "deep")}
+    assert found == {
+        "tags": "tags.list.element",
+        "people.name": "people.list.element.name",
+        "counts.key": "counts.key_value.key",
+        "counts.value": "counts.key_value.value.list.element",
+        "deep": "deep.list.element.list.element.list.element",
+    }
+    assert [column.max_repetition for column in columns] == [1, 1, 1, 1, 2, 3]
+
+
+def test_older_forms_of_lists_are_known_too():
+    columns = columns_of(
+        group("two_level", 1, converted_type=ConvertedType.LIST),
+        leaf("array", REPEATED),
+        group("hive", 1, converted_type=ConvertedType.LIST),
+        group("bag", 1, REPEATED),
+        leaf("array_element"),
+        group("spark_map", 1, converted_type=ConvertedType.MAP),
+        group("map", 2, REPEATED, converted_type=ConvertedType.MAP_KEY_VALUE),
+        leaf("key", REQUIRED),
+        leaf("value"),
+        top_level=3,
+    )
+    assert [column.short_path for column in columns] == [("two_level",), ("hive",), ("spark_map", "key"), ("spark_map", "value")]
+
+
+def test_groups_that_only_look_like_scaffolding_are_named_in_full():
+    columns = columns_of(group("list", 1), leaf("element"), group("key_value", 1, REPEATED), leaf("key"), top_level=2)
+    assert [column.short_path for column in columns] == [("list", "element"), ("key_value", "key")]
+
+
+def test_levels_are_counted_down_the_path():
+    columns = columns_of(
+        group("a", 2, REQUIRED), leaf("b", REQUIRED), group("c", 1, REPEATED), group("d", 1), leaf("e", REPEATED), top_level=1
+    )
+    assert [(c.name, c.max_definition, c.max_repetition, c.index) for c in columns] == [("a.b", 0, 0, 0), ("a.c.d.e", 3, 2, 1)]
+
+
+def test_a_group_names_its_leaves():
+    columns = columns_of(group("a", 2), leaf("x"), leaf("y"), top_level=1)
+    with pytest.raises(UsageError, match=r"'a' is a group; name a leaf of it: a\.x, a\.y"):
+        find_column(columns, "a")
+
+
+@pytest.mark.parametrize(("asked", "offered"), [("user_ids", "user_id"), ("usr_id", "user_id"), ("USER_ID", "user_id"), ("tag", "tags")])
+def test_names_that_come_near_are_offered(tmp_path, asked, offered):
+    columns = columns_written(tmp_path, pa.schema([("user_id", pa.int64()), ("tags", pa.list_(pa.string())), ("z", pa.int8())]))
+    with pytest.raises(UsageError, match=rf"no column '{asked}'; did you mean .*\b{offered}\b.*\?"):
+        find_column(columns, asked)
+
+
+def test_where_nothing_comes_near_the_columns_are_listed():
+    few = columns_of(leaf("a"), leaf("b"), top_level=2)
+    with pytest.raises(UsageError, match=r"no column 'quux'; the file has a, b$"):
+        find_column(few, "quux")
+    many = columns_of(*(leaf(f"c{n}") for n in range(30)), top_level=30)
+    with pytest.raises(UsageError, match=r"c6, c7 and 22 more$"):
+        find_column(many, "quux")
+
+
+def test_a_name_that_several_columns_have_is_not_guessed():
+    columns = columns_of(leaf("a"), leaf("a"), top_level=2)
+    with pytest.raises(UsageError, match="2 times"):
+        find_column(columns, "a")
+
+
+# Types
+
+
+def test_the_logical_type_wins_over_the_converted_one_and_either_is_enough():
+    micros = LogicalType(TIMESTAMP=TimestampType(isAdjustedToUTC=False, unit=TimeUnit(MICROS=MicroSeconds())))
+    columns = columns_of(
+        leaf("a", type=Type.INT64, logicalType=micros, converted_type=ConvertedType.TIMESTAMP_MICROS),
+        leaf("b", type=Type.INT64, converted_type=ConvertedType.TIMESTAMP_MILLIS),
+        leaf("c", logicalType=LogicalType(INTEGER=IntType(bitWidth=8, isSigned=False)), converted_type=ConvertedType.INT_32),
+        leaf("d", logicalType=LogicalType(DECIMAL=DecimalType(precision=9, scale=2))),
+        leaf("e", converted_type=ConvertedType.DECIMAL, precision=5, scale=1),
+        leaf("f", type=Type.BYTE_ARRAY, logicalType=LogicalType(STRING=StringType())),
+        leaf("g", type=Type.FIXED_LEN_BYTE_ARRAY, type_length=16, logicalType=LogicalType(UUID=UUIDType())),
+        leaf("h", type=Type.INT96),
+        leaf("i", logicalType=LogicalType()),
+        leaf("j", logicalType=LogicalType(), converted_type=ConvertedType.DATE),
+        top_level=10,
+    )
+    assert [column.type_name for column in columns] == [
+        "INT64 TIMESTAMP(MICROS,local)",
+        "INT64 TIMESTAMP(MILLIS,UTC)",
+        "INT32 INT(8,unsigned)",
+        "INT32 DECIMAL(9,2)",
+        "INT32 DECIMAL(5,1)",
+        "BYTE_ARRAY STRING",
+        "FIXED_LEN_BYTE_ARRAY(16) UUID",
+        "INT96",
+        "INT32",
+        "INT32 DATE",
+    ]
+    assert [column.width for column in columns] == [8, 8, 4, 4, 4, None, 16, 12, 4, 4]
+
+
+# Schemas that are none
+
+BROKEN = {
+    "the root claims more than there is": ([leaf("a")], 2, "claim more children"),
+    "a group claims more than there is": ([group("a", 3), leaf("b")], 1, "claim more children"),
+    "a claim without end": ([group("a", 2**31 - 1), leaf("b")], 1, "claim more children"),
+    "elements that nobody claims": ([leaf("a"), leaf("b")], 1, "has 3 elements and its groups account for 2"),
+    "a negative number of children": ([group("a", -1), leaf("b")], 2, "group of -1 children"),
+    "no name": ([leaf(None)], 1, "has no name"),
+    "no type": ([leaf("a", type=None)], 1, "physical type None"),
+    "a group without children": ([group("a", 0)], 1, "physical type None"),
+    "a type that does not exist": ([leaf("a", type=8)], 1, "physical type 8"),
+    "a negative type": ([leaf("a", type=-7)], 1, "physical type -7"),
+    "a fixed length that is not stated": ([leaf("a", type=Type.FIXED_LEN_BYTE_ARRAY)], 1, "without a length"),
+    "a fixed length of 0": ([leaf("a", type=Type.FIXED_LEN_BYTE_ARRAY, type_length=0)], 1, "without a length"),
+    "a negative fixed length": ([leaf("a", type=Type.FIXED_LEN_BYTE_ARRAY, type_length=-4)], 1, "without a length"),
+    "groups without end": ([*(group("g", 1) for _ in range(5000)), leaf("a")], 1, "nested more than 100 deep"),
+}
+
+
+@pytest.mark.parametrize(("elements", "top_level", "complaint"), BROKEN.values(), ids=list(BROKEN))
+def test_a_schema_that_is_none_is_unreadable(elements, top_level, complaint):
+    with pytest.raises(UnreadableError, match=complaint):
+        columns_of(*elements, top_level=top_level)
+
+
+def test_a_schema_without_columns_has_none():
+    assert columns_of(top_level=0) == ()

@@ -1,0 +1,212 @@
+"""The header in front of a bitset: today's to the byte, and what is said of every other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import wire
+from hypothesis import example, given
+from hypothesis import strategies as st
+from wire import Field
+
+from sbbf_tool.errors import UnreadableError
+from sbbf_tool.parquet.filters import HEADER_GUESS, FilterHeader, StoredFilter, build_header, parse_header
+from sbbf_tool.parquet.footer import FilterPlace
+from sbbf_tool.parquet.idl.ttypes import BloomFilterHeader
+from sbbf_tool.parquet.structs import parse_struct
+
+POWERS = [64 << n for n in range(22)]
+UNIONS = bytes.fromhex("1c1c0000 1c1c0000 1c1c0000 00")
+
+
+def first_member(field_id: int, member: int = 1) -> Field:
+    """A field with a union in it, of which this member is set."""
+    return Field(field_id, wire.STRUCT, (Field(member, wire.STRUCT, ()),))
+
+
+def header(num_bytes: int = 64, *fields: Field) -> bytes:
+    return wire.write((Field(1, wire.I32, wire.number(num_bytes)), *fields))
+
+
+# Today's
+
+
+def test_the_documented_bytes():
+    assert build_header(32) == bytes.fromhex("15 40") + UNIONS
+    assert build_header(1024) == bytes.fromhex("15 80 10") + UNIONS
+    assert build_header(128 << 20) == bytes.fromhex("15 80 80 80 80 01") + UNIONS
+
+
+@pytest.mark.parametrize("num_bytes", POWERS)
+def test_the_header_of_every_size_that_is_written(num_bytes):
+    written = build_header(num_bytes)
+    assert written == header(num_bytes, first_member(2), first_member(3), first_member(4))
+    assert parse_header(written) == FilterHeader(len(written), num_bytes, None)
+    struct = parse_struct(BloomFilterHeader, written)
+    assert struct.numBytes == num_bytes
+    assert None not in (struct.algorithm.BLOCK, struct.hash.XXHASH, struct.compression.UNCOMPRESSED)
+
+
+@pytest.mark.parametrize(
+    ("num_bytes", "length"),
+    [(32, 15), (63, 15), (64, 16), (8191, 16), (8192, 17), ((1 << 20) - 1, 17), (1 << 20, 18), ((128 << 20) - 1, 18), (128 << 20, 19)],
+)
+def test_a_header_takes_15_to_19_bytes(num_bytes, length):
+    assert len(build_header(num_bytes)) == length
+
+
+@given(st.integers(32, 2**31 - 1), st.binary(max_size=60))
+@example(2**31 - 1, b"")
+def test_a_header_is_read_back_whatever_follows_it(num_bytes, behind):
+    written = build_header(num_bytes)
+    assert parse_header(written + behind) == FilterHeader(len(written), num_bytes, None)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 3))
+def test_the_quick_way_reads_what_thrift_reads(folded, padding):
+    """Today's headers are matched as bytes; whatever number stands in them, the generated class finds the same."""
+    raw = b"\x15" + wire.varint(folded, padding) + UNIONS
+    try:
+        expected = parse_struct(BloomFilterHeader, raw).numBytes
+    except UnreadableError:
+        expected = None
+    if expected is None or expected < 32:
+        with pytest.raises(UnreadableError):
+            parse_header(raw)
+    else:
+        assert parse_header(raw) == FilterHeader(len(raw), expected, None)
+
+
+def test_the_guess_is_enough_for_every_header_of_today():
+    assert len(build_header(2**31 - 1)) <= HEADER_GUESS
+
+
+# Legal, and not today's: nothing may be concluded from its bitset
+
+ALL = (first_member(2), first_member(3), first_member(4))
+BEYOND_US = {
+    "a draft, without compression": (header(64, first_member(2), first_member(3)), "compression"),
+    "another algorithm": (header(64, first_member(2, 2), first_member(3), first_member(4)), "algorithm"),
+    "an algorithm without a member": (header(64, Field(2, wire.STRUCT, ()), first_member(3), first_member(4)), "algorithm"),
+    "no algorithm": (header(64, first_member(3), first_member(4)), "algorithm"),
+    "another hash": (header(64, first_member(2), first_member(3, 2), first_member(4)), "hash"),
+    "no hash": (header(64, first_member(2), first_member(4)), "hash"),
+    "a bitset compressed in another way": (header(64, first_member(2), first_member(3), first_member(4, 2)), "compressed"),
+    "nothing but a size": (header(64), "neither algorithm nor hash"),
+    "unions that are numbers": (header(64, *(Field(n, wire.I32, wire.number(0)) for n in (2, 3, 4))), "neither algorithm nor hash"),
+}
+
+
+@pytest.mark.parametrize(("raw", "reason"), BEYOND_US.values(), ids=list(BEYOND_US))
+def test_a_header_of_another_kind_is_beyond_us_with_the_reason(raw, reason):
+    parsed = parse_header(raw + b"\xaa" * 64)
+    assert parsed.num_bytes == 64
+    assert parsed.length == len(raw)
+    assert parsed.beyond_us is not None
+    assert reason in parsed.beyond_us
+
+
+def test_fields_that_a_later_version_adds_do_not_hide_the_known_ones():
+    raw = header(64, *ALL, Field(5, wire.I64, wire.number(1)), Field(60, wire.BINARY, wire.text("later")))
+    assert parse_header(raw) == FilterHeader(len(raw), 64, None)
+
+
+# None
+
+SIZES = [0, 1, 8, 31, -1, -32, -(2**31)]
+
+
+@pytest.mark.parametrize("num_bytes", SIZES)
+@pytest.mark.parametrize("unions", [ALL, ALL[:2]], ids=["today's", "draft"])
+def test_a_bitset_smaller_than_a_block_is_unreadable(num_bytes, unions):
+    with pytest.raises(UnreadableError, match="one block takes 32"):
+        parse_header(header(num_bytes, *unions))
+
+
+@pytest.mark.parametrize("num_bytes", [64, 8192, 1 << 20, 128 << 20])
+def test_a_header_cut_anywhere_is_unreadable(num_bytes):
+    whole = build_header(num_bytes)
+    for length in range(len(whole)):
+        with pytest.raises(UnreadableError):
+            parse_header(whole[:length])
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [b"", b"\0" * 64, b"\xff" * 64, b"PAR1" * 16, bytes.fromhex("1c00") + b"\0" * 20, wire.write((Field(1, wire.I64, b"\x80\x01"), *ALL))],
+    ids=["nothing", "zeros", "ones", "magic", "only an algorithm", "a size of another kind"],
+)
+def test_other_bytes_are_unreadable(raw):
+    with pytest.raises(UnreadableError):
+        parse_header(raw)
+
+
+@given(st.binary(max_size=64))
+def test_any_bytes_are_a_header_or_unreadable(raw):
+    try:
+        parsed = parse_header(raw)
+    except UnreadableError:
+        return
+    assert 0 < parsed.length <= len(raw)
+    assert parsed.num_bytes >= 32
+
+
+# Header and footer together
+
+
+def stored(num_bytes: int, stated: int | None = -1) -> StoredFilter:
+    length = len(build_header(num_bytes))
+    return StoredFilter(0, 0, FilterPlace(100, length + num_bytes if stated == -1 else stated), FilterHeader(length, num_bytes))
+
+
+@pytest.mark.parametrize("num_bytes", POWERS)
+def test_a_power_of_two_with_its_length_is_not_odd(num_bytes):
+    assert stored(num_bytes).oddities() == []
+
+
+ODD = {
+    "no length": (stored(64, None), ["no bloom_filter_length"]),
+    "a length that disagrees": (stored(64, 81), ["bloom_filter_length is 81, header and bitset take 80"]),
+    "a negative length": (stored(64, -5), ["bloom_filter_length is -5"]),
+    "96 bytes": (stored(96), ["not a power of two"]),
+    "1000 bytes": (stored(1000), ["its last 8 bytes are unused", "not a power of two"]),
+    "32 bytes": (stored(32), ["Impala reads past its end"]),
+    "33 bytes": (stored(33), ["its last 1 bytes are unused", "Impala reads past its end"]),
+    "256 MiB": (stored(256 << 20), ["over 128 MiB"]),
+    "1000 bytes without a length": (stored(1000, None), ["no bloom_filter_length", "its last 8 bytes are unused", "not a power of two"]),
+}
+
+
+@pytest.mark.parametrize(("odd", "said"), ODD.values(), ids=list(ODD))
+def test_what_some_reader_refuses_or_misreads_is_said(odd, said):
+    found = odd.oddities()
+    assert len(found) == len(said)
+    for words, sentence in zip(said, found, strict=True):
+        assert words in sentence
+
+
+def test_places_follow_from_header_and_offset():
+    filter_ = stored(1000)
+    assert (filter_.bitset_offset, filter_.length, filter_.end, filter_.num_blocks) == (116, 1016, 1116, 31)
+    assert replace(filter_, place=FilterPlace(5, None)).end == 1021
+
+
+# Bytes that others wrote
+
+
+def test_todays_public_sample(conformance):
+    raw = (conformance / "parquet-testing" / "bloom_filter.xxhash.bin").read_bytes()
+    parsed = parse_header(raw)
+    assert parsed.beyond_us is None
+    assert parsed.length + parsed.num_bytes == len(raw)
+
+
+def test_filters_of_unmerged_drafts_are_never_taken_for_todays(conformance):
+    samples = [conformance / "parquet-testing" / "bloom_filter.bin", *sorted((conformance / "drafts").glob("*.bin"))]
+    assert len(samples) > 10
+    for sample in samples:
+        try:
+            assert parse_header(sample.read_bytes()[:HEADER_GUESS]).beyond_us
+        except UnreadableError:
+            continue

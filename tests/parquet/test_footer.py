@@ -1,0 +1,158 @@
+"""The tail of a file and what a footer must hold to be one; and where a patch puts what it appends."""
+
+from __future__ import annotations
+
+import made_footers as made
+import pytest
+import wire
+from made_footers import column_metadata
+from wire import Field
+
+from sbbf_tool.errors import UnreadableError
+from sbbf_tool.parquet.footer import FilterPlace, Footer, Tail, build_tail, parse_struct, parse_tail, set_filters
+from sbbf_tool.parquet.idl.ttypes import FileMetaData
+from sbbf_tool.parquet.patch import plan_append
+
+# Tail
+
+
+def test_the_tail_says_where_the_footer_is():
+    assert parse_tail(build_tail(b"x" * 500), 1000) == Tail(492, 500, False)
+    assert parse_tail((500).to_bytes(4, "little") + b"PARE", 1000) == Tail(492, 500, True)
+    assert parse_tail(build_tail(b""), 12) == Tail(4, 0, False)
+
+
+@pytest.mark.parametrize("size", range(12))
+def test_a_file_of_less_than_12_bytes_is_no_parquet_file(size):
+    with pytest.raises(UnreadableError, match="not a Parquet file"):
+        parse_tail(b"\0\0\0\0PAR1"[-size:] if size else b"", size)
+
+
+@pytest.mark.parametrize("magic", [b"PAR2", b"par1", b"\0\0\0\0", b"ORC1", b"PARA"])
+def test_another_magic_is_no_parquet_file(magic):
+    with pytest.raises(UnreadableError, match="does not end in PAR1"):
+        parse_tail(b"\0\0\0\0" + magic, 1000)
+
+
+@pytest.mark.parametrize("length", [989, 1000, 2**31, 2**32 - 1])
+def test_a_footer_larger_than_its_file_is_told(length):
+    with pytest.raises(UnreadableError, match=rf"a footer of {length:,} bytes cannot be in a file of 1,000"):
+        parse_tail(length.to_bytes(4, "little") + b"PAR1", 1000)
+
+
+# What a footer must hold
+
+META = column_metadata()
+GROUP = made.row_group([made.column_chunk(META)])
+
+
+def test_a_footer_knows_its_columns_and_chunks():
+    footer = Footer(wire.write(made.file_metadata([GROUP, GROUP], 1)), 100)
+    assert footer.end == 100 + len(footer.raw) + 8
+    assert footer.num_row_groups == 2
+    assert [column.name for column in footer.columns] == ["c0"]
+    assert footer.chunk(1, 0).num_values == 7
+
+
+NO_FOOTERS = {
+    "nothing": b"",
+    "only a stop": b"\0",
+    "no schema": wire.write((Field(4, wire.LIST, wire.items(wire.STRUCT, (GROUP,))),)),
+    "an empty schema": wire.write(
+        (Field(2, wire.LIST, wire.items(wire.STRUCT, ())), Field(4, wire.LIST, wire.items(wire.STRUCT, (GROUP,))))
+    ),
+    "no row groups": wire.write(made.file_metadata([], 1)[:3]),
+    "a chunk too few": wire.write(made.file_metadata([GROUP], 2)),
+    "a chunk too many": wire.write(made.file_metadata([made.row_group([made.column_chunk(META)] * 2)], 1)),
+    "a row group without chunks": wire.write(made.file_metadata([GROUP[1:]], 1)),
+    "row groups that are numbers": wire.write((*made.file_metadata([], 1)[:3], Field(4, wire.LIST, wire.items(wire.I32, (b"\2",))))),
+    "junk": bytes(range(256)),
+}
+
+
+@pytest.mark.parametrize("raw", NO_FOOTERS.values(), ids=list(NO_FOOTERS))
+def test_bytes_that_are_no_footer_are_unreadable(raw):
+    with pytest.raises(UnreadableError):
+        Footer(raw, 4)
+
+
+def test_the_row_group_that_contradicts_the_schema_is_named():
+    with pytest.raises(UnreadableError, match="1 column chunks for 2 leaf columns") as caught:
+        Footer(wire.write(made.file_metadata([GROUP], 2)), 4)
+    assert caught.value.place == "row group 0"
+
+
+def test_a_string_that_is_not_utf_8_does_not_hide_the_footer():
+    raw = wire.write((*made.file_metadata([GROUP], 1), Field(6, wire.BINARY, wire.text(b"writer \xff\xfe"))))
+    assert Footer(raw, 4).metadata.created_by.startswith("writer ")
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize("count", [2**20, 2**31 - 1, 2**32 - 1, 2**62])
+def test_a_list_that_claims_more_than_there_is_is_unreadable(count):
+    for field_id in (2, 4, 5, 7):
+        with pytest.raises(UnreadableError):
+            parse_struct(FileMetaData, bytes([field_id << 4 | wire.LIST, 0xF0 | wire.STRUCT]) + wire.varint(count) + b"\0" * 100)
+
+
+# Filters
+
+
+@pytest.mark.parametrize("offset", [0, -1, -(2**63)])
+def test_an_offset_of_0_and_below_means_none(offset):
+    meta = column_metadata(Field(14, wire.I64, wire.number(offset)), Field(15, wire.I32, wire.number(80)))
+    assert Footer(made.footer_of_one(meta), 4).filter_place(0, 0) is None
+
+
+def test_a_chunk_whose_metadata_is_encrypted_has_no_place_and_gets_none():
+    raw = wire.write(made.file_metadata([made.row_group([(Field(2, wire.I64, b"\0"), Field(9, wire.BINARY, wire.text("cipher")))])], 1))
+    footer = Footer(raw, 4)
+    assert footer.chunk(0, 0) is None
+    assert footer.filter_place(0, 0) is None
+    with pytest.raises(UnreadableError, match="has no metadata"):
+        set_filters(raw, {(0, 0): FilterPlace(4, 80)})
+
+
+@pytest.mark.parametrize("key", [(1, 0), (0, 1), (-1, 0), (0, -1)])
+def test_a_chunk_that_is_not_there_cannot_be_given_a_filter(key):
+    with pytest.raises(UnreadableError, match="a chosen column chunk"):
+        set_filters(made.footer_of_one(META), {key: FilterPlace(4, 80)})
+
+
+# Patch
+
+
+def test_filters_are_appended_row_group_by_row_group_in_the_schemas_order():
+    group = made.row_group([made.column_chunk(META)] * 2)
+    footer = Footer(wire.write(made.file_metadata([group, group], 2)), 100)
+    filters = {
+        (1, 1): (b"D" * 16, b"d" * 64),
+        (0, 0): (b"A" * 15, b"a" * 32),
+        (1, 0): (b"C" * 17, bytearray(b"c" * 8192)),
+        (0, 1): (b"", b"b"),
+    }
+    patch = plan_append(footer, 5000, filters)
+    assert patch.places == {
+        (0, 0): FilterPlace(5000, 47),
+        (0, 1): FilterPlace(5047, 1),
+        (1, 0): FilterPlace(5048, 8209),
+        (1, 1): FilterPlace(13257, 80),
+    }
+    new_bytes = b"".join(bytes(piece) for piece in patch.pieces)
+    assert patch.size == 5000 + len(new_bytes)
+    tail = parse_tail(new_bytes[-8:], patch.size)
+    assert new_bytes[tail.start - 5000 : -8] == patch.footer
+    fresh = Footer(patch.footer, tail.start)
+    for key, place in patch.places.items():
+        assert fresh.filter_place(*key) == place
+        at = place.offset - 5000
+        assert new_bytes[at : at + place.length] == b"".join(bytes(piece) for piece in filters[key])
+
+
+def test_a_patch_takes_away_what_it_is_told_to():
+    meta = column_metadata(Field(14, wire.I64, wire.number(9)), Field(15, wire.I32, wire.number(80)))
+    footer = Footer(wire.write(made.file_metadata([made.row_group([made.column_chunk(meta)] * 2)], 2)), 100)
+    patch = plan_append(footer, 300, {(0, 1): (b"x" * 47,)}, drop=[(0, 0)])
+    fresh = Footer(patch.footer, 347)
+    assert fresh.filter_place(0, 0) is None
+    assert fresh.filter_place(0, 1) == FilterPlace(300, 47)

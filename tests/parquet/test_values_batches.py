@@ -1,0 +1,145 @@
+"""How many rows are decoded at a time, and the page headers that are asked where the footer does not tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sbbf_tool.errors import UnreadableError
+from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.parquet.batches import MOST_BYTES, MOST_INDICES, MOST_VALUES, USUAL_BYTES, Batches, plan_batches
+from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, Encoding, PageEncodingStats, PageType, SizeStatistics
+from sbbf_tool.parquet.pages import Page, chunk_range, read_pages
+
+TEXT = Column(0, ("v",), ("v",), "BYTE_ARRAY", 0, None, 0, 0)
+GIB = 1 << 30
+
+
+def fixed(width: int) -> Column:
+    return Column(0, ("v",), ("v",), "FIXED_LEN_BYTE_ARRAY", width, None, 0, 0)
+
+
+def meta(values: int, *, size: int = 0, decoded: int | None = None, encodings: Iterable[int] = (), listed: Iterable[int] = ()) -> Any:
+    """Metadata of a chunk; `encodings` are those of its data pages, where the footer says so, `listed` the older list of all."""
+    return ColumnMetaData(
+        num_values=values,
+        total_uncompressed_size=size,
+        encodings=list(listed),
+        encoding_stats=[PageEncodingStats(page_type=PageType.DATA_PAGE, encoding=encoding, count=1) for encoding in encodings] or None,
+        size_statistics=SizeStatistics(unencoded_byte_array_data_bytes=decoded),
+    )
+
+
+def never() -> Any:
+    raise AssertionError("the footer says enough")
+
+
+def test_fixed_widths_need_no_more_than_arithmetic() -> None:
+    assert plan_batches(fixed(16), meta(10**9), 10**9, never, never) == Batches(MOST_VALUES)
+    assert plan_batches(fixed(1 << 20), meta(10**9), 10**9, never, never) == Batches(USUAL_BYTES >> 20)
+    assert plan_batches(fixed(1 << 30), meta(10), 10, never, never) == Batches(1)
+    assert plan_batches(fixed(16), meta(10**9), 10**6, never, never) == Batches(MOST_VALUES // 1000)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        meta(10**6, encodings=[Encoding.RLE_DICTIONARY]),
+        meta(10**6, encodings=[Encoding.PLAIN_DICTIONARY]),
+        meta(10**6, listed=[Encoding.PLAIN_DICTIONARY, Encoding.RLE, Encoding.BIT_PACKED]),
+    ],
+)
+def test_a_chunk_of_references_only_is_never_expanded(told: Any) -> None:
+    assert plan_batches(TEXT, told, 10**6, never, never) == Batches(MOST_INDICES, as_dictionary=True)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        meta(10**6, decoded=MOST_BYTES, encodings=[Encoding.RLE_DICTIONARY, Encoding.PLAIN]),
+        meta(10**6, decoded=MOST_BYTES, encodings=[Encoding.DELTA_BYTE_ARRAY]),
+        meta(10**6, size=MOST_BYTES, encodings=[Encoding.PLAIN]),
+        meta(10**6, size=MOST_BYTES, listed=[Encoding.DELTA_LENGTH_BYTE_ARRAY, Encoding.RLE]),
+    ],
+)
+def test_little_in_all_is_little_in_any_batch(told: Any) -> None:
+    plan = plan_batches(TEXT, told, 10**6, never, never)
+
+    assert not plan.as_dictionary
+    assert plan.rows == min(MOST_VALUES, int(USUAL_BYTES / (MOST_BYTES / 10**6)))
+
+
+def test_much_is_taken_page_by_page() -> None:
+    """So few rows that the worst page, and the longest value in the dictionary, cannot make a batch large."""
+
+    def rows(pages: list[Page], longest: int = 0, **told: Any) -> int:
+        plan = plan_batches(TEXT, meta(10**6, **told), 10**6, lambda: pages, lambda: longest)
+        assert not plan.as_dictionary
+        return plan.rows
+
+    mixed = [Encoding.RLE_DICTIONARY, Encoding.PLAIN]
+    dictionary, by_reference = Page(True, Encoding.PLAIN, 3, 50_000), Page(False, Encoding.RLE_DICTIONARY, 10_000, 1000)
+    plain, long = Page(False, Encoding.PLAIN, 1000, 20_000), Page(False, Encoding.PLAIN, 2, 1 << 20)
+    delta = Page(False, Encoding.DELTA_BYTE_ARRAY, 100_000, 1 << 20)
+
+    assert rows([plain, long, plain], size=2 * GIB, encodings=[Encoding.PLAIN]) == MOST_BYTES >> 19
+    assert rows([dictionary, by_reference, plain], longest=40_000, decoded=GIB, encodings=mixed) == MOST_BYTES // 40_000
+    assert rows([dictionary, by_reference, long], longest=40_000, decoded=GIB, encodings=mixed) == MOST_BYTES >> 19
+    assert rows([dictionary, plain, by_reference], longest=0, decoded=GIB, encodings=mixed) == MOST_BYTES // 50_000
+    assert rows([delta], size=MOST_BYTES, encodings=[Encoding.DELTA_BYTE_ARRAY]) == MOST_BYTES >> 20
+    assert rows([plain], size=1000, listed=[Encoding.PLAIN, Encoding.RLE, Encoding.RLE_DICTIONARY]) == MOST_VALUES
+    assert rows([], size=2 * GIB, encodings=[Encoding.PLAIN]) >= 1
+
+
+@pytest.fixture
+def file_of_many_pages(tmp_path: Path) -> Path:
+    path = tmp_path / "f.parquet"
+    values = pa.array(["long " * 40_000, *(f"value {n}" for n in range(5000))])
+    pq.write_table(pa.table({"v": values}), path, data_page_size=2000, write_batch_size=100, dictionary_pagesize_limit=210_000)
+    return path
+
+
+def test_page_headers_are_read_and_pages_are_not(file_of_many_pages: Path) -> None:
+    with ParquetFile.open(file_of_many_pages) as file:
+        told = file.footer.chunk(0, 0)
+        assert told is not None
+        pages = list(read_pages(file.source.read_up_to, told))
+        read = file.source.bytes_read
+
+    counted = {entry.encoding: entry.count for entry in told.encoding_stats if entry.page_type == PageType.DATA_PAGE}
+    assert pages[0].is_dictionary
+    assert pages[0].size > 200_000
+    assert {encoding: sum(page.encoding == encoding for page in pages[1:]) for encoding in counted} == counted
+    assert sum(page.values for page in pages[1:]) == told.num_values
+    assert read < 1000 * len(pages)
+
+
+def test_a_header_that_holds_long_statistics_is_read_whole(tmp_path: Path) -> None:
+    path = tmp_path / "f.parquet"
+    pq.write_table(pa.table({"v": ["a" * 3000, "b" * 3000]}), path, use_dictionary=False, data_page_version="1.0", compression="none")
+    with ParquetFile.open(path) as file:
+        told = file.footer.chunk(0, 0)
+        assert told is not None
+        (page,) = read_pages(file.source.read_up_to, told)
+
+    assert page == Page(False, Encoding.PLAIN, 2, page.size)
+
+
+@pytest.mark.parametrize("junk", [b"\xff" * 64, b"\x00" * 64, b"\x1c\x1c"])
+def test_what_is_no_page_header_is_said_with_its_place(file_of_many_pages: Path, junk: bytes) -> None:
+    with ParquetFile.open(file_of_many_pages) as file:
+        told = file.footer.chunk(0, 0)
+        assert told is not None
+        start, end = chunk_range(told)
+    content = bytearray(file_of_many_pages.read_bytes())
+    content[start : start + len(junk)] = junk
+
+    with pytest.raises(UnreadableError) as caught:
+        list(read_pages(lambda offset, length: bytes(content[offset : min(offset + length, end)]), told))
+    assert caught.value.place == f"page header at byte {start}"
