@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError, WriteError
     from sbbf_tool.operations.add import add_filters
     from sbbf_tool.operations.check import Policy, check
+    from sbbf_tool.operations.engines import engines
     from sbbf_tool.operations.inspect import inspect
     from sbbf_tool.operations.probe import probe
     from sbbf_tool.operations.remove import remove_filters
@@ -39,6 +40,7 @@ _HOMES = {
     "WriteError": "sbbf_tool.errors",
     "add_filters": "sbbf_tool.operations.add",
     "check": "sbbf_tool.operations.check",
+    "engines": "sbbf_tool.operations.engines",
     "inspect": "sbbf_tool.operations.inspect",
     "probe": "sbbf_tool.operations.probe",
     "remove_filters": "sbbf_tool.operations.remove",
@@ -56,6 +58,7 @@ __all__ = [
     "WriteError",
     "add_filters",
     "check",
+    "engines",
     "inspect",
     "probe",
     "remove_filters",

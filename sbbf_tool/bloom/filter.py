@@ -75,7 +75,7 @@ class BloomFilter:
 
     def copy(self) -> BloomFilter:
         """The same bits in a bitset of its own, which can be inserted into."""
-        return type(self)(bytearray(self._bitset))
+        return BloomFilter(bytearray(self._bitset))
 
     @property
     def bitset(self) -> memoryview:

@@ -13,7 +13,7 @@ import numpy as np
 import xxhash
 
 from sbbf_tool.bloom import buffers
-from sbbf_tool.bloom.spec import SALT, WORDS_PER_BLOCK
+from sbbf_tool.bloom.spec import PRIMES, SALT, WORDS_PER_BLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,17 +26,13 @@ if TYPE_CHECKING:
 
 NAME = "numpy"
 
-_BATCH = 1 << 14
+_BATCH = 1 << 12
 _BLOCKS_AT_ONCE = 1 << 15
 
 # Below this many values per call, one call into xxhash for each costs less than numpy's overhead per operation.
 _FEW = 32
 
-_P1, _P2, _P3, _P4, _P5 = (
-    np.uint64(prime) for prime in (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
-)
-
-
+_P1, _P2, _P3, _P4, _P5 = map(np.uint64, PRIMES)
 _SALT = np.array(SALT, np.uint32)
 
 

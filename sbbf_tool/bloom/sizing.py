@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from math import comb, exp, sqrt
 
+from sbbf_tool.bloom.buffers import BLOCK_BYTES
 from sbbf_tool.errors import UsageError
 
-BLOCK_BYTES = 32
 MIN_BYTES = 64
 """The smallest size to write: Impala reads a filter of 32 bytes as two blocks."""
 MAX_BYTES = 128 * 1024 * 1024

@@ -22,6 +22,7 @@ COMMANDS = {
     "remove-filter": "sbbf_tool.cli.remove_filter",
     "verify": "sbbf_tool.cli.verify",
     "check": "sbbf_tool.cli.check",
+    "engines": "sbbf_tool.cli.engines",
 }
 """In the order in which `--help` lists them."""
 

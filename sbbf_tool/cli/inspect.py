@@ -57,6 +57,8 @@ def _show(report: InspectReport) -> None:
     for row in report.filters:
         for oddity in row.oddities:
             click.echo(f"odd: column {row.column}, row group {row.row_group}: {oddity}")
+    for note in report.notes:
+        click.echo(f"note: {note}")
     for unused in report.unused:
         click.echo(f"unreferenced: {unused.length:,} bytes at byte {unused.offset}: {unused.what}")
 

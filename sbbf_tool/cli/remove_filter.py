@@ -50,4 +50,5 @@ def command(
     done = "would be removed from" if dry_run else "removed from"
     click.echo(f"{len(report.removed)} filters {done} {report.output} ({report.way}): {report.old_bytes:,} -> {report.new_bytes:,} bytes")
     if report.unreferenced_bytes:
-        click.echo(f"{report.unreferenced_bytes:,} bytes are left that nothing leads to; --compact drops them")
+        left = "between bytes that stay where they are" if compact else "--compact drops them"
+        click.echo(f"{report.unreferenced_bytes:,} bytes are left that nothing leads to; {left}")

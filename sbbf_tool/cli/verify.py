@@ -47,11 +47,11 @@ def _show(report: VerifyReport) -> None:
             (
                 *(str(proof.row_group), proof.column, proof.type, render.size(proof.values), render.size(proof.missed)),
                 *(render.percent(proof.estimated_fpp), render.percent(proof.measured_fpp)),
-                proof.unproven or ("every value found" if not proof.missed else "lies"),
+                proof.unproven or ("every value found" if proof.is_proven else "lies"),
             )
             for proof in report.filters
         ]
         render.show_table(_HEADERS, rows, (0, 3, 4, 5, 6))
     show_findings(report.findings)
-    proven = sum(proof.unproven is None and not proof.missed for proof in report.filters)
+    proven = sum(proof.is_proven for proof in report.filters)
     click.echo(f"{report.file}: {f'{proven} of {len(report.filters)} filters proven' if report.filters else 'no filter to prove'}")

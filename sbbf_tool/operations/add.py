@@ -17,8 +17,9 @@ from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.operations.build import Built, Meter, Progress, Sizing, build_filters, chunk_bytes, count_missing
+from sbbf_tool.operations.engines import warnings_for
 from sbbf_tool.operations.parquet_file import ParquetFile
-from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target
+from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, finish_interrupted
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.footer import set_filters
@@ -59,7 +60,8 @@ def add_filters(
         raise UsageError("to append is to change the file in place; say so", file=os.fsdecode(path))
     if jobs is not None and jobs < 1:
         raise UsageError(f"{jobs} jobs: it must be at least 1")
-    target = os.fsdecode(path) if dry_run else choose_target(path, output, in_place, allow_table_files)
+    target = choose_target(path, output, in_place, allow_table_files, dry_run)
+    warnings = [] if dry_run else finish_interrupted(path)
     with ParquetFile.open(path) as file:
         keys = list(_keys(file, _plan(file, columns, replace)))
         meter = Meter(progress, sum(chunk_bytes(file, key) for key in keys) * (1 if dry_run else 2))
@@ -69,7 +71,6 @@ def add_filters(
             file.source.size,
             {key: (build_header(one.bloom.num_bytes), one.bloom.bitset) for key, one in built.items()},
         )
-        warnings: list[str] = []
 
         def verify(written: local.LocalSource) -> None:
             _verify(file, written, patch, jobs, meter)
@@ -79,6 +80,7 @@ def add_filters(
         elif not dry_run:
             warnings += local.replace(file.source, target, patch.keep, patch.pieces, verify)
         warnings += _size_warnings(file, wish, built)
+        warnings += _engine_warnings(file, keys)
         return AddReport(
             file=file.name,
             output=target,
@@ -172,6 +174,13 @@ def _size_warnings(file: ParquetFile, wish: Sizing, built: Mapping[ChunkKey, Bui
         if fpp > wish.fpp * 1.25:
             name = file.footer.columns[column].name
             yield f"column {name}: the error rate is {fpp:.2%}, not {wish.fpp:.2%}, within the size that was allowed"
+
+
+def _engine_warnings(file: ParquetFile, keys: Iterable[ChunkKey]) -> Iterator[str]:
+    for index in sorted({column for _, column in keys}):
+        column = file.footer.columns[index]
+        for warning in warnings_for(column):
+            yield f"column {column.name}: {warning}"
 
 
 def _built_report(file: ParquetFile, patch: Patch, key: ChunkKey, built: Built) -> BuiltFilter:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import SbbfError, UnreadableError
+from sbbf_tool.operations.engines import warnings_for
 from sbbf_tool.operations.layout import unused_ranges
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column, find_column
@@ -29,10 +30,12 @@ def inspect(path: str | os.PathLike[str], columns: Iterable[str] = (), *, all_ch
         rows: list[FilterReport] = []
         stored: list[StoredFilter] = []
         for row_group in range(file.footer.num_row_groups):
-            for column in chosen:
-                # Most chunks of a wide file have none, and a report for each would cost more than reading the footer.
-                if all_chunks or file.footer.filter_place(row_group, column.index) is not None:
-                    rows.append(_chunk_report(file, row_group, column, stored))
+            # Most chunks of a wide file have none, and a report for each would cost more than reading the footer.
+            rows += [
+                _chunk_report(file, row_group, column, stored)
+                for column in chosen
+                if all_chunks or file.footer.filter_place(row_group, column.index) is not None
+            ]
         complete = len(chosen) == len(file.footer.columns) and not any(row.broken for row in rows)
         unused = unused_ranges(file, stored) if complete else []
         metadata = file.footer.metadata
@@ -46,6 +49,7 @@ def inspect(path: str | os.PathLike[str], columns: Iterable[str] = (), *, all_ch
             filters=tuple(rows),
             columns=_totals(file, chosen, rows, all_chunks),
             unused=tuple(UnusedRange(found.start, found.length, found.what) for found in unused),
+            notes=tuple(_engine_notes(chosen, rows)),
         )
 
 
@@ -104,6 +108,14 @@ def _odd_places(meta: ColumnMetaData | None) -> tuple[str, ...]:
     if meta is None or meta.bloom_filter_offset is None:
         return ()
     return (f"bloom_filter_offset is {meta.bloom_filter_offset}, which means none",)
+
+
+def _engine_notes(columns: Sequence[Column], rows: Sequence[FilterReport]) -> Iterator[str]:
+    """A line for each column with a filter that some engine makes less of than one expects."""
+    filtered = {row.column for row in rows if row.has_filter}
+    for column in columns:
+        if column.name in filtered and (said := warnings_for(column)):
+            yield f"column {column.name}: {'; '.join(said)}"
 
 
 def _totals(file: ParquetFile, columns: Sequence[Column], rows: list[FilterReport], all_chunks: bool) -> tuple[ColumnTotal, ...]:

@@ -14,6 +14,7 @@ from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import HEADER_GUESS, StoredFilter, parse_header
 from sbbf_tool.parquet.footer import TAIL_BYTES, Footer, parse_tail
+from sbbf_tool.storage.append import journal_of
 from sbbf_tool.storage.local import LocalSource
 
 
@@ -30,6 +31,11 @@ class ParquetFile:
         source = LocalSource(path)
         try:
             return cls(source)
+        except UnreadableError as error:
+            source.close()
+            if os.path.lexists(journal_of(source.name)):
+                error.message, error.hint = f"an append to it was interrupted ({error.message})", f"sbbf repair {source.name} cuts it back"
+            raise
         except BaseException:
             source.close()
             raise

@@ -8,14 +8,14 @@ new footer without the fields is appended, and the bytes that nothing leads to a
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
 from sbbf_tool.operations.layout import OLD_FILTER, OLD_FOOTER, end_of_data, unused_ranges
 from sbbf_tool.operations.parquet_file import ParquetFile
-from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target
+from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, finish_interrupted
 from sbbf_tool.parquet.filters import StoredFilter
-from sbbf_tool.parquet.footer import TAIL_BYTES, Footer, parse_tail, set_filters
+from sbbf_tool.parquet.footer import TAIL_BYTES, FilterPlace, Footer, parse_tail, set_filters
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
 from sbbf_tool.reports import RemoveReport
 from sbbf_tool.storage import local
@@ -38,13 +38,13 @@ def remove_filters(
     Raises RefusedError (a column has no filter, the footer is signed, a table's file, ...), UnreadableError, UsageError, WriteError;
     the old file is whole in every case.
     """
-    target = os.fspath(path) if dry_run else choose_target(path, output, in_place, allow_table_files)
+    target = choose_target(path, output, in_place, allow_table_files, dry_run)
+    warnings = [] if dry_run else finish_interrupted(path)
     with ParquetFile.open(path) as file:
         keys = _chosen(file, list(columns))
         patch, way = _plan(file, keys, compact)
-        warnings: list[str] = []
         if not dry_run:
-            warnings = local.replace(file.source, target, patch.keep, patch.pieces, lambda written: _verify(file, written, keys))
+            warnings += local.replace(file.source, target, patch.keep, patch.pieces, lambda written: _verify(file, written, keys))
         return RemoveReport(
             file=file.name,
             output=target,
@@ -112,11 +112,20 @@ def _footer_without(file: ParquetFile, keys: set[ChunkKey]) -> Footer | None:
                 break
             start, tail[key] = place.offset, place
         before = _footer_ending_at(file, start)
-        if not tail or before is None or not tail.keys() <= remaining or set_filters(before.raw, tail) != footer.raw:
+        if not tail or before is None or not tail.keys() <= remaining or not _is_footer_with(footer, before, tail):
             return None
         still_there = {key for key in remaining if before.filter_place(*key) is not None}
         remaining, footer = still_there, before
     return footer
+
+
+def _is_footer_with(footer: Footer, before: Footer, filters: Mapping[ChunkKey, FilterPlace]) -> bool:
+    """Whether `footer` is the one `before` with these filters set, to the byte."""
+    try:
+        return set_filters(before.raw, filters) == footer.raw
+    except UnreadableError:
+        # It has no such chunks: a footer of another file.
+        return False
 
 
 def _filter_offsets(footer: Footer) -> set[int]:
@@ -160,17 +169,16 @@ def _compacted(file: ParquetFile, keys: set[ChunkKey]) -> Patch:
     keep = max([end_of_data(file.footer), *(found.end for found in leftovers if found not in known)])
     # A filter that begins before the cut stays whole where it is.
     keep = max([keep, *(stored.end for stored in kept.values() if stored.place.offset < keep)])
-    moved = {
-        key: (file.source.read(stored.place.offset, stored.length),) for key, stored in kept.items() if stored.place.offset >= keep
-    }
+    moved = {key: (file.source.read(stored.place.offset, stored.length),) for key, stored in kept.items() if stored.place.offset >= keep}
     return plan_append(file.footer, keep, moved, drop=keys)
 
 
 def _unreferenced(file: ParquetFile, keys: set[ChunkKey], patch: Patch, way: str) -> int:
-    if way != NEW_FOOTER:
+    if way == CUT_BACK:
         return 0
-    left = {(found.start, found.length) for found in unused_ranges(file, list(_readable_filters(file, without=keys).values()))}
-    return sum(length for _, length in left) + file.footer.end - file.footer.start
+    unused = unused_ranges(file, list(_readable_filters(file, without=keys).values()))
+    left = sum(found.length for found in unused if found.end <= patch.keep)
+    return left + (file.footer.end - file.footer.start if way == NEW_FOOTER else 0)
 
 
 def _verify(file: ParquetFile, written: local.LocalSource, keys: set[ChunkKey]) -> None:

@@ -8,14 +8,23 @@ from collections.abc import Iterable
 from sbbf_tool.errors import RefusedError, UsageError
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column, find_column
+from sbbf_tool.storage.append import recover
 from sbbf_tool.storage.tables import managing_table
 
 
-def choose_target(path: str | os.PathLike[str], output: str | os.PathLike[str] | None, in_place: bool, allow_table_files: bool) -> str:
-    """The path to write. Raises UsageError unless exactly one way is chosen, RefusedError where the target is not to be written."""
+def choose_target(
+    path: str | os.PathLike[str], output: str | os.PathLike[str] | None, in_place: bool, allow_table_files: bool, dry_run: bool = False
+) -> str:
+    """The path to write. Raises UsageError unless exactly one way is chosen, RefusedError where the target is not to be written.
+
+    A dry run need not say where the result would go; where it does, what would be refused is refused.
+    """
+    source = os.fsdecode(path)
+    if dry_run and output is None and not in_place:
+        return source
     if (output is None) == (not in_place):
-        raise UsageError("say where the result goes: either an output path or in place", file=os.fspath(path))
-    target = os.fspath(path if output is None else output)
+        raise UsageError("say where the result goes: either an output path or in place", file=source)
+    target = source if output is None else os.fsdecode(output)
     if output is not None and os.path.lexists(target):
         raise RefusedError("the target exists", file=target, hint="name another, or remove it first")
     folder = os.path.dirname(target) or "."
@@ -30,6 +39,12 @@ def choose_target(path: str | os.PathLike[str], output: str | os.PathLike[str] |
             hint="write elsewhere and commit the new file to the table, or allow it with --allow-table-files",
         )
     return target
+
+
+def finish_interrupted(path: str | os.PathLike[str]) -> list[str]:
+    """Undo what an append to this file that was killed left behind; answers with what was done, in words. Raises WriteError."""
+    length = recover(os.fsdecode(path))
+    return [] if length is None else [f"{os.fsdecode(path)}: an append to it had been interrupted; it was cut back to {length:,} bytes"]
 
 
 def check_changeable(file: ParquetFile) -> None:

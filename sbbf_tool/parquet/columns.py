@@ -204,7 +204,7 @@ def _is_scaffolding(element: SchemaElement, parent: SchemaElement, parents: tupl
     if _is_list_or_map(parent) and element.repetition_type == FieldRepetitionType.REPEATED:
         return True
     repeated_in_list = parent.repetition_type == FieldRepetitionType.REPEATED and parent.num_children == 1
-    return repeated_in_list and element.name in ("element", "item", "array_element") and parents[-1:] in (("list",), ("bag",))
+    return repeated_in_list and element.name in ("element", "item", "array_element", "array") and parents[-1:] in (("list",), ("bag",))
 
 
 def _is_list_or_map(element: SchemaElement) -> bool:

@@ -58,7 +58,7 @@ def test_a_text_is_not_its_bytes() -> None:
         hashing.hash_value("abc")  # type: ignore[arg-type]
 
 
-# Few values take another way through the numpy kernel than many; 16,385 are one more than a batch.
+# Few values take another way through the numpy kernel than many.
 @pytest.mark.parametrize("count", [0, 1, 31, 32, 100])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_fixed_width(kernel: Kernel, width: int, count: int) -> None:

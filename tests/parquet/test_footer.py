@@ -9,9 +9,10 @@ from made_footers import column_metadata
 from wire import Field
 
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.parquet.footer import FilterPlace, Footer, Tail, build_tail, parse_struct, parse_tail, set_filters
+from sbbf_tool.parquet.footer import FilterPlace, Footer, Tail, build_tail, parse_tail, set_filters
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.parquet.patch import plan_append
+from sbbf_tool.parquet.structs import parse_struct
 
 # Tail
 

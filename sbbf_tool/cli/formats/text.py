@@ -23,10 +23,7 @@ class Format:
         self._files += 1
         self._findings.update(finding.severity for finding in report.findings)
         show_findings(report.findings)
-        for place in report.unread:
-            click.echo(one_line(f"{report.file}: could not be read: {place}"))
-        found = _counted(Counter(finding.severity for finding in report.findings))
-        click.echo(one_line(f"{report.file}: {found}; {_outcomes(report)}"))
+        click.echo(one_line(f"{report.file}: {_sum(report)}"))
 
     def end(self) -> None:
         if self._files > 1:
@@ -44,12 +41,13 @@ def show_findings(findings: Iterable[Finding]) -> None:
             click.echo(f"    {one_line(line)}")
 
 
-def _outcomes(report: CheckReport) -> str:
+def _sum(report: CheckReport) -> str:
     counts = Counter(outcome.outcome for outcome in report.rules)
     if counts["not run"] == len(report.rules):
         ((reason, _),) = Counter(outcome.reason for outcome in report.rules).most_common(1)
-        return f"no rule was run: {reason}"
-    return f"rules: {counts['passed']} passed, {counts['failed']} failed, {counts['not run']} not run"
+        return f"nothing was checked: {reason}"
+    found = _counted(Counter(finding.severity for finding in report.findings))
+    return f"{found}; rules: {counts['passed']} passed, {counts['failed']} failed, {counts['not run']} not run"
 
 
 def _counted(severities: Counter[str]) -> str:

@@ -7,6 +7,7 @@ from sbbf_tool.operations.rules.facts import ColumnFacts
 from sbbf_tool.operations.rules.rule import Limits
 
 _USUAL_FPP = 0.01
+_LONGEST_HEADER = 19
 
 
 def repair(column: ColumnFacts, limits: Limits) -> tuple[str, ...]:
@@ -54,8 +55,8 @@ def shrink_to_portable(column: ColumnFacts, limits: Limits) -> tuple[str, ...]:
 
 def shrink_to_share(column: ColumnFacts, limits: Limits) -> tuple[str, ...]:
     """To the largest size that stays within the share of its data that filters may take; away with them where that is too small."""
-    wanted = (limits.max_bytes_share or 0) * min(chunk.chunk_bytes for chunk in column.filters)
-    most = 1 << int(wanted).bit_length() >> 1
+    share = (limits.max_bytes_share or 0) * min(chunk.chunk_bytes for chunk in column.filters)
+    most = 1 << max(0, int(share) - _LONGEST_HEADER).bit_length() >> 1
     if most < sizing.MIN_BYTES:
         return remove(column, limits)
     return ("sbbf", "resize", column.file, "-c", column.name, "--bytes", str(most))

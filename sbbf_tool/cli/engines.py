@@ -1,0 +1,60 @@
+"""`sbbf engines`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from sbbf_tool.cli import render
+
+if TYPE_CHECKING:
+    from sbbf_tool.reports import EnginesReport, EngineVerdict
+
+_CELLS = {"used": "used", "unused": "-", "harm": "HARM"}
+
+
+@click.command(short_help="Show which engine uses a filter on which type.")
+@click.option("--type", "type_name", metavar="TYPE", help="Only types of this name, or with it in their name, such as decimal.")
+@click.option("--engine", "engine_name", metavar="NAME", help="All about one engine, or about the one that a system reads through.")
+@click.option("--json", "as_json", is_flag=True, help="The table as one JSON document.")
+def command(type_name: str | None, engine_name: str | None, as_json: bool) -> None:
+    """Show which engine uses a Bloom filter on a column of which type, and which loses rows or fails.
+
+    A dash: it looks at no filter of that type. Numbers lead to the notes below the table.
+    """
+    from sbbf_tool.operations.engines import engines
+
+    show = render.show_json if as_json else _show_table if engine_name is None else _show_engine
+    show(engines(type_name, engine_name))
+
+
+def _show_table(report: EnginesReport) -> None:
+    readers = [engine for engine in report.engines if engine.uses_filters]
+    notes: dict[str, str] = {}
+
+    def cell(verdict: EngineVerdict) -> str:
+        notable = [f"{told.sentence} [{told.source}]" for told in (verdict, verdict.past) if told is not None and told.effect]
+        return " ".join([_CELLS[verdict.verdict], *(notes.setdefault(note, str(len(notes) + 1)) for note in notable)])
+
+    rows = [(family.name, *(cell(engine.verdicts[at]) for engine in readers)) for at, family in enumerate(report.families)]
+    render.show_table(("type", *(engine.id for engine in readers)), rows)
+    for note, number in notes.items():
+        click.echo(f"{number}: {note}")
+    click.echo(f"never, on any type: {', '.join(engine.name for engine in report.engines if not engine.uses_filters)}")
+
+
+def _show_engine(report: EnginesReport) -> None:
+    (engine,) = report.engines
+    click.echo(f"{engine.name} {engine.version}: {engine.predicates or engine.otherwise}")
+    for fact in ("default", "length", "shows", "caution", "source"):
+        if getattr(engine, fact):
+            click.echo(f"  {fact}: {getattr(engine, fact)}")
+    rows = [
+        (label, mark, told.sentence.removeprefix(f"{engine.name}: "), told.evidence)
+        for family, verdict in zip(report.families, engine.verdicts, strict=True)
+        for label, mark, told in ((family.name, _CELLS[verdict.verdict], verdict), ("", "", verdict.past))
+        if told is not None
+    ]
+    if engine.uses_filters:
+        render.show_table(("type", "filter", "why", "known by"), rows)

@@ -1,0 +1,367 @@
+"""Files with one defect each, made of a sound file, or by the writer that really makes it.
+
+`sound.parquet` was written by `write_sound` and stays as it is, so that the bytes do not depend on this machine's pyarrow. Two row groups
+of 1,300 rows, uncompressed and plain; filters on `id`, `name` and `tag`, none on `seq`, which is sorted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from thrift.protocol.TCompactProtocol import TCompactProtocolAcceleratedFactory
+from thrift.transport.TTransport import TMemoryBuffer
+
+from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter, block_index
+from sbbf_tool.bloom.hashing import hash_value
+from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.parquet.filters import build_header
+from sbbf_tool.parquet.footer import FilterPlace, build_tail, set_filters
+from sbbf_tool.parquet.idl.ttypes import ColumnCryptoMetaData, EncryptionWithFooterKey
+from sbbf_tool.parquet.values import read_chunk
+
+HERE = Path(__file__).parent
+SOUND = HERE / "sound.parquet"
+FIXTURES = HERE.parent.parent / "fixtures"
+
+GROUPS, ROWS = 2, 1300
+SIZE = 2048
+"""Bytes of the bitsets that the sound file has for 1,300 distinct values."""
+
+
+def write_sound(path: Path) -> None:
+    """The sound file, once more."""
+    from sbbf_tool.operations.add import add_filters
+
+    schema = pa.schema(
+        [
+            pa.field("id", pa.int64(), nullable=False),
+            pa.field("name", pa.string(), nullable=False),
+            pa.field("tag", pa.string(), nullable=False),
+            pa.field("seq", pa.int64(), nullable=False),
+        ]
+    )
+    with pq.ParquetWriter(path, schema, compression="none", use_dictionary=False) as writer:
+        for group in range(GROUPS):
+            numbers = [row * 571 % ROWS * GROUPS + group for row in range(ROWS)]
+            rows = {
+                "id": [1000 + 17 * n for n in numbers],
+                "name": [f"user-{hashlib.md5(str(n).encode(), usedforsecurity=False).hexdigest()[:20]}" for n in numbers],
+                "tag": [("amber", "blue", "coral")[n // GROUPS % 3] for n in numbers],
+                "seq": range(group * ROWS, (group + 1) * ROWS),
+            }
+            writer.write_batch(pa.RecordBatch.from_pydict(rows, schema))
+    add_filters(path, ["id", "name", "tag"], in_place=True)
+
+
+class Edit:
+    """A copy of a file in the making: filters put behind the old ones, places changed, then a new footer."""
+
+    def __init__(self, source: Path = SOUND) -> None:
+        with ParquetFile.open(source) as file:
+            self.footer = file.footer
+            self._body = bytearray(file.source.read(0, file.footer.start))
+            self._values = {
+                (row_group, column.name): [
+                    values[at] for values in read_chunk(file.source.open_arrow, file.footer, row_group, column) for at in range(len(values))
+                ]
+                for row_group in range(file.footer.num_row_groups)
+                for column in file.footer.columns
+            }
+        self._index = {column.name: column.index for column in self.footer.columns}
+        self._places: dict[tuple[int, int], FilterPlace | None] = {}
+        self.encrypted: set[tuple[int, int]] = set()
+
+    def values(self, row_group: int, column: str) -> list[bytes]:
+        """The plain bytes of every value."""
+        return self._values[row_group, column]
+
+    def place(self, row_group: int, column: str) -> FilterPlace:
+        place = self.footer.filter_place(row_group, self._index[column])
+        assert place is not None
+        return place
+
+    def set_place(self, row_group: int, column: str, place: FilterPlace | None) -> None:
+        self._places[row_group, self._index[column]] = place
+
+    def encrypt(self, row_group: int, column: str) -> None:
+        """Say that the chunk is encrypted, and leave it as it is."""
+        self.encrypted.add((row_group, self._index[column]))
+
+    def append(self, row_group: int, column: str, header: bytes, bitset: bytes | memoryview) -> None:
+        """A filter behind all that is there."""
+        self.set_place(row_group, column, FilterPlace(len(self._body), len(header) + len(bitset)))
+        self._body += header + bytes(bitset)
+
+    def append_everywhere(self, column: str, build: Callable[[list[bytes]], BloomFilter], header: bytes | None = None) -> None:
+        """A filter for every row group, built from its values."""
+        for row_group in range(self.footer.num_row_groups):
+            bloom = build(self.values(row_group, column))
+            self.append(row_group, column, header or build_header(bloom.num_bytes), bloom.bitset)
+
+    def write(self, path: Path) -> None:
+        raw = set_filters(self.footer.raw, self._places)
+        if self.encrypted:
+            raw = self._with_crypto_metadata(raw)
+        path.write_bytes(bytes(self._body) + raw + build_tail(raw))
+
+    def _with_crypto_metadata(self, raw: bytes) -> bytes:
+        from sbbf_tool.parquet.footer import Footer
+
+        metadata = Footer(raw, 4).metadata
+        for row_group, column in self.encrypted:
+            chunk = metadata.row_groups[row_group].columns[column]
+            chunk.crypto_metadata = ColumnCryptoMetaData(ENCRYPTION_WITH_FOOTER_KEY=EncryptionWithFooterKey())
+        buffer = TMemoryBuffer()
+        metadata.write(TCompactProtocolAcceleratedFactory().getProtocol(buffer))
+        return buffer.getvalue()
+
+
+def bloom_of(plain: Iterable[bytes], size: int = SIZE) -> BloomFilter:
+    bloom = BloomFilter.empty(size)
+    for value in plain:
+        bloom.insert(value)
+    return bloom
+
+
+# One function a defect; its name is the rule's. It writes the defective file.
+
+
+def values_missed(path: Path) -> None:
+    """The filter was built before the second half of the values had come."""
+    edit = Edit()
+    bloom = bloom_of(edit.values(1, "id")[: ROWS // 2])
+    edit.append(1, "id", build_header(SIZE), bloom.bitset)
+    edit.write(path)
+
+
+def hashed_as_text(path: Path) -> None:
+    edit = Edit()
+    edit.append_everywhere("id", lambda values: bloom_of(str(int.from_bytes(value, "little")).encode() for value in values))
+    edit.write(path)
+
+
+def hashed_at_wrong_width(path: Path) -> None:
+    edit = Edit()
+    edit.append_everywhere("id", lambda values: bloom_of(value[:4] for value in values))
+    edit.write(path)
+
+
+def wrong_block(path: Path) -> None:
+    """The block is the remainder of the upper half of the hash, as in a draft."""
+
+    def build(values: list[bytes]) -> BloomFilter:
+        whole = bytearray(SIZE)
+        for value in values:
+            h = hash_value(value)
+            start = (h >> 32) % (SIZE // BLOCK_BYTES) * BLOCK_BYTES
+            block = BloomFilter(bytearray(whole[start : start + BLOCK_BYTES]))
+            block.insert_hash(h)
+            whole[start : start + BLOCK_BYTES] = block.bitset
+        return BloomFilter(whole)
+
+    edit = Edit()
+    edit.append_everywhere("name", build)
+    edit.write(path)
+
+
+def empty_filter(path: Path) -> None:
+    edit = Edit()
+    edit.append_everywhere("id", lambda values: BloomFilter.empty(SIZE))
+    edit.write(path)
+
+
+def interval_not_normalised(path: Path) -> None:
+    """DuckDB's file, and a filter of the stored values alone."""
+    edit = Edit(FIXTURES / "duckdb-types.parquet")
+    edit.append_everywhere("span", lambda values: bloom_of(values, 128))
+    edit.write(path)
+
+
+def unreadable_filter(path: Path) -> None:
+    """The old offset, in a file that was rewritten: it leads into pages."""
+    edit = Edit()
+    edit.set_place(0, "name", FilterPlace(20_000, edit.place(0, "name").length))
+    edit.set_place(1, "name", FilterPlace(edit.footer.end + 1000, None))
+    edit.write(path)
+
+
+def overlapping_filter(path: Path) -> None:
+    """Two columns lead to the filter of one."""
+    edit = Edit()
+    edit.set_place(0, "name", edit.place(0, "id"))
+    edit.write(path)
+
+
+def unknown_header(path: Path) -> None:
+    """As parquetjs writes it: three unions without a member."""
+    edit = Edit()
+    header = build_header(SIZE)[:3] + b"\x1c\x00" * 3 + b"\x00"
+    edit.append_everywhere("id", bloom_of, header)
+    edit.write(path)
+
+
+def missing_length(path: Path) -> None:
+    edit = Edit()
+    for row_group in range(GROUPS):
+        for column in ("id", "name"):
+            edit.set_place(row_group, column, edit.place(row_group, column)._replace(length=None))
+    edit.write(path)
+
+
+def wrong_length(path: Path) -> None:
+    """The length of the bitset alone."""
+    edit = Edit()
+    edit.set_place(0, "id", edit.place(0, "id")._replace(length=SIZE))
+    edit.write(path)
+
+
+def over_128_mib(path: Path) -> None:
+    """A bitset of 256 MiB that is nearly all hole, at the end of a file that is otherwise sound."""
+    edit = Edit()
+    size = 256 << 20
+    header = build_header(size)
+    start = edit.footer.start + len(header)
+    edit.set_place(0, "id", FilterPlace(edit.footer.start, len(header) + size))
+    edit.write(path)
+    with path.open("r+b") as stream:
+        stream.seek(edit.footer.start)
+        tail = stream.read()
+        stream.seek(edit.footer.start)
+        stream.write(header)
+        stream.truncate()
+        for value in edit.values(0, "id"):
+            h = hash_value(value)
+            block = BloomFilter.empty(BLOCK_BYTES)
+            block.insert_hash(h)
+            stream.seek(start + block_index(h, size // BLOCK_BYTES) * BLOCK_BYTES)
+            stream.write(block.bitset)
+        stream.seek(start + size)
+        stream.write(tail)
+
+
+def offset_means_none(path: Path) -> None:
+    edit = Edit()
+    edit.set_place(0, "seq", FilterPlace(0, None))
+    edit.set_place(1, "seq", FilterPlace(-1, None))
+    edit.write(path)
+
+
+def plaintext_filter_on_encrypted_column(path: Path) -> None:
+    edit = Edit()
+    for row_group in range(GROUPS):
+        edit.encrypt(row_group, "id")
+    edit.write(path)
+
+
+def damaged_encrypted_filter(path: Path) -> None:
+    """A module of the header, and where that of the bitset should be, the next thing in the file."""
+    edit = Edit()
+    edit.append(0, "id", (44).to_bytes(4, "little") + bytes(44), b"")
+    edit.append(1, "id", (44).to_bytes(4, "little") + bytes(44), (28 + SIZE).to_bytes(4, "little") + bytes(28 + SIZE - 4))
+    for row_group in range(GROUPS):
+        edit.encrypt(row_group, "id")
+    edit.write(path)
+
+
+def identical_blocks(path: Path) -> None:
+    """One block, written many times."""
+
+    def build(values: list[bytes]) -> BloomFilter:
+        return BloomFilter(bytes(bloom_of(values, BLOCK_BYTES).bitset) * 4)
+
+    edit = Edit()
+    edit.append_everywhere("tag", build)
+    edit.write(path)
+
+
+def saturated(path: Path) -> None:
+    edit = Edit()
+    edit.append_everywhere("id", lambda values: bloom_of(values, 256))
+    edit.write(path)
+
+
+def nearly_empty(path: Path) -> None:
+    edit = Edit()
+    edit.append_everywhere("name", lambda values: bloom_of(values, 4 * SIZE))
+    edit.write(path)
+
+
+def larger_than_chunk(path: Path) -> None:
+    edit = Edit()
+    edit.append_everywhere("id", lambda values: bloom_of(values, 16 << 10))
+    edit.write(path)
+
+
+def large_for_chunk(path: Path) -> None:
+    edit = Edit()
+    edit.append_everywhere("id", lambda values: bloom_of(values, 2 * SIZE))
+    edit.write(path)
+
+
+def sorted_column(path: Path) -> None:
+    edit = Edit()
+    edit.append_everywhere("seq", bloom_of)
+    edit.write(path)
+
+
+def _fixture(name: str) -> Callable[[Path], None]:
+    def copy(path: Path) -> None:
+        shutil.copyfile(FIXTURES / f"{name}.parquet", path)
+
+    return copy
+
+
+def _sound(path: Path) -> None:
+    shutil.copyfile(SOUND, path)
+
+
+@dataclass(frozen=True)
+class Defect:
+    make: Callable[[Path], None]
+    options: tuple[str, ...] = ()
+    """Of `sbbf check`: limits, and for files that others wrote what else might be said of them."""
+
+
+DEFECTS = {
+    "values-missed": Defect(values_missed),
+    "hashed-as-text": Defect(hashed_as_text),
+    "hashed-at-wrong-width": Defect(hashed_at_wrong_width),
+    "wrong-block": Defect(wrong_block),
+    "empty-filter": Defect(empty_filter),
+    "empty-boolean-filter": Defect(_fixture("spark-boolean")),
+    "interval-not-normalised": Defect(interval_not_normalised, ("--ignore", "worth")),
+    "one-zero-only": Defect(_fixture("pyarrow-floats-filters"), ("--ignore", "worth", "--ignore", "nan-unprotected")),
+    "nan-unprotected": Defect(_fixture("pyarrow-floats-filters"), ("--ignore", "worth", "--ignore", "one-zero-only")),
+    "unreadable-filter": Defect(unreadable_filter),
+    "overlapping-filter": Defect(overlapping_filter),
+    "unknown-header": Defect(unknown_header),
+    "missing-length": Defect(missing_length),
+    "wrong-length": Defect(wrong_length),
+    "ragged-bitset": Defect(_fixture("spark-1000-bytes"), ("--ignore", "worth")),
+    "not-power-of-two": Defect(_fixture("spark-96-bytes")),
+    "under-64-bytes": Defect(_fixture("duckdb-defaults")),
+    "over-128-mib": Defect(over_128_mib),
+    "offset-means-none": Defect(offset_means_none),
+    "plaintext-filter-on-encrypted-column": Defect(plaintext_filter_on_encrypted_column),
+    "damaged-encrypted-filter": Defect(damaged_encrypted_filter),
+    "identical-blocks": Defect(identical_blocks),
+    "saturated": Defect(saturated),
+    "nearly-empty": Defect(nearly_empty),
+    "larger-than-chunk": Defect(larger_than_chunk),
+    "large-for-chunk": Defect(large_for_chunk),
+    "only-some-row-groups": Defect(_fixture("duckdb-some-row-groups")),
+    "sorted-column": Defect(sorted_column),
+    "dictionary-encoded": Defect(_fixture("datafusion-one-column")),
+    "required-filter": Defect(_sound, ("--require", "seq", "--require", "id")),
+    "fpp-above-limit": Defect(_sound, ("--max-fpp", "0.001")),
+    "bytes-share-above-limit": Defect(_sound, ("--max-bytes-share", "0.1")),
+    "too-few-values": Defect(_sound, ("--min-ndv", "1000")),
+    "chunk-too-small": Defect(_sound, ("--min-chunk-bytes", "12KiB")),
+}
+"""By the name of the rule that each is about."""

@@ -1,0 +1,124 @@
+"""What is said of each defect, to the letter. `pytest tests/golden --bless` writes what is said now; read the difference before taking it.
+
+Also: each finding is the one that the folder is named after, a sound file has none, and the command that a finding names cures it.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sbbf_tool.cli import COMMANDS, run
+from sbbf_tool.operations.rules import RULES
+
+from .defects import DEFECTS, FIXTURES, HERE, SOUND, Defect
+
+NAME = "defective.parquet"
+PROVEN_THEMES = ("truth", "structure", "secrecy")
+FORMATS = {"text": "txt", "json": "json"}
+
+Compare = Callable[[Path, str], None]
+
+
+@pytest.fixture
+def compare(request: pytest.FixtureRequest) -> Compare:
+    """Compares with the file, or writes it where that was asked for. JSON is kept with a value a line."""
+
+    def compare_or_bless(path: Path, said: str) -> None:
+        if path.suffix == ".json":
+            said = json.dumps(json.loads(said), indent=1, ensure_ascii=False) + "\n"
+        if request.config.getoption("--bless"):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(said)
+        assert said == path.read_text()
+
+    return compare_or_bless
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where files have the same names every time."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    return tmp_path
+
+
+def test_every_rule_has_its_folder():
+    assert set(DEFECTS) == {rule.name for rule in RULES}
+    assert {path.name for path in HERE.iterdir() if path.is_dir() and path.name != "__pycache__"} == {*DEFECTS, "sound", "formats"}
+
+
+@pytest.mark.parametrize(("rule", "defect"), DEFECTS.items(), ids=DEFECTS)
+def test_defect(rule: str, defect: Defect, workplace: Path, compare: Compare, capfd: pytest.CaptureFixture[str]):
+    defect.make(workplace / NAME)
+    severity = next(known.severity for known in RULES if known.name == rule)
+    for form, suffix in FORMATS.items():
+        assert run(["check", NAME, "--format", form, "--fail-on", severity, *defect.options]) == 1
+        said, errors = capfd.readouterr()
+        assert errors == ""
+        compare(HERE / rule / f"expected.{suffix}", said)
+    assert rule in {finding["rule"] for finding in json.loads(said)["findings"]}
+
+
+@pytest.mark.parametrize(
+    ("rule", "defect"),
+    [pytest.param(rule.name, DEFECTS[rule.name], id=rule.name) for rule in RULES if rule.theme in PROVEN_THEMES and rule.name in DEFECTS],
+)
+def test_proof_of_defect(rule: str, defect: Defect, workplace: Path, compare: Compare, capfd: pytest.CaptureFixture[str]):
+    defect.make(workplace / NAME)
+    is_error = next(known.severity for known in RULES if known.name == rule) == "error"
+    for form, suffix in FORMATS.items():
+        assert run(["verify", NAME, *(["--json"] if form == "json" else [])]) == int(is_error)
+        said, errors = capfd.readouterr()
+        assert errors == ""
+        compare(HERE / rule / f"verified.{suffix}", said)
+    assert rule in {finding["rule"] for finding in json.loads(said)["findings"]}
+
+
+def test_of_a_sound_file_nothing_is_said(workplace: Path, compare: Compare, capfd: pytest.CaptureFixture[str]):
+    shutil.copyfile(SOUND, NAME)
+    for form, suffix in FORMATS.items():
+        assert run(["check", NAME, "--format", form, "--fail-on", "info"]) == 0
+        compare(HERE / "sound" / f"expected.{suffix}", capfd.readouterr().out)
+        assert run(["verify", NAME, *(["--json"] if form == "json" else [])]) == 0
+        said = capfd.readouterr().out
+        compare(HERE / "sound" / f"verified.{suffix}", said)
+    assert json.loads(said)["findings"] == []
+
+
+@pytest.mark.parametrize(
+    ("form", "file"), [("junit", "junit.xml"), ("sarif", "sarif.json"), ("github", "github.txt"), ("text", "text.txt")]
+)
+def test_formats(form: str, file: str, workplace: Path, compare: Compare, capfd: pytest.CaptureFixture[str]):
+    """Three files, of which one cannot be read, in each format."""
+    DEFECTS["hashed-as-text"].make(workplace / "a, 100%: lies.parquet")
+    (workplace / "b is no Parquet").write_text("PAR1, it says")
+    shutil.copyfile(FIXTURES / "spark-boolean.parquet", "c<&>.parquet")
+    assert run(["check", "a, 100%: lies.parquet", "b is no Parquet", "c<&>.parquet", "--format", form]) == 3
+    said, errors = capfd.readouterr()
+    assert errors.startswith("sbbf: b is no Parquet: ")
+    compare(HERE / "formats" / file, said)
+
+
+@pytest.mark.parametrize(("rule", "defect"), DEFECTS.items(), ids=DEFECTS)
+def test_cure(rule: str, defect: Defect, workplace: Path, capfd: pytest.CaptureFixture[str]):
+    """The command that a finding names is there, and afterwards there is no such finding."""
+    defect.make(workplace / NAME)
+    run(["check", NAME, "--format", "json", *defect.options])
+    findings = [finding for finding in json.loads(capfd.readouterr().out)["findings"] if finding["rule"] == rule]
+    for finding in findings:
+        if finding["cure"] is None:
+            continue
+        program, command, *arguments = finding["cure"]
+        assert program == "sbbf"
+        if command not in COMMANDS:
+            pytest.skip(f"there is no `sbbf {command}` yet")
+        assert run([command, *arguments]) == 0
+    capfd.readouterr()
+    run(["check", NAME, "--format", "json", *defect.options])
+    left = [finding for finding in json.loads(capfd.readouterr().out)["findings"] if finding["rule"] == rule]
+    assert [finding["column"] for finding in left] == [finding["column"] for finding in findings if finding["cure"] is None]

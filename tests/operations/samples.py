@@ -1,0 +1,84 @@
+"""Small files for the tests of operations, and a way to look into files that shares nothing with the operations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.parquet.filters import parse_header
+
+ROWS = 300
+ROW_GROUP_ROWS = 100
+
+
+def events() -> pa.Table:
+    """A column of each kind that matters here; `nothing` is null throughout."""
+    numbers = range(ROWS)
+    return pa.table(
+        {
+            "id": pa.array([n * 7 for n in numbers], pa.int64()),
+            "name": pa.array([f"name {n % 90}" if n % 4 else None for n in numbers]),
+            "score": pa.array([n / 4 for n in numbers], pa.float64()),
+            "flag": pa.array([n % 2 == 0 for n in numbers]),
+            "nothing": pa.array([None] * ROWS, pa.int32()),
+            "tags": pa.array([[f"t{n}", f"t{n + 1}"] if n % 3 else None for n in numbers], pa.list_(pa.string())),
+            "point": pa.array([{"x": n, "y": n * 2} for n in numbers], pa.struct([("x", pa.int32()), ("y", pa.int32())])),
+        }
+    )
+
+
+def write_events(path: Path, **options: object) -> Path:
+    pq.write_table(events(), path, **{"row_group_size": ROW_GROUP_ROWS, "write_page_index": True, **options})
+    return path
+
+
+def write_column(path: Path, values: pa.Array, **options: object) -> Path:
+    """A file of one column, `v`."""
+    pq.write_table(pa.table({"v": values}), path, **options)
+    return path
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where pyarrow finds a filter."""
+
+    offset: int
+    length: int
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.length
+
+
+def places(path: Path) -> dict[tuple[int, str], Place]:
+    """Every filter of a file, by row group and path of its column, as pyarrow's own reader of footers has it."""
+    metadata = pq.read_metadata(path)
+    found = {}
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        for at in range(group.num_columns):
+            chunk = group.column(at)
+            if chunk.bloom_filter_offset is not None:
+                found[number, chunk.path_in_schema] = Place(chunk.bloom_filter_offset, chunk.bloom_filter_length)
+    return found
+
+
+def filter_at(path: Path, place: Place) -> BloomFilter:
+    raw = path.read_bytes()[place.offset : place.end]
+    header = parse_header(raw)
+    assert header.beyond_us is None
+    assert header.length + header.num_bytes == place.length
+    return BloomFilter(raw[header.length :])
+
+
+def footer_start(data: bytes) -> int:
+    return len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+
+
+def listing(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder with its content, so that two moments can be compared."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}

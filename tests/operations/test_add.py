@@ -1,0 +1,330 @@
+"""What `add_filters` writes: where the bytes stand, which filters there are, how large they are, and what is in them."""
+
+from __future__ import annotations
+
+import math
+import random
+import struct
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from samples import ROW_GROUP_ROWS, ROWS, events, filter_at, footer_start, listing, places, write_column, write_events
+
+from sbbf_tool import BloomFilter, UsageError, add_filters, inspect, probe
+from sbbf_tool.bloom.hashing import hash_value
+
+
+@pytest.fixture
+def plain(tmp_path):
+    return write_events(tmp_path / "events.parquet")
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "out.parquet"
+
+
+def i64(value: int) -> bytes:
+    return struct.pack("<q", value)
+
+
+def f64(value: float) -> bytes:
+    return struct.pack("<d", value)
+
+
+# Where the bytes stand
+
+
+def test_the_old_file_is_the_prefix_and_filters_and_footer_follow_without_a_gap(plain, out):
+    old = plain.read_bytes()
+    report = add_filters(plain, ["score", "id"], output=out)
+    new = out.read_bytes()
+    assert plain.read_bytes() == old
+    assert new[: len(old)] == old
+    in_order = [(number, column) for number in range(3) for column in ("id", "score")]
+    found = places(out)
+    assert sorted(found, key=lambda key: found[key].offset) == in_order
+    position = len(old)
+    for key in in_order:
+        assert found[key].offset == position
+        position = found[key].end
+    assert position == footer_start(new)
+    assert report.old_bytes == len(old)
+    assert report.new_bytes == len(new)
+
+
+def test_the_prefix_of_the_old_length_is_still_a_file(plain, out, tmp_path):
+    add_filters(plain, ["id"], output=out)
+    remembered = tmp_path / "remembered.parquet"
+    remembered.write_bytes(out.read_bytes()[: plain.stat().st_size])
+    assert pq.read_table(remembered).equals(events())
+
+
+def test_pages_statistics_and_indexes_are_what_they_were(plain, out):
+    add_filters(plain, ["id", "tags"], output=out)
+    before, after = pq.read_metadata(plain).to_dict(), pq.read_metadata(out).to_dict()
+    for metadata in (before, after):
+        del metadata["serialized_size"]
+        for group in metadata["row_groups"]:
+            for chunk in group["columns"]:
+                chunk.pop("bloom_filter_offset", None)
+                chunk.pop("bloom_filter_length", None)
+    assert before == after
+    assert pq.read_table(out).equals(events())
+
+
+def test_in_place_and_to_an_output_the_same_file_is_written(plain, out):
+    add_filters(plain, ["id"], output=out)
+    report = add_filters(plain, ["id"], in_place=True)
+    assert report.output == report.file == str(plain)
+    assert plain.read_bytes() == out.read_bytes()
+
+
+def test_the_report_says_what_is_in_the_file(plain, out):
+    report = add_filters(plain, ["name", "id"], output=out)
+    found = places(out)
+    assert [(row.row_group, row.column) for row in report.filters] == [(n, column) for n in range(3) for column in ("id", "name")]
+    for row in report.filters:
+        place = found[row.row_group, row.column]
+        bloom = filter_at(out, place)
+        assert (row.offset, row.header_bytes + row.bitset_bytes) == (place.offset, place.length)
+        assert row.fpp == bloom.fpp
+        assert row.estimated_ndv == bloom.estimated_ndv
+    assert report.data_bytes_read > 0
+    assert report.warnings == ()
+    assert not report.dry_run
+
+
+def test_names_may_repeat_and_come_in_any_order(plain, tmp_path):
+    one, other = tmp_path / "one.parquet", tmp_path / "other.parquet"
+    add_filters(plain, ["id", "name"], output=one)
+    add_filters(plain, ["name", "id", "name"], output=other)
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_progress_ends_at_the_total(plain, out):
+    seen = []
+    add_filters(plain, ["id", "name"], output=out, progress=lambda what, done, total: seen.append((what, done, total)))
+    assert seen[-1][1] == seen[-1][2]
+    assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)
+    assert {what for what, _, _ in seen} == {f"{verb} {column}" for verb in ("reading", "verifying") for column in ("id", "name")}
+
+
+# Which filters
+
+
+def test_every_row_group_gets_a_filter_of_its_own_values(plain, out):
+    add_filters(plain, ["id"], output=out)
+    found = places(out)
+    assert set(found) == {(number, "id") for number in range(3)}
+    for number in range(3):
+        bloom = filter_at(out, found[number, "id"])
+        own = range(number * ROW_GROUP_ROWS, (number + 1) * ROW_GROUP_ROWS)
+        assert all(i64(n * 7) in bloom for n in own)
+        assert sum(i64(n * 7) in bloom for n in range(ROWS) if n not in own) < 20
+
+
+def test_leaves_of_lists_and_structs_get_filters(plain, out):
+    add_filters(plain, ["tags", "point.y"], output=out)
+    found = places(out)
+    assert {column for _, column in found} == {"tags.list.element", "point.y"}
+    assert b"t101" in filter_at(out, found[1, "tags.list.element"])
+    assert struct.pack("<i", 202) in filter_at(out, found[1, "point.y"])
+
+
+def test_a_chunk_of_nulls_gets_a_filter_of_64_zero_bytes(plain, out):
+    add_filters(plain, ["nothing"], output=out)
+    for place in places(out).values():
+        assert bytes(filter_at(out, place).bitset) == bytes(64)
+    assert probe(out, "nothing", [5]).is_absent
+
+
+def test_a_row_group_without_rows_gets_a_filter_of_64_zero_bytes(tmp_path, out):
+    path = tmp_path / "gaps.parquet"
+    table = events()
+    with pq.ParquetWriter(path, table.schema) as writer:
+        for part in (table.slice(0, 50), table.slice(0, 0), table.slice(50)):
+            writer.write_table(part)
+    assert [pq.read_metadata(path).row_group(n).num_rows for n in range(3)] == [50, 0, 250]
+    add_filters(path, ["id", "name", "tags"], output=out)
+    found = places(out)
+    assert len(found) == 9
+    assert {bytes(filter_at(out, place).bitset) for (number, _), place in found.items() if number == 1} == {bytes(64)}
+    assert pq.read_table(out).equals(table)
+
+
+def test_a_file_without_row_groups_keeps_its_rows_and_its_footer(fixtures, out):
+    report = add_filters(fixtures / "pyarrow-empty.parquet", [first_column(fixtures / "pyarrow-empty.parquet")], output=out)
+    assert pq.read_table(out).equals(pq.read_table(fixtures / "pyarrow-empty.parquet"))
+    assert len(report.filters) == pq.read_metadata(out).num_row_groups
+
+
+def first_column(path) -> str:
+    return next(field.name for field in pq.read_schema(path) if field.type != pa.bool_())
+
+
+def test_filters_that_are_there_are_replaced_only_when_asked(plain, out, tmp_path):
+    add_filters(plain, ["id", "name"], output=out)
+    kept = places(out)[2, "name"]
+    again = tmp_path / "again.parquet"
+    report = add_filters(out, ["id"], output=again, fpp=0.2, replace=True)
+    assert places(again)[2, "name"] == kept
+    assert {row.offset for row in report.filters} == {places(again)[n, "id"].offset for n in range(3)}
+    assert again.read_bytes()[: out.stat().st_size] == out.read_bytes()
+    assert min(row.offset for row in report.filters) == out.stat().st_size
+
+
+# How large
+
+POWERS = {64 << n for n in range(22)}
+
+
+@pytest.mark.parametrize("fpp", [0.3, 0.1, 0.01, 0.001, 1e-6])
+@pytest.mark.parametrize("distinct", [1, 30, 1000, 20_000])
+def test_the_size_follows_from_the_values_and_the_rate_is_kept(tmp_path, distinct, fpp):
+    path = write_column(tmp_path / "v.parquet", pa.array([n % distinct for n in range(20_000)], pa.int64()))
+    (row,) = add_filters(path, ["v"], dry_run=True, fpp=fpp).filters
+    assert row.bitset_bytes in POWERS
+    assert row.fpp <= fpp * 1.25
+    half = sized_exactly(range(distinct), row.bitset_bytes // 2)
+    assert row.bitset_bytes == 64 or half.fpp > fpp, "half the size would have done"
+
+
+def sized_exactly(values, num_bytes: int) -> BloomFilter:
+    bloom = BloomFilter.empty(max(32, num_bytes))
+    for value in values:
+        bloom.insert(i64(value))
+    return bloom
+
+
+@pytest.mark.parametrize(("distinct", "rows"), [(500, 500), (500, 20_000), (17, 20_000)])
+def test_the_filter_is_the_one_that_inserting_each_value_builds(tmp_path, distinct, rows):
+    path = write_column(tmp_path / "v.parquet", pa.array([n % distinct for n in range(rows)], pa.int64()))
+    add_filters(path, ["v"], in_place=True)
+    (place,) = places(path).values()
+    bloom = filter_at(path, place)
+    assert bloom == sized_exactly(range(distinct), bloom.num_bytes)
+
+
+def test_absent_values_pass_at_about_the_stated_rate(tmp_path):
+    path = write_column(tmp_path / "v.parquet", pa.array(range(5000), pa.int64()))
+    (row,) = add_filters(path, ["v"], in_place=True).filters
+    bloom = filter_at(path, next(iter(places(path).values())))
+    absent = random.Random(1).sample(range(10**6, 10**12), 20_000)
+    passed = sum(i64(value) in bloom for value in absent)
+    expected = row.fpp * len(absent)
+    assert abs(passed - expected) < 5 * math.sqrt(expected)
+
+
+def test_values_whose_bytes_take_next_to_nothing_are_still_counted(tmp_path):
+    """A million numbers a constant step apart take some hundred bytes: the first guess, from the bytes, is too small for them."""
+    path = write_column(
+        tmp_path / "v.parquet",
+        pa.array(range(0, 3 * 10**6, 3), pa.int64()),
+        use_dictionary=False,
+        column_encoding="DELTA_BINARY_PACKED",
+        compression="zstd",
+    )
+    assert pq.read_metadata(path).row_group(0).column(0).total_compressed_size < 20_000
+    (row,) = add_filters(path, ["v"], dry_run=True).filters
+    assert row.fpp <= 0.0125
+    assert row.estimated_ndv == pytest.approx(10**6, rel=0.05)
+
+
+def test_a_stated_number_of_values_decides_the_size(tmp_path):
+    path = write_column(tmp_path / "v.parquet", pa.array(range(100), pa.int64()))
+    sizes = [add_filters(path, ["v"], dry_run=True, ndv=ndv).filters[0].bitset_bytes for ndv in (1, 100, 10_000, 10**6)]
+    assert sizes == [64, 256, 16384, 2097152]
+
+
+def test_a_limit_is_kept_and_what_it_costs_is_said(tmp_path):
+    path = write_column(tmp_path / "v.parquet", pa.array(range(5000), pa.int64()))
+    report = add_filters(path, ["v"], dry_run=True, max_bytes=1000)
+    assert report.filters[0].bitset_bytes == 512
+    assert report.filters[0].fpp > 0.5
+    assert len(report.warnings) == 1
+    assert "column v: the error rate is" in report.warnings[0]
+    assert add_filters(path, ["v"], dry_run=True, max_bytes=8192).warnings == ()
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [{"fpp": 0.0}, {"fpp": 1.0}, {"fpp": -0.1}, {"fpp": math.nan}, {"ndv": 0}, {"ndv": -5}, {"max_bytes": 63}, {"max_bytes": 0}],
+    ids=str,
+)
+def test_a_size_that_means_nothing_is_a_usage_error(plain, tmp_path, wish):
+    before = listing(tmp_path)
+    with pytest.raises(UsageError):
+        add_filters(plain, ["id"], in_place=True, **wish)
+    assert listing(tmp_path) == before
+
+
+# What is in them
+
+ZEROS = [f64(0.0), f64(-0.0)]
+NANS = [bytes.fromhex("000000000000f87f"), bytes.fromhex("000000000000f8ff")]
+ODD_NAN = struct.unpack("<d", bytes.fromhex("0100dead0000f47f"))[0]
+
+
+@pytest.mark.parametrize("stored", [0.0, -0.0])
+def test_where_one_zero_is_stored_both_are_found(tmp_path, stored):
+    path = write_column(tmp_path / "v.parquet", pa.array([1.5, stored]))
+    add_filters(path, ["v"], in_place=True)
+    bloom = filter_at(path, next(iter(places(path).values())))
+    assert all(zero in bloom for zero in ZEROS)
+    assert not any(nan in bloom for nan in NANS)
+
+
+@pytest.mark.parametrize("stored", [math.nan, ODD_NAN], ids=["canonical", "with a payload"])
+def test_where_a_nan_is_stored_its_bits_and_both_canonical_ones_are_found(tmp_path, stored):
+    path = write_column(tmp_path / "v.parquet", pa.array([1.5, stored], pa.float64()))
+    add_filters(path, ["v"], in_place=True)
+    bloom = filter_at(path, next(iter(places(path).values())))
+    assert all(nan in bloom for nan in NANS)
+    assert f64(stored) in bloom
+    assert not any(zero in bloom for zero in ZEROS)
+
+
+def test_where_neither_is_stored_neither_is_found(tmp_path):
+    path = write_column(tmp_path / "v.parquet", pa.array([1.5, 2.5, math.inf, 5e-324]))
+    add_filters(path, ["v"], in_place=True)
+    bloom = filter_at(path, next(iter(places(path).values())))
+    assert not any(form in bloom for form in ZEROS + NANS)
+
+
+def test_what_is_hashed_is_what_is_stored_and_not_what_it_means(tmp_path):
+    path = write_column(tmp_path / "v.parquet", pa.array([Decimal("1.50")], pa.decimal128(9, 2)), store_decimal_as_integer=True)
+    add_filters(path, ["v"], in_place=True)
+    bloom = filter_at(path, next(iter(places(path).values())))
+    assert bloom.check_hash(hash_value(struct.pack("<i", 150)))
+
+
+# Dry run
+
+
+def test_a_dry_run_tells_all_and_writes_nothing(plain, out, tmp_path):
+    before = listing(tmp_path)
+    stamp = plain.stat().st_mtime_ns
+    report = add_filters(plain, ["id", "name"], dry_run=True)
+    assert listing(tmp_path) == before
+    assert plain.stat().st_mtime_ns == stamp
+    assert report.dry_run
+    done = add_filters(plain, ["id", "name"], output=out)
+    assert report.filters == done.filters
+    assert report.new_bytes == out.stat().st_size
+
+
+# In files of others
+
+
+@pytest.mark.parametrize("writer", ["spark", "duckdb", "datafusion", "pyarrow"])
+def test_files_of_every_writer_take_a_filter(fixtures, out, writer):
+    source = fixtures / f"{writer}-plain.parquet"
+    columns = [row.column for row in inspect(source, all_chunks=True).filters if row.row_group == 0 and row.physical_type != "BOOLEAN"]
+    add_filters(source, columns, output=out)
+    assert out.read_bytes()[: source.stat().st_size] == source.read_bytes()
+    assert pq.read_table(out).equals(pq.read_table(source))
+    assert inspect(out).broken == ()
+    assert [oddity for row in inspect(out).filters for oddity in row.oddities] == []

@@ -1,0 +1,339 @@
+"""What `add_filters` and `remove_filters` will not do, what they say would help, and that nothing is written then."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from interop.corpus_edits import edit_footer
+from samples import listing, write_column, write_events
+
+from sbbf_tool import RefusedError, SbbfError, UnreadableError, UsageError, add_filters, inspect, remove_filters
+from sbbf_tool.parquet.idl.ttypes import AesGcmV1, ColumnCryptoMetaData, EncryptionAlgorithm, EncryptionWithFooterKey, FileMetaData
+
+
+@pytest.fixture
+def plain(tmp_path):
+    return write_events(tmp_path / "events.parquet")
+
+
+@pytest.fixture
+def filtered(plain):
+    add_filters(plain, ["id"], in_place=True)
+    return plain
+
+
+def assert_refused(
+    work: Callable[[], object], folder: Path, *, message: str, hint: str, place: str | None = None, error: type[SbbfError] = RefusedError
+) -> None:
+    """`work` ends in this error, and every file of the folder is what it was."""
+    before = listing(folder)
+    with pytest.raises(error) as caught:
+        work()
+    assert type(caught.value) is error
+    assert caught.value.exit_code == {RefusedError: 4, UsageError: 2, UnreadableError: 3}[error]
+    assert message in caught.value.message
+    assert hint in (caught.value.hint or "")
+    assert place is None or caught.value.place == place
+    assert caught.value.file
+    assert listing(folder) == before
+
+
+# Columns
+
+
+@pytest.mark.parametrize("change", [add_filters, remove_filters])
+def test_a_column_that_is_not_there(filtered, tmp_path, change):
+    work = lambda: change(filtered, ["idd"], in_place=True)  # noqa: E731
+    assert_refused(work, tmp_path, message="no column 'idd'", hint="did you mean id?")
+
+
+def test_a_group(plain, tmp_path):
+    work = lambda: add_filters(plain, ["point"], in_place=True)  # noqa: E731
+    assert_refused(work, tmp_path, message="'point' is a group", hint="name a leaf of it: point.x, point.y")
+
+
+def test_a_boolean_column(plain, tmp_path):
+    work = lambda: add_filters(plain, ["flag"], in_place=True)  # noqa: E731
+    assert_refused(work, tmp_path, message="BOOLEAN columns get no filter", hint="leave the column out", place="column flag")
+
+
+def test_a_column_with_a_filter(filtered, tmp_path):
+    work = lambda: add_filters(filtered, ["name", "id"], in_place=True)  # noqa: E731
+    assert_refused(work, tmp_path, message="it has a filter already", hint="--replace", place="column id, row group 0")
+
+
+def test_no_column_at_all(plain, tmp_path):
+    work = lambda: add_filters(plain, [], in_place=True)  # noqa: E731
+    assert_refused(work, tmp_path, message="no column was named", hint="", error=UsageError)
+
+
+def test_nothing_to_remove(plain, filtered, tmp_path):
+    work = lambda: remove_filters(filtered, ["name"], in_place=True)  # noqa: E731
+    assert_refused(work, tmp_path, message="it has no filter to remove", hint="", place="column name")
+    remove_filters(filtered, in_place=True)
+    work = lambda: remove_filters(filtered, in_place=True)  # noqa: E731
+    assert_refused(work, tmp_path, message="no column has a filter to remove", hint="")
+
+
+# Pages that are not here, or not in the clear
+
+
+def test_pages_in_another_file(plain, tmp_path):
+    def move_pages(metadata: FileMetaData) -> None:
+        for chunk in metadata.row_groups[1].columns:
+            chunk.file_path = "part-1.parquet"
+
+    edit_footer(plain, move_pages)
+    work = lambda: add_filters(plain, ["id"], in_place=True)  # noqa: E731
+    assert_refused(work, tmp_path, message="pages are in another file", hint="part-1.parquet", place="column id, row group 1")
+
+
+@pytest.mark.parametrize("change", [add_filters, remove_filters])
+def test_a_signed_footer(filtered, tmp_path, change):
+    def sign(metadata: FileMetaData) -> None:
+        metadata.encryption_algorithm = EncryptionAlgorithm(AES_GCM_V1=AesGcmV1())
+
+    edit_footer(filtered, sign)
+    work = lambda: change(filtered, ["id"], in_place=True)  # noqa: E731
+    assert_refused(work, tmp_path, message="its footer is signed", hint="signed again with the file's key")
+
+
+def test_a_column_under_a_key(plain, tmp_path):
+    def encrypt(metadata: FileMetaData) -> None:
+        chunk = metadata.row_groups[0].columns[0]
+        chunk.crypto_metadata = ColumnCryptoMetaData(ENCRYPTION_WITH_FOOTER_KEY=EncryptionWithFooterKey())
+
+    edit_footer(plain, encrypt)
+    work = lambda: add_filters(plain, ["id"], in_place=True)  # noqa: E731
+    assert_refused(work, tmp_path, message="column is encrypted", hint="would leak it", place="column id, row group 0")
+
+
+ENCRYPTED = ["columns_encfooter", "columns_plainfooter", "uniform_gcm", "uniform_plainfooter"]
+
+
+@pytest.mark.parametrize("name", ENCRYPTED)
+def test_encrypted_files_of_parquet_java(conformance, tmp_path, name):
+    path = shutil.copy(conformance / "encrypted" / f"{name}.parquet", tmp_path)
+    column = "id" if "enc" in name or "gcm" in name else inspect(path, all_chunks=True).filters[0].column
+    for change in (add_filters, remove_filters):
+        before = listing(tmp_path)
+        with pytest.raises(RefusedError) as caught:
+            change(path, [column], in_place=True)
+        assert "encrypted" in caught.value.message or "signed" in caught.value.message
+        assert "key" in caught.value.hint
+        assert listing(tmp_path) == before
+
+
+# Where the result goes
+
+
+@pytest.mark.parametrize("change", [add_filters, remove_filters])
+@pytest.mark.parametrize("both", [False, True])
+def test_neither_or_both_ways_of_writing(filtered, tmp_path, change, both):
+    ways = {"output": tmp_path / "out.parquet", "in_place": True} if both else {}
+    work = lambda: change(filtered, ["id"], **ways)  # noqa: E731
+    assert_refused(work, tmp_path, message="say where the result goes", hint="", error=UsageError)
+
+
+@pytest.mark.parametrize("change", [add_filters, remove_filters])
+@pytest.mark.parametrize("kind", ["file", "folder", "dangling link", "the source itself"])
+def test_a_target_that_exists(plain, filtered, tmp_path, change, kind):
+    out = tmp_path / "out.parquet"
+    if kind == "file":
+        out.write_bytes(b"precious")
+    elif kind == "folder":
+        out.mkdir()
+    elif kind == "dangling link":
+        out.symlink_to("nowhere")
+    else:
+        out = filtered
+    work = lambda: change(filtered, ["id"], output=out)  # noqa: E731
+    assert_refused(work, tmp_path, message="the target exists", hint="name another")
+
+
+@pytest.mark.parametrize("change", [add_filters, remove_filters])
+def test_a_dry_run_that_says_where_is_refused_as_the_run_would_be(filtered, tmp_path, change):
+    columns = ["name"] if change is add_filters else ["id"]
+    work = lambda: change(filtered, columns, output=filtered, dry_run=True)  # noqa: E731
+    assert_refused(work, tmp_path, message="the target exists", hint="name another")
+    (tmp_path / "_delta_log").mkdir()
+    work = lambda: change(filtered, columns, in_place=True, dry_run=True)  # noqa: E731
+    assert_refused(work, tmp_path, message="it lies in a Delta table", hint="--allow-table-files")
+    assert change(filtered, columns, dry_run=True).output == str(filtered)
+
+
+@pytest.mark.parametrize("out", ["nowhere/out.parquet", "nowhere/"])
+def test_a_target_in_a_folder_that_does_not_exist(plain, tmp_path, out):
+    work = lambda: add_filters(plain, ["id"], output=f"{tmp_path}/{out}")  # noqa: E731
+    assert_refused(work, tmp_path, message="its folder does not exist", hint="create it first")
+
+
+# Tables that record the sizes of their files
+
+
+def delta(table: Path) -> None:
+    (table / "_delta_log").mkdir()
+    (table / "_delta_log" / "00000000000000000000.json").write_text("{}")
+
+
+def hudi(table: Path) -> None:
+    (table / ".hoodie").mkdir()
+
+
+def iceberg(table: Path) -> None:
+    (table / "metadata").mkdir()
+    (table / "metadata" / "00000-1f.metadata.json").write_text("{}")
+
+
+def iceberg_of_hadoop(table: Path) -> None:
+    (table / "metadata").mkdir()
+    (table / "metadata" / "version-hint.text").write_text("1")
+
+
+def paimon(table: Path) -> None:
+    for name in ("snapshot", "manifest", "schema"):
+        (table / name).mkdir()
+    (table / "schema" / "schema-0").write_text("{}")
+
+
+TABLES = [("Delta", delta), ("Hudi", hudi), ("Iceberg", iceberg), ("Iceberg", iceberg_of_hadoop), ("Paimon", paimon)]
+
+
+@pytest.mark.parametrize(("kind", "make"), TABLES, ids=[make.__name__ for _, make in TABLES])
+def test_a_file_of_a_table(tmp_path, kind, make):
+    table = tmp_path / "orders"
+    data = table / "data" / "day=1"
+    data.mkdir(parents=True)
+    make(table)
+    path = write_events(data / "part-0.parquet")
+    outside = write_events(tmp_path / "loose.parquet")
+    refused = {"message": f"it lies in a {kind} table ({table})", "hint": "--allow-table-files"}
+    assert_refused(lambda: add_filters(path, ["id"], in_place=True), tmp_path, **refused)
+    assert_refused(lambda: add_filters(outside, ["id"], output=data / "part-1.parquet"), tmp_path, **refused)
+    linked = tmp_path / "linked.parquet"
+    linked.symlink_to(path)
+    assert_refused(lambda: add_filters(linked, ["id"], in_place=True), tmp_path, **refused)
+    add_filters(path, ["id"], output=tmp_path / "out.parquet")
+    add_filters(path, ["id"], in_place=True, allow_table_files=True)
+    assert_refused(lambda: remove_filters(path, in_place=True), tmp_path, **refused)
+    remove_filters(path, in_place=True, allow_table_files=True)
+
+
+@pytest.mark.parametrize("name", ["metadata", "snapshot", "manifest", "schema"])
+def test_folders_that_only_share_a_name_with_a_tables_are_no_table(tmp_path, name):
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "notes.txt").write_text("")
+    path = write_events(tmp_path / "events.parquet")
+    assert add_filters(path, ["id"], in_place=True).filters
+
+
+# A source that changes meanwhile
+
+
+def append_a_byte(path: Path) -> None:
+    with open(path, "ab") as stream:
+        stream.write(b"x")
+
+
+def rewrite(path: Path) -> None:
+    stamp = os.stat(path)
+    with open(path, "r+b") as stream:
+        stream.write(b"PAR1")
+    os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns + 1))
+
+
+def put_another_in_its_place(path: Path) -> None:
+    other = path.with_name("other")
+    shutil.copy(path, other)
+    os.rename(other, path)
+
+
+@pytest.mark.parametrize("meddle", [append_a_byte, rewrite, put_another_in_its_place], ids=lambda meddle: meddle.__name__)
+@pytest.mark.parametrize("moment", ["reading id", "verifying id"])
+@pytest.mark.parametrize("in_place", [True, False])
+def test_a_source_that_changed_meanwhile(plain, tmp_path, meddle, moment, in_place):
+    seen: list[dict[str, bytes]] = []
+
+    def progress(what: str, done: int, total: int) -> None:
+        if what == moment and not seen:
+            meddle(plain)
+            seen.append({name: data for name, data in listing(tmp_path).items() if not name.startswith(".")})
+
+    target = {"in_place": True} if in_place else {"output": tmp_path / "out.parquet"}
+    with pytest.raises(RefusedError) as caught:
+        add_filters(plain, ["id"], progress=progress, **target)
+    assert caught.value.message == "the file changed while it was worked on"
+    assert caught.value.hint == "run the command again"
+    assert listing(tmp_path) == seen[0]
+
+
+def test_a_target_that_comes_to_exist_meanwhile_is_not_overwritten(plain, tmp_path):
+    out = tmp_path / "out.parquet"
+
+    def progress(what: str, done: int, total: int) -> None:
+        out.write_bytes(b"precious")
+
+    with pytest.raises(RefusedError, match="the target exists"):
+        add_filters(plain, ["id"], output=out, progress=progress)
+    assert listing(tmp_path) == {"events.parquet": plain.read_bytes(), "out.parquet": b"precious"}
+
+
+# A footer that contradicts itself
+
+
+@pytest.mark.parametrize("counted", [0, 99, 101, -100, 2**62])
+def test_a_chunk_that_counts_other_values_than_rows(plain, tmp_path, counted):
+    def count(metadata: FileMetaData) -> None:
+        metadata.row_groups[1].columns[0].meta_data.num_values = counted
+
+    edit_footer(plain, count)
+    work = lambda: add_filters(plain, ["id"], in_place=True)  # noqa: E731
+    message = f"the footer counts {counted:,} values in 100 rows"
+    assert_refused(work, tmp_path, message=message, hint="", place="column id, row group 1", error=UnreadableError)
+
+
+@pytest.mark.parametrize("rows", [0, 20, 99])
+def test_a_row_group_that_counts_fewer_rows_than_there_are(plain, tmp_path, rows):
+    def count(metadata: FileMetaData) -> None:
+        metadata.row_groups[1].num_rows = rows
+
+    edit_footer(plain, count)
+    work = lambda: add_filters(plain, ["id"], in_place=True)  # noqa: E731
+    assert_refused(work, tmp_path, message=f"the footer counts 100 values in {rows} rows", hint="", error=UnreadableError)
+
+
+@pytest.mark.parametrize("size", [0, 1, -1])
+def test_a_chunk_that_claims_fewer_bytes_than_its_pages_have(plain, tmp_path, size):
+    def shrink(metadata: FileMetaData) -> None:
+        metadata.row_groups[1].columns[0].meta_data.total_compressed_size = size
+
+    edit_footer(plain, shrink)
+    before = listing(tmp_path)
+    with pytest.raises(UnreadableError) as caught:
+        add_filters(plain, ["id"], in_place=True)
+    assert caught.value.file == str(plain)
+    assert caught.value.place
+    assert listing(tmp_path) == before
+
+
+def test_a_chunk_that_ends_between_two_pages(tmp_path):
+    """Readers stop there without a word; the values of the pages behind would be missing in the filter."""
+    path = write_column(
+        tmp_path / "v.parquet", pa.array(range(4000)), use_dictionary=False, data_page_size=1000, write_batch_size=100, compression="none"
+    )
+    chunk = pq.read_metadata(path).row_group(0).column(0)
+    pages = chunk.total_compressed_size // 20
+
+    def shrink(metadata: FileMetaData) -> None:
+        metadata.row_groups[0].columns[0].meta_data.total_compressed_size = pages * 2
+
+    edit_footer(path, shrink)
+    assert pq.read_table(path).num_rows == 400
+    work = lambda: add_filters(path, ["v"], in_place=True)  # noqa: E731
+    assert_refused(work, tmp_path, message="400 rows", hint="", error=UnreadableError)

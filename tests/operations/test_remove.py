@@ -1,0 +1,333 @@
+"""`remove_filters`: the bytes that were there before, where they still are; else nothing but the fields taken away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from interop.corpus_edits import edit_footer
+from samples import events, footer_start, listing, places, write_events
+
+from sbbf_tool import add_filters, inspect, remove_filters
+from sbbf_tool.parquet.idl.ttypes import FileMetaData
+
+CUT_BACK, COMPACTED, NEW_FOOTER = "cut back", "compacted", "new footer"
+
+
+@pytest.fixture
+def plain(tmp_path):
+    return write_events(tmp_path / "events.parquet")
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "out.parquet"
+
+
+def contents(path: Path) -> dict[tuple[int, str], bytes]:
+    """Header and bitset of every filter."""
+    data = path.read_bytes()
+    return {key: data[place.offset : place.end] for key, place in places(path).items()}
+
+
+def columns_with_filter(path: Path) -> set[str]:
+    return {column for _, column in places(path)}
+
+
+# Cutting back
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [[["id"]], [["id", "name", "tags"]], [["id"], ["name"]], [["score"], ["id", "tags"], ["name"]]],
+    ids=["one", "several at once", "two layers", "three layers"],
+)
+def test_what_was_added_is_cut_off_and_the_file_is_what_it_was(plain, layers):
+    old = plain.read_bytes()
+    for columns in layers:
+        add_filters(plain, columns, in_place=True)
+    report = remove_filters(plain, in_place=True)
+    assert plain.read_bytes() == old
+    assert (report.way, report.new_bytes, report.unreferenced_bytes) == (CUT_BACK, len(old), 0)
+    assert {column for _, column in report.removed} == {"tags.list.element" if c == "tags" else c for layer in layers for c in layer}
+    assert len(report.removed) == len(set(report.removed)) == 3 * sum(len(layer) for layer in layers)
+
+
+def test_filters_that_were_replaced_and_replaced_again_are_cut_off_too(plain):
+    old = plain.read_bytes()
+    for fpp in (0.3, 0.1, 0.01):
+        add_filters(plain, ["id"], in_place=True, fpp=fpp, replace=True)
+    assert remove_filters(plain, in_place=True).way == CUT_BACK
+    assert plain.read_bytes() == old
+
+
+def test_replacing_one_of_two_layers(plain):
+    old = plain.read_bytes()
+    add_filters(plain, ["id", "name"], in_place=True)
+    add_filters(plain, ["name"], in_place=True, fpp=0.2, replace=True)
+    assert remove_filters(plain, in_place=True).way == CUT_BACK
+    assert plain.read_bytes() == old
+
+
+def test_the_last_layer_alone_is_cut_off(plain):
+    add_filters(plain, ["id"], in_place=True)
+    with_id = plain.read_bytes()
+    add_filters(plain, ["name"], in_place=True)
+    assert remove_filters(plain, ["name"], in_place=True).way == CUT_BACK
+    assert plain.read_bytes() == with_id
+
+
+@pytest.mark.parametrize("compact", [False, True])
+def test_cutting_back_is_preferred_whether_compacting_or_not(plain, compact):
+    old = plain.read_bytes()
+    add_filters(plain, ["id"], in_place=True)
+    assert remove_filters(plain, in_place=True, compact=compact).way == CUT_BACK
+    assert plain.read_bytes() == old
+
+
+def test_an_offset_that_meant_none_comes_back(plain):
+    """Early builds of parquet-mr wrote an offset of 0; it is part of the file that was there."""
+
+    def zero(metadata: FileMetaData) -> None:
+        for group in metadata.row_groups:
+            group.columns[0].meta_data.bloom_filter_offset = 0
+
+    edit_footer(plain, zero)
+    old = plain.read_bytes()
+    add_filters(plain, ["id"], in_place=True)
+    assert remove_filters(plain, in_place=True).way == CUT_BACK
+    assert plain.read_bytes() == old
+
+
+def test_to_another_file_the_source_stays(plain, out):
+    old = plain.read_bytes()
+    add_filters(plain, ["id"], in_place=True)
+    with_filter = plain.read_bytes()
+    remove_filters(plain, output=out)
+    assert out.read_bytes() == old
+    assert plain.read_bytes() == with_filter
+
+
+def test_a_dry_run_says_the_same_and_writes_nothing(plain, tmp_path):
+    add_filters(plain, ["id", "name"], in_place=True)
+    before = listing(tmp_path)
+    for columns, way in (([], CUT_BACK), (["id"], NEW_FOOTER)):
+        dry = remove_filters(plain, columns, dry_run=True)
+        assert dry.dry_run
+        assert dry.way == way
+        assert listing(tmp_path) == before
+        done = remove_filters(plain, columns, output=tmp_path / "out.parquet")
+        assert (dry.removed, dry.new_bytes, dry.unreferenced_bytes) == (done.removed, done.new_bytes, done.unreferenced_bytes)
+        assert (tmp_path / "out.parquet").stat().st_size == dry.new_bytes
+        (tmp_path / "out.parquet").unlink()
+
+
+@pytest.mark.parametrize("writer", ["spark", "duckdb", "pyarrow"])
+def test_where_a_writers_own_filters_lie_below_ours_the_fields_go_another_way(fixtures, out, tmp_path, writer):
+    source = fixtures / f"{writer}-filters.parquet"
+    columns = sorted({row.column for row in inspect(source).filters})
+    add_filters(source, columns, output=out, replace=True)
+    back = tmp_path / "back.parquet"
+    assert remove_filters(out, output=back).way == NEW_FOOTER
+    assert places(back) == {}
+    assert pq.read_table(back).equals(pq.read_table(source))
+
+
+@pytest.mark.parametrize("writer", ["spark", "duckdb", "datafusion", "pyarrow"])
+def test_added_to_and_cut_off_files_of_every_writer(fixtures, out, tmp_path, writer):
+    source = fixtures / f"{writer}-plain.parquet"
+    columns = [row.column for row in inspect(source, all_chunks=True).filters if row.row_group == 0 and row.physical_type != "BOOLEAN"]
+    add_filters(source, columns, output=out)
+    remove_filters(out, in_place=True)
+    assert out.read_bytes() == source.read_bytes()
+
+
+# New footer
+
+
+def test_one_of_several_columns_leaves_the_others_where_they_are(plain, out):
+    add_filters(plain, ["id", "name"], in_place=True)
+    before = places(plain)
+    report = remove_filters(plain, ["id"], output=out)
+    assert report.way == NEW_FOOTER
+    assert report.removed == tuple((n, "id") for n in range(3))
+    assert places(out) == {key: place for key, place in before.items() if key[1] == "name"}
+    assert out.read_bytes()[: plain.stat().st_size] == plain.read_bytes()
+    assert pq.read_table(out).equals(events())
+
+
+def test_bytes_that_nothing_leads_to_any_more_are_said_and_shown(plain, out):
+    add_filters(plain, ["id", "name"], in_place=True)
+    id_bytes = sum(place.length for (_, column), place in places(plain).items() if column == "id")
+    data = plain.read_bytes()
+    plain_data = data[: min(place.offset for place in places(plain).values())]
+    old_footers = len(data) - footer_start(data) + len(plain_data) - footer_start(plain_data)
+    report = remove_filters(plain, ["id"], output=out)
+    assert report.unreferenced_bytes == id_bytes + old_footers
+    assert sum(unused.length for unused in inspect(out).unused) == report.unreferenced_bytes
+    assert {unused.what for unused in inspect(out).unused} == {"superseded footer", "unreferenced filter"}
+
+
+def test_filters_of_other_writers_are_taken_away(fixtures, out):
+    for name in ("spark-filters", "duckdb-filters", "datafusion-filters", "pyarrow-filters", "spark-1000-bytes", "spark-boolean"):
+        source = fixtures / f"{name}.parquet"
+        report = remove_filters(source, output=out)
+        assert report.way == NEW_FOOTER
+        assert places(out) == {}
+        assert inspect(out).filters == ()
+        assert pq.read_table(out).equals(pq.read_table(source))
+        assert out.read_bytes()[: source.stat().st_size] == source.read_bytes()
+        out.unlink()
+
+
+def test_a_broken_filter_can_be_taken_away(plain, out):
+    add_filters(plain, ["id", "name"], in_place=True)
+    broken = places(plain)[1, "id"]
+    with open(plain, "r+b") as stream:
+        stream.seek(broken.offset)
+        stream.write(b"\xff" * 8)
+    assert len(inspect(plain).broken) == 1
+    remove_filters(plain, ["id"], output=out)
+    assert columns_with_filter(out) == {"name"}
+    assert inspect(out).broken == ()
+
+
+# Compacting
+
+
+@pytest.mark.parametrize("writer", ["spark", "duckdb", "datafusion", "pyarrow"])
+def test_compacting_keeps_rows_and_the_filters_that_stay_and_shrinks_the_file(fixtures, out, tmp_path, writer):
+    source = fixtures / f"{writer}-filters.parquet"
+    columns = sorted(columns_with_filter(source))
+    report = remove_filters(source, columns[:1], output=out, compact=True)
+    assert report.way == COMPACTED
+    assert report.new_bytes == out.stat().st_size < source.stat().st_size + 8
+    assert contents(out) == {key: bits for key, bits in contents(source).items() if key[1] != columns[0]}
+    assert pq.read_table(out).equals(pq.read_table(source))
+    nothing_left = tmp_path / "bare.parquet"
+    remove_filters(source, output=nothing_left, compact=True)
+    assert places(nothing_left) == {}
+    assert pq.read_table(nothing_left).equals(pq.read_table(source))
+
+
+def test_compacting_drops_old_footers_and_old_filters(plain, out):
+    size = plain.stat().st_size
+    add_filters(plain, ["id", "name", "score"], in_place=True)
+    remove_filters(plain, ["id"], in_place=True)
+    add_filters(plain, ["id"], in_place=True, fpp=0.3)
+    assert inspect(plain).unused
+    remove_filters(plain, ["score"], output=out, compact=True)
+    assert inspect(out).unused == ()
+    assert columns_with_filter(out) == {"id", "name"}
+    assert out.stat().st_size == size + sum(place.length for place in places(out).values()) + footer_growth(out, size)
+    assert pq.read_table(out).equals(events())
+
+
+def footer_growth(path: Path, plain_size: int) -> int:
+    """How much longer the footer is than in the file without filters: the places of the filters it holds."""
+    data = path.read_bytes()
+    last = max(place.end for place in places(path).values())
+    assert last == footer_start(data)
+    return len(data) - last - (plain_size - min(place.offset for place in places(path).values()))
+
+
+def test_filters_between_row_groups_stay_where_they_are(fixtures, out):
+    source = fixtures / "datafusion-filters.parquet"
+    before = places(source)
+    last_page = max(end_of_pages(source))
+    between = {key: place for key, place in before.items() if place.end <= last_page}
+    assert between
+    gone = sorted(columns_with_filter(source))[0]
+    remove_filters(source, [gone], output=out, compact=True)
+    after = places(out)
+    for key, place in between.items():
+        if key[1] != gone:
+            assert after[key] == place
+    assert out.read_bytes()[:last_page] == source.read_bytes()[:last_page]
+
+
+def end_of_pages(path: Path) -> list[int]:
+    metadata = pq.read_metadata(path)
+    chunks = [metadata.row_group(n).column(at) for n in range(metadata.num_row_groups) for at in range(metadata.num_columns)]
+    return [min(filter(None, (c.data_page_offset, c.dictionary_page_offset))) + c.total_compressed_size for c in chunks]
+
+
+def insert_before_footer(path: Path, blob: bytes) -> int:
+    """Somebody's own bytes between the data and the footer, as embedded indexes have them; answers with their offset."""
+    data = path.read_bytes()
+    start = footer_start(data)
+    path.write_bytes(data[:start] + blob + data[start:])
+    return start
+
+
+BLOBS = {
+    "text": b"an index of my own " * 20,
+    "zeros": bytes(500),
+    "one that looks like a filter": bytes.fromhex("158001 1c1c0000 1c1c0000 1c1c0000 00") + bytes(range(64)),
+    "one that ends in the magic": b"mine" * 10 + b"PAR1",
+}
+
+
+@pytest.mark.parametrize("blob", BLOBS.values(), ids=list(BLOBS))
+@pytest.mark.parametrize("when", ["before any filter", "between filters and footer"])
+def test_bytes_of_somebody_else_are_kept_where_they_are(plain, tmp_path, blob, when):
+    """A key-value entry may lead to them; only its owner can know."""
+    if when == "before any filter":
+        offset = insert_before_footer(plain, blob)
+        add_filters(plain, ["id", "name"], in_place=True)
+    else:
+        add_filters(plain, ["id", "name"], in_place=True)
+        offset = insert_before_footer(plain, blob)
+    for columns in (["id"], []):
+        out = tmp_path / f"out{len(columns)}.parquet"
+        remove_filters(plain, columns, output=out, compact=True)
+        assert out.read_bytes()[offset : offset + len(blob)] == blob
+        assert columns_with_filter(out) == {"name"} - ({"name"} if not columns else set())
+        assert pq.read_table(out).equals(events())
+
+
+def test_after_compacting_the_file_can_be_added_to_and_cut_back_again(plain, out):
+    add_filters(plain, ["id", "name"], in_place=True)
+    remove_filters(plain, ["id"], output=out, compact=True)
+    compacted = out.read_bytes()
+    add_filters(out, ["id", "tags"], in_place=True)
+    assert remove_filters(out, ["id", "tags"], in_place=True).way == CUT_BACK
+    assert out.read_bytes() == compacted
+
+
+@pytest.mark.parametrize("page_index", [False, True])
+def test_what_lies_before_bytes_that_must_stay_is_left_and_said(tmp_path, out, page_index):
+    """pyarrow puts filters before the page index, whose place the footer states and compacting does not change."""
+    options = {"id": {"ndv": 100}, "name": {"ndv": 100, "fpp": 0.1}}
+    path = write_events(tmp_path / "with.parquet", bloom_filter_options=options, write_page_index=page_index)
+    stay = {key: bits for key, bits in contents(path).items() if key[1] == "name"}
+    gone = sum(len(bits) for key, bits in contents(path).items() if key[1] == "id")
+    assert len(stay) == 3
+    report = remove_filters(path, ["id"], output=out, compact=True)
+    assert contents(out) == stay
+    assert report.unreferenced_bytes == sum(unused.length for unused in inspect(out).unused) == (gone if page_index else 0)
+    assert pq.read_table(out).equals(events())
+
+
+# Cutting back only where it is proven
+
+
+def test_a_footer_that_only_looks_like_the_one_before_is_not_cut_back_to(plain, tmp_path):
+    """A tail of filters behind a whole other file: that file's footer is not this one without the filters."""
+    other = tmp_path / "other.parquet"
+    pq.write_table(pa.table({"id": range(5)}), other)
+    add_filters(plain, ["id"], in_place=True)
+    data, other_data = plain.read_bytes(), other.read_bytes()
+    first = min(place.offset for place in places(plain).values())
+    # The other file's footer stands where the old one stood; offsets below stay right.
+    old_footer = footer_start(data[:first])
+    foreign = other_data[footer_start(other_data) :]
+    padding = first - old_footer - len(foreign)
+    assert padding > 0
+    plain.write_bytes(data[:old_footer] + bytes(padding) + foreign + data[first:])
+    assert places(plain)
+    report = remove_filters(plain, in_place=True)
+    assert report.way == NEW_FOOTER
+    assert pq.read_table(plain).equals(events())

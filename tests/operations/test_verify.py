@@ -1,0 +1,283 @@
+"""`verify`: what is proven of files whose writers are known, file by file, and what is said where a proof cannot be given."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sbbf_tool import add_filters, verify
+from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
+from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.parquet.footer import build_tail
+
+FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
+
+
+class Known(NamedTuple):
+    """What is known to be true of a file: filters, values they were asked for, values they miss, and the rules that find something."""
+
+    filters: int
+    values: int
+    missed: int = 0
+    findings: tuple[str, ...] = ()
+    unproven: int = 0
+
+
+NOTHING = Known(0, 0)
+ONE_BLOCK = ("under-64-bytes",)
+
+KNOWN = {
+    # No filters at all.
+    "datafusion-plain": NOTHING,
+    "duckdb-plain": NOTHING,
+    "events": NOTHING,
+    "pyarrow-edges": NOTHING,
+    "pyarrow-empty": NOTHING,
+    "pyarrow-encodings": NOTHING,
+    "pyarrow-floats": NOTHING,
+    "pyarrow-plain": NOTHING,
+    "pyarrow-types": NOTHING,
+    "spark-plain": NOTHING,
+    # arrow-rs folds to one block for few values, and hashes a BOOLEAN as a byte.
+    "datafusion-defaults": Known(40, 3840, findings=ONE_BLOCK),
+    "datafusion-filters": Known(40, 3840, findings=ONE_BLOCK),
+    "datafusion-one-column": Known(4, 400),
+    # DuckDB gives each dictionary a filter, of one block where that is enough, and normalises intervals as it says.
+    "duckdb-defaults": Known(4, 400, findings=ONE_BLOCK),
+    "duckdb-filters": Known(36, 3440, findings=ONE_BLOCK),
+    "duckdb-some-row-groups": Known(2, 200, findings=ONE_BLOCK),
+    "duckdb-types": Known(68, 3495, findings=ONE_BLOCK),
+    # Arrow C++ hashes the bits it stores: of a zero one sign, of NaN one payload.
+    "pyarrow-edges-filters": Known(8, 100, findings=ONE_BLOCK),
+    "pyarrow-filters": Known(36, 3440, findings=ONE_BLOCK),
+    "pyarrow-floats-filters": Known(12, 54, findings=("one-zero-only", "nan-unprotected", *ONE_BLOCK)),
+    "pyarrow-types-filters": Known(72, 3695, findings=("one-zero-only", *ONE_BLOCK)),
+    # parquet-java takes any size it is told, and never fills the filter of a BOOLEAN column.
+    "spark-filters": Known(32, 3040),
+    "spark-types": Known(48, 2495),
+    "spark-int96": Known(8, 400),
+    "spark-96-bytes": Known(16, 1600, findings=("not-power-of-two",)),
+    "spark-1000-bytes": Known(16, 1600, findings=("ragged-bitset", "not-power-of-two")),
+    "spark-boolean": Known(4, 400, missed=400, findings=("empty-boolean-filter", *ONE_BLOCK)),
+}
+ERRORS = {"ragged-bitset", "empty-boolean-filter"}
+
+CONFORMANCE = {
+    "parquet-testing/data_index_bloom_encoding_stats.parquet": Known(1, 14, findings=("missing-length",)),
+    "parquet-testing/data_index_bloom_encoding_with_length.parquet": Known(1, 14),
+    "encrypted/plain.parquet": Known(10, 5858, findings=("one-zero-only",)),
+    # Encrypted columns have filters that only who holds the key can ask; what is in the clear is proven.
+    "encrypted/columns_plainfooter.parquet": Known(10, 2000, unproven=6),
+    "encrypted/uniform_plainfooter.parquet": Known(10, 0, unproven=10),
+}
+
+
+def assert_known(path: Path, known: Known) -> None:
+    report = verify(path)
+    assert len(report.filters) == known.filters
+    assert sum(proof.values for proof in report.filters) == known.values
+    assert sum(proof.missed for proof in report.filters) == known.missed
+    assert sum(proof.unproven is not None for proof in report.filters) == known.unproven
+    assert {finding.rule for finding in report.findings} == set(known.findings)
+    assert report.is_sound == (not ERRORS & set(known.findings))
+    assert report.unread == ()
+
+
+def test_every_fixture_is_known():
+    assert {path.stem for path in FIXTURES.glob("*.parquet")} == set(KNOWN)
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_fixture(name: str):
+    assert_known(FIXTURES / f"{name}.parquet", KNOWN[name])
+
+
+@pytest.mark.parametrize("name", CONFORMANCE)
+def test_conformance(name: str, conformance: Path):
+    assert_known(conformance / name, CONFORMANCE[name])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "encrypted/columns_encfooter.parquet",
+        "encrypted/uniform_gcm.parquet",
+        "parquet-testing/encrypt_columns_and_footer_bloom_filter.parquet.encrypted",
+    ],
+)
+def test_an_encrypted_footer_is_refused(name: str, conformance: Path):
+    with pytest.raises(RefusedError, match="its footer is encrypted"):
+        verify(conformance / name)
+
+
+def test_tables_of_paimon_hold_no_filter_that_lies(conformance: Path):
+    files = sorted((conformance / "paimon").rglob("*.parquet"))
+    assert files
+    assert all(verify(path).is_sound for path in files)
+
+
+@pytest.mark.parametrize("name", [name for name, known in KNOWN.items() if known.filters])
+def test_the_measured_error_rate_is_the_estimated_one(name: str):
+    """Within five standard deviations of what so many keys can tell."""
+    for proof in verify(FIXTURES / f"{name}.parquet").filters:
+        if proof.type == "BOOLEAN":
+            assert proof.measured_fpp is None
+            continue
+        assert proof.absent_keys > 200
+        spread = math.sqrt(proof.estimated_fpp * (1 - proof.estimated_fpp) / proof.absent_keys)
+        assert abs(proof.measured_fpp - proof.estimated_fpp) <= 5 * spread + 1 / proof.absent_keys
+
+
+def test_a_report_can_be_had_again():
+    path = FIXTURES / "pyarrow-filters.parquet"
+    assert verify(path) == verify(path)
+
+
+def test_keys_that_are_there_do_not_count_as_absent(tmp_path: Path):
+    """FIXED_LEN_BYTE_ARRAY(1) has 256 values. Where a chunk holds all but ten, ten can be asked for."""
+    path = tmp_path / "bytes.parquet"
+    pq.write_table(pa.table({"b": pa.array([bytes([n]) for n in range(246)], pa.binary(1))}), path)
+    add_filters(path, ["b"], in_place=True)
+    (proof,) = verify(path).filters
+    assert (proof.values, proof.missed, proof.absent_keys) == (246, 0, 10)
+
+
+def test_only_the_columns_that_are_named():
+    report = verify(FIXTURES / "pyarrow-filters.parquet", ["tag", "id"])
+    assert {proof.column for proof in report.filters} == {"id", "tag"}
+    assert {finding.column for finding in report.findings} == {"tag"}
+    with pytest.raises(UsageError, match="did you mean tag"):
+        verify(FIXTURES / "pyarrow-filters.parquet", ["tagg"])
+
+
+def test_progress_ends_with_all_that_was_to_be_read():
+    told: list[tuple[int, int]] = []
+    verify(FIXTURES / "spark-filters.parquet", progress=lambda what, done, total: told.append((done, total)))
+    assert len(told) == 32
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert told[-1][0] == told[-1][1]
+
+
+# Floating-point numbers
+
+
+def with_doubles(path: Path, stored: list[int], hashed: list[int]) -> None:
+    """A file of doubles given as bit patterns, whose filter holds other ones."""
+    table = pa.table({"x": np.array(hashed, np.uint64).view(np.float64)})
+    pq.write_table(table, path, use_dictionary=False, compression="none", write_statistics=False)
+    add_filters(path, ["x"], in_place=True)
+    data = path.read_bytes()
+    for before, after in zip(hashed, stored, strict=True):
+        data = data.replace(before.to_bytes(8, "little"), after.to_bytes(8, "little"), 1)
+    path.write_bytes(data)
+
+
+def test_a_missed_nan_is_no_fault(tmp_path: Path):
+    """What parquet-java up to 1.17 does: it stores the canonical NaN and hashes the payload that it was given."""
+    path = tmp_path / "nan.parquet"
+    ordinary = np.array([1.5, 2.5], np.float64).view(np.uint64).tolist()
+    with_doubles(path, stored=[0x7FF8_0000_DEAD_0001, *ordinary], hashed=[0x7FF8_0000_0000_0001, *ordinary])
+    report = verify(path)
+    (proof,) = report.filters
+    assert (proof.values, proof.missed, proof.nans_missed) == (3, 0, 1)
+    assert [finding.rule for finding in report.findings] == ["nan-unprotected"]
+    assert report.findings[0].severity == "info"
+    assert "1 stored NaNs are missing" in report.findings[0].evidence[0].fact
+
+
+def test_a_missed_number_is_one_also_beside_a_nan(tmp_path: Path):
+    path = tmp_path / "mixed.parquet"
+    first, second, third = np.array([1.5, 2.5, 3.5], np.float64).view(np.uint64).tolist()
+    with_doubles(path, stored=[0x7FF8_0000_DEAD_0001, first, third], hashed=[0x7FF8_0000_0000_0001, first, second])
+    report = verify(path)
+    (proof,) = report.filters
+    assert (proof.missed, proof.nans_missed, proof.examples) == (1, 1, ("3.5",))
+    assert not report.is_sound
+
+
+def test_our_own_filters_know_both_zeros_and_nan(tmp_path: Path):
+    for name in ("pyarrow-floats", "pyarrow-types", "pyarrow-edges"):
+        path = shutil.copy(FIXTURES / f"{name}.parquet", tmp_path)
+        columns = [column for column in pq.ParquetFile(path).schema_arrow.names if column not in ("point", "words")]
+        add_filters(path, columns, in_place=True)
+        report = verify(path)
+        assert report.filters
+        assert report.findings == ()
+
+
+# Where no proof can be given
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> Path:
+    """A page of `id` in row group 1 says nonsense; all other chunks are whole."""
+    path = Path(shutil.copy(FIXTURES / "pyarrow-filters.parquet", tmp_path))
+    with ParquetFile.open(path) as file:
+        start = file.footer.chunk(1, file.footer.columns[0].index).data_page_offset
+    data = bytearray(path.read_bytes())
+    data[start : start + 40] = b"\xff" * 40
+    path.write_bytes(data)
+    return path
+
+
+def test_pages_that_cannot_be_decoded_are_told_and_the_rest_is_proven(damaged: Path):
+    report = verify(damaged)
+    assert [(proof.column, proof.row_group) for proof in report.filters if proof.unproven] == [("id", 1)]
+    (unread,) = report.unread
+    assert unread.startswith("column id, row group 1: the pages cannot be decoded")
+    assert all(proof.is_proven for proof in report.filters if not proof.unproven)
+
+
+def test_pages_in_another_file_prove_nothing_here(tmp_path: Path):
+    path = Path(shutil.copy(FIXTURES / "spark-int96.parquet", tmp_path))
+    with ParquetFile.open(path) as file:
+        metadata, start = file.footer.metadata, file.footer.start
+    metadata.row_groups[0].columns[0].file_path = "elsewhere.parquet"
+    raw = serialized(metadata)
+    path.write_bytes(path.read_bytes()[:start] + raw + build_tail(raw))
+    assert [proof.unproven for proof in verify(path, ["id"]).filters] == ["its pages are in another file", None, None, None]
+
+
+def serialized(metadata: object) -> bytes:
+    from thrift.protocol.TCompactProtocol import TCompactProtocolAcceleratedFactory
+    from thrift.transport.TTransport import TMemoryBuffer
+
+    buffer = TMemoryBuffer()
+    metadata.write(TCompactProtocolAcceleratedFactory().getProtocol(buffer))
+    return buffer.getvalue()
+
+
+def test_what_is_no_parquet_file(tmp_path: Path):
+    (tmp_path / "text").write_text("no Parquet file at all")
+    with pytest.raises(UnreadableError, match=re.escape("it does not end in PAR1")):
+        verify(tmp_path / "text")
+
+
+@pytest.mark.heavy
+def test_memory_does_not_grow_with_the_data(tmp_path: Path):
+    """A row group of 160 MB is proven in a fraction of that."""
+    import subprocess
+    import sys
+
+    path = tmp_path / "large.parquet"
+    values = [hashlib.md5(str(n).encode(), usedforsecurity=False).hexdigest() * 2 for n in range(2_500_000)]
+    pq.write_table(pa.table({"text": values}), path, use_dictionary=False, compression="none", row_group_size=len(values))
+    add_filters(path, ["text"], in_place=True)
+    program = (
+        "import resource, sys\nimport pyarrow.parquet\nfrom sbbf_tool import verify\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        f"assert verify({str(path)!r}).is_sound\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    unit = 1 if sys.platform == "darwin" else 1024
+    assert int(done.stdout) * unit < 80 << 20

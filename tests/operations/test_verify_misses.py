@@ -1,0 +1,206 @@
+"""Why values are missed: each way of hashing them otherwise is recognised, and none is seen where there is none."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import struct
+import subprocess
+import uuid
+from collections.abc import Callable
+from typing import Any, Literal
+
+import pytest
+
+from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter
+from sbbf_tool.bloom.hashing import hash_value
+from sbbf_tool.operations import misses
+from sbbf_tool.operations.misses import BLOCK, EMPTY, TEXT, WIDTH
+from sbbf_tool.parquet.columns import Column, Logical
+
+INT32, INT64, FLOAT, DOUBLE, BYTES, FIXED = "INT32", "INT64", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"
+
+
+Form = Callable[[Any], bytes]
+
+
+def column(physical: str, logical: Logical | None = None, length: int = 0) -> Column:
+    return Column(0, ("c",), ("c",), physical, length, logical, 0, 0)
+
+
+def bloom_of(forms: list[bytes], size: int = 1024) -> BloomFilter:
+    bloom = BloomFilter.empty(size)
+    for form in forms:
+        bloom.insert(form)
+    return bloom
+
+
+def packed(layout: str) -> Form:
+    return lambda value: struct.pack(layout, value)
+
+
+def integer(width: int | None, order: Literal["little", "big"]) -> Form:
+    """Of `width` bytes, or of as few as the value needs."""
+    return lambda n: n.to_bytes(width or (max(n, ~n).bit_length() + 8) // 8, order, signed=True)
+
+
+def text(value: object) -> bytes:
+    return str(value).encode()
+
+
+def same(value: bytes) -> bytes:
+    return value
+
+
+INT8 = column(INT32, Logical("INT", bits=8))
+UINT32 = column(INT32, Logical("INT", bits=32, signed=False))
+DECIMAL = column(FIXED, Logical("DECIMAL", precision=20, scale=2), 9)
+HALF = column(FIXED, Logical("FLOAT16"), 2)
+UUIDS = column(FIXED, Logical("UUID"), 16)
+
+NUMBERS = [-7, -1, 0, 1, 2, 42, 255, 256, 65_535, 100_000, 8_000_000, -123_456, 77, 78, 79, 80]
+SMALL = [-128, -7, 0, 1, 42, 99, 100, 127]
+HALVES = [0.5, -1.25, 3.0, 8.0, 100.0]
+REALS = {0.5: b"0.5", 1e21: b"1e+21", 1e-7: b"1e-7", 123456.0: b"123456", -8.0: b"-8", 2.5e300: b"2.5e+300"}
+NO_TEXT = {b"\xff\xfe": "\ufffd\ufffd", b"a\x80b": "a\ufffdb", b"\xc3\x28": "\ufffd("}
+TENTHS = [0.1, 0.2, 0.3, 3.7]
+WORDS = [b"one", b"three", b"seven"]
+KEYS = [uuid.UUID(int=n << 100 | n) for n in range(9)]
+
+CASES = [
+    # column, values, how they are stored, how they were hashed, the cause that should be found, words of the explanation
+    (column(INT32), NUMBERS, packed("<i"), text, TEXT, "JavaScript"),
+    (column(INT64), NUMBERS, packed("<q"), text, TEXT, "JavaScript"),
+    (column(DOUBLE), list(REALS), packed("<d"), REALS.__getitem__, TEXT, "JavaScript"),
+    (column(FLOAT), TENTHS, packed("<f"), text, TEXT, "JavaScript"),
+    (column(BYTES), list(NO_TEXT), same, lambda value: NO_TEXT[value].encode(), TEXT, "JavaScript"),
+    (UUIDS, KEYS, lambda key: key.bytes, text, TEXT, "their text"),
+    (column(INT32), NUMBERS, packed("<i"), packed("<q"), WIDTH, "8 bytes"),
+    (UINT32, [2**32 - n for n in range(1, 9)], packed("<I"), packed("<q"), WIDTH, "8 bytes, without their sign"),
+    (column(INT64), NUMBERS, packed("<q"), packed("<i"), WIDTH, "4 bytes"),
+    (INT8, SMALL, packed("<i"), packed("<b"), WIDTH, "1 byte"),
+    (INT8, SMALL, packed("<i"), packed("<h"), WIDTH, "2 bytes"),
+    (DECIMAL, NUMBERS, integer(9, "big"), integer(16, "little"), WIDTH, "16 bytes, little-endian"),
+    (DECIMAL, NUMBERS, integer(9, "big"), integer(16, "big"), WIDTH, "16 bytes, big-endian"),
+    (DECIMAL, NUMBERS, integer(9, "big"), integer(None, "big"), WIDTH, "as few bytes"),
+    (column(FLOAT), HALVES, packed("<f"), packed("<d"), WIDTH, "8-byte floating"),
+    (column(DOUBLE), HALVES, packed("<d"), packed("<f"), WIDTH, "4-byte floating"),
+    (HALF, HALVES, packed("<e"), packed("<f"), WIDTH, "4-byte floating"),
+    (column(INT64), NUMBERS, packed("<q"), packed(">q"), WIDTH, "reverse"),
+    (column(BYTES), WORDS, same, lambda word: len(word).to_bytes(4, "little") + word, WIDTH, "length"),
+]
+
+
+@pytest.mark.parametrize(("of", "values", "stored", "hashed", "cause", "words"), CASES, ids=lambda case: case if type(case) is str else "")
+def test_the_form_that_was_hashed_is_found(of: Column, values: list[Any], stored: Form, hashed: Form, cause: str, words: str):
+    bloom = bloom_of([hashed(value) for value in values])
+    missed = [plain for plain in map(stored, values) if plain not in bloom]
+    assert missed
+    found = misses.explain(bloom, of, missed)
+    assert found is not None
+    assert found.name == cause
+    assert words in found.explanation
+
+
+def test_a_block_chosen_by_a_remainder():
+    words = [f"word {n}".encode() for n in range(100)]
+    bitset = bytearray(1024)
+    for word in words:
+        h = hash_value(word)
+        start = (h >> 32) % 32 * BLOCK_BYTES
+        block = BloomFilter(bytearray(bitset[start : start + BLOCK_BYTES]))
+        block.insert_hash(h)
+        bitset[start : start + BLOCK_BYTES] = block.bitset
+    bloom = BloomFilter(bitset)
+    found = misses.explain(bloom, column(BYTES), [word for word in words if word not in bloom])
+    assert found is not None
+    assert found.name == BLOCK
+    assert "remainder" in found.explanation
+
+
+@pytest.mark.parametrize("times", [2, 4, 8, 16])
+def test_a_header_that_states_too_many_bytes(times: int):
+    words = [f"word {n}".encode() for n in range(40)]
+    built = bloom_of(words, 512)
+    bloom = BloomFilter(bytes(built.bitset) + bytes(512 * (times - 1)))
+    found = misses.explain(bloom, column(BYTES), [word for word in words if word not in bloom])
+    assert found is not None
+    assert found.name == BLOCK
+    assert f"states {times} times" in found.explanation
+
+
+def test_nothing_was_ever_inserted():
+    found = misses.explain(BloomFilter.empty(64), column(INT64), [bytes(8)])
+    assert found is not None
+    assert found.name == EMPTY
+
+
+@pytest.mark.parametrize(
+    "of", [column(INT32), column(INT64), column(DOUBLE), column(BYTES), DECIMAL, UUID, HALF, column("BOOLEAN"), column("INT96")]
+)
+def test_values_that_never_came_are_not_explained(of: Column):
+    rng = random.Random(5)
+    bloom = bloom_of([rng.randbytes(12) for _ in range(80)])
+    missed = [plain for plain in (rng.randbytes(of.width or 11) for _ in range(20)) if plain not in bloom]
+    assert misses.explain(bloom, of, missed) is None
+
+
+def test_luck_is_no_explanation():
+    """In a filter that is nearly full, everything is found under every hypothesis, one missed value more than another by chance."""
+    rng = random.Random(6)
+    bloom = bloom_of([rng.randbytes(8) for _ in range(800)], 256)
+    assert bloom.fpp > 0.5
+    missed = [plain for plain in (struct.pack("<q", n) for n in range(1000)) if plain not in bloom]
+    assert misses.explain(bloom, column(INT64), missed[:4]) is None
+
+
+def test_what_half_of_the_values_say_explains_nothing():
+    words = [struct.pack("<q", n) for n in range(100, 140)]
+    bloom = bloom_of([str(n).encode() for n in range(100, 120)])
+    assert misses.explain(bloom, column(INT64), words) is None
+    assert misses.explain(bloom, column(INT64), words[:20]) is not None
+
+
+JAVASCRIPT: list[tuple[float, str]] = [
+    (0.0, "0"),
+    (-0.0, "0"),
+    (1.0, "1"),
+    (-1.5, "-1.5"),
+    (1e20, "100000000000000000000"),
+    (123456789012345680000.0, "123456789012345680000"),
+    (1e21, "1e+21"),
+    (1.5e300, "1.5e+300"),
+    (1e-6, "0.000001"),
+    (1e-7, "1e-7"),
+    (1.25e-7, "1.25e-7"),
+    (0.1, "0.1"),
+    (5e-324, "5e-324"),
+    (float("inf"), "Infinity"),
+    (float("-inf"), "-Infinity"),
+    (float("nan"), "NaN"),
+]
+
+
+def javascript_text() -> Callable[[float], str]:
+    def text(number: float) -> str:
+        form = misses._javascript_text(column(DOUBLE), struct.pack("<d", number))
+        assert form is not None
+        return form.decode()
+
+    return text
+
+
+@pytest.mark.parametrize(("number", "text"), JAVASCRIPT)
+def test_numbers_as_javascript_writes_them(number: float, text: str):
+    assert javascript_text()(number) == text
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="there is no node to compare with")
+def test_numbers_as_node_writes_them():
+    rng = random.Random(7)
+    numbers = [struct.unpack("<d", rng.randbytes(8))[0] for _ in range(2000)]
+    numbers += [rng.uniform(-1, 1) * 10 ** rng.randint(-10, 25) for _ in range(2000)]
+    numbers = [number for number in numbers if number == number]
+    program = "const b = require('fs').readFileSync(0); for (let i = 0; i < b.length; i += 8) console.log(String(b.readDoubleLE(i)))"
+    done = subprocess.run(["node", "-e", program], input=struct.pack(f"<{len(numbers)}d", *numbers), capture_output=True, check=True)
+    assert list(map(javascript_text(), numbers)) == done.stdout.decode().split()

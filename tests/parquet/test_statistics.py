@@ -1,0 +1,116 @@
+"""Bounds compare as the column's values do, and are not to be had where the footer does not say how."""
+
+from __future__ import annotations
+
+import datetime as dt
+import struct
+from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.footer import Footer
+from sbbf_tool.parquet.statistics import bounds
+
+ORDERED = [
+    # Lowest to highest, with the ends of the type's range where the order of bytes would be another.
+    pa.array([-(2**31), -1, 0, 2**31 - 1], pa.int32()),
+    pa.array([0, 2**31, 2**32 - 1], pa.uint32()),
+    pa.array([-(2**63), -1, 2**63 - 1], pa.int64()),
+    pa.array([1, 2**63, 2**64 - 1], pa.uint64()),
+    pa.array([-128, 127], pa.int8()),
+    pa.array([-1e300, -0.5, 1e-300, 1e300]),
+    pa.array([-2.5, 0.25, 65504.0], pa.float16()),
+    pa.array([Decimal("-99.99"), Decimal("-0.01"), Decimal("0.01"), Decimal("500.00")], pa.decimal128(30, 2)),
+    pa.array(["", "A", "a", "é", "\U0001f600"]),
+    pa.array([b"\x00", b"\x7f", b"\x80", b"\xff\xff"]),
+    pa.array([b"\x00\x00", b"\x7f\xff", b"\x80\x00"], pa.binary(2)),
+    pa.array([dt.date(1969, 12, 31), dt.date(1970, 1, 1)]),
+    pa.array([dt.datetime(1960, 1, 1), dt.datetime(2020, 1, 1)], pa.timestamp("us")),
+    pa.array([False, True]),
+]
+
+
+def footer_of(path: Path) -> Footer:
+    with ParquetFile.open(path) as file:
+        return file.footer
+
+
+@pytest.mark.parametrize("values", ORDERED, ids=lambda values: str(values.type))
+def test_the_order_is_that_of_the_values(values: pa.Array, tmp_path: Path):
+    """A row group a value: each one's bounds lie above those of the one before."""
+    path = tmp_path / "ordered.parquet"
+    pq.write_table(pa.table({"c": values}), path, row_group_size=1)
+    footer = footer_of(path)
+    found = [bounds(footer, number, footer.columns[0]) for number in range(len(values))]
+    assert None not in found
+    assert all(one.low == one.high for one in found)
+    assert all(one.high < other.low for one, other in pairwise(found))
+
+
+@pytest.mark.parametrize(
+    ("values", "options"),
+    [
+        (pa.array([1, 2]), {"write_statistics": False}),
+        (pa.array([None, None], pa.int64()), {}),
+        (pa.array([dt.datetime(2020, 1, 1)], pa.timestamp("ns")), {"use_deprecated_int96_timestamps": True}),
+    ],
+)
+def test_none_where_none_are_stated(values: pa.Array, options: dict[str, bool], tmp_path: Path):
+    path = tmp_path / "none.parquet"
+    pq.write_table(pa.table({"c": values}), path, **options)
+    footer = footer_of(path)
+    assert bounds(footer, 0, footer.columns[0]) is None
+
+
+class TestDoubtful:
+    """Bounds as some writers state them, put into a footer by hand."""
+
+    def stated(self, tmp_path: Path, values: pa.Array, *, order: bool = True, **fields: bytes) -> object:
+        path = tmp_path / "stated.parquet"
+        pq.write_table(pa.table({"c": values}), path)
+        footer = footer_of(path)
+        statistics = footer.chunk(0, 0).statistics
+        statistics.min = statistics.max = statistics.min_value = statistics.max_value = None
+        for name, plain in fields.items():
+            setattr(statistics, name, plain)
+        if not order:
+            footer.metadata.column_orders = None
+        return bounds(footer, 0, footer.columns[0])
+
+    def test_without_an_order_the_newer_fields_mean_nothing(self, tmp_path: Path):
+        one, two = (n.to_bytes(8, "little") for n in (1, 2))
+        assert self.stated(tmp_path, pa.array([1]), min_value=one, max_value=two) == (1, 2)
+        assert self.stated(tmp_path, pa.array([1]), order=False, min_value=one, max_value=two) is None
+
+    def test_the_older_fields_were_compared_as_signed(self, tmp_path: Path):
+        one, two = (n.to_bytes(8, "little") for n in (1, 2))
+        assert self.stated(tmp_path, pa.array([1]), order=False, min=one, max=two) == (1, 2)
+        assert self.stated(tmp_path, pa.array([1], pa.uint64()), min=one, max=two) is None
+        assert self.stated(tmp_path, pa.array(["a"]), min=b"a", max=b"b") is None
+        assert self.stated(tmp_path, pa.array(["a"]), min=b"a", max=b"a") == (b"a", b"a")
+
+    def test_nan_bounds_nothing(self, tmp_path: Path):
+        one, nan = (struct.pack("<d", x) for x in (1.0, float("nan")))
+        assert self.stated(tmp_path, pa.array([1.0]), min_value=one, max_value=nan) is None
+        assert self.stated(tmp_path, pa.array([1.0]), min_value=nan, max_value=nan) is None
+
+    @pytest.mark.parametrize(("low", "high"), [(2, 1), (None, 1)])
+    def test_a_minimum_above_the_maximum_or_alone(self, low: int | None, high: int, tmp_path: Path):
+        fields = {"max_value": high.to_bytes(8, "little")} | ({"min_value": low.to_bytes(8, "little")} if low is not None else {})
+        assert self.stated(tmp_path, pa.array([1]), **fields) is None
+
+    def test_bounds_of_the_wrong_width(self, tmp_path: Path):
+        assert self.stated(tmp_path, pa.array([1]), min_value=b"\1", max_value=b"\2") is None
+        assert self.stated(tmp_path, pa.array([1.0]), min_value=b"\1", max_value=b"\2") is None
+
+
+def test_intervals_have_no_order(fixtures: Path):
+    footer = footer_of(fixtures / "duckdb-types.parquet")
+    span: Column = next(column for column in footer.columns if column.name == "span")
+    assert bounds(footer, 0, span) is None

@@ -1,0 +1,230 @@
+"""Appending in place: the file is the old one or the new one afterwards, whatever fails in between."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from sbbf_tool import RefusedError, UnreadableError, WriteError, add_filters, inspect, remove_filters
+from sbbf_tool.storage import append as append_module
+from sbbf_tool.storage.append import append, journal_of, recover
+from sbbf_tool.storage.local import LocalSource
+
+OLD = b"the old bytes, as long as they may be; " * 10
+
+
+@pytest.fixture
+def path(tmp_path):
+    file = tmp_path / "some.parquet"
+    file.write_bytes(OLD)
+    return file
+
+
+def accept(written: LocalSource) -> None:
+    pass
+
+
+def test_appends_and_forgets_the_journal(path):
+    with LocalSource(path) as source:
+        append(source, [b"new ", bytearray(b"bytes")], accept)
+    assert path.read_bytes() == OLD + b"new bytes"
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_the_journal_is_there_while_the_bytes_are_not_accepted(path):
+    def look(written: LocalSource) -> None:
+        assert written.size == len(OLD) + 3
+        assert os.path.exists(journal_of(path))
+
+    with LocalSource(path) as source:
+        append(source, [b"new"], look)
+
+
+def test_what_is_not_accepted_is_cut_off_again(path):
+    def refuse(written: LocalSource) -> None:
+        raise UnreadableError("not this")
+
+    with LocalSource(path) as source, pytest.raises(UnreadableError, match="not this"):
+        append(source, [b"new"], refuse)
+    assert path.read_bytes() == OLD
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_an_interrupt_is_undone(path):
+    def interrupt(written: LocalSource) -> None:
+        raise KeyboardInterrupt
+
+    with LocalSource(path) as source, pytest.raises(KeyboardInterrupt):
+        append(source, [b"new"], interrupt)
+    assert path.read_bytes() == OLD
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_a_full_disk_is_undone(path):
+    program = (
+        "import resource, signal, sys\n"
+        "from sbbf_tool.storage.append import append\n"
+        "from sbbf_tool.storage.local import LocalSource\n"
+        "from sbbf_tool.errors import WriteError\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        "try: append(LocalSource(sys.argv[1]), [b'x' * 2000], lambda written: None)\n"
+        "except WriteError as error: print(error)\n"
+    )
+    assert resource.RLIMIT_FSIZE
+    done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True)
+    assert "file too large" in done.stdout
+    assert path.read_bytes() == OLD
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_a_source_that_changed_is_refused(path):
+    with LocalSource(path) as source:
+        path.write_bytes(OLD + b"!")
+        with pytest.raises(RefusedError, match="changed"):
+            append(source, [b"new"], accept)
+    assert path.read_bytes() == OLD + b"!"
+
+
+def test_two_at_once_are_one_too_many(path):
+    with LocalSource(path) as source, LocalSource(path) as other:
+
+        def meanwhile(written: LocalSource) -> None:
+            with pytest.raises(RefusedError, match="another process is writing"):
+                append(other, [b"mine"], accept)
+
+        append(source, [b"new"], meanwhile)
+    assert path.read_bytes() == OLD + b"new"
+
+
+def test_without_a_journal_nothing_is_written(path, monkeypatch):
+    def fail(fd: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(append_module.os, "fsync", fail)
+    with LocalSource(path) as source, pytest.raises(RefusedError, match="no journal"):
+        append(source, [b"new"], accept)
+    assert path.read_bytes() == OLD
+    assert os.listdir(path.parent) == [path.name]
+
+
+def killed_while(path, moment: str) -> None:
+    """A process that appends to the file, killed at that moment: with its bytes half written, or written and not yet accepted."""
+    program = (
+        "import os, signal, sys, time\n"
+        "from sbbf_tool.storage.append import append\n"
+        "from sbbf_tool.storage.local import LocalSource\n"
+        "def die(*written): os.kill(os.getpid(), signal.SIGKILL)\n"
+        "def pieces():\n"
+        "    yield b'half of it'\n"
+        "    if sys.argv[2] == 'writing': die()\n"
+        "    yield b'the rest'\n"
+        "append(LocalSource(sys.argv[1]), pieces(), die)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(path), moment])
+    assert done.returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("moment", ["writing", "verifying"])
+def test_recover_cuts_back_what_a_killed_process_left(path, moment):
+    killed_while(path, moment)
+    assert path.read_bytes() != OLD
+    assert recover(str(path)) == len(OLD)
+    assert path.read_bytes() == OLD
+    assert os.listdir(path.parent) == [path.name]
+    assert recover(str(path)) is None
+
+
+def test_recover_leaves_a_file_alone_that_was_replaced_since(path):
+    killed_while(path, "writing")
+    path.write_bytes(b"another file altogether, and " * 100)
+    assert recover(str(path)) is None
+    assert path.read_bytes() == b"another file altogether, and " * 100
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_a_journal_that_cannot_be_read_is_said(path):
+    killed_while(path, "writing")
+    with open(journal_of(path), "w") as stream:
+        stream.write("{")
+    with pytest.raises(UnreadableError, match="journal that cannot be read"):
+        recover(str(path))
+    assert os.path.exists(journal_of(path))
+
+
+def test_recover_waits_for_nobody_alive(path):
+    with LocalSource(path) as source:
+
+        def meanwhile(written: LocalSource) -> None:
+            with pytest.raises(RefusedError, match="another process is appending"):
+                recover(str(path))
+
+        append(source, [b"new"], meanwhile)
+    assert path.read_bytes() == OLD + b"new"
+
+
+class TestOfRealFiles:
+    @pytest.fixture
+    def events(self, fixtures, tmp_path):
+        return shutil.copy(fixtures / "events.parquet", tmp_path / "events.parquet")
+
+    def test_append_and_copy_make_the_same_file(self, events, tmp_path):
+        add_filters(events, ["user_id"], output=tmp_path / "copy.parquet")
+        inode = os.stat(events).st_ino
+        add_filters(events, ["user_id"], in_place=True, append=True)
+        assert os.stat(events).st_ino == inode
+        assert events.read_bytes() == (tmp_path / "copy.parquet").read_bytes()
+
+    def test_remove_undoes_an_append(self, events, fixtures):
+        add_filters(events, ["user_id"], in_place=True, append=True)
+        assert remove_filters(events, in_place=True).way == "cut back"
+        assert events.read_bytes() == (fixtures / "events.parquet").read_bytes()
+
+    def test_the_next_command_finishes_what_was_interrupted(self, events, fixtures):
+        killed_while(events, "writing")
+        with pytest.raises(UnreadableError, match=r"an append to it was interrupted.*sbbf repair"):
+            inspect(events)
+        report = add_filters(events, ["user_id"], in_place=True)
+        assert "had been interrupted" in report.warnings[0]
+        assert events.read_bytes()[: report.old_bytes] == (fixtures / "events.parquet").read_bytes()
+
+    def test_killed_at_any_moment(self, events, fixtures):
+        before = (fixtures / "events.parquet").read_bytes()
+        add_filters(events, ["user_id", "session"], output=events.with_name("whole.parquet"))
+        whole = events.with_name("whole.parquet").read_bytes()
+        command = [sys.executable, "-m", "sbbf_tool", "add-filter", str(events), "-c", "user_id", "-c", "session", "--in-place", "--append"]
+        start = time.perf_counter()
+        assert subprocess.run([*command, "--dry-run"], stdout=subprocess.DEVNULL).returncode == 0
+        usual = time.perf_counter() - start
+        for number in range(12):
+            events.write_bytes(before)
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(usual * (0.6 + 0.06 * number))
+            process.kill()
+            process.wait()
+            recover(str(events))
+            assert events.read_bytes() in (before, whole)
+            assert not [name for name in os.listdir(events.parent) if name.startswith(".")]
+
+
+def test_a_file_without_write_permission_is_refused(path):
+    if os.geteuid() == 0:
+        pytest.skip("root may write every file")
+    path.chmod(0o444)
+    with LocalSource(path) as source, pytest.raises(RefusedError, match="cannot be written"):
+        append(source, [b"new"], accept)
+
+
+def test_write_error_is_what_a_failed_cut_is_called(path):
+    killed_while(path, "writing")
+    os.rename(path, path.with_name("elsewhere"))
+    with pytest.raises(WriteError, match="cannot be cut back"):
+        recover(str(path))
