@@ -102,16 +102,20 @@ def warnings_for(column: Column) -> list[str]:
 
 def family_of(column: Column) -> ColumnFamily:
     """The first family that fits the column."""
-    return next(family for family in _table().families if _fits(family, column))
-
-
-def _fits(family: ColumnFamily, column: Column) -> bool:
-    if not any(_named(pattern, column.type_name) for pattern in family.types):
-        return False
     digits = column.logical.precision if column.logical is not None else 0
-    if family.precision is not None and not family.precision[0] <= digits <= family.precision[1]:
-        return False
-    return family.padded is None or family.padded == (column.type_length > _bytes_needed(digits))
+    return _family(column.type_name, digits, column.type_length > _bytes_needed(digits))
+
+
+@lru_cache(maxsize=1024)
+def _family(type_name: str, digits: int, padded: bool) -> ColumnFamily:
+    def fits(family: ColumnFamily) -> bool:
+        return (
+            any(_named(pattern, type_name) for pattern in family.types)
+            and (family.precision is None or family.precision[0] <= digits <= family.precision[1])
+            and family.padded in (None, padded)
+        )
+
+    return next(filter(fits, _table().families))
 
 
 def _named(pattern: str, type_name: str) -> bool:

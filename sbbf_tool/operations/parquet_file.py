@@ -7,8 +7,7 @@ errors of the first are told here which file they are about.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
 from sbbf_tool.parquet.columns import Column
@@ -62,7 +61,7 @@ class ParquetFile:
         place = self.footer.filter_place(row_group, column.index)
         if place is None:
             return None
-        with self.named(f"column {column.name}, row group {row_group}, filter at byte {place.offset}"):
+        with self.named(lambda: f"column {column.name}, row group {row_group}, filter at byte {place.offset}"):
             if place.offset >= self.footer.end:
                 raise UnreadableError(f"outside the file, which has {self.source.size:,} bytes")
             header = parse_header(self.source.read(place.offset, min(HEADER_GUESS, self.source.size - place.offset)))
@@ -77,10 +76,23 @@ class ParquetFile:
         chunk = self.footer.metadata.row_groups[row_group].columns[column.index]
         return "its column is encrypted" if chunk.crypto_metadata is not None or chunk.meta_data is None else None
 
-    @contextmanager
-    def named(self, place: str | None = None) -> Iterator[None]:
-        """Tell errors that know bytes only which file and place they are about."""
-        try:
-            yield
-        except SbbfError as error:
-            raise error.at(file=self.name, place=place) from error.__cause__
+    def named(self, place: str | Callable[[], str] | None = None) -> _Named:
+        """A block in which errors, of rooms that know bytes only, are told which file and place they are about."""
+        return _Named(self.name, place)
+
+
+class _Named:
+    """See `ParquetFile.named`. A class, since a lake's every file enters three, and a place is put into words only when it is needed."""
+
+    __slots__ = ("_file", "_place")
+
+    def __init__(self, file: str, place: str | Callable[[], str] | None) -> None:
+        self._file = file
+        self._place = place
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, SbbfError):
+            error.at(file=self._file, place=self._place() if callable(self._place) else self._place)

@@ -98,13 +98,13 @@ def parse_header(data: bytes) -> FilterHeader:
         if raw >> 1 >= BLOCK_BYTES and not raw & 1:
             return FilterHeader(usual.end(), raw >> 1)
     header: BloomFilterHeader = parse_struct(BloomFilterHeader, data)
-    try:
-        length = compact.fields(data, 0)[1] + 1
-    except IndexError:
-        raise UnreadableError("a filter header that does not end") from None
     size = header.numBytes
     if size is None:
         raise UnreadableError("not a filter header: it states no numBytes")
+    try:
+        length = compact.fields(data, 0)[1] + 1
+    except (IndexError, UnreadableError):
+        raise UnreadableError("a filter header that does not end") from None
     if size < BLOCK_BYTES:
         raise UnreadableError(f"a bitset of {size} bytes; one block takes {BLOCK_BYTES}")
     return FilterHeader(length, size, _beyond_us(header))

@@ -62,7 +62,7 @@ class LocalSource:
         """Exactly `length` bytes from `offset`. Raises UnreadableError where the file does not have them."""
         if offset < 0 or length < 0 or offset + length > self.size:
             raise UnreadableError(f"bytes {offset:,} to {offset + length:,} are outside the file, which has {self.size:,}", file=self.name)
-        pieces = []
+        pieces: list[bytes] = []
         position = offset
         while position < offset + length:
             try:
@@ -131,7 +131,7 @@ def replace(
             warnings += _carry_over(source, fd)
             os.fsync(fd)
         except OSError as error:
-            raise WriteError(reason_of(error), file=temporary, hint="the old file is untouched") from error
+            raise WriteError(reason_of(error), file=target, hint="the old file is untouched") from error
         with LocalSource(temporary) as written:
             verify(written)
         if not source.is_unchanged():
@@ -231,8 +231,8 @@ def _locked_file(folder: str, base: str) -> tuple[str, int]:
     except OSError as error:
         hint = "write elsewhere with -o"
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            raise RefusedError(f"cannot create a file in {folder or '.'}: {reason_of(error)}", file=base, hint=hint) from error
-        raise WriteError(reason_of(error), file=path, hint=hint) from error
+            raise RefusedError(f"cannot create a file beside it: {reason_of(error)}", file=os.path.join(folder, base), hint=hint) from error
+        raise WriteError(reason_of(error), file=os.path.join(folder, base), hint=hint) from error
     with suppress(OSError):
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     if os.fstat(fd).st_nlink:

@@ -90,10 +90,8 @@ def test_of_a_sound_file_nothing_is_said(workplace: Path, compare: Compare, capf
     assert json.loads(said)["findings"] == []
 
 
-@pytest.mark.parametrize(
-    ("form", "file"), [("junit", "junit.xml"), ("sarif", "sarif.json"), ("github", "github.txt"), ("text", "text.txt")]
-)
-def test_formats(form: str, file: str, workplace: Path, compare: Compare, capfd: pytest.CaptureFixture[str]):
+@pytest.mark.parametrize(("form", "suffix"), [("junit", "xml"), ("sarif", "json"), ("github", "txt"), ("text", "txt")])
+def test_formats(form: str, suffix: str, workplace: Path, compare: Compare, capfd: pytest.CaptureFixture[str]):
     """Three files, of which one cannot be read, in each format."""
     DEFECTS["hashed-as-text"].make(workplace / "a, 100%: lies.parquet")
     (workplace / "b is no Parquet").write_text("PAR1, it says")
@@ -101,7 +99,7 @@ def test_formats(form: str, file: str, workplace: Path, compare: Compare, capfd:
     assert run(["check", "a, 100%: lies.parquet", "b is no Parquet", "c<&>.parquet", "--format", form]) == 3
     said, errors = capfd.readouterr()
     assert errors.startswith("sbbf: b is no Parquet: ")
-    compare(HERE / "formats" / file, said)
+    compare(HERE / "formats" / f"{form}.{suffix}", said)
 
 
 @pytest.mark.parametrize(("rule", "defect"), DEFECTS.items(), ids=DEFECTS)

@@ -14,7 +14,6 @@ from thrift.protocol.TCompactProtocol import TCompactProtocolAcceleratedFactory
 from thrift.transport.TTransport import TMemoryBuffer
 
 from sbbf_tool.parquet.footer import MAGIC, build_tail
-from sbbf_tool.parquet.structs import parse_struct
 from sbbf_tool.parquet.idl.ttypes import (
     BsonType,
     ConvertedType,
@@ -28,6 +27,7 @@ from sbbf_tool.parquet.idl.ttypes import (
     SchemaElement,
     VariantType,
 )
+from sbbf_tool.parquet.structs import parse_struct
 
 
 def edit_footer(path: Path, change: Callable[[FileMetaData], None]) -> Path:

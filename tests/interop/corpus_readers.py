@@ -15,6 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from .corpus_writers import Style
+
 OTHER_READER = {"pyarrow": "datafusion", "datafusion": "duckdb", "duckdb": "datafusion", "spark": "duckdb"}
 
 _READ_BY_PYARROW = {"datafusion": {"dec76"}, "duckdb": {"span", "variant"}, "spark": {"variant"}}
@@ -23,33 +25,42 @@ _READ_BY_PYARROW = {"datafusion": {"dec76"}, "duckdb": {"span", "variant"}, "spa
 _UNITS_PER_SECOND = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
-def written_values(path: Path, writer: str) -> dict[tuple[str, ...], list[str]]:
-    """For each leaf, by its path without the scaffolding of lists and maps, every non-null value as text."""
-    apart = _READ_BY_PYARROW.get(writer, set())
-    rows = _read_with(OTHER_READER[writer], path, [name for name in pq.read_schema(path).names if name not in apart])
-    texts: dict[tuple[str, ...], list[str]] = {}
-    for table in (rows, pq.read_table(path, columns=sorted(apart & set(pq.read_schema(path).names)))):
-        for name, column in zip(table.column_names, table.columns, strict=True):
-            for chunk in column.chunks:
-                for leaf, array in _leaves((name,), chunk):
-                    texts.setdefault(leaf, []).extend(_texts(array, is_interval=leaf == ("span",)))
+Texts = dict[tuple[str, ...], list[str]]
+"""For each leaf, by its path without the scaffolding of lists and maps, every non-null value as a person writes it."""
+
+
+def written_values(path: Path, style: Style) -> Texts:
+    """What the file holds, as an engine that did not write it reads it."""
+    names = pq.read_schema(path).names
+    apart = [name for name in names if name in _READ_BY_PYARROW.get(style.writer, ())]
+    others = _read_with(OTHER_READER[style.writer], path, [name for name in names if name not in apart])
+    return texts_of(others) | texts_of(_read_with("pyarrow", path, apart))
+
+
+def texts_of(table: pa.Table) -> Texts:
+    texts: Texts = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        for chunk in column.chunks:
+            for leaf, array in _leaves((name,), chunk):
+                texts.setdefault(leaf, []).extend(_texts(array, is_interval=name == "span"))
     return texts
 
 
 def _read_with(reader: str, path: Path, columns: list[str]) -> pa.Table:
+    if reader == "pyarrow":
+        return pq.read_table(path, columns=columns)
+    query = "SELECT {} FROM".format(", ".join(f'"{name}"' for name in columns))
     if reader == "duckdb":
         import duckdb
 
         with duckdb.connect() as connection:
             connection.execute("SET TimeZone = 'UTC'")
-            selected = ", ".join(f'"{name}"' for name in columns)
-            return connection.execute(f"SELECT {selected} FROM read_parquet(?)", [str(path)]).to_arrow_table()
+            return connection.sql(f"{query} '{path}'").to_arrow_table()
     from datafusion import SessionContext
 
     context = SessionContext()
     context.register_parquet("t", str(path))
-    selected = ", ".join(f'"{name}"' for name in columns)
-    return context.sql(f"SELECT {selected} FROM t").to_arrow_table()
+    return context.sql(f"{query} t").to_arrow_table()
 
 
 def _leaves(path: tuple[str, ...], array: pa.Array) -> Iterator[tuple[tuple[str, ...], pa.Array]]:
@@ -60,14 +71,19 @@ def _leaves(path: tuple[str, ...], array: pa.Array) -> Iterator[tuple[tuple[str,
         for field, child in zip(kind, array.flatten(), strict=True):
             yield from _leaves((*path, field.name), child)
     elif pa.types.is_map(kind):
-        entries = array.flatten()
-        entries = entries if pa.types.is_struct(entries.type) else pa.StructArray.from_arrays([array.keys, array.items], ["key", "value"])
-        for name, child in zip(("key", "value"), entries.flatten(), strict=True):
-            yield from _leaves((*path, name), child)
+        yield from _leaves(path, _as_list(array))
     elif pa.types.is_nested(kind):
         yield from _leaves(path, array.flatten())
+    elif pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        yield path, array.cast(pa.string() if pa.types.is_string_view(kind) else pa.binary()).drop_null()
     elif not pa.types.is_boolean(kind):
         yield path, array.drop_null()
+
+
+def _as_list(array: pa.MapArray) -> pa.ListArray:
+    """A map as the list of structs that it is in memory."""
+    entries = pa.StructArray.from_arrays([array.keys, array.items], ["key", "value"])
+    return pa.Array.from_buffers(pa.list_(entries.type), len(array), array.buffers()[:2], offset=array.offset, children=[entries])
 
 
 def _texts(array: pa.Array, *, is_interval: bool) -> list[str]:

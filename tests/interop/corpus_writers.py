@@ -53,8 +53,9 @@ class Style:
     kinds: list[Kind]
     dictionary: bool
     options: dict[str, Any]
-    only: str | None = None
-    """The one column to write, for options that concern no other."""
+
+    def __str__(self) -> str:
+        return self.name
 
 
 @dataclass(frozen=True)
@@ -64,10 +65,7 @@ class Expression:
     name: str
     sql: str
     extremes: tuple[str, ...]
-
-
-def pyarrow_style(name: str, *, dictionary: bool, **options: Any) -> Style:
-    return Style(name, "pyarrow", _ARROW, dictionary, options)
+    nullable: bool = True
 
 
 _DUCKDB_KINDS = [
@@ -97,14 +95,18 @@ _DUCKDB_TYPES = [
     Expression("midnight", "CAST(clock_us AS TIME)", ("TIME '24:00:00'", "TIME '00:00:00'")),
     Expression("bits", "CAST(bin(n) AS BIT)", ("CAST('0' AS BIT)",)),
     Expression("bignum", "CAST(n AS BIGNUM)", ("CAST('123456789012345678901234567890123456789012345' AS BIGNUM)",)),
-    Expression("geometry", "CAST('POINT(' || n || ' 1)' AS GEOMETRY)", ("CAST('POINT(0 0)' AS GEOMETRY)", "CAST('POINT EMPTY' AS GEOMETRY)")),
-    Expression("array", "array_value(CAST(n AS INTEGER), -1)", ("array_value(0, NULL)",)),
+    Expression(
+        "geometry", "CAST('POINT(' || n || ' 1)' AS GEOMETRY)", ("CAST('POINT(0 0)' AS GEOMETRY)", "CAST('POINT EMPTY' AS GEOMETRY)")
+    ),
+    Expression("array", "array_value(CAST(n AS INTEGER), -1)", ("array_value(0, NULL)",), nullable=False),  # writes null ones wrongly
     Expression("variant", "CAST(n AS VARIANT)", ("CAST('text' AS VARIANT)", "CAST([1, 2] AS VARIANT)")),
 ]
 _SPARK_KINDS = [*_SIGNED, *_FULL_FLOATS, *DECIMALS, *TEXTS, *DAYS, *MICROS, *NESTED, *BOOLEANS]
 _SPARK_TYPES = [
     Expression("months", "make_ym_interval(0, CAST(n AS INT))", ("INTERVAL '0-0' YEAR TO MONTH", "INTERVAL '-178956970-8' YEAR TO MONTH")),
-    Expression("span", "make_dt_interval(CAST(n AS INT), 1, 2, 3.000004)", ("INTERVAL '0' DAY", "INTERVAL '-1 00:00:00.000001' DAY TO SECOND")),
+    Expression(
+        "span", "make_dt_interval(CAST(n AS INT), 1, 2, 3.000004)", ("INTERVAL '0' DAY", "INTERVAL '-1 00:00:00.000001' DAY TO SECOND")
+    ),
     Expression("short", "CAST('v' || n AS VARCHAR(9))", ("CAST('' AS VARCHAR(9))",)),
     Expression("padded", "CAST('c' || n AS CHAR(9))", ("CAST('' AS CHAR(9))",)),
     Expression("variant", """parse_json('{"a": ' || n || '}')""", ("parse_json('null')", "parse_json('[1, \"x\"]')")),
@@ -118,7 +120,7 @@ STYLES = [
     Style("datafusion-plain", "datafusion", _ARROW, False, {"writer_version": "2.0"}),
     Style("duckdb", "duckdb", _DUCKDB_KINDS, True, {}),
     Style("duckdb-plain", "duckdb", _DUCKDB_KINDS, False, {}),
-    Style("duckdb-v2", "duckdb", _DUCKDB_KINDS, False, {"PARQUET_VERSION": "v2"}),
+    Style("duckdb-v2", "duckdb", [kind for kind in _DUCKDB_KINDS if kind.name != "u32"], False, {"PARQUET_VERSION": "v2"}),
     Style("spark", "spark", _SPARK_KINDS, True, {}),
     Style("spark-plain", "spark", _SPARK_KINDS, False, {}),
     Style("spark-v2", "spark", _SPARK_KINDS, False, {"parquet.writer.version": "v2"}),
@@ -182,7 +184,7 @@ def _write_duckdb(style: Style, rows: pa.Table, variant: str, path: Path, filter
         options = {"FORMAT": "parquet", "WRITE_BLOOM_FILTER": str(filters).lower(), **style.options}
         options["ROW_GROUP_SIZE"] = _rows_per_group(rows)
         options["DICTIONARY_SIZE_LIMIT"] = 100_000 if style.dictionary else 1
-        selected = ", ".join(["*", *_select(_DUCKDB_TYPES, variant, "[{}][1 + (n + n // %d) %% {}]" % NULL_EVERY)])
+        selected = ", ".join(["*", *_select(_DUCKDB_TYPES, variant, "[{}][{}]", "//")])
         given = ", ".join(f"{name} {value}" for name, value in options.items())
         connection.execute(f"COPY (SELECT {selected} FROM rows) TO '{path}' ({given})")
 
@@ -200,7 +202,7 @@ def _write_spark(style: Style, rows: pa.Table, variant: str, path: Path, spark: 
     with quiet_about_pandas():
         frame = spark.createDataFrame(rows)
         if style.kinds is _SPARK_KINDS:
-            frame = frame.selectExpr("*", *_select(_SPARK_TYPES, variant, "element_at(array({}), CAST(1 + (n + n DIV %d) %% {} AS INT))" % NULL_EVERY))
+            frame = frame.selectExpr("*", *_select(_SPARK_TYPES, variant, "element_at(array({}), CAST({} AS INT))", "DIV"))
         folder = path.with_suffix(".folder")
         frame.coalesce(1).write.options(**options).parquet(str(folder))
     (part,) = folder.glob("part-*.parquet")
@@ -211,15 +213,14 @@ def _rows_per_group(rows: pa.Table) -> int:
     return max(1, len(rows["n"].chunk(0)))
 
 
-def _select(expressions: list[Expression], variant: str, pick: str) -> list[str]:
-    """SQL for these columns; `pick` takes the listed extremes and their number."""
+def _select(expressions: list[Expression], variant: str, element: str, divide: str) -> list[str]:
+    """SQL for these columns; `element` takes an element of a list by its number, from 1, and `divide` is the operator for integers."""
     columns = []
     for expression in expressions:
         sql = expression.sql
-        if variant == "few":
-            sql = sql.replace("n *", "n % 3 *")
         if variant == "extremes" and expression.extremes:
-            sql = pick.format(", ".join(expression.extremes), len(expression.extremes))
-        null = "true" if variant == "nulls" else f"n % {NULL_EVERY} = 3"
+            number = f"1 + (n + n {divide} {NULL_EVERY}) % {len(expression.extremes)}"
+            sql = element.format(", ".join(expression.extremes), number)
+        null = "false" if not expression.nullable else "true" if variant == "nulls" else f"n % {NULL_EVERY} = 3"
         columns.append(f"CASE WHEN {null} THEN NULL ELSE {sql} END AS {expression.name}")
     return columns

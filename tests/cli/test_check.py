@@ -1,0 +1,265 @@
+"""`sbbf check` as a user and a CI system meet it. What it says of each defect, in each format, is in tests/golden."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from sbbf_tool.cli import run
+from sbbf_tool.operations.rules import RULES
+
+PROJECT = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture
+def lying(fixtures: Path) -> str:
+    return str(fixtures / "spark-boolean.parquet")
+
+
+def findings(out: str) -> list[str]:
+    return [finding["rule"] for line in out.splitlines() for finding in json.loads(line)["findings"]]
+
+
+class TestExitCodes:
+    @pytest.mark.parametrize(
+        ("name", "fail_on", "code"),
+        [
+            ("spark-boolean", "error", 1),
+            ("duckdb-defaults", None, 0),
+            ("duckdb-defaults", "error", 0),
+            ("duckdb-defaults", "warning", 1),
+            ("datafusion-one-column", "warning", 0),
+            ("datafusion-one-column", "info", 1),
+            ("events", "info", 0),
+        ],
+    )
+    def test_findings_as_bad_as_that(self, name, fail_on, code, fixtures):
+        options = ["--fail-on", fail_on] if fail_on else []
+        assert run(["check", str(fixtures / f"{name}.parquet"), *options]) == code
+
+    def test_the_worst_of_many_files(self, fixtures, tmp_path, capfd):
+        (tmp_path / "bad.parquet").write_text("no Parquet file, but long enough")
+        assert run(["check", str(fixtures)]) == 1
+        assert capfd.readouterr().out.splitlines()[-1].startswith("27 files: 5 errors, ")
+        assert run(["check", str(tmp_path), str(fixtures / "spark-boolean.parquet")]) == 3
+
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            (["--select", "missing-lenght"], "did you mean missing-length"),
+            (["--ignore", "truht"], "did you mean truth"),
+            (["--fail-on", "fatal"], "there are error, warning, info"),
+            (["--require", "flagg"], "did you mean flag?"),
+            (["--select", "values-missed", "--quick"], "--quick leaves out"),
+            (["--max-fpp", "0"], "it must be above 0"),
+            (["--max-fpp", "much"], "'much' is not a valid float"),
+            (["--min-chunk-bytes", "few"], "write 65536, 64KiB or 1MB"),
+            (["--format", "yaml"], "'yaml' is not one of"),
+            (["--selct", "truth"], "--select"),
+        ],
+    )
+    def test_what_is_not_there_is_never_no_finding(self, options, said, lying, capfd):
+        assert run(["check", lying, *options]) == 2
+        out, err = capfd.readouterr()
+        assert out == ""
+        assert err.startswith("sbbf: ")
+        assert err.count("\n") == 1
+        assert said in err
+
+    def test_without_a_file_there_is_nothing_to_check(self, capfd):
+        assert run(["check"]) == 2
+        assert "no file to check" in capfd.readouterr().err
+
+
+class TestOptions:
+    def test_limits(self, fixtures, capfd):
+        path = str(fixtures / "pyarrow-filters.parquet")
+        limits = ["--require", "id", "--max-fpp", "0.0001", "--max-bytes-share", "0.3", "--min-ndv", "50", "--min-chunk-bytes", "400"]
+        assert run(["check", path, *limits, "--format", "json", "--ignore", "worth", "--ignore", "structure"]) == 1
+        assert set(findings(capfd.readouterr().out)) == {"fpp-above-limit", "bytes-share-above-limit", "too-few-values", "chunk-too-small"}
+
+    def test_require_in_a_folder_where_only_some_files_have_the_column(self, fixtures, capfd):
+        assert run(["check", str(fixtures), "--require", "user_id", "--select", "required-filter", "--format", "json"]) == 1
+        reports = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+        facts = {Path(report["file"]).stem: report["findings"][0]["evidence"][0]["fact"] for report in reports}
+        assert facts["events"] == "it has no filter"
+        assert facts["spark-filters"] == "no column 'user_id'"
+
+    def test_list_rules(self, capfd):
+        assert run(["check", "--list-rules"]) == 0
+        lines = capfd.readouterr().out.splitlines()
+        assert lines[0].split() == ["name", "theme", "severity", "reads", "message"]
+        assert [line.split()[0] for line in lines[1:]] == [rule.name for rule in RULES]
+        assert run(["check", "--list-rules", "--format", "json"]) == 0
+        (document,) = capfd.readouterr().out.splitlines()
+        assert {rule["name"]: rule["severity"] for rule in json.loads(document)} == {rule.name: rule.severity for rule in RULES}
+        assert all(rule["why"] for rule in json.loads(document))
+
+
+class TestConfig:
+    def config(self, tmp_path: Path, text: str, name: str = "sbbf.toml") -> str:
+        (tmp_path / name).write_text(text)
+        return str(tmp_path / name)
+
+    def test_every_setting(self, tmp_path, fixtures, capfd):
+        config = self.config(
+            tmp_path,
+            """
+            [check]
+            require = ["id"]
+            max-fpp = 0.0001
+            max-bytes-share = 1
+            min-ndv = 2
+            min-chunk-bytes = 1
+            select = ["structure", "worth"]
+            ignore = ["worth"]
+            quick = true
+            fail-on = "warning"
+            """,
+        )
+        assert run(["check", str(fixtures / "pyarrow-filters.parquet"), "--config", config, "--format", "json"]) == 1
+        report = json.loads(capfd.readouterr().out)
+        assert report["fail_on"] == "warning"
+        assert {finding["rule"] for finding in report["findings"]} == {"under-64-bytes", "fpp-above-limit"}
+        ran = {outcome["rule"] for outcome in report["rules"] if outcome["outcome"] != "not run"}
+        assert ran == {rule.name for rule in RULES if rule.theme in ("structure", "limits")}
+
+    def test_of_a_pyproject(self, tmp_path, lying):
+        config = self.config(tmp_path, '[project]\nname = "x"\n[tool.sbbf.check]\nignore = ["truth"]\n', "pyproject.toml")
+        assert run(["check", lying]) == 1
+        assert run(["check", lying, "--config", config]) == 0
+
+    def test_options_go_before_settings(self, tmp_path, lying):
+        config = self.config(tmp_path, '[check]\nignore = ["truth"]\nfail-on = "info"\n')
+        assert run(["check", lying, "--config", config]) == 1
+        assert run(["check", lying, "--config", config, "--fail-on", "error"]) == 0
+        assert run(["check", lying, "--config", config, "--fail-on", "error", "--ignore", "worth"]) == 1
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("[check]\nignroe = []", "no setting 'ignroe'; did you mean ignore?"),
+            ("[check]\nmax_fpp = 0.1", "no setting 'max_fpp'; did you mean max-fpp?"),
+            ("[check]\nmax-fpp = '1 %'", "max-fpp is '1 %'; it takes a number"),
+            ("[check]\nmax-fpp = true", "max-fpp is True; it takes a number"),
+            ("[check]\nmin-ndv = 1.5", "min-ndv is 1.5; it takes an integer"),
+            ("[check]\nselect = 'truth'", "select is 'truth'; it takes a list of strings"),
+            ("[check]\nselect = [1]", "it takes a list of strings"),
+            ("[check]\nquick = 1", "quick is 1; it takes true or false"),
+            ("[check]\nfail-on = 'never'", "no severity 'never'"),
+            ("[check]\nignore = ['W3']", "no rule 'W3'"),
+            ("[chekc]\nquick = true", "no table [check]"),
+            ("check = 3", "no table [check]"),
+            ("[check", "not TOML"),
+        ],
+    )
+    def test_what_is_not_known_is_an_error(self, text, said, tmp_path, lying, capfd):
+        assert run(["check", lying, "--config", self.config(tmp_path, text)]) == 2
+        out, err = capfd.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        assert said in err
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("[tool.sbbf.chekc]\nquick = true", "[tool.sbbf]: no setting 'chekc'; did you mean check?"),
+            ("[tool.ruff]\nline-length = 3", "no table [tool.sbbf.check]"),
+            ("", "no table [tool.sbbf.check]"),
+        ],
+    )
+    def test_a_pyproject_without_the_table(self, text, said, tmp_path, lying, capfd):
+        assert run(["check", lying, "--config", self.config(tmp_path, text, "pyproject.toml")]) == 2
+        assert said in capfd.readouterr().err
+
+    def test_a_file_that_is_not_there(self, tmp_path, lying, capfd):
+        assert run(["check", lying, "--config", str(tmp_path / "nothere.toml")]) == 2
+        assert "no such file" in capfd.readouterr().err
+
+
+class TestFormats:
+    """That other programs can read them."""
+
+    def said(self, form: str, fixtures: Path, capfd: pytest.CaptureFixture[str], *more: str) -> str:
+        names = ["spark-boolean", "duckdb-defaults", "datafusion-one-column", "events"]
+        assert run(["check", *(str(fixtures / f"{name}.parquet") for name in names), *more, "--format", form]) in (1, 3)
+        return capfd.readouterr().out
+
+    def test_sarif_has_what_its_schema_requires(self, fixtures, tmp_path, capfd):
+        document = json.loads(self.said("sarif", fixtures, capfd, str(tmp_path / "not there")))
+        assert document["version"] == "2.1.0"
+        (run_,) = document["runs"]
+        driver = run_["tool"]["driver"]
+        assert driver["name"] == "sbbf"
+        ids = [rule["id"] for rule in driver["rules"]]
+        assert ids == [rule.name for rule in RULES]
+        assert all(rule["shortDescription"]["text"] and rule["fullDescription"]["text"] for rule in driver["rules"])
+        assert {result["level"] for result in run_["results"]} == {"error", "warning", "note"}
+        for result in run_["results"]:
+            assert ids[result["ruleIndex"]] == result["ruleId"]
+            assert result["message"]["text"]
+            (location,) = result["locations"]
+            assert location["physicalLocation"]["artifactLocation"]["uri"].endswith(".parquet")
+            assert location["physicalLocation"]["region"]["startLine"] == 1
+            assert location["logicalLocations"]
+        (invocation,) = run_["invocations"]
+        assert invocation["executionSuccessful"] is False
+        (notification,) = invocation["toolExecutionNotifications"]
+        (location,) = notification["locations"]
+        assert location["physicalLocation"]["artifactLocation"]["uri"].endswith("not%20there")
+
+    def test_junit_counts_what_it_lists(self, fixtures, tmp_path, capfd):
+        document = ElementTree.fromstring(self.said("junit", fixtures, capfd, str(tmp_path / "nothere")))
+        suites = document.findall("testsuite")
+        assert len(suites) == 5
+        for suite in suites:
+            for name, tag in (("tests", "testcase"), ("failures", "testcase/failure"), ("errors", "testcase/error")):
+                assert int(suite.get(name, "")) == len(suite.findall(tag))
+            assert int(suite.get("skipped", "")) == len(suite.findall("testcase/skipped"))
+        assert [int(suite.get("failures", "")) for suite in suites] == [1, 0, 0, 0, 0]
+        assert [int(suite.get("errors", "")) for suite in suites] == [0, 0, 0, 0, 1]
+
+    def test_github_is_a_command_a_line(self, fixtures, capfd):
+        lines = self.said("github", fixtures, capfd).splitlines()
+        assert {line.split(" ")[0] for line in lines} == {"::error", "::warning", "::notice"}
+        assert all(line.count("::") == 2 for line in lines)
+
+    def test_json_is_a_document_a_line(self, fixtures, capfd):
+        reports = [json.loads(line) for line in self.said("json", fixtures, capfd).splitlines()]
+        assert [report["failed"] for report in reports] == [True, False, False, False]
+        assert set(reports[0]) == {"file", "failed", "fail_on", "rules", "findings", "unread"}
+        assert set(reports[0]["rules"][0]) == {"rule", "severity", "outcome", "reason"}
+
+    @pytest.mark.parametrize("form", ["text", "json", "junit", "sarif", "github"])
+    def test_names_that_are_hard_to_write(self, form, lying, tmp_path):
+        """Control characters, what XML and URIs reserve, and bytes that are no UTF-8."""
+        name = "a\x01\nb<&>'\"%,:ü".encode() + b"\xff.parquet"
+        shutil.copyfile(lying, bytes(tmp_path) + b"/" + name)
+        done = subprocess.run([sys.executable, "-m", "sbbf_tool", "check", str(tmp_path), "--format", form], capture_output=True)
+        assert done.returncode == 1
+        assert done.stderr == b""
+        if form == "junit":
+            ElementTree.fromstring(done.stdout)
+        elif form == "sarif":
+            (uri,) = {
+                result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+                for result in json.loads(done.stdout)["runs"][0]["results"]
+            }
+            assert uri.isascii()
+            assert uri.endswith("%FF.parquet")
+        elif form == "github":
+            assert all(line.startswith(b"::") for line in done.stdout.splitlines())
+
+
+def test_pre_commit_runs_a_command_that_is_there(lying, monkeypatch):
+    lines = dict(line.removeprefix("- ").strip().split(": ", 1) for line in (PROJECT / ".pre-commit-hooks.yaml").read_text().splitlines())
+    assert lines["language"] == "python"
+    program, *arguments = lines["entry"].split()
+    assert program in tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert run([*arguments, lying]) == 1

@@ -1,0 +1,92 @@
+"""`sbbf engines` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from sbbf_tool.cli import run
+from sbbf_tool.operations.engines import engines
+
+
+def printed(capfd, *arguments: str) -> str:
+    assert run(["engines", *arguments]) == 0
+    out, err = capfd.readouterr()
+    assert err == ""
+    return out
+
+
+def test_a_row_a_type_and_a_column_an_engine(capfd):
+    lines = printed(capfd).splitlines()
+    readers = [one.id for one in engines().engines if one.uses_filters]
+    assert lines[0].split() == ["type", *readers]
+    rows = lines[1 : len(engines().families) + 1]
+    assert [row.startswith(family.name) for row, family in zip(rows, engines().families, strict=True)] == [True] * len(rows)
+    assert lines[-1].startswith("never, on any type: pyarrow, Polars")
+
+
+def test_harm_has_a_note_with_its_source(capfd):
+    header, row, note, _ = printed(capfd, "--type", "float16").splitlines()
+    assert row[header.index("duckdb") :].startswith("HARM 1")
+    assert note.startswith("1: DuckDB loses rows: ")
+    assert note.endswith("]")
+    assert "[https://github.com/duckdb/duckdb/" in note
+
+
+def test_what_older_releases_did_is_noted_beside_what_today_s_do(capfd):
+    _, row, *notes, _ = printed(capfd, "--type", "FIXED_LEN_BYTE_ARRAY(*)").splitlines()
+    assert "used 1" in row
+    assert notes[0].startswith("1: DuckDB 1.5.0 to 1.5.5 loses rows: ")
+
+
+def test_one_engine_with_reasons(capfd):
+    out = printed(capfd, "--engine", "DuckDB")
+    assert out.startswith("DuckDB 2.0.0: =")
+    assert "\n  shows: Row Groups Scanned" in out
+    assert len(out.splitlines()) > len(engines().families)
+
+
+def test_an_engine_that_never_looks_has_no_table(capfd):
+    out = printed(capfd, "--engine", "pandas")
+    assert out.startswith("pyarrow ")
+    assert "INT32" not in out
+
+
+@pytest.mark.parametrize("arguments", [[], ["--type", "decimal"], ["--engine", "spark"], ["--type", "uuid", "--engine", "polars"]])
+def test_json_is_one_document_and_the_same_each_time(capfd, arguments):
+    out = printed(capfd, *arguments, "--json")
+    assert out.count("\n") == 1
+    assert out == printed(capfd, *arguments, "--json")
+    document = json.loads(out)
+    assert list(document) == ["families", "engines"]
+    for one in document["engines"]:
+        assert [verdict["family"] for verdict in one["verdicts"]] == [family["id"] for family in document["families"]]
+        for verdict in one["verdicts"]:
+            assert {"engine", "verdict", "says", "source", "evidence", "effect", "cure", "since", "until", "past"} <= verdict.keys()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--engine", "duckbd"], "no engine 'duckbd'; did you mean duckdb"),
+        (["--type", "flaot16"], "no type 'flaot16'; did you mean float16"),
+        (["surplus"], "unexpected extra argument"),
+    ],
+)
+def test_what_it_does_not_know_is_a_usage_error(capfd, arguments, said):
+    assert run(["engines", *arguments]) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert said in err
+    assert err.count("\n") == 1
+
+
+def test_inspect_shows_notes(fixtures, capfd):
+    assert run(["inspect", str(fixtures / "pyarrow-types-filters.parquet"), "-c", "half"]) == 0
+    assert "\nnote: column half: DuckDB loses rows: " in capfd.readouterr().out
+
+
+def test_add_filter_warns(fixtures, capfd):
+    assert run(["add-filter", str(fixtures / "pyarrow-types.parquet"), "-c", "half", "--dry-run"]) == 0
+    assert capfd.readouterr().err.startswith("sbbf: warning: column half: DuckDB loses rows: ")

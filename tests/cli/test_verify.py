@@ -1,0 +1,82 @@
+"""`sbbf verify` as a user meets it. What it says of each defect is in tests/golden."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from sbbf_tool.cli import run
+
+
+def test_exit_0_where_every_value_is_found(fixtures, capfd):
+    assert run(["verify", str(fixtures / "pyarrow-filters.parquet")]) == 0
+    out, err = capfd.readouterr()
+    assert out.splitlines()[-1].endswith("pyarrow-filters.parquet: 36 of 36 filters proven")
+    assert err == ""
+
+
+def test_exit_1_where_a_filter_lies(fixtures, capfd):
+    assert run(["verify", str(fixtures / "spark-boolean.parquet")]) == 1
+    out = capfd.readouterr().out
+    assert "error: empty-boolean-filter" in out
+    assert "0 of 4 filters proven" in out
+
+
+def test_exit_3_where_a_file_cannot_be_read(fixtures, tmp_path, capfd):
+    (tmp_path / "bad.parquet").write_text("no Parquet file, but long enough")
+    assert run(["verify", str(tmp_path / "bad.parquet"), str(fixtures / "spark-boolean.parquet"), str(tmp_path / "nothere")]) == 3
+    out, err = capfd.readouterr()
+    assert "0 of 4 filters proven" in out
+    assert len(err.splitlines()) == 2
+
+
+def test_exit_3_where_pages_cannot_be_decoded(fixtures, tmp_path, capfd):
+    path = Path(shutil.copy(fixtures / "spark-int96.parquet", tmp_path))
+    data = bytearray(path.read_bytes())
+    data[4:500] = b"\xff" * 496
+    path.write_bytes(data)
+    assert run(["verify", str(path)]) == 3
+    out, err = capfd.readouterr()
+    assert "the pages cannot be decoded" in out
+    assert err.startswith(f"sbbf: {path}: column id, row group 0: the pages cannot be decoded")
+
+
+def test_a_file_without_filters_is_said_to_have_none(fixtures, capfd):
+    path = fixtures / "events.parquet"
+    assert run(["verify", str(path)]) == 0
+    assert capfd.readouterr().out == f"{path}: no filter to prove\n"
+
+
+def test_a_folder_is_proven_file_by_file(fixtures, tmp_path, capfd):
+    for name in ("spark-filters", "duckdb-filters"):
+        shutil.copy(fixtures / f"{name}.parquet", tmp_path)
+    assert run(["verify", str(tmp_path), "--json"]) == 0
+    documents = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    assert [Path(document["file"]).stem for document in documents] == ["duckdb-filters", "spark-filters"]
+
+
+def test_json_has_stable_keys_and_no_rounding(fixtures, capfd):
+    assert run(["verify", str(fixtures / "spark-boolean.parquet"), "--json", "-c", "flag"]) == 1
+    document = json.loads(capfd.readouterr().out)
+    assert set(document) == {"file", "created_by", "filters", "findings", "unread"}
+    assert set(document["filters"][0]) == {
+        *("row_group", "column", "type", "offset", "header_bytes", "bitset_bytes", "stated_length", "values", "missed", "examples"),
+        *("cause", "explanation", "nans_missed", "equals_missed", "intervals_missed", "estimated_fpp", "measured_fpp", "absent_keys"),
+        "unproven",
+    }
+    assert document["filters"][0]["cause"] == "empty"
+    assert set(document["findings"][0]) == {"rule", "severity", "file", "column", "message", "evidence", "cure"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [(["-c", "idd"], 2, "did you mean id?"), (["-c", "id", "--jsn"], 2, "--json"), (["--quick"], 2, "--quick")],
+)
+def test_a_wrong_question_ends_with_2(arguments, code, said, fixtures, capfd):
+    assert run(["verify", str(fixtures / "pyarrow-filters.parquet"), *arguments]) == code
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert said in err

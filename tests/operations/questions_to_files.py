@@ -1,0 +1,61 @@
+"""The four things one can ask of a file, in one form, so that a test of bad input asks them all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from sbbf_tool import SbbfError, add_filters, inspect, probe, remove_filters
+
+Outcome = object | SbbfError
+
+
+def outcome(work: Callable[[], object]) -> Outcome:
+    """The answer, or the error where it is one of the package's own. Any other error is the test's failure."""
+    try:
+        return work()
+    except SbbfError as error:
+        found = error
+    assert found.message
+    assert found.file, f"an error that names no file: {found}"
+    assert "\n" not in found.message
+    return found
+
+
+def ask_everything(path: Path, column: str, value: object, others: Iterable[str] = ()) -> dict[str, Outcome]:
+    """What inspect, probe, add and remove answer; what they write is checked as far as it can be, and gone afterwards."""
+    answers = {
+        "inspect": outcome(lambda: inspect(path, all_chunks=True)),
+        "probe": outcome(lambda: probe(path, column, [value, None])),
+    }
+    changes: dict[str, Callable[[Path], object]] = {
+        "add": lambda out: add_filters(path, [column, *others], output=out, replace=True),
+        "remove": lambda out: remove_filters(path, output=out),
+        "remove one, compact": lambda out: remove_filters(path, [column], output=out, compact=True),
+    }
+    before = path.read_bytes()
+    for name, change in changes.items():
+        out = path.with_name("out.parquet")
+        answers[name] = outcome(lambda change=change, out=out: change(out))
+        if not isinstance(answers[name], SbbfError):
+            _check_written(name, path, out)
+            os.unlink(out)
+        assert sorted(os.listdir(path.parent)) == [path.name]
+    assert path.read_bytes() == before
+    return answers
+
+
+def _check_written(name: str, path: Path, out: Path) -> None:
+    if name == "add":
+        assert out.read_bytes()[: path.stat().st_size] == path.read_bytes()
+    if name == "remove":
+        assert inspect(out).filters == ()
+    try:
+        table = pq.read_table(path)
+    except Exception:
+        # The file was beyond pyarrow before; what becomes of it afterwards says nothing.
+        return
+    assert pq.read_table(out).equals(table) or "nan" in str(table)

@@ -1,0 +1,200 @@
+"""`check`: which rules run, what becomes of each, and what makes a file fail."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sbbf_tool import Limits, Policy, add_filters, check
+from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
+from sbbf_tool.operations.check import checked, ensure_columns
+from sbbf_tool.operations.rules import RULES, THEMES
+from sbbf_tool.operations.rules.facts import Reads
+from sbbf_tool.reports import CheckReport
+
+
+def outcomes(report: CheckReport) -> dict[str, str]:
+    return {outcome.rule: outcome.outcome for outcome in report.rules}
+
+
+def reason(report: CheckReport, rule: str) -> str | None:
+    return next(outcome.reason for outcome in report.rules if outcome.rule == rule)
+
+
+@pytest.fixture
+def lying(fixtures: Path) -> Path:
+    return fixtures / "spark-boolean.parquet"
+
+
+class TestThreeStates:
+    def test_every_rule_has_one(self, lying: Path):
+        report = check(lying)
+        assert [outcome.rule for outcome in report.rules] == [rule.name for rule in RULES]
+        assert set(outcomes(report).values()) == {"passed", "failed", "not run"}
+        assert {rule for rule, outcome in outcomes(report).items() if outcome == "failed"} == {finding.rule for finding in report.findings}
+
+    def test_a_file_without_filters_passes_nothing(self, fixtures: Path):
+        report = check(fixtures / "events.parquet")
+        assert set(outcomes(report).values()) == {"not run"}
+        assert reason(report, "values-missed") == "the file has no filter"
+        assert not report.failed
+
+    def test_quick_leaves_out_what_reads_data(self, lying: Path):
+        report = check(lying, Policy(quick=True))
+        slow = {rule.name for rule in RULES if rule.reads is Reads.DATA}
+        assert {rule for rule in slow if outcomes(report)[rule] == "not run"} == slow
+        assert outcomes(report)["empty-boolean-filter"] == "failed"
+
+    def test_what_only_a_key_can_read_was_not_run(self, conformance: Path):
+        report = check(conformance / "encrypted" / "uniform_plainfooter.parquet")
+        assert outcomes(report)["values-missed"] == outcomes(report)["saturated"] == "not run"
+        assert reason(report, "values-missed") == "its column is encrypted"
+        assert outcomes(report)["missing-length"] == "passed"
+
+    def test_of_what_a_key_hides_in_part_the_rest_passes(self, conformance: Path):
+        report = check(conformance / "encrypted" / "columns_plainfooter.parquet")
+        assert outcomes(report)["values-missed"] == "passed"
+        assert reason(report, "values-missed") == "6 of 10 filters could not be seen"
+
+    def test_limits_run_where_they_are_given(self, fixtures: Path):
+        path = fixtures / "pyarrow-filters.parquet"
+        assert outcomes(check(path))["fpp-above-limit"] == "not run"
+        assert outcomes(check(path, Policy(Limits(max_fpp=0.5))))["fpp-above-limit"] == "passed"
+        assert outcomes(check(path, Policy(Limits(max_fpp=0.001))))["fpp-above-limit"] == "failed"
+
+    def test_pages_that_cannot_be_decoded(self, fixtures: Path, tmp_path: Path):
+        path = Path(shutil.copy(fixtures / "spark-int96.parquet", tmp_path))
+        data = bytearray(path.read_bytes())
+        data[4:3000] = b"\xff" * 2996
+        path.write_bytes(data)
+        report = check(path)
+        assert outcomes(report)["values-missed"] == "not run"
+        assert len(report.unread) == 8
+        assert outcomes(report)["saturated"] == "passed"
+
+
+class TestChoice:
+    def test_select_runs_those_alone(self, lying: Path):
+        report = check(lying, Policy(select=("under-64-bytes",)))
+        assert {rule for rule, outcome in outcomes(report).items() if outcome != "not run"} == {"under-64-bytes"}
+        assert reason(report, "saturated") == "not selected"
+
+    def test_a_theme_stands_for_its_rules(self, lying: Path):
+        for theme in THEMES[:-1]:
+            report = check(lying, Policy(select=(theme,)))
+            ran = {rule for rule, outcome in outcomes(report).items() if outcome != "not run"}
+            assert ran == {rule.name for rule in RULES if rule.theme == theme}
+
+    def test_ignore_goes_before_select(self, lying: Path):
+        report = check(lying, Policy(select=("structure",), ignore=("under-64-bytes",)))
+        assert reason(report, "under-64-bytes") == "ignored"
+        assert report.findings == ()
+
+    def test_a_limit_that_is_given_applies_whatever_is_selected(self, lying: Path):
+        report = check(lying, Policy(Limits(require=("id",)), select=("secrecy",)))
+        assert {finding.rule for finding in report.findings} == {"required-filter"}
+
+    @pytest.mark.parametrize(
+        ("choice", "said"),
+        [
+            ({"select": ("saturatd",)}, "did you mean saturated"),
+            ({"ignore": ("strcture",)}, "did you mean structure"),
+            ({"select": ("W7",)}, "there are values-missed"),
+            ({"fail_on": "warnings"}, "did you mean warning"),
+            ({"select": ("values-missed",), "quick": True}, "--quick leaves out"),
+            ({"select": ("fpp-above-limit",)}, "no --max-fpp was given"),
+            ({"select": ("saturated",), "ignore": ("worth",)}, "ignored"),
+            ({"ignore": THEMES}, "no rule is left to run"),
+        ],
+    )
+    def test_what_contradicts_itself_is_an_error(self, choice, said):
+        with pytest.raises(UsageError, match=said):
+            Policy(**choice)
+
+    @pytest.mark.parametrize("limits", [{"max_fpp": 0.0}, {"max_bytes_share": -1}, {"min_ndv": 0}, {"max_fpp": float("nan")}])
+    def test_limits_that_nothing_keeps(self, limits):
+        with pytest.raises(UsageError, match="must be above 0"):
+            Limits(**limits)
+
+
+class TestFailure:
+    @pytest.mark.parametrize(
+        ("name", "fails_from"),
+        [("spark-boolean", "error"), ("duckdb-defaults", "warning"), ("datafusion-one-column", "info"), ("events", None)],
+    )
+    def test_the_worst_finding_decides(self, name, fails_from, fixtures):
+        order = ("error", "warning", "info")
+        for fail_on in order:
+            expected = fails_from is not None and order.index(fails_from) <= order.index(fail_on)
+            assert check(fixtures / f"{name}.parquet", Policy(fail_on=fail_on)).failed is expected
+
+    def test_findings_come_worst_first(self, lying: Path):
+        severities = [finding.severity for finding in check(lying).findings]
+        assert severities == sorted(severities, key=("error", "warning", "info").index)
+
+
+class TestRequired:
+    def test_a_filter_in_every_row_group_is_asked_for(self, fixtures: Path):
+        (finding,) = check(
+            fixtures / "duckdb-some-row-groups.parquet", Policy(Limits(require=("mixed",)), select=("required-filter",))
+        ).findings
+        assert [evidence.row_group for evidence in finding.evidence] == [2, 3]
+
+    def test_a_nested_column_has_short_names(self, fixtures: Path):
+        path = fixtures / "duckdb-types.parquet"
+        for name in ("words", "words.list.element", "point.x"):
+            assert not check(path, Policy(Limits(require=(name,)), select=("required-filter",))).findings
+
+    def test_a_file_without_the_column_fails(self, lying: Path):
+        report = check(lying, Policy(Limits(require=("flag", "nothere")), ignore=("truth", "structure", "worth")))
+        (finding,) = report.findings
+        assert (finding.column, finding.severity, finding.cure) == ("nothere", "error", None)
+        assert report.failed
+
+    def test_a_column_that_no_file_has_is_an_error(self, fixtures: Path):
+        policy = Policy(Limits(require=("user_idd",)))
+        names = [str(fixtures / "spark-boolean.parquet"), str(fixtures / "events.parquet"), str(fixtures / "nothere.parquet")]
+        with pytest.raises(UsageError, match=r"spark-boolean.*no column 'user_idd'"):
+            ensure_columns(names, policy)
+        with pytest.raises(UsageError, match="did you mean user_id"):
+            ensure_columns([str(fixtures / "events.parquet")], policy)
+
+    def test_one_file_that_has_it_is_enough(self, fixtures: Path):
+        names = [str(fixtures / "nothere.parquet"), str(fixtures / "make.py"), str(fixtures)]
+        ensure_columns(names, Policy(Limits(require=("user_id", "flag"))))
+
+    def test_where_no_file_can_be_read_that_is_what_is_told(self, fixtures: Path):
+        ensure_columns([str(fixtures / "make.py")], Policy(Limits(require=("user_id",))))
+
+
+class TestOfMany:
+    def test_a_file_that_cannot_be_opened_has_a_report(self, tmp_path: Path, conformance: Path):
+        (tmp_path / "text").write_text("no Parquet file, but long enough")
+        done = checked(str(tmp_path / "text"), Policy())
+        assert isinstance(done.errors[0], UnreadableError)
+        assert done.report.failed
+        assert set(outcomes(done.report).values()) == {"not run"}
+        done = checked(str(conformance / "encrypted" / "uniform_gcm.parquet"), Policy())
+        assert isinstance(done.errors[0], RefusedError)
+
+    def test_reports_travel_between_processes(self, fixtures: Path, tmp_path: Path):
+        for path in (fixtures / "spark-boolean.parquet", tmp_path / "nothere"):
+            done = checked(str(path), Policy(Limits(require=("flag",))))
+            there = pickle.loads(pickle.dumps(done))
+            assert there.report == done.report
+            assert list(map(str, there.errors)) == list(map(str, done.errors))
+        assert pickle.loads(pickle.dumps(Policy(quick=True))) == Policy(quick=True)
+
+
+def test_a_filter_of_ours_meets_its_own_limits(tmp_path: Path):
+    path = tmp_path / "ours.parquet"
+    keys = pa.table({"key": [f"key {n * 7919 % 1_000_003}" for n in range(50_000)]})
+    pq.write_table(keys, path, row_group_size=20_000, use_dictionary=False, compression="none")
+    add_filters(path, ["key"], in_place=True, fpp=0.01)
+    limits = Limits(require=("key",), max_fpp=0.0125, max_bytes_share=0.25, min_ndv=5000, min_chunk_bytes=1000)
+    assert check(path, Policy(limits, fail_on="info")).findings == ()

@@ -1,0 +1,361 @@
+"""The table of engines: sound, complete, without contradiction, and short where there is nothing to say."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import subprocess
+import sys
+import tomllib
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+import sbbf_tool
+from sbbf_tool.errors import UsageError
+from sbbf_tool.operations import engines as module
+from sbbf_tool.operations.add import add_filters
+from sbbf_tool.operations.engines import engine, engines, family_of, read_table, verdicts_for, warnings_for
+from sbbf_tool.operations.inspect import inspect
+from sbbf_tool.parquet.columns import PHYSICAL_TYPES, Column, Logical
+
+TABLE = Path(module.__file__).with_name("engines.toml")
+
+WIDTHS = (1, 2, 4, 8, 9, 12, 16, 17, 21, 32)
+UNITS = ("", "MILLIS", "MICROS", "NANOS")
+PLAIN_KINDS = ("STRING", "ENUM", "DATE", "UNKNOWN", "JSON", "BSON", "UUID", "FLOAT16", "INTERVAL", "GEOMETRY", "GEOGRAPHY")
+LOGICAL = [
+    None,
+    *(Logical(kind) for kind in PLAIN_KINDS),
+    *(Logical("INT", bits=bits, signed=signed) for bits in (0, 8, 16, 32, 64) for signed in (True, False)),
+    *(Logical(kind, unit=unit, utc=utc) for kind in ("TIME", "TIMESTAMP") for unit in UNITS for utc in (True, False)),
+    *(Logical("DECIMAL", precision=digits, scale=0) for digits in (0, 1, 9, 10, 18, 19, 36, 37, 38, 39, 76, 1000)),
+]
+PLAIN = ["INT32", "INT64", "FLOAT", "DOUBLE"]
+
+
+def column(physical: str, logical: Logical | None = None, *, length: int = 0, path: tuple[str, ...] = ("c",), repeated: int = 0) -> Column:
+    return Column(0, path, path, physical, length, logical, max_definition=1, max_repetition=repeated)
+
+
+def decimal(digits: int, physical: str = "FIXED_LEN_BYTE_ARRAY", length: int = 0) -> Column:
+    return column(physical, Logical("DECIMAL", precision=digits, scale=0), length=length)
+
+
+FLOAT16 = column("FIXED_LEN_BYTE_ARRAY", Logical("FLOAT16"), length=2)
+STRING = column("BYTE_ARRAY", Logical("STRING"))
+MILLIS = column("INT64", Logical("TIMESTAMP", unit="MILLIS"))
+
+
+def all_columns():
+    """Every physical type with every logical one, sensible or not, at every place in a schema."""
+    places = (
+        (("c",), 0),
+        (("s", "c"), 0),
+        (("m", "key_value", "value"), 1),
+        (("l", "list", "element"), 1),
+        (("l", "list", "element", "x"), 2),
+    )
+    for physical, logical, (path, repeated) in itertools.product(PHYSICAL_TYPES, LOGICAL, places):
+        for length in WIDTHS if physical == "FIXED_LEN_BYTE_ARRAY" else (0,):
+            yield column(physical, logical, length=length, path=path, repeated=repeated)
+
+
+def verdict_of(name: str, of: Column, **known):
+    (found,) = [verdict for verdict in verdicts_for(of, **known) if verdict.engine == name]
+    return found
+
+
+class TestData:
+    """What the file says, whatever it says."""
+
+    def rows(self):
+        for one in engines().engines:
+            for verdict in one.verdicts:
+                yield verdict
+                if verdict.past is not None:
+                    yield verdict.past
+
+    def test_each_row_has_a_public_source_and_says_how_it_is_known(self):
+        for verdict in self.rows():
+            assert verdict.source.startswith("https://")
+            assert verdict.evidence in module.EVIDENCE
+            assert verdict.says
+
+    def test_each_row_names_its_effect_and_a_cure_where_it_harms(self):
+        for verdict in self.rows():
+            assert verdict.verdict in ("used", "unused", "harm")
+            assert (verdict.verdict == "harm") == (verdict.effect is not None) == (verdict.cure is not None)
+
+    def test_each_engine_has_a_verdict_on_each_family_in_the_same_order(self):
+        table = engines()
+        for one in table.engines:
+            assert [verdict.family for verdict in one.verdicts] == [family.id for family in table.families]
+            assert {verdict.engine for verdict in one.verdicts} == {one.id}
+
+    def test_an_engine_without_rows_uses_nothing(self):
+        idle = [one for one in engines().engines if not one.uses_filters]
+        assert {"pyarrow", "polars", "fastparquet", "presto"} <= {one.id for one in idle}
+        for one in idle:
+            assert {verdict.verdict for verdict in one.verdicts} == {"unused"}
+            assert one.predicates is None
+
+    def test_no_two_engines_answer_to_one_name(self):
+        names = [spelling.casefold() for one in engines().engines for spelling in {one.id, one.name.casefold(), *one.aliases}]
+        assert len(names) == len(set(names))
+
+    @pytest.mark.parametrize(
+        "spoil",
+        [
+            {"on": ["flaot"]},
+            {"verdict": "maybe"},
+            {"verdict": "harm"},
+            {"verdict": "harm", "effect": "loses rows"},
+            {"verdict": "harm", "effect": "explodes", "cure": "run"},
+            {"cure": "run"},
+            {"until": "1.0"},
+            {"source": "a friend"},
+            {"evidence": "hearsay"},
+        ],
+    )
+    def test_a_row_that_breaks_a_rule_is_no_table(self, spoil):
+        data = tomllib.loads(TABLE.read_text())
+        data["engine"][0]["row"][0] |= spoil
+        with pytest.raises(ValueError, match=r"family|rule"):
+            read_table(data)
+
+    def test_two_rows_on_one_column_are_a_contradiction(self):
+        data = tomllib.loads(TABLE.read_text())
+        data["engine"][0]["row"].append({"on": ["int32"], "verdict": "unused", "says": "No longer."})
+        with pytest.raises(ValueError, match="two rows on int32"):
+            read_table(data)
+
+    @pytest.mark.parametrize("spoil", [{"places": ["attic"]}, {"places": []}, {"evidence": "hearsay"}])
+    def test_an_engine_that_breaks_a_rule_is_no_table(self, spoil):
+        data = tomllib.loads(TABLE.read_text())
+        data["engine"][0] |= spoil
+        with pytest.raises(ValueError, match="parquet-java"):
+            read_table(data)
+
+    def test_an_id_or_a_field_too_many_is_no_table(self):
+        data = tomllib.loads(TABLE.read_text())
+        twice = data | {"engine": [*data["engine"], copy.deepcopy(data["engine"][0])]}
+        with pytest.raises(ValueError, match="twice"):
+            read_table(twice)
+        data["engine"][0]["colour"] = "red"
+        with pytest.raises(TypeError, match="colour"):
+            read_table(data)
+
+
+class TestCompleteness:
+    def test_every_column_gets_one_verdict_of_every_engine(self):
+        known = [one.id for one in engines().engines]
+        for one in all_columns():
+            verdicts = verdicts_for(one)
+            assert [verdict.engine for verdict in verdicts] == known
+            assert {verdict.family for verdict in verdicts} == {family_of(one).id}
+
+    def test_every_family_has_a_column(self):
+        assert {family_of(one).id for one in all_columns()} == {family.id for family in engines().families}
+
+    @pytest.mark.parametrize(
+        ("of", "family"),
+        [
+            (column("INT32"), "int32"),
+            (column("INT32", Logical("INT", bits=32)), "int32"),
+            (column("INT32", Logical("INT", bits=16)), "int16"),
+            (column("INT32", Logical("INT", bits=32, signed=False)), "uint32"),
+            (column("INT64", Logical("TIMESTAMP", unit="MICROS", utc=False)), "timestamp-micros-local"),
+            (column("INT64", Logical("TIMESTAMP", unit="")), "other"),
+            (column("INT96"), "int96"),
+            (column("FIXED_LEN_BYTE_ARRAY", length=16), "fixed"),
+            (column("FIXED_LEN_BYTE_ARRAY", Logical("UUID"), length=16), "uuid"),
+            (column("FIXED_LEN_BYTE_ARRAY", Logical("UUID"), length=15), "other"),
+            (FLOAT16, "float16"),
+            (decimal(9, "INT32"), "decimal-int32"),
+            (decimal(10, "INT32"), "other"),
+            (decimal(9, length=4), "decimal-fixed-narrow"),
+            (decimal(9, length=5), "decimal-fixed-padded"),
+            (decimal(9, length=16), "decimal-fixed-16-padded"),
+            (decimal(18, length=8), "decimal-fixed-narrow"),
+            (decimal(36, length=15), "decimal-fixed-narrow"),
+            (decimal(38, length=16), "decimal-fixed-16"),
+            (decimal(38, length=17), "decimal-fixed-padded"),
+            (decimal(39, length=17), "decimal-fixed-wide"),
+            (decimal(38, "BYTE_ARRAY"), "decimal-bytes"),
+            (decimal(39, "BYTE_ARRAY"), "decimal-bytes-wide"),
+            (decimal(0, "BYTE_ARRAY"), "other"),
+            (column("BYTE_ARRAY"), "bytes"),
+            (column("BOOLEAN"), "boolean"),
+        ],
+        ids=lambda value: value if isinstance(value, str) else value.type_name,
+    )
+    def test_a_column_is_of_the_family_one_expects(self, of, family):
+        assert family_of(of).id == family
+
+
+class TestVerdicts:
+    @pytest.mark.parametrize("name", ["duckdb", "datafusion", "spark", "trino", "hyparquet", "cudf"])
+    @pytest.mark.parametrize("physical", PLAIN)
+    def test_numbers_are_used_nearly_everywhere(self, name, physical):
+        assert verdict_of(name, column(physical)).verdict == "used"
+
+    @pytest.mark.parametrize("name", ["pyarrow", "polars", "fastparquet", "pyiceberg", "presto", "parquet-dotnet"])
+    def test_some_never_look(self, name):
+        assert verdict_of(name, STRING, bitset_bytes=1000, has_length=False).verdict == "unused"
+
+    def test_fields_of_structs_and_values_of_lists(self):
+        field, item = column("INT64", path=("s", "x")), column("INT64", path=("l", "list", "element"), repeated=1)
+        value, key = (column("INT64", path=("m", "key_value", name), repeated=1) for name in ("value", "key"))
+        assert [verdict_of("duckdb", one).verdict for one in (field, item, value, key)] == ["used", "unused", "used", "unused"]
+        assert [verdict_of("clickhouse", one).verdict for one in (field, item)] == ["unused", "unused"]
+        assert verdict_of("spark", field).verdict == "used"
+
+    def test_an_engine_that_never_asks_for_a_nested_value_takes_no_harm(self):
+        nested = column("FIXED_LEN_BYTE_ARRAY", Logical("FLOAT16"), length=2, path=("l", "list", "element"), repeated=1)
+        assert verdict_of("duckdb", FLOAT16).verdict == "harm"
+        assert verdict_of("duckdb", nested).verdict == "unused"
+
+    @pytest.mark.parametrize(
+        ("name", "bitset_bytes", "verdict", "effect"),
+        [
+            ("impala", 32, "harm", "loses rows"),
+            ("impala", 64, "used", None),
+            ("impala", 96, "harm", "loses rows"),
+            ("clickhouse", 1000, "harm", "fails"),
+            ("clickhouse", 96, "used", None),
+            ("trino", 256 << 20, "harm", "fails"),
+            ("spark", 256 << 20, "unused", None),
+            ("hyparquet", 1000, "unused", None),
+            ("duckdb", 32, "used", None),
+        ],
+    )
+    def test_the_size_of_a_bitset(self, name, bitset_bytes, verdict, effect):
+        found = verdict_of(name, STRING, bitset_bytes=bitset_bytes)
+        assert (found.verdict, found.effect) == (verdict, effect)
+        assert (f"{bitset_bytes:,}" in found.says) == (verdict != "used")
+
+    def test_a_missing_length(self):
+        assert verdict_of("hyparquet", STRING, has_length=False).verdict == "unused"
+        assert verdict_of("datafusion", STRING, has_length=False).verdict == "used"
+
+    def test_a_dictionary_answers_first(self):
+        assert verdict_of("spark", STRING, dictionary_encoded=True).verdict == "unused"
+        assert verdict_of("duckdb", STRING, dictionary_encoded=True).verdict == "used"
+        assert verdict_of("iceberg-java", MILLIS, dictionary_encoded=True).verdict == "unused"
+
+
+class TestWarnings:
+    @pytest.mark.parametrize("physical", PLAIN)
+    def test_plain_numbers_need_no_word(self, physical):
+        assert warnings_for(column(physical)) == []
+
+    def test_nor_do_strings_and_dates(self):
+        assert warnings_for(STRING) == warnings_for(column("INT32", Logical("DATE"))) == []
+
+    def test_what_is_left_out_for_speed_has_nothing_to_say(self, monkeypatch):
+        """The shortcut for plain types agrees with the table."""
+        plain = [one for one in all_columns() if one.type_name in module._PLAIN_TYPES and not one.max_repetition]
+        assert len({one.type_name for one in plain}) == len(module._PLAIN_TYPES)
+        monkeypatch.setattr(module, "_PLAIN_TYPES", frozenset())
+        assert [said for one in plain for said in warnings_for(one)] == []
+
+    def test_plain_types_do_not_read_the_table(self):
+        program = (
+            "import sys; from sbbf_tool.operations.inspect import inspect; inspect(sys.argv[1]); assert 'tomllib' not in sys.modules;"
+            "inspect(sys.argv[2]); assert 'tomllib' in sys.modules"
+        )
+        fixtures = Path(__file__).parents[2] / "fixtures"
+        plain, exotic = fixtures / "datafusion-one-column.parquet", fixtures / "pyarrow-types-filters.parquet"
+        subprocess.run([sys.executable, "-c", program, plain, exotic], check=True)
+
+    @pytest.mark.parametrize(
+        ("of", "told"),
+        [
+            (FLOAT16, "DuckDB loses rows"),
+            (decimal(39, length=17), "DuckDB loses rows"),
+            (decimal(50, "BYTE_ARRAY"), "DuckDB loses rows"),
+            (MILLIS, "Iceberg Java loses rows"),
+            (decimal(9, length=16), "Iceberg Java loses rows"),
+            (decimal(9, "BYTE_ARRAY"), "Iceberg Java loses rows"),
+            (column("INT32", Logical("INT", bits=8)), "cuDF loses rows"),
+            (decimal(9, length=4), "DataFusion up to 54 loses rows"),
+            (column("BYTE_ARRAY"), "DuckDB 1.5.0 to 1.5.5 loses rows"),
+            (column("FIXED_LEN_BYTE_ARRAY", length=16), "DuckDB 1.5.0 to 1.5.5 loses rows"),
+        ],
+        ids=lambda value: value if isinstance(value, str) else value.type_name,
+    )
+    def test_hazards_are_named_with_what_to_do(self, of, told):
+        (said,) = [warning for warning in warnings_for(of) if warning.startswith(told)]
+        assert "; " in said
+
+    def test_what_was_only_read_says_so(self):
+        assert "read in its source, not run" in warnings_for(MILLIS)[0]
+        assert "not run" not in warnings_for(FLOAT16)[0]
+
+    def test_harm_comes_first_and_the_lonely_types_last(self):
+        assert [warning.split()[0] for warning in warnings_for(FLOAT16)] == ["DuckDB", "of"]
+        assert warnings_for(FLOAT16)[-1].endswith("only parquet-java uses one on FLOAT16")
+        assert warnings_for(column("BOOLEAN"))[-1].endswith("none uses one on BOOLEAN")
+
+    def test_values_of_lists(self):
+        item = column("INT64", path=("l", "list", "element"), repeated=1)
+        assert [warning.split(" engines ")[1] for warning in warnings_for(item)] == [
+            "that use filters only parquet-java uses one on values inside lists and maps"
+        ]
+
+    def test_add_filters_warns(self, fixtures, tmp_path):
+        report = add_filters(fixtures / "pyarrow-types.parquet", ["half", "id"], output=tmp_path / "out.parquet")
+        assert [warning.split(": ")[0] for warning in report.warnings] == ["column half", "column half"]
+        assert "DuckDB loses rows" in report.warnings[0]
+
+    def test_inspect_notes_it_once_a_column(self, fixtures):
+        path = fixtures / "pyarrow-types-filters.parquet"
+        assert inspect(path, ["half", "id"]).notes == (f"column half: {'; '.join(warnings_for(FLOAT16))}",)
+        assert inspect(fixtures / "pyarrow-types.parquet", all_chunks=True).notes == ()
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        ("name", "found"),
+        [("duckdb", "duckdb"), ("DuckDB", "duckdb"), ("Iceberg", "iceberg-java"), ("pandas", "pyarrow"), ("delta-rs", "datafusion")],
+    )
+    def test_an_engine_by_id_name_or_what_reads_through_it(self, name, found):
+        assert engine(name).id == found
+
+    def test_an_unknown_engine_offers_what_comes_near(self):
+        with pytest.raises(UsageError, match=r"no engine 'duckbd'.*did you mean duckdb"):
+            engine("duckbd")
+        with pytest.raises(UsageError, match="there are parquet-java, spark"):
+            engine("xyzzy")
+
+    @pytest.mark.parametrize(
+        ("name", "families"),
+        [
+            ("float16", {"float16"}),
+            ("FLOAT", {"float"}),
+            ("INT64 TIMESTAMP(MILLIS,UTC)", {"timestamp-millis-utc"}),
+            ("timestamp(millis,utc)", {"timestamp-millis-utc"}),
+            ("nanos", {"time-nanos-utc", "time-nanos-local", "timestamp-nanos-utc", "timestamp-nanos-local"}),
+            ("INT32 DECIMAL(9,2)", {"decimal-int32"}),
+            ("uuid", {"uuid"}),
+            ("anything else", {"other"}),
+        ],
+    )
+    def test_a_type_by_name_or_by_part(self, name, families):
+        assert {family.id for family in engines(name).families} == families
+
+    def test_an_unknown_type_offers_what_comes_near(self):
+        with pytest.raises(UsageError, match=r"no type 'flaot16'.*did you mean float16"):
+            engines("flaot16")
+
+    def test_both_at_once(self):
+        report = engines("uuid", "duckdb")
+        assert [one.id for one in report.engines] == ["duckdb"]
+        assert [(verdict.family, verdict.verdict) for verdict in report.engines[0].verdicts] == [("uuid", "used")]
+
+
+def test_the_table_is_public_and_plain_data():
+    assert json.loads(json.dumps(asdict(sbbf_tool.engines()))) == json.loads(json.dumps(asdict(engines())))

@@ -1,0 +1,243 @@
+"""The rules one by one: where each begins to see something, where it stops, and what it must have read. Whole reports are in golden/."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sbbf_tool import Limits, Policy, add_filters, check
+from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.operations.rules import RULES, THEMES
+from sbbf_tool.operations.rules.facts import Reads, gather
+from sbbf_tool.parquet.filters import build_header
+from sbbf_tool.parquet.footer import FilterPlace, build_tail, set_filters
+from sbbf_tool.reports import SEVERITIES, Finding
+
+GROUPS = 2
+
+
+def write(path: Path, columns: dict[str, pa.Array], *, groups: int = GROUPS, filters: tuple[str, ...] = (), **options: object) -> Path:
+    """A table in row groups of the same size, plain and uncompressed unless told otherwise."""
+    table = pa.table(columns)
+    settings = {"use_dictionary": False, "compression": "none", **options}
+    pq.write_table(table, path, row_group_size=max(1, -(-len(table) // groups)), **settings)
+    if filters:
+        add_filters(path, filters, in_place=True)
+    return path
+
+
+def findings(path: Path, rule: str, limits: Limits | None = None) -> tuple[Finding, ...]:
+    return check(path, Policy(limits or Limits(), select=(rule,))).findings
+
+
+def replace_filter(path: Path, row_group: int, bloom: BloomFilter, *, column: int = 0) -> None:
+    """Give a chunk this filter, and leave all else."""
+    with ParquetFile.open(path) as file:
+        body, footer = file.source.read(0, file.footer.start), file.footer
+    header = build_header(bloom.num_bytes)
+    place = FilterPlace(len(body), len(header) + bloom.num_bytes)
+    raw = set_filters(footer.raw, {(row_group, column): place})
+    path.write_bytes(body + header + bytes(bloom.bitset) + raw + build_tail(raw))
+
+
+def shuffled(count: int) -> pa.Array:
+    return pa.array(np.random.default_rng(3).permutation(count))
+
+
+class TestTable:
+    def test_names_are_stable_words(self):
+        names = [rule.name for rule in RULES]
+        assert len(set(names)) == len(names)
+        assert not set(names) & set(THEMES)
+        for name in (*names, *THEMES):
+            assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name)
+
+    @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+    def test_each_says_one_sentence(self, rule):
+        assert rule.severity in SEVERITIES
+        assert re.fullmatch(r"[A-Z][^.]*(\.0[^.]*)*\.", rule.message), rule.message
+        assert rule.why.endswith(".")
+
+    @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+    def test_each_reads_no_more_than_it_says(self, rule, fixtures):
+        """On facts that were read no further, it looks without failing."""
+        with ParquetFile.open(fixtures / "spark-boolean.parquet") as file:
+            limits = Limits(require=("id",), max_fpp=0.5, max_bytes_share=0.5, min_ndv=5, min_chunk_bytes=5)
+            for reads in Reads:
+                for column in gather(file, file.footer.columns, reads):
+                    list(rule.look(column, limits))
+
+    def test_quick_rules_load_no_pyarrow(self, fixtures):
+        program = (
+            "from sbbf_tool.cli import run\nimport sys\n"
+            f"assert run(['check', '--quick', {str(fixtures / 'duckdb-types.parquet')!r}]) == 0\n"
+            "assert not {'pyarrow', 'rich'} & set(sys.modules)"
+        )
+        subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+
+
+class TestSorted:
+    def found(self, tmp_path: Path, values: pa.Array, groups: int = GROUPS) -> bool:
+        return bool(findings(write(tmp_path / "s.parquet", {"c": values}, groups=groups, filters=("c",)), "sorted-column"))
+
+    @pytest.mark.parametrize("values", [[1, 2, 3, 4], [3, 4, 1, 2], [1, 2, 4, 3]])
+    def test_row_groups_that_do_not_overlap(self, values, tmp_path):
+        assert self.found(tmp_path, pa.array(values))
+
+    @pytest.mark.parametrize("values", [[1, 3, 2, 4], [1, 2, 2, 3], [1, 1, 1, 1]])
+    def test_those_that_do_or_touch(self, values, tmp_path):
+        assert not self.found(tmp_path, pa.array(values))
+
+    def test_one_row_group_is_not_sorted(self, tmp_path):
+        assert not self.found(tmp_path, pa.array([1, 2, 3]), groups=1)
+
+    def test_unsigned_numbers_are_compared_as_such(self, tmp_path):
+        assert self.found(tmp_path, pa.array([1, 2, 2**64 - 2, 2**64 - 1], pa.uint64()))
+        assert not self.found(tmp_path, pa.array([1, 2**64 - 1, 2, 2**64 - 2], pa.uint64()))
+
+    def test_a_row_group_of_nulls_is_passed_over(self, tmp_path):
+        assert self.found(tmp_path, pa.array([1, 2, None, None, 3, 4]), groups=3)
+
+    def test_without_bounds_nothing_is_known(self, tmp_path):
+        path = write(tmp_path / "s.parquet", {"c": pa.array([1, 2, 3, 4])}, filters=("c",), write_statistics=False)
+        assert not findings(path, "sorted-column")
+
+    def test_without_a_filter_nothing_is_said(self, tmp_path):
+        path = write(tmp_path / "s.parquet", {"c": pa.array([1, 2, 3, 4]), "d": shuffled(4)}, filters=("d",))
+        assert not [finding for finding in findings(path, "sorted-column") if finding.column == "c"]
+
+
+class TestWorth:
+    @pytest.mark.parametrize(("times", "said"), [(2, False), (4, True), (16, True)])
+    def test_nearly_empty_begins_where_a_quarter_would_do(self, times, said, tmp_path):
+        path = write(tmp_path / "f.parquet", {"c": shuffled(1300)}, groups=1, filters=("c",))
+        bloom = BloomFilter.empty(2048 * times)
+        for n in range(1300):
+            bloom.insert(n.to_bytes(8, "little"))
+        replace_filter(path, 0, bloom)
+        assert bool(findings(path, "nearly-empty")) is said
+
+    def test_an_empty_filter_of_no_values_is_nearly_empty_and_no_lie(self, tmp_path):
+        path = write(tmp_path / "f.parquet", {"c": pa.nulls(10, pa.int64())}, groups=1, filters=("c",))
+        replace_filter(path, 0, BloomFilter.empty(1024))
+        assert findings(path, "nearly-empty")
+        assert not check(path, Policy(select=("truth",))).findings
+
+    def test_a_filter_that_lies_by_being_empty_is_not_called_large(self, tmp_path):
+        path = write(tmp_path / "f.parquet", {"c": shuffled(10)}, groups=1, filters=("c",))
+        replace_filter(path, 0, BloomFilter.empty(1024))
+        assert not findings(path, "nearly-empty")
+        assert findings(path, "empty-filter")
+
+    def test_saturated_begins_above_one_in_ten(self, tmp_path):
+        path = write(tmp_path / "f.parquet", {"c": shuffled(1300)}, groups=1, filters=("c",))
+        for size, said in ((1024, False), (512, True)):
+            bloom = BloomFilter.empty(size)
+            for n in range(1300):
+                bloom.insert(n.to_bytes(8, "little"))
+            replace_filter(path, 0, bloom)
+            assert (bloom.fpp > 0.1) is said
+            assert bool(findings(path, "saturated")) is said
+
+    def test_all_blocks_full_is_saturated_and_not_shared(self, tmp_path):
+        path = write(tmp_path / "f.parquet", {"c": shuffled(10)}, groups=1, filters=("c",))
+        replace_filter(path, 0, BloomFilter(b"\xff" * 128))
+        assert findings(path, "saturated")
+        assert not findings(path, "identical-blocks")
+
+    def test_row_groups_without_values_need_no_filter(self, tmp_path):
+        path = write(tmp_path / "f.parquet", {"c": pa.array([1, 2, None, None])}, filters=("c",))
+        with ParquetFile.open(path) as file:
+            body, footer = file.source.read(0, file.footer.start), file.footer
+        for row_group, said in ((1, False), (0, True)):
+            raw = set_filters(footer.raw, {(row_group, 0): None})
+            path.write_bytes(body + raw + build_tail(raw))
+            assert bool(findings(path, "only-some-row-groups")) is said
+
+    def test_a_column_without_any_filter_is_no_matter(self, tmp_path):
+        path = write(tmp_path / "f.parquet", {"c": shuffled(8), "d": shuffled(8)}, filters=("d",))
+        assert not findings(path, "only-some-row-groups")
+
+    def test_large_and_larger_are_never_both_said(self, fixtures):
+        for path in sorted(fixtures.glob("*.parquet")):
+            seen = [
+                {(finding.column, evidence.row_group) for finding in findings(path, rule) for evidence in finding.evidence}
+                for rule in ("large-for-chunk", "larger-than-chunk")
+            ]
+            assert not seen[0] & seen[1]
+
+
+class TestStructure:
+    def test_what_lies_in_a_filter_is_named(self, fixtures, tmp_path):
+        """A filter put over pages: which, is said."""
+        path = Path(shutil.copy(fixtures / "pyarrow-filters.parquet", tmp_path))
+        with ParquetFile.open(path) as file:
+            footer = file.footer
+            start = footer.chunk(2, 3).data_page_offset
+        header = build_header(64)
+        raw = set_filters(footer.raw, {(0, 0): FilterPlace(start + 5, len(header) + 64)})
+        data = bytearray(path.read_bytes()[: footer.start])
+        data[start + 5 : start + 5 + len(header)] = header
+        path.write_bytes(bytes(data) + raw + build_tail(raw))
+        (finding,) = findings(path, "overlapping-filter")
+        (evidence,) = finding.evidence
+        assert (finding.column, evidence.row_group) == ("id", 0)
+        assert evidence.fact == "its bytes are also those of the pages of column ratio, row group 2"
+
+    def test_neighbours_do_not_overlap(self, fixtures):
+        for path in sorted(fixtures.glob("*.parquet")):
+            assert not findings(path, "overlapping-filter")
+
+    @pytest.mark.parametrize("by", [-1, 1, 16])
+    def test_a_length_is_right_or_wrong_by_a_byte(self, by, tmp_path):
+        path = write(tmp_path / "f.parquet", {"c": shuffled(100)}, groups=1, filters=("c",))
+        with ParquetFile.open(path) as file:
+            footer, body = file.footer, file.source.read(0, file.footer.start)
+        place = footer.filter_place(0, 0)
+        assert place is not None
+        assert not findings(path, "wrong-length")
+        raw = set_filters(footer.raw, {(0, 0): place._replace(length=place.length + by)})
+        path.write_bytes(body + raw + build_tail(raw))
+        assert findings(path, "wrong-length")
+
+    def test_a_filter_at_the_very_end_and_one_byte_beyond(self, tmp_path):
+        path = write(tmp_path / "f.parquet", {"c": shuffled(100)}, groups=1, filters=("c",))
+        with ParquetFile.open(path) as file:
+            footer, body = file.footer, file.source.read(0, file.footer.start)
+        place = footer.filter_place(0, 0)
+        assert place is not None
+        assert place.offset + (place.length or 0) == footer.start
+        raw = set_filters(footer.raw, {(0, 0): place})
+        path.write_bytes(body[:-1] + raw + build_tail(raw))
+        (finding,) = findings(path, "unreadable-filter")
+        assert "would run into the footer" in finding.evidence[0].fact
+
+    def test_cures_of_a_signed_file_are_not_offered(self, conformance):
+        path = conformance / "encrypted" / "columns_plainfooter.parquet"
+        found = check(path, Policy(fail_on="info")).findings
+        assert found
+        assert all(finding.cure is None for finding in found)
+
+
+class TestSecrecy:
+    @pytest.mark.parametrize("name", ["columns_plainfooter", "uniform_plainfooter"])
+    def test_encrypted_filters_look_encrypted(self, name, conformance):
+        report = check(conformance / "encrypted" / f"{name}.parquet", Policy(select=("secrecy",)))
+        assert report.findings == ()
+        assert {outcome.outcome for outcome in report.rules if outcome.rule.endswith("encrypted-filter")} == {"passed"}
+
+
+class TestBoolean:
+    def test_what_arrow_rs_writes_is_true(self, fixtures):
+        """One byte, 0 or 1: no other library hashes so, and nobody may lose a row by it here."""
+        report = check(fixtures / "datafusion-defaults.parquet", Policy(select=("truth",)))
+        assert report.findings == ()

@@ -1,0 +1,82 @@
+"""A filter that a released writer really gets wrong: parquetjs (`@dsnp/parquetjs` of npm) hashes text, and shares one block."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from sbbf_tool import check, verify
+from sbbf_tool.reports import VerifyReport
+
+pytestmark = pytest.mark.heavy
+
+COLUMNS = ["id", "name", "price", "small", "ratio", "flag"]
+PROGRAM = """
+const {ParquetSchema, ParquetWriter} = require('@dsnp/parquetjs');
+(async () => {
+  const [path, columns, rows] = [process.argv[2], process.argv[3].split(','), Number(process.argv[4])];
+  const types = {id: 'INT64', name: 'UTF8', price: 'DOUBLE', small: 'INT32', ratio: 'FLOAT', flag: 'BOOLEAN'};
+  const schema = new ParquetSchema(Object.fromEntries(columns.map(column => [column, {type: types[column]}])));
+  const writer = await ParquetWriter.openFile(schema, path, {bloomFilters: columns.map(column => ({column, numFilterBytes: 1024}))});
+  for (let n = 0; n < rows; n++)
+    await writer.appendRow({id: 1000 + 17 * n, name: 'name-' + n, price: n * 1.1, small: n - 5, ratio: n * 0.1, flag: n % 2 == 0});
+  await writer.close();
+})();
+"""
+
+
+@pytest.fixture(scope="module")
+def parquetjs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which node finds the writer."""
+    if shutil.which("npm") is None:
+        pytest.skip("there is no npm")
+    folder = tmp_path_factory.mktemp("parquetjs")
+    (folder / "package.json").write_text("{}")
+    command = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "@dsnp/parquetjs@1.8"]
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    except subprocess.TimeoutExpired:
+        pytest.skip("npm did not answer in time")
+    if done.returncode:
+        pytest.skip(f"npm could not install @dsnp/parquetjs: {done.stderr.splitlines()[-1] if done.stderr else 'no reason given'}")
+    (folder / "write.js").write_text(PROGRAM)
+    return folder
+
+
+def written(parquetjs: Path, rows: int) -> Path:
+    path = parquetjs / f"{rows}.parquet"
+    subprocess.run(["node", "write.js", str(path), ",".join(COLUMNS), str(rows)], cwd=parquetjs, check=True, timeout=60)
+    return path
+
+
+def found(report: VerifyReport, rule: str) -> set[str]:
+    return {finding.column for finding in report.findings if finding.rule == rule}
+
+
+def test_few_values_are_hashed_as_text_and_missed(parquetjs: Path):
+    """Text is its own text, so a string column is right."""
+    report = verify(written(parquetjs, 8))
+    by_column = {proof.column: proof for proof in report.filters}
+    assert found(report, "hashed-as-text") == {"id", "price", "small", "ratio", "flag"}
+    assert found(report, "values-missed") == set()
+    assert by_column["name"].is_proven
+    assert {proof.cause for proof in report.filters} == {"text", None}
+    assert all("JavaScript" in (proof.explanation or "") for proof in report.filters if proof.missed)
+    assert found(report, "unknown-header") == found(report, "missing-length") == set(COLUMNS)
+    assert not report.is_sound
+
+
+def test_one_block_is_shared_by_all(parquetjs: Path):
+    rules = {finding.rule: finding.column for finding in check(written(parquetjs, 8)).findings}
+    assert "identical-blocks" in rules
+
+
+def test_many_values_fill_it_so_that_nothing_is_missed_or_skipped(parquetjs: Path):
+    path = written(parquetjs, 1000)
+    report = verify(path)
+    assert all(proof.measured_fpp == 1.0 for proof in report.filters if proof.column != "flag")
+    assert found(report, "hashed-as-text") == {"flag"}
+    assert {finding.column for finding in check(path).findings if finding.rule == "saturated"} == set(COLUMNS) - {"flag"}

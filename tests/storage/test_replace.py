@@ -1,0 +1,404 @@
+"""`replace`: the new file in one step, as much like the old one as the system allows, and nothing else in the folder."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from places import NOBODY, needs_root, open_folder, without_privileges
+
+from sbbf_tool.errors import RefusedError, UnreadableError
+from sbbf_tool.storage import local
+from sbbf_tool.storage.local import LocalSource, replace, sweep
+
+OLD = bytes(range(256)) * 1000
+NEW = OLD + b"new bytes"
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "a.parquet"
+    path.write_bytes(OLD)
+    return path
+
+
+def accept(written: LocalSource) -> None:
+    pass
+
+
+def append(path: Path, target: Path | None = None, pieces: Iterable[bytes] = (b"new ", b"bytes"), verify=accept) -> list[str]:
+    """Replace `path` by itself with these pieces behind it."""
+    with LocalSource(path) as source:
+        return replace(source, os.fspath(target or path), source.size, pieces, verify)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(os.listdir(folder))
+
+
+def failing(code: int):
+    def fail(*arguments: object, **more: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    return fail
+
+
+# Content
+
+
+@pytest.mark.parametrize("keep", [0, 1, 1000, len(OLD)])
+def test_the_kept_bytes_and_the_pieces_in_order(path, keep):
+    pieces = [b"one", bytearray(b"two"), memoryview(b"-three-")[1:-1], b"", memoryview(bytes(8)).cast("Q")]
+    with LocalSource(path) as source:
+        assert replace(source, str(path), keep, pieces, accept) == []
+    assert path.read_bytes() == OLD[:keep] + b"onetwothree" + bytes(8)
+    assert names(path.parent) == ["a.parquet"]
+
+
+def test_to_another_name_the_source_stays(path):
+    out = path.with_name("b.parquet")
+    assert append(path, out) == []
+    assert path.read_bytes() == OLD
+    assert out.read_bytes() == NEW
+    assert out.stat().st_nlink == 1
+    assert names(path.parent) == ["a.parquet", "b.parquet"]
+
+
+def test_a_name_without_a_folder_is_in_the_present_one(path, monkeypatch):
+    monkeypatch.chdir(path.parent)
+    append(Path("a.parquet"), Path("b.parquet"))
+    append(Path("a.parquet"))
+    assert path.read_bytes() == path.with_name("b.parquet").read_bytes() == NEW
+
+
+def test_what_is_verified_is_what_is_published(path):
+    seen = []
+
+    def verify(written: LocalSource) -> None:
+        seen.append((os.path.basename(written.name), written.read(0, written.size)))
+        assert path.read_bytes() == OLD
+
+    append(path, verify=verify)
+    ((name, content),) = seen
+    assert content == path.read_bytes() == NEW
+    assert name.startswith(".")
+    assert not name.endswith(".parquet"), "readers of the folder must pass it over"
+
+
+def test_what_verification_refuses_is_not_published(path):
+    def refuse(written: LocalSource) -> None:
+        raise UnreadableError("it is not what was meant")
+
+    for target in (path, path.with_name("b.parquet")):
+        with pytest.raises(UnreadableError, match="not what was meant"):
+            append(path, target, verify=refuse)
+    assert path.read_bytes() == OLD
+    assert names(path.parent) == ["a.parquet"]
+
+
+# As much like the old file as can be
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644, 0o640, 0o664, 0o444, 0o755, 0o4711])
+def test_the_mode_is_kept(path, mode):
+    path.chmod(mode)
+    append(path, path.with_name("b.parquet"))
+    append(path)
+    for name in ("a.parquet", "b.parquet"):
+        assert stat.S_IMODE(path.with_name(name).stat().st_mode) == mode
+
+
+def test_the_mode_is_not_what_the_umask_would_have(path):
+    path.chmod(0o666)
+    before = os.umask(0o077)
+    try:
+        append(path)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o666
+
+
+@needs_root
+def test_the_owner_is_kept(path):
+    os.chown(path, 12345, 23456)
+    path.chmod(0o640)
+    assert append(path) == []
+    assert append(path, path.with_name("b.parquet")) == []
+    for name in ("a.parquet", "b.parquet"):
+        status = path.with_name(name).stat()
+        assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (12345, 23456, 0o640)
+
+
+@needs_root
+def test_an_owner_that_cannot_be_kept_is_told():
+    with open_folder() as folder:
+        path = folder / "a.parquet"
+        path.write_bytes(OLD)
+        os.chown(path, 12345, NOBODY)
+        path.chmod(0o666)
+        with without_privileges():
+            (warning,) = append(path)
+        assert "could not be carried over: owner 12345:65534" in warning
+        assert path.read_bytes() == NEW
+        status = path.stat()
+        assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (NOBODY, NOBODY, 0o666)
+
+
+def set_attribute(path: Path, name: str, value: bytes) -> None:
+    try:
+        os.setxattr(path, name, value)
+    except (OSError, AttributeError) as error:
+        pytest.skip(f"no extended attributes here: {error}")
+
+
+def test_extended_attributes_are_kept(path):
+    set_attribute(path, "user.origin", b"s3://bucket/key")
+    set_attribute(path, "user.empty", b"")
+    append(path, path.with_name("b.parquet"))
+    append(path)
+    for name in ("a.parquet", "b.parquet"):
+        kept = path.with_name(name)
+        assert {key: os.getxattr(kept, key) for key in os.listxattr(kept) if key.startswith("user.")} == {
+            "user.origin": b"s3://bucket/key",
+            "user.empty": b"",
+        }
+
+
+def test_an_attribute_that_cannot_be_kept_is_told(path, monkeypatch):
+    set_attribute(path, "user.origin", b"x")
+    monkeypatch.setattr(os, "setxattr", failing(errno.ENOTSUP))
+    (warning,) = append(path)
+    assert "could not be carried over: attribute user.origin" in warning
+    assert path.read_bytes() == NEW
+
+
+# Links
+
+
+def test_a_symbolic_link_is_followed_and_stays_one(path, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    first, second = tmp_path / "elsewhere" / "first.parquet", tmp_path / "second.parquet"
+    first.symlink_to("../a.parquet")
+    second.symlink_to("elsewhere/first.parquet")
+    append(second)
+    assert second.is_symlink()
+    assert os.readlink(first) == "../a.parquet"
+    assert path.read_bytes() == NEW
+    assert not path.is_symlink()
+    assert names(tmp_path / "elsewhere") == ["first.parquet"]
+
+
+def test_hard_links_are_warned_of(path):
+    other = path.with_name("other.parquet")
+    os.link(path, other)
+    (warning,) = append(path)
+    assert "has 2 hard links; the other names keep the old content" in warning
+    assert path.read_bytes() == NEW
+    assert other.read_bytes() == OLD
+    assert append(other, path.with_name("b.parquet")) == []
+
+
+# Hadoop's checksums
+
+
+def test_a_stale_checksum_goes_with_the_old_bytes(path):
+    sidecar, foreign = path.with_name(".a.parquet.crc"), path.with_name(".other.parquet.crc")
+    for one in (sidecar, foreign):
+        one.write_bytes(b"crc")
+    append(path)
+    assert names(path.parent) == [".other.parquet.crc", "a.parquet"]
+
+
+def test_a_checksum_that_waits_where_the_new_file_goes_is_removed_too(path):
+    path.with_name(".b.parquet.crc").write_bytes(b"crc")
+    path.with_name(".a.parquet.crc").write_bytes(b"crc")
+    append(path, path.with_name("b.parquet"))
+    assert names(path.parent) == [".a.parquet.crc", "a.parquet", "b.parquet"]
+
+
+def test_a_checksum_stays_as_long_as_the_old_bytes_do(path):
+    sidecar = path.with_name(".a.parquet.crc")
+    sidecar.write_bytes(b"crc")
+
+    def refuse(written: LocalSource) -> None:
+        assert sidecar.exists()
+        raise UnreadableError("no")
+
+    with pytest.raises(UnreadableError):
+        append(path, verify=refuse)
+    assert sidecar.exists()
+
+
+# Names
+
+NAMES = {
+    "250 bytes": b"n" * 242 + b".parquet",
+    "255 bytes": b"n" * 247 + b".parquet",
+    "255 bytes of two each": "é".encode() * 123 + b"x.parquet",
+    "a newline": b"two\nlines.parquet",
+    "not utf-8": b"\xff\xfe\x80.parquet",
+    "nothing but bytes above 127": b"\xff" * 255,
+    "spaces and quotes": b' "it\'s" .parquet',
+    "starts with a dash": b"-n.parquet",
+    "starts with a dot": b".hidden.parquet",
+    "pattern": b"a[0-9]*?.parquet",
+}
+
+
+@pytest.mark.parametrize("name", NAMES.values(), ids=list(NAMES))
+def test_any_name_that_a_file_can_have(tmp_path, name):
+    path = tmp_path / os.fsdecode(name)
+    path.write_bytes(OLD)
+    left = path.with_name(f"{local._stem(path.name)}0123456789ab{local.TEMPORARY_SUFFIX}")
+    left.write_bytes(b"of a killed process")
+    assert append(path) == []
+    assert path.read_bytes() == NEW
+    assert os.listdir(os.fsencode(tmp_path)) == [name]
+
+
+# Who else is there
+
+
+def test_two_writers_of_one_file_are_one_too_many(path):
+    def write_too(written: LocalSource) -> None:
+        with pytest.raises(RefusedError, match="another process is writing this file"):
+            append(path)
+
+    append(path, verify=write_too)
+    assert path.read_bytes() == NEW
+
+
+def test_one_source_may_be_read_for_two_targets_at_once(path):
+    one, other = path.with_name("one"), path.with_name("other")
+    append(path, one, verify=lambda written: append(path, other) and None)
+    assert one.read_bytes() == other.read_bytes() == NEW
+
+
+def test_of_two_writers_to_one_new_name_the_second_is_refused(path):
+    out = path.with_name("out")
+    with pytest.raises(RefusedError, match="the target exists"):
+        append(path, out, pieces=[b"late"], verify=lambda written: append(path, out) and None)
+    assert out.read_bytes() == NEW
+    assert names(path.parent) == ["a.parquet", "out"]
+
+
+def test_who_opened_the_file_before_it_was_replaced_may_not_replace_it_again(path):
+    with LocalSource(path) as late:
+        append(path)
+        with pytest.raises(RefusedError, match="the file changed"):
+            replace(late, str(path), late.size, [b"late"], accept)
+    assert path.read_bytes() == NEW
+
+
+def test_a_target_that_exists_is_not_overwritten(path):
+    out = path.with_name("out")
+    out.write_bytes(b"precious")
+    with pytest.raises(RefusedError, match="the target exists"):
+        append(path, out)
+    assert out.read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize("precious", [False, True])
+def test_file_systems_without_hard_links(path, monkeypatch, precious):
+    out = path.with_name("out")
+    monkeypatch.setattr(os, "link", failing(errno.EPERM))
+    if precious:
+        with pytest.raises(RefusedError, match="the target exists"):
+            append(path, out, verify=lambda written: out.write_bytes(b"precious") and None)
+        assert out.read_bytes() == b"precious"
+    else:
+        append(path, out)
+        assert out.read_bytes() == NEW
+    assert names(path.parent) == ["a.parquet", "out"]
+
+
+# Permissions
+
+
+def test_a_file_that_may_not_be_written_is_refused():
+    with open_folder() as folder, without_privileges():
+        path = folder / "a.parquet"
+        path.write_bytes(OLD)
+        path.chmod(0o444)
+        with pytest.raises(RefusedError) as caught:
+            append(path)
+        assert "no permission" in caught.value.message
+        assert "chmod u+w" in caught.value.hint
+        assert path.read_bytes() == OLD
+        append(path, folder / "b.parquet")
+        assert names(folder) == ["a.parquet", "b.parquet"]
+
+
+def test_a_folder_that_may_not_be_written_is_refused():
+    with open_folder() as folder, without_privileges():
+        path = folder / "closed" / "a.parquet"
+        path.parent.mkdir()
+        path.write_bytes(OLD)
+        path.parent.chmod(0o555)
+        for target in (path, path.with_name("b.parquet")):
+            with pytest.raises(RefusedError) as caught:
+                append(path, target)
+            assert "cannot create a file" in caught.value.message
+            assert caught.value.file == str(target)
+            assert "-o" in caught.value.hint
+        append(path, folder / "b.parquet")
+        assert names(path.parent) == ["a.parquet"]
+        path.parent.chmod(0o755)
+
+
+def test_a_file_that_may_not_be_read_is_unreadable():
+    with open_folder() as folder, without_privileges():
+        path = folder / "a.parquet"
+        path.write_bytes(OLD)
+        path.chmod(0)
+        with pytest.raises(UnreadableError, match="permission denied"):
+            LocalSource(path)
+
+
+# Sweeping
+
+
+def test_what_dead_processes_left_is_swept_and_nothing_else(path):
+    dead = f".a.parquet.0123456789ab{local.TEMPORARY_SUFFIX}"
+    others = [
+        f".a.parquet.notes{local.TEMPORARY_SUFFIX}",
+        f".a.parquet.b.0123456789ab{local.TEMPORARY_SUFFIX}",
+        f".b.parquet.0123456789ab{local.TEMPORARY_SUFFIX}",
+        f"a.parquet.0123456789ab{local.TEMPORARY_SUFFIX}",
+        ".a.parquet.0123456789ab",
+        "a.parquet.sbbf-tmp",
+    ]
+    for name in (dead, *others):
+        path.with_name(name).write_bytes(b"x")
+    append(path)
+    assert names(path.parent) == sorted(["a.parquet", *others])
+
+
+def test_what_a_living_process_writes_is_not_swept(path):
+    def sweep_meanwhile(written: LocalSource) -> None:
+        sweep(str(path))
+        assert os.path.exists(written.name)
+
+    append(path, verify=sweep_meanwhile)
+    assert path.read_bytes() == NEW
+
+
+def test_a_temporary_file_that_was_swept_before_it_was_locked_is_made_anew(path, monkeypatch):
+    lock, swept = local.fcntl.flock, []
+
+    def sweep_first(fd: int, how: int) -> None:
+        name = os.readlink(f"/proc/self/fd/{fd}")
+        if name.endswith(local.TEMPORARY_SUFFIX) and not swept:
+            swept.append(name)
+            os.unlink(name)
+        lock(fd, how)
+
+    monkeypatch.setattr(local.fcntl, "flock", sweep_first)
+    append(path)
+    assert swept
+    assert path.read_bytes() == NEW
+    assert names(path.parent) == ["a.parquet"]

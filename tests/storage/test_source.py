@@ -1,0 +1,179 @@
+"""Opening and reading a local file, and which files a folder or a pattern means."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from sbbf_tool.errors import UnreadableError
+from sbbf_tool.storage.local import LocalSource, parquet_files
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "a.parquet"
+    path.write_bytes(bytes(range(100)))
+    return path
+
+
+# Reading
+
+
+def test_a_range_is_exactly_what_was_asked_for(path):
+    with LocalSource(path) as source:
+        assert source.size == 100
+        assert source.read(10, 5) == bytes(range(10, 15))
+        assert source.read(0, 100) == bytes(range(100))
+        assert source.read(100, 0) == b""
+        assert source.read_up_to(90, 50) == bytes(range(90, 100))
+        assert source.read_up_to(100, 50) == b""
+        assert source.bytes_read == 5 + 100 + 10
+
+
+@pytest.mark.parametrize(("offset", "length"), [(0, 101), (100, 1), (-1, 5), (5, -1), (2**62, 1), (0, 2**62), (2**63, 2**63)])
+def test_a_range_outside_the_file_is_unreadable(path, offset, length):
+    with LocalSource(path) as source, pytest.raises(UnreadableError, match="outside the file"):
+        source.read(offset, length)
+
+
+def test_a_file_that_becomes_shorter_is_unreadable(path):
+    with LocalSource(path) as source:
+        os.truncate(path, 50)
+        assert source.read(0, 50) == bytes(range(50))
+        with pytest.raises(UnreadableError, match="became shorter"):
+            source.read(40, 20)
+
+
+def test_what_is_open_stays_what_it_was_when_the_name_is_given_to_another(path):
+    with LocalSource(path) as source:
+        other = path.with_name("other")
+        other.write_bytes(b"x" * 100)
+        os.rename(other, path)
+        assert source.read(1, 2) == b"\1\2"
+        with source.open_arrow() as stream:
+            assert stream.read(3) == b"\0\1\2"
+        assert not source.is_unchanged()
+
+
+def append(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b"x")
+
+
+def touch(path: Path) -> None:
+    os.utime(path, ns=(1, 1))
+
+
+@pytest.mark.parametrize("change", [append, touch, os.unlink], ids=lambda change: change.__name__)
+def test_a_change_is_noticed(path, change):
+    with LocalSource(path) as source:
+        assert source.is_unchanged()
+        change(path)
+        assert not source.is_unchanged()
+
+
+def test_names_may_be_text_bytes_or_paths(path):
+    for name in (str(path), os.fsencode(path), path):
+        with LocalSource(name) as source:
+            assert source.name == str(path)
+
+
+# What is no file to read
+
+
+@contextmanager
+def a_socket(path: Path) -> Iterator[str]:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        yield str(path)
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize("kind", ["fifo", "folder", "device", "socket", "missing", "loop", "too long", "below a file", "NUL"])
+def test_anything_but_a_file_is_unreadable_and_is_not_waited_for(tmp_path, path, kind):
+    name = str(tmp_path / "it")
+    if kind == "fifo":
+        os.mkfifo(name)
+    elif kind == "folder":
+        os.mkdir(name)
+    elif kind == "device":
+        name = "/dev/null"
+    elif kind == "loop":
+        os.symlink(name, name)
+    elif kind == "too long":
+        name = str(tmp_path / ("x" * 300))
+    elif kind == "below a file":
+        name = f"{path}/it"
+    elif kind == "NUL":
+        name = "a\0b"
+    descriptors = len(os.listdir("/proc/self/fd"))
+    with a_socket(Path(name)) if kind == "socket" else open(os.devnull), pytest.raises(UnreadableError) as caught:
+        LocalSource(name)
+    assert caught.value.file == name
+    assert caught.value.message
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+
+
+# Folders and patterns
+
+
+@pytest.fixture
+def lake(tmp_path):
+    for name in (
+        "b.parquet",
+        "a.parquet",
+        "notes.txt",
+        "_hidden.parquet",
+        ".a.parquet.crc",
+        ".tmp.parquet",
+        "day=2/part-1.parquet",
+        "day=1/part-0.parquet",
+        "_temporary/x.parquet",
+        ".staging/y.parquet",
+        "_delta_log/00.checkpoint.parquet",
+        "odd[1].parquet",
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    return tmp_path
+
+
+def names(folder: Path, what: str) -> list[str]:
+    return [os.path.relpath(path, folder) for path in parquet_files(str(folder / what))]
+
+
+def test_a_folder_means_the_parquet_files_below_it_but_hidden_ones(lake):
+    assert sorted(names(lake, "")) == ["a.parquet", "b.parquet", "day=1/part-0.parquet", "day=2/part-1.parquet", "odd[1].parquet"]
+    assert names(lake, "day=1") == ["day=1/part-0.parquet"]
+
+
+def test_the_order_is_the_same_each_time(lake):
+    assert names(lake, "") == names(lake, "")
+    assert names(lake, "?.parquet") == ["a.parquet", "b.parquet"]
+
+
+def test_a_file_means_itself_whatever_it_is_called(lake):
+    for name in ("notes.txt", "_hidden.parquet", "odd[1].parquet", "missing.parquet"):
+        assert names(lake, name) == [name]
+
+
+def test_a_pattern_means_what_it_matches_and_folders_their_files(lake):
+    assert names(lake, "day=*/*.parquet") == ["day=1/part-0.parquet", "day=2/part-1.parquet"]
+    assert names(lake, "day=*") == ["day=1/part-0.parquet", "day=2/part-1.parquet"]
+    assert names(lake, "**/part-*.parquet") == ["day=1/part-0.parquet", "day=2/part-1.parquet"]
+
+
+@pytest.mark.parametrize(("what", "complaint"), [("*.orc", "no file matches"), ("_temporary/empty", r"no \*\.parquet file")])
+def test_nothing_found_is_an_error(lake, what, complaint):
+    (lake / "_temporary" / "empty").mkdir()
+    with pytest.raises(UnreadableError, match=complaint):
+        list(parquet_files(str(lake / what)))
+
+
+def test_a_folder_that_links_to_itself_is_walked_once(lake):
+    (lake / "day=1" / "again").symlink_to(lake)
+    assert sorted(names(lake, "")) == ["a.parquet", "b.parquet", "day=1/part-0.parquet", "day=2/part-1.parquet", "odd[1].parquet"]
