@@ -73,7 +73,7 @@ def command(
         render.show_json(report)
         return
     render.show_table(
-        ("row group", "column", "values", "est. ndv", "offset", "bitset", "fpp"),
+        ("row group", "column", "hashed", "est. ndv", "offset", "bitset", "fpp"),
         [
             (
                 str(row.row_group),
