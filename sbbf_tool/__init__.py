@@ -21,11 +21,15 @@ if TYPE_CHECKING:
     from sbbf_tool.bloom.filter import BloomFilter
     from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError, WriteError
     from sbbf_tool.operations.add import add_filters
+    from sbbf_tool.operations.advise import advise
     from sbbf_tool.operations.check import Policy, check
     from sbbf_tool.operations.engines import engines
+    from sbbf_tool.operations.explain import explain
     from sbbf_tool.operations.inspect import inspect
     from sbbf_tool.operations.probe import probe
     from sbbf_tool.operations.remove import remove_filters
+    from sbbf_tool.operations.repair import repair
+    from sbbf_tool.operations.resize import resize_filters
     from sbbf_tool.operations.rules.rule import Limits
     from sbbf_tool.operations.verify import verify
 
@@ -39,11 +43,15 @@ _HOMES = {
     "UsageError": "sbbf_tool.errors",
     "WriteError": "sbbf_tool.errors",
     "add_filters": "sbbf_tool.operations.add",
+    "advise": "sbbf_tool.operations.advise",
     "check": "sbbf_tool.operations.check",
     "engines": "sbbf_tool.operations.engines",
+    "explain": "sbbf_tool.operations.explain",
     "inspect": "sbbf_tool.operations.inspect",
     "probe": "sbbf_tool.operations.probe",
     "remove_filters": "sbbf_tool.operations.remove",
+    "repair": "sbbf_tool.operations.repair",
+    "resize_filters": "sbbf_tool.operations.resize",
     "verify": "sbbf_tool.operations.verify",
 }
 
@@ -57,11 +65,15 @@ __all__ = [
     "UsageError",
     "WriteError",
     "add_filters",
+    "advise",
     "check",
     "engines",
+    "explain",
     "inspect",
     "probe",
     "remove_filters",
+    "repair",
+    "resize_filters",
     "verify",
 ]
 

@@ -22,6 +22,10 @@ COMMANDS = {
     "remove-filter": "sbbf_tool.cli.remove_filter",
     "verify": "sbbf_tool.cli.verify",
     "check": "sbbf_tool.cli.check",
+    "repair": "sbbf_tool.cli.repair",
+    "resize": "sbbf_tool.cli.resize",
+    "advise": "sbbf_tool.cli.advise",
+    "explain": "sbbf_tool.cli.explain",
     "engines": "sbbf_tool.cli.engines",
 }
 """In the order in which `--help` lists them."""

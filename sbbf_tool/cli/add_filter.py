@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 import click
 
 from sbbf_tool.cli import render
+from sbbf_tool.cli.files import each_file
 from sbbf_tool.cli.sizes import BYTES
+
+if TYPE_CHECKING:
+    from sbbf_tool.operations.plan_file import Plan
+    from sbbf_tool.reports import AddReport
 
 
 @click.command(short_help="Give columns of an existing file Bloom filters.")
-@click.argument("file", metavar="FILE")
-@click.option(
-    "-c", "--column", "columns", multiple=True, required=True, metavar="COLUMN", help="Column to give a filter (repeat for more)."
-)
-@click.option("--fpp", default=0.01, show_default=True, help="Share of absent values that may pass.")
+@click.argument("files", nargs=-1, metavar="FILE...")
+@click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Column to give a filter (repeat for more).")
+@click.option("--plan", "plan_path", metavar="PLAN", help="Carry out what sbbf advise planned, on FILE or on the files it names.")
+@click.option("--fpp", type=float, help="Share of absent values that may pass.  [default: 0.01]")
 @click.option("--ndv", type=int, help="Size for this many distinct values a row group, rather than for those that are found.")
 @click.option("--max-bytes", type=BYTES, help="Largest bitset a row group, such as 1MiB.  [default: 128MiB]")
 @click.option("-o", "--output", metavar="OUT", help="Write the new file here; it must not exist.")
@@ -30,9 +37,10 @@ from sbbf_tool.cli.sizes import BYTES
 @click.option("-n", "--dry-run", is_flag=True, help="Read and build, and write nothing.")
 @click.option("--json", "as_json", is_flag=True, help="The report as one JSON document.")
 def command(
-    file: str,
+    files: tuple[str, ...],
     columns: tuple[str, ...],
-    fpp: float,
+    plan_path: str | None,
+    fpp: float | None,
     ndv: int | None,
     max_bytes: int | None,
     output: str | None,
@@ -43,35 +51,60 @@ def command(
     allow_table_files: bool,
     dry_run: bool,
     as_json: bool,
-) -> None:
-    """Give columns of an existing file Bloom filters; no data page is touched.
+) -> int:
+    """Give columns of existing files Bloom filters; no data page is touched.
 
-    Filters and a new footer go behind the whole old file, so its first bytes stay the old, valid file, and `remove-filter` cuts back
-    to it. Each filter is sized from the values themselves, and every value is asked of it before the file is published.
+    FILE is a Parquet file, a folder or a quoted glob; with --output, one file. Filters and a new footer go behind the whole old file, so
+    its first bytes stay the old, valid file, and `remove-filter` cuts back to it. Each filter is sized from the values themselves, and
+    every value is asked of it before the file is published.
     """
     from sbbf_tool.operations.add import add_filters
 
-    with render.progress_bar() as progress:
-        report = add_filters(
-            file,
-            columns,
-            output=output,
-            in_place=in_place,
-            append=append,
-            jobs=jobs,
-            fpp=fpp,
-            ndv=ndv,
-            max_bytes=max_bytes,
-            replace=replace,
-            dry_run=dry_run,
-            allow_table_files=allow_table_files,
-            progress=progress,
-        )
-    for warning in report.warnings:
-        render.warn(warning)
-    if as_json:
-        render.show_json(report)
-        return
+    plan = _plan(plan_path, columns, fpp, ndv, max_bytes)
+    paths = files or (plan.files if plan else ())
+    if not paths or not (columns or plan):
+        raise click.UsageError("no file was named" if not paths else "no column was named: give --column, or --plan")
+    if output is not None and len(paths) > 1:
+        raise click.UsageError("one --output for several files")
+    sizes: int | Mapping[str, int] | None = plan.columns if plan else max_bytes
+
+    def work(path: str) -> int:
+        with render.progress_bar() as progress:
+            report = add_filters(
+                path,
+                list(plan.columns) if plan else columns,
+                output=output,
+                in_place=in_place,
+                append=append,
+                jobs=jobs,
+                fpp=plan.fpp if plan else 0.01 if fpp is None else fpp,
+                ndv=ndv,
+                max_bytes=sizes,
+                replace=replace or (plan is not None and plan.replace),
+                dry_run=dry_run,
+                allow_table_files=allow_table_files,
+                progress=progress,
+            )
+        for warning in report.warnings:
+            render.warn(warning)
+        render.show_json(report) if as_json else _show(report)
+        return 0
+
+    # One output is of one file, so that a folder or a glob is none.
+    return work(paths[0]) if output is not None else max(each_file(paths, work))
+
+
+def _plan(path: str | None, columns: tuple[str, ...], *sizes: float | None) -> Plan | None:
+    from sbbf_tool.operations.plan_file import read_plan
+
+    if path is None:
+        return None
+    if columns or any(size is not None for size in sizes):
+        raise click.UsageError("the plan says which columns, and how large: leave out -c, --fpp, --ndv and --max-bytes")
+    return read_plan(path)
+
+
+def _show(report: AddReport) -> None:
     render.show_table(
         ("row group", "column", "hashed", "est. ndv", "offset", "bitset", "fpp"),
         [

@@ -19,7 +19,7 @@ def each_file(names: tuple[str, ...], work: Callable[[str], int]) -> Iterator[in
 
     The error of one file is told and its code yielded, and the next file follows; what is wrong with the request itself ends it.
     """
-    for path in _paths(names):
+    for path in paths_of(names):
         try:
             yield work(path)
         except SbbfError as error:
@@ -31,12 +31,13 @@ def each_report(names: tuple[str, ...], work: Callable[[str], Report], show: Cal
     from sbbf_tool.operations.many import over_files
 
     with _counter() as count:
-        for path, report in over_files(_paths(names), work):
+        for path, report in over_files(paths_of(names), work):
             yield _told(names, path, report) if isinstance(report, SbbfError) else show(report)
             count()
 
 
-def _paths(names: tuple[str, ...]) -> Iterator[str]:
+def paths_of(names: tuple[str, ...]) -> Iterator[str]:
+    """The files that the names mean, in order."""
     from sbbf_tool.storage.local import parquet_files
 
     for name in names:

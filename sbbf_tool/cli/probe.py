@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MAYBE, ABSENT = 0, 1
 
 
-class _NegativeValues(click.Command):
+class NegativeValues(click.Command):
     """A command whose arguments may be negative numbers, which click would take for options."""
 
     _NEGATIVE = re.compile(r"-(\d|\.\d|inf|P)", re.IGNORECASE)
@@ -26,7 +26,7 @@ class _NegativeValues(click.Command):
         return super().parse_args(ctx, ["\0" + arg if self._NEGATIVE.match(arg) else arg for arg in args])
 
 
-@click.command(cls=_NegativeValues, short_help="Ask whether a value may be in a file.")
+@click.command(cls=NegativeValues, short_help="Ask whether a value may be in a file.")
 @click.argument("file", metavar="FILE")
 @click.argument("column", metavar="COLUMN")
 @click.argument("values", nargs=-1, metavar="VALUE...")

@@ -6,6 +6,7 @@ built from, it is verified against the same way, in the file that was written.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,9 +16,12 @@ from typing import Protocol, TypeVar
 
 from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.filter import BloomFilter
-from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.operations.parquet_file import ParquetFile
-from sbbf_tool.parquet.patch import ChunkKey
+from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.filters import build_header
+from sbbf_tool.parquet.patch import ChunkKey, Patch
+from sbbf_tool.reports import BuiltFilter
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, bytes done and bytes in all."""
@@ -30,11 +34,15 @@ _FILTER_BYTES_PER_CHUNK_BYTE = 64
 
 @dataclass(frozen=True, slots=True)
 class Sizing:
-    """How large a filter may become: for `fpp`, for a stated number of distinct values or, where None, for those that are found."""
+    """How large a filter may become: for `fpp`, for a stated number of distinct values or, where None, for those that are found.
+
+    Where `num_bytes` is given, exactly so large, whatever the rest says.
+    """
 
     fpp: float = 0.01
     ndv: int | None = None
     max_bytes: int = sizing.MAX_BYTES
+    num_bytes: int | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.fpp < 1:
@@ -44,8 +52,15 @@ class Sizing:
         if self.max_bytes < sizing.MIN_BYTES:
             raise UsageError(f"a limit of {self.max_bytes} bytes: filters have at least {sizing.MIN_BYTES}, or some readers fail")
 
+    @property
+    def is_stated(self) -> bool:
+        """The size is known before the values are."""
+        return self.ndv is not None or self.num_bytes is not None
+
     def bytes_for(self, values: int, forms: int = 1) -> int:
         """Bytes to start with for a chunk of `values` values, each inserted in `forms` forms: a power of two within the limits."""
+        if self.num_bytes is not None:
+            return self.num_bytes
         largest = 1 << min(self.max_bytes, sizing.MAX_BYTES).bit_length() - 1
         return min(sizing.bytes_for(max(1, self.ndv or values) * forms, self.fpp), largest)
 
@@ -57,6 +72,21 @@ class Built:
     bloom: BloomFilter
     values: int
     bytes_read: int
+
+
+def report_of(file: ParquetFile, patch: Patch, key: ChunkKey, built: Built) -> BuiltFilter:
+    """What there is to say of a filter that `patch` writes."""
+    ndv = built.bloom.estimated_ndv
+    return BuiltFilter(
+        row_group=key[0],
+        column=file.footer.columns[key[1]].name,
+        values=built.values,
+        estimated_ndv=None if math.isinf(ndv) else ndv,
+        offset=patch.places[key].offset,
+        header_bytes=len(build_header(built.bloom.num_bytes)),
+        bitset_bytes=built.bloom.num_bytes,
+        fpp=built.bloom.fpp,
+    )
 
 
 class Meter:
@@ -81,11 +111,38 @@ def chunk_bytes(file: ParquetFile, key: ChunkKey) -> int:
     return max(0, meta.total_compressed_size or 0) if meta is not None else 0
 
 
+def ensure_buildable(file: ParquetFile, row_group: int, column: Column) -> None:
+    """Raises RefusedError where a column chunk must not get a filter."""
+    from sbbf_tool.parquet import equals
+
+    if column.physical == "BOOLEAN":
+        raise RefusedError(
+            "BOOLEAN columns get no filter: parquet-java writes and expects an empty one, and two values prune nothing",
+            file=file.name,
+            place=f"column {column.name}",
+            hint="leave the column out",
+        )
+    if equals.is_interval(column) and equals.interval_form(file.footer) not in (None, equals.INTERVAL_FORM):
+        raise RefusedError(
+            f"this file's INTERVAL filters are marked {equals.interval_form(file.footer)!r}, a form of values that is not known here",
+            file=file.name,
+            place=f"column {column.name}",
+            hint="leave the column out",
+        )
+    here = f"column {column.name}, row group {row_group}"
+    if file.encryption_of(row_group, column):
+        raise RefusedError("the column is encrypted", file=file.name, place=here, hint="a filter in the clear would leak it")
+    chunk = file.footer.metadata.row_groups[row_group].columns[column.index]
+    if chunk.file_path:
+        raise RefusedError("its pages are in another file", file=file.name, place=here, hint=f"add the filter to {chunk.file_path}")
+
+
 def build_filters(file: ParquetFile, keys: Iterable[ChunkKey], wish: Sizing, jobs: int | None, meter: Meter) -> dict[ChunkKey, Built]:
     """The filter of each chunk, `jobs` chunks at a time (the cores, where None). Raises UnreadableError."""
 
     def build(key: ChunkKey) -> Built:
-        built = _build(file, key, wish)
+        with file.named(lambda: f"column {file.footer.columns[key[1]].name}, row group {key[0]}"):
+            built = _build(file, key, wish)
         meter.advance(f"reading {file.footer.columns[key[1]].name}", chunk_bytes(file, key))
         return built
 
@@ -160,15 +217,15 @@ def _build(file: ParquetFile, key: ChunkKey, wish: Sizing) -> Built:
     values, bytes_read, distinct = _values(file, key)
     nulls = (meta.statistics.null_count or 0) if meta.statistics else 0
     size = wish.bytes_for((meta.num_values or 0) - nulls if distinct is None else distinct, forms)
-    if wish.ndv is None:
+    if not wish.is_stated:
         # What the metadata claim must not cost more memory than the bytes that are there can account for.
         most = _FILTER_BYTES_PER_CHUNK_BYTE * min(chunk_bytes(file, key), file.source.size)
         size = min(size, max(sizing.MIN_BYTES, 1 << most.bit_length()))
     bloom, count = _filled(values, size)
-    if wish.ndv is None and bloom.num_bytes < wish.bytes_for(count, forms) and bloom.fpp > wish.fpp:
+    if not wish.is_stated and bloom.num_bytes < wish.bytes_for(count, forms) and bloom.fpp > wish.fpp:
         bloom, count = _filled(_values(file, key)[0], wish.bytes_for(count, forms))
         bytes_read *= 2
-    return Built(bloom if wish.ndv else bloom.fold_to_fpp(wish.fpp), count, bytes_read)
+    return Built(bloom if wish.is_stated else bloom.fold_to_fpp(wish.fpp), count, bytes_read)
 
 
 def _filled(values: Iterator[_Values], num_bytes: int) -> tuple[BloomFilter, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import NamedTuple
 
@@ -142,8 +142,6 @@ def _readable(names: Iterable[str]) -> Iterable[str]:
 
 def _resolve(file: ParquetFile, policy: Policy) -> tuple[Limits, tuple[Finding, ...]]:
     """The limits with required columns under their full names, and a finding for each that the file does not have."""
-    from dataclasses import replace
-
     found, missing = [], []
     rule = next(rule for rule in RULES if rule.name == REQUIRED_FILTER)
     for name in policy.limits.require:
@@ -167,7 +165,7 @@ def _outcome(rule: Rule, policy: Policy, facts: Sequence[ColumnFacts], findings:
         return outcome(NOT_RUN, "the file has no filter")
     if rule.reads is Reads.FOOTER or rule.theme == SECRECY:
         return outcome(PASSED)
-    unseen = [chunk for chunk in filters if chunk.encryption or (rule.reads is Reads.DATA and chunk.proof and chunk.proof.unproven)]
+    unseen = [chunk for chunk in filters if chunk.stored is None or (rule.reads is Reads.DATA and chunk.proof and chunk.proof.unproven)]
     if len(unseen) == len(filters):
-        return outcome(NOT_RUN, unseen[0].encryption or "no chunk's pages can be decoded")
+        return outcome(NOT_RUN, unseen[0].encryption or "no filter, or no chunk's pages, can be read")
     return outcome(PASSED, f"{len(unseen)} of {len(filters)} filters could not be seen" if unseen else None)

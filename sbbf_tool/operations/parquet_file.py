@@ -42,8 +42,10 @@ class ParquetFile:
     def __enter__(self) -> ParquetFile:
         return self
 
-    def __exit__(self, *exc_info: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         self.source.close()
+        if isinstance(error, SbbfError):
+            error.at(file=self.name)
 
     @property
     def name(self) -> str:
@@ -95,4 +97,7 @@ class _Named:
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if isinstance(error, SbbfError):
-            error.at(file=self._file, place=self._place() if callable(self._place) else self._place)
+            place = self._place() if callable(self._place) else self._place
+            if place and error.place and not error.place.startswith(place):
+                error.place = f"{place}, {error.place}"
+            error.at(file=self._file, place=place)

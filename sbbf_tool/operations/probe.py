@@ -31,8 +31,8 @@ def probe(path: str | os.PathLike[str], column: str, values: Iterable[object]) -
     with ParquetFile.open(path) as file:
         with file.named():
             found = find_column(file.footer.columns, column)
-            question = _question(found, listed)
-        by_row_group = [_ask_row_group(file, number, question) for number in range(file.footer.num_row_groups)]
+            question = question_of(found, listed)
+        by_row_group = [ask_row_group(file, number, question) for number in range(file.footer.num_row_groups)]
         return ProbeReport(
             file=file.name,
             column=found.name,
@@ -45,7 +45,7 @@ def probe(path: str | os.PathLike[str], column: str, values: Iterable[object]) -
         )
 
 
-class _Question(NamedTuple):
+class Question(NamedTuple):
     """Values as a column would hold them, and the hashes of each one's forms."""
 
     column: Column
@@ -55,19 +55,21 @@ class _Question(NamedTuple):
 
 
 # Over a lake the same values are asked of column after column that is the same.
-_last: _Question | None = None
+_last: Question | None = None
 
 
-def _question(column: Column, values: tuple[object, ...]) -> _Question:
+def question_of(column: Column, values: tuple[object, ...]) -> Question:
+    """What to ask of a column for these values: see `probe`."""
     global _last
     # 1, 1.0 and True are equal and are not the same question, so their types count too.
     if _last is None or _last.column != column or _last.values != values or [*map(type, _last.values)] != [*map(type, values)]:
         asked = [literals.parse_object(column, value) for value in values]
-        _last = _Question(column, values, asked, [[hash_value(form) for form in literal.forms] for literal in asked])
+        _last = Question(column, values, asked, [[hash_value(form) for form in literal.forms] for literal in asked])
     return _last
 
 
-def _ask_row_group(file: ParquetFile, row_group: int, question: _Question) -> list[RowGroupAnswer]:
+def ask_row_group(file: ParquetFile, row_group: int, question: Question) -> list[RowGroupAnswer]:
+    """What one row group's filter says of each value."""
     reason = file.encryption_of(row_group, question.column)
     stored = None if reason else file.stored_filter(row_group, question.column)
     if stored is not None:

@@ -10,15 +10,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 
-from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
+from sbbf_tool.errors import RefusedError, UnreadableError
 from sbbf_tool.operations.layout import OLD_FILTER, OLD_FOOTER, end_of_data, unused_ranges
 from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.operations.publish import ensure_same_footer, mistake, publish
 from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, finish_interrupted
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import TAIL_BYTES, FilterPlace, Footer, parse_tail, set_filters
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
 from sbbf_tool.reports import RemoveReport
-from sbbf_tool.storage import local
 
 CUT_BACK, COMPACTED, NEW_FOOTER = "cut back", "compacted", "new footer"
 
@@ -44,7 +44,7 @@ def remove_filters(
         keys = _chosen(file, list(columns))
         patch, way = _plan(file, keys, compact)
         if not dry_run:
-            warnings += local.replace(file.source, target, patch.keep, patch.pieces, lambda written: _verify(file, written, keys))
+            warnings += publish(file, target, patch, lambda fresh: _compare(file, fresh, keys))
         return RemoveReport(
             file=file.name,
             output=target,
@@ -181,25 +181,12 @@ def _unreferenced(file: ParquetFile, keys: set[ChunkKey], patch: Patch, way: str
     return left + (file.footer.end - file.footer.start if way == NEW_FOOTER else 0)
 
 
-def _verify(file: ParquetFile, written: local.LocalSource, keys: set[ChunkKey]) -> None:
-    """The new file's footer must be the old one but for the filters, and its remaining filters those of the old file, bit for bit."""
-    try:
-        _compare(file, ParquetFile(written), keys)
-    except UnreadableError as error:
-        raise _mistake(file, f"the new file cannot be read back ({error.message})") from error
-
-
 def _compare(file: ParquetFile, fresh: ParquetFile, keys: set[ChunkKey]) -> None:
-    bare: dict[ChunkKey, None] = dict.fromkeys(key for footer in (file.footer, fresh.footer) for key in _mentioned(footer))
-    if set_filters(fresh.footer.raw, bare) != set_filters(file.footer.raw, bare):
-        raise _mistake(file, "the new footer differs in more than the filters")
+    """The new file's footer must be the old one but for the filters, and its remaining filters those of the old file, bit for bit."""
+    ensure_same_footer(file, fresh, _mentioned(file.footer) | _mentioned(fresh.footer))
     old, new = _readable_filters(file, without=keys), _readable_filters(fresh, without=set())
     if old.keys() != new.keys():
-        raise _mistake(file, "the filters that would remain are not those that should")
+        raise mistake(file, "the filters that would remain are not those that should")
     for key, stored in old.items():
         if file.source.read(stored.place.offset, stored.length) != fresh.source.read(new[key].place.offset, new[key].length):
-            raise _mistake(file, "a filter that stays would not be the same")
-
-
-def _mistake(file: ParquetFile, what: str) -> SbbfError:
-    return SbbfError(f"nothing was changed: {what}", file=file.name, hint="this is a defect of sbbf, or of the disk; please report it")
+            raise mistake(file, "a filter that stays would not be the same")

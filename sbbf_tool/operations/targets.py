@@ -9,6 +9,7 @@ from sbbf_tool.errors import RefusedError, UsageError
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.storage.append import recover
+from sbbf_tool.storage.local import sweep
 from sbbf_tool.storage.tables import managing_table
 
 
@@ -42,7 +43,8 @@ def choose_target(
 
 
 def finish_interrupted(path: str | os.PathLike[str]) -> list[str]:
-    """Undo what an append to this file that was killed left behind; answers with what was done, in words. Raises WriteError."""
+    """Undo what commands that were killed left of this file and beside it; answers with what was done, in words. Raises WriteError."""
+    sweep(os.fsdecode(path))
     length = recover(os.fsdecode(path))
     return [] if length is None else [f"{os.fsdecode(path)}: an append to it had been interrupted; it was cut back to {length:,} bytes"]
 

@@ -32,9 +32,15 @@ class Patch:
         return self.keep + sum(len(piece) for piece in self.pieces)
 
 
-def plan_append(footer: Footer, keep: int, filters: Mapping[ChunkKey, tuple[Bytes, ...]], drop: Iterable[ChunkKey] = ()) -> Patch:
+def plan_append(
+    footer: Footer,
+    keep: int,
+    filters: Mapping[ChunkKey, tuple[Bytes, ...]],
+    drop: Iterable[ChunkKey] = (),
+    correct: Mapping[ChunkKey, FilterPlace] | None = None,
+) -> Patch:
     """The patch that appends these filters (header and bitset of each) behind the first `keep` bytes, row group by row group in the
-    schema's order, and then the footer with their places set and those of `drop` taken away.
+    schema's order, and then the footer: with their places set, those of `drop` taken away, and those that `correct` states anew.
     """
     pieces: list[Bytes] = []
     places: dict[ChunkKey, FilterPlace] = {}
@@ -44,5 +50,5 @@ def plan_append(footer: Footer, keep: int, filters: Mapping[ChunkKey, tuple[Byte
         places[key] = FilterPlace(position, length)
         pieces += filters[key]
         position += length
-    raw = set_filters(footer.raw, {**dict.fromkeys(drop), **places})
+    raw = set_filters(footer.raw, {**dict.fromkeys(drop), **(correct or {}), **places})
     return Patch(keep, (*pieces, raw, build_tail(raw)), raw, places)

@@ -25,12 +25,26 @@ class Bounds(NamedTuple):
 
 def bounds(footer: Footer, row_group: int, column: Column) -> Bounds | None:
     """The bounds of a chunk's non-null values; None where the footer has none that one may rely on."""
-    meta = footer.chunk(row_group, column.index)
-    if meta is None or meta.statistics is None:
-        return None
-    pair = _stated(footer, meta.statistics, column)
-    if pair is None:
-        return None
+    pair = _stated(footer, row_group, column)
+    return _bounds(column, pair) if pair is not None else None
+
+
+def plain_bounds(footer: Footer, row_group: int, column: Column) -> tuple[bytes, bytes] | None:
+    """The same bounds as the plain bytes that the footer holds."""
+    pair = _stated(footer, row_group, column)
+    return pair if pair is not None and _bounds(column, pair) is not None else None
+
+
+def may_hold(known: Bounds, column: Column, plain: bytes) -> bool:
+    """Whether a value, as its plain bytes, lies within the bounds. True of what has no order, such as NaN."""
+    try:
+        key = _key(column, plain)
+    except (struct.error, ValueError):
+        return True
+    return key != key or bool(known.low <= key <= known.high)
+
+
+def _bounds(column: Column, pair: tuple[bytes, bytes]) -> Bounds | None:
     try:
         found = Bounds(*(_key(column, plain) for plain in pair))
     except (struct.error, ValueError):
@@ -39,8 +53,12 @@ def bounds(footer: Footer, row_group: int, column: Column) -> Bounds | None:
     return found if found.low <= found.high else None
 
 
-def _stated(footer: Footer, statistics: Any, column: Column) -> tuple[bytes, bytes] | None:
+def _stated(footer: Footer, row_group: int, column: Column) -> tuple[bytes, bytes] | None:
     """Min and max as bytes: those in the column's order, else the older ones, which were compared as signed numbers and bytes."""
+    meta = footer.chunk(row_group, column.index)
+    if meta is None or meta.statistics is None:
+        return None
+    statistics = meta.statistics
     if statistics.min_value is not None and statistics.max_value is not None and _has_order(footer, column):
         return statistics.min_value, statistics.max_value
     if statistics.min is None or statistics.max is None:

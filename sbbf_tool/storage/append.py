@@ -18,17 +18,17 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 from sbbf_tool.errors import RefusedError, UnreadableError, WriteError
-from sbbf_tool.storage.local import LocalSource, reason_of, remove_stale_checksum, sole_writer, sync_folder, write_all
+from sbbf_tool.storage.local import LocalSource, reason_of, remove_stale_checksum, sole_writer, sync_folder, temporary_file, write_all
 
 JOURNAL_SUFFIX = ".sbbf-journal"
 _REMEMBERED_BYTES = 64
 
 
-def append(source: LocalSource, pieces: Iterable[bytes | bytearray | memoryview], verify: Callable[[LocalSource], None]) -> None:
+def append(source: LocalSource, pieces: Iterable[bytes | bytearray | memoryview], verify: Callable[[LocalSource], None]) -> list[str]:
     """Put `pieces` behind the source's bytes in the file itself, and keep them only if `verify` accepts the result.
 
-    Raises RefusedError (another writer, source changed, no permission) and WriteError (disk full and the like); the file has its old
-    length again in both cases.
+    Answers with warnings in words. Raises RefusedError (another writer, source changed, no permission) and WriteError (disk full and
+    the like); the file has its old length again in both cases, or, where the disk refuses even that, after the next `recover`.
     """
     real = os.path.realpath(source.name)
     with sole_writer(source):
@@ -50,8 +50,16 @@ def append(source: LocalSource, pieces: Iterable[bytes | bytearray | memoryview]
                 except BaseException:
                     _cut(fd, source.size)
                     raise
+        except OSError as error:
+            hint = "the next command on this file, or sbbf repair, cuts it back to what it was"
+            raise WriteError(f"the append could not be finished: {reason_of(error)}", file=source.name, hint=hint) from error
         finally:
             os.close(fd)
+    try:
+        sync_folder(os.path.dirname(real))
+    except OSError as error:
+        return [f"{source.name}: is in place, but may not survive a power failure: {reason_of(error)}"]
+    return []
 
 
 def recover(path: str) -> int | None:
@@ -74,6 +82,9 @@ def recover(path: str) -> int | None:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise RefusedError("another process is appending to this file", file=path, hint="wait for it and run again") from None
+        if not os.path.lexists(journal):
+            # Who held the lock until now has finished.
+            return None
         length = _remembered_length(journal, fd)
         if length is not None:
             _cut(fd, length)
@@ -85,6 +96,21 @@ def recover(path: str) -> int | None:
     finally:
         os.close(fd)
     return length
+
+
+def interrupted_length(path: str) -> int | None:
+    """The length that `recover` would cut this file back to; None where it would leave it alone. Only reads."""
+    journal = journal_of(path)
+    if not os.path.lexists(journal):
+        return None
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise UnreadableError(reason_of(error), file=path) from error
+    try:
+        return _remembered_length(journal, fd)
+    finally:
+        os.close(fd)
 
 
 def journal_of(path: str) -> str:
@@ -99,17 +125,13 @@ def _journal(source: LocalSource, real: str) -> Iterator[None]:
     path = journal_of(real)
     remembered = min(source.size, _REMEMBERED_BYTES)
     entry = {"length": source.size, "ends_with": source.read(source.size - remembered, remembered).hex()}
-    temporary = f"{path}.{os.urandom(4).hex()}"
     try:
-        with open(temporary, "x", encoding="ascii") as stream:
-            json.dump(entry, stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.rename(temporary, path)
+        with temporary_file(*os.path.split(real)) as (temporary, fd):
+            write_all(fd, json.dumps(entry).encode())
+            os.fsync(fd)
+            os.rename(temporary, path)
         sync_folder(os.path.dirname(path))
     except OSError as error:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
         raise RefusedError(
             f"no journal can be written beside it: {reason_of(error)}", file=source.name, hint="without one a crash could not be undone"
         ) from error
@@ -120,8 +142,8 @@ def _journal(source: LocalSource, real: str) -> Iterator[None]:
     finally:
         # Longer than before without having been accepted: only a cut that failed leaves it so, and then the journal must stay.
         if accepted or os.stat(real).st_size == source.size:
-            os.unlink(path)
-            sync_folder(os.path.dirname(path))
+            with suppress(FileNotFoundError):
+                os.unlink(path)
 
 
 def _append(source: LocalSource, fd: int, pieces: Iterable[bytes | bytearray | memoryview]) -> None:

@@ -123,7 +123,7 @@ def replace(
         raise _exists(target)
     folder, base = os.path.split(real)
     warnings = []
-    with sole_writer(source) if in_place else nullcontext(), _temporary(folder, base) as (temporary, fd):
+    with sole_writer(source) if in_place else nullcontext(), temporary_file(folder, base) as (temporary, fd):
         try:
             _copy(source, fd, keep)
             for piece in pieces:
@@ -212,15 +212,19 @@ def sole_writer(source: LocalSource) -> Iterator[None]:
 
 
 @contextmanager
-def _temporary(folder: str, base: str) -> Iterator[tuple[str, int]]:
-    """A new locked file in `folder`, gone afterwards unless it was renamed; what dead processes left of its like goes first."""
+def temporary_file(folder: str, base: str) -> Iterator[tuple[str, int]]:
+    """A new locked file beside the file `base` of `folder`, gone afterwards unless it was renamed.
+
+    What dead processes left of its like goes first.
+    """
     sweep(os.path.join(folder, base))
     path, fd = _locked_file(folder, base)
     try:
         yield path, fd
     finally:
         os.close(fd)
-        with suppress(FileNotFoundError):
+        # Mostly it is not there any more; where it cannot be removed, the next command tries again.
+        with suppress(OSError):
             os.unlink(path)
 
 

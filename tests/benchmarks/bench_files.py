@@ -45,7 +45,7 @@ def timed(command: list[str]) -> float:
     start = time.perf_counter()
     done = subprocess.run(command, capture_output=True, text=True)
     seconds = time.perf_counter() - start
-    if done.returncode not in (0, 1):
+    if done.returncode not in ((0, 1) if "probe" in command else (0,)):
         raise SystemExit(f"{command}: exit {done.returncode}\n{done.stderr}")
     return seconds
 
@@ -105,7 +105,8 @@ REWRITERS = {
     "DataFusion": (
         "import sys, datafusion\n"
         "c = datafusion.SessionContext()\n"
-        "c.sql(f\"copy (select * from '{sys.argv[1]}') to '{sys.argv[2]}' stored as parquet options ("
+        "c.register_parquet('t', sys.argv[1])\n"
+        "c.sql(f\"copy (select * from t) to '{sys.argv[2]}' stored as parquet options ("
         "'format.bloom_filter_enabled::id' 'true', 'format.bloom_filter_enabled::key' 'true')\").collect()\n"
     ),
 }

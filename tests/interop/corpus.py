@@ -58,7 +58,7 @@ INTEGERS = [
     Kind("i32", pa.int32(), lambda n: n * 1_000_003 - 200_000_000, [-(2**31), -1, 0, 2**31 - 1]),
     Kind("i64", pa.int64(), lambda n: n * 10**16 - 10**17, [-(2**63), -1, 0, 2**63 - 1]),
     Kind("u8", pa.uint8(), lambda n: n % 250, [0, 127, 128, 255]),
-    Kind("u16", pa.uint16(), lambda n: n * 141, [0, 2**15, 2**16 - 1]),
+    Kind("u16", pa.uint16(), lambda n: n * 91, [0, 2**15, 2**16 - 1]),
     Kind("u32", pa.uint32(), lambda n: 2**32 - 1 - 11 * n, [0, 2**31 - 1, 2**31, 2**32 - 1]),
     Kind("u64", pa.uint64(), lambda n: 2**64 - 1 - 11 * n, [0, 2**63 - 1, 2**63, 2**64 - 1]),
 ]
@@ -77,7 +77,7 @@ ZEROS_AND_NANS = [
 ]
 """Values that mean the same and have other bits: a filter of ours holds more of them than the writer's does."""
 DECIMALS = [
-    _decimal("dec2", pa.decimal128(2, 1), 0, 7),
+    Kind("dec2", pa.decimal128(2, 1), lambda n: Decimal(n % 90).scaleb(-1), [Decimal("0.0"), Decimal("9.9"), Decimal("-9.9")]),
     _decimal("dec9", pa.decimal128(9, 2), 131, -10_000),
     _decimal("dec18", pa.decimal128(18, 4), 10**12 + 7, -(10**13)),
     _decimal("dec38", pa.decimal128(38, 10), 10**30 + 7, -(10**31)),
@@ -136,10 +136,13 @@ BOOLEANS = [Kind("flag", pa.bool_(), lambda n: n % 3 == 0, [True, False])]
 def table(kinds: list[Kind], variant: str) -> pa.Table:
     """The rows of a variant, in as many batches as there are row groups to be; `n` counts the rows.
 
-    Of many, row n goes to group n modulo the number of groups, so that the groups' ranges overlap.
+    The numbers of many rows are even, and each group's range spans the others', so that between minimum and maximum there are values
+    that no row has. One more variant, "others", has odd numbers and so such values.
     """
     if variant == "many":
-        return rows(kinds, *(range(group, GROUPS * ROWS_PER_GROUP, GROUPS) for group in range(GROUPS)))
+        return rows(kinds, *(range(2 * group, 2 * GROUPS * ROWS_PER_GROUP, 2 * GROUPS) for group in range(GROUPS)))
+    if variant == "others":
+        return rows(kinds, range(GROUPS * ROWS_PER_GROUP // 2 * 2 + 1, GROUPS * ROWS_PER_GROUP + 200, 2))
     return rows(kinds, range(0 if variant == "none" else 50), variant=variant)
 
 

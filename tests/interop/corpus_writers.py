@@ -5,8 +5,8 @@ Every writer is told to write Bloom filters wherever it can, of a size that fits
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,20 +45,6 @@ _FULL_FLOATS = [kind for kind in (*FLOATS, *ZEROS_AND_NANS) if not pa.types.is_f
 
 
 @dataclass(frozen=True)
-class Style:
-    """One way of writing: who, which columns, and the options that make the difference."""
-
-    name: str
-    writer: str
-    kinds: list[Kind]
-    dictionary: bool
-    options: dict[str, Any]
-
-    def __str__(self) -> str:
-        return self.name
-
-
-@dataclass(frozen=True)
 class Expression:
     """A column that only the writer's own SQL can make: of `n`, and what is extreme of it."""
 
@@ -68,11 +54,31 @@ class Expression:
     nullable: bool = True
 
 
+@dataclass(frozen=True)
+class Style:
+    """One way of writing: who, which columns, and the options that make the difference."""
+
+    name: str
+    writer: str
+    kinds: list[Kind]
+    dictionary: bool
+    options: dict[str, Any]
+    expressions: tuple[Expression, ...] = ()
+
+    def __str__(self) -> str:
+        return self.name
+
+    def without(self, names: Collection[str]) -> Style:
+        """The same without these columns."""
+        kinds = [kind for kind in self.kinds if kind.name not in names]
+        return replace(self, kinds=kinds, expressions=tuple(one for one in self.expressions if one.name not in names))
+
+
 _DUCKDB_KINDS = [
     *(*INTEGERS, *_FULL_FLOATS, *DECIMALS, *TEXTS, *FIXED_BYTES),
     *(*DAYS, *TIMES, *MICROS, *OTHER_MOMENTS, *NESTED, *BOOLEANS),
 ]
-_DUCKDB_TYPES = [
+_DUCKDB_TYPES = (
     Expression(
         "span",
         "to_months(CAST(n AS INTEGER)) + to_days(CAST(n * 7 AS INTEGER)) + to_milliseconds(n * 12345678)",
@@ -100,30 +106,32 @@ _DUCKDB_TYPES = [
     ),
     Expression("array", "array_value(CAST(n AS INTEGER), -1)", ("array_value(0, NULL)",), nullable=False),  # writes null ones wrongly
     Expression("variant", "CAST(n AS VARIANT)", ("CAST('text' AS VARIANT)", "CAST([1, 2] AS VARIANT)")),
-]
+)
 _SPARK_KINDS = [*_SIGNED, *_FULL_FLOATS, *DECIMALS, *TEXTS, *DAYS, *MICROS, *NESTED, *BOOLEANS]
-_SPARK_TYPES = [
+_SPARK_TYPES = (
     Expression("months", "make_ym_interval(0, CAST(n AS INT))", ("INTERVAL '0-0' YEAR TO MONTH", "INTERVAL '-178956970-8' YEAR TO MONTH")),
     Expression(
         "span", "make_dt_interval(CAST(n AS INT), 1, 2, 3.000004)", ("INTERVAL '0' DAY", "INTERVAL '-1 00:00:00.000001' DAY TO SECOND")
     ),
+    Expression("local", "CAST(at_us AS TIMESTAMP_NTZ)", ("TIMESTAMP_NTZ'0001-01-01 00:00:00'", "TIMESTAMP_NTZ'9999-12-31 23:59:59'")),
     Expression("short", "CAST('v' || n AS VARCHAR(9))", ("CAST('' AS VARCHAR(9))",)),
     Expression("padded", "CAST('c' || n AS CHAR(9))", ("CAST('' AS CHAR(9))",)),
     Expression("variant", """parse_json('{"a": ' || n || '}')""", ("parse_json('null')", "parse_json('[1, \"x\"]')")),
-]
+)
 
+# Large unsigned integers in DuckDB's version 2 pages are such as only DuckDB can read.
 STYLES = [
     Style("pyarrow", "pyarrow", _ARROW, True, {}),
     Style("pyarrow-plain", "pyarrow", _ARROW, False, {"store_decimal_as_integer": True, "data_page_version": "2.0"}),
     Style("pyarrow-int96", "pyarrow", MICROS, False, {"use_deprecated_int96_timestamps": True}),
     Style("datafusion", "datafusion", _ARROW, True, {}),
     Style("datafusion-plain", "datafusion", _ARROW, False, {"writer_version": "2.0"}),
-    Style("duckdb", "duckdb", _DUCKDB_KINDS, True, {}),
-    Style("duckdb-plain", "duckdb", _DUCKDB_KINDS, False, {}),
-    Style("duckdb-v2", "duckdb", [kind for kind in _DUCKDB_KINDS if kind.name != "u32"], False, {"PARQUET_VERSION": "v2"}),
-    Style("spark", "spark", _SPARK_KINDS, True, {}),
-    Style("spark-plain", "spark", _SPARK_KINDS, False, {}),
-    Style("spark-v2", "spark", _SPARK_KINDS, False, {"parquet.writer.version": "v2"}),
+    Style("duckdb", "duckdb", _DUCKDB_KINDS, True, {}, _DUCKDB_TYPES),
+    Style("duckdb-plain", "duckdb", _DUCKDB_KINDS, False, {}, _DUCKDB_TYPES),
+    Style("duckdb-v2", "duckdb", _DUCKDB_KINDS, False, {"PARQUET_VERSION": "v2"}, _DUCKDB_TYPES).without({"u32"}),
+    Style("spark", "spark", _SPARK_KINDS, True, {}, _SPARK_TYPES),
+    Style("spark-plain", "spark", _SPARK_KINDS, False, {}, _SPARK_TYPES),
+    Style("spark-v2", "spark", _SPARK_KINDS, False, {"parquet.writer.version": "v2"}, _SPARK_TYPES),
     Style("spark-legacy", "spark", [*DECIMALS, *NESTED], False, {"spark.sql.parquet.writeLegacyFormat": "true"}),
     Style("spark-int96", "spark", MICROS[:1], False, {"spark.sql.parquet.outputTimestampType": "INT96"}),
     Style("spark-millis", "spark", MICROS[:1], False, {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MILLIS"}),
@@ -162,10 +170,10 @@ def _write_datafusion(style: Style, rows: pa.Table, path: Path, filters: bool) -
 
     path.unlink(missing_ok=True)
     context = SessionContext(SessionConfig().with_target_partitions(1))
+    sizes = {"bloom_filter_ndv": 200, "bloom_filter_fpp": 0.01} if filters else {}  # a size is a wish for filters
     options = ParquetWriterOptions(
         bloom_filter_on_write=filters,
-        bloom_filter_ndv=200,
-        bloom_filter_fpp=0.01,
+        **sizes,
         dictionary_enabled=style.dictionary,
         max_row_group_size=_rows_per_group(rows),
         **style.options,
@@ -184,7 +192,7 @@ def _write_duckdb(style: Style, rows: pa.Table, variant: str, path: Path, filter
         options = {"FORMAT": "parquet", "WRITE_BLOOM_FILTER": str(filters).lower(), **style.options}
         options["ROW_GROUP_SIZE"] = _rows_per_group(rows)
         options["DICTIONARY_SIZE_LIMIT"] = 100_000 if style.dictionary else 1
-        selected = ", ".join(["*", *_select(_DUCKDB_TYPES, variant, "[{}][{}]", "//")])
+        selected = ", ".join(["*", *_select(style.expressions, variant, "[{}][{}]", "//")])
         given = ", ".join(f"{name} {value}" for name, value in options.items())
         connection.execute(f"COPY (SELECT {selected} FROM rows) TO '{path}' ({given})")
 
@@ -201,8 +209,7 @@ def _write_spark(style: Style, rows: pa.Table, variant: str, path: Path, spark: 
         spark.conf.set(name, value)
     with quiet_about_pandas():
         frame = spark.createDataFrame(rows)
-        if style.kinds is _SPARK_KINDS:
-            frame = frame.selectExpr("*", *_select(_SPARK_TYPES, variant, "element_at(array({}), CAST({} AS INT))", "DIV"))
+        frame = frame.selectExpr("*", *_select(style.expressions, variant, "element_at(array({}), CAST({} AS INT))", "DIV"))
         folder = path.with_suffix(".folder")
         frame.coalesce(1).write.options(**options).parquet(str(folder))
     (part,) = folder.glob("part-*.parquet")
@@ -213,7 +220,7 @@ def _rows_per_group(rows: pa.Table) -> int:
     return max(1, len(rows["n"].chunk(0)))
 
 
-def _select(expressions: list[Expression], variant: str, element: str, divide: str) -> list[str]:
+def _select(expressions: tuple[Expression, ...], variant: str, element: str, divide: str) -> list[str]:
     """SQL for these columns; `element` takes an element of a list by its number, from 1, and `divide` is the operator for integers."""
     columns = []
     for expression in expressions:

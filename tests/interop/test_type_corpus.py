@@ -18,7 +18,7 @@ from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.values import PlainValues, read_chunk
 
-from .corpus import GROUPS, ROWS_PER_GROUP, VARIANTS, ZEROS_AND_NANS, rows
+from .corpus import VARIANTS, ZEROS_AND_NANS, table
 from .corpus_readers import texts_of, written_values
 from .corpus_writers import BY_NAME, STYLES, Style, write
 
@@ -112,7 +112,7 @@ def count(path: Path, column: Column) -> int:
 def test_values_that_are_not_stored_are_absent(corpus: Corpus, with_ours: Corpus, style: Style) -> None:
     """Otherwise a filter with every bit set would pass."""
     stored = written_values(corpus(style.name, "many"), style)
-    others = texts_of(rows(style.kinds, range(GROUPS * ROWS_PER_GROUP, GROUPS * ROWS_PER_GROUP + 100)))
+    others = texts_of(table(style.kinds, "others"))
     by_path = {column.short_path: column for column in leaves(with_ours(style.name, "many"))}
 
     asked = 0

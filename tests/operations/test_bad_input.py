@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from interop.corpus_edits import edit_footer
 from questions_to_files import ask_everything, outcome
-from samples import footer_start, places, write_events
+from samples import ROWS, footer_start, places, write_events
 
 from sbbf_tool import SbbfError, UnreadableError, add_filters, inspect, probe, remove_filters
 from sbbf_tool.cli import run
@@ -129,7 +129,7 @@ def test_a_file_cut_anywhere_is_unreadable_unless_it_was_whole_at_that_length(sm
 
 def test_a_file_with_bytes_cut_out_of_its_middle_is_unreadable_or_soundly_answered(small):
     whole = small.read_bytes()
-    for at in range(4, len(whole) - 8, 3):
+    for at in range(4, len(whole) - 8, 5):
         small.write_bytes(whole[:at] + whole[at + 5 :])
         ask_everything(small, "id", 7)
 
@@ -207,13 +207,10 @@ def test_a_bitset_larger_than_its_place_is_a_broken_filter(filtered, num_bytes, 
     assert_broken(filtered, f"{num_bytes:,} bytes would run into {into}")
 
 
-@pytest.mark.parametrize("raw", [bytes(20), b"\xff" * 20, b"PAR1PAR1PAR1", b"\x15"], ids=["zeros", "ones", "magic", "one byte of another"])
+@pytest.mark.parametrize("raw", [bytes(20), b"\xff" * 20, b"PAR1PAR1PAR1", b"\x16"], ids=["zeros", "ones", "magic", "a size of 64 bits"])
 def test_a_header_that_is_none_is_a_broken_filter(filtered, raw):
     overwrite_filter(filtered, raw)
-    if len(inspect(filtered).broken):
-        assert_broken(filtered, "")
-    else:
-        assert raw == b"\x15", "a header of today begins with this byte"
+    assert_broken(filtered, "")
 
 
 @pytest.mark.parametrize("command", ["inspect", "probe"])
@@ -281,7 +278,8 @@ def test_pages_outside_the_file_are_unreadable_for_who_reads_pages(filtered, fie
     if isinstance(answers["add"], SbbfError):
         assert isinstance(answers["add"], UnreadableError)
     else:
-        assert (field, offset) != ("data_page_offset", 2**62)
+        # A dictionary page says well enough where the chunk begins.
+        assert sum(row.values for row in answers["add"].filters if row.column == "id") == ROWS
 
 
 @pytest.mark.parametrize("size", [2**31, 2**62, 2**63 - 1])

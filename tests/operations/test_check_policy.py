@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import Limits, Policy, add_filters, check
+from sbbf_tool import Limits, Policy, add_filters, check, inspect
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.operations.check import checked, ensure_columns
 from sbbf_tool.operations.rules import RULES, THEMES
@@ -60,6 +60,21 @@ class TestThreeStates:
         report = check(conformance / "encrypted" / "columns_plainfooter.parquet")
         assert outcomes(report)["values-missed"] == "passed"
         assert reason(report, "values-missed") == "6 of 10 filters could not be seen"
+
+    def test_what_cannot_be_read_does_not_pass(self, tmp_path: Path):
+        path = tmp_path / "gone.parquet"
+        pq.write_table(pa.table({"c": range(100), "d": range(100)}), path)
+        add_filters(path, ["c", "d"], in_place=True)
+        filters = [row.offset for row in inspect(path).filters]
+        data = bytearray(path.read_bytes())
+        data[filters[0]] = 0
+        path.write_bytes(data)
+        report = check(path)
+        assert outcomes(report)["unreadable-filter"] == "failed"
+        assert (outcomes(report)["saturated"], reason(report, "saturated")) == ("passed", "1 of 2 filters could not be seen")
+        data[filters[1]] = 0
+        path.write_bytes(data)
+        assert outcomes(check(path))["saturated"] == "not run"
 
     def test_limits_run_where_they_are_given(self, fixtures: Path):
         path = fixtures / "pyarrow-filters.parquet"

@@ -16,13 +16,15 @@ pytestmark = pytest.mark.heavy
 COLUMNS = ["id", "name", "price", "small", "ratio", "flag"]
 PROGRAM = """
 const {ParquetSchema, ParquetWriter} = require('@dsnp/parquetjs');
+const XxHasher = require('@dsnp/parquetjs/dist/lib/bloom/xxhasher.js').default;
 (async () => {
+  await new XxHasher().hash64('The writer does not wait for its hashes. While the hasher is still loading, it writes an empty filter.');
   const [path, columns, rows] = [process.argv[2], process.argv[3].split(','), Number(process.argv[4])];
   const types = {id: 'INT64', name: 'UTF8', price: 'DOUBLE', small: 'INT32', ratio: 'FLOAT', flag: 'BOOLEAN'};
   const schema = new ParquetSchema(Object.fromEntries(columns.map(column => [column, {type: types[column]}])));
   const writer = await ParquetWriter.openFile(schema, path, {bloomFilters: columns.map(column => ({column, numFilterBytes: 1024}))});
   for (let n = 0; n < rows; n++)
-    await writer.appendRow({id: 1000 + 17 * n, name: 'name-' + n, price: n * 1.1, small: n - 5, ratio: n * 0.1, flag: n % 2 == 0});
+    await writer.appendRow({id: 1000 + 17 * n, name: 'name-' + n, price: n * 1.1, small: n - 5, ratio: n / 8, flag: n % 2 == 0});
   await writer.close();
 })();
 """

@@ -12,14 +12,14 @@ _LONGEST_HEADER = 19
 
 def repair(column: ColumnFacts, limits: Limits) -> tuple[str, ...]:
     """Touches the footer alone."""
-    return ("sbbf", "repair", column.file)
+    return ("sbbf", "repair", column.file, "--in-place")
 
 
 def rebuild(column: ColumnFacts, limits: Limits) -> tuple[str, ...]:
     """Replaces what lies, or cannot be used, by sound filters built from the data."""
     if _gets_no_filter(column):
         return remove(column, limits)
-    return ("sbbf", "repair", "--rebuild", column.file, "-c", column.name)
+    return ("sbbf", "repair", column.file, "--rebuild", "-c", column.name, "--in-place")
 
 
 def add(column: ColumnFacts, limits: Limits) -> tuple[str, ...]:
@@ -46,11 +46,11 @@ def remove_bytes_too(column: ColumnFacts, limits: Limits) -> tuple[str, ...]:
 
 def shrink(column: ColumnFacts, limits: Limits) -> tuple[str, ...]:
     """To the smallest size that keeps the usual error rate."""
-    return ("sbbf", "resize", column.file, "-c", column.name, "--fpp", f"{_USUAL_FPP:g}")
+    return ("sbbf", "resize", column.file, "-c", column.name, "--fpp", f"{_USUAL_FPP:g}", "--in-place")
 
 
 def shrink_to_portable(column: ColumnFacts, limits: Limits) -> tuple[str, ...]:
-    return ("sbbf", "resize", column.file, "-c", column.name, "--bytes", str(sizing.MAX_BYTES))
+    return ("sbbf", "resize", column.file, "-c", column.name, "--bytes", str(sizing.MAX_BYTES), "--in-place")
 
 
 def shrink_to_share(column: ColumnFacts, limits: Limits) -> tuple[str, ...]:
@@ -59,4 +59,4 @@ def shrink_to_share(column: ColumnFacts, limits: Limits) -> tuple[str, ...]:
     most = 1 << max(0, int(share) - _LONGEST_HEADER).bit_length() >> 1
     if most < sizing.MIN_BYTES:
         return remove(column, limits)
-    return ("sbbf", "resize", column.file, "-c", column.name, "--bytes", str(most))
+    return ("sbbf", "resize", column.file, "-c", column.name, "--bytes", str(most), "--in-place")

@@ -1,0 +1,51 @@
+"""How the report of `sbbf advise` is shown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from sbbf_tool.cli import render
+
+if TYPE_CHECKING:
+    from sbbf_tool.operations.advice_reports import AdviceReport, ColumnAdvice
+
+_HEADERS = ("column", "type", "verdict", "distinct", "left", "holding", "bitset", "all filters", "of data", "skipped if absent", "if there")
+
+
+def show_advice(report: AdviceReport) -> None:
+    files = f"{report.paths[0]}" if report.files == 1 else f"{report.files:,} files"
+    click.echo(f"{files}: {report.bytes:,} bytes, {report.row_groups:,} row groups; filters for an error rate of {report.fpp:g}")
+    render.show_table(_HEADERS, [_row(column) for column in report.columns], tuple(range(3, len(_HEADERS))))
+    for column in report.columns:
+        source = f" [distinct values: {column.ndv_source}]" if column.ndv_source else ""
+        click.echo(f"{column.column}: {column.verdict}: {column.reason}{source}")
+        for caution in column.cautions:
+            click.echo(f"note: column {column.column}: {caution}")
+    if report.queries:
+        headers = ("query", "row groups", "after min and max", "dictionaries", "filters there", "filters advised")
+        rows = [
+            (
+                *(one.query, render.size(one.row_groups), render.size(one.left_by_statistics), render.size(one.left_by_dictionary)),
+                *(render.size(one.left_by_filters), f"{one.left_with_advice:.3g}"),
+            )
+            for one in report.queries
+        ]
+        render.show_table(headers, rows, (1, 2, 3, 4, 5))
+    if report.command is None:
+        click.echo("nothing to add")
+
+
+def _row(column: ColumnAdvice) -> tuple[str, ...]:
+    """What is estimated is marked by a ~."""
+    ndv = render.estimate(column.ndv)
+    return (
+        *(column.column, column.type, column.verdict),
+        ndv if column.ndv_is_exact or not ndv else f"~{ndv}",
+        f"{column.left_by_statistics:.3g} of {column.row_groups:,}",
+        "" if column.holding is None else f"{column.holding:.3g}",
+        *(render.size(column.bitset_bytes), render.size(column.cost_bytes)),
+        render.percent(column.cost_bytes / column.bytes if column.cost_bytes is not None and column.bytes else None),
+        *(render.size(column.skipped_if_absent), render.size(column.skipped_if_present)),
+    )

@@ -1,0 +1,57 @@
+"""`sbbf advise`."""
+
+from __future__ import annotations
+
+import shlex
+
+import click
+
+from sbbf_tool.cli import render
+from sbbf_tool.cli.advice import show_advice
+
+
+@click.command(short_help="Say which columns deserve a filter, and what it would save.")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option("--query", "queries", multiple=True, metavar="QUERY", help="To be served: \"user_id = 42 AND day IN ('2026-01-31')\".")
+@click.option("--queries", "queries_file", type=click.Path(), help="The queries in this file too, one a line; -- begins a comment.")
+@click.option("--fpp", default=0.01, show_default=True, help="Share of absent values that may pass.")
+@click.option("--engine", "engines", multiple=True, metavar="NAME", help="Only what this engine gains counts (repeat for more).")
+@click.option("--plan", "plan_path", type=click.Path(), metavar="PLAN", help="Save what to add, for sbbf add-filter --plan.")
+@click.option("--json", "as_json", is_flag=True, help="The report as one JSON document.")
+def command(
+    paths: tuple[str, ...],
+    queries: tuple[str, ...],
+    queries_file: str | None,
+    fpp: float,
+    engines: tuple[str, ...],
+    plan_path: str | None,
+    as_json: bool,
+) -> int:
+    """Say which columns deserve a filter, at what size, and what it would save; then the one command that adds them.
+
+    PATH is a Parquet file, a folder (all *.parquet below it) or a glob; all files together get one answer. Reads footers, filters and
+    dictionaries of all, and data of a few row groups. Where queries are given, only columns that they ask for get a filter.
+    """
+    from sbbf_tool.errors import UnreadableError
+    from sbbf_tool.operations.advise import advise
+    from sbbf_tool.operations.plan_file import write_plan
+
+    report = advise(paths, queries=[*queries, *_lines(queries_file)], fpp=fpp, engine_names=engines)
+    render.show_json(report) if as_json else show_advice(report)
+    for reason in report.unread:
+        click.echo(f"sbbf: {reason}", err=True)
+    if plan_path is not None and report.plan is not None:
+        write_plan(plan_path, report.plan)
+    elif plan_path is not None:
+        render.warn(f"{plan_path} was not written: there is nothing to add")
+    if not as_json and report.command is not None:
+        click.echo(shlex.join(report.command))
+    return UnreadableError.exit_code if report.unread else 0
+
+
+def _lines(path: str | None) -> list[str]:
+    try:
+        with click.open_file(path or "/dev/null", encoding="utf-8") as stream:
+            return [line.strip() for line in stream if line.strip() and not line.lstrip().startswith("--")]
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"queries file {path}: {getattr(error, 'strerror', None) or 'not UTF-8'}") from None

@@ -1,0 +1,213 @@
+"""`advise`: which columns deserve a filter, at what size, and what it would save.
+
+survey   every file's footer, the headers of its dictionary pages, its filters: what is known exactly, and added up
+sample   of a few files, drawn at random, two row groups a column: distinct values, and how many of them both hold
+judge    a verdict and a sentence a column; queries, where some are given, say what is asked and how often min and max suffice
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
+
+from sbbf_tool.bloom import sizing
+from sbbf_tool.errors import SbbfError, UnreadableError, UsageError
+from sbbf_tool.operations.advice_reports import AdviceReport, ColumnAdvice, QueryAdvice
+from sbbf_tool.operations.many import over_files
+from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.operations.plan_file import Plan
+from sbbf_tool.operations.pruning import is_without_values
+from sbbf_tool.operations.queries import Query, QueryCounts, parse_query
+from sbbf_tool.operations.survey import FileSurvey, Totals, survey, value_count
+from sbbf_tool.operations.verdicts import ADD, UNASKED, Lookup, cautions_of, engines_for, lookup_of, verdict_of, with_data, without_data
+from sbbf_tool.parquet.columns import find_column
+from sbbf_tool.storage.local import parquet_files
+
+SAMPLED_ROW_GROUPS = 2
+
+
+def advise(
+    names: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    queries: Iterable[str] = (),
+    fpp: float = 0.01,
+    engine_names: Iterable[str] = (),
+) -> AdviceReport:
+    """Advice on the columns of these files together: each of `names` is a file, a folder or a glob.
+
+    `queries` are those to be served, such as `user_id = 42 AND country IN ('SE', 'NO')`; without any, every column is taken to be looked
+    up by one value. `engine_names` are the engines that will read the files, all that are known where empty. Files that cannot be read
+    are listed in the report; a single one raises UnreadableError. Raises UsageError (a query that is none, a column that no file has).
+    """
+    listed = (os.fsdecode(names),) if isinstance(names, str | os.PathLike) else tuple(os.fsdecode(name) for name in names)
+    asked = tuple(parse_query(query) for query in queries)
+    engines = tuple(engine_names)
+    if not 0 < fpp < 1:
+        raise UsageError(f"an error rate of {fpp}: it must be above 0 and below 1")
+    survey_of_all = _Survey(listed, asked)
+    found = survey_of_all.totals
+    users = {key: engines_for(totals.column, engines) for key, totals in found.items()}
+    lefts = {key: _share_left(totals, asked, survey_of_all.counts) for key, totals in found.items()}
+    reasons = {}
+    for key, totals in found.items():
+        left = lefts[key] * totals.row_groups
+        unasked = asked and not any(totals.column.name in counts.asked_of_column for counts in survey_of_all.counts)
+        reasons[key] = UNASKED if unasked else without_data(totals, *users[key], left, queried=bool(asked))
+    open_keys = [key for key, reason in reasons.items() if reason is None]
+    drawn = sorted({path for key in open_keys for path in found[key].drawn})
+    for path in drawn:
+        survey_of_all.unread += _sample(path, {key: found[key] for key in open_keys if path in found[key].drawn})
+    columns = []
+    for key, totals in found.items():
+        lookup = lookup_of(totals, lefts[key])
+        reason = reasons[key] or with_data(totals, lookup, fpp)
+        cautions = cautions_of(totals, users[key][0], engines) if reason is None else ()
+        columns.append(_advice(totals, lookup, reason, fpp, cautions, queried=bool(asked)))
+    plan = plan_of(listed, columns, fpp)
+    return AdviceReport(
+        paths=listed,
+        files=survey_of_all.files,
+        row_groups=survey_of_all.row_groups,
+        bytes=survey_of_all.bytes,
+        fpp=fpp,
+        columns=tuple(columns),
+        queries=tuple(_query(query, counts, plan) for query, counts in zip(asked, survey_of_all.counts, strict=True)),
+        sampled=tuple(drawn),
+        command=plan.command() if plan is not None else None,
+        plan=plan.as_json() if plan is not None else None,
+        unread=tuple(survey_of_all.unread),
+    )
+
+
+class _Survey:
+    """The files' surveys, added up."""
+
+    def __init__(self, names: Sequence[str], queries: Sequence[Query]) -> None:
+        self.totals: dict[tuple[str, str], Totals] = {}
+        self.counts = [QueryCounts() for _ in queries]
+        self.unread: list[str] = []
+        self.files = self.row_groups = self.bytes = 0
+        for path, found in over_files(chain.from_iterable(map(parquet_files, names)), partial(survey, queries=queries)):
+            if isinstance(found, SbbfError):
+                if isinstance(found, UsageError) or names == (path,):
+                    raise found
+                self.unread.append(str(found))
+                continue
+            self._add(found)
+        if not self.files:
+            raise UnreadableError("none of the files can be read", file=", ".join(names), hint=self.unread[0] if self.unread else None)
+        for query, counts in zip(queries, self.counts, strict=True):
+            for column in counts.missing:
+                self._explain_missing(query, column)
+
+    def _add(self, found: FileSurvey) -> None:
+        for column in found.columns:
+            key = column.column.name, column.column.type_name
+            self.totals.setdefault(key, Totals(column.column)).add(found.file, column)
+        for counts, fresh in zip(self.counts, found.queries, strict=True):
+            counts.add(fresh, first=not self.files)
+        self.files += 1
+        self.row_groups += found.row_groups
+        self.bytes += found.bytes
+
+    def _explain_missing(self, query: Query, column: str) -> None:
+        """Raises UsageError: none of the files has the column."""
+        try:
+            find_column([totals.column for totals in self.totals.values()], column)
+        except UsageError as error:
+            raise error.at(place=f"query {query.text!r}") from None
+
+
+def _share_left(totals: Totals, queries: Sequence[Query], counts: Iterable[QueryCounts]) -> float:
+    """Share of the row groups that min and max leave: of the queries on the column, else of a value in the range of a row group."""
+    name = totals.column.name
+    asked = [(one.by_column[name], one.asked_of_column[name]) for one in counts if name in one.asked_of_column]
+    return sum(left / total for left, total in asked) / len(asked) if asked else totals.share_left
+
+
+def _sample(path: str, wanted: Mapping[tuple[str, str], Totals]) -> Iterator[str]:
+    """Count the distinct values of these columns in some row groups of a file; yields what cannot be read, and why."""
+    from sbbf_tool.operations.distinct import count_distinct
+
+    with ParquetFile.open(path) as file:
+        for column in file.footer.columns:
+            totals = wanted.get((column.name, column.type_name))
+            if totals is None:
+                continue
+            filled = [number for number in range(file.footer.num_row_groups) if not is_without_values(file, number, column)]
+            step = max(1, len(filled) // SAMPLED_ROW_GROUPS)
+            for number in filled[::step][:SAMPLED_ROW_GROUPS]:
+                try:
+                    totals.samples.append(count_distinct(file, number, column, value_count(file, number, column)))
+                except UnreadableError as error:
+                    yield str(error)
+
+
+def _advice(totals: Totals, lookup: Lookup, reason: str | None, fpp: float, cautions: tuple[str, ...], *, queried: bool) -> ColumnAdvice:
+    verdict, sentence = verdict_of(totals, lookup, reason, queried=queried)
+    cost = totals.cost(fpp)
+    mean = totals.row_group_bytes / totals.row_groups if totals.row_groups else 0.0
+    rate = fpp if verdict == ADD or totals.mean_fpp is None else totals.mean_fpp
+    ndv_source, is_exact = _source(totals)
+    return ColumnAdvice(
+        column=totals.column.name,
+        type=totals.column.type_name,
+        verdict=verdict,
+        reason=sentence,
+        cautions=cautions if verdict == ADD else (),
+        row_groups=totals.row_groups,
+        bytes=totals.bytes,
+        row_group_bytes=totals.row_group_bytes,
+        ndv=totals.ndv,
+        ndv_is_exact=is_exact,
+        ndv_source=ndv_source,
+        dictionary_encoded=totals.dictionaries,
+        left_by_statistics=lookup.left,
+        holding=lookup.holding if totals.repetition is not None else None,
+        filters=totals.filters,
+        filter_bytes=totals.filter_bytes,
+        mean_fpp=totals.mean_fpp,
+        bitset_bytes=cost[0] if cost is not None else None,
+        cost_bytes=cost[1] if cost is not None else None,
+        skipped_if_absent=round(lookup.skipped(rate, present=False) * mean),
+        skipped_if_present=round(lookup.skipped(rate, present=True) * mean) if totals.repetition is not None else None,
+    )
+
+
+def _source(totals: Totals) -> tuple[str | None, bool]:
+    """Where the number of distinct values is from, and whether it is exact."""
+    from sbbf_tool.operations.distinct import COUNTED, ESTIMATED, EXTRAPOLATED, STANDARD_ERROR
+
+    if totals.row_groups and totals.counted_dictionaries == totals.row_groups:
+        return "the dictionaries of all row groups", True
+    if totals.ndv is None or not totals.samples:
+        return None, False
+    hows = {found.how for found in totals.samples}
+    where = f"{len(totals.samples):,} of {totals.row_groups:,} row groups"
+    if EXTRAPOLATED in hows:
+        return f"extrapolated from the beginning of {where}, an upper estimate", False
+    if ESTIMATED in hows:
+        return f"every value of {where}, counted within {2 * STANDARD_ERROR:.1%}", False
+    exact = len(totals.samples) == totals.row_groups
+    return f"every value of {where}{'' if COUNTED in hows else ', by their dictionaries'}", exact
+
+
+def plan_of(names: tuple[str, ...], columns: Iterable[ColumnAdvice], fpp: float) -> Plan | None:
+    chosen = [column for column in columns if column.verdict == ADD]
+    if not chosen:
+        return None
+    sizes = {column.column: max(column.bitset_bytes or 0, sizing.MIN_BYTES) for column in chosen}
+    return Plan(files=names, fpp=fpp, replace=any(column.filters for column in chosen), columns=sizes)
+
+
+def _query(query: Query, counts: QueryCounts, plan: Plan | None) -> QueryAdvice:
+    return QueryAdvice(
+        query=query.text,
+        row_groups=counts.row_groups,
+        left_by_statistics=counts.left_by_statistics,
+        left_by_dictionary=counts.left_by_dictionary,
+        left_by_filters=counts.left_by_filters,
+        left_with_advice=counts.left_with(dict.fromkeys(plan.columns, plan.fpp) if plan is not None else {}),
+    )

@@ -1,0 +1,139 @@
+"""`explain`: row group by row group, what would skip it for a value (min and max, its dictionary, its filter), and for which engines.
+
+Engines ask in that order and stop at the first `absent`. Which of them ask a dictionary, and which a filter on a column of this type,
+is the table of `engines`; that an engine compares min and max of the type at all is taken for granted.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sbbf_tool.operations.advice_reports import EngineExplanation, ExplainReport, RowGroupExplanation
+from sbbf_tool.operations.engines import HARM, USED, engine, engines, verdicts_for
+from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.operations.probe import Question, ask_row_group, question_of
+from sbbf_tool.operations.pruning import by_dictionary, by_statistics, row_group_bytes, shown_bounds
+from sbbf_tool.parquet.columns import find_column
+from sbbf_tool.parquet.literals import ABSENT
+from sbbf_tool.reports import EngineReport, EngineVerdict
+
+STATISTICS, DICTIONARY, FILTER, READ, HARMED = "statistics", "dictionary", "filter", "read", "harm"
+
+
+def explain(path: str | os.PathLike[str], column: str, value: object, *, engine_name: str | None = None) -> ExplainReport:
+    """What would skip each row group in a query for `column = value`, and for which engines; for the one named, where one is.
+
+    The value is text as a person writes it, or a Python object, as in `probe`. Raises UsageError (no such column or engine, a value
+    that the column cannot hold), UnreadableError (bytes that contradict the format), RefusedError (encrypted footer).
+    """
+    asked = engines().engines if engine_name is None else (engine(engine_name),)
+    with ParquetFile.open(path) as file:
+        with file.named():
+            question = question_of(find_column(file.footer.columns, column), (value,))
+        (literal,) = question.literals
+        row_groups = [_explained(file, number, question) for number in range(file.footer.num_row_groups)]
+        return ExplainReport(
+            file=file.name,
+            column=question.column.name,
+            type=question.column.type_name,
+            value=literal.text,
+            note=literal.note,
+            absent=all(found.row_group.is_absent for found in row_groups),
+            bytes=sum(found.row_group.bytes for found in row_groups),
+            column_bytes=sum(found.row_group.column_bytes for found in row_groups),
+            row_groups=tuple(found.row_group for found in row_groups),
+            engines=tuple(_engine(one, question, row_groups) for one in asked),
+        )
+
+
+class _Explained(NamedTuple):
+    row_group: RowGroupExplanation
+    verdicts: dict[str, EngineVerdict]
+    """What each engine makes of this row group's filter, or would make of one."""
+    has_filter: bool
+
+
+def _explained(file: ParquetFile, number: int, question: Question) -> _Explained:
+    column = question.column
+    meta = file.footer.chunk(number, column.index)
+    stored = None if file.encryption_of(number, column) else file.stored_filter(number, column)
+    (statistics,) = by_statistics(file, number, question)
+    dictionary = by_dictionary(file, number, question)
+    (answer,) = ask_row_group(file, number, question)
+    verdicts = verdicts_for(
+        column,
+        bitset_bytes=stored.header.num_bytes if stored is not None else None,
+        has_length=stored is None or stored.place.length is not None,
+    )
+    low, high = shown_bounds(file, number, column) or (None, None)
+    explanation = RowGroupExplanation(
+        row_group=number,
+        rows=file.footer.metadata.row_groups[number].num_rows or 0,
+        bytes=row_group_bytes(file, number),
+        column_bytes=max(0, meta.total_compressed_size or 0) if meta is not None else 0,
+        low=low,
+        high=high,
+        statistics=statistics.answer,
+        statistics_reason=statistics.reason,
+        dictionary=dictionary[0].answer if dictionary is not None else None,
+        dictionary_reason=dictionary[0].reason if dictionary is not None else None,
+        filter=answer.answer,
+        filter_reason=answer.reason,
+    )
+    return _Explained(explanation, {verdict.engine: verdict for verdict in verdicts}, stored is not None)
+
+
+def _engine(one: EngineReport, question: Question, row_groups: Sequence[_Explained]) -> EngineExplanation:
+    """What one engine makes of the row groups, and why it asks their filters or does not."""
+    pushed = next(verdict for verdict in verdicts_for(question.column) if verdict.engine == one.id).verdict != "unused"
+    comparable = question.literals[0].verdict is None
+    steps = [_step(one, found, asks_dictionary=one.dictionary_first and pushed, comparable=comparable) for found in row_groups]
+    count = Counter(steps)
+    skipped = [found.row_group for found, step in zip(row_groups, steps, strict=True) if step in (STATISTICS, DICTIONARY, FILTER)]
+    total = sum(found.row_group.bytes for found in row_groups)
+    total_of_column = sum(found.row_group.column_bytes for found in row_groups)
+    return EngineExplanation(
+        engine=one.id,
+        name=one.name,
+        steps=tuple(steps),
+        skipped_by_statistics=count[STATISTICS],
+        skipped_by_dictionary=count[DICTIONARY],
+        skipped_by_filter=count[FILTER],
+        read=count[READ] + count[HARMED],
+        bytes_skipped=sum(row.bytes for row in skipped),
+        share_skipped=sum(row.bytes for row in skipped) / total if total else 0.0,
+        share_of_column_skipped=sum(row.column_bytes for row in skipped) / total_of_column if total_of_column else 0.0,
+        says=_says(one, question, row_groups, steps),
+        harm=next((found.verdicts[one.id].effect for found, step in zip(row_groups, steps, strict=True) if step == HARMED), None),
+    )
+
+
+def _step(one: EngineReport, found: _Explained, *, asks_dictionary: bool, comparable: bool) -> str:
+    """What the engine does with a row group. Where the value is one that the column cannot store, how it is converted nobody knows."""
+    row_group, verdict = found.row_group, found.verdicts[one.id]
+    if row_group.statistics == ABSENT:
+        return STATISTICS
+    if not comparable:
+        return READ
+    if asks_dictionary and row_group.dictionary is not None:
+        return DICTIONARY if row_group.dictionary == ABSENT else READ
+    if found.has_filter and verdict.verdict == HARM:
+        return HARMED
+    return FILTER if found.has_filter and verdict.verdict == USED and row_group.filter == ABSENT else READ
+
+
+def _says(one: EngineReport, question: Question, row_groups: Sequence[_Explained], steps: Sequence[str]) -> str:
+    """The harm where there is one, else what the engine does with the first filter it comes to, else with filters of the type."""
+    for wanted in (HARMED, FILTER):
+        for found, step in zip(row_groups, steps, strict=True):
+            if step == wanted:
+                verdict = found.verdicts[one.id]
+                return verdict.sentence.removeprefix(f"{one.name}: ") if wanted == HARMED else verdict.says
+    if DICTIONARY in steps:
+        return "The chunk's dictionary answers first, and exactly."
+    first = next((found for found in row_groups if found.has_filter), None)
+    verdicts = first.verdicts.values() if first is not None else verdicts_for(question.column)
+    return next(verdict for verdict in verdicts if verdict.engine == one.id).says

@@ -1,0 +1,114 @@
+"""The plan that `advise` makes and `add-filter` carries out, as a JSON file.
+
+    {"sbbf_plan": 1, "files": ["events/"], "fpp": 0.01, "replace": false, "columns": {"user_id": {"max_bytes": 1048576}}}
+
+`max_bytes` is the largest bitset a row group may get; a row group with fewer distinct values gets a smaller one. A key that is not
+known is an error: it would otherwise be a wish that nobody carries out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sbbf_tool.bloom import sizing
+from sbbf_tool.errors import UsageError, WriteError
+
+VERSION = 1
+_VERSION_KEY = "sbbf_plan"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    files: tuple[str, ...]
+    """As they were named: files, folders, globs."""
+    fpp: float
+    replace: bool
+    """Whether filters that are there already give way."""
+    columns: Mapping[str, int]
+    """For each column the largest bitset a row group, in bytes."""
+
+    def command(self) -> tuple[str, ...]:
+        """What carries it out, but for the sizes, which then follow from the values alone."""
+        columns = [word for column in self.columns for word in ("-c", column)]
+        rate = () if self.fpp == _USUAL_FPP else ("--fpp", f"{self.fpp:g}")
+        dashed = ("--",) if any(name.startswith("-") for name in self.files) else ()
+        return ("sbbf", "add-filter", *columns, *rate, *(("--replace",) if self.replace else ()), "--in-place", *dashed, *self.files)
+
+    def as_json(self) -> dict[str, Any]:
+        columns = {name: {"max_bytes": size} for name, size in self.columns.items()}
+        return {_VERSION_KEY: VERSION, "files": list(self.files), "fpp": self.fpp, "replace": self.replace, "columns": columns}
+
+
+_USUAL_FPP = 0.01
+
+
+def write_plan(path: str | os.PathLike[str], document: Mapping[str, Any]) -> None:
+    """Raises WriteError."""
+    try:
+        with open(path, "w", encoding="utf-8") as stream:
+            json.dump(document, stream, ensure_ascii=False, indent=2)
+            stream.write("\n")
+    except OSError as error:
+        raise WriteError((error.strerror or "cannot be written").lower(), file=os.fsdecode(path)) from error
+
+
+def read_plan(path: str | os.PathLike[str]) -> Plan:
+    """Raises UsageError, with the key, where it is not such a plan."""
+    name = os.fsdecode(path)
+    try:
+        with open(path, encoding="utf-8") as stream:
+            document = json.load(stream)
+    except OSError as error:
+        raise UsageError((error.strerror or "unreadable").lower(), file=name) from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"not JSON: {error}", file=name) from None
+    try:
+        return _parse(document)
+    except UsageError as error:
+        raise error.at(file=name) from None
+
+
+def _parse(document: Any) -> Plan:
+    _expect(document, (_VERSION_KEY, "files", "fpp", "replace", "columns"), "the plan")
+    _check(document[_VERSION_KEY] == VERSION, _VERSION_KEY, document[_VERSION_KEY], str(VERSION))
+    files, fpp, replace, columns = document["files"], document["fpp"], document["replace"], document["columns"]
+    _check(isinstance(files, list) and all(isinstance(file, str) and file for file in files), "files", files, "a list of names")
+    _check(_is_number(fpp, float) and 0 < fpp < 1, "fpp", fpp, "a number above 0 and below 1")
+    _check(isinstance(replace, bool), "replace", replace, "true or false")
+    _check(isinstance(columns, dict) and bool(columns), "columns", columns, "an object with a key a column")
+    sizes = {}
+    for column, wish in columns.items():
+        _expect(wish, ("max_bytes",), f"column {column}")
+        size = wish["max_bytes"]
+        _check(_is_number(size) and sizing.MIN_BYTES <= size <= sizing.MAX_BYTES, f"column {column}: max_bytes", size, _SIZES)
+        sizes[column] = size
+    return Plan(tuple(files), float(fpp), replace, sizes)
+
+
+_SIZES = f"a whole number from {sizing.MIN_BYTES} to {sizing.MAX_BYTES}"
+
+
+def _is_number(value: object, *also: type) -> bool:
+    return isinstance(value, (int, *also)) and not isinstance(value, bool)
+
+
+def _expect(found: Any, keys: Iterable[str], place: str) -> None:
+    """The keys, all of them and no other."""
+    if not isinstance(found, dict):
+        raise UsageError(f"{found!r} is not an object", place=place)
+    wanted = tuple(keys)
+    for key in found:
+        if key not in wanted:
+            raise UsageError(f"unknown key {key!r}", place=place, hint=f"there are {', '.join(wanted)}")
+    for key in wanted:
+        if key not in found:
+            raise UsageError(f"no key {key!r}", place=place)
+
+
+def _check(is_right: bool, key: str, value: object, takes: str) -> None:
+    if not is_right:
+        raise UsageError(f"{key} is {value!r}", hint=f"it takes {takes}")

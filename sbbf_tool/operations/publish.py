@@ -1,0 +1,68 @@
+"""How a patch becomes a file: written, read back as a stranger would read it, compared with what was meant, and only then given its name.
+
+Every operation that changes files goes through here; what is peculiar to one of them is in the comparison that it hands over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.errors import SbbfError, UnreadableError
+from sbbf_tool.operations.build import Meter, count_missing
+from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.parquet.footer import set_filters
+from sbbf_tool.parquet.patch import ChunkKey, Patch
+from sbbf_tool.storage import append as storage_append
+from sbbf_tool.storage import local
+
+
+def publish(file: ParquetFile, target: str, patch: Patch, compare: Callable[[ParquetFile], None], *, append: bool = False) -> list[str]:
+    """Make `target` what `patch` says, provided that `compare` accepts the new file; `append` writes behind the old one itself.
+
+    Answers with warnings in words. Raises RefusedError, WriteError and whatever `compare` raises; the old file is whole in every case.
+    """
+
+    def verify(written: local.LocalSource) -> None:
+        try:
+            compare(ParquetFile(written))
+        except UnreadableError as error:
+            raise mistake(file, f"the new file cannot be read back ({error.message})") from error
+
+    if append:
+        return storage_append.append(file.source, patch.pieces, verify)
+    return local.replace(file.source, target, patch.keep, patch.pieces, verify)
+
+
+def ensure_same_footer(file: ParquetFile, fresh: ParquetFile, changed: Iterable[ChunkKey]) -> None:
+    """The new footer must be the old one, to the byte, but for the filters of these chunks."""
+    bare: dict[ChunkKey, None] = dict.fromkeys(changed)
+    if set_filters(fresh.footer.raw, bare) != set_filters(file.footer.raw, bare):
+        raise mistake(file, "the new footer differs from the old one in more than the filters' places")
+
+
+def read_written(file: ParquetFile, fresh: ParquetFile, patch: Patch) -> dict[ChunkKey, BloomFilter]:
+    """The filters that the patch wrote, read from the new file, each of which must be where it should and today's format."""
+    blooms = {}
+    for key, place in patch.places.items():
+        stored = fresh.stored_filter(key[0], fresh.footer.columns[key[1]])
+        if stored is None or stored.place != place or stored.length != place.length or stored.header.beyond_us:
+            raise mistake(file, f"the filter of {place_of(file, key)} is not where it should be")
+        blooms[key] = BloomFilter(fresh.source.read(stored.bitset_offset, stored.header.num_bytes))
+    return blooms
+
+
+def ensure_holding_all(file: ParquetFile, fresh: ParquetFile, blooms: dict[ChunkKey, BloomFilter], jobs: int | None, meter: Meter) -> None:
+    """Every value of every chunk must be found in its filter."""
+    for key, missed in count_missing(fresh, blooms, jobs, meter).items():
+        if missed:
+            raise mistake(file, f"{missed} values of {place_of(file, key)} are absent from the new filter")
+
+
+def place_of(file: ParquetFile, key: ChunkKey) -> str:
+    return f"column {file.footer.columns[key[1]].name}, row group {key[0]}"
+
+
+def mistake(file: ParquetFile, what: str) -> SbbfError:
+    """The error of a new file that is not what it should be."""
+    return SbbfError(f"nothing was changed: {what}", file=file.name, hint="this is a defect of sbbf, or of the disk; please report it")

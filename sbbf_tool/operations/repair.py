@@ -1,0 +1,234 @@
+"""`repair`: what the rules find wrong with a file's filters, and a footer can put right, is put right.
+
+Each rule that has a treatment has two: one that changes the footer alone (state the length, drop the filter), and one for who wants to
+read the data and have sound filters in place of bad ones. Bytes of the old file are never touched, so a filter that was dropped is
+still there for who keeps the old length, and nothing is lost that a reader may safely use.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from enum import IntEnum
+from typing import NamedTuple
+
+from sbbf_tool.errors import RefusedError
+from sbbf_tool.operations.build import Built, Meter, Progress, Sizing, build_filters, chunk_bytes, ensure_buildable, report_of
+from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.operations.publish import ensure_holding_all, ensure_same_footer, mistake, place_of, publish, read_written
+from sbbf_tool.operations.rules import structure, truth, worth
+from sbbf_tool.operations.rules.facts import ChunkFacts, ColumnFacts, Reads, gather
+from sbbf_tool.operations.rules.rule import Limits, Rule
+from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, finish_interrupted
+from sbbf_tool.operations.verify import unread_chunks
+from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.filters import StoredFilter, build_header
+from sbbf_tool.parquet.footer import FilterPlace
+from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
+from sbbf_tool.reports import Finding, RepairReport, RepairStep
+from sbbf_tool.storage.append import interrupted_length
+
+
+class Treatment(IntEnum):
+    """What is done with a filter; where rules ask for several of these, the last."""
+
+    STATE_LENGTH = 1
+    DROP = 2
+    REBUILD = 3
+
+    @property
+    def words(self) -> str:
+        return self.name.lower().replace("_", " ")
+
+
+_STATE, _DROP, _REBUILD = Treatment
+
+# By rule: without and with rebuilding; None leaves the filter alone.
+TREATMENTS: dict[str, tuple[Treatment | None, Treatment]] = {
+    "missing-length": (_STATE, _STATE),
+    "wrong-length": (_STATE, _STATE),
+    "offset-means-none": (_DROP, _DROP),
+    "empty-boolean-filter": (_DROP, _DROP),
+    "unreadable-filter": (_DROP, _REBUILD),
+    "unknown-header": (_DROP, _REBUILD),
+    "empty-filter": (_DROP, _REBUILD),
+    "values-missed": (_DROP, _REBUILD),
+    "hashed-as-text": (_DROP, _REBUILD),
+    "hashed-at-wrong-width": (_DROP, _REBUILD),
+    "wrong-block": (_DROP, _REBUILD),
+    "interval-not-normalised": (_DROP, _REBUILD),
+    "one-zero-only": (None, _REBUILD),
+    "overlapping-filter": (None, _REBUILD),
+    "ragged-bitset": (None, _REBUILD),
+    "not-power-of-two": (None, _REBUILD),
+    "under-64-bytes": (None, _REBUILD),
+    "over-128-mib": (None, _REBUILD),
+    "identical-blocks": (None, _REBUILD),
+    "saturated": (None, _REBUILD),
+}
+_RULES = tuple(rule for rule in (*truth.RULES, *structure.RULES, *worth.RULES) if rule.name in TREATMENTS)
+_QUICK_RULES = tuple(rule for rule in _RULES if rule.reads < Reads.DATA)
+
+
+def repair(
+    path: str | os.PathLike[str],
+    columns: Iterable[str] = (),
+    *,
+    output: str | os.PathLike[str] | None = None,
+    in_place: bool = False,
+    rebuild: bool = False,
+    quick: bool = False,
+    dry_run: bool = False,
+    allow_table_files: bool = False,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> RepairReport:
+    """Cure what is wrong with the filters of `columns` (of all where empty), writing to `output` or `in_place`.
+
+    Filters are proven against the data first, unless `quick`. `rebuild` replaces what would be dropped, and what is sound and of little
+    use, by filters built from the data. An append to the file that a crash interrupted is undone, in place. A file with nothing to
+    cure is left alone, or copied to `output`.
+
+    Raises RefusedError, UnreadableError, UsageError, WriteError; the old file is whole in every case.
+    """
+    target = choose_target(path, output, in_place, allow_table_files, dry_run)
+    cut_back = interrupted_length(os.fsdecode(path))
+    if dry_run and cut_back is not None:
+        size = os.stat(path).st_size
+        return RepairReport(os.fsdecode(path), target, dry_run, size, cut_back, cut_back_to=cut_back)
+    if not dry_run:
+        finish_interrupted(path)
+    warnings = []
+    with ParquetFile.open(path) as file:
+        facts = _facts(file, choose_columns(file, columns) or list(file.footer.columns), quick)
+        steps, left = _prescribe(_QUICK_RULES if quick else _RULES, facts, rebuild)
+        _ensure_allowed(file, steps)
+        anew = [key for key, step in steps.items() if step.treatment is Treatment.REBUILD]
+        meter = Meter(progress, sum(chunk_bytes(file, key) for key in anew) * (1 if dry_run else 2))
+        built = build_filters(file, anew, Sizing(), jobs, meter)
+        patch = _plan(file, steps, built)
+        if not dry_run and (steps or output is not None):
+            warnings += publish(file, target, patch, lambda fresh: _compare(file, fresh, steps, patch, jobs, meter))
+        return RepairReport(
+            file=file.name,
+            output=target,
+            dry_run=dry_run,
+            old_bytes=file.source.size,
+            new_bytes=patch.size,
+            steps=tuple(_step_report(file, patch, key, steps[key], built.get(key)) for key in sorted(steps)),
+            left=tuple(left),
+            unproven=unread_chunks(facts),
+            cut_back_to=cut_back,
+            warnings=tuple(warnings),
+        )
+
+
+def _facts(file: ParquetFile, columns: list[Column], quick: bool) -> tuple[ColumnFacts, ...]:
+    if quick:
+        return gather(file, columns, Reads.FILTERS)
+    from sbbf_tool.operations.proof import prove
+
+    return gather(file, columns, Reads.DATA, prove)
+
+
+class _Step(NamedTuple):
+    """What is done with one filter, for which rules' sake, and what those saw."""
+
+    treatment: Treatment
+    rules: tuple[str, ...]
+    facts: tuple[str, ...]
+    stored: StoredFilter | None
+
+
+def _prescribe(rules: Iterable[Rule], columns: Iterable[ColumnFacts], rebuild: bool) -> tuple[dict[ChunkKey, _Step], list[Finding]]:
+    """The step for each chunk that needs one, and the findings that are not cured everywhere they were found."""
+    steps: dict[ChunkKey, _Step] = {}
+    left = []
+    for column in columns:
+        chunks = {chunk.row_group: chunk for chunk in column.chunks}
+        for rule in rules:
+            finding = rule.find(column, Limits())
+            uncured = []
+            for seen in finding.evidence if finding is not None else ():
+                assert seen.row_group is not None, "a rule with a treatment speaks of filters, one by one"
+                chunk, key = chunks[seen.row_group], (seen.row_group, column.column.index)
+                treatment = _treatment(rule, chunk, rebuild)
+                if treatment is None:
+                    uncured.append((key, seen))
+                else:
+                    before = steps.get(key, _Step(treatment, (), (), chunk.stored))
+                    rules_and_facts = (*before.rules, rule.name), (*before.facts, seen.fact)
+                    steps[key] = _Step(max(before.treatment, treatment), *rules_and_facts, chunk.stored)
+            if finding is not None and uncured:
+                left.append((finding, uncured))
+    return steps, [
+        replace(finding, evidence=tuple(seen for _, seen in still))
+        for finding, uncured in left
+        if (still := [(key, seen) for key, seen in uncured if key not in steps or steps[key].treatment < Treatment.DROP])
+    ]
+
+
+def _treatment(rule: Rule, chunk: ChunkFacts, rebuild: bool) -> Treatment | None:
+    light, thorough = TREATMENTS[rule.name]
+    if chunk.encryption:
+        # Its filter is two encrypted modules, and what they hold is not to be seen.
+        return None
+    if rebuild and not (chunk.proof is not None and chunk.proof.unproven):
+        return thorough
+    return light
+
+
+def _ensure_allowed(file: ParquetFile, steps: Mapping[ChunkKey, _Step]) -> None:
+    """Raises RefusedError where a step must not be taken."""
+    if steps:
+        check_changeable(file)
+    for key, step in steps.items():
+        chunk = file.footer.metadata.row_groups[key[0]].columns[key[1]]
+        if chunk.file_path:
+            hint = f"repair {chunk.file_path}"
+            raise RefusedError("its pages and its filter are in another file", file=file.name, place=place_of(file, key), hint=hint)
+        if step.treatment is Treatment.REBUILD:
+            ensure_buildable(file, key[0], file.footer.columns[key[1]])
+
+
+def _plan(file: ParquetFile, steps: Mapping[ChunkKey, _Step], built: Mapping[ChunkKey, Built]) -> Patch:
+    if not steps:
+        return Patch(file.source.size, (), file.footer.raw, {})
+    return plan_append(
+        file.footer,
+        file.source.size,
+        {key: (build_header(one.bloom.num_bytes), one.bloom.bitset) for key, one in built.items()},
+        drop=[key for key, step in steps.items() if step.treatment is Treatment.DROP],
+        correct={key: place for key, step in steps.items() if (place := _stated(step)) is not None},
+    )
+
+
+def _stated(step: _Step) -> FilterPlace | None:
+    """The place of a filter that stays where it is, with its true length."""
+    if step.treatment is not Treatment.STATE_LENGTH:
+        return None
+    assert step.stored is not None, "what cannot be read is dropped"
+    return FilterPlace(step.stored.place.offset, step.stored.length)
+
+
+def _compare(file: ParquetFile, fresh: ParquetFile, steps: Mapping[ChunkKey, _Step], patch: Patch, jobs: int | None, meter: Meter) -> None:
+    ensure_same_footer(file, fresh, steps)
+    for key, step in steps.items():
+        meta = fresh.footer.chunk(*key)
+        found = (meta.bloom_filter_offset, meta.bloom_filter_length) if meta is not None else None
+        meant = patch.places.get(key) or _stated(step) or (None, None)
+        if found != tuple(meant):
+            raise mistake(file, f"the new footer does not say of {place_of(file, key)} what it should")
+    ensure_holding_all(file, fresh, read_written(file, fresh, patch), jobs, meter)
+
+
+def _step_report(file: ParquetFile, patch: Patch, key: ChunkKey, step: _Step, built: Built | None) -> RepairStep:
+    return RepairStep(
+        row_group=key[0],
+        column=file.footer.columns[key[1]].name,
+        treatment=step.treatment.words,
+        rules=step.rules,
+        facts=step.facts,
+        built=None if built is None else report_of(file, patch, key, built),
+    )

@@ -1,0 +1,209 @@
+"""`resize_filters`: filters of another size. Smaller ones by folding, without a look at the data; larger ones only from the data.
+
+A fold ORs neighbouring blocks and is, bit for bit, the filter that would have been built at that size; so nothing is lost but error rate.
+What folding cannot give is left as it is and told, or built from the data where that was allowed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from sbbf_tool.bloom import sizing
+from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.errors import RefusedError, UsageError
+from sbbf_tool.operations.build import Built, Meter, Progress, Sizing, build_filters, chunk_bytes, ensure_buildable
+from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.operations.publish import ensure_holding_all, ensure_same_footer, mistake, place_of, publish, read_written
+from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, finish_interrupted
+from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.filters import StoredFilter, build_header
+from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
+from sbbf_tool.reports import ResizedFilter, ResizeReport
+
+FOLDED, REBUILT = "folded", "rebuilt"
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """An error rate, or a size in bytes: one of the two."""
+
+    fpp: float | None = None
+    num_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.fpp is None) == (self.num_bytes is None):
+            raise UsageError("say what size is wanted: either an error rate or a number of bytes")
+        if self.fpp is not None and not 0 < self.fpp < 1:
+            raise UsageError(f"an error rate of {self.fpp}: it must be above 0 and below 1")
+        size = self.num_bytes
+        if size is not None and (size & (size - 1) or not sizing.MIN_BYTES <= size <= sizing.MAX_BYTES):
+            raise UsageError(f"a size of {size:,} bytes", hint="readers agree on powers of two from 64 bytes to 128 MiB only")
+
+    def fold(self, bloom: BloomFilter) -> BloomFilter:
+        """The fold that comes nearest; the filter itself where none is wanted."""
+        if self.fpp is not None:
+            return bloom.fold_to_fpp(self.fpp)
+        while bloom.num_bytes > (self.num_bytes or 0) and bloom.can_fold:
+            bloom = bloom.fold()
+        return bloom
+
+    def lacks(self, bloom: BloomFilter) -> str | None:
+        """Why this filter, folded as far as it may be, is not what was asked for; None where it is."""
+        if self.num_bytes is not None and bloom.num_bytes < self.num_bytes:
+            return f"it has {bloom.num_bytes:,} bytes"
+        if self.num_bytes is not None and bloom.num_bytes > self.num_bytes:
+            return f"a filter of {bloom.num_blocks} blocks cannot be folded"
+        if self.fpp is not None and bloom.fpp > self.fpp:
+            return f"it lets {bloom.fpp:.3%} of absent values pass"
+        return None
+
+    @property
+    def sizing(self) -> Sizing:
+        """What to build where folding does not do."""
+        return Sizing(num_bytes=self.num_bytes) if self.fpp is None else Sizing(self.fpp)
+
+
+@dataclass
+class _Plan:
+    """What becomes of each filter."""
+
+    old: dict[ChunkKey, tuple[int, float]] = field(default_factory=dict)
+    """Size and error rate of those that change."""
+    folded: dict[ChunkKey, BloomFilter] = field(default_factory=dict)
+    unreached: dict[ChunkKey, str] = field(default_factory=dict)
+    """Why folding does not do."""
+    unchanged: int = 0
+
+
+def resize_filters(
+    path: str | os.PathLike[str],
+    columns: Iterable[str] = (),
+    *,
+    fpp: float | None = None,
+    num_bytes: int | None = None,
+    output: str | os.PathLike[str] | None = None,
+    in_place: bool = False,
+    rebuild: bool = False,
+    dry_run: bool = False,
+    allow_table_files: bool = False,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> ResizeReport:
+    """Bring the filters of `columns` (of all where empty) to the smallest size that keeps `fpp`, or to `num_bytes` a row group.
+
+    A filter that folding does not bring there is left as it is, or, with `rebuild`, built from the data; where none could be changed,
+    that is refused. Where all have the size already, the file is left alone, or copied to `output`.
+
+    Raises RefusedError, UnreadableError, UsageError, WriteError; the old file is whole in every case.
+    """
+    aim = Aim(fpp, num_bytes)
+    target = choose_target(path, output, in_place, allow_table_files, dry_run)
+    warnings = [] if dry_run else finish_interrupted(path)
+    with ParquetFile.open(path) as file:
+        check_changeable(file)
+        plan = _plan(file, list(_stored(file, choose_columns(file, columns))), aim)
+        rebuilt = sorted(plan.unreached) if rebuild else []
+        if plan.unreached and not plan.folded and not rebuilt:
+            key, why = next(iter(plan.unreached.items()))
+            hint = "--rebuild builds it anew from the data"
+            raise RefusedError(f"folding does not make it what was asked for: {why}", file=file.name, place=place_of(file, key), hint=hint)
+        for row_group, column in rebuilt:
+            ensure_buildable(file, row_group, file.footer.columns[column])
+        meter = Meter(progress, sum(chunk_bytes(file, key) for key in rebuilt) * (1 if dry_run else 2))
+        built = build_filters(file, rebuilt, aim.sizing, jobs, meter)
+        blooms = {**plan.folded, **{key: one.bloom for key, one in built.items()}}
+        patch = _patch(file, blooms)
+        if not dry_run and (blooms or output is not None):
+            warnings += publish(file, target, patch, lambda fresh: _compare(file, fresh, patch, plan.folded, jobs, meter))
+        return ResizeReport(
+            file=file.name,
+            output=target,
+            dry_run=dry_run,
+            old_bytes=file.source.size,
+            new_bytes=patch.size,
+            filters=tuple(_resized(file, patch, key, plan.old[key], blooms[key], key in built) for key in sorted(blooms)),
+            unchanged=plan.unchanged,
+            left=tuple(f"{place_of(file, key)}: {why}" for key, why in plan.unreached.items() if key not in built),
+            data_bytes_read=_bytes_read(built),
+            warnings=tuple(warnings),
+        )
+
+
+def _stored(file: ParquetFile, columns: list[Column]) -> Iterable[StoredFilter]:
+    """The filters of these columns, or of all; RefusedError where there is none, or one that cannot be understood."""
+    chosen = {column.index for column in columns or file.footer.columns}
+    count = dict.fromkeys(chosen, 0)
+    for row_group in range(file.footer.num_row_groups):
+        for column in (file.footer.columns[index] for index in sorted(chosen)):
+            if file.footer.filter_place(row_group, column.index) is None:
+                continue
+            place = place_of(file, (row_group, column.index))
+            if (encryption := file.encryption_of(row_group, column)) is not None:
+                raise RefusedError(encryption, file=file.name, place=place, hint="leave the column out")
+            stored = file.stored_filter(row_group, column)
+            assert stored is not None
+            if stored.header.beyond_us:
+                hint = f"sbbf repair --rebuild {file.name} replaces it"
+                raise RefusedError(stored.header.beyond_us, file=file.name, place=place, hint=hint)
+            count[column.index] += 1
+            yield stored
+    for column in columns:
+        if not count[column.index]:
+            raise RefusedError("it has no filter to resize", file=file.name, place=f"column {column.name}")
+    if not any(count.values()):
+        raise RefusedError("no column has a filter to resize", file=file.name)
+
+
+def _plan(file: ParquetFile, filters: Iterable[StoredFilter], aim: Aim) -> _Plan:
+    plan = _Plan()
+    for stored in filters:
+        key = stored.row_group, stored.column
+        bloom = BloomFilter(file.source.read(stored.bitset_offset, stored.header.num_bytes))
+        plan.old[key] = bloom.num_bytes, bloom.fpp
+        folded = aim.fold(bloom)
+        why = aim.lacks(folded)
+        if why is not None:
+            plan.unreached[key] = why
+        elif folded is bloom:
+            plan.unchanged += 1
+        else:
+            plan.folded[key] = folded
+    return plan
+
+
+def _patch(file: ParquetFile, blooms: dict[ChunkKey, BloomFilter]) -> Patch:
+    if not blooms:
+        return Patch(file.source.size, (), file.footer.raw, {})
+    filters = {key: (build_header(bloom.num_bytes), bloom.bitset) for key, bloom in blooms.items()}
+    return plan_append(file.footer, file.source.size, filters)
+
+
+def _compare(
+    file: ParquetFile, fresh: ParquetFile, patch: Patch, folded: dict[ChunkKey, BloomFilter], jobs: int | None, meter: Meter
+) -> None:
+    """Folded filters must be in the new file as they were made; filters that were rebuilt must hold every value."""
+    ensure_same_footer(file, fresh, patch.places)
+    written = read_written(file, fresh, patch)
+    for key, bloom in folded.items():
+        if written.pop(key) != bloom:
+            raise mistake(file, f"the filter of {place_of(file, key)} is not what it was folded to")
+    ensure_holding_all(file, fresh, written, jobs, meter)
+
+
+def _bytes_read(built: dict[ChunkKey, Built]) -> int:
+    return sum(one.bytes_read for one in built.values())
+
+
+def _resized(file: ParquetFile, patch: Patch, key: ChunkKey, old: tuple[int, float], bloom: BloomFilter, rebuilt: bool) -> ResizedFilter:
+    return ResizedFilter(
+        row_group=key[0],
+        column=file.footer.columns[key[1]].name,
+        way=REBUILT if rebuilt else FOLDED,
+        offset=patch.places[key].offset,
+        old_bytes=old[0],
+        new_bytes=bloom.num_bytes,
+        old_fpp=old[1],
+        new_fpp=bloom.fpp,
+    )

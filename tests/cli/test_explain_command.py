@@ -1,0 +1,53 @@
+"""`sbbf explain` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sbbf_tool.cli import run
+
+
+@pytest.fixture
+def numbers(tmp_path):
+    path = tmp_path / "numbers.parquet"
+    pq.write_table(pa.table({"n": list(range(-100, 100, 2))}), path, row_group_size=50)
+    assert run(["add-filter", str(path), "-c", "n", "--in-place"]) == 0
+    return str(path)
+
+
+@pytest.mark.parametrize(("value", "code"), [("-4", 0), ("-3", 1), ("500", 1), ("x", 2)])
+def test_exit_codes(numbers, value, code):
+    assert run(["explain", numbers, "n", value]) == code
+
+
+def test_unreadable(tmp_path, capfd):
+    assert run(["explain", str(tmp_path / "none.parquet"), "n", "1"]) == 3
+    assert capfd.readouterr().err.count("\n") == 1
+
+
+def test_a_row_a_row_group_then_a_row_a_kind_of_engine(numbers, capfd):
+    capfd.readouterr()
+    assert run(["explain", numbers, "n", "51"]) == 1
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[0].endswith("column n, INT64, value 51")
+    assert [line.split()[5:] for line in lines[2:4]] == [["absent", "absent", "absent"], ["maybe", "absent", "absent"]]
+    assert any("Spark" in line and "100 %" in line for line in lines[5:])
+    assert any("Polars" in line and line.split()[-2:] != ["100", "%"] for line in lines[5:])
+
+
+def test_one_engine_says_why(numbers, capfd):
+    capfd.readouterr()
+    run(["explain", numbers, "n", "51", "--engine", "polars"])
+    assert capfd.readouterr().out.splitlines()[-1] == "Polars: Prunes by min and max only."
+
+
+def test_json(numbers, capfd):
+    capfd.readouterr()
+    run(["explain", numbers, "n", "51", "--json", "--engine", "duckdb"])
+    document = json.loads(capfd.readouterr().out)
+    assert document["absent"] is True
+    assert [one["engine"] for one in document["engines"]] == ["duckdb"]

@@ -1,0 +1,166 @@
+"""A layer below the storage room: the calls by which it changes a disk, counted, and one of them disturbed.
+
+As a program, a server that forks a process for each order: the process runs a command and is killed at a call, or after a time. What
+takes long, to start Python and import Arrow, is done once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+CALLS = ("open", "write", "copy_file_range", "fsync", "ftruncate", "fchmod", "fchown", "setxattr", "rename", "link", "unlink")
+DIVISIBLE = ("write", "copy_file_range")
+"""Calls that may be carried out in part."""
+
+BEFORE, HALF, AFTER = "before", "half", "after"
+
+
+class Disturbance:
+    """`strike` is called at the call number `at` (from 0), before, after, or in the middle of it; at all later ones too if `lasting`."""
+
+    def __init__(
+        self, at: int | None, strike: Callable[[], None], when: str = BEFORE, only: tuple[str, ...] = CALLS, lasting: bool = False
+    ):
+        self.at, self.strike, self.when, self.only, self.lasting = at, strike, when, only, lasting
+        self.seen: list[str] = []
+
+    def wrap(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def disturbed(*arguments: Any, **options: Any) -> Any:
+            if name == "open" and not arguments[1] & (os.O_CREAT | os.O_WRONLY | os.O_RDWR):
+                return call(*arguments, **options)
+            number = len(self.seen)
+            self.seen.append(name)
+            if self.at is None or number < self.at or (number > self.at and not self.lasting):
+                return call(*arguments, **options)
+            if self.when == BEFORE:
+                self.strike()
+            elif self.when == HALF:
+                call(*_halved(name, arguments), **options)
+                self.strike()
+            try:
+                return call(*arguments, **options)
+            finally:
+                self.strike()
+
+        return disturbed
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Calls made in the block are neither counted nor disturbed."""
+        seen, at, self.at = self.seen, self.at, None
+        self.seen = []
+        try:
+            yield
+        finally:
+            self.seen, self.at = seen, at
+
+    @contextmanager
+    def in_force(self) -> Iterator[Disturbance]:
+        kept = {name: getattr(os, name) for name in self.only}
+        for name, call in kept.items():
+            setattr(os, name, self.wrap(name, call))
+        try:
+            yield self
+        finally:
+            for name, call in kept.items():
+                setattr(os, name, call)
+
+
+def _halved(name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    if name == "write":
+        return arguments[0], arguments[1][: len(arguments[1]) // 2]
+    return (*arguments[:2], arguments[2] // 2, *arguments[3:])
+
+
+def fail_with(code: int) -> Callable[[], None]:
+    def strike() -> None:
+        raise OSError(code, os.strerror(code))
+
+    return strike
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Killer:
+    """The server, from the outside. Use as a context manager."""
+
+    def __enter__(self) -> Killer:
+        self._process = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._process.stdin.close()
+        self._process.wait()
+
+    def _order(self, **order: object) -> dict[str, Any]:
+        print(json.dumps(order), file=self._process.stdin, flush=True)
+        return json.loads(self._process.stdout.readline())
+
+    def calls(self, path: str, folder: Path) -> list[str]:
+        """Run undisturbed; answers with the calls that were made."""
+        return self._order(path=path, folder=str(folder), at=None, when=BEFORE)["calls"]
+
+    def kill_at(self, path: str, folder: Path, at: int, when: str) -> bool:
+        """Run, killed at that call; answers whether it was."""
+        return self._order(path=path, folder=str(folder), at=at, when=when)["killed"]
+
+    def kill_after(self, path: str, folder: Path, seconds: float) -> bool:
+        return self._order(path=path, folder=str(folder), at=None, when=BEFORE, seconds=seconds)["killed"]
+
+    def seconds(self, path: str, folder: Path) -> float:
+        """How long the command takes."""
+        return self._order(path=path, folder=str(folder), at=None, when=BEFORE)["seconds"]
+
+
+def _serve() -> None:
+    import numpy  # noqa: F401
+    import pyarrow.parquet  # noqa: F401
+    from write_paths import WRITE_PATHS
+
+    import sbbf_tool.operations.add
+    import sbbf_tool.operations.proof
+    import sbbf_tool.operations.remove
+    import sbbf_tool.operations.repair
+    import sbbf_tool.operations.resize
+    import sbbf_tool.parquet.values  # noqa: F401
+
+    for line in sys.stdin:
+        order = json.loads(line)
+        start = time.perf_counter()
+        back, forth = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(back)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            os.dup2(1, 2)
+            random.seed(os.getpid())
+            with Disturbance(order["at"], _die, order["when"]).in_force() as disturbance:
+                code = WRITE_PATHS[order["path"]].act(Path(order["folder"]))
+            os.write(forth, json.dumps(disturbance.seen).encode())
+            os._exit(code)
+        os.close(forth)
+        if "seconds" in order:
+            time.sleep(order["seconds"])
+            os.kill(child, signal.SIGKILL)
+        with os.fdopen(back, encoding="ascii") as stream:
+            said = stream.read()
+        _, status = os.waitpid(child, 0)
+        killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+        answer = {"killed": killed, "seconds": time.perf_counter() - start, "calls": json.loads(said) if said else []}
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    _serve()

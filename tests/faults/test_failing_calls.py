@@ -1,0 +1,145 @@
+"""Any call that writes may fail: the command then ends with one line and its exit code, and the file is the old one or the new one."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+
+import pytest
+from failing_system import BEFORE, DIVISIBLE, HALF, Disturbance, fail_with
+from write_paths import FILE, Before, contents
+
+from sbbf_tool.cli import run
+from sbbf_tool.errors import RefusedError, WriteError
+from sbbf_tool.storage.append import recover
+
+SAYS_NO = (RefusedError.exit_code, WriteError.exit_code)
+ALLOCATING = ("open", "write", "copy_file_range", "fsync", "rename", "link")
+"""Calls that a full disk may refuse. It refuses them again until somebody makes room."""
+
+
+def calls_of(before: Before, folder, only: tuple[str, ...]) -> list[str]:
+    with Disturbance(None, lambda: None, only=only).in_force() as undisturbed:
+        assert before.path.act(before.lay_out(folder)) == 0
+    return undisturbed.seen
+
+
+def assert_told_and_whole(before: Before, folder, code: int, what: str) -> None:
+    """Nothing is left beside the file, unless removing it is what failed; the next command removes that."""
+    done = code == 0
+    assert done or code in SAYS_NO, what
+    expected, found = before.expected(folder, done=done), contents(folder)
+    if found != expected and before.path.appends:
+        # What could not be undone then is undone now.
+        recover(str(folder / FILE))
+        found = contents(folder)
+    assert {name: data for name, data in found.items() if not name.startswith(".")} == expected, what
+    if found != expected:
+        run(["repair", str(folder / before.path.target), "--in-place", "--quick"])
+        assert not [name for name in contents(folder) if name.startswith(".")], what
+
+
+@pytest.mark.parametrize("lasting", [False, True], ids=["once", "from then on"])
+def test_a_disk_that_is_full_at_any_call(before, tmp_path, lasting):
+    calls = calls_of(before, tmp_path / "it", ALLOCATING)
+    moments = [(at, BEFORE) for at in range(len(calls))] + [(at, HALF) for at, call in enumerate(calls) if call in DIVISIBLE]
+    for at, when in moments:
+        folder = before.lay_out(tmp_path / "it")
+        full = Disturbance(at, fail_with(errno.ENOSPC), when, ALLOCATING, lasting)
+        with full.in_force():
+            code = before.path.act(folder)
+        what = f"{calls[at]}, number {at}, {when}"
+        assert_told_and_whole(before, folder, code, what)
+        # Only what comes after the new file has its name may fail and be no failure.
+        assert code != 0 or at > calls.index("fsync"), what
+
+
+def test_any_call_that_fails(before, tmp_path):
+    calls = calls_of(before, tmp_path / "it", tuple(os_calls()))
+    for at, call in enumerate(calls):
+        for code in (errno.EIO, errno.EPERM):
+            folder = before.lay_out(tmp_path / "it")
+            with Disturbance(at, fail_with(code)).in_force():
+                answer = before.path.act(folder)
+            assert_told_and_whole(before, folder, answer, f"{call}, number {at}, {errno.errorcode[code]}")
+
+
+def os_calls() -> list[str]:
+    from failing_system import CALLS
+
+    return [name for name in CALLS if hasattr(os, name)]
+
+
+@pytest.mark.parametrize(
+    "answer", [errno.ENOSYS, errno.EXDEV, errno.EOPNOTSUPP, 0], ids=["no such call", "other disk", "refused", "copies nothing"]
+)
+def test_a_cluster_file_system_that_does_not_copy(before, tmp_path, monkeypatch, answer):
+    def copy_file_range(*arguments: object) -> int:
+        if answer:
+            raise OSError(answer, os.strerror(answer))
+        return 0
+
+    monkeypatch.setattr(os, "copy_file_range", copy_file_range)
+    folder = before.lay_out(tmp_path / "it")
+    assert before.path.act(folder) == 0
+    assert contents(folder) == before.expected(folder, done=True)
+
+
+# The source, meanwhile
+
+
+@pytest.mark.parametrize("change", ["replaced", "truncated", "removed", "longer"])
+def test_a_source_that_changes_meanwhile(before, tmp_path, change):
+    """At any call; whatever comes of it, what was put there by somebody else is not lost, and nothing false gets a name."""
+    other = b"somebody else's bytes"
+
+    def change_it() -> None:
+        with open_undisturbed():
+            if change == "replaced":
+                (folder / "other").write_bytes(other)
+                os.rename(folder / "other", folder / FILE)
+            elif change == "truncated":
+                os.truncate(folder / FILE, len(before.old) // 2)
+            elif change == "removed":
+                (folder / FILE).unlink()
+            else:
+                with open(folder / FILE, "ab") as stream:
+                    stream.write(other)
+
+    calls = calls_of(before, tmp_path / "it", tuple(os_calls()))
+    last = len(calls) - 1 - calls[::-1].index("rename") if "rename" in calls else calls.index("link")
+    for at in range(last):
+        folder = before.lay_out(tmp_path / "it")
+        disturbance = Disturbance(at, change_it)
+        open_undisturbed = disturbance.paused
+        with disturbance.in_force():
+            code = before.path.act(folder)
+        found = {name: data for name, data in contents(folder).items() if not name.startswith(".")}
+        if change == "replaced":
+            assert other in found.values() or code == 0
+        if before.path.target != FILE:
+            assert before.path.target not in found or found[before.path.target] == before.new
+
+
+@pytest.fixture
+def folder(befores, tmp_path):
+    return befores["add"].lay_out(tmp_path / "it")
+
+
+def test_hard_links_keep_the_old_content(before, tmp_path):
+    folder = before.lay_out(tmp_path / "it")
+    os.link(folder / FILE, tmp_path / "other name")
+    assert before.path.act(folder) == 0
+    # Appending changes the file itself, and so all of its names.
+    assert (tmp_path / "other name").read_bytes() == (before.new if before.path.appends else before.old)
+
+
+def test_symbolic_links_are_followed_and_stay(before, tmp_path):
+    folder = before.lay_out(tmp_path / "it")
+    shutil.move(folder / FILE, tmp_path / "real")
+    (folder / FILE).symlink_to(tmp_path / "real")
+    assert before.path.act(folder) == 0
+    assert (folder / FILE).is_symlink()
+    assert contents(folder) == before.expected(folder, done=True)
+    assert sorted(os.listdir(tmp_path)) == ["it", "real"]

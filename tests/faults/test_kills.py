@@ -1,0 +1,107 @@
+"""Killed at any moment, a command leaves the old file or the new one, and the next command leaves no trace of it.
+
+A kill takes nothing from the disk that was written before; a power failure, which may, is not tried here.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from failing_system import AFTER, BEFORE, DIVISIBLE, HALF, Killer
+from write_paths import FILE, OUT, WRITE_PATHS, Before, contents
+
+from sbbf_tool.cli import run
+from sbbf_tool.storage.append import recover
+
+
+def assert_whole(before: Before, folder: Path) -> None:
+    """The old file or the new one at once, or, where it was appended to, once the append is undone; then the next command cleans up."""
+    found = contents(folder)
+    whole = (before.expected(folder, done=False), before.expected(folder, done=True))
+    if before.path.appends:
+        recover(str(folder / FILE))
+        found = contents(folder)
+    assert {name: data for name, data in found.items() if name in (FILE, OUT)} in whole
+    was_done = found.get(OUT if before.path.target == OUT else FILE) == before.new
+    again = before.path.act(folder)
+    assert again == 0 or was_done
+    if OUT in found:
+        # A name that is taken is refused at once; a command that works on that file finds what was left beside it.
+        run(["repair", str(folder / OUT), "--in-place", "--quick"])
+    assert contents(folder) == before.expected(folder, done=True)
+
+
+@pytest.mark.parametrize("path", WRITE_PATHS)
+def test_killed_at_every_call_that_writes(path, befores, killer: Killer, tmp_path):
+    before = befores[path]
+    calls = killer.calls(path, before.lay_out(tmp_path / "it"))
+    assert contents(tmp_path / "it") == before.expected(tmp_path / "it", done=True)
+    assert {"open", "fsync", "unlink"} <= set(calls)
+    moments = [(at, BEFORE) for at in range(len(calls))]
+    moments += [(at, HALF) for at, call in enumerate(calls) if call in DIVISIBLE]
+    moments += [(len(calls) - 1, AFTER)]
+    for at, when in moments:
+        folder = before.lay_out(tmp_path / "it")
+        assert killer.kill_at(path, folder, at, when), f"{when} {calls[at]}, number {at}"
+        assert_whole(before, folder)
+
+
+def kill_at_random_moments(count: int, path: str, before: Before, killer: Killer, folder: Path) -> None:
+    usual = min(killer.seconds(path, before.lay_out(folder)) for _ in range(3))
+    moments = random.Random(f"{path} {count}")
+    killed = 0
+    for _ in range(count):
+        before.lay_out(folder)
+        killed += killer.kill_after(path, folder, moments.uniform(0, usual))
+        assert_whole(before, folder)
+    assert killed
+
+
+@pytest.mark.parametrize("path", WRITE_PATHS)
+def test_killed_at_random_moments(path, befores, killer, tmp_path):
+    kill_at_random_moments(20, path, befores[path], killer, tmp_path / "it")
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("path", WRITE_PATHS)
+def test_killed_at_300_random_moments(path, befores, killer, tmp_path):
+    kill_at_random_moments(300, path, befores[path], killer, tmp_path / "it")
+
+
+WRITING = (
+    "write,writev,pwrite64,pwritev,copy_file_range,sendfile,fsync,fdatasync,ftruncate,truncate,fallocate,rename,renameat,renameat2,"
+    "link,linkat,unlink,unlinkat,fchmod,chmod,fchown,fchownat,fsetxattr,setxattr,ioctl,mkdir,mkdirat"
+)
+
+
+def strace(inject: str, log: Path, before: Before, folder: Path) -> int:
+    """The command under strace, which writes what it saw to `log`; answers with its exit code."""
+    options = ["-f", "-qq", "-o", str(log), "-e", f"trace={WRITING}", *(["-e", inject] if inject else [])]
+    command = ["strace", *options, sys.executable, "-B", "-m", "sbbf_tool", *before.path.arguments]
+    return subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("path", WRITE_PATHS)
+def test_killed_at_every_system_call_that_writes(path, befores, tmp_path):
+    if shutil.which("strace") is None:
+        pytest.skip("strace is not installed")
+    before, folder, log = befores[path], tmp_path / "it", tmp_path / "log"
+    if strace("", log, before, before.lay_out(folder)) != 0:
+        pytest.skip("strace may not trace here")
+    # strace counts the calls of each thread and of each name for themselves, so every name has its own row of kills.
+    calls = re.findall(r"^\d+ +(\w+)\(", log.read_text(), re.MULTILINE)
+    kills = 0
+    for name in sorted(set(calls)):
+        for number in range(1, calls.count(name) + 1):
+            before.lay_out(folder)
+            killed = strace(f"inject={name}:signal=KILL:when={number}", log, before, folder) != 0
+            kills += killed
+            assert_whole(before, folder)
+    assert kills >= 8

@@ -1,0 +1,125 @@
+"""Every way in which the tool writes: a file to begin with, and the command line that changes it."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from collections.abc import Callable
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+from sbbf_tool.cli import run
+from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.parquet.footer import FilterPlace, build_tail, set_filters
+
+EVENTS = Path(__file__).parent.parent.parent / "fixtures" / "events.parquet"
+FILE, OUT = "a.parquet", "out.parquet"
+
+
+def plain(path: Path) -> None:
+    shutil.copyfile(EVENTS, path)
+
+
+def filtered(path: Path) -> None:
+    plain(path)
+    _sbbf("add-filter", path, "-c", "user_id", "-c", "session", "--in-place")
+
+
+def without_lengths(path: Path) -> None:
+    """As Trino and Impala write it."""
+    filtered(path)
+    with ParquetFile.open(path) as file:
+        places = {
+            (number, column.index): FilterPlace(place.offset, None)
+            for number in range(file.footer.num_row_groups)
+            for column in file.footer.columns
+            if (place := file.footer.filter_place(number, column.index)) is not None
+        }
+        footer = set_filters(file.footer.raw, places)
+        content = file.source.read(0, file.footer.start)
+    path.write_bytes(content + footer + build_tail(footer))
+
+
+def saturated(path: Path) -> None:
+    plain(path)
+    _sbbf("add-filter", path, "-c", "user_id", "--max-bytes", "64", "--in-place")
+
+
+def _sbbf(*arguments: object) -> None:
+    with redirect_stdout(io.StringIO()):
+        assert run([str(argument) for argument in arguments]) == 0
+
+
+@dataclass(frozen=True)
+class WritePath:
+    prepare: Callable[[Path], None]
+    arguments: tuple[str, ...]
+    """With the file's name in place of FILE; relative to the folder that it is in."""
+
+    @property
+    def target(self) -> str:
+        return OUT if OUT in self.arguments else FILE
+
+    @property
+    def appends(self) -> bool:
+        return "--append" in self.arguments
+
+    def act(self, folder: Path) -> int:
+        """Run the command in this process, in this folder; answers with its exit code."""
+        with chdir(folder), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            return run(list(self.arguments))
+
+
+_ADD = ("add-filter", FILE, "-c", "user_id", "-c", "session", "--jobs", "1")
+
+WRITE_PATHS = {
+    "add": WritePath(plain, (*_ADD, "--in-place")),
+    "add elsewhere": WritePath(plain, (*_ADD, "-o", OUT)),
+    "append": WritePath(plain, (*_ADD, "--in-place", "--append")),
+    "remove, cutting back": WritePath(filtered, ("remove-filter", FILE, "--in-place")),
+    "remove, with a new footer": WritePath(filtered, ("remove-filter", FILE, "-c", "user_id", "--in-place")),
+    "remove, compacting": WritePath(filtered, ("remove-filter", FILE, "-c", "user_id", "--compact", "--in-place")),
+    "repair": WritePath(without_lengths, ("repair", FILE, "--quick", "--in-place")),
+    "repair, rebuilding": WritePath(saturated, ("repair", FILE, "--rebuild", "--in-place")),
+    "resize": WritePath(filtered, ("resize", FILE, "--bytes", "64", "--in-place")),
+    "resize, rebuilding": WritePath(filtered, ("resize", FILE, "--bytes", "8KiB", "--rebuild", "--in-place")),
+}
+
+
+@dataclass(frozen=True)
+class Before:
+    """A folder's only file, and what the command makes of it undisturbed."""
+
+    path: WritePath
+    old: bytes
+    new: bytes
+
+    def lay_out(self, folder: Path) -> Path:
+        """The old file alone in `folder`, which is made, or cleared."""
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        (folder / FILE).write_bytes(self.old)
+        return folder
+
+    def expected(self, folder: Path, *, done: bool) -> dict[str, bytes]:
+        """The whole content of the folder once the command was carried out, or was not."""
+        if self.path.target == OUT:
+            return {FILE: self.old, OUT: self.new} if done else {FILE: self.old}
+        return {FILE: self.new if done else self.old}
+
+
+def prepare(path: WritePath, folder: Path) -> Before:
+    """Makes the old file, runs the command once, and proves the new file against its data."""
+    folder.mkdir()
+    path.prepare(folder / FILE)
+    old = (folder / FILE).read_bytes()
+    assert path.act(folder) == 0
+    _sbbf("verify", folder / path.target)
+    new = (folder / path.target).read_bytes()
+    assert old != new
+    return Before(path, old, new)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}

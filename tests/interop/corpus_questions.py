@@ -1,0 +1,317 @@
+"""Questions to the columns of the corpus in each engine's own SQL, many in one statement, and how much the engine read for one.
+
+A question is a condition on one leaf: `=` or IN for scalars and for leaves of structs, "contains" for lists, the value under a key for
+maps. Values are written as `corpus_readers` writes them and cast to the type that the engine says the column has.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from . import engines
+from .engines import Scan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+AT_ONCE = 40
+"""Conditions in one statement: a union of as many scans, each with its own condition pushed down."""
+
+
+class Question(NamedTuple):
+    """One leaf and the values, as text, of which one is wanted; IN where `many`. `key` is that of a map."""
+
+    path: tuple[str, ...]
+    texts: tuple[str, ...]
+    many: bool = False
+    key: str | None = None
+
+
+class Asked(Protocol):
+    """An engine that can be asked."""
+
+    @property
+    def name(self) -> str: ...
+
+    def answers(self, path: Path, questions: Sequence[Question]) -> list[list[int]]:
+        """For each question the `n` of the rows it finds, sorted."""
+
+
+class AskedPruner(Asked, Protocol):
+    def row_groups_read_for(self, path: Path, question: Question, *, filters: bool = True) -> Scan: ...
+
+
+class _Dialect:
+    """How a condition is written; the engines differ in a few places."""
+
+    quote = '"'
+    field = "{parent}.{name}"
+    contains = "list_contains({column}, {value})"
+    under_key = "{column}[{key}]"
+    _types: ClassVar[dict[Any, str]] = {}
+
+    def type_of(self, path: Path, expression: str) -> str:
+        raise NotImplementedError
+
+    def literal(self, kind: str, text: str) -> str:
+        raise NotImplementedError
+
+    def condition(self, path: Path, question: Question) -> str:
+        column = f"{self.quote}{question.path[0]}{self.quote}"
+        if question.key is not None:
+            column = self.under_key.format(column=column, key=self.quoted(question.key))
+        else:
+            for name in question.path[1:]:
+                column = self.field.format(parent=column, name=name)
+        kind = self._known_type_of(path, column)
+        element = self.element_of(kind)
+        if element is not None:
+            return self.contains.format(column=column, value=self.literal(element, question.texts[0]))
+        literals = [self.literal(kind, text) for text in question.texts]
+        return f"{column} IN ({', '.join(literals)})" if question.many else f"{column} = {literals[0]}"
+
+    def element_of(self, kind: str) -> str | None:
+        """The type of a list's elements; None for what is no list."""
+        return None
+
+    def _known_type_of(self, path: Path, expression: str) -> str:
+        key = (type(self), path, expression)
+        if key not in self._types:
+            self._types[key] = self.type_of(path, expression)
+        return self._types[key]
+
+    @staticmethod
+    def quoted(text: str) -> str:
+        return "'" + text.replace("'", "''") + "'"
+
+
+def _batches(questions: Sequence[Question]) -> Iterator[Sequence[Question]]:
+    for start in range(0, len(questions), AT_ONCE):
+        yield questions[start : start + AT_ONCE]
+
+
+def _sorted(count: int, found: Iterable[tuple[int, int]]) -> list[list[int]]:
+    rows: list[list[int]] = [[] for _ in range(count)]
+    for number, n in found:
+        rows[number].append(n)
+    return [sorted(row) for row in rows]
+
+
+def _all_of(questions: Sequence[Question], condition: Callable[[Question], str], table: str) -> str:
+    return " UNION ALL ".join(f"SELECT {number} AS q, n FROM {table} WHERE {condition(one)}" for number, one in enumerate(questions))
+
+
+class AskedDuckDB(engines.DuckDB, _Dialect):
+    def answers(self, path: Path, questions: Sequence[Question]) -> list[list[int]]:
+        rows = []
+        for batch in _batches(questions):
+            query = _all_of(batch, lambda one: self.condition(path, one), f"'{path}'")
+            rows += _sorted(len(batch), self._connection.execute(query).fetchall())
+        return rows
+
+    def row_groups_read_for(self, path: Path, question: Question, *, filters: bool = True) -> Scan:
+        return self.row_groups_read(path, "", self.condition(path, question), filters=filters)
+
+    def _select(self, path: Path, column: str, wanted: Any) -> tuple[str, list[Any]]:
+        return f"FROM '{path}' WHERE {wanted}", []
+
+    def type_of(self, path: Path, expression: str) -> str:
+        ((kind,),) = self._connection.execute(f"SELECT column_type FROM (DESCRIBE SELECT {expression} FROM '{path}')").fetchall()
+        return str(kind)
+
+    def element_of(self, kind: str) -> str | None:
+        return kind.removesuffix("[]") if kind.endswith("[]") else None
+
+    def literal(self, kind: str, text: str) -> str:
+        if kind == "BLOB":
+            return f"unhex('{text[2:]}')"
+        if kind == "UUID":
+            return f"CAST('{text.removeprefix('0x')}' AS UUID)"
+        if kind == "INTERVAL":
+            months, days, seconds = re.fullmatch(r"P(\d+)M(\d+)DT([\d.]+)S", text).groups()  # type: ignore[union-attr]
+            return f"(to_months({months}) + to_days({days}) + to_milliseconds({int(float(seconds) * 1000)}))"
+        return f"CAST({self.quoted(text)} AS {kind})"
+
+
+class AskedDataFusion(engines.DataFusion, _Dialect):
+    field = "{parent}['{name}']"
+    contains = "array_has({column}, {value})"
+
+    def answers(self, path: Path, questions: Sequence[Question]) -> list[list[int]]:
+        rows = []
+        context = self._context(path, filters=True)
+        for batch in _batches(questions):
+            found = context.sql(_all_of(batch, lambda one: self.condition(path, one), "t")).to_pylist()
+            rows += _sorted(len(batch), ((row["q"], row["n"]) for row in found))
+        return rows
+
+    def row_groups_read_for(self, path: Path, question: Question, *, filters: bool = True) -> Scan:
+        return self.row_groups_read(path, "", self.condition(path, question), filters=filters)
+
+    def _matching(self, path: Path, column: str, wanted: Any, *, filters: bool = True) -> tuple[Any, Any]:
+        context = self._context(path, filters=filters)
+        return context, context.sql(f"SELECT * FROM t WHERE {wanted}")
+
+    def _context(self, path: Path, *, filters: bool) -> Any:
+        from datafusion import SessionConfig, SessionContext
+
+        settings = {"datafusion.execution.parquet.bloom_filter_on_read": str(filters).lower()}
+        context = SessionContext(SessionConfig(settings).with_target_partitions(1))
+        context.register_parquet("t", str(path))
+        return context
+
+    def type_of(self, path: Path, expression: str) -> str:
+        (row,) = self._context(path, filters=True).sql(f"SELECT arrow_typeof({expression}) AS kind FROM t LIMIT 1").to_pylist()
+        return str(row["kind"])
+
+    def element_of(self, kind: str) -> str | None:
+        found = re.match(r"List\((\w+)", kind)
+        return found[1] if found else None
+
+    def literal(self, kind: str, text: str) -> str:
+        value = f"X'{text[2:]}'" if "Binary" in kind else self.quoted(text)
+        return f"arrow_cast({value}, {self.quoted(kind)})"
+
+
+class AskedSpark(engines.Spark, _Dialect):
+    quote = "`"
+    contains = "array_contains({column}, {value})"
+
+    def answers(self, path: Path, questions: Sequence[Question]) -> list[list[int]]:
+        rows = []
+        self._view(path, filters=True)
+        for batch in _batches(questions):
+            found = self._session.sql(_all_of(batch, lambda one: self.condition(path, one), "t")).collect()
+            rows += _sorted(len(batch), ((row["q"], row["n"]) for row in found))
+        return rows
+
+    def row_groups_read_for(self, path: Path, question: Question, *, filters: bool = True) -> Scan:
+        return self.row_groups_read(path, "", self.condition(path, question), filters=filters)
+
+    def _matching(self, path: Path, column: str, wanted: Any, *, filters: bool = True) -> DataFrame:
+        return self._view(path, filters=filters).where(wanted)
+
+    def _view(self, path: Path, *, filters: bool) -> DataFrame:
+        reader = self._session.read.option("parquet.filter.bloom.enabled", filters)
+        for means in ("stats", "dictionary", "columnindex"):
+            reader = reader.option(f"parquet.filter.{means}.enabled", False)
+        frame = reader.parquet(str(path))
+        frame.createOrReplaceTempView("t")
+        return frame
+
+    def type_of(self, path: Path, expression: str) -> str:
+        return str(self._session.read.parquet(str(path)).selectExpr(expression).schema[0].dataType.simpleString())
+
+    def element_of(self, kind: str) -> str | None:
+        return kind.removeprefix("array<").removesuffix(">") if kind.startswith("array<") else None
+
+    def literal(self, kind: str, text: str) -> str:
+        return f"X'{text[2:]}'" if kind == "binary" else f"CAST({self.quoted(text)} AS {kind})"
+
+
+class AskedClickHouse(_Dialect):
+    name = "clickhouse"
+    quote = "`"
+    contains = "has({column}, {value})"
+
+    def __init__(self, engine: engines.ClickHouse) -> None:
+        self._engine = engine
+
+    def answers(self, path: Path, questions: Sequence[Question]) -> list[list[int]]:
+        rows = []
+        for batch in _batches(questions):
+            query = _all_of(batch, lambda one: self.condition(path, one), f"file('{path}', Parquet)")
+            lines = self._engine._ask(query, "TSV").decode().splitlines()
+            rows += _sorted(len(batch), ((int(q), int(n)) for q, n in (line.split("\t") for line in lines)))
+        return rows
+
+    def row_groups_read_for(self, path: Path, question: Question, *, filters: bool = True) -> Scan:
+        before = self._engine._rows_compared()
+        settings = f"SETTINGS input_format_parquet_bloom_filter_push_down = {int(filters)}"
+        self._engine._ask(f"SELECT * FROM file('{path}', Parquet) WHERE {self.condition(path, question)} {settings}", "Null")
+        return engines._row_groups_holding(path, self._engine._rows_compared() - before)
+
+    def type_of(self, path: Path, expression: str) -> str:
+        answer = self._engine._ask(f"SELECT toTypeName({expression}) FROM file('{path}', Parquet) LIMIT 1", "TSVRaw").decode().strip()
+        return re.sub(r"^Nullable\((.*)\)$", r"\1", answer)
+
+    def element_of(self, kind: str) -> str | None:
+        found = re.fullmatch(r"Array\((?:Nullable\()?(\w+)\)*", kind)
+        return found[1] if found else None
+
+    def literal(self, kind: str, text: str) -> str:
+        if kind == "UUID":
+            return f"CAST('{uuid.UUID(text[2:])}' AS UUID)"
+        if text.startswith("0x") and "String" in kind:
+            return f"CAST(unhex('{text[2:]}') AS {kind})"
+        if kind.startswith("DateTime64"):
+            moment = text.removesuffix("Z").replace("T", " ")
+            moment = moment if "-" in moment else f"1970-01-01 {moment}"
+            return f"CAST({self.quoted(moment)} AS {kind})"
+        return f"CAST({self.quoted(text)} AS {kind})"
+
+
+class AskedPyArrow:
+    """Filters by statistics only, and by no leaf of a list or map."""
+
+    name = "pyarrow"
+
+    def answers(self, path: Path, questions: Sequence[Question]) -> list[list[int]]:
+        data = ds.dataset(path)
+        return [sorted(data.to_table(["n"], filter=self._condition(data, one))["n"].to_pylist()) for one in questions]
+
+    def _condition(self, data: Any, question: Question) -> pc.Expression:
+        values = typed(question.texts, leaf_type(data.schema, question.path))
+        column = pc.field(*question.path)
+        return column.isin(values) if question.many else column == values[0]
+
+
+class AskedPolars:
+    """Filters by statistics only."""
+
+    name = "polars"
+
+    def answers(self, path: Path, questions: Sequence[Question]) -> list[list[int]]:
+        import polars as pl
+
+        schema = pq.read_schema(path)
+        frames = []
+        for one in questions:
+            values = pl.Series(pl.from_arrow(typed(one.texts, leaf_type(schema, one.path))))
+            column = pl.col(one.path[0])
+            for name in one.path[1:]:
+                column = column.struct.field(name)
+            condition = column.is_in(values.implode()) if one.many else column == values[0]
+            frames.append(pl.scan_parquet(path).filter(condition).select("n"))
+        return [sorted(frame["n"].to_list()) for frame in pl.collect_all(frames)]
+
+
+def leaf_type(schema: pa.Schema, path: tuple[str, ...]) -> pa.DataType:
+    kind = schema.field(path[0]).type
+    for name in path[1:]:
+        kind = kind.field(name).type
+    return kind
+
+
+def typed(texts: Iterable[str], kind: pa.DataType) -> pa.Array:
+    """These texts as values of an Arrow type."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return typed(texts, kind.storage_type)
+    if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return pa.array([bytes.fromhex(text[2:]) for text in texts], kind)
+    if pa.types.is_float16(kind):
+        return pa.array([np.float16(text) for text in texts], kind)
+    if pa.types.is_timestamp(kind):
+        naive = pa.array([text.removesuffix("Z") for text in texts]).cast(pa.timestamp(kind.unit))
+        return naive.cast(pa.int64()).cast(kind)
+    return pa.array(list(texts)).cast(kind)

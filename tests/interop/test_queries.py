@@ -1,0 +1,206 @@
+"""The same rows with our filters and without, in every engine that can be had here, for random questions to columns of every type.
+
+`before` is a file without filters, as its writer left it; `after` is what `add_filters` made of it. The values asked for are stored ones,
+and ones between minimum and maximum that are not. Rows that an engine loses by its own fault are in `test_queries_faults.py`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from sbbf_tool import add_filters
+from sbbf_tool.operations.parquet_file import ParquetFile
+
+from . import corpus_questions as asked
+from .corpus_questions import Asked, AskedPruner, Question
+from .corpus_readers import Texts, written_values
+from .corpus_writers import BY_NAME, write
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.engines, pytest.mark.timeout(1800)]
+
+WRITERS = ["pyarrow-plain", "datafusion-plain", "duckdb", "spark-plain"]
+PRUNERS = ["duckdb", "datafusion", "clickhouse", "spark"]
+SEED = 20261121
+
+NOT_ASKED = {"variant", "cube", "points", "tree", "array"}
+"""Columns that no engine compares with a literal."""
+
+CANNOT_ASK = {
+    "duckdb": {"geometry"},
+    "datafusion": {"span"},
+    "clickhouse": {"geometry", "span", "json"},
+    "spark": {"months", "span"},
+    "pyarrow": {"dict", "words", "clock_ns", "midnight"},
+    "polars": {"dict", "words", "clock_ns", "midnight"},
+}
+"""Columns whose type the engine cannot be given a literal of."""
+
+UNREADABLE = {
+    "spark": {"f16", "f16_zero", "dec76", "fixed4", "fixed16", "clock_ms", "clock_us", "clock_ns", "at_ns", "local_ns"}
+    | {"span", "key", "clock_tz", "midnight", "geometry", "variant"},
+}
+"""Columns for which an engine refuses the whole file; it gets files without them, unless it wrote them itself."""
+
+LOSES = {"duckdb": {"f16", "f16_zero", "dec76"}}
+"""Columns of which the engine loses rows by its own fault: see `test_queries_faults.py`."""
+
+_INSTANTS = {"at_us", "local_us", "at_ms", "local_ms", "at_ns", "local_ns", "local_s", "local"}
+_CLOCKS = {"clock_ms", "clock_us", "clock_ns", "clock_tz", "midnight"}
+UNUSED = {
+    "duckdb": {"dec38", "words", "clock_tz", "span"},
+    "datafusion": {"i8", "i16", "u8", "u16", "f16", "f16_zero", "dec76", "day", "point", "words", "dict"} | _INSTANTS | _CLOCKS,
+    "clickhouse": {"f16", "f16_zero", "f32", "f64", "f32_zero", "f64_zero", "huge", "dec2", "dec9", "dec18", "dec38", "dec76"}
+    | {"day", "key", "words", "dict"}
+    | _INSTANTS
+    | _CLOCKS,
+    "spark": {"local", "words", "dict"},
+}
+"""Columns of types for which the engine asks no filter. When one of these fails because an engine got better, that is good news."""
+
+CANNOT_MEASURE = {"clickhouse": {"point"}}
+"""For a condition on a leaf of a struct ClickHouse counts no row as compared, whether it reads it or not."""
+
+
+class Pair(NamedTuple):
+    before: Path
+    after: Path
+    stored: Texts
+    absent: Texts
+
+
+Pairs = Callable[[str, str], Pair]
+
+
+@pytest.fixture(scope="session")
+def pairs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pairs:
+    """`pairs(writer, engine)`: a file of many rows as the engine can read it, without filters and with ours."""
+    folder = tmp_path_factory.mktemp("pairs")
+    made: dict[tuple[str, frozenset[str]], Pair] = {}
+
+    def spark() -> SparkSession:
+        session: SparkSession = request.getfixturevalue("spark")
+        return session
+
+    def make(writer: str, engine: str) -> Pair:
+        style = BY_NAME[writer]
+        pytest.importorskip({"spark": "pyspark"}.get(style.writer, style.writer))
+        unreadable = frozenset(UNREADABLE.get(engine, ()) if style.writer != engine else ())
+        if (writer, unreadable) not in made:
+            style = style.without(unreadable)
+            name = f"{writer}-{len(made)}"
+            before = write(style, "many", folder / f"{name}-before.parquet", spark, filters=False)
+            others = write(style, "others", folder / f"{name}-others.parquet", spark, filters=False)
+            after = folder / f"{name}-after.parquet"
+            with ParquetFile.open(before) as file:
+                columns = [column.name for column in file.footer.columns if column.physical != "BOOLEAN"]
+            add_filters(before, columns, output=after, fpp=0.001)
+            stored = written_values(before, style)
+            absent = {path: sorted(set(texts) - set(stored[path])) for path, texts in written_values(others, style).items()}
+            made[writer, unreadable] = Pair(before, after, stored, {path: texts for path, texts in absent.items() if texts})
+        return made[writer, unreadable]
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def engine(request: pytest.FixtureRequest) -> Asked:
+    name = request.param
+    pytest.importorskip({"spark": "pyspark", "clickhouse": "chdb"}.get(name, name))
+    if name == "spark":
+        return asked.AskedSpark(request.getfixturevalue("spark"))
+    if name == "clickhouse":
+        return asked.AskedClickHouse(request.getfixturevalue("clickhouse_engine"))
+    engines: dict[str, Callable[[], Asked]] = {
+        "duckdb": asked.AskedDuckDB,
+        "datafusion": asked.AskedDataFusion,
+        "pyarrow": asked.AskedPyArrow,
+        "polars": asked.AskedPolars,
+    }
+    return engines[name]()
+
+
+def askable(engine: Asked, pair: Pair) -> list[tuple[str, ...]]:
+    """The leaves that the engine can be asked for, a map's by the path of its values."""
+    left_out = NOT_ASKED | CANNOT_ASK[engine.name]
+    return sorted(path for path in pair.stored if path[0] not in left_out and path != ("dict", "key"))
+
+
+def question(path: tuple[str, ...], texts: tuple[str, ...], *, many: bool) -> Question:
+    if path == ("dict", "value"):  # the corpus has the value n under the key "kn"
+        return Question(("dict",), texts, many, key=f"k{texts[0]}")
+    return Question(path, texts[:1] if path == ("words",) else texts, many and path != ("words",))
+
+
+def random_questions(engine: Asked, pair: Pair, count: int, seed: int) -> Iterator[tuple[Question, bool]]:
+    """Questions, and whether at least one row must be found. Half are `=`, half IN, half of each for something that is stored."""
+    chance = random.Random(seed)
+    leaves = [path for path in askable(engine, pair) if path[0] not in LOSES.get(engine.name, ())]
+    for number in range(count):
+        path = leaves[number % len(leaves)]
+        stored, absent = pair.stored[path], pair.absent.get(path) or pair.stored[path]
+        many, present = chance.random() < 0.5, chance.random() < 0.5
+        texts = chance.choices(absent, k=chance.choice([2, 3, 5, 12]) if many else 1)
+        if present:
+            texts[0] = chance.choice(stored)
+        yield question(path, tuple(texts), many=many), present
+
+
+def check(engine: Asked, pair: Pair, count: int, seed: int) -> None:
+    asking = list(random_questions(engine, pair, count, seed))
+    questions = [one for one, _ in asking]
+
+    before, after = engine.answers(pair.before, questions), engine.answers(pair.after, questions)
+
+    changed = [one for one, was, now in zip(questions, before, after, strict=True) if was != now]
+    assert changed == []
+    empty = [one for (one, present), found in zip(asking, before, strict=True) if present and not found]
+    assert empty == [], "asked for what is stored, and not found even without filters: the question was put wrongly"
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("engine", [*PRUNERS, "pyarrow", "polars"], indirect=True, ids=str)
+def test_the_same_rows(engine: Asked, pairs: Pairs, writer: str) -> None:
+    """Over all engines and writers some 1,400 questions."""
+    check(engine, pairs(writer, engine.name), {"spark": 40, "pyarrow": 50, "polars": 50}.get(engine.name, 80), SEED)
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("engine", [*PRUNERS, "pyarrow", "polars"], indirect=True, ids=str)
+def test_the_same_rows_for_a_thousand_questions_each(engine: Asked, pairs: Pairs, writer: str) -> None:
+    check(engine, pairs(writer, engine.name), 1000, SEED + 1)
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("engine", PRUNERS, indirect=True, ids=str)
+def test_each_engine_prunes_by_each_type_it_can(engine: AskedPruner, pairs: Pairs, writer: str) -> None:
+    """For a value inside every row group's range that is in none, the engine reads all of `before` and less of `after`, or as much
+    where it asks no filter of that type. And what is stored it still reads.
+    """
+    pair = pairs(writer, engine.name)
+    used, unused, hidden = set(), set(), set()
+    for path in askable(engine, pair):
+        name = path[0]
+        if name in CANNOT_MEASURE.get(engine.name, ()) or path not in pair.absent:
+            continue
+        there = question(path, (pair.stored[path][len(pair.stored[path]) // 2],), many=False)
+        for text in pair.absent[path][len(pair.absent[path]) // 2 :][:8]:
+            gone = question(path, (text,), many=False)
+            without, with_ours = engine.row_groups_read_for(pair.before, gone), engine.row_groups_read_for(pair.after, gone)
+            if without.read:  # by its statistics the row group might have it
+                break
+        assert without.read > 0, name
+        (used if with_ours.read < without.read else unused).add(name)
+        if name not in LOSES.get(engine.name, ()) and not engine.row_groups_read_for(pair.after, there).read:
+            hidden.add(name)
+    assert unused == UNUSED[engine.name] & (used | unused)
+    assert hidden == set()
+    assert "n" in used

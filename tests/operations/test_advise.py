@@ -1,0 +1,160 @@
+"""The advice on columns of which one knows what is right, and numbers that can be counted by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from advised import GROUP, advice, table, write
+
+from sbbf_tool import UnreadableError, UsageError, add_filters, advise, inspect
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write(tmp_path_factory.mktemp("advised") / "known.parquet")
+
+
+@pytest.mark.parametrize(
+    ("column", "verdict", "because"),
+    [
+        ("random_id", "add", "min and max leave 5 of 5 row groups"),
+        ("uuid", "add", "min and max leave 5 of 5 row groups"),
+        ("maybe", "add", "min and max leave 5 of 5 row groups"),
+        ("place.code", "add", "min and max leave 5 of 5 row groups"),
+        ("tags.list.element", "add", "min and max leave 5 of 5 row groups"),
+        ("sorted_id", "no gain", "sorted"),
+        ("country", "no gain", "values repeat"),
+        ("flag", "no gain", "BOOLEAN"),
+        ("half", "no gain", "DuckDB loses rows"),
+        ("nothing", "no gain", "no value but null"),
+    ],
+)
+def test_verdicts(known, column, verdict, because):
+    _, columns = advice(known)
+    assert (columns[column].verdict, because in columns[column].reason) == (verdict, True), columns[column].reason
+
+
+def test_numbers_that_are_counted(known):
+    _, columns = advice(known)
+    # Two of five row groups were read, so that even unique ids are an estimate for the others.
+    assert (columns["random_id"].ndv, columns["random_id"].ndv_is_exact) == (GROUP, False)
+    assert (columns["country"].ndv, columns["country"].ndv_is_exact) == (25, True)
+    assert columns["maybe"].ndv == pytest.approx(GROUP / 2, rel=0.05)
+    assert columns["random_id"].holding == pytest.approx(1, abs=0.1)
+    assert columns["country"].holding == pytest.approx(5, abs=0.1)
+    assert columns["random_id"].left_by_statistics == pytest.approx(5, abs=0.05)
+    assert columns["sorted_id"].left_by_statistics == 1
+
+
+def test_what_a_filter_costs_is_what_it_then_costs(known, tmp_path):
+    report, columns = advice(known)
+    chosen = [name for name, column in columns.items() if column.verdict == "add"]
+    add_filters(known, chosen, output=tmp_path / "filtered.parquet")
+    totals = {total.column: total for total in inspect(tmp_path / "filtered.parquet").columns}
+    assert {name: columns[name].cost_bytes for name in chosen} == pytest.approx(
+        {name: totals[name].filter_bytes for name in chosen}, rel=0.01
+    )
+    assert report.command is not None
+    assert [word for word in report.command if word in columns] == chosen
+
+
+def test_filters_that_are_there_are_kept(known, tmp_path):
+    filtered = tmp_path / "filtered.parquet"
+    add_filters(known, ["random_id", "sorted_id"], output=filtered)
+    _, columns = advice(filtered)
+    assert columns["random_id"].verdict == "keep"
+    assert columns["sorted_id"].verdict == "no gain"
+    assert "filters (5, of" in columns["sorted_id"].reason
+
+
+def test_saturated_filters_are_to_be_built_anew(known, tmp_path):
+    filtered = tmp_path / "filtered.parquet"
+    add_filters(known, ["random_id"], output=filtered, max_bytes=64)
+    report, columns = advice(filtered)
+    assert columns["random_id"].verdict == "add"
+    assert report.plan is not None
+    assert report.plan["replace"] is True
+    assert "--replace" in (report.command or ())
+
+
+def test_engines_that_ask_the_dictionary_gain_nothing(tmp_path):
+    path = write(tmp_path / "dictionaries.parquet", table().select(["random_id"]), use_dictionary=True)
+    assert advice(path, engine_names=["spark"])[1]["random_id"].verdict == "no gain"
+    assert advice(path, engine_names=["duckdb"])[1]["random_id"].verdict == "add"
+    (caution,) = advice(path)[1]["random_id"].cautions
+    assert "Spark" in caution.partition(" ask the dictionary")[0]
+    assert "DuckDB" in caution.partition("only ")[2]
+
+
+def test_engines_that_use_no_filter_gain_nothing(known):
+    assert {column.verdict for column in advice(known, engine_names=["polars"])[1].values()} == {"no gain"}
+
+
+def test_many_files_get_one_answer(tmp_path):
+    """One row group a file, ids spread over all of them: only together do they show what min and max are worth."""
+    spread = table().select(["random_id", "sorted_id", "country"])
+    paths = [write(tmp_path / f"{at}.parquet", spread.slice(at * 2000, 2000)) for at in range(10)]
+    report, columns = advice(tmp_path)
+    assert (report.files, report.row_groups, len(report.sampled)) == (10, 10, 4)
+    assert {name: column.verdict for name, column in columns.items()} == {"random_id": "add", "sorted_id": "no gain", "country": "no gain"}
+    assert columns["random_id"].bytes == sum(pq.read_metadata(path).row_group(0).column(0).total_compressed_size for path in paths)
+
+
+def test_a_file_that_cannot_be_read_does_not_stop_the_rest(known, tmp_path):
+    broken = tmp_path / "broken.parquet"
+    broken.write_bytes(b"PAR1 nothing PAR1")
+    report = advise([known, broken])
+    assert (report.files, len(report.unread)) == (1, 1)
+    with pytest.raises(UnreadableError):
+        advise(broken)
+
+
+def test_queries_say_what_is_asked(known):
+    present = pq.read_table(known, columns=["random_id"])["random_id"][0].as_py()
+    queries = [f"random_id = {present}", "random_id IN (1, 2) AND country = 'AA'", "sorted_id = 5"]
+    report, columns = advice(known, queries=queries)
+    assert columns["random_id"].verdict == "add"
+    assert columns["uuid"].reason == "no query given asks for it"
+    one, both, none = report.queries
+    assert (one.row_groups, one.left_by_statistics, one.left_by_filters) == (5, 5, 5)
+    assert one.left_with_advice == pytest.approx(5 * 0.01)
+    assert both.left_by_statistics == 0
+    assert none.left_with_advice == 0
+
+
+def test_a_dictionary_tells_which_row_groups_hold_a_value(tmp_path):
+    rows = pa.table({"v": [f"v{number // 1000}{number * 7919 % 1000:03}" for number in range(4000)]})
+    # Every row group has the lowest and the highest value, so that min and max say nothing.
+    groups = [pa.concat_tables([rows.slice(at * 1000, 998), pa.table({"v": ["v0", "w"]})]) for at in range(4)]
+    with pq.ParquetWriter(tmp_path / "v.parquet", rows.schema) as writer:
+        for group in groups:
+            writer.write_table(group)
+    report, _ = advice(tmp_path / "v.parquet", queries=["v = 'v2000'", "v IN ('v2000', 'v3000', 'v9')"])
+    assert [(one.left_by_statistics, one.left_by_dictionary) for one in report.queries] == [(4, 1), (4, 2)]
+    assert [one.left_with_advice for one in report.queries] == pytest.approx([1 + 3 * 0.01, 2 + 2 * (1 - 0.99**3)])
+
+
+@pytest.mark.parametrize(
+    "query", ["random_id > 3", "random_id = ", "= 3", "", "random_id = 1 OR uuid = 'x'", "random_id = NULL", "uuid = 'x"]
+)
+def test_what_is_no_query_is_an_error(known, query):
+    with pytest.raises(UsageError, match="query"):
+        advise(known, queries=[query])
+
+
+def test_a_misspelt_column_is_an_error(known):
+    with pytest.raises(UsageError, match="no column 'randm_id'") as caught:
+        advise(known, queries=["randm_id = 3"])
+    assert "random_id" in (caught.value.hint or "")
+
+
+def test_a_value_that_the_column_cannot_hold_is_an_error(known):
+    with pytest.raises(UsageError, match="not a value"):
+        advise(known, queries=["random_id = 'x'"])
+
+
+def test_the_same_files_the_same_advice(known):
+    assert advise(known) == advise(known)

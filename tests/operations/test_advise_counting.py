@@ -1,0 +1,110 @@
+"""Distinct values within the bounds that are stated, and overlaps that can be worked out by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from advised import GROUP, table, write
+
+from sbbf_tool.operations import distinct
+from sbbf_tool.operations.distinct import COMPARED, COUNTED, KEPT, STANDARD_ERROR, Distinct, Sketch, containment
+from sbbf_tool.operations.overlap import KEPT as KEPT_BOUNDS
+from sbbf_tool.operations.overlap import Reservoir, overlap
+from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.parquet.statistics import Bounds
+
+
+def hashes(count: int, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 2**64, count, np.uint64)
+
+
+def sketch_of(values: np.ndarray, parts: int = 7) -> Sketch:
+    sketch = Sketch()
+    for part in np.array_split(values, parts):
+        sketch.add(memoryview(part))
+    return sketch
+
+
+@pytest.mark.parametrize("count", [0, 1, 1000, KEPT])
+def test_few_are_counted_exactly(count):
+    values = hashes(count, 1)
+    assert sketch_of(np.concatenate((values, values))).ndv == count
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_many_are_estimated_within_four_standard_errors(seed):
+    sketch = sketch_of(hashes(400_000, seed))
+    assert not sketch.is_complete
+    assert sketch.ndv == pytest.approx(400_000, rel=4 * STANDARD_ERROR)
+
+
+def found(values: np.ndarray) -> Distinct:
+    sketch = sketch_of(values)
+    return Distinct(len(values), sketch.ndv, COUNTED, *sketch.smallest(COMPARED))
+
+
+@pytest.mark.parametrize("shared", [0, 20_000, 50_000, 100_000])
+def test_shares_that_are_common(shared):
+    common = hashes(shared, 1)
+    one = found(np.concatenate((common, hashes(100_000 - shared, 2))))
+    other = found(np.concatenate((common, hashes(150_000 - shared, 3))))
+    # A thousand hashes tell a share within some 1.5 %.
+    assert containment(one, other) == pytest.approx(shared / 100_000, abs=0.07)
+    assert containment(other, one) == pytest.approx(shared / 150_000, abs=0.07)
+
+
+def test_small_sets_are_compared_exactly():
+    values = hashes(10, 1)
+    assert containment(found(values[:4]), found(values)) == 1
+    assert containment(found(values), found(values[:4])) == 0.4
+    assert containment(found(values[:0]), found(values)) is None
+
+
+@pytest.mark.parametrize("domain", [50, 20_000, 200_000, 2**62])
+def test_the_beginning_of_a_very_large_chunk_never_tells_too_few(domain):
+    """A tenth is read. Of values that are all distinct the estimate is right; of values that repeat, at most too high."""
+    values = np.random.default_rng(1).integers(0, domain, 400_000).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    ndv, seen, is_all = distinct._streamed(Sketch(), (memoryview(run) for run in np.split(values, 100)), 40_000, len(values))
+    truth = len(np.unique(values))
+    assert (seen, is_all) == (40_000, False)
+    assert truth * 0.99 <= ndv <= len(values)
+    if domain in (50, 2**62):
+        assert ndv == pytest.approx(truth, rel=0.01)
+
+
+def test_all_of_a_chunk_is_counted(tmp_path):
+    path = write(tmp_path / "small.parquet", table().select(["random_id"]))
+    with ParquetFile.open(path) as file:
+        known = distinct.count_distinct(file, 0, file.footer.columns[0], GROUP)
+    assert (known.how, known.ndv, known.values) == (COUNTED, GROUP, GROUP)
+
+
+@pytest.mark.parametrize(
+    ("ranges", "share"),
+    [
+        ([(0, 10), (10, 20), (20, 30)], 0),  # they touch in a point, which no value of a range hits
+        ([(0, 10), (0, 10)], 1),
+        ([(0, 10), (5, 15)], 0.5),
+        ([(0, 100), (0, 50)], 0.75),
+        ([(5, 5), (0, 10)], 0.5),  # the single value is within; hardly any value of the range is the single one
+        ([(5, 5), (5, 5)], 1),
+        ([(2**200, 2**200 + 10), (2**200 + 5, 2**200 + 15)], 0.5),
+        ([(float("-inf"), 0.0), (0.5, float("inf"))], 0),
+        ([(b"id-00", b"id-50"), (b"id-51", b"id-99")], 0),
+        ([(b"id-0", b"id-9"), (b"id-0", b"id-9")], 1),
+    ],
+)
+def test_overlap(ranges, share):
+    assert overlap([Bounds(low, high) for low, high in ranges]) == pytest.approx(share, abs=1e-6)
+
+
+def test_one_range_overlaps_with_nothing():
+    assert overlap([Bounds(1, 2)]) is None
+
+
+def test_a_reservoir_is_bounded_and_fair():
+    reservoir = Reservoir()
+    for number in range(20 * KEPT_BOUNDS):
+        reservoir.offer(Bounds(number, number))
+    assert (len(reservoir.kept), reservoir.offered) == (KEPT_BOUNDS, 20 * KEPT_BOUNDS)
+    assert np.mean([kept.low for kept in reservoir.kept]) == pytest.approx(10 * KEPT_BOUNDS, rel=0.15)

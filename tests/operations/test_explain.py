@@ -1,0 +1,121 @@
+"""What would skip each row group: by min and max, dictionary and filter; and that engines really read what is said."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from advised import GROUP, write
+
+from sbbf_tool import UsageError, add_filters, explain
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("explained")
+    plain = write(folder / "plain.parquet")
+    add_filters(plain, ["random_id", "sorted_id", "uuid", "half", "country"], output=folder / "filtered.parquet")
+    return folder / "filtered.parquet"
+
+
+def steps(report, engine: str) -> list[str]:
+    (found,) = (one for one in report.engines if one.engine == engine)
+    return list(found.steps)
+
+
+def test_a_value_that_only_a_filter_can_rule_out(known):
+    report = explain(known, "random_id", 500_000_000_000)
+    assert {row.statistics for row in report.row_groups} == {"maybe"}
+    assert {row.dictionary for row in report.row_groups} == {None}
+    assert [row.filter for row in report.row_groups].count("absent") >= 4
+    assert steps(report, "duckdb") == ["filter" if row.filter == "absent" else "read" for row in report.row_groups]
+    assert steps(report, "polars") == ["read"] * 5
+
+
+def test_a_value_that_is_there_is_read_by_all(known):
+    value = pq.read_table(known, columns=["random_id"])["random_id"][2 * GROUP].as_py()
+    report = explain(known, "random_id", value)
+    assert not report.absent
+    assert not report.row_groups[2].is_absent
+    assert {one.steps[2] for one in report.engines} == {"read"}
+
+
+def test_sorted_row_groups_are_skipped_by_min_and_max(known):
+    value = pq.read_table(known, columns=["sorted_id"])["sorted_id"][GROUP].as_py()
+    report = explain(known, "sorted_id", value)
+    assert [row.statistics for row in report.row_groups] == ["absent", "maybe", "absent", "absent", "absent"]
+    (pyarrow,) = (one for one in report.engines if one.engine == "pyarrow")
+    total = sum(row.bytes for row in report.row_groups)
+    assert pyarrow.share_skipped == pytest.approx(1 - report.row_groups[1].bytes / total)
+    assert pyarrow.share_of_column_skipped == pytest.approx(1 - report.row_groups[1].column_bytes / report.column_bytes)
+
+
+def test_a_dictionary_goes_before_the_filter_where_the_engine_asks_it(known):
+    report = explain(known, "country", "BZ")
+    assert {(row.statistics, row.dictionary) for row in report.row_groups} == {("maybe", "absent")}
+    assert report.absent
+    assert steps(report, "spark") == ["dictionary"] * 5
+    assert set(steps(report, "duckdb")) <= {"filter", "read"}
+    assert steps(report, "pyarrow") == ["read"] * 5
+
+
+def test_harm_is_told_and_skips_nothing(known):
+    report = explain(known, "half", 1999.5)
+    (duckdb,) = (one for one in report.engines if one.engine == "duckdb")
+    assert set(duckdb.steps) <= {"harm", "statistics"}
+    assert (duckdb.harm, duckdb.skipped_by_filter) == ("loses rows", 0) if "harm" in duckdb.steps else (None, 0)
+
+
+def test_no_value_is_in_a_column_of_nulls(known):
+    report = explain(known, "nothing", 3)
+    assert report.absent
+    assert {row.statistics for row in report.row_groups} == {"absent"}
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "answers"),
+    [
+        (pa.array([0, 2**32 - 1], pa.uint32()), 2**31, "maybe"),
+        (pa.array([-5, -1], pa.int32()), 1, "absent"),
+        (pa.array([-0.0, 1.0]), "0.0", "maybe"),
+        (pa.array([0.0, 1.0]), "-0.0", "maybe"),
+        (pa.array([0.0, 1.0]), 1.5, "absent"),
+        (pa.array([0.0, math.nan]), "nan", "cannot say"),
+        (pa.array(["a", "é"]), "z", "maybe"),
+        (pa.array(["a", "z"]), "é", "absent"),
+        (pa.array([b"\x01", b"\x80"]), b"\x7f", "maybe"),
+        (pa.array([True, True]), "false", "absent"),
+        (pa.array([True, True]), "true", "maybe"),
+    ],
+)
+def test_min_and_max_compare_in_the_column_s_order(tmp_path, column, value, answers):
+    pq.write_table(pa.table({"v": column}), tmp_path / "v.parquet")
+    (row,) = explain(tmp_path / "v.parquet", "v", value).row_groups
+    assert row.statistics == answers
+
+
+def test_without_statistics_nothing_is_said(tmp_path):
+    write(tmp_path / "bare.parquet", write_statistics=False)
+    report = explain(tmp_path / "bare.parquet", "random_id", -1)
+    assert {(row.statistics, row.filter) for row in report.row_groups} == {("cannot say", "no filter")}
+    assert not report.absent
+
+
+def test_a_file_without_row_groups_holds_nothing(fixtures):
+    report = explain(fixtures / "pyarrow-empty.parquet", pq.read_schema(fixtures / "pyarrow-empty.parquet").names[0], "1")
+    assert report.absent
+    assert {one.share_skipped for one in report.engines} == {0.0}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [(("random_di", 1), "no column"), (("random_id", "x"), "not a value")],
+)
+def test_wrong_questions(known, arguments, said):
+    with pytest.raises(UsageError, match=said):
+        explain(known, *arguments)
+    with pytest.raises(UsageError, match="no engine"):
+        explain(known, "random_id", 1, engine_name="duckbd")
