@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from io import TextIOWrapper
 
 import click
 
@@ -96,6 +97,10 @@ cli.params.append(_debug_option())
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line and exit. Every error is one line on stderr and its exit code; `--debug` shows where it came from."""
+    for stream in (sys.stdout, sys.stderr):
+        # A file's name may hold bytes that are no text, and a terminal may know fewer characters than a file's values have.
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(run(list(sys.argv[1:] if args is None else args)))
 
 

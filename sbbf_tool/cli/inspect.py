@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbbf_tool.cli import render
+from sbbf_tool.cli import one_line, render
 from sbbf_tool.cli.files import each_report
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def command(files: tuple[str, ...], columns: tuple[str, ...], all_chunks: bool, 
     def show(report: InspectReport) -> int:
         render.show_json(report) if as_json else _show(report)
         for row in report.broken:
-            click.echo(f"sbbf: {broken_filter_error(report, row)}", err=True)
+            click.echo(f"sbbf: {one_line(str(broken_filter_error(report, row)))}", err=True)
         return broken_filter_error(report, report.broken[0]).exit_code if report.broken else 0
 
     return max(each_report(files, partial(inspect, columns=columns, all_chunks=all_chunks), show))

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def show_json(report: Any) -> None:
-    """One document on one line."""
-    click.echo(json.dumps(asdict(report), ensure_ascii=False))
+    """One document on one line. Bytes of a file name that are not UTF-8 are escaped, as `json.loads` and `os.fsencode` undo it."""
+    click.echo(json.dumps(asdict(report), ensure_ascii=False).encode("utf-8", "backslashreplace").decode())
 
 
 def warn(message: str) -> None:

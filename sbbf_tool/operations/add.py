@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from sbbf_tool.bloom import sizing
 from sbbf_tool.errors import RefusedError, UsageError
-from sbbf_tool.operations.build import Built, Meter, Progress, Sizing, build_filters, chunk_bytes, ensure_buildable, report_of
+from sbbf_tool.operations.build import Built, HashMemory, Meter, Progress, Sizing, build_filters, chunk_bytes, ensure_buildable, report_of
 from sbbf_tool.operations.engines import warnings_for
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.publish import ensure_holding_all, ensure_same_footer, publish, read_written
@@ -62,10 +62,14 @@ def add_filters(
     with ParquetFile.open(path) as file:
         keys = list(_keys(file, _plan(file, columns, replace)))
         meter = Meter(progress, sum(chunk_bytes(file, key) for key in keys) * (1 if dry_run else 2))
+        # A copy's pages are read again, from the copy. Where nothing is copied, they are the very bytes that were read already.
+        memory = HashMemory() if append else None
         by_wish: dict[Sizing, list[ChunkKey]] = {}
         for key in keys:
             by_wish.setdefault(_wish_for(file, key, limits, wish), []).append(key)
-        built = {key: one for wanted, group in by_wish.items() for key, one in build_filters(file, group, wanted, jobs, meter).items()}
+        built = {
+            key: one for wanted, group in by_wish.items() for key, one in build_filters(file, group, wanted, jobs, meter, memory).items()
+        }
         patch = plan_append(
             file.footer,
             file.source.size,
@@ -73,7 +77,7 @@ def add_filters(
         )
 
         if not dry_run:
-            warnings += publish(file, target, patch, lambda fresh: _compare(file, fresh, patch, jobs, meter), append=append)
+            warnings += publish(file, target, patch, lambda fresh: _compare(file, fresh, patch, jobs, meter, memory), append=append)
         warnings += _size_warnings(file, wish, built)
         warnings += _engine_warnings(file, keys)
         return AddReport(
@@ -113,9 +117,9 @@ def _plan(file: ParquetFile, names: Iterable[str], replace: bool) -> list[Column
     return chosen
 
 
-def _compare(file: ParquetFile, fresh: ParquetFile, patch: Patch, jobs: int | None, meter: Meter) -> None:
+def _compare(file: ParquetFile, fresh: ParquetFile, patch: Patch, jobs: int | None, meter: Meter, memory: HashMemory | None) -> None:
     ensure_same_footer(file, fresh, patch.places)
-    ensure_holding_all(file, fresh, read_written(file, fresh, patch), jobs, meter)
+    ensure_holding_all(file, fresh, read_written(file, fresh, patch), jobs, meter, memory)
 
 
 def _size_warnings(file: ParquetFile, wish: Sizing, built: Mapping[ChunkKey, Built]) -> Iterator[str]:

@@ -105,6 +105,37 @@ class Meter:
                 self._progress(what, self._done, self._total)
 
 
+class HashMemory:
+    """The hashes that filters were built from, kept for their proof where the pages need not be read again; within a bound.
+
+    A chunk whose hashes do not fit is not remembered at all, and read again.
+    """
+
+    MOST_BYTES = 96 << 20
+
+    def __init__(self) -> None:
+        self._left = self.MOST_BYTES
+        self._kept: dict[ChunkKey, list[memoryview]] = {}
+        self._forgotten: set[ChunkKey] = set()
+        self._lock = Lock()
+
+    def keep(self, key: ChunkKey, hashes: memoryview) -> None:
+        """Remember one run of a chunk's hashes, or forget the chunk."""
+        with self._lock:
+            if key in self._forgotten:
+                return
+            if hashes.nbytes > self._left:
+                self._forgotten.add(key)
+                self._left += sum(run.nbytes for run in self._kept.pop(key, ()))
+                return
+            self._left -= hashes.nbytes
+            self._kept.setdefault(key, []).append(hashes)
+
+    def of(self, key: ChunkKey) -> list[memoryview] | None:
+        """All runs of a chunk; None where they must be read again."""
+        return self._kept.get(key)
+
+
 def chunk_bytes(file: ParquetFile, key: ChunkKey) -> int:
     """Compressed bytes of a chunk's pages, as the footer counts them."""
     meta = file.footer.chunk(*key)
@@ -137,26 +168,29 @@ def ensure_buildable(file: ParquetFile, row_group: int, column: Column) -> None:
         raise RefusedError("its pages are in another file", file=file.name, place=here, hint=f"add the filter to {chunk.file_path}")
 
 
-def build_filters(file: ParquetFile, keys: Iterable[ChunkKey], wish: Sizing, jobs: int | None, meter: Meter) -> dict[ChunkKey, Built]:
+def build_filters(
+    file: ParquetFile, keys: Iterable[ChunkKey], wish: Sizing, jobs: int | None, meter: Meter, memory: HashMemory | None = None
+) -> dict[ChunkKey, Built]:
     """The filter of each chunk, `jobs` chunks at a time (the cores, where None). Raises UnreadableError."""
 
     def build(key: ChunkKey) -> Built:
         with file.named(lambda: f"column {file.footer.columns[key[1]].name}, row group {key[0]}"):
-            built = _build(file, key, wish)
+            built = _build(file, key, wish, memory)
         meter.advance(f"reading {file.footer.columns[key[1]].name}", chunk_bytes(file, key))
         return built
 
     return _in_parallel(build, keys, jobs)
 
 
-def count_missing(file: ParquetFile, blooms: dict[ChunkKey, BloomFilter], jobs: int | None, meter: Meter) -> dict[ChunkKey, int]:
-    """How many values of each chunk its filter does not hold. Raises UnreadableError."""
+def count_missing(
+    file: ParquetFile, blooms: dict[ChunkKey, BloomFilter], jobs: int | None, meter: Meter, memory: HashMemory | None = None
+) -> dict[ChunkKey, int]:
+    """How many values of each chunk its filter does not hold; they are read again unless `memory` has them. Raises UnreadableError."""
 
     def count(key: ChunkKey) -> int:
         bloom = blooms[key]
-        missing = sum(
-            bloom.count_missing(values.hashes()) + bloom.count_missing(values.hashes_of_equals()) for values in _values(file, key)[0]
-        )
+        runs = memory.of(key) if memory is not None else None
+        missing = sum(bloom.count_missing(hashes) for hashes in (runs if runs is not None else _hashes(_values(file, key)[0])))
         meter.advance(f"verifying {file.footer.columns[key[1]].name}", chunk_bytes(file, key))
         return missing
 
@@ -206,7 +240,14 @@ def _streamed(file: ParquetFile, key: ChunkKey, values: Iterator[_Values]) -> It
         yield from values
 
 
-def _build(file: ParquetFile, key: ChunkKey, wish: Sizing) -> Built:
+def _hashes(values: Iterator[_Values]) -> Iterator[memoryview]:
+    """All that goes into a filter of these values."""
+    for run in values:
+        yield run.hashes()
+        yield run.hashes_of_equals()
+
+
+def _build(file: ParquetFile, key: ChunkKey, wish: Sizing, memory: HashMemory | None) -> Built:
     from sbbf_tool.parquet import equals
 
     column = file.footer.columns[key[1]]
@@ -221,19 +262,21 @@ def _build(file: ParquetFile, key: ChunkKey, wish: Sizing) -> Built:
         # What the metadata claim must not cost more memory than the bytes that are there can account for.
         most = _FILTER_BYTES_PER_CHUNK_BYTE * min(chunk_bytes(file, key), file.source.size)
         size = min(size, max(sizing.MIN_BYTES, 1 << most.bit_length()))
-    bloom, count = _filled(values, size)
+    bloom, count = _filled(values, size, key, memory)
     if not wish.is_stated and bloom.num_bytes < wish.bytes_for(count, forms) and bloom.fpp > wish.fpp:
-        bloom, count = _filled(_values(file, key)[0], wish.bytes_for(count, forms))
+        bloom, count = _filled(_values(file, key)[0], wish.bytes_for(count, forms), key, None)
         bytes_read *= 2
     return Built(bloom if wish.is_stated else bloom.fold_to_fpp(wish.fpp), count, bytes_read)
 
 
-def _filled(values: Iterator[_Values], num_bytes: int) -> tuple[BloomFilter, int]:
+def _filled(values: Iterator[_Values], num_bytes: int, key: ChunkKey, memory: HashMemory | None) -> tuple[BloomFilter, int]:
     bloom = BloomFilter.empty(num_bytes)
     count = 0
     for run in values:
-        bloom.insert_hashes(run.hashes())
-        bloom.insert_hashes(run.hashes_of_equals())
+        for hashes in (run.hashes(), run.hashes_of_equals()):
+            bloom.insert_hashes(hashes)
+            if memory is not None and len(hashes):
+                memory.keep(key, hashes)
         count += len(run)
     return bloom, count
 

@@ -17,7 +17,7 @@ from sbbf_tool.parquet.footer import MAGIC, TAIL_BYTES, Footer
 OLD_FOOTER, OLD_FILTER, UNKNOWN = "superseded footer", "unreferenced filter", "unknown"
 
 # A gap is searched for leftovers only so far, however large it is.
-_SEARCH_BYTES = 64 << 20
+_SEARCH_WINDOWS = (1 << 20, 8 << 20, 64 << 20)
 
 
 class Range(NamedTuple):
@@ -105,7 +105,16 @@ def _filter_at(file: ParquetFile, start: int, end: int) -> Range | None:
 
 def _footer_at(file: ParquetFile, start: int, end: int) -> Range | None:
     """A footer with length word and magic that starts here: the length word is what tells a real one from bytes that look alike."""
-    window = file.source.read(start, min(end - start, _SEARCH_BYTES))
+    # Most footers are short, and most gaps hold several: the window grows only as far as it must.
+    for size in _SEARCH_WINDOWS:
+        window = file.source.read(start, min(end - start, size))
+        found = _footer_in(window, start)
+        if found is not None or len(window) < size:
+            return found
+    return None
+
+
+def _footer_in(window: bytes, start: int) -> Range | None:
     found = window.find(MAGIC)
     while found >= 0:
         length = found + len(MAGIC) - TAIL_BYTES

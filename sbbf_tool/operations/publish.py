@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import SbbfError, UnreadableError
-from sbbf_tool.operations.build import Meter, count_missing
+from sbbf_tool.operations.build import HashMemory, Meter, count_missing
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet.footer import set_filters
 from sbbf_tool.parquet.patch import ChunkKey, Patch
@@ -52,9 +52,16 @@ def read_written(file: ParquetFile, fresh: ParquetFile, patch: Patch) -> dict[Ch
     return blooms
 
 
-def ensure_holding_all(file: ParquetFile, fresh: ParquetFile, blooms: dict[ChunkKey, BloomFilter], jobs: int | None, meter: Meter) -> None:
+def ensure_holding_all(
+    file: ParquetFile,
+    fresh: ParquetFile,
+    blooms: dict[ChunkKey, BloomFilter],
+    jobs: int | None,
+    meter: Meter,
+    memory: HashMemory | None = None,
+) -> None:
     """Every value of every chunk must be found in its filter."""
-    for key, missed in count_missing(fresh, blooms, jobs, meter).items():
+    for key, missed in count_missing(fresh, blooms, jobs, meter, memory).items():
         if missed:
             raise mistake(file, f"{missed} values of {place_of(file, key)} are absent from the new filter")
 

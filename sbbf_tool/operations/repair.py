@@ -153,7 +153,7 @@ def _prescribe(rules: Iterable[Rule], columns: Iterable[ColumnFacts], rebuild: b
             for seen in finding.evidence if finding is not None else ():
                 assert seen.row_group is not None, "a rule with a treatment speaks of filters, one by one"
                 chunk, key = chunks[seen.row_group], (seen.row_group, column.column.index)
-                treatment = _treatment(rule, chunk, rebuild)
+                treatment = _treatment(rule, column.column, chunk, rebuild)
                 if treatment is None:
                     uncured.append((key, seen))
                 else:
@@ -169,14 +169,13 @@ def _prescribe(rules: Iterable[Rule], columns: Iterable[ColumnFacts], rebuild: b
     ]
 
 
-def _treatment(rule: Rule, chunk: ChunkFacts, rebuild: bool) -> Treatment | None:
+def _treatment(rule: Rule, column: Column, chunk: ChunkFacts, rebuild: bool) -> Treatment | None:
     light, thorough = TREATMENTS[rule.name]
     if chunk.encryption:
         # Its filter is two encrypted modules, and what they hold is not to be seen.
         return None
-    if rebuild and not (chunk.proof is not None and chunk.proof.unproven):
-        return thorough
-    return light
+    is_buildable = column.physical != "BOOLEAN" and not (chunk.proof is not None and chunk.proof.unproven)
+    return thorough if rebuild and is_buildable else light
 
 
 def _ensure_allowed(file: ParquetFile, steps: Mapping[ChunkKey, _Step]) -> None:

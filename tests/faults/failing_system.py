@@ -42,7 +42,7 @@ class Disturbance:
             self.seen.append(name)
             if self.at is None or number < self.at or (number > self.at and not self.lasting):
                 return call(*arguments, **options)
-            if self.when == BEFORE:
+            if self.when == BEFORE or number > self.at:
                 self.strike()
             elif self.when == HALF:
                 call(*_halved(name, arguments), **options)
@@ -103,6 +103,7 @@ class Killer:
     def __exit__(self, *exc_info: object) -> None:
         self._process.stdin.close()
         self._process.wait()
+        self._process.stdout.close()
 
     def _order(self, **order: object) -> dict[str, Any]:
         print(json.dumps(order), file=self._process.stdin, flush=True)

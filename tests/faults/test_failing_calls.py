@@ -8,6 +8,7 @@ import shutil
 
 import pytest
 from failing_system import BEFORE, DIVISIBLE, HALF, Disturbance, fail_with
+from storage.places import open_folder, without_privileges
 from write_paths import FILE, Before, contents
 
 from sbbf_tool.cli import run
@@ -122,9 +123,7 @@ def test_a_source_that_changes_meanwhile(before, tmp_path, change):
             assert before.path.target not in found or found[before.path.target] == before.new
 
 
-@pytest.fixture
-def folder(befores, tmp_path):
-    return befores["add"].lay_out(tmp_path / "it")
+# Names and permissions
 
 
 def test_hard_links_keep_the_old_content(before, tmp_path):
@@ -143,3 +142,25 @@ def test_symbolic_links_are_followed_and_stay(before, tmp_path):
     assert (folder / FILE).is_symlink()
     assert contents(folder) == before.expected(folder, done=True)
     assert sorted(os.listdir(tmp_path)) == ["it", "real"]
+
+
+def test_a_folder_that_may_not_be_written_is_refused(before):
+    with open_folder() as top:
+        folder = before.lay_out(top / "it")
+        (folder / FILE).chmod(0o666)
+        folder.chmod(0o555)
+        with without_privileges():
+            assert before.path.act(folder) == RefusedError.exit_code
+        folder.chmod(0o755)
+        assert contents(folder) == before.expected(folder, done=False)
+
+
+def test_a_file_that_may_not_be_written_is_refused(before):
+    with open_folder() as top:
+        folder = before.lay_out(top / "it")
+        folder.chmod(0o777)
+        (folder / FILE).chmod(0o444)
+        elsewhere = before.path.target != FILE
+        with without_privileges():
+            assert before.path.act(folder) == (0 if elsewhere else RefusedError.exit_code)
+        assert contents(folder) == before.expected(folder, done=elsewhere)

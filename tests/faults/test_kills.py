@@ -76,7 +76,7 @@ def test_killed_at_300_random_moments(path, befores, killer, tmp_path):
 
 WRITING = (
     "write,writev,pwrite64,pwritev,copy_file_range,sendfile,fsync,fdatasync,ftruncate,truncate,fallocate,rename,renameat,renameat2,"
-    "link,linkat,unlink,unlinkat,fchmod,chmod,fchown,fchownat,fsetxattr,setxattr,ioctl,mkdir,mkdirat"
+    "link,linkat,unlink,unlinkat,fchmod,chmod,fchown,fchownat,fsetxattr,setxattr"
 )
 
 

@@ -48,7 +48,8 @@ class Asked(Protocol):
 
 
 class AskedPruner(Asked, Protocol):
-    def row_groups_read_for(self, path: Path, question: Question, *, filters: bool = True) -> Scan: ...
+    def scans(self, path: Path, questions: Sequence[Question]) -> list[Scan]:
+        """For each question, asked alone, the row groups that were read."""
 
 
 class _Dialect:
@@ -119,8 +120,8 @@ class AskedDuckDB(engines.DuckDB, _Dialect):
             rows += _sorted(len(batch), self._connection.execute(query).fetchall())
         return rows
 
-    def row_groups_read_for(self, path: Path, question: Question, *, filters: bool = True) -> Scan:
-        return self.row_groups_read(path, "", self.condition(path, question), filters=filters)
+    def scans(self, path: Path, questions: Sequence[Question]) -> list[Scan]:
+        return [self.row_groups_read(path, "", self.condition(path, one)) for one in questions]
 
     def _select(self, path: Path, column: str, wanted: Any) -> tuple[str, list[Any]]:
         return f"FROM '{path}' WHERE {wanted}", []
@@ -155,8 +156,8 @@ class AskedDataFusion(engines.DataFusion, _Dialect):
             rows += _sorted(len(batch), ((row["q"], row["n"]) for row in found))
         return rows
 
-    def row_groups_read_for(self, path: Path, question: Question, *, filters: bool = True) -> Scan:
-        return self.row_groups_read(path, "", self.condition(path, question), filters=filters)
+    def scans(self, path: Path, questions: Sequence[Question]) -> list[Scan]:
+        return [self.row_groups_read(path, "", self.condition(path, one)) for one in questions]
 
     def _matching(self, path: Path, column: str, wanted: Any, *, filters: bool = True) -> tuple[Any, Any]:
         context = self._context(path, filters=filters)
@@ -189,28 +190,40 @@ class AskedSpark(engines.Spark, _Dialect):
 
     def answers(self, path: Path, questions: Sequence[Question]) -> list[list[int]]:
         rows = []
-        self._view(path, filters=True)
         for batch in _batches(questions):
-            found = self._session.sql(_all_of(batch, lambda one: self.condition(path, one), "t")).collect()
+            found = self._union(path, batch).collect()
             rows += _sorted(len(batch), ((row["q"], row["n"]) for row in found))
         return rows
 
-    def row_groups_read_for(self, path: Path, question: Question, *, filters: bool = True) -> Scan:
-        return self.row_groups_read(path, "", self.condition(path, question), filters=filters)
+    def scans(self, path: Path, questions: Sequence[Question]) -> list[Scan]:
+        """As `row_groups_read` counts, for all the scans of one union."""
+        found = []
+        for batch in _batches(questions):
+            frame = self._union(path, batch)
+            frame.collect()
+            leaves = frame._jdf.queryExecution().executedPlan().collectLeaves()
+            rows = [leaves.apply(number).metrics().apply("numOutputRows").value() for number in range(leaves.size())]
+            assert len(rows) == len(batch)
+            found += [engines._row_groups_holding(path, count) for count in rows]
+        return found
 
-    def _matching(self, path: Path, column: str, wanted: Any, *, filters: bool = True) -> DataFrame:
-        return self._view(path, filters=filters).where(wanted)
+    def _union(self, path: Path, questions: Sequence[Question]) -> DataFrame:
+        self._frame(path).createOrReplaceTempView("t")
+        return self._session.sql(_all_of(questions, lambda one: self.condition(path, one), "t"))
 
-    def _view(self, path: Path, *, filters: bool) -> DataFrame:
-        reader = self._session.read.option("parquet.filter.bloom.enabled", filters)
-        for means in ("stats", "dictionary", "columnindex"):
-            reader = reader.option(f"parquet.filter.{means}.enabled", False)
-        frame = reader.parquet(str(path))
-        frame.createOrReplaceTempView("t")
-        return frame
+    def _frame(self, path: Path) -> DataFrame:
+        """What is not asked for a filter is switched off, and the file's schema is looked at once."""
+        if path not in self._frames:
+            reader = self._session.read
+            for means in ("stats", "dictionary", "columnindex"):
+                reader = reader.option(f"parquet.filter.{means}.enabled", False)
+            self._frames[path] = reader.parquet(str(path))
+        return self._frames[path]
+
+    _frames: ClassVar[dict[Path, DataFrame]] = {}
 
     def type_of(self, path: Path, expression: str) -> str:
-        return str(self._session.read.parquet(str(path)).selectExpr(expression).schema[0].dataType.simpleString())
+        return str(self._frame(path).selectExpr(expression).schema[0].dataType.simpleString())
 
     def element_of(self, kind: str) -> str | None:
         return kind.removeprefix("array<").removesuffix(">") if kind.startswith("array<") else None
@@ -235,11 +248,13 @@ class AskedClickHouse(_Dialect):
             rows += _sorted(len(batch), ((int(q), int(n)) for q, n in (line.split("\t") for line in lines)))
         return rows
 
-    def row_groups_read_for(self, path: Path, question: Question, *, filters: bool = True) -> Scan:
-        before = self._engine._rows_compared()
-        settings = f"SETTINGS input_format_parquet_bloom_filter_push_down = {int(filters)}"
-        self._engine._ask(f"SELECT * FROM file('{path}', Parquet) WHERE {self.condition(path, question)} {settings}", "Null")
-        return engines._row_groups_holding(path, self._engine._rows_compared() - before)
+    def scans(self, path: Path, questions: Sequence[Question]) -> list[Scan]:
+        found = []
+        for one in questions:
+            before = self._engine._rows_compared()
+            self._engine._ask(f"SELECT * FROM file('{path}', Parquet) WHERE {self.condition(path, one)}", "Null")
+            found.append(engines._row_groups_holding(path, self._engine._rows_compared() - before))
+        return found
 
     def type_of(self, path: Path, expression: str) -> str:
         answer = self._engine._ask(f"SELECT toTypeName({expression}) FROM file('{path}', Parquet) LIMIT 1", "TSVRaw").decode().strip()
@@ -311,7 +326,8 @@ def typed(texts: Iterable[str], kind: pa.DataType) -> pa.Array:
         return pa.array([bytes.fromhex(text[2:]) for text in texts], kind)
     if pa.types.is_float16(kind):
         return pa.array([np.float16(text) for text in texts], kind)
-    if pa.types.is_timestamp(kind):
-        naive = pa.array([text.removesuffix("Z") for text in texts]).cast(pa.timestamp(kind.unit))
-        return naive.cast(pa.int64()).cast(kind)
+    if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
+        moments = [text.removesuffix("Z") if "-" in text else f"1970-01-01T{text}" for text in texts]
+        counts = pa.array(moments).cast(pa.timestamp("ns")).cast(pa.timestamp(kind.unit)).cast(pa.int64())
+        return counts.cast(pa.int32() if kind.bit_width == 32 else pa.int64()).cast(kind)
     return pa.array(list(texts)).cast(kind)

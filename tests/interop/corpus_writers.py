@@ -111,7 +111,7 @@ _SPARK_KINDS = [*_SIGNED, *_FULL_FLOATS, *DECIMALS, *TEXTS, *DAYS, *MICROS, *NES
 _SPARK_TYPES = (
     Expression("months", "make_ym_interval(0, CAST(n AS INT))", ("INTERVAL '0-0' YEAR TO MONTH", "INTERVAL '-178956970-8' YEAR TO MONTH")),
     Expression(
-        "span", "make_dt_interval(CAST(n AS INT), 1, 2, 3.000004)", ("INTERVAL '0' DAY", "INTERVAL '-1 00:00:00.000001' DAY TO SECOND")
+        "elapsed", "make_dt_interval(CAST(n AS INT), 1, 2, 3.000004)", ("INTERVAL '0' DAY", "INTERVAL '-1 00:00:00.000001' DAY TO SECOND")
     ),
     Expression("local", "CAST(at_us AS TIMESTAMP_NTZ)", ("TIMESTAMP_NTZ'0001-01-01 00:00:00'", "TIMESTAMP_NTZ'9999-12-31 23:59:59'")),
     Expression("short", "CAST('v' || n AS VARCHAR(9))", ("CAST('' AS VARCHAR(9))",)),

@@ -54,8 +54,8 @@ def _check_written(name: str, path: Path, out: Path) -> None:
     if name == "remove":
         assert inspect(out).filters == ()
     try:
-        table = pq.read_table(path)
+        rows = repr(pq.read_table(path).to_pylist())
     except Exception:
         # The file was beyond pyarrow before; what becomes of it afterwards says nothing.
         return
-    assert pq.read_table(out).equals(table) or "nan" in str(table)
+    assert repr(pq.read_table(out).to_pylist()) == rows

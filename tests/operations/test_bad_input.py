@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import struct
-from collections.abc import Callable
-from pathlib import Path
+import subprocess
+import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from interop.corpus_edits import edit_footer
-from questions_to_files import ask_everything, outcome
-from samples import ROWS, footer_start, places, write_events
+from command_lines import COMMANDS, assert_one_line_and_this_code
+from questions_to_files import ask_everything
+from samples import places, write_events
 
-from sbbf_tool import SbbfError, UnreadableError, add_filters, inspect, probe, remove_filters
-from sbbf_tool.cli import run
-from sbbf_tool.parquet.filters import build_header
-from sbbf_tool.parquet.idl.ttypes import FileMetaData
-
-COMMANDS: dict[str, Callable[[str], list[str]]] = {
-    "inspect": lambda path: ["inspect", path],
-    "probe": lambda path: ["probe", path, "id", "7"],
-    "add-filter": lambda path: ["add-filter", path, "-c", "id", "--replace", "-o", f"{path}.out"],
-    "remove-filter": lambda path: ["remove-filter", path, "-o", f"{path}.out"],
-}
+from sbbf_tool import SbbfError, UnreadableError, add_filters
 
 
 @pytest.fixture
@@ -35,24 +27,6 @@ def small(tmp_path):
     add_filters(path, ["id"], in_place=True)
     assert path.stat().st_size < 1024
     return path
-
-
-@pytest.fixture
-def filtered(tmp_path):
-    path = write_events(tmp_path / "events.parquet")
-    add_filters(path, ["id", "name"], in_place=True)
-    return path
-
-
-def assert_one_line_and_this_code(capsys, arguments: list[str], exit_code: int) -> str:
-    assert run(arguments) == exit_code
-    printed, complaint = capsys.readouterr()
-    assert complaint.startswith("sbbf: ")
-    assert complaint.count("\n") == 1
-    assert complaint.endswith("\n")
-    assert "Traceback" not in complaint + printed
-    assert "internal error" not in complaint
-    return complaint
 
 
 # No Parquet file at all
@@ -142,168 +116,31 @@ def test_a_cut_file_is_told_in_one_line(small, capsys, command):
         assert_one_line_and_this_code(capsys, COMMANDS[command](str(small)), 3)
 
 
-# Filters that are not where the footer says, or not what they should be
-
-
-def move_filter(path: Path, offset: int | None = None, length: int | None = None, row_group: int = 1) -> None:
-    def change(metadata: FileMetaData) -> None:
-        meta = metadata.row_groups[row_group].columns[0].meta_data
-        meta.bloom_filter_offset = meta.bloom_filter_offset if offset is None else offset
-        meta.bloom_filter_length = meta.bloom_filter_length if length is None else length
-
-    edit_footer(path, change)
-
-
-def overwrite_filter(path: Path, raw: bytes) -> None:
-    with open(path, "r+b") as stream:
-        stream.seek(places(path)[1, "id"].offset)
-        stream.write(raw)
-
-
-def assert_broken(path: Path, reason: str) -> None:
-    """inspect shows the filter as broken, probe will not answer from it, and it can be replaced or taken away."""
-    (row,) = inspect(path).broken
-    assert (row.row_group, row.column) == (1, "id")
-    assert reason in row.broken
-    assert len(inspect(path).filters) == 6
-    error = outcome(lambda: probe(path, "id", [7]))
-    assert isinstance(error, UnreadableError)
-    assert "column id, row group 1" in error.place
-    assert probe(path, "name", ["name 1"]).values
-    answers = ask_everything(path, "id", 7)
-    assert not any(isinstance(answers[name], SbbfError) for name in ("add", "remove"))
-
-
-OUTSIDE = {
-    "at the end of the file": lambda data: len(data),
-    "behind the end": lambda data: len(data) + 1000,
-    "far behind the end": lambda data: 2**62,
-    "the largest": lambda data: 2**63 - 1,
-    "in the footer": lambda data: footer_start(data) + 1,
-    "in the last bytes": lambda data: len(data) - 1,
-    "in the last magic": lambda data: len(data) - 4,
-    "in the first magic": lambda data: 1,
-    "in the pages": lambda data: 200,
-}
-
-
-@pytest.mark.parametrize("offset", OUTSIDE.values(), ids=list(OUTSIDE))
-def test_an_offset_that_leads_elsewhere_is_a_broken_filter(filtered, offset):
-    move_filter(filtered, offset(filtered.read_bytes()))
-    assert_broken(filtered, "")
-
-
-@pytest.mark.parametrize("num_bytes", [0, 8, 31, -1, -64])
-def test_a_bitset_smaller_than_a_block_is_a_broken_filter(filtered, num_bytes):
-    overwrite_filter(filtered, build_header(num_bytes))
-    assert_broken(filtered, "one block takes 32")
-
-
-@pytest.mark.parametrize(
-    ("num_bytes", "into"), [(2**31 - 1, "the end of the file"), (1 << 20, "the end of the file"), (4096, "the footer")]
-)
-def test_a_bitset_larger_than_its_place_is_a_broken_filter(filtered, num_bytes, into):
-    overwrite_filter(filtered, build_header(num_bytes))
-    assert_broken(filtered, f"{num_bytes:,} bytes would run into {into}")
-
-
-@pytest.mark.parametrize("raw", [bytes(20), b"\xff" * 20, b"PAR1PAR1PAR1", b"\x16"], ids=["zeros", "ones", "magic", "a size of 64 bits"])
-def test_a_header_that_is_none_is_a_broken_filter(filtered, raw):
-    overwrite_filter(filtered, raw)
-    assert_broken(filtered, "")
-
-
-@pytest.mark.parametrize("command", ["inspect", "probe"])
-def test_a_broken_filter_is_told_in_one_line(filtered, capsys, command):
-    overwrite_filter(filtered, bytes(20))
-    complaint = assert_one_line_and_this_code(capsys, COMMANDS[command](str(filtered)), 3)
-    for part in (str(filtered), "column id", "row group 1", f"byte {places(filtered)[1, 'id'].offset}"):
-        assert part in complaint
-
-
-def test_where_a_column_is_not_asked_for_its_broken_filter_is_no_matter(filtered):
-    overwrite_filter(filtered, bytes(20))
-    assert inspect(filtered, ["name"]).broken == ()
-    out = filtered.with_name("out.parquet")
-    add_filters(filtered, ["tags"], output=out)
-    assert len(inspect(out).broken) == 1
-
-
-@pytest.mark.parametrize("num_bytes", [1000, 96, 32])
-def test_sizes_that_are_legal_and_odd_are_answered_from(tmp_path, fixtures, num_bytes):
-    """A filter of this many bytes that holds everything: no value may be called absent, and the size is remarked on."""
-    path = write_events(tmp_path / "events.parquet")
-    start = footer_start(path.read_bytes())
-    data = path.read_bytes()
-    path.write_bytes(data[:start] + build_header(num_bytes) + b"\xff" * num_bytes + data[start:])
-    length = len(build_header(num_bytes)) + num_bytes
-
-    def point_there(metadata: FileMetaData) -> None:
-        meta = metadata.row_groups[0].columns[0].meta_data
-        meta.bloom_filter_offset, meta.bloom_filter_length = start, length
-
-    edit_footer(path, point_there)
-    (row,) = inspect(path).filters
-    assert (row.bitset_bytes, row.blocks, row.fill_ratio, row.estimated_fpp) == (num_bytes, num_bytes // 32, 1.0, 1.0)
-    assert row.oddities
-    answer = probe(path, "id", [5]).values[0]
-    assert [group.answer for group in answer.row_groups] == ["maybe", "no filter", "no filter"]
-    remove_filters(path, in_place=True, compact=True)
-    assert places(path) == {}
-
-
-@pytest.mark.parametrize("length", [-1, 0, 1, 79, 10**6, 2**31 - 1])
-def test_a_length_that_disagrees_is_odd_and_the_header_is_believed(filtered, length):
-    expected = probe(filtered, "id", [7 * 150, 3]).values
-    move_filter(filtered, length=length)
-    (odd,) = [row for row in inspect(filtered).filters if row.oddities]
-    assert f"bloom_filter_length is {length}" in odd.oddities[0]
-    assert probe(filtered, "id", [7 * 150, 3]).values == expected
-    answers = ask_everything(filtered, "id", 7)
-    assert not any(isinstance(answer, SbbfError) for answer in answers.values())
-
-
-# Pages that are not where the footer says
-
-
-@pytest.mark.parametrize("field", ["data_page_offset", "dictionary_page_offset"])
-@pytest.mark.parametrize("offset", [1, 2**31, 2**62, -1, -(2**63)])
-def test_pages_outside_the_file_are_unreadable_for_who_reads_pages(filtered, field, offset):
-    def change(metadata: FileMetaData) -> None:
-        setattr(metadata.row_groups[1].columns[0].meta_data, field, offset)
-
-    edit_footer(filtered, change)
-    answers = ask_everything(filtered, "id", 7)
-    assert not any(isinstance(answers[name], SbbfError) for name in ("inspect", "probe", "remove"))
-    if isinstance(answers["add"], SbbfError):
-        assert isinstance(answers["add"], UnreadableError)
-    else:
-        # A dictionary page says well enough where the chunk begins.
-        assert sum(row.values for row in answers["add"].filters if row.column == "id") == ROWS
-
-
-@pytest.mark.parametrize("size", [2**31, 2**62, 2**63 - 1])
-def test_a_chunk_larger_than_the_file_is_unreadable_for_who_reads_pages(filtered, size):
-    def change(metadata: FileMetaData) -> None:
-        metadata.row_groups[1].columns[0].meta_data.total_compressed_size = size
-
-    edit_footer(filtered, change)
-    answers = ask_everything(filtered, "id", 7)
-    assert not any(isinstance(answers[name], SbbfError) for name in ("inspect", "probe", "remove"))
-
-
-def test_damaged_pages_are_unreadable_with_their_column(filtered, capsys):
-    meta = pq.read_metadata(filtered).row_group(1).column(0)
-    with open(filtered, "r+b") as stream:
-        stream.seek(meta.dictionary_page_offset or meta.data_page_offset)
-        stream.write(b"\xff" * meta.total_compressed_size)
-    answers = ask_everything(filtered, "id", 7)
-    assert isinstance(answers["add"], UnreadableError)
-    assert not any(isinstance(answers[name], SbbfError) for name in ("inspect", "probe", "remove"))
-    assert_one_line_and_this_code(capsys, COMMANDS["add-filter"](str(filtered)), 3)
-
-
 # Names that would break a line
+
+
+ODD_NAMES = {"two lines": b"two\nlines.parquet", "not utf-8": b"\xff\xfe.parquet", "utf-8": "é.parquet".encode()}
+
+
+@pytest.mark.parametrize("name", ODD_NAMES.values(), ids=list(ODD_NAMES))
+@pytest.mark.parametrize("content", ["sound", "junk"])
+def test_names_of_any_bytes_on_the_command_line(tmp_path, name, content):
+    path = os.path.join(os.fsencode(tmp_path), name)
+    shutil.copy(write_events(tmp_path / "events.parquet"), path)
+    os.unlink(tmp_path / "events.parquet")
+    if content == "junk":
+        os.truncate(path, 100)
+    for command, what in ((["inspect", "--json"], path), (["inspect"], os.fsencode(tmp_path))):
+        done = subprocess.run(
+            [sys.executable, "-m", "sbbf_tool", *command, what],
+            capture_output=True,
+            env={**os.environ, "PYTHONIOENCODING": "utf-8:strict"},
+            check=False,
+        )
+        assert done.returncode == (0 if content == "sound" else 3), done.stderr
+        assert len(done.stderr.decode().splitlines()) == (content == "junk")
+        if content == "sound" and "--json" in command:
+            assert os.fsencode(json.loads(done.stdout)["file"]) == path
 
 
 def test_a_column_name_of_two_lines_is_told_in_one(tmp_path, capsys):

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from interop.corpus_edits import edit_footer
-from samples import listing, write_column, write_events
+from refusals import assert_refused
+from samples import listing, write_events
 
-from sbbf_tool import RefusedError, SbbfError, UnreadableError, UsageError, add_filters, inspect, remove_filters
+from sbbf_tool import RefusedError, UsageError, add_filters, inspect, remove_filters
 from sbbf_tool.parquet.idl.ttypes import AesGcmV1, ColumnCryptoMetaData, EncryptionAlgorithm, EncryptionWithFooterKey, FileMetaData
 
 
@@ -26,22 +24,6 @@ def plain(tmp_path):
 def filtered(plain):
     add_filters(plain, ["id"], in_place=True)
     return plain
-
-
-def assert_refused(
-    work: Callable[[], object], folder: Path, *, message: str, hint: str, place: str | None = None, error: type[SbbfError] = RefusedError
-) -> None:
-    """`work` ends in this error, and every file of the folder is what it was."""
-    before = listing(folder)
-    with pytest.raises(error) as caught:
-        work()
-    assert type(caught.value) is error
-    assert caught.value.exit_code == {RefusedError: 4, UsageError: 2, UnreadableError: 3}[error]
-    assert message in caught.value.message
-    assert hint in (caught.value.hint or "")
-    assert place is None or caught.value.place == place
-    assert caught.value.file
-    assert listing(folder) == before
 
 
 # Columns
@@ -282,58 +264,3 @@ def test_a_target_that_comes_to_exist_meanwhile_is_not_overwritten(plain, tmp_pa
     with pytest.raises(RefusedError, match="the target exists"):
         add_filters(plain, ["id"], output=out, progress=progress)
     assert listing(tmp_path) == {"events.parquet": plain.read_bytes(), "out.parquet": b"precious"}
-
-
-# A footer that contradicts itself
-
-
-@pytest.mark.parametrize("counted", [0, 99, 101, -100, 2**62])
-def test_a_chunk_that_counts_other_values_than_rows(plain, tmp_path, counted):
-    def count(metadata: FileMetaData) -> None:
-        metadata.row_groups[1].columns[0].meta_data.num_values = counted
-
-    edit_footer(plain, count)
-    work = lambda: add_filters(plain, ["id"], in_place=True)  # noqa: E731
-    message = f"the footer counts {counted:,} values in 100 rows"
-    assert_refused(work, tmp_path, message=message, hint="", place="column id, row group 1", error=UnreadableError)
-
-
-@pytest.mark.parametrize("rows", [0, 20, 99])
-def test_a_row_group_that_counts_fewer_rows_than_there_are(plain, tmp_path, rows):
-    def count(metadata: FileMetaData) -> None:
-        metadata.row_groups[1].num_rows = rows
-
-    edit_footer(plain, count)
-    work = lambda: add_filters(plain, ["id"], in_place=True)  # noqa: E731
-    assert_refused(work, tmp_path, message=f"the footer counts 100 values in {rows} rows", hint="", error=UnreadableError)
-
-
-@pytest.mark.parametrize("size", [0, 1, -1])
-def test_a_chunk_that_claims_fewer_bytes_than_its_pages_have(plain, tmp_path, size):
-    def shrink(metadata: FileMetaData) -> None:
-        metadata.row_groups[1].columns[0].meta_data.total_compressed_size = size
-
-    edit_footer(plain, shrink)
-    before = listing(tmp_path)
-    with pytest.raises(UnreadableError) as caught:
-        add_filters(plain, ["id"], in_place=True)
-    assert caught.value.file == str(plain)
-    assert caught.value.place.startswith("column id, row group 1")
-    assert listing(tmp_path) == before
-
-
-def test_a_chunk_that_ends_between_two_pages(tmp_path):
-    """Readers stop there without a word; the values of the pages behind would be missing in the filter."""
-    path = write_column(
-        tmp_path / "v.parquet", pa.array(range(4000)), use_dictionary=False, data_page_size=1000, write_batch_size=100, compression="none"
-    )
-    chunk = pq.read_metadata(path).row_group(0).column(0)
-    pages = chunk.total_compressed_size // 20
-
-    def shrink(metadata: FileMetaData) -> None:
-        metadata.row_groups[0].columns[0].meta_data.total_compressed_size = pages * 2
-
-    edit_footer(path, shrink)
-    assert pq.read_table(path).num_rows == 400
-    work = lambda: add_filters(path, ["v"], in_place=True)  # noqa: E731
-    assert_refused(work, tmp_path, message="400 rows", hint="", error=UnreadableError)

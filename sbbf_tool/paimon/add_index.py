@@ -1,0 +1,202 @@
+"""Bloom filter indexes for a table's data files that have none, published as Paimon publishes them.
+
+A container no larger than `file-index.in-manifest-threshold` goes into the manifest, a larger one into `<data file>.index`. Data files that
+have an index already are left alone: what it holds besides Bloom filters only Paimon could rewrite.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from sbbf_tool.errors import RefusedError, UnreadableError, UsageError, WriteError
+from sbbf_tool.paimon.build_index import BuildReport, BuiltColumn, IndexRequest, build_index
+from sbbf_tool.paimon.commit_plan import Addition, check_publishable
+from sbbf_tool.paimon.fast_hash import key_of
+from sbbf_tool.paimon.files import Files, WritableFiles, join, names_in, read_required
+from sbbf_tool.paimon.index_options import bloom_columns, boolean_option, in_manifest_threshold
+from sbbf_tool.paimon.manifest import INDEX_SUFFIX
+from sbbf_tool.paimon.publish import Published, publish
+from sbbf_tool.paimon.reading_rules import why_unused
+from sbbf_tool.paimon.table import LiveFile, Table, open_table
+from sbbf_tool.paimon.table_schema import TableSchema, indexed_type, resolve_column
+
+_HINT = "let Paimon do it: CALL sys.rewrite_file_index"
+_ADDRESS = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+:")
+
+
+@dataclass(frozen=True, slots=True)
+class AddedIndex:
+    """A data file's new index."""
+
+    data_file: str
+    place: str
+    """"embedded" in the manifest or in a "file"."""
+    path: str | None
+    size: int
+    """Bytes of the container."""
+    columns: tuple[BuiltColumn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftAlone:
+    """A data file, or a column of it, that got no index, and why."""
+
+    data_file: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddIndexReport:
+    table: str
+    snapshot_before: int | None
+    snapshot_after: int | None
+    """None when nothing was committed: nothing to do, or only planned."""
+    added: tuple[AddedIndex, ...]
+    left_alone: tuple[LeftAlone, ...]
+    notes: tuple[str, ...]
+
+
+def add_index(files: Files, path: str, requests: Sequence[IndexRequest] = (), *, plan_only: bool = False) -> AddIndexReport:
+    """Index these columns, named as they are today, in every data file that has no index; the columns of the table's options where none
+    are given, with the options' `items` and `fpp`.
+
+    With `plan_only` nothing is written. Raises UsageError for a column the table has not or that cannot be indexed, RefusedError for
+    a table this must not be done to, WriteError when the system does not let us write, UnreadableError when the table cannot be read;
+    the table is what it was in all these cases.
+    """
+    table = open_table(files, path)
+    writable = _check_table(files, table)
+    check_publishable(table)
+    requests = _resolved(table.schema, requests)
+    added: list[AddedIndex] = []
+    left_alone: list[LeftAlone] = []
+    additions = _additions(table, requests, added, left_alone)
+    if plan_only:
+        deque(additions, maxlen=0)  # each is built, and forgotten
+        published = None
+        gone: set[str] = set()
+    else:
+        published = _commit(writable, table.path, additions)
+        gone = set(published.gone) if published else {each.data_file for each in added}
+    left_alone += (LeftAlone(name, "another commit took it away meanwhile") for name in sorted(gone))
+    return AddIndexReport(
+        table.path,
+        table.snapshot.id if table.snapshot else None,
+        published.snapshot_id if published else None,
+        tuple(each for each in added if each.data_file not in gone),
+        tuple(left_alone),
+        _notes(table.schema, requests),
+    )
+
+
+def _commit(files: WritableFiles, path: str, additions: Iterable[Addition]) -> Published | None:
+    try:
+        return publish(files, path, additions, lambda: time.time_ns() // 1_000_000)
+    except OSError as error:
+        raise WriteError(f"{error.strerror or error}; nothing was changed", file=error.filename or path) from error
+
+
+def _check_table(files: Files, table: Table) -> WritableFiles:
+    """Raises RefusedError for a table whose commits involve more than this tool knows of."""
+    schema, options = table.schema, table.schema.options
+    reasons = (
+        ("it has a primary key, and compaction rewrites its files", bool(schema.primary_keys)),
+        ("it is a branch", "/branch/branch-" in f"{table.path}/"),
+        (f"it is of type {options.get('type')}", options.get("type", "table") != "table"),
+        ("its files hold only some of the columns each", boolean_option(options, "data-evolution.enabled", default=False)),
+        ("each of its commits writes Iceberg metadata too", options.get("metadata.iceberg.storage", "disabled") != "disabled"),
+    )
+    for reason, applies in reasons:
+        if applies:
+            raise RefusedError(f"indexes are not added to this table: {reason}", file=table.path, hint=_HINT)
+    if not isinstance(files, WritableFiles) or _ADDRESS.match(table.path):
+        raise RefusedError("a commit needs storage that creates a file only where there is none: a local one", file=table.path, hint=_HINT)
+    return files
+
+
+def _resolved(schema: TableSchema, requests: Sequence[IndexRequest]) -> list[IndexRequest]:
+    if not requests:
+        requests = [IndexRequest(name, asked.items, asked.fpp) for name, asked in bloom_columns(schema.options).items()]
+    if not requests:
+        raise UsageError("no column to index", hint="name one; the table's options name none")
+    for request in requests:
+        data_type = resolve_column(schema, request.column)[2]
+        if key_of(data_type) is None:
+            raise UsageError(f"column {request.column}: Paimon has no Bloom filter for type {data_type}")
+    return list(requests)
+
+
+def _additions(table: Table, requests: Sequence[IndexRequest], added: list[AddedIndex], left_alone: list[LeftAlone]) -> Iterator[Addition]:
+    """The indexes, built one after the other, so that one container is held at a time. What became of each file is put into the lists."""
+    names: dict[str, set[str]] = {}
+    threshold = in_manifest_threshold(table.schema.options)
+    for live in table.live_files:
+        report = _build(table, live, requests, left_alone)
+        if report is None:
+            continue
+        path = None
+        if len(report.container) > threshold:
+            if live.directory not in names:
+                names[live.directory] = set(names_in(table.files, live.directory))
+            path = join(live.directory, _free_name(live.file.name, names[live.directory]))
+        added.append(AddedIndex(live.file.name, "file" if path else "embedded", path, len(report.container), report.columns))
+        yield Addition(live.entry, report.container, path)
+
+
+def _build(table: Table, live: LiveFile, requests: Sequence[IndexRequest], left_alone: list[LeftAlone]) -> BuildReport | None:
+    """A data file's new container, or None and a reason in `left_alone`."""
+    file = live.file
+    if file.embedded_index is not None or file.index_files:
+        left_alone.append(LeftAlone(file.name, "it has an index"))
+        return None
+    if file.external_path is not None and _ADDRESS.match(file.external_path):
+        left_alone.append(LeftAlone(file.name, f"it lies elsewhere: {file.external_path}"))
+        return None
+    in_file = []
+    for request in requests:
+        renamed = _in_file(table, live, request)
+        if renamed is None:
+            left_alone.append(LeftAlone(file.name, f"column {request.column} is newer than the file"))
+        else:
+            in_file.append(renamed)
+    if not in_file:
+        return None
+    try:
+        return build_index(read_required(table.files, live.path), live.path, in_file)
+    except (UnreadableError, UsageError) as error:
+        left_alone.append(LeftAlone(file.name, str(error)))
+        return None
+
+
+def _in_file(table: Table, live: LiveFile, request: IndexRequest) -> IndexRequest | None:
+    """The request in the names and types of the data file's own schema; None where that has no such column."""
+    indexed, field, _ = resolve_column(table.schema, request.column)
+    schema = table.schema_of(live.file)
+    stored = schema.field_by_id(field.id)
+    renamed = replace(indexed, column=stored.name) if stored else None
+    data_type = indexed_type(schema, renamed) if renamed else None
+    return replace(request, column=str(renamed), type=data_type) if data_type else None
+
+
+def _free_name(data_file: str, taken: set[str]) -> str:
+    """`<data file>.index`, or as Paimon counts after a rewrite `<data file>-1.index`, `-2.index`, ..."""
+    name, at = data_file + INDEX_SUFFIX, 0
+    while name in taken:
+        at += 1
+        name = f"{data_file}-{at}{INDEX_SUFFIX}"
+    return name
+
+
+def _notes(schema: TableSchema, requests: Sequence[IndexRequest]) -> tuple[str, ...]:
+    notes = []
+    if reason := why_unused(schema):
+        notes.append(f"Paimon does not look at the indexes: {reason}")
+    declared = bloom_columns(schema.options)
+    if missing := [request.column for request in requests if request.column not in declared]:
+        names = ", ".join(missing)
+        notes.append(f"file-index.bloom-filter.columns does not name {names}: files that Paimon writes will have no index of it")
+    return tuple(notes)

@@ -1,0 +1,268 @@
+"""The hashes of columns in Parquet and ORC data files, read with pyarrow.
+
+Parquet says enough of a column to know what Paimon hashes: the unit of a timestamp follows its precision. ORC does not: its timestamps
+are all alike, so there the Paimon type is needed. ORC also pads CHAR with blanks, which Paimon's ORC reader takes off again, and so
+does this one. What INT96 timestamps need is in `int96_micros`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.paimon.data_types import MAX_LENGTH, DataType
+from sbbf_tool.paimon.fast_hash import Hashes, Key, Longs, double_keys, float_keys, hash_bytes, hash_longs, key_of, timestamp_keys
+from sbbf_tool.paimon.hash_batch import ColumnHashes, HashBatch, Wanted, contradiction, settle_type
+from sbbf_tool.paimon.orc_zones import written_in_utc
+from sbbf_tool.paimon.table_schema import IndexedColumn
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+_BATCH_ROWS = 1 << 16
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_WRAP_MICROS, _WRAP_REST = divmod(1 << 64, 1000)
+_LAST_NANO_MICROS = (1 << 63) // 1000
+_DAY_MICROS = 86_400_000_000
+_YEAR_1901_NANOS = -25_202 * _DAY_MICROS * 1000
+_YEAR_ONE_MICROS = -719_162 * _DAY_MICROS
+_ORC_HINT = "give its type, such as TIMESTAMP(3): ORC files do not say how fine a timestamp is"
+_PARQUET_HINT = "give its type"
+
+
+def parquet_hashes(data: bytes, wanted: Wanted) -> ColumnHashes:
+    """The wanted columns of a Parquet file.
+
+    Raises UsageError for a column that is not there or has no hash, UnreadableError where the file is broken or contradicts a type.
+    """
+    file = _open_parquet(data, "us")
+    names = sorted({indexed.column for indexed in wanted})
+    types = _settled_types(file.schema_arrow, wanted, orc=False)
+    batches = file.iter_batches(_BATCH_ROWS, columns=names)
+    if not _has_int96(file, names):
+        return ColumnHashes(types, _guarded("Parquet", (_hash_batch(batch, types) for batch in batches)))
+    both = zip(batches, _open_parquet(data, "ns").iter_batches(_BATCH_ROWS, columns=names), strict=True)
+    return ColumnHashes(types, _guarded("Parquet", (_hash_batch(batch, types, wrapped=other) for batch, other in both)))
+
+
+def _open_parquet(data: bytes, int96_unit: str) -> parquet.ParquetFile:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        file = parquet.ParquetFile(pa.BufferReader(data), coerce_int96_timestamp_unit=int96_unit)
+        _ = file.schema_arrow
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise _unreadable("Parquet", error) from None
+    return file
+
+
+def _has_int96(file: parquet.ParquetFile, names: list[str]) -> bool:
+    leaves = (file.schema.column(at) for at in range(len(file.schema)))
+    return any(leaf.physical_type == "INT96" and f"{leaf.path}.".startswith(tuple(f"{name}." for name in names)) for leaf in leaves)
+
+
+def orc_hashes(data: bytes, wanted: Wanted) -> ColumnHashes:
+    """The wanted columns of an ORC file; as `parquet_hashes`, and a timestamp's type must be known."""
+    import pyarrow as pa
+    from pyarrow import orc
+
+    try:
+        file = orc.ORCFile(pa.BufferReader(data))
+        schema = file.schema
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise _unreadable("ORC", error) from None
+    types = _settled_types(schema, wanted, orc=True)
+    names = sorted({indexed.column for indexed in wanted})
+    stripes: Iterator[pa.RecordBatch] = (file.read_stripe(at, columns=names) for at in range(file.nstripes))
+    timestamps = {indexed: data_type for indexed, data_type in types.items() if data_type.root.startswith("TIMESTAMP")}
+    if timestamps and not written_in_utc(data):
+        stripes = _zone_independent(stripes, timestamps)
+    return ColumnHashes(types, _guarded("ORC", (_hash_batch(batch, types, padded=True) for batch in stripes)))
+
+
+def _zone_independent(batches: Iterator[pa.RecordBatch], timestamps: dict[IndexedColumn, DataType]) -> Iterator[pa.RecordBatch]:
+    """The batches of a file that was not written in UTC, as long as that makes no difference.
+
+    Paimon's Java stores a TIMESTAMP_LTZ shifted by the zone of the process that writes it. Before 1901 zones were local mean time, of which
+    Java and ORC's C++ have different ideas.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for batch in batches:
+        for indexed, data_type in timestamps.items():
+            earliest = pc.min(_values(batch, indexed).cast(pa.timestamp("ns")).view(pa.int64())).as_py()
+            if earliest is not None and (data_type.root == "TIMESTAMP_LTZ" or earliest < _YEAR_1901_NANOS):
+                raise UsageError(f"column {indexed}: as {data_type} was stored depends on the zone it was written in, which is not UTC")
+        yield batch
+
+
+def _guarded(what: str, batches: Iterator[dict[IndexedColumn, HashBatch]]) -> Iterator[dict[IndexedColumn, HashBatch]]:
+    """The batches, with what pyarrow raises on the way told in this tool's words."""
+    import pyarrow as pa
+
+    try:
+        yield from batches
+    except (pa.ArrowException, OSError, ValueError) as error:
+        if "out of range for nanosecond" in str(error):
+            raise UsageError("ORC timestamps before 1677 or after 2262: pyarrow does not read them") from None
+        raise _unreadable(what, error) from None
+
+
+def _unreadable(what: str, error: Exception) -> UnreadableError:
+    return UnreadableError(f"a {what} file that does not read: {error!s:.120}")
+
+
+def _settled_types(schema: pa.Schema, wanted: Wanted, *, orc: bool) -> dict[IndexedColumn, DataType]:
+    types = {}
+    for indexed, known in wanted.items():
+        if schema.names.count(indexed.column) != 1:
+            raise UsageError(f"no column {indexed.column!r}", hint=f"the file has {', '.join(schema.names[:12])}")
+        stored = schema.field(indexed.column).type
+        if indexed.key is not None:
+            if not _is_text_map(stored):
+                raise UsageError(f"column {indexed.column} is no map with text keys, so it has no entry {indexed.key!r}")
+            stored = stored.item_type
+        types[indexed] = settle_type(indexed, known, type_of(stored, orc=orc), _ORC_HINT if orc else _PARQUET_HINT)
+    return types
+
+
+def _is_text_map(stored: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_map(stored) and (pa.types.is_string(stored.key_type) or pa.types.is_large_string(stored.key_type)))
+
+
+def type_of(stored: pa.DataType, *, orc: bool) -> DataType | None:
+    """The Paimon type a stored column stands for, as far as hashing goes; None where the file does not tell."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(stored):
+        stored = stored.value_type
+    if pa.types.is_decimal(stored):
+        return DataType("DECIMAL", stored.precision, stored.scale)
+    if pa.types.is_timestamp(stored):
+        precision = 3 if _PER_SECOND[stored.unit] <= 1000 else 6
+        return None if orc else DataType("TIMESTAMP_LTZ" if stored.tz else "TIMESTAMP", precision)
+    for told, matches in (
+        (DataType("VARCHAR", MAX_LENGTH), (pa.types.is_string, pa.types.is_large_string)),
+        (DataType("VARBINARY", MAX_LENGTH), (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)),
+        (DataType("TINYINT"), (pa.types.is_int8,)),
+        (DataType("SMALLINT"), (pa.types.is_int16,)),
+        (DataType("INT"), (pa.types.is_int32,)),
+        (DataType("BIGINT"), (pa.types.is_int64,)),
+        (DataType("FLOAT"), (pa.types.is_float32,)),
+        (DataType("DOUBLE"), (pa.types.is_float64,)),
+        (DataType("DATE"), (pa.types.is_date32,)),
+        (DataType("TIME"), (pa.types.is_time,)),
+        (DataType("BOOLEAN"), (pa.types.is_boolean,)),
+        (DataType("ARRAY"), (pa.types.is_list, pa.types.is_large_list)),
+        (DataType("MAP"), (pa.types.is_map,)),
+        (DataType("ROW"), (pa.types.is_struct,)),
+    ):
+        if any(match(stored) for match in matches):
+            return told
+    return None
+
+
+def _hash_batch(
+    batch: pa.RecordBatch, types: dict[IndexedColumn, DataType], *, wrapped: pa.RecordBatch | None = None, padded: bool = False
+) -> dict[IndexedColumn, HashBatch]:
+    """One batch's hashes. `wrapped` holds the same rows with INT96 in nanoseconds; `padded` says that CHAR has blanks behind it."""
+    found = {}
+    for indexed, data_type in types.items():
+        column = batch.column(indexed.column)
+        values = _values(batch, indexed)
+        nulls = max(0, len(column) - len(values))
+        if wrapped is not None and (nanos := _values(wrapped, indexed)).type != values.type:
+            values = int96_micros(values, nanos)
+        hashes, values = _hash_values(values, data_type, indexed, padded=padded)
+        found[indexed] = HashBatch(len(column), nulls, hashes, values)
+    return found
+
+
+def _values(batch: pa.RecordBatch, indexed: IndexedColumn) -> pa.Array:
+    column = batch.column(indexed.column)
+    return (column if indexed.key is None else _entries(column, indexed.key)).drop_null()
+
+
+def int96_micros(micros: pa.Array, nanos: pa.Array) -> pa.Array:
+    """INT96 timestamps in microseconds, rounded down, from pyarrow's two readings of them.
+
+    Read as nanoseconds they are right modulo 2^64, about 584 years. Read as microseconds they reach far enough, but a time before 1970
+    has a negative nanosecond of the day when Paimon's Java writes it (unless it is a midnight), which pyarrow takes for an unsigned one:
+    584 years too late. Two times can share both readings; of these the one nanoseconds can count (1677 to 2262) is taken, and where
+    neither is, the one that Paimon would have written so.
+    """
+    import pyarrow as pa
+
+    low = _longs(nanos.view(pa.int64()))
+    near = _longs(micros.view(pa.int64()))
+    earlier = near - _WRAP_MICROS
+    beyond_nanos = (near > _LAST_NANO_MICROS) | ((near < -_LAST_NANO_MICROS) & (near % _DAY_MICROS != 0))
+    near = np.where(beyond_nanos & (earlier <= 0) & (earlier >= _YEAR_ONE_MICROS), earlier, near)
+    wraps = np.rint((near - low // 1000) / _WRAP_MICROS).astype(np.int64)
+    return pa.array(wraps * _WRAP_MICROS + (low + wraps * _WRAP_REST) // 1000).view(pa.timestamp("us"))
+
+
+def _entries(column: pa.MapArray, key: str) -> pa.Array:
+    """A map's values under one key. A slice's children are those of the whole, and a null map may hide entries: both are minded."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    offsets = column.offsets.to_numpy()
+    start, entries = int(offsets[0]), int(offsets[-1] - offsets[0])
+    owned = np.repeat(column.is_valid().to_numpy(zero_copy_only=False), np.diff(offsets))
+    named = pc.equal(column.keys.slice(start, entries), key)
+    return column.items.slice(start, entries).filter(pc.and_(named, pa.array(owned)))
+
+
+def _hash_values(values: pa.Array, data_type: DataType, indexed: IndexedColumn, *, padded: bool) -> tuple[Hashes, Any]:
+    """The hashes of values that hold no null; text and binary values once each."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if key_of(data_type) is Key.BYTES:
+        values = values.unique()
+        try:
+            encoded = values.cast(pa.large_binary()).to_pylist()
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+            raise contradiction(indexed, values.type, data_type) from None
+        if padded and data_type.root == "CHAR":
+            encoded = [value.rstrip(b" ") for value in encoded]
+        return hash_bytes(encoded), values
+    keys = _integer_keys(values, data_type)
+    if keys is None:
+        raise contradiction(indexed, values.type, data_type)
+    return hash_longs(keys), values
+
+
+def _integer_keys(values: pa.Array, data_type: DataType) -> Longs | None:
+    """The 64-bit keys of values that are not bytes; None where their stored form is not one of the type."""
+    import pyarrow as pa
+
+    kind, stored = key_of(data_type), values.type
+    if kind is Key.FLOAT:
+        return float_keys(values.to_numpy(zero_copy_only=False)) if pa.types.is_float32(stored) else None
+    if kind is Key.DOUBLE:
+        return double_keys(values.to_numpy(zero_copy_only=False)) if pa.types.is_float64(stored) else None
+    if kind is Key.INTEGER or (kind is Key.TIME and pa.types.is_int32(stored)):
+        return _longs(values) if pa.types.is_signed_integer(stored) else None
+    if kind is Key.DATE:
+        return _longs(values.view(pa.int32())) if pa.types.is_date32(stored) else None
+    if kind is Key.TIME and pa.types.is_time(stored):
+        counts = _longs(values.view(pa.int32() if pa.types.is_time32(stored) else pa.int64()))
+        return timestamp_keys(counts, _PER_SECOND[stored.unit], Key.MILLIS)
+    if kind in (Key.MILLIS, Key.MICROS) and pa.types.is_timestamp(stored):
+        return timestamp_keys(_longs(values.view(pa.int64())), _PER_SECOND[stored.unit], kind)
+    return None
+
+
+def _longs(values: pa.Array) -> Longs:
+    return np.asarray(values.to_numpy(zero_copy_only=False)).astype(np.int64)

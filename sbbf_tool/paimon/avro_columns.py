@@ -1,0 +1,125 @@
+"""The hashes of columns in Avro data files, read with this room's own reader (format/avro/AvroSchemaConverter.java).
+
+Text stays the bytes that are stored, whatever they are. A map with text keys is an Avro map; other maps have no indexable entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.paimon.avro_file import iter_values, parse_header
+from sbbf_tool.paimon.avro_schema import Array, Map, Primitive, Record, Schema, record_of, without_null
+from sbbf_tool.paimon.data_types import MAX_LENGTH, DataType
+from sbbf_tool.paimon.fast_hash import Hashes, Key, double_keys, float_keys, hash_bytes, hash_longs, key_of, timestamp_keys
+from sbbf_tool.paimon.hash_batch import ColumnHashes, HashBatch, Wanted, contradiction, settle_type
+from sbbf_tool.paimon.table_schema import IndexedColumn
+
+_BATCH_ROWS = 1 << 14
+_HINT = "give its type"
+_TYPES = {
+    ("boolean", ""): DataType("BOOLEAN"),
+    ("int", ""): DataType("INT"),
+    ("int", "date"): DataType("DATE"),
+    ("int", "time-millis"): DataType("TIME"),
+    ("long", ""): DataType("BIGINT"),
+    ("long", "timestamp-millis"): DataType("TIMESTAMP", 3),
+    ("long", "timestamp-micros"): DataType("TIMESTAMP", 6),
+    ("long", "local-timestamp-millis"): DataType("TIMESTAMP_LTZ", 3),
+    ("long", "local-timestamp-micros"): DataType("TIMESTAMP_LTZ", 6),
+    ("float", ""): DataType("FLOAT"),
+    ("double", ""): DataType("DOUBLE"),
+    ("string", ""): DataType("VARCHAR", MAX_LENGTH),
+    ("bytes", ""): DataType("VARBINARY", MAX_LENGTH),
+    ("bytes", "decimal"): DataType("DECIMAL"),
+}
+_STORED = {
+    Key.BYTES: ("string", "bytes"),
+    Key.INTEGER: ("int", "long"),
+    Key.DATE: ("int",),
+    Key.TIME: ("int",),
+    Key.MILLIS: ("long",),
+    Key.MICROS: ("long",),
+    Key.FLOAT: ("float",),
+    Key.DOUBLE: ("double",),
+}
+
+
+def avro_hashes(data: bytes, wanted: Wanted) -> ColumnHashes:
+    """The wanted columns of an Avro file.
+
+    Raises UsageError for a column that is not there or has no hash, UnreadableError where the file is broken or contradicts a type.
+    """
+    header = parse_header(data)
+    record = record_of(header.schema)
+    schemas = {indexed: _value_schema(record, indexed) for indexed in wanted}
+    types = {indexed: settle_type(indexed, known, type_of(schemas[indexed]), _HINT) for indexed, known in wanted.items()}
+    for indexed, data_type in types.items():
+        _check_stored(indexed, schemas[indexed], data_type)
+    rows = iter_values(data, header, raw_strings=True)
+    return ColumnHashes(types, _batches(rows, types, schemas))
+
+
+def _value_schema(record: Record, indexed: IndexedColumn) -> Schema:
+    fields = dict(record.fields)
+    if indexed.column not in fields:
+        raise UsageError(f"no column {indexed.column!r}", hint=f"the file has {', '.join(list(fields)[:12])}")
+    schema = without_null(fields[indexed.column])
+    if indexed.key is None:
+        return schema
+    if not isinstance(schema, Map):
+        raise UsageError(f"column {indexed.column} is no map with text keys, so it has no entry {indexed.key!r}")
+    return without_null(schema.values)
+
+
+def type_of(schema: Schema) -> DataType | None:
+    """The Paimon type an Avro type stands for, as far as hashing goes; None where it stands for none."""
+    if isinstance(schema, Primitive):
+        return _TYPES.get((schema.kind, schema.logical))
+    if isinstance(schema, (Map, Array, Record)):
+        return DataType({Map: "MAP", Array: "ARRAY", Record: "ROW"}[type(schema)])
+    return None
+
+
+def _check_stored(indexed: IndexedColumn, schema: Schema, data_type: DataType) -> None:
+    kind = key_of(data_type)
+    stored = schema if isinstance(schema, Primitive) else None
+    timestamp = stored is not None and "timestamp-mi" in stored.logical
+    if stored is None or kind is None or stored.kind not in _STORED[kind] or timestamp != (kind in (Key.MILLIS, Key.MICROS)):
+        raise contradiction(indexed, schema, data_type)
+
+
+def _batches(
+    rows: Iterator[Any], types: dict[IndexedColumn, DataType], schemas: dict[IndexedColumn, Schema]
+) -> Iterator[dict[IndexedColumn, HashBatch]]:
+    while batch := list(islice(rows, _BATCH_ROWS)):
+        if not all(isinstance(row, dict) for row in batch):
+            raise UnreadableError("a data file with a row that is null")
+        found = {}
+        for indexed, data_type in types.items():
+            cells = [row[indexed.column] for row in batch]
+            if indexed.key is not None:
+                key = indexed.key.encode()
+                cells = [cell.get(key) if cell is not None else None for cell in cells]
+            values = [cell for cell in cells if cell is not None]
+            found[indexed] = HashBatch(len(batch), len(batch) - len(values), _hash_values(values, data_type, schemas[indexed]), values)
+        yield found
+
+
+def _hash_values(values: list[Any], data_type: DataType, schema: Schema) -> Hashes:
+    kind = key_of(data_type)
+    if kind is Key.BYTES:
+        return hash_bytes(values)
+    if kind is Key.FLOAT:
+        return hash_longs(float_keys(np.array(values, np.float32)))
+    if kind is Key.DOUBLE:
+        return hash_longs(double_keys(np.array(values, np.float64)))
+    keys = np.array(values, np.int64)
+    if kind in (Key.MILLIS, Key.MICROS):
+        stored_in_millis = isinstance(schema, Primitive) and schema.logical.endswith("millis")
+        keys = timestamp_keys(keys, 1000 if stored_in_millis else 1_000_000, kind)
+    return hash_longs(keys)

@@ -1,0 +1,187 @@
+"""Avro object container files (Avro 1.11 specification, "Object Container Files"): Paimon's manifests, and its Avro data files.
+
+    Obj 01
+    map of bytes   avro.schema, avro.codec, ...
+    16 bytes       the sync marker
+    blocks         number of values, size in bytes, the (compressed) values, the sync marker again
+
+A block is read whole; nothing else is held. What a block may unpack to is bounded, so a small file cannot ask for much memory.
+"""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.paimon.avro_datum import Cursor, build_datum, build_long, reader_of
+from sbbf_tool.paimon.avro_schema import Map, Primitive, Schema, parse_schema
+
+MAGIC = b"Obj\x01"
+MAX_BLOCK = 64 << 20
+"""Bytes a block may have when unpacked."""
+
+WRITABLE_CODECS = frozenset(("null", "deflate", "zstandard"))
+
+_SYNC = 16
+_BLOCK = 64 << 10
+"""Bytes of values after which a block is written."""
+_META = Map(Primitive("bytes"))
+
+
+@dataclass(frozen=True, slots=True)
+class AvroHeader:
+    """The beginning of a file: its schema, as text and read, the codec of its blocks, and where they start."""
+
+    schema_text: str
+    schema: Schema
+    codec: str
+    sync: bytes
+    blocks_at: int
+
+
+def parse_header(data: bytes) -> AvroHeader:
+    """The header of an Avro file. Raises UnreadableError when it is not one."""
+    if not data.startswith(MAGIC):
+        raise UnreadableError("not an Avro file: other magic", place="offset 0")
+    cursor = Cursor(data, len(MAGIC))
+    meta = reader_of(_META)(cursor)
+    sync = cursor.take(_SYNC)
+    try:
+        text = meta["avro.schema"].decode()
+        codec = meta.get("avro.codec", b"null").decode()
+    except (KeyError, UnicodeDecodeError):
+        raise UnreadableError("an Avro file without a readable schema", place="offset 4") from None
+    return AvroHeader(text, parse_schema(text), codec, sync, cursor.offset)
+
+
+def iter_values(data: bytes, header: AvroHeader, *, raw_strings: bool = False) -> Iterator[Any]:
+    """The values of a file, one after the other; a string comes as its bytes with `raw_strings`.
+
+    Raises UnreadableError, with the block's offset, where bytes contradict the format or the codec is not one of Avro's.
+    """
+    read = reader_of(header.schema, raw_strings=raw_strings)
+    outer = Cursor(data, header.blocks_at)
+    while outer.offset < len(data):
+        start = outer.offset
+        try:
+            count = outer.long()
+            block = unpack(outer.take(outer.long()), header.codec)
+            if outer.take(_SYNC) != header.sync:
+                outer.wrong("a block does not end with the sync marker")
+            if not 0 <= count <= len(block):
+                outer.wrong(f"{count} values in {len(block)} bytes")
+            inner = Cursor(block)
+            for _ in range(count):
+                yield read(inner)
+            if inner.offset != len(block):
+                inner.wrong(f"{len(block) - inner.offset} bytes left over")
+        except UnreadableError as error:
+            raise UnreadableError(error.message, place=f"block at offset {start}") from None
+
+
+def build_file(header: AvroHeader, values: Iterable[Any]) -> bytes:
+    """A file of these values under a header's schema (as text, untouched), codec (one of WRITABLE_CODECS) and sync marker.
+
+    Raises UsageError for a value that is not of the schema.
+    """
+    meta = {"avro.schema": header.schema_text.encode(), "avro.codec": header.codec.encode()}
+    parts = [MAGIC + build_datum(_META, meta) + header.sync]
+    datums: list[bytes] = []
+    size = 0
+    for value in values:
+        datums.append(build_datum(header.schema, value))
+        size += len(datums[-1])
+        if size >= _BLOCK:
+            parts.append(_build_block(datums, header))
+            datums, size = [], 0
+    if datums:
+        parts.append(_build_block(datums, header))
+    return b"".join(parts)
+
+
+def _build_block(datums: list[bytes], header: AvroHeader) -> bytes:
+    block = pack(b"".join(datums), header.codec)
+    return build_long(len(datums)) + build_long(len(block)) + block + header.sync
+
+
+def pack(block: bytes, codec: str) -> bytes:
+    """A block's bytes compressed."""
+    if codec == "null":
+        return block
+    if codec == "deflate":
+        deflater = zlib.compressobj(wbits=-15)
+        return deflater.compress(block) + deflater.flush()
+    if codec == "zstandard":
+        import pyarrow as pa
+
+        compressed: bytes = pa.Codec("zstd").compress(block, asbytes=True)
+        return compressed
+    raise UsageError(f"Avro codec {codec!r:.40} is not written here")
+
+
+def unpack(block: bytes, codec: str) -> bytes:
+    """A block's bytes as they were before compression. Raises UnreadableError when they do not unpack, or to more than MAX_BLOCK."""
+    if codec == "null":
+        return block
+    try:
+        if codec == "snappy":
+            return _unsnap(block)
+        unpacked = _unzstd(block) if codec == "zstandard" else _inflate(block, codec)
+    except (OSError, zlib.error, lzma.LZMAError, EOFError, ValueError):
+        raise UnreadableError(f"a block that {codec} does not unpack") from None
+    if len(unpacked) > MAX_BLOCK:
+        raise UnreadableError(f"a block that unpacks to more than {MAX_BLOCK} bytes")
+    return unpacked
+
+
+def _inflate(block: bytes, codec: str) -> bytes:
+    inflater: Any
+    if codec == "deflate":
+        inflater = zlib.decompressobj(wbits=-15)
+    elif codec == "bzip2":
+        inflater = bz2.BZ2Decompressor()
+    elif codec == "xz":
+        inflater = lzma.LZMADecompressor()
+    else:
+        _unknown_codec(codec)
+    unpacked: bytes = inflater.decompress(block, MAX_BLOCK + 1)
+    if not inflater.eof and len(unpacked) <= MAX_BLOCK:
+        raise EOFError
+    return unpacked
+
+
+def _unzstd(block: bytes) -> bytes:
+    import pyarrow as pa
+
+    with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
+        unpacked: bytes = stream.read(MAX_BLOCK + 1)
+    return unpacked
+
+
+def _unsnap(block: bytes) -> bytes:
+    """Raw snappy, which begins with its unpacked size, and a CRC-32 of the unpacked bytes behind."""
+    import pyarrow as pa
+
+    size = shift = 0
+    for at, byte in enumerate(block[:5]):
+        size |= (byte & 0x7F) << shift
+        shift += 7
+        if not byte & 0x80:
+            break
+        if at == 4:
+            raise UnreadableError("a snappy block without its size")
+    if size > MAX_BLOCK or len(block) < 5:
+        raise UnreadableError(f"a snappy block that says it unpacks to {size} bytes")
+    unpacked: bytes = pa.Codec("snappy").decompress(block[:-4], size, asbytes=True)
+    if zlib.crc32(unpacked) != int.from_bytes(block[-4:], "big"):
+        raise UnreadableError("a snappy block with another checksum")
+    return unpacked
+
+
+def _unknown_codec(codec: str) -> NoReturn:
+    raise UnreadableError(f"Avro codec {codec!r:.40} is not one of null, deflate, bzip2, xz, snappy, zstandard")

@@ -1,0 +1,153 @@
+"""Paimon's Bloom filter, the body of a `bloom-filter` index (fileindex/bloomfilter/BloomFilterFileIndex.java).
+
+    u32 big-endian   k, the number of hash functions
+    bytes            the bits, 8 a byte, lowest bit first; their number is 8 * (length - 4)
+
+A hash is 64 bits (see `fast_hash`); which bits it stands for is in `bloom64_spec.positions`. Here the same is done for many hashes at
+once with numpy, whose 32-bit arrays wrap as Java's `int` does.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.paimon.bloom64_sizing import paimon_sizing
+from sbbf_tool.paimon.bloom64_spec import to_int32
+
+KIND = "bloom-filter"
+"""The index type under which a container holds these bytes."""
+
+MAX_PROBES = 4096
+"""Rounds a check makes at most. Paimon's sizing never asks for more than about 1,100; a filter that says more is either found out
+within as many rounds, or answered with "maybe"."""
+
+_MAX_BYTES = (1 << 31) // 8 - 1
+"""Beyond, the number of bits no longer fits Java's int."""
+_CHUNK = 1 << 16
+_MAX_SPREAD = 1 << 27
+_POPCOUNT_CHUNK = 1 << 22
+
+Hashes = NDArray[np.uint64]
+
+
+class BloomFilter64:
+    """`num_bits` bits and `k` hash functions. Inserting sets bits, so this one object is not frozen.
+
+    `k` is unsigned, as stored. `paimon_probes` is the number Paimon's own reader makes of it.
+    """
+
+    __slots__ = ("bits", "k")
+
+    def __init__(self, bits: NDArray[np.uint8], k: int) -> None:
+        if not bits.size:
+            raise UnreadableError("a filter without bits")
+        if bits.size > _MAX_BYTES:
+            raise UnreadableError(f"a filter of {bits.size} bytes, beyond Java's int")
+        if not 0 <= k < 1 << 32:
+            raise UsageError(f"{k} hash functions do not fit 32 bits")
+        self.bits = bits
+        self.k = k
+
+    @classmethod
+    def sized(cls, items: int, fpp: float) -> BloomFilter64:
+        """An empty filter of exactly the size Paimon gives one. Raises UsageError where Paimon throws."""
+        num_bits, k = paimon_sizing(items, fpp)
+        return cls(np.zeros(num_bits // 8, np.uint8), k)
+
+    @property
+    def num_bits(self) -> int:
+        return self.bits.size * 8
+
+    @property
+    def paimon_probes(self) -> int:
+        """How many bits Paimon's Java reader looks at: it adds up the four bytes of k as *signed* ones.
+
+        Equal to `k` below 128; none for 128..255, so that such a filter never skips a file; fewer than k beyond.
+        """
+        b0, b1, b2, b3 = (byte - 256 if byte > 127 else byte for byte in self.k.to_bytes(4, "big"))
+        return max(0, to_int32((b0 << 24) + (b1 << 16) + (b2 << 8) + b3))
+
+    def insert(self, hashes: Hashes) -> None:
+        """Set the bits of each hash (uint64, any order, repeats allowed)."""
+        if self.k > MAX_PROBES:
+            raise UsageError(f"{self.k} hash functions are too many to insert with")
+        # A byte for each bit takes assignments many times faster than bits take "or", where there is memory for it and use of it.
+        spread = self.num_bits <= _MAX_SPREAD and len(hashes) * self.k > self.num_bits // 64
+        flags = np.zeros(self.num_bits if spread else 0, np.bool_)
+        for start in range(0, len(hashes), _CHUNK):
+            h1, h2 = _halves(hashes[start : start + _CHUNK])
+            for i in range(1, self.k + 1):
+                at = self._positions(h1, h2, i)
+                if spread:
+                    flags[at] = True
+                else:
+                    np.bitwise_or.at(self.bits, at >> 3, np.left_shift(1, at & 7).astype(np.uint8))
+        if spread:
+            self.bits |= np.packbits(flags, bitorder="little")
+
+    def contains(self, hashes: Hashes, probes: int | None = None) -> NDArray[np.bool_]:
+        """For each hash, whether the filter may hold it. `probes` bits are looked at, `k` where not given, `MAX_PROBES` at most."""
+        rounds = min(self.k if probes is None else probes, MAX_PROBES)
+        answers = np.ones(len(hashes), np.bool_)
+        for start in range(0, len(hashes), _CHUNK):
+            h1, h2 = _halves(hashes[start : start + _CHUNK])
+            alive = np.arange(len(h1))
+            for i in range(1, rounds + 1):
+                at = self._positions(h1[alive], h2[alive], i)
+                alive = alive[(self.bits[at >> 3] >> (at & 7).astype(np.uint8)) & 1 == 1]
+                if not alive.size:
+                    break
+            chunk = np.zeros(len(h1), np.bool_)
+            chunk[alive] = True
+            answers[start : start + _CHUNK] = chunk
+        return answers
+
+    def _positions(self, h1: NDArray[np.int32], h2: NDArray[np.int32], i: int) -> NDArray[np.int32]:
+        combined = h1 + h2 * np.int32(i)
+        combined ^= combined >> 31  # all ones where negative: the same as ~, without a branch
+        combined %= np.int32(self.num_bits)
+        return combined
+
+    @property
+    def bits_set(self) -> int:
+        chunks = (self.bits[start : start + _POPCOUNT_CHUNK] for start in range(0, self.bits.size, _POPCOUNT_CHUNK))
+        return sum(int(np.bitwise_count(chunk).sum(dtype=np.int64)) for chunk in chunks)
+
+    @property
+    def fill(self) -> float:
+        """Share of the bits that are set, 0 to 1."""
+        return self.bits_set / self.num_bits
+
+    def estimated_error_rate(self, probes: int | None = None) -> float:
+        """The chance that a value which is not there is answered "maybe": fill to the power of the probes made."""
+        return float(self.fill ** (self.k if probes is None else probes))
+
+    @property
+    def estimated_distinct(self) -> float | None:
+        """How many distinct hashes would fill the filter as it is, -m/k * ln(1 - fill); None when that cannot be told (full, k = 0)."""
+        fill = self.fill
+        if fill == 1 or not self.k:
+            return None
+        return -self.num_bits / self.k * math.log1p(-fill)
+
+
+def _halves(hashes: Hashes) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    low = (hashes & np.uint64(0xFFFFFFFF)).astype(np.uint32).view(np.int32)
+    high = (hashes >> np.uint64(32)).astype(np.uint32).view(np.int32)
+    return low, high
+
+
+def parse_bloom64(body: bytes) -> BloomFilter64:
+    """A filter from the bytes of its index; the bits are copied. Raises UnreadableError when there is no room for k and one byte."""
+    if len(body) < 5:
+        raise UnreadableError(f"a bloom-filter index of {len(body)} bytes: 4 for k and at least 1 of bits expected")
+    return BloomFilter64(np.frombuffer(body, np.uint8, offset=4).copy(), int.from_bytes(body[:4], "big"))
+
+
+def build_bloom64(bloom: BloomFilter64) -> bytes:
+    """The bytes of a filter's index, as Paimon writes them."""
+    return bloom.k.to_bytes(4, "big") + bloom.bits.tobytes()

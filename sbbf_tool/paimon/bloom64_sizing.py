@@ -1,0 +1,77 @@
+"""How large Paimon makes a filter: the constructor `BloomFilter64(long items, double fpp)`.
+
+Its arithmetic is Java's: a double cast to `int` truncates and saturates, `int` sums wrap, `%` takes the dividend's sign. So ten million
+items at one in a million still work, a hundred million end in a negative array size, and an `fpp` below zero is NaN and gives the
+smallest filter. Every one of these is reproduced, because a filter is only Paimon's when its size is.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from sbbf_tool.errors import UsageError
+
+DEFAULT_ITEMS = 1_000_000
+"""Paimon's `file-index.bloom-filter.<column>.items` where it is not set: 599,067 bytes of bits for every data file."""
+DEFAULT_FPP = 0.1
+"""Paimon's `file-index.bloom-filter.<column>.fpp` where it is not set."""
+
+_INT_MAX = (1 << 31) - 1
+_LONG_MAX = (1 << 63) - 1
+
+
+class Sizing(NamedTuple):
+    """The shape of a filter: `num_bits` (a multiple of 8) and `num_hash_functions` (k, at least 1)."""
+
+    num_bits: int
+    num_hash_functions: int
+
+
+def paimon_sizing(items: int, fpp: float) -> Sizing:
+    """The shape Paimon gives a filter for `items` expected distinct values and a wanted false positive probability.
+
+    Raises UsageError where Paimon's own constructor throws: the size overflows, or the numbers make no sense.
+    """
+    if not -_LONG_MAX - 1 <= items <= _LONG_MAX:
+        raise UsageError(f"items: {items} does not fit a 64-bit integer")
+    ln2 = math.log(2)
+    wanted = _int_of(float(-items) * _log(fpp) / (ln2 * ln2))
+    num_bits = _wrap32(wanted + 8 - _java_rem(wanted, 8))  # a multiple of 8 grows by 8: Paimon's formula, kept
+    if num_bits < 0:
+        message = f"{items} items at fpp {fpp!r}: Paimon's size for them overflows or is negative"
+        raise UsageError(message, hint="ask for fewer items or a larger fpp")
+    per_item = num_bits / float(items) if items else math.inf if num_bits else math.nan
+    return Sizing(num_bits, max(1, _wrap32(_round(per_item * ln2))))
+
+
+def _log(value: float) -> float:
+    """Math.log: NaN below zero, minus infinity at zero."""
+    if value > 0:
+        return math.log(value)
+    return -math.inf if value == 0 else math.nan
+
+
+def _int_of(value: float) -> int:
+    """`(int) double`: NaN is 0, the fraction is cut, what does not fit is clamped."""
+    if math.isnan(value):
+        return 0
+    return int(max(-_INT_MAX - 1, min(_INT_MAX, value)))
+
+
+def _round(value: float) -> int:
+    """Math.round(double): floor of the exact value + 1/2, clamped to a long."""
+    if math.isnan(value):
+        return 0
+    if math.isinf(value) or abs(value) >= _LONG_MAX:
+        return _LONG_MAX if value > 0 else -_LONG_MAX - 1
+    whole = math.floor(value)
+    return whole + (value - whole >= 0.5)
+
+
+def _wrap32(value: int) -> int:
+    return (value + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+def _java_rem(a: int, b: int) -> int:
+    return int(math.fmod(a, b))

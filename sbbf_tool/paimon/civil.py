@@ -1,0 +1,40 @@
+"""Days since 1970-01-01 and back, in the proleptic Gregorian calendar and for any year (`datetime` stops at 1 and 9999).
+
+A year is counted from March, so that the leap day is its last; 400 years have 146,097 days.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+_DAYS_IN_ERA = 146_097
+_EPOCH = 719_468  # days from 0000-03-01 to 1970-01-01
+
+
+class Date(NamedTuple):
+    year: int
+    month: int
+    day: int
+
+    def __str__(self) -> str:
+        return f"{self.year:04d}-{self.month:02d}-{self.day:02d}"
+
+
+def days_of(date: Date) -> int | None:
+    """Days since 1970-01-01; None when there is no such date."""
+    if not 1 <= date.month <= 12 or not 1 <= date.day <= 31:
+        return None
+    year = date.year - (date.month <= 2)
+    era, year_of_era = divmod(year, 400)
+    day_of_year = (153 * ((date.month + 9) % 12) + 2) // 5 + date.day - 1
+    days = era * _DAYS_IN_ERA + year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year - _EPOCH
+    return days if date_of(days) == date else None
+
+
+def date_of(days: int) -> Date:
+    """The date so many days after 1970-01-01."""
+    era, day = divmod(days + _EPOCH, _DAYS_IN_ERA)
+    year = (day - day // 1460 + day // 36524 - day // 146096) // 365
+    day -= year * 365 + year // 4 - year // 100
+    month = (5 * day + 2) // 153
+    return Date(era * 400 + year + (month >= 10), (month + 2) % 12 + 1, day - (153 * month + 2) // 5 + 1)

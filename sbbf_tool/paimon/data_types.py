@@ -1,0 +1,140 @@
+"""Paimon's data types as its schema files spell them (types/DataTypeJsonParser.java).
+
+Atomic types are text, `VARCHAR(64) NOT NULL`; nested ones are objects, `{"type": "MAP", "key": "STRING", "value": "BIGINT"}`. Synonyms
+are folded (`STRING` is `VARCHAR(2147483647)`, `BYTES` the same of `VARBINARY`), so that equal types compare equal. A type this module
+does not know keeps its name: it has no hash, which is an answer, not an error.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sbbf_tool.errors import UnreadableError
+
+MAX_LENGTH = (1 << 31) - 1
+MAX_DEPTH = 50
+
+_ATOMIC = re.compile(r"(?P<name>[A-Za-z_]\w*)\s*(?:\((?P<args>[^)]*)\))?(?P<rest>[A-Za-z\s]*)")
+_SYNONYMS = {"INTEGER": "INT", "DEC": "DECIMAL", "NUMERIC": "DECIMAL", "STRING": "VARCHAR", "BYTES": "VARBINARY"}
+_DEFAULT_PRECISION = {"CHAR": 1, "VARCHAR": 1, "BINARY": 1, "VARBINARY": 1, "TIME": 0, "TIMESTAMP": 6, "TIMESTAMP_LTZ": 6, "DECIMAL": 10}
+
+
+@dataclass(frozen=True, slots=True)
+class DataType:
+    """A type: `root` is its name without parameters, TIMESTAMP_LTZ for a timestamp with local time zone.
+
+    `precision` is the first parameter: a length (CHAR, BINARY, ...) or digits (TIMESTAMP, TIME, DECIMAL), 0 for types without.
+    """
+
+    root: str
+    precision: int = 0
+    scale: int = 0
+    nullable: bool = True
+    key: DataType | None = None
+    """A map's key type."""
+    value: DataType | None = None
+    """A map's value type; the element type of ARRAY, MULTISET and VECTOR."""
+    fields: tuple[Field, ...] = ()
+    """A row's fields."""
+
+    def __str__(self) -> str:
+        return self._text() + ("" if self.nullable else " NOT NULL")
+
+    def _text(self) -> str:
+        if self.root == "TIMESTAMP_LTZ":
+            return f"TIMESTAMP({self.precision}) WITH LOCAL TIME ZONE"
+        if self.root in ("VARCHAR", "VARBINARY") and self.precision == MAX_LENGTH:
+            return "STRING" if self.root == "VARCHAR" else "BYTES"
+        if self.root == "DECIMAL" and self.precision:
+            return f"DECIMAL({self.precision}, {self.scale})"
+        if self.root in _DEFAULT_PRECISION and self.root != "DECIMAL":
+            return f"{self.root}({self.precision})"
+        if self.key is not None:
+            return f"MAP<{self.key}, {self.value}>"
+        if self.root == "ROW":
+            return f"ROW<{', '.join(f'`{field.name}` {field.type}' for field in self.fields)}>"
+        return f"{self.root}<{self.value}>" if self.value else self.root
+
+    def same_ignoring_null(self, other: DataType) -> bool:
+        """Equal but for the outermost NOT NULL."""
+        return replace(self, nullable=True) == replace(other, nullable=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column of a table or a row: `id` stays the same through renames."""
+
+    id: int
+    name: str
+    type: DataType
+
+
+def parse_data_type(json: Any, depth: int = 0) -> DataType:
+    """A type from a schema file's JSON: text or an object. Raises UnreadableError when it is neither."""
+    if isinstance(json, str):
+        return parse_type_text(json)
+    if depth > MAX_DEPTH:
+        raise UnreadableError("a type nested too deep")
+    if not isinstance(json, dict) or not isinstance(json.get("type"), str):
+        raise UnreadableError(f"a data type that is neither text nor an object with a type: {json!r:.80}")
+    text: str = json["type"]
+    root = text.split(None, 1)[0].upper() if text.split() else ""
+    nullable = "NOT NULL" not in text
+    if root == "MAP":
+        key, value = (parse_data_type(json.get(part), depth + 1) for part in ("key", "value"))
+        return DataType(root, nullable=nullable, key=key, value=value)
+    if root == "ROW":
+        return DataType(root, nullable=nullable, fields=parse_fields(json.get("fields"), depth + 1))
+    if root in ("ARRAY", "MULTISET", "VECTOR"):
+        return DataType(root, nullable=nullable, value=parse_data_type(json.get("element"), depth + 1))
+    raise UnreadableError(f"a nested data type called {text!r:.80}")
+
+
+def parse_fields(json: Any, depth: int = 0) -> tuple[Field, ...]:
+    """The fields of a schema or a row type. Raises UnreadableError when one lacks a number, a name or a type."""
+    if not isinstance(json, list):
+        raise UnreadableError("fields that are not a list")
+    fields = []
+    for item in json:
+        if not isinstance(item, dict) or not isinstance(item.get("id"), int) or not isinstance(item.get("name"), str):
+            raise UnreadableError(f"a field without id or name: {item!r:.80}")
+        fields.append(Field(item["id"], item["name"], parse_data_type(item.get("type"), depth)))
+    return tuple(fields)
+
+
+def parse_type_text(text: str) -> DataType:
+    """A type written as SQL: every atomic type, and `MAP<key, value>` of those. Raises UnreadableError when it cannot be read."""
+    stripped = text.strip()
+    if nested := re.fullmatch(r"MAP\s*<(.*)>(.*)", stripped, re.IGNORECASE | re.DOTALL):
+        key, _, value = nested[1].partition(",")
+        if nested[1].count(",") == 1 and "<" not in nested[1]:
+            return DataType("MAP", nullable=_nullable(nested[2]), key=parse_type_text(key), value=parse_type_text(value))
+    match = _ATOMIC.fullmatch(stripped)
+    if match is None:
+        return _unknown(stripped)
+    rest = " ".join(match["rest"].upper().split())
+    root = match["name"].upper()
+    precision = {"STRING": MAX_LENGTH, "BYTES": MAX_LENGTH}.get(root)
+    root = _SYNONYMS.get(root, root)
+    if root == "TIMESTAMP" and rest.startswith("WITH LOCAL TIME ZONE"):
+        root = "TIMESTAMP_LTZ"
+    numbers = [int(number) for number in re.findall(r"\d{1,10}", match["args"] or "")] if root in _DEFAULT_PRECISION else []
+    return DataType(
+        root,
+        precision=precision or (numbers[0] if numbers else _DEFAULT_PRECISION.get(root, 0)),
+        scale=numbers[1] if len(numbers) > 1 else 0,
+        nullable=_nullable(rest),
+    )
+
+
+def _nullable(suffix: str) -> bool:
+    return "NOT NULL" not in suffix.upper()
+
+
+def _unknown(text: str) -> DataType:
+    name = re.match(r"[A-Za-z_]\w*", text)
+    if name is None:
+        raise UnreadableError(f"a data type called {text!r:.80}")
+    return DataType(name[0].upper(), nullable=_nullable(text[-9:]))

@@ -1,0 +1,194 @@
+"""The container of a file index (fileindex/FileIndexFormat.java): a `.index` file, and the same bytes inside a manifest.
+
+Everything is big-endian.
+
+    i64  magic 00 05 4e 4e d0 1a 35 ae
+    i32  version 1
+    i32  head length: where the body begins, counted from byte 0
+    i32  number of columns, then for each
+           utf  name                     a map's entry is called `column[key]`
+           i32  number of indexes, then for each
+                  utf  kind              bloom-filter, bitmap, bsi, range-bitmap, ...
+                  i32  start             counted from byte 0; -1 for an EMPTY index: nothing was ever put into it
+                  i32  length
+    i32  redundant length, and as many redundant bytes (none so far)
+    body                                 the indexes' bytes
+
+Paimon's reader takes the head length's word for where the head ends and never looks at the redundant part; so does this one, and keeps
+those bytes as they are. Kinds it does not know are kept too. Where a column is named twice its indexes add up, and of two of one kind
+the last counts, as in Paimon.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.paimon.modified_utf8 import build_utf, parse_utf
+
+MAGIC = 1493475289347502
+VERSION = 1
+EMPTY = -1
+
+_FIXED = struct.Struct(">qiii")
+_I32 = struct.Struct(">i")
+_SPAN = struct.Struct(">ii")
+_NO_REDUNDANCY = _I32.pack(0)
+_MAX_SIZE = (1 << 31) - 1
+_SMALLEST_COLUMN = 6
+_SMALLEST_INDEX = 10
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEntry:
+    """One index of a column: where its bytes are, from the container's byte 0."""
+
+    kind: str
+    start: int
+    length: int
+
+    @property
+    def empty(self) -> bool:
+        """Nothing was put into it: Paimon skips the file for every value."""
+        return self.start == EMPTY
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnEntry:
+    """A column of the container, by its name in the data file's own schema, and its indexes in order."""
+
+    name: str
+    indexes: tuple[IndexEntry, ...]
+
+
+@dataclass(frozen=True)
+class Container:
+    """A container as it lies: its directory, what follows that in the head, and the body.
+
+    Two containers with the same columns are equal only when their bytes are.
+    """
+
+    columns: tuple[ColumnEntry, ...]
+    body: bytes
+    head_tail: bytes = _NO_REDUNDANCY
+    """The rest of the head: the redundant length and the redundant bytes."""
+
+    @cached_property
+    def head_length(self) -> int:
+        """Bytes before the body."""
+        return _FIXED.size + len(_directory(self.columns)) + len(self.head_tail)
+
+    @property
+    def size(self) -> int:
+        return self.head_length + len(self.body)
+
+    @cached_property
+    def indexes(self) -> dict[str, dict[str, IndexEntry]]:
+        """The indexes as Paimon finds them: column -> kind -> the last entry of that kind."""
+        found: dict[str, dict[str, IndexEntry]] = {}
+        for column in self.columns:
+            found.setdefault(column.name, {}).update((index.kind, index) for index in column.indexes)
+        return found
+
+    def body_of(self, index: IndexEntry) -> bytes:
+        """The bytes of an index; none for an EMPTY one."""
+        if index.empty:
+            return b""
+        start = index.start - self.head_length
+        return self.body[start : start + index.length]
+
+
+def lay_out(indexes: Mapping[str, Mapping[str, bytes | None]]) -> Container:
+    """A container for these indexes, column -> kind -> bytes, back to back in the order given; None makes an EMPTY one.
+
+    For one column this is byte for byte what Paimon writes; of several, Paimon's order is that of a Java HashMap.
+    Raises UsageError for a name beyond 65,535 bytes and a container beyond 2 GiB.
+    """
+    placed = {name: tuple(IndexEntry(kind, 0, len(body or b"")) for kind, body in kinds.items()) for name, kinds in indexes.items()}
+    offset = Container(tuple(ColumnEntry(name, entries) for name, entries in placed.items()), b"").head_length
+    bodies: list[bytes] = []
+    columns = []
+    for name, kinds in indexes.items():
+        entries = []
+        for kind, body in kinds.items():
+            if body is None:
+                entries.append(IndexEntry(kind, EMPTY, 0))
+                continue
+            entries.append(IndexEntry(kind, offset, len(body)))
+            bodies.append(body)
+            offset += len(body)
+        columns.append(ColumnEntry(name, tuple(entries)))
+    if offset > _MAX_SIZE:
+        raise UsageError(f"a file index of {offset} bytes; {_MAX_SIZE} is the most")
+    return Container(tuple(columns), b"".join(bodies))
+
+
+def build_container(container: Container) -> bytes:
+    """The bytes of a container; `parse_container` gives back an equal one."""
+    directory = _directory(container.columns)
+    head_length = _FIXED.size + len(directory) + len(container.head_tail)
+    fixed = _FIXED.pack(MAGIC, VERSION, head_length, len(container.columns))
+    return fixed + directory + container.head_tail + container.body
+
+
+def parse_container(data: bytes) -> Container:
+    """A container from its bytes.
+
+    Raises UnreadableError, with the offset, for bytes no reader could use: another magic or version, a head or an index that runs over
+    the end, an index that starts inside the head.
+    """
+    if len(data) < _FIXED.size:
+        raise UnreadableError(f"{len(data)} bytes are too few for a file index", place="offset 0")
+    magic, version, head_length, column_count = _FIXED.unpack_from(data)
+    if magic != MAGIC:
+        raise UnreadableError("not a Paimon file index: other magic", place="offset 0")
+    if version != VERSION:
+        raise UnreadableError(f"file index version {version}, only {VERSION} is known", place="offset 8")
+    if not _FIXED.size <= head_length <= len(data):
+        raise UnreadableError(f"a head of {head_length} bytes in {len(data)}", place="offset 12")
+    columns: list[ColumnEntry] = []
+    offset = _FIXED.size
+    for _ in range(_count(column_count, _SMALLEST_COLUMN, offset, head_length, "columns")):
+        name, offset = parse_utf(data, offset, head_length)
+        index_count, offset = _i32(data, offset, head_length)
+        indexes = []
+        for _ in range(_count(index_count, _SMALLEST_INDEX, offset, head_length, "indexes")):
+            index, offset = _index(data, offset, head_length)
+            indexes.append(index)
+        columns.append(ColumnEntry(name, tuple(indexes)))
+    return Container(tuple(columns), data[head_length:], data[offset:head_length])
+
+
+def _index(data: bytes, offset: int, head_length: int) -> tuple[IndexEntry, int]:
+    kind, offset = parse_utf(data, offset, head_length)
+    if offset + _SPAN.size > head_length:
+        raise UnreadableError("an index's place is cut off", place=f"offset {offset}")
+    start, length = _SPAN.unpack_from(data, offset)
+    if start != EMPTY and not (head_length <= start <= start + length <= len(data)):
+        raise UnreadableError(f"an index at {start} of {length} bytes in a file index of {len(data)}", place=f"offset {offset}")
+    return IndexEntry(kind, start, length), offset + _SPAN.size
+
+
+def _i32(data: bytes, offset: int, end: int) -> tuple[int, int]:
+    if offset + _I32.size > end:
+        raise UnreadableError("the head is cut off", place=f"offset {offset}")
+    return _I32.unpack_from(data, offset)[0], offset + _I32.size
+
+
+def _count(count: int, smallest: int, offset: int, end: int, what: str) -> int:
+    """The count, if so many things fit into what is left of the head."""
+    if not 0 <= count <= (end - offset) // smallest:
+        raise UnreadableError(f"{count} {what} in {end - offset} bytes", place=f"offset {offset}")
+    return count
+
+
+def _directory(columns: tuple[ColumnEntry, ...]) -> bytes:
+    parts: list[bytes] = []
+    for column in columns:
+        parts += (build_utf(column.name), _I32.pack(len(column.indexes)))
+        for index in column.indexes:
+            parts += (build_utf(index.kind), _SPAN.pack(index.start, index.length))
+    return b"".join(parts)

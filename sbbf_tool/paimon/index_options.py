@@ -1,0 +1,90 @@
+"""The table options that ask for Bloom filter indexes (fileindex/FileIndexOptions.java, options/MemorySize.java).
+
+    file-index.bloom-filter.columns           a,b,m[key]
+    file-index.bloom-filter.<column>.items    expected distinct values of a data file, 1000000 where not set
+    file-index.bloom-filter.<column>.fpp      wanted false positive probability, 0.1 where not set
+    file-index.in-manifest-threshold          largest container kept inside the manifest, 500 B where not set
+
+A map's options count for all its keys, a key's own override them. An option whose name has more than three parts (a column with a dot)
+is ignored, as Paimon ignores it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sbbf_tool.errors import UnreadableError
+from sbbf_tool.paimon.bloom64_sizing import DEFAULT_FPP, DEFAULT_ITEMS
+from sbbf_tool.paimon.table_schema import parse_indexed_column
+
+DEFAULT_THRESHOLD = 500
+"""Bytes: MemorySize "500 B"."""
+
+_PREFIX = "file-index.bloom-filter."
+_UNITS = {
+    **dict.fromkeys(("", "b", "bytes"), 1),
+    **dict.fromkeys(("k", "kb", "kibibytes"), 1 << 10),
+    **dict.fromkeys(("m", "mb", "mebibytes"), 1 << 20),
+    **dict.fromkeys(("g", "gb", "gibibytes"), 1 << 30),
+    **dict.fromkeys(("t", "tb", "tebibytes"), 1 << 40),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BloomOptions:
+    """What a table's options ask of the filter of one column in every data file."""
+
+    items: int = DEFAULT_ITEMS
+    fpp: float = DEFAULT_FPP
+
+
+def bloom_columns(options: Mapping[str, str]) -> dict[str, BloomOptions]:
+    """The columns to be indexed, by the name the options use, in their order. Raises UnreadableError for numbers that are none."""
+    names = [name.strip() for name in options.get(_PREFIX + "columns", "").split(",")]
+    return {name: BloomOptions(_items(options, name), _fpp(options, name)) for name in names if name}
+
+
+def _items(options: Mapping[str, str], name: str) -> int:
+    value = _option(options, name, "items")
+    try:
+        return DEFAULT_ITEMS if value is None else int(value)
+    except ValueError:
+        raise UnreadableError(f"option {_PREFIX}{name}.items is {value!r:.40}") from None
+
+
+def _fpp(options: Mapping[str, str], name: str) -> float:
+    value = _option(options, name, "fpp")
+    try:
+        return DEFAULT_FPP if value is None else float(value)
+    except ValueError:
+        raise UnreadableError(f"option {_PREFIX}{name}.fpp is {value!r:.40}") from None
+
+
+def _option(options: Mapping[str, str], name: str, option: str) -> str | None:
+    indexed = parse_indexed_column(name)
+    for column in (name, indexed.column):
+        if "." not in column and (value := options.get(f"{_PREFIX}{column}.{option}")) is not None:
+            return value
+    return None
+
+
+def in_manifest_threshold(options: Mapping[str, str]) -> int:
+    """Bytes up to which a container goes into the manifest. Raises UnreadableError when the option is not a size."""
+    text = options.get("file-index.in-manifest-threshold")
+    return DEFAULT_THRESHOLD if text is None else parse_memory_size(text)
+
+
+def parse_memory_size(text: str) -> int:
+    """Bytes of a size such as `500 B`, `1kb`, `2 mebibytes`. Raises UnreadableError for anything else."""
+    match = re.fullmatch(r"(\d{1,19})\s*([a-z]*)", text.strip().lower(), re.ASCII)
+    if match is None or match[2] not in _UNITS:
+        raise UnreadableError(f"{text!r:.40} is not a size")
+    return int(match[1]) * _UNITS[match[2]]
+
+
+def boolean_option(options: Mapping[str, str], name: str, default: bool) -> bool:
+    """An option that is `true` or `false`, whatever the case."""
+    text = options.get(name)
+    return default if text is None else text.strip().lower() == "true"

@@ -1,0 +1,252 @@
+"""What indexes a table's data files have, or what one `.index` file holds, and what is odd about them.
+
+| rule                | what it means                                                                                       |
+|---------------------|-----------------------------------------------------------------------------------------------------|
+| two-places          | a container in the manifest and a file besides: Paimon reads the manifest's, however old            |
+| left-behind         | an index file the snapshot does not name; older snapshots may                                       |
+| unreadable-index    | the container contradicts the format, is missing, or is not the only one                            |
+| unused-index        | Paimon's planner does not look at the table's indexes                                               |
+| unknown-column      | the data file's schema has no such column                                                           |
+| unknown-kind        | an index type that no Paimon has: its reader fails                                                  |
+| no-hash             | a filter on a type Paimon cannot hash: its reader fails                                             |
+| empty-index         | an EMPTY entry                                                                                      |
+| unreadable-filter   | the filter's bytes contradict the format                                                            |
+| many-hash-functions | k of 128 or more, which Paimon's Java reader misreads                                               |
+| no-hash-functions   | k = 0                                                                                               |
+| no-values           | a filter without a bit set                                                                          |
+| overfull            | more than half of the absent values are not skipped                                                 |
+| oversized           | many times what the file's rows need; Paimon's defaults make 599,071 bytes for ten rows             |
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.paimon.bloom64 import KIND, parse_bloom64
+from sbbf_tool.paimon.data_types import DataType
+from sbbf_tool.paimon.fast_hash import key_of
+from sbbf_tool.paimon.file_index import FILE, NONE, find_index
+from sbbf_tool.paimon.files import Files, names_in, read_required
+from sbbf_tool.paimon.index_container import Container, IndexEntry, parse_container
+from sbbf_tool.paimon.manifest import INDEX_SUFFIX
+from sbbf_tool.paimon.reading_rules import why_unused
+from sbbf_tool.paimon.table import LiveFile, Table, open_table
+from sbbf_tool.paimon.table_schema import TableSchema, indexed_type, parse_indexed_column
+
+PAIMON_KINDS = frozenset((KIND, "bitmap", "bsi", "range-bitmap"))
+"""The index types of Paimon 0.8 to 2.1. Its reader fails on any other."""
+
+_INDEX_NAME = re.compile(r"(.+?)(?:-\d+)?\.index", re.DOTALL)
+_QUIRKY_K = 128
+_OVERFULL = 0.5
+_WASTEFUL = 16
+_SMALL = 1 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class BloomFigures:
+    """What there is to know of a filter without its values."""
+
+    num_bits: int
+    k: int
+    paimon_probes: int
+    """How many bits Paimon's own reader looks at; other than k from 128 on."""
+    fill: float
+    error_rate: float
+    """Estimated chance of a "maybe" for an absent value, as Paimon's reader asks."""
+    distinct: float | None
+    """Estimated number of distinct values put in; None when the filter is full."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFigures:
+    """One index of one column."""
+
+    column: str
+    """As the container names it: in the data file's own schema."""
+    column_today: str | None
+    """As the table names it now; None when it is gone, or when only a container was looked at."""
+    type: str | None
+    kind: str
+    size: int
+    """Bytes."""
+    empty: bool
+    """An EMPTY entry: Paimon skips the file for every value."""
+    bloom: BloomFigures | None
+    """None for other kinds, EMPTY entries, and bodies that cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class InspectedFile:
+    """A data file and its index. For a container alone, `data_file` is the container's name and `rows` is unknown."""
+
+    data_file: str
+    partition: str
+    bucket: int | None
+    rows: int | None
+    place: str
+    """"embedded", "file" or "none"."""
+    index_path: str | None
+    size: int
+    """Bytes of the container, 0 for none."""
+    indexes: tuple[IndexFigures, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something odd, under a rule's name."""
+
+    rule: str
+    message: str
+    data_file: str
+    column: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InspectReport:
+    target: str
+    snapshot: int | None
+    files: tuple[InspectedFile, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def broken(self) -> bool:
+        """Some index contradicts the format, or is not there."""
+        return any(finding.rule in ("unreadable-index", "unreadable-filter") for finding in self.findings)
+
+
+def inspect(files: Files, target: str, *, snapshot: int | None = None, branch: str | None = None) -> InspectReport:
+    """A table (its directory) or a container (a path ending in `.index`).
+
+    Raises UnreadableError when the target is neither; a table's broken indexes are findings.
+    """
+    if not target.endswith(INDEX_SUFFIX):
+        return inspect_table(open_table(files, target, snapshot=snapshot, branch=branch))
+    if snapshot is not None or branch is not None:
+        raise UsageError("an index file has no snapshots and no branches", file=target)
+    try:
+        return inspect_container(read_required(files, target), target)
+    except UnreadableError as error:
+        raise error.at(file=target) from None
+
+
+def inspect_container(data: bytes, name: str) -> InspectReport:
+    """The bytes of a container, whose types nobody tells. Raises UnreadableError when they are not one."""
+    container = parse_container(data)
+    look = _Look(name)
+    file = InspectedFile(name, "", None, None, FILE, name, container.size, look.at_indexes(container))
+    return InspectReport(name, None, (file,), tuple(look.findings))
+
+
+def inspect_table(table: Table) -> InspectReport:
+    """Every data file of the table's snapshot."""
+    findings: list[Finding] = []
+    files = []
+    on_disk: dict[str, dict[str, list[str]]] = {}
+    for live in table.live_files:
+        if live.directory not in on_disk:
+            on_disk[live.directory] = _index_files(names_in(table.files, live.directory))
+        look = _Look(live.file.name, live.file.row_count)
+        files.append(_inspect_file(table, live, look))
+        for name in on_disk[live.directory].get(live.file.name, ()):
+            if name not in live.file.index_files:
+                look.note("left-behind", f"{name} is not this snapshot's index; older ones may need it")
+        findings += look.findings
+    snapshot = table.snapshot.id if table.snapshot else None
+    return InspectReport(table.path, snapshot, tuple(files), tuple(findings))
+
+
+def _index_files(names: Iterable[str]) -> dict[str, list[str]]:
+    """The index files among a directory's names, by their data file: `<data file>.index`, after rewrites `<data file>-1.index`, ..."""
+    found: dict[str, list[str]] = {}
+    for name in sorted(names):
+        if match := _INDEX_NAME.fullmatch(name):
+            found.setdefault(match[1], []).append(name)
+    return found
+
+
+def _inspect_file(table: Table, live: LiveFile, look: _Look) -> InspectedFile:
+    file = live.file
+    index = find_index(table.files, live)
+    if file.embedded_index is not None and file.index_files:
+        look.note("two-places", f"in the manifest and in {', '.join(file.index_files)}: Paimon reads the embedded one")
+    if index.problem is not None:
+        look.note("unreadable-index", index.problem)
+    indexes: tuple[IndexFigures, ...] = ()
+    if index.container is not None:
+        indexes = look.at_indexes(index.container, table.schema_of(file), table.schema)
+    if index.place != NONE and (unused := why_unused(table.schema)):
+        look.note("unused-index", f"Paimon does not look at it: {unused}")
+    size = index.container.size if index.container else len(file.embedded_index or b"")
+    return InspectedFile(file.name, live.partition_text, live.entry.bucket, file.row_count, index.place, index.path, size, indexes)
+
+
+class _Look:
+    """A look at one data file's index: what is odd about it gathers in `findings`."""
+
+    def __init__(self, data_file: str, rows: int | None = None) -> None:
+        self.data_file = data_file
+        self.rows = rows
+        self.findings: list[Finding] = []
+
+    def note(self, rule: str, message: str, column: str | None = None) -> None:
+        self.findings.append(Finding(rule, message, self.data_file, column))
+
+    def at_indexes(
+        self, container: Container, schema: TableSchema | None = None, today: TableSchema | None = None
+    ) -> tuple[IndexFigures, ...]:
+        """Every index of a container; with the data file's schema and today's, where they are known."""
+        found = []
+        for column, kinds in container.indexes.items():
+            indexed = parse_indexed_column(column)
+            data_type = indexed_type(schema, indexed) if schema else None
+            if schema is not None and data_type is None:
+                self.note("unknown-column", f"schema {schema.id} has no such column", column)
+            field = schema.field(indexed.column) if schema else None
+            field = today.field_by_id(field.id) if today and field else None
+            name_today = str(replace(indexed, column=field.name)) if field else None
+            for kind, entry in kinds.items():
+                bloom = self._at_index(container, column, entry, data_type)
+                type_text = str(data_type) if data_type else None
+                found.append(IndexFigures(column, name_today, type_text, kind, entry.length, entry.empty, bloom))
+        return tuple(found)
+
+    def _at_index(self, container: Container, column: str, entry: IndexEntry, data_type: DataType | None) -> BloomFigures | None:
+        if entry.kind not in PAIMON_KINDS:
+            self.note("unknown-kind", f"index type {entry.kind!r}: Paimon's reader fails on it", column)
+        if entry.empty:
+            self.note("empty-index", "EMPTY: Paimon skips the file for every value", column)
+        if entry.kind != KIND or entry.empty:
+            return None
+        if data_type is not None and key_of(data_type) is None:
+            self.note("no-hash", f"Paimon has no hash for {data_type}: its reader fails", column)
+        try:
+            bloom = parse_bloom64(container.body_of(entry))
+        except UnreadableError as error:
+            self.note("unreadable-filter", error.message, column)
+            return None
+        rate = bloom.estimated_error_rate(bloom.paimon_probes)
+        figures = BloomFigures(bloom.num_bits, bloom.k, bloom.paimon_probes, bloom.fill, rate, bloom.estimated_distinct)
+        self._at_filter(figures, entry.length, column)
+        return figures
+
+    def _at_filter(self, bloom: BloomFigures, size: int, column: str) -> None:
+        if bloom.k >= _QUIRKY_K:
+            does = "never skips" if not bloom.paimon_probes else f"looks at {bloom.paimon_probes} bits"
+            self.note("many-hash-functions", f"k = {bloom.k}: Paimon's Java reader takes k's bytes as signed, and {does}", column)
+        elif bloom.k == 0:
+            self.note("no-hash-functions", "k = 0: the filter never skips", column)
+        if bloom.fill == 0:
+            self.note("no-values", "no bit is set: skipped for every value, right only if the column is all null", column)
+        elif bloom.error_rate > _OVERFULL and bloom.paimon_probes:
+            passed = f"about {bloom.error_rate:.0%} of absent values are not skipped"
+            self.note("overfull", f"{bloom.fill:.0%} of the bits are set: {passed}", column)
+        if self.rows is not None and bloom.k:
+            needed = math.ceil(max(1, self.rows) * bloom.k / math.log(2) / 8) + 4  # k bits a value, half of all bits set
+            if size > max(_SMALL, _WASTEFUL * needed):
+                message = f"{size:,} bytes for {self.rows:,} rows: {needed:,} would do for all of them, were they distinct"
+                self.note("oversized", message, column)

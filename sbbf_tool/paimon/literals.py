@@ -1,0 +1,163 @@
+"""Values written as text, turned into what Paimon would hash of them for a column's type.
+
+| type                   | written                                                                                             |
+|------------------------|-----------------------------------------------------------------------------------------------------|
+| CHAR VARCHAR STRING    | as it is; no blanks are added or taken away                                                         |
+| BINARY VARBINARY BYTES | 0x and an even number of hexadecimal digits                                                         |
+| integers               | decimal                                                                                             |
+| FLOAT DOUBLE           | decimal, with an exponent if need be, NaN, Infinity, -Infinity; rounded once, as Java reads it      |
+| DATE                   | 2024-02-29; years beyond 9999 with a sign                                                           |
+| TIME                   | 23:59[:59[.999999999]]                                                                              |
+| TIMESTAMP              | a date, T or a blank, a time; Z allowed. A date alone is its midnight                               |
+| TIMESTAMP_LTZ          | the same, with an offset such as +02:00; without one it is UTC                                      |
+
+Digits finer than what is hashed are dropped, downwards, because Paimon drops them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from sbbf_tool.errors import UsageError
+from sbbf_tool.paimon.civil import Date, days_of
+from sbbf_tool.paimon.data_types import DataType
+from sbbf_tool.paimon.fast_hash import Hashes, Key, double_keys, float_keys, hash_bytes, hash_longs, key_of
+
+_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+_INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
+_FLOATING = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
+_DATE = r"(?P<year>[+-]?[0-9]{4,9})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
+_TIME = r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]{1,9}))?)?"
+_OFFSET = r"(?P<offset>Z|[+-][0-9]{2}:?[0-9]{2})?"
+_NANOS_PER_MILLI = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A value as it goes into the hash: `key` is bytes for text and binary, else a signed 64-bit integer."""
+
+    key: bytes | int
+
+    @property
+    def hashes(self) -> Hashes:
+        """Its one hash, as an array a filter can be asked with."""
+        return hash_bytes([self.key]) if isinstance(self.key, bytes) else hash_longs(np.array([self.key], np.int64))
+
+    @property
+    def hash64(self) -> int:
+        return int(self.hashes[0])
+
+
+def parse_literal(text: str, data_type: DataType) -> Literal:
+    """A value of that type. Raises UsageError when the text is none, or the type has no hash in Paimon."""
+    kind = key_of(data_type)
+    if kind is None:
+        raise UsageError(f"a value of type {data_type}: Paimon has no hash for it")
+    if kind is Key.BYTES:
+        return Literal(_binary(text) if data_type.root in ("BINARY", "VARBINARY") else _utf8(text))
+    if kind is Key.INTEGER:
+        return Literal(_integer(text, data_type))
+    if kind is Key.FLOAT:
+        return Literal(int(float_keys(np.array([_single(text)], np.float32))[0]))
+    if kind is Key.DOUBLE:
+        return Literal(int(double_keys(np.array([_double(text)], np.float64))[0]))
+    if kind is Key.DATE:
+        return Literal(_days(_match(_DATE, text, data_type)))
+    if kind is Key.TIME:
+        return Literal(_nanos_of_day(_match(_TIME, text, data_type)) // _NANOS_PER_MILLI)
+    per_key = _NANOS_PER_MILLI if kind is Key.MILLIS else 1000
+    return Literal(_fits(_epoch_nanos(text, data_type) // per_key, 64, text, data_type))
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"{text!r:.60} is not text in UTF-8") from None
+
+
+def _binary(text: str) -> bytes:
+    if not re.fullmatch(r"0[xX](?:[0-9a-fA-F]{2})*", text):
+        raise UsageError(f"{text!r:.60} is not binary", hint="write it as 0x and two hexadecimal digits a byte")
+    return bytes.fromhex(text[2:])
+
+
+def _integer(text: str, data_type: DataType) -> int:
+    if not _INTEGER.fullmatch(text):
+        raise UsageError(f"{text!r:.60} is not a {data_type}")
+    return _fits(int(text), _BITS[data_type.root], text, data_type)
+
+
+def _fits(value: int, bits: int, text: str, data_type: DataType) -> int:
+    if not -(1 << bits - 1) <= value < 1 << bits - 1:
+        raise UsageError(f"{text!r:.60} is beyond {data_type}")
+    return value
+
+
+def _double(text: str) -> float:
+    if special := re.fullmatch(r"([+-]?)(nan|inf|infinity)", text.lower()):
+        value = math.nan if special[2] == "nan" else math.inf
+        return -value if special[1] == "-" else value
+    if not _FLOATING.fullmatch(text):
+        raise UsageError(f"{text!r:.60} is not a number")
+    value = float(text)
+    if math.isinf(value):
+        raise UsageError(f"{text!r:.60} is beyond DOUBLE")
+    return value
+
+
+def _single(text: str) -> np.float32:
+    """The float nearest to the decimal itself; by way of a double it could be rounded twice."""
+    double = _double(text)
+    if not math.isfinite(double):
+        return np.float32(double)
+    with np.errstate(over="ignore"):
+        near = np.float32(double)
+    if np.isinf(near):
+        raise UsageError(f"{text!r:.60} is beyond FLOAT")
+    if double in (0.0, float(near)):
+        return near
+    exact = Fraction(text)
+    around = [near, np.nextafter(near, np.float32(-np.inf)), np.nextafter(near, np.float32(np.inf))]
+    finite = [value for value in around if np.isfinite(value)]
+    return min(finite, key=lambda value: (abs(Fraction(float(value)) - exact), int(value.view(np.uint32)) & 1))
+
+
+def _match(pattern: str, text: str, data_type: DataType) -> re.Match[str]:
+    match = re.fullmatch(pattern, text, re.ASCII)
+    if match is None:
+        raise UsageError(f"{text!r:.60} is not a {data_type} in ISO 8601")
+    return match
+
+
+def _days(match: re.Match[str]) -> int:
+    days = days_of(Date(int(match["year"]), int(match["month"]), int(match["day"])))
+    if days is None:
+        raise UsageError(f"{match[0]!r} is not a date of the calendar")
+    return days
+
+
+def _nanos_of_day(match: re.Match[str]) -> int:
+    hour, minute, second = int(match["hour"]), int(match["minute"]), int(match["second"] or 0)
+    if hour > 23 or minute > 59 or second > 59:
+        raise UsageError(f"{match[0]!r} is not a time of the day")
+    return ((hour * 60 + minute) * 60 + second) * 1_000_000_000 + int((match["fraction"] or "").ljust(9, "0"))
+
+
+def _epoch_nanos(text: str, data_type: DataType) -> int:
+    match = _match(f"{_DATE}(?:[T ]{_TIME}{_OFFSET})?", text, data_type)
+    nanos = _days(match) * 86_400_000_000_000
+    if match["hour"] is None:
+        return nanos
+    offset = match["offset"]
+    if offset not in (None, "Z"):
+        if data_type.root == "TIMESTAMP":
+            raise UsageError(f"{text!r}: a TIMESTAMP has no time zone", hint="leave the offset out")
+        minutes = int(offset[1:3]) * 60 + int(offset[-2:])
+        nanos -= minutes * 60_000_000_000 * (-1 if offset[0] == "-" else 1)
+    return nanos + _nanos_of_day(match)

@@ -1,0 +1,93 @@
+"""The time zone an ORC file was written in (ORC specification v1, "Postscript", "Footer", "Stripe Footer").
+
+It matters because Paimon's Java hands ORC a java.sql.Timestamp: a TIMESTAMP WITH LOCAL TIME ZONE is stored shifted by the zone of the
+process that wrote it, and pyarrow does not tell which that was. Only the few fields on the way to it are read here, from protobuf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sbbf_tool.errors import UnreadableError
+from sbbf_tool.paimon.avro_file import unpack
+
+UTC_NAMES = frozenset(("UTC", "GMT", "Etc/UTC", "Etc/GMT", "Universal", "Zulu", "Etc/Universal", "Etc/Zulu"))
+
+_NONE, _ZLIB, _ZSTD = 0, 1, 5
+_MAX_STRIPES = 100_000
+
+
+def written_in_utc(data: bytes) -> bool:
+    """Whether every stripe says that it was written in UTC. A file that does not say, or not in a way read here, was not."""
+    try:
+        zones = list(_zones(data))
+    except (UnreadableError, IndexError):
+        return False
+    return bool(zones) and all(zone in UTC_NAMES for zone in zones)
+
+
+def _zones(data: bytes) -> Iterator[str]:
+    postscript_at = len(data) - 1 - data[-1]
+    postscript = dict(_fields(data[postscript_at:-1]))
+    compression = postscript.get(2, _NONE)
+    footer_length = postscript.get(1)
+    if not isinstance(footer_length, int) or not 0 < footer_length <= postscript_at or not isinstance(compression, int):
+        raise UnreadableError("an ORC postscript without a footer")
+    footer = _decompressed(data[postscript_at - footer_length : postscript_at], compression)
+    stripes = [value for field, value in _fields(footer) if field == 3 and isinstance(value, bytes)]
+    for stripe in stripes[:_MAX_STRIPES]:
+        at, index, rows, length = (dict(_fields(stripe)).get(field, 0) for field in (1, 2, 3, 4))
+        if not isinstance(at, int) or not isinstance(index, int) or not isinstance(rows, int) or not isinstance(length, int):
+            raise UnreadableError("an ORC stripe without its place")
+        start = at + index + rows
+        zone = dict(_fields(_decompressed(data[start : start + length], compression))).get(3)
+        yield zone.decode("ascii", "replace") if isinstance(zone, bytes) else ""
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """The fields of a protobuf message: numbers and, of those with a length, bytes."""
+    at = 0
+    while at < len(message):
+        tag, at = _varint(message, at)
+        value: int | bytes
+        if tag & 7 == 0:
+            value, at = _varint(message, at)
+        elif tag & 7 == 2:
+            length, at = _varint(message, at)
+            value, at = message[at : at + length], at + length
+        elif tag & 7 in (1, 5):
+            value, at = b"", at + (8 if tag & 7 == 1 else 4)
+        else:
+            raise UnreadableError("not a protobuf message")
+        yield tag >> 3, value
+
+
+def _varint(message: bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 70, 7):
+        byte = message[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if not byte & 0x80:
+            return value, at
+    raise UnreadableError("a protobuf number of more than ten bytes")
+
+
+def _decompressed(stream: bytes, compression: int) -> bytes:
+    """A stream of chunks, each with three bytes in front: its length, doubled, plus one where the chunk is as it was."""
+    if compression == _NONE:
+        return stream
+    parts: list[bytes] = []
+    at = 0
+    while at + 3 <= len(stream):
+        header = int.from_bytes(stream[at : at + 3], "little")
+        chunk = stream[at + 3 : at + 3 + (header >> 1)]
+        parts.append(chunk if header & 1 else _inflated(chunk, compression))
+        at += 3 + (header >> 1)
+    return b"".join(parts)
+
+
+def _inflated(chunk: bytes, compression: int) -> bytes:
+    if compression in (_ZLIB, _ZSTD):
+        return unpack(chunk, "deflate" if compression == _ZLIB else "zstandard")
+    raise UnreadableError(f"ORC compression {compression} is not read here")

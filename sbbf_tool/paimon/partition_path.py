@@ -1,0 +1,99 @@
+"""The directory of a partition: `key=value/` for each partition column (utils/PartitionPathUtils.java, InternalRowPartitionComputer.java).
+
+The value is Java's `toString` of Paimon's own representation (a DATE is its number of days), unless `partition.legacy-name` is false:
+then it is the value cast to a string. Null and blank values get `partition.default-name`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+
+import numpy as np
+
+from sbbf_tool.paimon.binary_row import Timestamp, Value
+from sbbf_tool.paimon.civil import date_of
+from sbbf_tool.paimon.data_types import DataType
+
+DEFAULT_NAME = "__DEFAULT_PARTITION__"
+
+_ESCAPED = frozenset(map(chr, range(0x20))) | frozenset("\"#%'*/:=?\\\x7f{}[]^")
+_DAY_MILLIS = 86_400_000
+
+
+def escape(name: str) -> str:
+    """A key or value with the characters no path should hold as %XX."""
+    return "".join(f"%{ord(char):02X}" if char in _ESCAPED else char for char in name)
+
+
+def partition_segments(
+    keys: Sequence[str], types: Sequence[DataType], values: Sequence[Value], default_name: str, legacy: bool
+) -> list[str | None]:
+    """The directory names, outermost first; None for one whose value Java spells in a way that cannot be known from outside."""
+    segments: list[str | None] = []
+    for key, data_type, value in zip(keys, types, values, strict=True):
+        text = "" if value is None else value_text(value, data_type, legacy)
+        segments.append(None if text is None else f"{escape(key)}={escape(text if text.strip() else default_name)}")
+    return segments
+
+
+def value_text(value: Value, data_type: DataType, legacy: bool) -> str | None:
+    """A partition value as the directory spells it; None for bytes, and for times that a time zone or a rarely used cast decides."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, float):
+        return java_floating(value, single=data_type.root == "FLOAT")
+    if isinstance(value, Timestamp):
+        return _timestamp_text(value, data_type, legacy)
+    if isinstance(value, int) and (legacy or data_type.root not in ("DATE", "TIME")):
+        return str(value)
+    return str(date_of(value)) if isinstance(value, int) and data_type.root == "DATE" else None
+
+
+def show_value(value: Value, data_type: DataType) -> str:
+    """A partition value for people."""
+    if value is None:
+        return "null"
+    if isinstance(value, bytes):
+        return f"0x{value.hex()}"
+    return value_text(value, data_type, legacy=False) or value_text(value, data_type, legacy=True) or ""
+
+
+def java_floating(value: float, *, single: bool) -> str:
+    """Double.toString or Float.toString: plain from 10^-3 up to 10^7, else with an exponent, and always a digit behind the point."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    sign = "-" if math.copysign(1, value) < 0 else ""
+    shortest = repr(float(abs(value))) if not single else np.format_float_scientific(np.float32(abs(value)), unique=True)
+    digits_tuple, exponent = Decimal(shortest).normalize().as_tuple()[1:]
+    digits = "".join(map(str, digits_tuple))
+    if value == 0 or not isinstance(exponent, int):
+        return sign + "0.0"
+    point = len(digits) + exponent
+    if -3 < point <= 7:
+        digits = digits.rjust(len(digits) + max(0, 1 - point), "0").ljust(max(point, 1), "0")
+        point = max(point, 1)
+        return f"{sign}{digits[:point]}.{digits[point:] or '0'}"
+    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{point - 1}"
+
+
+def _timestamp_text(value: Timestamp, data_type: DataType, legacy: bool) -> str | None:
+    if not legacy and data_type.root == "TIMESTAMP_LTZ":
+        return None  # spelt in the time zone the writing process happened to have
+    days, millis = divmod(value.millis, _DAY_MILLIS)
+    seconds, millis = divmod(millis, 1000)
+    fraction = f"{millis * 1_000_000 + value.nanos:09d}"
+    clock = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}"
+    second = f":{seconds % 60:02d}"
+    if legacy:  # LocalDateTime.toString: no more than needed, the fraction in groups of three digits
+        kept = next((fraction[:size] for size in (0, 3, 6, 9) if not fraction[size:].strip("0")), fraction)
+        return f"{date_of(days)}T{clock}{second if seconds % 60 or kept else ''}{'.' + kept if kept else ''}"
+    kept = fraction[: data_type.precision] + fraction[data_type.precision :].rstrip("0")
+    return f"{date_of(days)} {clock}{second}{'.' + kept if kept else ''}"

@@ -1,0 +1,163 @@
+"""Which data files of a table a value could be in, and which Paimon skips: the answers of Paimon's own file index reader.
+
+Only equality is asked, the one question a Bloom filter answers. A file remains unless its index says that the value is not there; a null
+remains. Partitions, buckets and column statistics, by which Paimon skips as well, are not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.paimon.bloom64 import KIND, MAX_PROBES, BloomFilter64, parse_bloom64
+from sbbf_tool.paimon.data_types import DataType, Field
+from sbbf_tool.paimon.fast_hash import key_of
+from sbbf_tool.paimon.file_index import FileIndex, find_index
+from sbbf_tool.paimon.files import Files
+from sbbf_tool.paimon.index_container import Container
+from sbbf_tool.paimon.literals import Literal, parse_literal
+from sbbf_tool.paimon.reading_rules import why_not_pushed, why_unused
+from sbbf_tool.paimon.table import LiveFile, Table, open_table
+from sbbf_tool.paimon.table_schema import IndexedColumn, resolve_column
+
+
+@dataclass(frozen=True, slots=True)
+class ValueAnswer:
+    """What one file's index says of one value."""
+
+    value: str | None
+    """As it was asked; None is null."""
+    hash64: str | None
+    """Its hash, 16 hexadecimal digits; None where nothing was hashed."""
+    remain: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProbedFile:
+    data_file: str
+    path: str
+    partition: str
+    bucket: int
+    rows: int
+    place: str
+    """"embedded", "file" or "none"."""
+    column: str | None
+    """The column's name in the data file; None when it was not there yet."""
+    answers: tuple[ValueAnswer, ...]
+
+    @property
+    def remain(self) -> bool:
+        """The file may hold one of the values."""
+        return any(answer.remain for answer in self.answers)
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeReport:
+    table: str
+    snapshot: int | None
+    column: str
+    type: str
+    unused: str | None
+    """Why Paimon's planner does not ask this table's indexes; None when it does. The answers are the indexes' all the same."""
+    files: tuple[ProbedFile, ...]
+
+    @property
+    def remaining(self) -> tuple[ProbedFile, ...]:
+        return tuple(file for file in self.files if file.remain)
+
+    @property
+    def skipped(self) -> tuple[ProbedFile, ...]:
+        return tuple(file for file in self.files if not file.remain)
+
+
+def probe(
+    files: Files, path: str, column: str, values: Sequence[str | None], *, snapshot: int | None = None, branch: str | None = None
+) -> ProbeReport:
+    """Ask a table's indexes for values of a column, named as it is today; `m[key]` is a map's entry. None asks for null.
+
+    Values are written as `literals` says. Raises UsageError for a column the table has not and a value the column cannot take.
+    """
+    return probe_table(open_table(files, path, snapshot=snapshot, branch=branch), column, values)
+
+
+def probe_table(table: Table, column: str, values: Sequence[str | None]) -> ProbeReport:
+    """As `probe`, of a table that is open."""
+    if not values:
+        raise UsageError("no value to ask for")
+    indexed, field, data_type = resolve_column(table.schema, column)
+    hashable = key_of(data_type) is not None
+    asked = [(value, parse_literal(value, data_type) if value is not None and hashable else None) for value in values]
+    probed = tuple(_probe_file(table, live, indexed, field, data_type, asked) for live in table.live_files)
+    snapshot = table.snapshot.id if table.snapshot else None
+    return ProbeReport(table.path, snapshot, column, str(data_type), why_unused(table.schema), probed)
+
+
+def _probe_file(
+    table: Table, live: LiveFile, indexed: IndexedColumn, field: Field, today: DataType, asked: Sequence[tuple[str | None, Literal | None]]
+) -> ProbedFile:
+    index = find_index(table.files, live)
+    in_file = table.schema_of(live.file).field_by_id(field.id)
+    column = None
+    if in_file is None:
+        answers = tuple(ValueAnswer(value, None, True, "the column is newer than the file") for value, _ in asked)
+    else:
+        renamed = replace(indexed, column=in_file.name)
+        column = str(renamed)
+        stored = in_file.type if indexed.key is None else in_file.type.value or in_file.type
+        answers = _answers(index, column, today, stored, asked)
+    file = live.file
+    return ProbedFile(file.name, live.path, live.partition_text, live.entry.bucket, file.row_count, index.place, column, answers)
+
+
+def _answers(
+    index: FileIndex, column: str, today: DataType, stored: DataType, asked: Sequence[tuple[str | None, Literal | None]]
+) -> tuple[ValueAnswer, ...]:
+    if index.container is None:
+        reason = f"its index cannot be used, Paimon fails on it: {index.problem}" if index.problem else "no index"
+        return tuple(ValueAnswer(value, None, True, reason) for value, _ in asked)
+    return tuple(_answer(index.container, column, today, stored, value, literal) for value, literal in asked)
+
+
+def _answer(
+    container: Container, column: str, today: DataType, stored: DataType, value: str | None, literal: Literal | None
+) -> ValueAnswer:
+    obstacle = why_not_pushed(today, stored, literal.key) if literal else None
+    return ask_container(container, column, value, literal) if obstacle is None else ValueAnswer(value, None, True, obstacle)
+
+
+def ask_container(container: Container, column: str, value: str | None, literal: Literal | None) -> ValueAnswer:
+    """What a container says of one value of a column, by the container's own name of it.
+
+    There is no literal for a null, nor for a value of a type without a hash.
+    """
+    kinds = container.indexes.get(column, {})
+    hash64 = f"{literal.hash64:016x}" if literal else None
+    if any(entry.empty for entry in kinds.values()):
+        return ValueAnswer(value, hash64, False, "an EMPTY index: nothing was put into it")
+    if KIND not in kinds:
+        unasked = f"; its {', '.join(kinds)} index is not asked here" if kinds else ""
+        return ValueAnswer(value, hash64, True, f"no bloom-filter index of the column{unasked}")
+    if value is None:
+        return ValueAnswer(value, None, True, "null is not in any filter")
+    if literal is None:
+        return ValueAnswer(value, None, True, "Paimon has no hash for the column's type")
+    try:
+        bloom = parse_bloom64(container.body_of(kinds[KIND]))
+    except UnreadableError as error:
+        return ValueAnswer(value, hash64, True, f"its filter cannot be used: {error.message}")
+    remain = bool(bloom.contains(literal.hashes, bloom.paimon_probes)[0])
+    others = [kind for kind in kinds if kind != KIND]
+    may = f"; its {', '.join(others)} index, not asked here, may still skip it" if remain and others else ""
+    return ValueAnswer(value, hash64, remain, _reason(bloom, literal, remain) + may)
+
+
+def _reason(bloom: BloomFilter64, literal: Literal, remain: bool) -> str:
+    if not remain:
+        return "the filter has not all of the value's bits"
+    if bloom.paimon_probes == bloom.k:
+        return "the filter has all of the value's bits"
+    if bloom.contains(literal.hashes)[0]:
+        return "the filter has all of the value's bits" if bloom.k <= MAX_PROBES else f"k = {bloom.k}: not all bits were looked at"
+    return f"the filter lacks bits of the value, but of k = {bloom.k} Paimon's reader makes {bloom.paimon_probes} probes"

@@ -1,0 +1,109 @@
+"""Publishing new indexes of existing data files: a planned commit, written.
+
+The commit counts from the moment the snapshot file is there. That is created atomically, and only if no one else's has its number; who
+comes second plans anew. LATEST is a hint, written last. Whatever was written for a commit that did not happen is taken away again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from sbbf_tool.errors import RefusedError, WriteError
+from sbbf_tool.paimon.commit_plan import Addition, plan_commit
+from sbbf_tool.paimon.files import WritableFiles, join
+from sbbf_tool.paimon.table import open_table, snapshot_path
+
+_ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    snapshot_id: int
+    gone: tuple[str, ...]
+    """Data files that another commit took away meanwhile."""
+
+
+def publish(files: WritableFiles, path: str, additions: Iterable[Addition], now_millis: Callable[[], int]) -> Published | None:
+    """Write these indexes as they come and commit them to the table's latest state; None when none of their data files is there any more.
+
+    Raises RefusedError when the table has something this tool does not know how to carry on, or others commit faster, time after time,
+    and OSError when writing fails; nothing of the attempt is left behind then. Raises WriteError, and takes nothing away, when it cannot
+    be told whether the commit happened.
+    """
+    with _Scratch(files) as index_files:
+        written = []
+        for addition in additions:
+            if addition.path is not None:
+                index_files.create(addition.path, addition.container)
+            written.append(addition if addition.path is None else replace(addition, container=b""))
+        for _ in range(_ATTEMPTS):
+            table = open_table(files, path)
+            live = {each.entry.identity for each in table.live_files}
+            present = [addition for addition in written if addition.entry.identity in live]
+            if table.snapshot is None or not present:
+                return None
+            plan = plan_commit(table, present, now_millis(), str(uuid.uuid4()))
+            with _Scratch(files) as manifests:
+                for name, data in plan.manifests:
+                    manifests.create(table.manifest_path(name), data)
+                index_files.keep = manifests.keep = True  # from here on a snapshot may name them
+                try:
+                    ours = _create_snapshot(files, snapshot_path(path, plan.snapshot_id), plan.snapshot)
+                except OSError:
+                    index_files.keep = manifests.keep = False
+                    raise
+                if not ours:
+                    index_files.keep = manifests.keep = False
+                    continue
+            gone = [addition for addition in written if addition.entry.identity not in live]
+            with contextlib.suppress(OSError):  # neither is needed for the table to be right
+                files.replace(join(path, "snapshot", "LATEST"), str(plan.snapshot_id).encode())
+                for addition in gone:
+                    if addition.path is not None:
+                        files.remove(addition.path)
+            return Published(plan.snapshot_id, tuple(addition.entry.file.name for addition in gone))
+    raise RefusedError("other commits came first, time after time; nothing was changed", file=path, hint="try again when it is quieter")
+
+
+def _create_snapshot(files: WritableFiles, path: str, data: bytes) -> bool:
+    """Whether the snapshot is ours: its name was free, or what is there is what we wrote (a network may lose the answer).
+
+    Raises OSError when it is not there, WriteError when that cannot be told.
+    """
+    try:
+        files.create(path, data)
+    except OSError as error:
+        try:
+            there = files.read(path)
+        except FileNotFoundError:
+            raise error from None
+        except OSError:
+            raise WriteError(
+                f"{error.strerror or error}, and the commit may have happened or not", file=path, hint="see if it is there"
+            ) from error
+        return there == data
+    return True
+
+
+class _Scratch:
+    """Files that are taken away again at the end, unless they are to be kept."""
+
+    def __init__(self, files: WritableFiles) -> None:
+        self.files = files
+        self.paths: list[str] = []
+        self.keep = False
+
+    def create(self, path: str, data: bytes) -> None:
+        self.files.create(path, data)
+        self.paths.append(path)
+
+    def __enter__(self) -> _Scratch:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for path in () if self.keep else self.paths:
+            with contextlib.suppress(OSError):
+                self.files.remove(path)

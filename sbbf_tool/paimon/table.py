@@ -1,0 +1,231 @@
+"""A table's walk from its directory to its data files (the specification's "Snapshot", "Manifest", "Data File").
+
+    <table>/snapshot/LATEST, snapshot-<id>     one state of the table: its two manifest lists
+    <table>/schema/schema-<id>                 columns, keys, options
+    <table>/manifest/<name>                    manifest lists and manifests
+    <table>/[<key>=<value>/...]bucket-<n>/     data files and their .index files
+    <table>/branch/branch-<name>/              snapshot/ and schema/ of a branch; its manifests and data are the table's
+
+A data file with an external path lies there, and so does its `.index` file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.paimon.binary_row import Value, parse_row
+from sbbf_tool.paimon.data_types import DataType
+from sbbf_tool.paimon.files import Files, join, names_in, parent, read_required
+from sbbf_tool.paimon.index_options import boolean_option
+from sbbf_tool.paimon.json_fields import file_name
+from sbbf_tool.paimon.manifest import DataFile, ManifestEntry, live_entries, parse_manifest, parse_manifest_list
+from sbbf_tool.paimon.partition_path import DEFAULT_NAME, escape, partition_segments, show_value
+from sbbf_tool.paimon.snapshot import Snapshot, parse_snapshot
+from sbbf_tool.paimon.table_schema import TableSchema, parse_table_schema
+
+SNAPSHOT_PREFIX = "snapshot-"
+SCHEMA_PREFIX = "schema-"
+POSTPONE_BUCKET = -2
+_MAX_LEVELS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFile:
+    """A data file of the table as it is in one snapshot."""
+
+    entry: ManifestEntry
+    partition: tuple[tuple[str, DataType, Value], ...]
+    """The partition columns, their types and their values."""
+    directory: str
+    """Where the data file and its `.index` file are."""
+
+    @property
+    def file(self) -> DataFile:
+        return self.entry.file
+
+    @property
+    def path(self) -> str:
+        return join(self.directory, self.file.name)
+
+    @property
+    def partition_text(self) -> str:
+        """Such as `dt=2024-02-29/hour=3`, to be read by people; empty for a table without partitions."""
+        return "/".join(f"{key}={show_value(value, data_type)}" for key, data_type, value in self.partition)
+
+
+class Table:
+    """A table in one of its snapshots. Files are read when they are asked for; schemas are kept."""
+
+    def __init__(self, files: Files, path: str, snapshot: Snapshot | None, schema: TableSchema, branch: str | None) -> None:
+        self.files = files
+        self.path = path
+        self.snapshot = snapshot
+        """None for a table nothing was written to yet."""
+        self.schema = schema
+        """The schema whose column names are today's: the latest, or the snapshot's own where one was asked for by number."""
+        self.branch = branch
+        self._schemas = {schema.id: schema}
+
+    def schema_of(self, file: DataFile) -> TableSchema:
+        """The schema a data file was written under, whose column names its index uses. Raises UnreadableError when it is gone."""
+        if file.schema_id not in self._schemas:
+            self._schemas[file.schema_id] = _read_schema(self.files, self.path, self.branch, file.schema_id)
+        return self._schemas[file.schema_id]
+
+    def manifest_names(self) -> Iterator[str]:
+        """The manifests of the snapshot, base list before delta list. Raises UnreadableError where one is named twice."""
+        seen: set[str] = set()
+        for list_name in self.snapshot.manifest_lists if self.snapshot else ():
+            path = self.manifest_path(list_name)
+            try:
+                names = [name for name, _ in parse_manifest_list(read_required(self.files, path))]
+            except UnreadableError as error:
+                raise error.at(file=path) from None
+            for name in names:
+                if name in seen:
+                    raise UnreadableError(f"manifest {name} is listed twice", file=path)
+                seen.add(name)
+                yield name
+
+    def manifest_path(self, name: str) -> str:
+        return join(self.path, "manifest", name)
+
+    def entries(self) -> Iterator[ManifestEntry]:
+        """The entries of all manifests of the snapshot."""
+        for name in self.manifest_names():
+            path = self.manifest_path(name)
+            try:
+                yield from parse_manifest(read_required(self.files, path))
+            except UnreadableError as error:
+                raise error.at(file=path) from None
+
+    @cached_property
+    def live_files(self) -> tuple[LiveFile, ...]:
+        """The data files of the snapshot, in the order they were added."""
+        return tuple(map(self._live_file, live_entries(self.entries())))
+
+    def _live_file(self, entry: ManifestEntry) -> LiveFile:
+        keys, types = self.schema.partition_keys, self.schema.partition_types
+        try:
+            values = parse_row(entry.partition, types) if keys else ()
+        except UnreadableError as error:
+            raise UnreadableError(f"partition of {entry.file.name}: {error.message}", file=self.path) from None
+        external = entry.file.external_path
+        directory = self._directory(entry, values) if external is None else parent(external)
+        return LiveFile(entry, tuple(zip(keys, types, values, strict=True)), directory)
+
+    def _directory(self, entry: ManifestEntry, values: tuple[Value, ...]) -> str:
+        options = self.schema.options
+        keys = self.schema.partition_keys
+        segments = partition_segments(
+            keys,
+            self.schema.partition_types,
+            values,
+            options.get("partition.default-name", DEFAULT_NAME),
+            boolean_option(options, "partition.legacy-name", default=True),
+        )
+        bucket = "bucket-postpone" if entry.bucket == POSTPONE_BUCKET else f"bucket-{entry.bucket}"
+        root = join(self.path, options.get("data-file.path-directory", ""))
+        return self._search(root, list(zip(keys, segments, strict=True)), bucket, entry.file.name) or join(root, bucket)
+
+    def _search(self, directory: str, levels: list[tuple[str, str | None]], bucket: str, name: str) -> str | None:
+        """The bucket's directory below `directory`. A level whose name could not be computed is looked for: data file names are unique."""
+        if not levels:
+            return join(directory, bucket)
+        (key, segment), below = levels[0], levels[1:]
+        if segment is not None:
+            return self._search(join(directory, segment), below, bucket, name)
+        for candidate in names_in(self.files, directory):
+            if candidate.startswith(escape(key) + "="):
+                found = self._search(join(directory, candidate), below, bucket, name)
+                if found is not None and name in names_in(self.files, found):
+                    return found
+        return None
+
+
+def open_table(files: Files, path: str, *, snapshot: int | None = None, branch: str | None = None) -> Table:
+    """A table at its latest snapshot, or at the one with this number.
+
+    Raises UnreadableError when the directory is not a table, UsageError when it has no such snapshot.
+    """
+    path = path.rstrip("/") or "/"
+    root = _branch_root(path, branch)
+    schema_ids = _numbered(files, join(root, "schema"), SCHEMA_PREFIX)
+    if not schema_ids:
+        raise UnreadableError("not a Paimon table: it has no schema", file=root)
+    if snapshot is None:
+        latest = latest_snapshot_id(files, root)
+        found = _read_snapshot(files, root, latest) if latest is not None else None
+        return Table(files, path, found, _read_schema(files, path, branch, max(schema_ids)), branch)
+    if snapshot not in _numbered(files, join(root, "snapshot"), SNAPSHOT_PREFIX):
+        raise UsageError(f"no snapshot {snapshot}", file=path)
+    found = _read_snapshot(files, root, snapshot)
+    return Table(files, path, found, _read_schema(files, path, branch, found.schema_id), branch)
+
+
+def latest_snapshot_id(files: Files, root: str) -> int | None:
+    """The number of a table's latest snapshot, None when it has none. The LATEST file is a hint: it may lag behind."""
+    directory = join(root, "snapshot")
+    try:
+        hint = int(files.read(join(directory, "LATEST")).decode("ascii"))
+    except (OSError, ValueError):
+        hint = 0
+    ids = _numbered(files, directory, SNAPSHOT_PREFIX)
+    return hint if hint in ids and hint + 1 not in ids else max(ids, default=None)
+
+
+def snapshot_path(root: str, snapshot_id: int) -> str:
+    return join(root, "snapshot", f"{SNAPSHOT_PREFIX}{snapshot_id}")
+
+
+def _branch_root(path: str, branch: str | None) -> str:
+    return path if branch in (None, "main") else join(path, "branch", f"branch-{file_name(branch or '')}")
+
+
+def _numbered(files: Files, directory: str, prefix: str) -> set[int]:
+    names = (name.removeprefix(prefix) for name in names_in(files, directory) if name.startswith(prefix))
+    return {int(name) for name in names if name.isascii() and name.isdigit() and len(name) < 20}
+
+
+def _read_snapshot(files: Files, root: str, snapshot_id: int) -> Snapshot:
+    path = snapshot_path(root, snapshot_id)
+    try:
+        return parse_snapshot(read_required(files, path))
+    except UnreadableError as error:
+        raise error.at(file=path) from None
+
+
+def _read_schema(files: Files, path: str, branch: str | None, schema_id: int) -> TableSchema:
+    schema_path = join(_branch_root(path, branch), "schema", f"{SCHEMA_PREFIX}{schema_id}")
+    try:
+        return parse_table_schema(read_required(files, schema_path))
+    except UnreadableError as error:
+        raise error.at(file=schema_path) from None
+
+
+def _is_table(files: Files, directory: str) -> bool:
+    """Whether a directory has schemas as a table has; something else may be called `schema` there, too."""
+    try:
+        return bool(_numbered(files, join(directory, "schema"), SCHEMA_PREFIX))
+    except UnreadableError:
+        return False
+
+
+def table_around(files: Files, data_path: str) -> tuple[Table, LiveFile] | None:
+    """The table a data file lives in, and the file as its latest snapshot knows it; None where there is no such table or snapshot.
+
+    The table is looked for in the directories above, as many as partitions could make.
+    """
+    directory = data_path
+    for _ in range(_MAX_LEVELS):
+        directory = parent(directory)
+        if not directory:
+            return None
+        if _is_table(files, directory):
+            table = open_table(files, directory)
+            name = data_path.rpartition("/")[2]
+            return next(((table, live) for live in table.live_files if live.file.name == name), None)
+    return None

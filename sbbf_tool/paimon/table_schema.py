@@ -1,0 +1,98 @@
+"""A table's schema file, `schema/schema-<id>` (schema/TableSchema.java): JSON with fields, keys and options.
+
+Every data file was written under one of a table's schemas and keeps that one's column names. A field's number stays the same through
+renames, and so connects today's column to yesterday's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.paimon.data_types import DataType, Field, parse_fields
+from sbbf_tool.paimon.json_fields import optional, parse_object, required, strings
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    id: int
+    fields: tuple[Field, ...]
+    partition_keys: tuple[str, ...]
+    primary_keys: tuple[str, ...]
+    options: Mapping[str, str]
+
+    def field(self, name: str) -> Field | None:
+        return next((field for field in self.fields if field.name == name), None)
+
+    def field_by_id(self, field_id: int) -> Field | None:
+        return next((field for field in self.fields if field.id == field_id), None)
+
+    @property
+    def partition_types(self) -> tuple[DataType, ...]:
+        """The types of the partition columns. Raises UnreadableError when the schema has no such columns."""
+        fields = [self.field(key) for key in self.partition_keys]
+        if None in fields:
+            raise UnreadableError(f"schema {self.id} is partitioned by a column it has not")
+        return tuple(field.type for field in fields if field is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedColumn:
+    """A column as an index names it: a whole column, or the entry `key` of a map."""
+
+    column: str
+    key: str | None = None
+
+    def __str__(self) -> str:
+        return self.column if self.key is None else f"{self.column}[{self.key}]"
+
+
+def parse_indexed_column(name: str) -> IndexedColumn:
+    """`m[k]` is entry `k` of map `m`: told, as in Paimon, by the first `[` and a `]` at the end."""
+    start = name.find("[")
+    if start < 0 or not name.endswith("]"):
+        return IndexedColumn(name)
+    return IndexedColumn(name[:start], name[start + 1 : -1])
+
+
+def indexed_type(schema: TableSchema, indexed: IndexedColumn) -> DataType | None:
+    """The type of an indexed column's values, a map's value type for one of its entries; None when the schema has no such column."""
+    field = schema.field(indexed.column)
+    if field is None or indexed.key is None:
+        return field.type if field else None
+    return field.type.value if field.type.root == "MAP" else None
+
+
+def resolve_column(schema: TableSchema, name: str) -> tuple[IndexedColumn, Field, DataType]:
+    """A column by today's name: what an index would call it, its field, and the type of its values.
+
+    Raises UsageError, naming what comes near, when there is none.
+    """
+    indexed = parse_indexed_column(name)
+    field = schema.field(indexed.column)
+    if field is not None and indexed.key is None:
+        return indexed, field, field.type
+    if field is not None and field.type.root == "MAP" and field.type.value is not None:
+        return indexed, field, field.type.value
+    if (whole := schema.field(name)) is not None:
+        return IndexedColumn(name), whole, whole.type
+    if field is not None:
+        raise UsageError(f"column {field.name} is a {field.type}, not a map, so it has no entry {indexed.key!r}")
+    names = [known.name for known in schema.fields]
+    near = get_close_matches(indexed.column, names, n=3) or names[:8]
+    raise UsageError(f"no column {indexed.column!r}", hint=f"the table has {', '.join(near)}")
+
+
+def parse_table_schema(data: bytes) -> TableSchema:
+    """A schema from its file. Raises UnreadableError when it is not one."""
+    tree = parse_object(data, "a schema file")
+    options = optional(tree, "options", dict) or {}
+    return TableSchema(
+        required(tree, "id", int),
+        parse_fields(tree.get("fields")),
+        strings(tree, "partitionKeys"),
+        strings(tree, "primaryKeys"),
+        {str(name): str(value) for name, value in options.items()},
+    )

@@ -1,0 +1,193 @@
+"""The proof that an index loses nothing: every value of a data file is asked of its filters, and none may be answered "not there".
+
+Asked with all k bits, so that what passes is safe for readers that look at fewer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.paimon.bloom64 import KIND, MAX_PROBES, BloomFilter64, parse_bloom64
+from sbbf_tool.paimon.data_file import column_hashes
+from sbbf_tool.paimon.data_types import DataType
+from sbbf_tool.paimon.file_index import NONE, find_index
+from sbbf_tool.paimon.files import Files, read_required
+from sbbf_tool.paimon.hash_batch import HashBatch
+from sbbf_tool.paimon.index_container import Container, parse_container
+from sbbf_tool.paimon.table import LiveFile, Table, open_table, table_around
+from sbbf_tool.paimon.table_schema import IndexedColumn, TableSchema, indexed_type, parse_indexed_column
+
+_EXAMPLES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedColumn:
+    """One filter asked for all values of its column."""
+
+    column: str
+    rows: int
+    nulls: int
+    lost: int
+    """Values (of repeated ones perhaps only one) that a reader would not find."""
+    examples: tuple[str, ...]
+    """Some of the lost values."""
+    problem: str | None = None
+    """Why the filter could not be asked; None when it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedFile:
+    data_file: str
+    place: str
+    """"embedded", "file" or "none"."""
+    columns: tuple[VerifiedColumn, ...]
+    problem: str | None = None
+    """Why nothing of the file could be checked; None when something was, or it has no index."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    target: str
+    files: tuple[VerifiedFile, ...]
+
+    @property
+    def loses(self) -> bool:
+        """Some value that is there would be skipped."""
+        return any(column.lost for file in self.files for column in file.columns)
+
+    @property
+    def unchecked(self) -> bool:
+        """Some index could not be checked."""
+        return any(file.problem or any(column.problem for column in file.columns) for file in self.files)
+
+
+def verify(files: Files, path: str, *, snapshot: int | None = None, branch: str | None = None) -> VerifyReport:
+    """Every index of a table against its data file. Raises UnreadableError when the directory is not a table."""
+    return verify_table(open_table(files, path, snapshot=snapshot, branch=branch))
+
+
+def verify_table(table: Table) -> VerifyReport:
+    """As `verify`, of a table that is open."""
+    return VerifyReport(table.path, tuple(_verify_live(table, live) for live in table.live_files))
+
+
+def verify_pair(files: Files, index_path: str, data_path: str, types: Mapping[str, DataType] | None = None) -> VerifyReport:
+    """An `.index` file against a data file. Types come from `types`, else from the table the data file lives in, else from the file.
+
+    Raises UnreadableError when either cannot be read.
+    """
+    known = dict(types or {})
+    try:
+        container = parse_container(read_required(files, index_path))
+    except UnreadableError as error:
+        raise error.at(file=index_path) from None
+    if (found := table_around(files, data_path)) is not None:
+        known = _types(container, found[0].schema_of(found[1].file)) | known
+    columns = verify_container(container, read_required(files, data_path), data_path, known)
+    return VerifyReport(index_path, (VerifiedFile(data_path, "file", columns),))
+
+
+def _verify_live(table: Table, live: LiveFile) -> VerifiedFile:
+    index = find_index(table.files, live)
+    if index.container is None:
+        return VerifiedFile(live.file.name, index.place, (), index.problem if index.place != NONE else None)
+    try:
+        data = read_required(table.files, live.path)
+        columns = verify_container(index.container, data, live.path, _types(index.container, table.schema_of(live.file)))
+    except (UnreadableError, UsageError) as error:
+        return VerifiedFile(live.file.name, index.place, (), str(error))
+    return VerifiedFile(live.file.name, index.place, columns)
+
+
+def _types(container: Container, schema: TableSchema) -> dict[str, DataType]:
+    """The types a schema gives the container's columns."""
+    typed = {name: indexed_type(schema, parse_indexed_column(name)) for name in container.indexes}
+    return {name: data_type for name, data_type in typed.items() if data_type is not None}
+
+
+def verify_container(container: Container, data: bytes, name: str, types: Mapping[str, DataType]) -> tuple[VerifiedColumn, ...]:
+    """Every filter of a container against a data file's bytes; the file's name tells its format.
+
+    A column that cannot be asked says so in its `problem`; so do all of them when the data file cannot be read.
+    """
+    columns = [column for column, kinds in container.indexes.items() if KIND in kinds or any(entry.empty for entry in kinds.values())]
+    tallies: dict[str, _Tally] = {}
+    problems: dict[str, str] = {}
+    for column in columns:
+        indexed = parse_indexed_column(column)
+        try:
+            settled = column_hashes(data, name, {indexed: types.get(column)}).types[indexed]
+            tallies[column] = _Tally(indexed, settled, _filter(container, column))
+        except (UnreadableError, UsageError) as error:
+            problems[column] = str(error)
+    for column, problem in _ask_all(tallies, data, name).items():
+        problems[column] = problem
+        del tallies[column]
+    return tuple(
+        tallies[column].result() if column in tallies else VerifiedColumn(column, 0, 0, 0, (), problems[column]) for column in columns
+    )
+
+
+def _ask_all(tallies: Mapping[str, _Tally], data: bytes, name: str) -> dict[str, str]:
+    """Ask each column's values in one pass; where that fails, column by column. What failed, by column."""
+    wanted = {tally.indexed: tally.type for tally in tallies.values()}
+    try:
+        for batch in column_hashes(data, name, wanted).batches if wanted else ():
+            for tally in tallies.values():
+                tally.ask(batch[tally.indexed])
+    except (UnreadableError, UsageError) as error:
+        if len(tallies) == 1:
+            return dict.fromkeys(tallies, str(error))
+        for tally in tallies.values():
+            tally.start_again()
+        return {column: problem for each in tallies for column, problem in _ask_all({each: tallies[each]}, data, name).items()}
+    return {}
+
+
+def _filter(container: Container, column: str) -> BloomFilter64 | None:
+    """The column's filter; None where an EMPTY index answers for it."""
+    kinds = container.indexes[column]
+    if any(entry.empty for entry in kinds.values()):
+        return None
+    bloom = parse_bloom64(container.body_of(kinds[KIND]))
+    if bloom.k > MAX_PROBES:
+        raise UsageError(f"k = {bloom.k}: so many bits are not looked at here")
+    return bloom
+
+
+class _Tally:
+    """A column's values asked so far."""
+
+    def __init__(self, indexed: IndexedColumn, data_type: DataType, bloom: BloomFilter64 | None) -> None:
+        self.indexed = indexed
+        self.type = data_type
+        self.bloom = bloom
+        self.start_again()
+
+    def start_again(self) -> None:
+        self.rows = self.nulls = self.lost = 0
+        self.examples: list[str] = []
+
+    def ask(self, part: HashBatch) -> None:
+        self.rows += part.rows
+        self.nulls += part.nulls
+        gone = (~self.bloom.contains(part.hashes)).nonzero()[0] if self.bloom else range(len(part.hashes))
+        self.lost += len(gone)
+        self.examples += (_shown(part.values[int(at)]) for at in gone[: _EXAMPLES - len(self.examples)])
+
+    def result(self) -> VerifiedColumn:
+        return VerifiedColumn(str(self.indexed), self.rows, self.nulls, self.lost, tuple(self.examples))
+
+
+def _shown(value: Any) -> str:
+    """A value as its format's reader gave it, for people; bytes as text where they are text."""
+    try:
+        plain = value.as_py() if hasattr(value, "as_py") else value
+        return plain.decode() if isinstance(plain, bytes) else str(plain)
+    except UnicodeDecodeError as error:
+        return f"0x{error.object.hex()}"
+    except (ValueError, OverflowError):
+        return "a value beyond what can be shown"

@@ -1,0 +1,79 @@
+"""`sbbf repair` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+from golden.defects import DEFECTS, SOUND
+
+from sbbf_tool.cli import run
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_many_files_of_which_one_is_none(folder, capfd):
+    DEFECTS["missing-length"].make(folder / "a.parquet")
+    (folder / "b.parquet").write_text("PAR1, it says")
+    DEFECTS["values-missed"].make(folder / "c.parquet")
+    assert run(["repair", ".", "--in-place"]) == 3
+    out, err = capfd.readouterr()
+    assert [line for line in out.splitlines() if line.startswith("./")] == [line for line in out.splitlines() if "repaired in" in line]
+    assert out.count("repaired in") == 2
+    assert err.startswith("sbbf: ./b.parquet: ")
+    assert run(["repair", "a.parquet", "c.parquet", "--in-place"]) == 0
+    assert capfd.readouterr().out == "a.parquet: nothing to repair\nc.parquet: nothing to repair\n"
+
+
+def test_a_dry_run_ends_with_1_where_something_would_be_done(folder, capfd):
+    DEFECTS["unreadable-filter"].make(folder / "a.parquet")
+    shutil.copyfile(SOUND, "b.parquet")
+    assert run(["repair", "a.parquet", "--dry-run"]) == 1
+    said = capfd.readouterr().out
+    assert "drop" in said
+    assert "would be repaired in 2 places" in said
+    assert run(["repair", "b.parquet", "--dry-run"]) == 0
+
+
+def test_an_error_that_is_left_ends_with_1(folder, capfd):
+    DEFECTS["ragged-bitset"].make(folder / "a.parquet")
+    assert run(["repair", "a.parquet", "--in-place"]) == 1
+    assert "ragged-bitset" in capfd.readouterr().out
+    assert run(["repair", "a.parquet", "--rebuild", "--in-place"]) == 0
+
+
+def test_json_says_it_all(folder, capfd):
+    DEFECTS["values-missed"].make(folder / "a.parquet")
+    assert run(["repair", "a.parquet", "--rebuild", "-o", "b.parquet", "--json"]) == 0
+    document = json.loads(capfd.readouterr().out)
+    (step,) = document["steps"]
+    assert (step["row_group"], step["column"], step["treatment"], step["rules"]) == (1, "id", "rebuild", ["values-missed"])
+    assert step["built"]["bitset_bytes"] == 2048
+    assert run(["verify", "b.parquet"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["a.parquet"], 2),
+        (["a.parquet", "-o", "out", "--in-place"], 2),
+        (["a.parquet", "b.parquet", "-o", "out"], 2),
+        ([".", "-o", "out"], 2),
+        (["a.parquet", "-o", "b.parquet"], 4),
+        (["missing.parquet", "--in-place"], 3),
+        (["a.parquet", "-c", "nothing", "--in-place"], 4),
+    ],
+)
+def test_what_is_not_done(folder, capfd, arguments, code):
+    for name in ("a.parquet", "b.parquet"):
+        shutil.copyfile(SOUND, name)
+    assert run(["repair", *arguments]) == code
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.startswith("sbbf: ")
+    assert err.count("\n") == 1

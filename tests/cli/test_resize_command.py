@@ -1,0 +1,64 @@
+"""`sbbf resize` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+from golden.defects import SOUND
+
+from sbbf_tool.cli import run
+
+
+@pytest.fixture(autouse=True)
+def sound(tmp_path, monkeypatch):
+    """A file with filters of 2,048 bytes on `id` and `name`, and of 64 on `tag`."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copyfile(SOUND, "a.parquet")
+
+
+def test_smaller(capfd):
+    assert run(["resize", "a.parquet", "-c", "id", "--bytes", "1KiB", "--in-place"]) == 0
+    out, err = capfd.readouterr()
+    assert out.splitlines()[-1] == "2 filters resized in a.parquet: 4,096 -> 2,048 bytes of bitsets"
+    assert err == ""
+    assert run(["verify", "a.parquet"]) == 0
+
+
+def test_what_is_left_is_told(capfd):
+    assert run(["resize", "a.parquet", "--bytes", "256", "-o", "out.parquet"]) == 0
+    assert capfd.readouterr().err.splitlines() == [
+        f"sbbf: warning: column tag, row group {n}: it has 64 bytes; left as it is, --rebuild builds it anew from the data" for n in (0, 1)
+    ]
+
+
+def test_larger(capfd):
+    assert run(["resize", "a.parquet", "--bytes", "4096", "--in-place"]) == 4
+    assert capfd.readouterr().err == (
+        "sbbf: a.parquet: column id, row group 0: folding does not make it what was asked for: it has 2,048 bytes; "
+        "--rebuild builds it anew from the data\n"
+    )
+    assert run(["resize", "a.parquet", "--bytes", "4096", "--rebuild", "--in-place", "--json"]) == 0
+    document = json.loads(capfd.readouterr().out)
+    assert {row["new_bytes"] for row in document["filters"]} == {4096}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ([], 2),
+        (["--fpp", "0.1"], 2),
+        (["--fpp", "0.1", "--bytes", "64", "--in-place"], 2),
+        (["--bytes", "100", "--in-place"], 2),
+        (["--bytes", "-64", "--in-place"], 2),
+        (["--fpp", "2", "--in-place"], 2),
+        (["--fpp", "nan", "--in-place"], 2),
+        (["-c", "seq", "--fpp", "0.1", "--in-place"], 4),
+    ],
+)
+def test_what_is_not_done(capfd, arguments, code):
+    assert run(["resize", "a.parquet", *arguments]) == code
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1

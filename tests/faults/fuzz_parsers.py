@@ -1,0 +1,108 @@
+"""Fuzzing of what reads a file's bytes: footer, filter header, page header, and the splice that writes footers.
+
+As a program, a coverage-guided run by atheris: `python tests/faults/fuzz_parsers.py TARGET [CORPUS...] [libFuzzer options]`. As a module,
+the targets: each takes any bytes and lets nothing out but the package's own errors.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from sbbf_tool.errors import SbbfError
+from sbbf_tool.parquet import compact
+from sbbf_tool.parquet.filters import FilterHeader, build_header, parse_header
+from sbbf_tool.parquet.footer import FilterPlace, Footer, parse_tail, set_filters
+from sbbf_tool.parquet.idl.ttypes import ColumnMetaData
+from sbbf_tool.parquet.pages import read_header, read_pages
+
+CORPUS = Path(__file__).parent / "corpus"
+
+
+def footer(data: bytes) -> None:
+    """A footer that parses can also be spliced, and then says of filters what it was told, and all else as before."""
+    parsed = Footer(data, 4)
+    for number in range(parsed.num_row_groups):
+        for column in parsed.columns:
+            parsed.filter_place(number, column.index)
+    chunks = [
+        (number, column.index)
+        for number in range(parsed.num_row_groups)
+        for column in parsed.columns
+        if parsed.chunk(number, column.index) is not None
+    ][:8]
+    places = {key: FilterPlace(1000 + at, 47) for at, key in enumerate(chunks)}
+    fresh = Footer(set_filters(data, places), 4)
+    for key, place in places.items():
+        assert fresh.filter_place(*key) == place
+    bare = dict.fromkeys(chunks)
+    assert set_filters(fresh.raw, bare) == set_filters(data, bare)
+
+
+def tail(data: bytes) -> None:
+    parse_tail(data[-8:], len(data))
+
+
+def filter_header(data: bytes) -> None:
+    header = parse_header(data)
+    assert 0 < header.length <= len(data)
+    assert 32 <= header.num_bytes < 1 << 31
+    if header.beyond_us is None:
+        assert parse_header(build_header(header.num_bytes)) == FilterHeader(len(build_header(header.num_bytes)), header.num_bytes)
+
+
+def page_header(data: bytes) -> None:
+    def read(offset: int, length: int) -> bytes:
+        return data[max(0, offset) : offset + max(0, length)]
+
+    _, length = read_header(read, 0, len(data))
+    assert 0 < length <= len(data)
+    for _, page in zip(range(1000), read_pages(read, ColumnMetaData(data_page_offset=0, total_compressed_size=len(data))), strict=False):
+        assert page.size >= 0
+
+
+def compact_struct(data: bytes) -> None:
+    """The two walkers of the compact protocol agree on where a struct ends."""
+    try:
+        found, stop = compact.fields(data, 0)
+        assert compact.skip(data, 0, compact.STRUCT) == stop + 1
+        assert all(field.start < field.value <= field.end <= stop for field in found)
+    except IndexError:
+        # How the module says that bytes end too soon; the rooms above put it into words.
+        return
+
+
+TARGETS: dict[str, Callable[[bytes], None]] = {
+    target.__name__: target for target in (footer, tail, filter_header, page_header, compact_struct)
+}
+
+
+def feed(target: Callable[[bytes], None], data: bytes) -> None:
+    """Bytes may be refused in the package's own words, and in no other way."""
+    with suppress(SbbfError):
+        target(data)
+
+
+def corpus_of(name: str) -> Path:
+    """The folder of a target's corpus. A footer is a struct like any other."""
+    return CORPUS / ("footer" if name == "compact_struct" else name)
+
+
+def seeds(name: str) -> list[bytes]:
+    """The corpus of a target, the smallest first."""
+    return sorted((path.read_bytes() for path in corpus_of(name).iterdir()), key=len)
+
+
+def _fuzz() -> None:
+    import atheris
+
+    target = TARGETS[sys.argv[1]]
+    atheris.instrument_all()
+    atheris.Setup([sys.argv[0], *sys.argv[2:]], lambda data: feed(target, bytes(data)))
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    _fuzz()

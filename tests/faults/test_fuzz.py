@@ -1,0 +1,95 @@
+"""Bytes of all kinds into the parsers: thousands of seeded mutations each time, a million guided by coverage in the heavy run."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import resource
+import shutil
+import subprocess
+import sys
+import time
+import tracemalloc
+
+import fuzz_parsers
+import pytest
+
+MUTATIONS = 4000
+GUIDED_RUNS = 200_000
+"""For each of the five targets: a million in all."""
+
+
+def mutated(choose: random.Random, seeds: list[bytes]) -> bytes:
+    data = bytearray(choose.choice(seeds))
+    for _ in range(choose.choice((1, 1, 1, 2, 4, 16))):
+        at = choose.randrange(len(data) + 1)
+        match choose.randrange(7):
+            case 0:
+                data[at : at + 1] = bytes([choose.randrange(256)])
+            case 1:
+                data[at:at] = choose.randbytes(choose.randrange(1, 9))
+            case 2:
+                del data[at : at + choose.randrange(1, 9)]
+            case 3:
+                del data[at:]
+            case 4:
+                data[at : at + 1] = bytes([data[at] ^ 1 << choose.randrange(8)]) if at < len(data) else b"\0"
+            case 5:
+                # The largest numbers, as varints have them.
+                data[at : at + 1] = b"\xff" * choose.choice((1, 4, 9, 11)) + bytes([choose.choice((0, 1, 0x0F, 0x7F))])
+            case _:
+                other = choose.choice(seeds)
+                start = choose.randrange(len(other) + 1)
+                data[at : at + choose.randrange(9)] = other[start : start + choose.randrange(1, 40)]
+    return bytes(data)
+
+
+@pytest.mark.parametrize("name", fuzz_parsers.TARGETS)
+def test_the_corpus_is_what_parses(name):
+    for seed in fuzz_parsers.seeds(name):
+        fuzz_parsers.feed(fuzz_parsers.TARGETS[name], seed)
+
+
+@pytest.mark.parametrize("name", fuzz_parsers.TARGETS)
+def test_mutations(name):
+    choose, seeds = random.Random(name), fuzz_parsers.seeds(name)
+    slowest = 0.0
+    for number in range(MUTATIONS):
+        data = mutated(choose, seeds)
+        start = time.thread_time()
+        try:
+            fuzz_parsers.feed(fuzz_parsers.TARGETS[name], data)
+        except BaseException as error:
+            error.add_note(f"mutation {number}: {data.hex()}")
+            raise
+        slowest = max(slowest, time.thread_time() - start)
+    assert slowest < 1
+
+
+@pytest.mark.parametrize("name", fuzz_parsers.TARGETS)
+def test_memory_stays_within_a_multiple_of_the_bytes(name):
+    choose, seeds = random.Random(f"memory of {name}"), fuzz_parsers.seeds(name)
+    tracemalloc.start()
+    try:
+        for _ in range(300):
+            data = mutated(choose, seeds)
+            tracemalloc.reset_peak()
+            before = tracemalloc.get_traced_memory()[0]
+            fuzz_parsers.feed(fuzz_parsers.TARGETS[name], data)
+            assert tracemalloc.get_traced_memory()[1] - before < 2_000_000 + 2_000 * len(data), data.hex()
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("name", fuzz_parsers.TARGETS)
+def test_guided_by_coverage(name, tmp_path):
+    if importlib.util.find_spec("atheris") is None:
+        pytest.skip("atheris is not installed")
+    corpus = shutil.copytree(fuzz_parsers.corpus_of(name), tmp_path / "corpus")
+    limits = ["-max_len=8192", "-timeout=10", "-rss_limit_mb=2048", f"-artifact_prefix={tmp_path}/"]
+    command = [sys.executable, fuzz_parsers.__file__, name, str(corpus), f"-runs={GUIDED_RUNS}", "-seed=1", *limits]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert f"Done {GUIDED_RUNS}" in done.stderr
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 3 << 20

@@ -1,0 +1,27 @@
+"""How a refusal is recognised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from samples import listing
+
+from sbbf_tool import RefusedError, SbbfError, UnreadableError, UsageError
+
+
+def assert_refused(
+    work: Callable[[], object], folder: Path, *, message: str, hint: str, place: str | None = None, error: type[SbbfError] = RefusedError
+) -> None:
+    """`work` ends in this error, and every file of the folder is what it was."""
+    before = listing(folder)
+    with pytest.raises(error) as caught:
+        work()
+    assert type(caught.value) is error
+    assert caught.value.exit_code == {RefusedError: 4, UsageError: 2, UnreadableError: 3}[error]
+    assert message in caught.value.message
+    assert hint in (caught.value.hint or "")
+    assert place is None or caught.value.place == place
+    assert caught.value.file
+    assert listing(folder) == before

@@ -1,0 +1,223 @@
+"""What `inspect` tells of filters, columns, and bytes that nothing leads to; all of it without decoding a page."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from interop.corpus_edits import edit_footer
+from samples import events, filter_at, footer_start, listing, places, write_events
+
+from sbbf_tool import RefusedError, UsageError, add_filters, inspect, remove_filters
+from sbbf_tool.parquet.idl.ttypes import FileMetaData
+
+LEAVES = ["id", "name", "score", "flag", "nothing", "tags.list.element", "point.x", "point.y"]
+
+
+@pytest.fixture
+def plain(tmp_path):
+    return write_events(tmp_path / "events.parquet")
+
+
+@pytest.fixture
+def filtered(plain):
+    add_filters(plain, ["id", "name", "nothing"], in_place=True)
+    return plain
+
+
+def test_one_row_a_filter_in_the_order_of_the_file(filtered):
+    report = inspect(filtered)
+    assert [(row.row_group, row.column) for row in report.filters] == [(n, c) for n in range(3) for c in ("id", "name", "nothing")]
+    assert (report.rows, report.row_groups, report.file_bytes) == (300, 3, filtered.stat().st_size)
+    assert report.footer_bytes == filtered.stat().st_size - 8 - footer_start(filtered.read_bytes())
+    assert report.created_by == pq.read_metadata(filtered).created_by
+    assert report.broken == ()
+
+
+def test_each_filter_is_measured_from_its_own_bits(filtered):
+    metadata = pq.read_metadata(filtered)
+    for row in inspect(filtered).filters:
+        place = places(filtered)[row.row_group, row.column]
+        bloom = filter_at(filtered, place)
+        chunk = metadata.row_group(row.row_group).column(LEAVES.index(row.column))
+        assert (row.offset, row.stated_length, row.header_bytes + row.bitset_bytes) == (place.offset, place.length, place.length)
+        assert (row.blocks, row.fill_ratio, row.estimated_fpp) == (bloom.num_blocks, bloom.fill_ratio, bloom.fpp)
+        assert row.estimated_ndv == bloom.estimated_ndv
+        assert row.chunk_bytes == chunk.total_compressed_size
+        assert row.num_values == chunk.num_values == 100
+        assert row.share_of_chunk == place.length / row.chunk_bytes
+        if row.column != "nothing":
+            assert row.bits_per_value == row.bitset_bytes * 8 / row.estimated_ndv
+        assert row.oddities == ()
+
+
+def test_estimates_come_near_the_truth(filtered):
+    distinct = {"id": 100, "name": 68, "nothing": 0}
+    for row in inspect(filtered).filters:
+        assert row.estimated_ndv == pytest.approx(distinct[row.column], rel=0.1)
+
+
+def test_a_saturated_filter_has_no_estimate(filtered):
+    place = places(filtered)[0, "id"]
+    with open(filtered, "r+b") as stream:
+        stream.seek(place.offset + 16)
+        stream.write(b"\xff" * (place.length - 16))
+    row = inspect(filtered).filters[0]
+    assert (row.estimated_ndv, row.bits_per_value, row.fill_ratio, row.estimated_fpp) == (None, None, 1.0, 1.0)
+
+
+def test_chunks_without_a_filter_are_shown_when_asked(filtered):
+    report = inspect(filtered, all_chunks=True)
+    assert [row.column for row in report.filters] == LEAVES * 3
+    bare = [row for row in report.filters if not row.has_filter]
+    assert len(bare) == 15
+    assert {(row.offset, row.bitset_bytes, row.estimated_fpp, row.share_of_chunk) for row in bare} == {(None, None, None, None)}
+    assert [total.column for total in report.columns] == LEAVES
+
+
+def test_totals_are_those_of_the_rows(filtered):
+    remove_filters(filtered, ["nothing"], in_place=True)
+    report = inspect(filtered)
+    assert [total.column for total in report.columns] == ["id", "name"]
+    for total in report.columns:
+        rows = [row for row in report.filters if row.column == total.column]
+        assert (total.row_groups_with_filter, total.row_groups) == (3, 3)
+        assert total.filter_bytes == sum(row.header_bytes + row.bitset_bytes for row in rows)
+        assert total.chunk_bytes == sum(row.chunk_bytes for row in rows)
+        assert total.mean_fpp == pytest.approx(sum(row.estimated_fpp for row in rows) / 3)
+
+
+def test_some_columns_alone(filtered):
+    report = inspect(filtered, ["name"])
+    assert {row.column for row in report.filters} == {"name"}
+    assert [row.column for row in inspect(filtered, ["tags"], all_chunks=True).filters] == ["tags.list.element"] * 3
+    with pytest.raises(UsageError, match="did you mean name"):
+        inspect(filtered, ["nam"])
+
+
+def test_a_report_is_plain_values_all_the_way(filtered):
+    document = json.loads(json.dumps(dataclasses.asdict(inspect(filtered, all_chunks=True))))
+    assert set(document) == {field.name for field in dataclasses.fields(inspect(filtered))}
+    assert document["filters"][0]["estimated_fpp"] == inspect(filtered).filters[0].estimated_fpp
+
+
+def test_nothing_is_written(filtered, tmp_path):
+    before = listing(tmp_path)
+    inspect(filtered, all_chunks=True)
+    assert listing(tmp_path) == before
+
+
+# Bytes that nothing leads to
+
+
+def unused(path: Path) -> list[tuple[int, int, str]]:
+    return [(found.offset, found.length, found.what) for found in inspect(path).unused]
+
+
+@pytest.mark.parametrize("page_index", [False, True])
+def test_in_a_file_as_it_was_written_every_byte_is_accounted_for(tmp_path, page_index):
+    for at, options in enumerate(({}, {"bloom_filter_options": {"id": {"ndv": 100}}})):
+        assert unused(write_events(tmp_path / f"{at}.parquet", write_page_index=page_index, **options)) == []
+
+
+def test_what_other_writers_leave_between_is_never_called_a_leftover_of_ours(fixtures):
+    for path in sorted(fixtures.glob("*.parquet")):
+        assert [what for _, _, what in unused(path) if what != "unknown"] == []
+
+
+def test_the_footer_before_is_shown_and_not_its_filters(plain):
+    data = plain.read_bytes()
+    add_filters(plain, ["id"], in_place=True)
+    assert unused(plain) == [(footer_start(data), len(data) - footer_start(data), "superseded footer")]
+
+
+def test_each_leftover_is_told_apart(filtered):
+    gone = places(filtered)
+    data = filtered.read_bytes()
+    remove_filters(filtered, in_place=True)
+    assert unused(filtered) == []
+    filtered.write_bytes(data)
+    remove_filters(filtered, ["id"], in_place=True)
+    found = unused(filtered)
+    for number in range(3):
+        place = gone[number, "id"]
+        assert (place.offset, place.length, "unreferenced filter") in found
+    assert [what for _, _, what in found].count("superseded footer") == 2
+    assert pq.read_table(filtered).equals(events())
+
+
+def test_a_long_footer_is_found_too(plain):
+    """Longer than the first window of the search."""
+
+    def grow(metadata: FileMetaData) -> None:
+        metadata.created_by = "a writer with much to say " * 60_000
+
+    edit_footer(plain, grow)
+    data = plain.read_bytes()
+    assert len(data) - footer_start(data) > 1 << 20
+    add_filters(plain, ["id"], in_place=True)
+    assert unused(plain) == [(footer_start(data), len(data) - footer_start(data), "superseded footer")]
+
+
+def test_somebody_elses_bytes_are_unknown(plain):
+    data = plain.read_bytes()
+    start = footer_start(data)
+    plain.write_bytes(data[:start] + b"an index of my own" + data[start:])
+    assert unused(plain) == [(start, 18, "unknown")]
+
+
+def test_where_a_filter_is_broken_nothing_is_called_unused(filtered):
+    with open(filtered, "r+b") as stream:
+        stream.seek(places(filtered)[0, "id"].offset)
+        stream.write(bytes(20))
+    assert unused(filtered) == []
+
+
+# What is odd
+
+
+def test_an_offset_that_means_none_is_said(plain):
+    def zero(metadata: FileMetaData) -> None:
+        metadata.row_groups[0].columns[0].meta_data.bloom_filter_offset = 0
+
+    edit_footer(plain, zero)
+    assert inspect(plain).filters == ()
+    assert inspect(plain, all_chunks=True).filters[0].oddities == ("bloom_filter_offset is 0, which means none",)
+
+
+def test_sizes_of_spark_that_some_readers_refuse_are_said(fixtures):
+    for name, words in (("spark-1000-bytes", "1000 bytes is not whole blocks"), ("spark-96-bytes", "not a power of two")):
+        rows = inspect(fixtures / f"{name}.parquet").filters
+        assert rows
+        for row in rows:
+            assert any(words in oddity for oddity in row.oddities)
+
+
+def test_a_filter_without_a_length_is_said(conformance):
+    without, with_length = (
+        inspect(conformance / "parquet-testing" / name)
+        for name in ("data_index_bloom_encoding_stats.parquet", "data_index_bloom_encoding_with_length.parquet")
+    )
+    assert {row.stated_length for row in without.filters} == {None}
+    assert all("no bloom_filter_length" in row.oddities[0] for row in without.filters)
+    assert all(row.oddities == () for row in with_length.filters)
+
+
+# Encrypted files
+
+
+@pytest.mark.parametrize("name", ["columns_encfooter", "uniform_gcm"])
+def test_an_encrypted_footer_is_refused(conformance, name):
+    with pytest.raises(RefusedError, match="its footer is encrypted"):
+        inspect(conformance / "encrypted" / f"{name}.parquet")
+
+
+@pytest.mark.parametrize("name", ["columns_plainfooter", "uniform_plainfooter"])
+def test_ciphertext_is_never_measured(conformance, name):
+    report = inspect(conformance / "encrypted" / f"{name}.parquet", all_chunks=True)
+    encrypted = [row for row in report.filters if "its column is encrypted" in row.oddities]
+    assert encrypted
+    assert {(row.fill_ratio, row.broken) for row in encrypted} == {(None, None)}

@@ -1,0 +1,109 @@
+"""What `probe` answers, and how little it reads to know it."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from samples import ROW_GROUP_ROWS, places, write_column, write_events
+
+from sbbf_tool import UsageError, add_filters, probe, remove_filters
+
+
+@pytest.fixture
+def filtered(tmp_path):
+    path = write_events(tmp_path / "events.parquet")
+    add_filters(path, ["id", "name", "score", "tags"], in_place=True, fpp=1e-6)
+    return path
+
+
+def answers(path, column, value) -> list[str]:
+    (found,) = probe(path, column, [value]).values
+    return [answer.answer for answer in found.row_groups]
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+@pytest.mark.parametrize("row", [0, 1, 99])
+def test_the_row_group_that_has_a_value_may_have_it_and_the_others_do_not(filtered, number, row):
+    n = number * ROW_GROUP_ROWS + row
+    expected = ["maybe" if at == number else "absent" for at in range(3)]
+    assert answers(filtered, "id", n * 7) == answers(filtered, "id", str(n * 7)) == expected
+    assert answers(filtered, "score", n / 4) == expected
+
+
+def test_no_value_that_is_stored_is_called_absent(filtered):
+    table = pq.read_table(filtered)
+    for column, stored in (("id", table["id"]), ("name", table["name"]), ("tags", table["tags"].combine_chunks().flatten())):
+        values = stored.drop_null().unique().to_pylist()
+        assert all(not value.is_absent for value in probe(filtered, column, values).values)
+
+
+def test_absent_from_all_is_absent_and_one_that_may_be_there_is_enough(filtered):
+    assert probe(filtered, "id", [1, 2, 3]).is_absent
+    assert not probe(filtered, "id", [1, 2, 7]).is_absent
+    assert [value.is_absent for value in probe(filtered, "id", [1, 7]).values] == [True, False]
+
+
+def test_where_there_is_no_filter_nothing_is_known(filtered):
+    remove_filters(filtered, ["name"], in_place=True)
+    assert answers(filtered, "name", "not there") == ["no filter"] * 3
+    assert not probe(filtered, "name", ["not there"]).is_absent
+
+
+def test_null_is_in_no_filter(filtered):
+    (found,) = probe(filtered, "id", [None]).values
+    assert {answer.answer for answer in found.row_groups} == {"cannot say"}
+    assert not found.is_absent
+
+
+def test_a_file_without_rows_has_no_value(tmp_path):
+    path = tmp_path / "empty.parquet"
+    pq.ParquetWriter(path, pa.schema([("v", pa.int64())])).close()
+    assert pq.read_metadata(path).num_row_groups == 0
+    assert probe(path, "v", [1]).is_absent
+    add_filters(path, ["v"], in_place=True)
+    assert probe(path, "v", [1]).is_absent
+
+
+@pytest.mark.parametrize(("column", "value"), [("idd", 7), ("id", "seven"), ("id", 2**63), ("point", 1)])
+def test_a_question_without_meaning_is_a_usage_error(filtered, column, value):
+    with pytest.raises(UsageError) as caught:
+        probe(filtered, column, [value])
+    assert caught.value.file == str(filtered)
+    assert caught.value.hint
+
+
+def test_of_a_large_filter_a_block_is_read(tmp_path):
+    path = write_column(tmp_path / "large.parquet", pa.array(range(50_000), pa.int64()))
+    add_filters(path, ["v"], in_place=True)
+    (place,) = places(path).values()
+    footer = pq.read_metadata(path).serialized_size
+    assert place.length > 60_000
+    assert probe(path, "v", [17]).bytes_read < footer + 200
+    many = probe(path, "v", range(10**6, 10**6 + 5000))
+    assert many.bytes_read < footer + place.length + 200
+
+
+def test_few_and_many_values_get_the_same_answers(filtered):
+    values = list(range(0, 3000, 5))
+    together = probe(filtered, "id", values).values
+    assert [value.row_groups for value in together] == [probe(filtered, "id", [value]).values[0].row_groups for value in values]
+
+
+def test_an_unknown_header_is_never_answered_from(filtered):
+    place = places(filtered)[1, "id"]
+    data = filtered.read_bytes()
+    header = data[place.offset : place.end]
+    # Another hash than XXH64: the second member of its union.
+    filtered.write_bytes(data.replace(header, header.replace(b"\x1c\x1c\0\0\x1c\x1c\0\0", b"\x1c\x1c\0\0\x1c\x2c\0\0", 1)))
+    (found,) = probe(filtered, "id", [1]).values
+    assert [answer.answer for answer in found.row_groups] == ["absent", "cannot say", "absent"]
+    assert "hash" in found.row_groups[1].reason
+    assert not found.is_absent
+
+
+def test_a_column_under_a_key_is_not_answered_from(conformance):
+    path = conformance / "encrypted" / "uniform_plainfooter.parquet"
+    column = pq.read_schema(path).names[0]
+    (found,) = probe(path, column, [None]).values
+    assert {answer.answer for answer in found.row_groups} == {"cannot say"}

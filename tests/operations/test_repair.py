@@ -1,0 +1,221 @@
+"""`repair`: what a footer can put right is put right, nothing else is touched, and rebuilding leaves sound filters."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from golden.defects import DEFECTS, SOUND
+from interop.corpus_edits import edit_footer
+from samples import footer_start, listing, places
+
+from sbbf_tool import RefusedError, SbbfError, UnreadableError, UsageError, add_filters, inspect, repair, verify
+from sbbf_tool.operations import publish
+from sbbf_tool.operations.repair import TREATMENTS
+from sbbf_tool.operations.rules import RULES
+from sbbf_tool.parquet import patch
+from sbbf_tool.parquet.idl.ttypes import FileMetaData
+from sbbf_tool.storage.append import journal_of
+
+# Of each defect that the footer alone can cure: what is done without rebuilding.
+LIGHT = {name: light for name, (light, _) in TREATMENTS.items() if light is not None}
+# These files have more than one thing wrong with them.
+OTHERS_TOO = {"over-128-mib"}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "a.parquet"
+
+
+def rules_found(path: Path) -> set[str]:
+    return {finding.rule for finding in verify(path).findings} & TREATMENTS.keys()
+
+
+def test_every_treatment_is_of_a_rule():
+    assert TREATMENTS.keys() <= {rule.name for rule in RULES}
+
+
+@pytest.mark.parametrize("rule", LIGHT)
+def test_what_the_footer_can_cure(rule, path):
+    DEFECTS[rule].make(path)
+    old, rows = path.read_bytes(), pq.read_table(path) if rule != "interval-not-normalised" else None
+    report = repair(path, in_place=True)
+    assert {(step.treatment, True) for step in report.steps if rule in step.rules} == {(LIGHT[rule].words, True)}
+    assert path.read_bytes().startswith(old)
+    assert path.stat().st_size == report.new_bytes
+    assert rule not in rules_found(path)
+    assert all(proof.is_proven for proof in verify(path).filters)
+    assert repair(path, dry_run=True).is_clean
+    if rows is not None:
+        assert pq.read_table(path).equals(rows)
+
+
+@pytest.mark.parametrize("rule", sorted(TREATMENTS.keys() - OTHERS_TOO))
+def test_what_rebuilding_cures(rule, path):
+    DEFECTS[rule].make(path)
+    had = {(row.row_group, row.column) for row in inspect(path).filters if row.has_filter and row.physical_type != "BOOLEAN"}
+    report = repair(path, rebuild=True, in_place=True)
+    assert report.left == ()
+    assert any(rule in step.rules for step in report.steps)
+    assert rules_found(path) == set()
+    proofs = verify(path).filters
+    assert {(proof.row_group, proof.column) for proof in proofs} == had
+    assert all(proof.is_proven for proof in proofs)
+    for step in report.steps:
+        assert (step.built is not None) == (step.treatment == "rebuild")
+    assert repair(path, rebuild=True, dry_run=True).is_clean
+
+
+def test_a_sound_file_is_left_alone(path):
+    shutil.copyfile(SOUND, path)
+    before = path.stat()
+    for rebuild in (False, True):
+        report = repair(path, rebuild=rebuild, in_place=True)
+        assert report.is_clean
+        assert report.new_bytes == report.old_bytes
+    assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+def test_to_another_file_a_sound_one_is_copied(path, tmp_path):
+    repair(SOUND, output=path)
+    assert path.read_bytes() == SOUND.read_bytes()
+
+
+def test_a_dry_run_says_the_same_and_writes_nothing(path, tmp_path):
+    DEFECTS["values-missed"].make(path)
+    before = listing(tmp_path)
+    for rebuild in (False, True):
+        dry = repair(path, rebuild=rebuild, dry_run=True)
+        assert listing(tmp_path) == before
+        done = repair(path, rebuild=rebuild, output=tmp_path / f"out{rebuild}")
+        assert (dry.steps, dry.new_bytes) == (done.steps, done.new_bytes)
+        (tmp_path / f"out{rebuild}").unlink()
+
+
+def test_quickly_what_takes_the_data_to_see_is_not_seen(path):
+    DEFECTS["values-missed"].make(path)
+    assert repair(path, quick=True, dry_run=True).is_clean
+    DEFECTS["missing-length"].make(path)
+    assert {step.treatment for step in repair(path, quick=True, dry_run=True).steps} == {"state length"}
+    DEFECTS["empty-filter"].make(path)
+    assert {step.treatment for step in repair(path, quick=True, dry_run=True).steps} == {"drop"}
+
+
+def test_only_the_columns_that_were_asked_for(path):
+    DEFECTS["missing-length"].make(path)
+    report = repair(path, ["id"], in_place=True)
+    assert {step.column for step in report.steps} == {"id"}
+    assert {finding.column for finding in verify(path).findings if finding.rule == "missing-length"} == {"name"}
+    with pytest.raises(RefusedError, match="no column 'iid'"):
+        repair(path, ["iid"], in_place=True)
+
+
+def test_what_takes_rebuilding_is_left_and_told(path):
+    DEFECTS["ragged-bitset"].make(path)
+    report = repair(path, in_place=True)
+    assert {finding.rule for finding in report.left} >= {"ragged-bitset"}
+    assert not report.is_sound
+
+
+def test_a_filter_that_lies_and_states_no_length_is_dropped(path):
+    DEFECTS["hashed-as-text"].make(path)
+
+    def no_lengths(metadata: FileMetaData) -> None:
+        for group in metadata.row_groups:
+            group.columns[0].meta_data.bloom_filter_length = None
+
+    edit_footer(path, no_lengths)
+    (first, second) = repair(path, in_place=True).steps
+    assert first.rules == ("hashed-as-text", "missing-length")
+    assert (first.treatment, second.treatment) == ("drop", "drop")
+    assert not [key for key in places(path) if key[1] == "id"]
+
+
+def test_an_append_that_was_interrupted_is_cut_back(path):
+    shutil.copyfile(SOUND, path)
+    old = path.read_bytes()
+    journal = Path(journal_of(str(path)))
+    journal.write_text(f'{{"length": {len(old)}, "ends_with": "{old[-64:].hex()}"}}')
+    path.write_bytes(old + b"half of a filter")
+    dry = repair(path, dry_run=True)
+    assert (dry.cut_back_to, dry.is_clean) == (len(old), False)
+    assert journal.exists()
+    report = repair(path, in_place=True)
+    assert (report.cut_back_to, report.steps) == (len(old), ())
+    assert path.read_bytes() == old
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_what_is_refused(path, tmp_path):
+    DEFECTS["missing-length"].make(path)
+    with pytest.raises(UsageError, match="say where the result goes"):
+        repair(path)
+    (tmp_path / "_delta_log").mkdir()
+    with pytest.raises(RefusedError, match="Delta table"):
+        repair(path, in_place=True)
+    assert repair(path, in_place=True, allow_table_files=True).steps
+
+
+def test_filters_of_other_files_are_not_ours_to_drop(path):
+    """As in the `_metadata` of a folder: offsets mean places in the files that it speaks of."""
+    shutil.copyfile(SOUND, path)
+
+    def elsewhere(metadata: FileMetaData) -> None:
+        for group in metadata.row_groups:
+            for chunk in group.columns:
+                chunk.file_path = "part-0.parquet"
+                chunk.meta_data.bloom_filter_length = None
+
+    edit_footer(path, elsewhere)
+    with pytest.raises(RefusedError, match="in another file"):
+        repair(path, in_place=True)
+
+
+def test_where_pages_cannot_be_read_nothing_is_concluded(path):
+    shutil.copyfile(SOUND, path)
+    with path.open("r+b") as stream:
+        stream.seek(4)
+        stream.write(b"\xff" * 64)
+    report = repair(path, in_place=True)
+    assert [place.partition(":")[0] for place in report.unproven] == ["column id, row group 0"]
+    assert report.is_clean
+
+
+def test_what_no_file_is(path):
+    path.write_bytes(b"PAR1 and so on")
+    with pytest.raises(UnreadableError):
+        repair(path, in_place=True)
+
+
+def test_a_length_that_arrives_wrong_is_not_published(path, tmp_path, monkeypatch):
+    DEFECTS["missing-length"].make(path)
+    before, splice = listing(tmp_path), patch.set_filters
+
+    def off_by_one(raw, changed):
+        return splice(raw, {key: place and place._replace(length=place.length + 1) for key, place in changed.items()})
+
+    monkeypatch.setattr(patch, "set_filters", off_by_one)
+    with pytest.raises(SbbfError, match="nothing was changed"):
+        repair(path, in_place=True)
+    assert listing(tmp_path) == before
+
+
+def test_a_rebuilt_filter_that_lacks_values_is_not_published(path, tmp_path, monkeypatch):
+    DEFECTS["values-missed"].make(path)
+    before = listing(tmp_path)
+    monkeypatch.setattr(publish, "count_missing", lambda file, blooms, *rest: dict.fromkeys(blooms, 1))
+    with pytest.raises(SbbfError, match="are absent from the new filter"):
+        repair(path, rebuild=True, in_place=True)
+    assert listing(tmp_path) == before
+
+
+def test_what_was_repaired_can_be_added_to(path):
+    DEFECTS["unreadable-filter"].make(path)
+    repair(path, in_place=True)
+    add_filters(path, ["name"], in_place=True)
+    assert all(proof.is_proven for proof in verify(path).filters)
+    assert footer_start(path.read_bytes()) > 0

@@ -1,0 +1,149 @@
+"""`resize_filters`: a fold is the filter that would have been built at that size; anything else is built, or left and told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from samples import events, filter_at, listing, places, write_events
+
+from sbbf_tool import RefusedError, SbbfError, UsageError, add_filters, remove_filters, repair, resize_filters, verify
+from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.operations import resize
+
+
+@pytest.fixture
+def plain(tmp_path):
+    return write_events(tmp_path / "events.parquet")
+
+
+@pytest.fixture
+def large(plain):
+    """Filters far larger than they need be."""
+    add_filters(plain, ["id", "name"], in_place=True, ndv=3000)
+    return plain
+
+
+def bits(path: Path) -> dict[tuple[int, str], bytes]:
+    return {key: bytes(filter_at(path, place).bitset) for key, place in places(path).items()}
+
+
+@pytest.mark.parametrize("size", [64, 128, 1024])
+def test_a_smaller_filter_is_the_one_that_would_have_been_built(large, plain, tmp_path, size):
+    built = tmp_path / "built.parquet"
+    remove_filters(large, output=built)
+    add_filters(built, ["id", "name"], in_place=True, ndv=100_000, max_bytes=size)
+    old = large.read_bytes()
+    report = resize_filters(large, num_bytes=size, in_place=True)
+    assert bits(large) == bits(built)
+    assert {row.way for row in report.filters} == {"folded"}
+    assert {row.new_bytes for row in report.filters} == {size}
+    assert report.data_bytes_read == 0
+    assert large.read_bytes().startswith(old)
+    assert pq.read_table(large).equals(events())
+    assert all(proof.is_proven for proof in verify(large).filters)
+
+
+def test_by_error_rate_it_is_the_one_that_adding_would_have_made(large, tmp_path):
+    built = tmp_path / "built.parquet"
+    remove_filters(large, output=built)
+    add_filters(built, ["id", "name"], in_place=True, fpp=0.01)
+    report = resize_filters(large, fpp=0.01, in_place=True)
+    assert bits(large) == bits(built)
+    assert all(row.new_fpp <= 0.01 for row in report.filters)
+    again = resize_filters(large, fpp=0.01, in_place=True)
+    assert (again.filters, again.unchanged, again.new_bytes) == ((), 6, again.old_bytes)
+
+
+def test_larger_takes_the_data_and_says_so(plain, tmp_path):
+    add_filters(plain, ["id"], in_place=True, fpp=0.3)
+    before = listing(tmp_path)
+    for wish in ({"num_bytes": 4096}, {"fpp": 1e-9}):
+        with pytest.raises(RefusedError) as caught:
+            resize_filters(plain, **wish, in_place=True)
+        assert "--rebuild" in caught.value.hint
+        assert listing(tmp_path) == before
+        report = resize_filters(plain, **wish, rebuild=True, output=tmp_path / "out.parquet")
+        assert {row.way for row in report.filters} == {"rebuilt"}
+        assert report.data_bytes_read > 0
+        assert all(proof.is_proven for proof in verify(tmp_path / "out.parquet").filters)
+        (tmp_path / "out.parquet").unlink()
+
+
+def test_where_some_can_be_folded_the_others_are_left_and_told(large, tmp_path):
+    resize_filters(large, ["id"], num_bytes=64, in_place=True)
+    report = resize_filters(large, num_bytes=256, in_place=True)
+    assert {(row.column, row.new_bytes) for row in report.filters} == {("name", 256)}
+    assert report.left == tuple(f"column id, row group {n}: it has 64 bytes" for n in range(3))
+
+
+def test_only_the_columns_that_were_asked_for(large):
+    before = bits(large)
+    resize_filters(large, ["name"], num_bytes=64, in_place=True)
+    after = bits(large)
+    assert {key for key in before if before[key] != after[key]} == {(n, "name") for n in range(3)}
+
+
+def test_removing_cuts_back_through_it(plain):
+    old = plain.read_bytes()
+    add_filters(plain, ["id", "name"], in_place=True, ndv=3000)
+    resize_filters(plain, num_bytes=256, in_place=True)
+    resize_filters(plain, ["id"], num_bytes=64, in_place=True)
+    assert remove_filters(plain, in_place=True).way == "cut back"
+    assert plain.read_bytes() == old
+
+
+@pytest.mark.parametrize("name", ["spark-1000-bytes", "spark-96-bytes"])
+def test_odd_sizes_do_not_fold_and_can_be_rebuilt(fixtures, tmp_path, name):
+    source, out = fixtures / f"{name}.parquet", tmp_path / "out.parquet"
+    with pytest.raises(RefusedError, match="cannot be folded"):
+        resize_filters(source, num_bytes=64, output=out)
+    resize_filters(source, num_bytes=512, rebuild=True, output=out)
+    assert {len(bitset) for bitset in bits(out).values()} == {512}
+    assert repair(out, dry_run=True).is_clean
+
+
+def test_an_even_number_of_blocks_folds_whatever_it_is(plain, tmp_path):
+    bloom = BloomFilter.empty(192)
+    for n in range(5):
+        bloom.insert_hash(n * 0x9E3779B97F4A7C15 % 2**64)
+    folded = resize.Aim(fpp=0.01).fold(bloom)
+    assert folded.num_bytes == 96
+
+
+@pytest.mark.parametrize(
+    "wish", [{}, {"fpp": 0.1, "num_bytes": 64}, {"fpp": 0.0}, {"fpp": 1.0}, {"num_bytes": 32}, {"num_bytes": 96}, {"num_bytes": 1 << 28}]
+)
+def test_sizes_that_cannot_be_meant(large, wish):
+    with pytest.raises(UsageError):
+        resize_filters(large, **wish, in_place=True)
+
+
+def test_what_has_no_filter_is_refused(plain, large):
+    with pytest.raises(RefusedError, match="it has no filter to resize"):
+        resize_filters(large, ["score"], num_bytes=64, in_place=True)
+    remove_filters(large, in_place=True)
+    with pytest.raises(RefusedError, match="no column has a filter"):
+        resize_filters(large, num_bytes=64, in_place=True)
+
+
+def test_a_fold_that_does_not_arrive_is_not_published(large, tmp_path, monkeypatch):
+    before, build = listing(tmp_path), resize._patch
+
+    def damaged(file, blooms):
+        plan = build(file, blooms)
+        return resize.Patch(plan.keep, (plan.pieces[0], bytes(len(plan.pieces[1])), *plan.pieces[2:]), plan.footer, plan.places)
+
+    monkeypatch.setattr(resize, "_patch", damaged)
+    with pytest.raises(SbbfError, match="not what it was folded to"):
+        resize_filters(large, num_bytes=64, in_place=True)
+    assert listing(tmp_path) == before
+
+
+def test_a_dry_run_writes_nothing(large, tmp_path):
+    before = listing(tmp_path)
+    report = resize_filters(large, num_bytes=64, dry_run=True)
+    assert listing(tmp_path) == before
+    done = resize_filters(large, num_bytes=64, in_place=True)
+    assert (report.filters, report.new_bytes) == (done.filters, done.new_bytes)

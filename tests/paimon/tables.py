@@ -1,0 +1,224 @@
+"""Small Paimon tables, made from nothing: a schema, data files, manifests and snapshots as Paimon 0.9 lays them out."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from sbbf_tool.paimon.avro_file import AvroHeader, build_file
+from sbbf_tool.paimon.avro_schema import parse_schema
+from sbbf_tool.paimon.binary_row import build_row
+from sbbf_tool.paimon.data_types import parse_type_text
+
+EMPTY_ROW = bytes(12)
+SYNC = bytes(range(16))
+
+
+def nullable(kind: object) -> list[object]:
+    return ["null", kind]
+
+
+def record(name: str, **fields: object) -> dict[str, object]:
+    return {
+        "type": "record",
+        "name": name,
+        "fields": [
+            {"name": f"_{field.upper()}", "type": kind, **({"default": None} if isinstance(kind, list) else {})}
+            for field, kind in fields.items()
+        ],
+    }
+
+
+def stats_schema(name: str) -> dict[str, object]:
+    return record(name, min_values="bytes", max_values="bytes", null_counts=nullable({"type": "array", "items": nullable("long")}))
+
+
+FILE_FIELDS: dict[str, object] = {
+    "file_name": "string",
+    "file_size": "long",
+    "row_count": "long",
+    "min_key": "bytes",
+    "max_key": "bytes",
+    "key_stats": stats_schema("record_KEY_STATS"),
+    "value_stats": stats_schema("record_VALUE_STATS"),
+    "min_sequence_number": "long",
+    "max_sequence_number": "long",
+    "schema_id": "long",
+    "level": "int",
+    "extra_files": {"type": "array", "items": "string"},
+    "creation_time": nullable({"type": "long", "logicalType": "timestamp-millis"}),
+    "delete_row_count": nullable("long"),
+    "embedded_file_index": nullable("bytes"),
+    "file_source": nullable("int"),
+    "external_path": nullable("string"),
+}
+LIST_FIELDS: dict[str, object] = {
+    "version": "int",
+    "file_name": "string",
+    "file_size": "long",
+    "num_added_files": "long",
+    "num_deleted_files": "long",
+    "partition_stats": stats_schema("record_PARTITION_STATS"),
+    "schema_id": "long",
+    "min_bucket": nullable("int"),
+    "max_bucket": nullable("int"),
+}
+NO_STATS = {"_MIN_VALUES": EMPTY_ROW, "_MAX_VALUES": EMPTY_ROW, "_NULL_COUNTS": []}
+
+
+def avro_header(name: str, fields: Mapping[str, object], codec: str = "zstandard") -> AvroHeader:
+    text = json.dumps(nullable(record(name, **fields)))
+    return AvroHeader(text, parse_schema(text), codec, SYNC, 0)
+
+
+def manifest_header(extra: Mapping[str, object] | None = None, codec: str = "zstandard") -> AvroHeader:
+    """The schema of manifests; `extra` fields go into the file's description."""
+    file = record("record__FILE", **FILE_FIELDS, **(extra or {}))
+    entry = {"version": "int", "kind": "int", "partition": "bytes", "bucket": "int", "total_buckets": "int", "file": file}
+    return avro_header("record", entry, codec)
+
+
+@dataclass
+class NewFile:
+    """A data file to be added: its columns, and what the manifest says of its index."""
+
+    columns: Mapping[str, pa.Array]
+    schema_id: int = 0
+    partition: tuple[Any, ...] = ()
+    embedded: bytes | None = None
+    extra_files: tuple[str, ...] = ()
+    external_path: str | None = None
+    name: str = ""
+    written: Path = field(default=Path(), compare=False)
+
+
+@dataclass
+class TableMaker:
+    """A table below `root`. Each `commit` is a snapshot that adds data files, each `drop` one that takes them away."""
+
+    root: Path
+    fields: Sequence[tuple[str, str]]
+    partition_keys: tuple[str, ...] = ()
+    primary_keys: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+    extra_file_fields: Mapping[str, object] = field(default_factory=dict)
+    extra_list_fields: Mapping[str, object] = field(default_factory=dict)
+    extra_snapshot_fields: Mapping[str, object] = field(default_factory=dict)
+    manifest_suffix: str = ""
+    snapshots: int = 0
+    manifests: list[dict[str, Any]] = field(default_factory=list)
+    rows: int = 0
+    committed: list[NewFile] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for name in ("schema", "snapshot", "manifest"):
+            (self.root / name).mkdir(parents=True, exist_ok=True)
+        self.put_schema(0, [(at, name, kind) for at, (name, kind) in enumerate(self.fields)])
+
+    def put_schema(self, schema_id: int, fields: Sequence[tuple[int, str, Any]]) -> None:
+        """Fields with their numbers, names and types."""
+        tree = {
+            "version": 3,
+            "id": schema_id,
+            "fields": [{"id": number, "name": name, "type": kind} for number, name, kind in fields],
+            "highestFieldId": len(fields),
+            "partitionKeys": list(self.partition_keys),
+            "primaryKeys": list(self.primary_keys),
+            "options": dict(self.options),
+            "timeMillis": 0,
+        }
+        (self.root / "schema" / f"schema-{schema_id}").write_text(json.dumps(tree))
+
+    def commit(self, *files: NewFile, directory: str = "bucket-0") -> None:
+        """A snapshot with these files, whose Parquet data is written below `directory`."""
+        for new in files:
+            new.name = new.name or f"data-{zlib.crc32(str(self.root).encode()):08x}-{len(self.committed)}.parquet"
+            new.written = Path(new.external_path) if new.external_path else self.root / directory / new.name
+            new.written.parent.mkdir(parents=True, exist_ok=True)
+            pq.write_table(pa.table(dict(new.columns)), new.written)
+            self.committed.append(new)
+        self._snapshot([self._entry(0, new) for new in files], sum(self._rows(new) for new in files))
+
+    def drop(self, *files: NewFile) -> None:
+        self._snapshot([self._entry(1, new) for new in files], -sum(self._rows(new) for new in files))
+
+    @staticmethod
+    def _rows(new: NewFile) -> int:
+        return len(next(iter(new.columns.values())))
+
+    def _entry(self, kind: int, new: NewFile) -> dict[str, Any]:
+        file = {
+            "_FILE_NAME": new.name,
+            "_FILE_SIZE": new.written.stat().st_size,
+            "_ROW_COUNT": self._rows(new),
+            "_MIN_KEY": EMPTY_ROW,
+            "_MAX_KEY": EMPTY_ROW,
+            "_KEY_STATS": NO_STATS,
+            "_VALUE_STATS": NO_STATS,
+            "_MIN_SEQUENCE_NUMBER": 0,
+            "_MAX_SEQUENCE_NUMBER": 0,
+            "_SCHEMA_ID": new.schema_id,
+            "_LEVEL": 0,
+            "_EXTRA_FILES": list(new.extra_files),
+            "_CREATION_TIME": 0,
+            "_DELETE_ROW_COUNT": 0,
+            "_EMBEDDED_FILE_INDEX": new.embedded,
+            "_FILE_SOURCE": 0,
+            "_EXTERNAL_PATH": new.external_path,
+            **{f"_{name.upper()}": None for name in self.extra_file_fields},
+        }
+        return {"_VERSION": 2, "_KIND": kind, "_PARTITION": self._partition(new), "_BUCKET": 0, "_TOTAL_BUCKETS": -1, "_FILE": file}
+
+    def _partition(self, new: NewFile) -> bytes:
+        types = dict(self.fields)
+        return build_row(new.partition, [parse_type_text(types[key]) for key in self.partition_keys])
+
+    def _snapshot(self, entries: list[dict[str, Any]], rows: int) -> None:
+        self.snapshots += 1
+        self.rows += rows
+        number = self.snapshots
+        manifest = build_file(manifest_header(self.extra_file_fields), entries)
+        listed = {
+            "_VERSION": 2,
+            "_FILE_NAME": f"manifest-{number}{self.manifest_suffix}",
+            "_FILE_SIZE": len(manifest),
+            "_NUM_ADDED_FILES": sum(entry["_KIND"] == 0 for entry in entries),
+            "_NUM_DELETED_FILES": sum(entry["_KIND"] == 1 for entry in entries),
+            "_PARTITION_STATS": NO_STATS,
+            "_SCHEMA_ID": 0,
+            "_MIN_BUCKET": 0,
+            "_MAX_BUCKET": 0,
+            **{f"_{name.upper()}": None for name in self.extra_list_fields},
+        }
+        header = avro_header("record", {**LIST_FIELDS, **self.extra_list_fields})
+        folder = self.root / "manifest"
+        (folder / listed["_FILE_NAME"]).write_bytes(manifest)
+        (folder / f"manifest-list-{number}-0").write_bytes(build_file(header, self.manifests))
+        (folder / f"manifest-list-{number}-1").write_bytes(build_file(header, [listed]))
+        self.manifests.append(listed)
+        snapshot = {
+            "version": 3,
+            "id": number,
+            "schemaId": max(int(path.name.removeprefix("schema-")) for path in (self.root / "schema").iterdir()),
+            "baseManifestList": f"manifest-list-{number}-0",
+            "deltaManifestList": f"manifest-list-{number}-1",
+            "changelogManifestList": None,
+            "commitUser": "test",
+            "commitIdentifier": number,
+            "commitKind": "APPEND",
+            "timeMillis": 1_700_000_000_000 + number,
+            "logOffsets": {},
+            "totalRecordCount": self.rows,
+            "deltaRecordCount": rows,
+            "changelogRecordCount": 0,
+            **self.extra_snapshot_fields,
+        }
+        (self.root / "snapshot" / f"snapshot-{number}").write_text(json.dumps(snapshot))
+        (self.root / "snapshot" / "LATEST").write_text(str(number))

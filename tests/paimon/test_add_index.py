@@ -1,0 +1,382 @@
+"""Adding indexes to a table: what is published, what is carried on, and that nothing is left behind when it fails."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from sbbf_tool.errors import RefusedError, UsageError, WriteError
+from sbbf_tool.paimon.add_index import AddIndexReport, add_index
+from sbbf_tool.paimon.avro_file import iter_values, parse_header
+from sbbf_tool.paimon.binary_row import parse_row
+from sbbf_tool.paimon.build_index import IndexRequest
+from sbbf_tool.paimon.data_types import parse_type_text
+from sbbf_tool.paimon.inspect_index import inspect
+from sbbf_tool.paimon.probe_table import probe
+from sbbf_tool.paimon.table import open_table
+from sbbf_tool.paimon.verify_index import verify
+
+from .local_files import LocalFiles
+from .tables import FILE_FIELDS, NewFile, TableMaker, nullable
+
+NewTable = Callable[..., TableMaker]
+
+
+def columns(first: int) -> dict[str, pa.Array]:
+    return {"id": pa.array(range(first, first + 50)), "s": pa.array([f"value {at}" for at in range(first, first + 50)])}
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+
+
+def newest_snapshot(maker: TableMaker) -> dict[str, Any]:
+    number = (maker.root / "snapshot" / "LATEST").read_text()
+    found: dict[str, Any] = json.loads((maker.root / "snapshot" / f"snapshot-{number}").read_text())
+    return found
+
+
+def records(maker: TableMaker, name: str) -> list[dict[str, Any]]:
+    data = (maker.root / "manifest" / name).read_bytes()
+    return list(iter_values(data, parse_header(data)))
+
+
+def index_s(files: Any, maker: TableMaker, **how: Any) -> AddIndexReport:
+    return add_index(files, str(maker.root), [IndexRequest("s")], **how)
+
+
+@pytest.mark.parametrize(("threshold", "place"), [("500 B", "embedded"), ("1 b", "file")])
+def test_indexes_are_added_where_there_are_none(files: LocalFiles, new_table: NewTable, threshold: str, place: str) -> None:
+    maker = new_table(options={"file-index.in-manifest-threshold": threshold})
+    maker.commit(NewFile(columns(0), name="a.parquet"))
+    maker.commit(NewFile(columns(100), name="b.parquet"))
+    before = contents(maker.root)
+
+    report = index_s(files, maker)
+
+    assert (report.snapshot_before, report.snapshot_after, report.left_alone) == (2, 3, ())
+    assert [(added.data_file, added.place) for added in report.added] == [("a.parquet", place), ("b.parquet", place)]
+    assert "does not name s" in report.notes[0]
+    after = contents(maker.root)
+    assert {name: after[name] for name in before if name != "snapshot/LATEST"} == {
+        k: v for k, v in before.items() if k != "snapshot/LATEST"
+    }
+    new = {name.partition("/")[0] for name in after.keys() - before.keys()}
+    assert new == ({"manifest", "snapshot", "bucket-0"} if place == "file" else {"manifest", "snapshot"})
+    inspected = inspect(files, str(maker.root))
+    assert [file.place for file in inspected.files] == [place] * 2
+    assert inspected.findings == ()
+    found = verify(files, str(maker.root))
+    assert [column.rows for file in found.files for column in file.columns] == [50, 50]
+    assert not found.loses
+    assert [file.data_file for file in probe(files, str(maker.root), "s", ["value 3"]).remaining] == ["a.parquet"]
+    assert len(probe(files, str(maker.root), "s", ["value 3"], snapshot=2).remaining) == 2
+
+    again = index_s(files, maker)
+    assert again.snapshot_after is None
+    assert [left.reason for left in again.left_alone] == ["it has an index"] * 2
+    assert contents(maker.root) == after
+
+
+def test_what_the_commit_says(files: LocalFiles, new_table: NewTable) -> None:
+    fields = (("id", "BIGINT"), ("s", "STRING"), ("day", "DATE"))
+    rest = {"indexManifest": "index-manifest-1", "statistics": "stat-1", "watermark": 7, "nextRowId": 99, "properties": {"x": "y"}}
+    rest |= {"baseManifestListSize": 1, "deltaManifestListSize": 1, "uuid": "old", "timeMillis": 9_999_999_999_999}
+    maker = new_table(fields, partition_keys=("day",), extra_snapshot_fields=rest)
+    maker.commit(NewFile(columns(0), partition=(3,)), directory="day=3/bucket-0")
+    maker.commit(NewFile(columns(0), partition=(-2,)), directory="day=-2/bucket-0")
+    maker.commit(NewFile(columns(0), partition=(None,)), directory="day=__DEFAULT_PARTITION__/bucket-0")
+    before = newest_snapshot(maker)
+
+    index_s(files, maker)
+
+    after = newest_snapshot(maker)
+    assert (after["id"], after["commitKind"], after["deltaRecordCount"], after["totalRecordCount"]) == (4, "COMPACT", 0, 150)
+    carried = ("version", "schemaId", "indexManifest", "statistics", "watermark", "nextRowId", "logOffsets", "timeMillis")
+    assert {name: after[name] for name in carried} == {name: before[name] for name in carried}
+    assert "properties" not in after
+    assert after["uuid"] != "old"
+    for which in ("base", "delta"):
+        assert after[f"{which}ManifestListSize"] == (maker.root / "manifest" / after[f"{which}ManifestList"]).stat().st_size
+    assert records(maker, after["baseManifestList"]) == maker.manifests
+    (listed,) = records(maker, after["deltaManifestList"])
+    assert listed["_FILE_SIZE"] == (maker.root / "manifest" / listed["_FILE_NAME"]).stat().st_size
+    assert (listed["_NUM_ADDED_FILES"], listed["_NUM_DELETED_FILES"], listed["_MIN_BUCKET"], listed["_MAX_BUCKET"]) == (3, 3, 0, 0)
+    date = [parse_type_text("DATE")]
+    stats = listed["_PARTITION_STATS"]
+    assert (parse_row(stats["_MIN_VALUES"], date), parse_row(stats["_MAX_VALUES"], date), stats["_NULL_COUNTS"]) == ((-2,), (3,), [2])
+    old = {entry["_FILE"]["_FILE_NAME"]: entry for number in (1, 2, 3) for entry in records(maker, f"manifest-{number}")}
+    for delete, add in zip(*[iter(records(maker, listed["_FILE_NAME"]))] * 2, strict=True):
+        original = old[delete["_FILE"]["_FILE_NAME"]]
+        assert delete == original | {"_KIND": 1}
+        changed = {name for name in add["_FILE"] if add["_FILE"][name] != original["_FILE"][name]}
+        assert (changed, add["_KIND"]) == ({"_EMBEDDED_FILE_INDEX"}, 0)
+
+
+def test_statistics_of_another_schema_are_not_carried_on(files: LocalFiles, new_table: NewTable) -> None:
+    maker = new_table(extra_snapshot_fields={"statistics": "stat-1"})
+    maker.commit(NewFile(columns(0)))
+    maker.put_schema(1, [(0, "id", "BIGINT"), (1, "t", "STRING")])
+    report = add_index(files, str(maker.root), [IndexRequest("t", items=60, fpp=0.02)])
+    assert "statistics" not in newest_snapshot(maker)
+    assert newest_snapshot(maker)["schemaId"] == 1
+    (added,) = report.added
+    (column,) = added.columns
+    assert (column.column, column.items, column.fpp) == ("s", 60, 0.02)
+    assert len(probe(files, str(maker.root), "t", ["nowhere"]).skipped) == 1
+
+
+def test_the_options_of_the_table_are_the_default_request(files: LocalFiles, new_table: NewTable) -> None:
+    prefix = "file-index.bloom-filter."
+    maker = new_table(options={prefix + "columns": "s,id", prefix + "s.items": "70", prefix + "id.items": "5", prefix + "id.fpp": "0.5"})
+    maker.commit(NewFile(columns(0)))
+    report = add_index(files, str(maker.root))
+    assert report.notes == ()
+    assert [(column.column, column.items, column.fpp) for column in report.added[0].columns] == [("s", 70, 0.1), ("id", 5, 0.5)]
+    bare = new_table(name="bare")
+    bare.commit(NewFile(columns(0)))
+    with pytest.raises(UsageError, match="no column to index"):
+        add_index(files, str(bare.root))
+
+
+def test_a_plan_writes_nothing(files: LocalFiles, new_table: NewTable) -> None:
+    maker = new_table()
+    maker.commit(NewFile(columns(0)))
+    before = contents(maker.root)
+    report = index_s(files, maker, plan_only=True)
+    assert (len(report.added), report.snapshot_after) == (1, None)
+    assert contents(maker.root) == before
+
+
+def test_what_is_left_alone(files: LocalFiles, new_table: NewTable) -> None:
+    maker = new_table()
+    maker.commit(
+        NewFile(columns(0), name="indexed.parquet", embedded=b"anything"),
+        NewFile(columns(0), name="x.csv"),
+        NewFile({"id": pa.array([1])}, name="lacks.parquet"),
+        NewFile(columns(0), name="good.parquet"),
+    )
+    maker.put_schema(1, [(0, "id", "BIGINT"), (1, "s", "STRING"), (2, "newer", "INT")])
+    report = add_index(files, str(maker.root), [IndexRequest("s"), IndexRequest("newer")])
+    assert [added.data_file for added in report.added] == ["good.parquet"]
+    reasons = {left.data_file: left.reason for left in report.left_alone if "newer" not in left.reason}
+    assert reasons.keys() == {"indexed.parquet", "x.csv", "lacks.parquet"}
+    assert "csv" in reasons["x.csv"]
+    assert len(report.left_alone) == 6
+
+
+def test_an_index_file_that_is_there_already_is_not_touched(files: LocalFiles, new_table: NewTable) -> None:
+    maker = new_table(options={"file-index.in-manifest-threshold": "1 b"})
+    maker.commit(NewFile(columns(0), name="a.parquet"))
+    stranger = maker.root / "bucket-0" / "a.parquet.index"
+    stranger.write_bytes(b"old")
+    (added,) = index_s(files, maker).added
+    assert added.path == str(maker.root / "bucket-0" / "a.parquet-1.index")
+    assert stranger.read_bytes() == b"old"
+
+
+def test_an_external_file_gets_its_index_beside_it(files: LocalFiles, new_table: NewTable, tmp_path: Path) -> None:
+    maker = new_table(options={"file-index.in-manifest-threshold": "1 b"})
+    maker.commit(NewFile(columns(0), name="a.parquet", external_path=f"{tmp_path}/else/a.parquet"))
+    index_s(files, maker)
+    assert (tmp_path / "else" / "a.parquet.index").is_file()
+    assert not verify(files, str(maker.root)).loses
+
+
+def test_manifests_from_before_file_indexes_are_refused(files: LocalFiles, new_table: NewTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a field for embedded indexes in the schema, as before 0.8."""
+    maker = new_table()
+    monkeypatch.delitem(FILE_FIELDS, "embedded_file_index")
+    monkeypatch.setattr(TableMaker, "_entry", _without_embedded(TableMaker._entry))
+    maker.commit(NewFile(columns(0)))
+    with pytest.raises(RefusedError, match=r"before 0\.8"):
+        index_s(files, maker)
+
+
+def _without_embedded(entry_of: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    def make(maker: TableMaker, kind: int, new: NewFile) -> dict[str, Any]:
+        entry = entry_of(maker, kind, new)
+        del entry["_FILE"]["_EMBEDDED_FILE_INDEX"]
+        return entry
+
+    return make
+
+
+REFUSED: list[tuple[str, dict[str, Any]]] = [
+    ("primary key", {"primary_keys": ("id",)}),
+    ("some of the columns", {"options": {"data-evolution.enabled": "true"}}),
+    ("Iceberg", {"options": {"metadata.iceberg.storage": "table-location"}}),
+    ("of type format-table", {"options": {"type": "format-table"}}),
+    ("newer Paimon: _CHECKSUM", {"extra_file_fields": {"checksum": nullable("long")}}),
+    ("newer Paimon: _MAX_MOON", {"extra_list_fields": {"max_moon": nullable("long")}}),
+    ("newer Paimon: moon", {"extra_snapshot_fields": {"moon": 1}}),
+    ("version 4", {"extra_snapshot_fields": {"version": 4}}),
+]
+
+
+@pytest.mark.parametrize(("what", "made"), REFUSED, ids=[what for what, _ in REFUSED])
+def test_tables_this_must_not_be_done_to(files: LocalFiles, new_table: NewTable, what: str, made: dict[str, Any]) -> None:
+    options = {"file-index.in-manifest-threshold": "1 b"} | made.pop("options", {})
+    maker = new_table(options=options, **made)
+    maker.commit(NewFile(columns(0)))
+    before = contents(maker.root)
+    with pytest.raises(RefusedError, match=what):
+        index_s(files, maker)
+    assert contents(maker.root) == before
+
+
+def test_branches_addresses_and_storage_that_only_reads_are_refused(files: LocalFiles, new_table: NewTable) -> None:
+    class Reader:
+        read = files.read
+        list = files.list
+
+    maker = new_table()
+    maker.commit(NewFile(columns(0)))
+    with pytest.raises(RefusedError, match="local"):
+        index_s(Reader(), maker)
+    branch = new_table(name="table/branch/branch-b")
+    branch.commit(NewFile(columns(0)))
+    with pytest.raises(RefusedError, match="branch"):
+        index_s(files, branch)
+
+
+@pytest.mark.parametrize(("column", "what"), [("nope", "no column"), ("flag", "no Bloom filter for type BOOLEAN")])
+def test_columns_that_cannot_be_indexed(files: LocalFiles, new_table: NewTable, column: str, what: str) -> None:
+    maker = new_table([("flag", "BOOLEAN")])
+    maker.commit(NewFile({"flag": pa.array([True])}))
+    with pytest.raises(UsageError, match=what):
+        add_index(files, str(maker.root), [IndexRequest(column)])
+
+
+def test_an_empty_table_needs_nothing(files: LocalFiles, new_table: NewTable) -> None:
+    assert index_s(files, new_table()).added == ()
+
+
+class Disturbed(LocalFiles):
+    """Local files, but something happens before a path is created: whatever `before` does."""
+
+    def __init__(self, before: Callable[[str], None]) -> None:
+        super().__init__()
+        self.before = before
+
+    def create(self, path: str, data: bytes) -> None:
+        self.before(path)
+        super().create(path, data)
+
+
+@pytest.mark.parametrize("threshold", ["500 B", "1 b"])
+def test_another_commit_that_comes_first_is_built_upon(files: LocalFiles, new_table: NewTable, threshold: str) -> None:
+    maker = new_table(options={"file-index.in-manifest-threshold": threshold})
+    stays, goes = NewFile(columns(0), name="stays.parquet"), NewFile(columns(100), name="goes.parquet")
+    maker.commit(stays, goes)
+    disturbed: list[str] = []
+
+    def commit_first(path: str) -> None:
+        if "/snapshot/snapshot-" in path and len(disturbed) < 2:
+            disturbed.append(path)
+            maker.drop(goes) if len(disturbed) == 1 else maker.commit(NewFile(columns(200), name="new.parquet"))
+
+    report = index_s(Disturbed(commit_first), maker)
+
+    assert report.snapshot_after == 4
+    assert [added.data_file for added in report.added] == ["stays.parquet"]
+    assert [left.data_file for left in report.left_alone] == ["goes.parquet"]
+    table = open_table(files, str(maker.root))
+    assert [live.file.name for live in table.live_files] == ["new.parquet", "stays.parquet"]
+    left_in_manifest = {name.split("/")[1] for name in contents(maker.root) if name.startswith("manifest/")}
+    named = set(table.manifest_names()) | {name for number in range(1, 5) for name in _lists(maker, number)}
+    assert left_in_manifest == named
+    assert not (maker.root / "bucket-0" / "goes.parquet.index").exists()
+    assert not verify(files, str(maker.root)).loses
+
+
+def _lists(maker: TableMaker, number: int) -> list[str]:
+    snapshot = json.loads((maker.root / "snapshot" / f"snapshot-{number}").read_text())
+    return [snapshot["baseManifestList"], snapshot["deltaManifestList"]]
+
+
+def test_who_is_always_second_gives_up(new_table: NewTable) -> None:
+    maker = new_table(options={"file-index.in-manifest-threshold": "1 b"})
+    maker.commit(NewFile(columns(0), name="a.parquet"))
+
+    def commit_first(path: str) -> None:
+        if "/snapshot/snapshot-" in path:
+            maker.commit(NewFile(columns(100)))
+
+    with pytest.raises(RefusedError, match="other commits came first"):
+        index_s(Disturbed(commit_first), maker)
+    left = contents(maker.root)
+    assert not any(name.endswith(".index") or ("manifest-list" in name and len(name) > 40) for name in left)
+
+
+@pytest.mark.parametrize("failing", ["a.parquet.index", "b.parquet.index", "/manifest/manifest-", "/manifest/manifest-list-", "/snapshot/"])
+def test_a_failing_disk_leaves_the_table_as_it_was(new_table: NewTable, failing: str) -> None:
+    maker = new_table(options={"file-index.in-manifest-threshold": "1 b"})
+    maker.commit(NewFile(columns(0), name="a.parquet"), NewFile(columns(0), name="b.parquet"))
+    before = contents(maker.root)
+
+    def fail(path: str) -> None:
+        if failing in path:
+            raise OSError(28, "No space left on device", path)
+
+    with pytest.raises(WriteError, match="No space left"):
+        index_s(Disturbed(fail), maker)
+    assert contents(maker.root) == before
+
+
+def test_a_commit_whose_outcome_is_unknown_takes_nothing_away(new_table: NewTable) -> None:
+    """The snapshot may be there or not; files that it would need stay."""
+
+    class Vanishing(LocalFiles):
+        gone = False
+
+        def create(self, path: str, data: bytes) -> None:
+            if "/snapshot/snapshot-" in path:
+                self.gone = True
+            self.read(str(maker.root / "schema" / "schema-0"))
+            super().create(path, data)
+
+        def read(self, path: str) -> bytes:
+            if self.gone:
+                raise OSError(5, "Input/output error", path)
+            return super().read(path)
+
+    maker = new_table(options={"file-index.in-manifest-threshold": "1 b"})
+    maker.commit(NewFile(columns(0), name="a.parquet"))
+    with pytest.raises(WriteError, match="may have happened or not"):
+        index_s(Vanishing(), maker)
+    assert "bucket-0/a.parquet.index" in contents(maker.root)
+
+
+def test_a_lost_answer_is_not_a_lost_commit(files: LocalFiles, new_table: NewTable) -> None:
+    """The snapshot was created, but the storage says that the name is taken, as a network file system may."""
+
+    class Forgetful(LocalFiles):
+        def create(self, path: str, data: bytes) -> None:
+            super().create(path, data)
+            if "/snapshot/snapshot-" in path:
+                raise FileExistsError(17, "File exists", path)
+
+    maker = new_table()
+    maker.commit(NewFile(columns(0)))
+    assert index_s(Forgetful(), maker).snapshot_after == 2
+    assert not verify(files, str(maker.root)).loses
+
+
+def test_lists_of_two_versions_are_written_under_the_newer_schema(files: LocalFiles, new_table: NewTable) -> None:
+    maker = new_table()
+    maker.commit(NewFile(columns(0)))
+    maker.extra_list_fields = {"min_level": nullable("int"), "max_level": nullable("int")}
+    old = dict(maker.manifests[0])
+    maker.manifests[0] = old | {"_MIN_LEVEL": None, "_MAX_LEVEL": None}
+    maker.commit(NewFile(columns(100)))
+    maker.manifests[0] = old
+    index_s(files, maker)
+    (listed,) = records(maker, newest_snapshot(maker)["deltaManifestList"])
+    assert (listed["_MIN_LEVEL"], listed["_MAX_LEVEL"]) == (0, 0)
+    assert not verify(files, str(maker.root)).loses

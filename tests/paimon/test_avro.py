@@ -1,0 +1,280 @@
+"""Avro: schemas, values and files, in both directions, and what is done to broken ones."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.paimon import avro_file
+from sbbf_tool.paimon.avro_datum import Cursor, build_datum, build_long, reader_of
+from sbbf_tool.paimon.avro_file import AvroHeader, build_file, iter_values, parse_header, unpack
+from sbbf_tool.paimon.avro_schema import Array, Fixed, Map, Primitive, Record, Union, parse_schema, record_of, without_null
+
+from .tables import SYNC, manifest_header
+
+TREE = {
+    "type": "record",
+    "name": "r",
+    "namespace": "a.b",
+    "fields": [
+        {"name": "n", "type": "null"},
+        {"name": "b", "type": "boolean"},
+        {"name": "i", "type": "int"},
+        {"name": "l", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "f", "type": "float"},
+        {"name": "d", "type": "double"},
+        {"name": "y", "type": "bytes"},
+        {"name": "s", "type": "string"},
+        {"name": "x", "type": {"type": "fixed", "name": "four", "size": 4}},
+        {"name": "x2", "type": "four"},
+        {"name": "e", "type": {"type": "enum", "name": "letter", "symbols": ["A", "B"]}},
+        {"name": "a", "type": {"type": "array", "items": ["null", "string"]}},
+        {"name": "m", "type": {"type": "map", "values": "a.b.letter"}},
+        {"name": "u", "type": ["null", {"type": "record", "name": "inner", "fields": [{"name": "k", "type": "long"}]}], "default": None},
+    ],
+}
+SCHEMA = parse_schema(json.dumps(TREE))
+single = st.floats(width=32, allow_nan=False)
+letters = st.sampled_from(["A", "B"])
+VALUES = st.fixed_dictionaries(
+    {
+        "n": st.none(),
+        "b": st.booleans(),
+        "i": st.integers(-(2**31), 2**31 - 1),
+        "l": st.integers(-(2**63), 2**63 - 1),
+        "f": single,
+        "d": st.floats(allow_nan=False),
+        "y": st.binary(max_size=9),
+        "s": st.text(max_size=9),
+        "x": st.binary(min_size=4, max_size=4),
+        "x2": st.binary(min_size=4, max_size=4),
+        "e": letters,
+        "a": st.lists(st.none() | st.text(max_size=3), max_size=4),
+        "m": st.dictionaries(st.text(max_size=3), letters, max_size=3),
+        "u": st.none() | st.fixed_dictionaries({"k": st.integers(-(2**63), 2**63 - 1)}),
+    }
+)
+
+
+def header(codec: str = "null", schema: Any = TREE) -> AvroHeader:
+    text = json.dumps(schema)
+    return AvroHeader(text, parse_schema(text), codec, SYNC, 0)
+
+
+def read(data: bytes, **how: bool) -> list[Any]:
+    return list(iter_values(data, parse_header(data), **how))
+
+
+@given(VALUES)
+def test_a_value_comes_back(value: dict[str, Any]) -> None:
+    cursor = Cursor(build_datum(SCHEMA, value))
+    assert reader_of(SCHEMA)(cursor) == value
+    assert cursor.offset == len(cursor.data)
+
+
+@given(st.lists(VALUES, max_size=5), st.sampled_from(sorted(avro_file.WRITABLE_CODECS)))
+def test_a_file_comes_back(values: list[dict[str, Any]], codec: str) -> None:
+    data = build_file(header(codec), values)
+    assert read(data) == values
+    assert parse_header(data).schema == SCHEMA
+    assert parse_header(data).codec == codec
+
+
+def test_many_values_fill_many_blocks() -> None:
+    values = [{"k": number, "s": "x" * 100} for number in range(5000)]
+    schema = {"type": "record", "name": "r", "fields": [{"name": "k", "type": "long"}, {"name": "s", "type": "string"}]}
+    data = build_file(header("deflate", schema), values)
+    assert read(data) == values
+    assert data.count(SYNC) > 5
+
+
+@pytest.mark.parametrize(
+    ("number", "encoded"),
+    [(0, "00"), (-1, "01"), (1, "02"), (-64, "7f"), (64, "8001"), (2**63 - 1, "feffffffffffffffff01"), (-(2**63), "ffffffffffffffffff01")],
+)
+def test_numbers(number: int, encoded: str) -> None:
+    assert build_long(number).hex() == encoded
+    assert Cursor(bytes.fromhex(encoded)).long() == number
+
+
+@pytest.mark.parametrize("encoded", ["", "80", "80" * 10 + "00", "ff" * 9 + "02", "ff" * 20])
+def test_what_is_no_number_is_unreadable(encoded: str) -> None:
+    with pytest.raises(UnreadableError):
+        Cursor(bytes.fromhex(encoded)).long()
+
+
+def test_text_as_stored_bytes() -> None:
+    schema = parse_schema('{"type": "map", "values": ["null", "string"]}')
+    data = build_datum(schema, {"é": "ü", "x": None})
+    assert reader_of(schema, raw_strings=True)(Cursor(data)) == {"é".encode(): "ü".encode(), b"x": None}
+    latin = build_long(1) + build_long(1) + b"k" + build_long(1) + build_long(1) + b"\xfc" + b"\0"
+    assert reader_of(schema, raw_strings=True)(Cursor(latin)) == {b"k": b"\xfc"}
+    with pytest.raises(UnreadableError, match="UTF-8"):
+        reader_of(schema)(Cursor(latin))
+
+
+def test_blocks_with_a_negative_count_carry_their_size() -> None:
+    data = build_long(-2) + build_long(2) + b"\2\4" + build_long(1) + b"\6" + b"\0"
+    assert reader_of(Array(Primitive("long")))(Cursor(data)) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("count", [10, 2**40, -(2**40), 2**63 - 1, -(2**63)])
+def test_an_array_cannot_claim_more_than_there_is(count: int) -> None:
+    with pytest.raises(UnreadableError):
+        reader_of(Array(Primitive("null")))(Cursor(build_long(count) + b"\0\0"))
+
+
+def test_the_items_of_a_block_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sbbf_tool.paimon.avro_datum.MAX_ITEMS", 100)
+    data = (build_long(60) + bytes(60) + b"\0") * 2
+    cursor = Cursor(data)
+    read_array = reader_of(Array(Primitive("boolean")))
+    assert len(read_array(cursor)) == 60
+    with pytest.raises(UnreadableError):
+        read_array(cursor)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "3",
+        '"strange"',
+        '{"type": "record"}',
+        '{"type": "record", "name": "r"}',
+        '{"type": "record", "name": "r", "fields": [{"type": "int"}]}',
+        '{"type": "record", "name": "r", "fields": [{"name": "x", "type": "r"}]}',
+        '{"type": "fixed", "name": "f", "size": -1}',
+        '{"type": "enum", "name": "e"}',
+        '{"type": 3}',
+        "[" * 100_000,
+        '{"type":"array","items":' * 200 + '"int"' + "}" * 200,
+        json.dumps(["int"] * 200_000),
+    ],
+)
+def test_what_is_no_schema_is_unreadable(text: str) -> None:
+    with pytest.raises(UnreadableError):
+        parse_schema(text)
+
+
+def test_parts_of_a_schema() -> None:
+    assert isinstance(SCHEMA, Record)
+    types = dict(SCHEMA.fields)
+    assert types["l"] == Primitive("long", "timestamp-millis")
+    assert types["x"] == types["x2"] == Fixed(4)
+    assert without_null(types["u"]) == Record((("k", Primitive("long")),))
+    assert isinstance(types["m"], Map)
+    assert record_of(Union((Primitive("null"), SCHEMA))) == SCHEMA
+    with pytest.raises(UnreadableError):
+        record_of(Primitive("long"))
+
+
+@pytest.mark.parametrize("value", [{}, {"k": "x"}, {"k": 2**63}, {"k": 1, "more": 1}, 3, {"k": True}])
+def test_a_value_of_another_schema_is_refused(value: object) -> None:
+    with pytest.raises(UsageError):
+        build_datum(Record((("k", Primitive("long")),)), value)
+
+
+def test_a_union_takes_the_branch_that_fits() -> None:
+    schema = parse_schema('["null", "long", "string"]')
+    assert [build_datum(schema, value)[0] for value in (None, 1, "x")] == [0, 2, 4]
+    with pytest.raises(UsageError):
+        build_datum(schema, 1.5)
+
+
+def snappy(block: bytes) -> bytes:
+    return pa.Codec("snappy").compress(block, asbytes=True) + zlib.crc32(block).to_bytes(4, "big")
+
+
+def packed(codec: str, block: bytes) -> bytes:
+    import bz2
+    import lzma
+
+    return {"snappy": snappy, "bzip2": bz2.compress, "xz": lzma.compress}.get(codec, lambda data: avro_file.pack(data, codec))(block)
+
+
+CODECS = ("null", "deflate", "zstandard", "snappy", "bzip2", "xz")
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_codecs(codec: str) -> None:
+    for block in (b"", b"x", bytes(100_000)):
+        assert unpack(packed(codec, block), codec) == block
+
+
+@pytest.mark.parametrize("codec", CODECS[1:])
+def test_a_block_that_unpacks_to_too_much_is_unreadable(codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(avro_file, "MAX_BLOCK", 1000)
+    assert len(unpack(packed(codec, bytes(1000)), codec)) == 1000
+    with pytest.raises(UnreadableError):
+        unpack(packed(codec, bytes(1001)), codec)
+
+
+@pytest.mark.parametrize("codec", CODECS[1:])
+def test_a_broken_block_is_unreadable(codec: str) -> None:
+    block = packed(codec, bytes(range(256)) * 4)
+    for broken in (block[: len(block) // 2], b"\xff" + block[1:], b"\xff" * 20):
+        with pytest.raises(UnreadableError):
+            unpack(broken, codec)
+
+
+def test_a_codec_of_another_kind() -> None:
+    with pytest.raises(UnreadableError, match="lz77"):
+        unpack(b"", "lz77")
+    with pytest.raises(UsageError):
+        avro_file.pack(b"", "xz")
+
+
+def broken_files() -> list[bytes]:
+    good = build_file(header("deflate"), [])
+    block = build_long(1) + build_long(0) + SYNC
+    many = build_long(10**9) + build_long(1) + b"\0" + SYNC
+    return [b"", b"Obj", b"Obj\1", good[:-1], good + b"\1", good + block, good + many, good.replace(b"avro.schema", b"avro.schemb")]
+
+
+@pytest.mark.parametrize("data", broken_files())
+def test_broken_files_are_unreadable(data: bytes) -> None:
+    with pytest.raises(UnreadableError):
+        read(data)
+
+
+def sample(codec: str) -> bytes:
+    from .tables import EMPTY_ROW, NO_STATS
+
+    file = {
+        "_FILE_NAME": "d.parquet", "_FILE_SIZE": 1, "_ROW_COUNT": 1, "_MIN_KEY": EMPTY_ROW, "_MAX_KEY": EMPTY_ROW, "_KEY_STATS": NO_STATS,
+        "_VALUE_STATS": NO_STATS, "_MIN_SEQUENCE_NUMBER": 0, "_MAX_SEQUENCE_NUMBER": 0, "_SCHEMA_ID": 0, "_LEVEL": 0, "_EXTRA_FILES": ["x"],
+        "_CREATION_TIME": None, "_DELETE_ROW_COUNT": None, "_EMBEDDED_FILE_INDEX": b"abc", "_FILE_SOURCE": 0, "_EXTERNAL_PATH": None,
+    }  # fmt: skip
+    entry = {"_VERSION": 2, "_KIND": 0, "_PARTITION": EMPTY_ROW, "_BUCKET": 0, "_TOTAL_BUCKETS": 1, "_FILE": file}
+    return build_file(manifest_header(codec=codec), [entry] * 3)
+
+
+@pytest.mark.parametrize("codec", ["null", "deflate", "zstandard"])
+def test_every_truncation_of_a_manifest_is_unreadable(codec: str) -> None:
+    data = sample(codec)
+    header_end = parse_header(data).blocks_at
+    for end in range(len(data)):
+        if end == header_end:
+            continue  # a file without a block is a file without values
+        with pytest.raises(UnreadableError):
+            read(data[:end])
+
+
+@given(st.data())
+def test_mutations_of_a_manifest_give_values_or_are_unreadable(data: st.DataObject) -> None:
+    changed = bytearray(sample(data.draw(st.sampled_from(["null", "deflate", "zstandard"]))))
+    for _ in range(data.draw(st.integers(1, 3))):
+        changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        read(bytes(changed))
+    except UnreadableError:
+        return

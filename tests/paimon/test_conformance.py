@@ -1,0 +1,246 @@
+"""Tables and containers that Paimon's Java wrote, and its own answers: hashes, sizes, places, what remains and what is skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.paimon.avro_file import build_file, iter_values, parse_header
+from sbbf_tool.paimon.bloom64 import KIND, BloomFilter64, build_bloom64, parse_bloom64
+from sbbf_tool.paimon.bloom64_sizing import paimon_sizing
+from sbbf_tool.paimon.build_index import IndexRequest, build
+from sbbf_tool.paimon.civil import date_of
+from sbbf_tool.paimon.data_types import DataType, parse_type_text
+from sbbf_tool.paimon.fast_hash import key_of
+from sbbf_tool.paimon.file_index import find_index
+from sbbf_tool.paimon.index_container import build_container, lay_out, parse_container
+from sbbf_tool.paimon.index_options import bloom_columns
+from sbbf_tool.paimon.inspect_index import inspect
+from sbbf_tool.paimon.literals import parse_literal
+from sbbf_tool.paimon.probe_table import probe_table
+from sbbf_tool.paimon.table import Table, open_table
+from sbbf_tool.paimon.verify_index import verify_table
+
+from .local_files import LocalFiles
+
+Answers = dict[str, Any]
+
+
+def tables(real: Path, answers: Answers) -> Iterator[tuple[str, Answers, Table]]:
+    for name, told in answers["tables"].items():
+        yield name, told, open_table(LocalFiles(), str(real / told["location"]))
+
+
+def bloom_answers(told: Answers) -> Iterator[tuple[Answers, str, Answers]]:
+    """Each data file, column and what Paimon says of its filter."""
+    for file in told["files"]:
+        for column, answer in (file["index"] or {}).items():
+            if f"entry:{KIND}" in answer:
+                yield file, column, answer
+
+
+def written(value: Any, data_type: DataType) -> str:
+    """A value of the answers as a person would write it."""
+    if isinstance(value, dict) and "hex" in value:
+        return f"0x{value['hex']}"
+    if isinstance(value, dict) and "bits" in value:
+        raw = bytes.fromhex(value["bits"])
+        return repr(float(np.frombuffer(raw, ">f4" if len(raw) == 4 else ">f8")[0]))
+    if isinstance(value, dict):
+        days, millis = divmod(value["millis"], 86_400_000)
+        return f"{date_of(days)}T{clock(millis)}{value['nano_of_millis']:06d}"
+    if data_type.root == "DATE":
+        return str(date_of(int(value)))
+    return clock(int(value)) if data_type.root == "TIME" else str(value)
+
+
+def clock(millis: int) -> str:
+    seconds, millis = divmod(millis, 1000)
+    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{millis:03d}"
+
+
+def test_sizes_are_those_of_paimons_constructor(answers: Answers) -> None:
+    for told in answers["sizing"]:
+        if "error" in told:
+            with pytest.raises(UsageError):
+                paimon_sizing(told["items"], told["fpp"])
+        else:
+            assert paimon_sizing(told["items"], told["fpp"]) == (told["num_bits"], told["num_hash_functions"])
+
+
+def test_hashes_are_paimons(answers: Answers) -> None:
+    for told in answers["hashes"]:
+        data_type = parse_type_text(told["type"])
+        if "utf8_hex" in told:
+            text = bytes.fromhex(told["utf8_hex"]).decode()
+        elif "value" in told:
+            text = written(told["value"], data_type)
+        else:
+            text = written({key: told[key] for key in ("bits", "millis", "nano_of_millis") if key in told}, data_type)
+        assert f"{parse_literal(text, data_type).hash64:016x}" == told["hash64"]
+        if "hash64_ltz" in told:
+            zoned = parse_type_text(f"{data_type} WITH LOCAL TIME ZONE")
+            assert f"{parse_literal(text + 'Z', zoned).hash64:016x}" == told["hash64_ltz"]
+
+
+def test_types_without_a_hash(answers: Answers) -> None:
+    for text in answers["unsupported_types"]:
+        assert key_of(parse_type_text(text)) is None
+
+
+def test_a_walk_finds_the_files(real: Path, answers: Answers) -> None:
+    for _, told, table in tables(real, answers):
+        live = {each.file.name: each for each in table.live_files}
+        assert live.keys() == {file["file"] for file in told["files"]}
+        for file in told["files"]:
+            found = live[file["file"]].file
+            assert (found.row_count, found.schema_id, found.level) == (file["row_count"], file["schema_id"], file["level"])
+            assert list(found.extra_files) == file["extra_files"]
+            assert found.embedded_index == (bytes.fromhex(file["embedded_index_hex"]) if file["embedded_index_hex"] else None)
+            assert Path(live[file["file"]].path) == real / file["bucket_path"] / file["file"]
+
+
+def test_containers_are_paimons_byte_for_byte(real: Path, answers: Answers) -> None:
+    paths = [*real.rglob("*.index")]
+    assert paths
+    embedded = [file["embedded_index_hex"] for told in answers["tables"].values() for file in told["files"]]
+    for data in [*(path.read_bytes() for path in paths), *(bytes.fromhex(each) for each in embedded if each)]:
+        container = parse_container(data)
+        assert build_container(container) == data
+        bodies = {
+            column: {kind: None if entry.empty else container.body_of(entry) for kind, entry in kinds.items()}
+            for column, kinds in container.indexes.items()
+        }
+        assert build_container(lay_out(bodies)) == data
+
+
+def test_every_place_in_a_container(real: Path, answers: Answers) -> None:
+    for _, told, table in tables(real, answers):
+        live = {each.file.name: each for each in table.live_files}
+        for file in told["files"]:
+            index = find_index(table.files, live[file["file"]])
+            assert (index.container is None) == (file["index"] is None)
+            if index.container is None:
+                continue
+            assert index.container.size == file["container_size"]
+            assert index.container.indexes.keys() == file["index"].keys()
+            for column, kinds in index.container.indexes.items():
+                for kind, entry in kinds.items():
+                    assert {"start": entry.start, "length": entry.length} == file["index"][column][f"entry:{kind}"]
+
+
+def test_every_filter_is_rebuilt_from_its_values(real: Path, answers: Answers) -> None:
+    rebuilt = 0
+    for _, told, table in tables(real, answers):
+        live = {each.file.name: each for each in table.live_files}
+        for file, column, answer in bloom_answers(told):
+            container = find_index(table.files, live[file["file"]]).container
+            assert container is not None
+            body = container.body_of(container.indexes[column][KIND])
+            data_type = parse_type_text(answer["type"])
+            literals = [parse_literal(written(each["value"], data_type), data_type) for each in answer["present"]]
+            assert [f"{literal.hash64:016x}" for literal in literals] == [each["hash64"] for each in answer["present"]]
+            asked = bloom_columns(table.schema.options)[answer.get("column_name_today", column)]
+            bloom = BloomFilter64.sized(asked.items, asked.fpp)
+            bloom.insert(np.array([literal.hash64 for literal in literals], np.uint64))
+            assert build_bloom64(bloom) == body
+            rebuilt += 1
+    assert rebuilt > 0
+
+
+def test_every_answer_is_paimons(real: Path, answers: Answers) -> None:
+    asked = 0
+    for _, told, table in tables(real, answers):
+        expected: dict[str, dict[tuple[str, str], bool]] = {}
+        for file, column, answer in bloom_answers(told):
+            of_column = expected.setdefault(answer.get("column_name_today", column), {})
+            data_type = parse_type_text(answer["type"])
+            values = answer["present"] + answer["absent"]
+            of_column.update({(file["file"], written(each["value"], data_type)): each["java_remain"] for each in values})
+        asked += sum(map(len, expected.values()))
+        for column, of_column in expected.items():
+            answered = 0
+            texts = sorted({text for _, text in of_column})
+            for probed in probe_table(table, column, texts).files if texts else ():
+                for each in probed.answers:
+                    assert each.value is not None
+                    assert each.remain == of_column.get((probed.data_file, each.value), each.remain)
+                    answered += (probed.data_file, each.value) in of_column
+            assert answered == len(of_column)
+    assert asked > 0
+
+
+def test_indexes_are_built_from_the_data_as_paimon_builds_them(real: Path, answers: Answers) -> None:
+    for _, _, table in tables(real, answers):
+        for live in table.live_files:
+            index = find_index(table.files, live)
+            if index.container is None:
+                continue
+            options = bloom_columns(table.schema_of(live.file).options) | bloom_columns(table.schema.options)
+            for column, kinds in index.container.indexes.items():
+                if KIND not in kinds or column not in options:
+                    continue
+                asked = options[column]
+                built = build(table.files, live.path, [IndexRequest(column, asked.items, asked.fpp)]).container
+                body = index.container.body_of(kinds[KIND])
+                assert built == build_container(lay_out({column: {KIND: body}}))
+
+
+def test_indexes_lose_nothing(real: Path, answers: Answers) -> None:
+    for _, told, table in tables(real, answers):
+        report = verify_table(table)
+        assert not report.loses
+        assert not report.unchecked
+        nulls = {(file["file"], column): answer["nulls"] for file, column, answer in bloom_answers(told)}
+        assert {(file.data_file, each.column): each.nulls for file in report.files for each in file.columns} == nulls
+
+
+def test_inspecting_finds_what_is_there(real: Path, answers: Answers) -> None:
+    for name, told, table in tables(real, answers):
+        report = inspect(table.files, str(real / told["location"]))
+        assert not report.broken
+        places = {file["file"]: "embedded" if file["embedded_index_hex"] else "file" if file["index"] else "none" for file in told["files"]}
+        assert {file.data_file: file.place for file in report.files} == places
+        oversized = {finding.column for finding in report.findings if finding.rule == "oversized"}
+        assert oversized == ({"c_string"} if name == "defaults" else set())
+    rewritten = inspect(LocalFiles(), str(real / answers["tables"]["rewritten"]["location"]))
+    assert {finding.rule for finding in rewritten.findings} == {"left-behind"}
+    renamed = inspect(LocalFiles(), str(real / answers["tables"]["renamed_column"]["location"]))
+    assert {(index.column, index.column_today) for file in renamed.files for index in file.indexes} >= {("c_string", "s_new")}
+
+
+def test_containers_of_odd_kinds(real: Path, answers: Answers) -> None:
+    for name, told in answers["containers"].items():
+        container = parse_container((real / "containers" / f"{name}.index").read_bytes())
+        assert container.size == told["size"]
+        found = {
+            column: {kind: {"start": entry.start, "length": entry.length} for kind, entry in kinds.items()}
+            for column, kinds in container.indexes.items()
+        }
+        assert found == told["header"]
+        for column, remain in told.get("java_remain_for_bigint_0_to_99", {}).items():
+            bloom = parse_bloom64(container.body_of(container.indexes[column][KIND]))
+            hashes = np.array([parse_literal(str(each), parse_type_text("BIGINT")).hash64 for each in range(100)], np.uint64)
+            assert "".join(str(int(each)) for each in bloom.contains(hashes, bloom.paimon_probes)) == remain
+
+
+def test_manifests_come_back(real: Path) -> None:
+    for path in real.glob("warehouse/*/*/manifest/*"):
+        data = path.read_bytes()
+        header = parse_header(data)
+        values = list(iter_values(data, header))
+        again = build_file(header, values)
+        assert list(iter_values(again, parse_header(again))) == values
+
+
+def test_every_truncation_of_a_real_container_is_unreadable(real: Path) -> None:
+    for path in real.glob("containers/*.index"):
+        data = path.read_bytes()
+        for end in range(len(data)):
+            with pytest.raises(UnreadableError):
+                parse_container(data[:end])

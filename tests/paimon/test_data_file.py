@@ -1,0 +1,292 @@
+"""The hashes of stored columns: three formats, one answer."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import json
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import orc
+
+from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.paimon.arrow_columns import int96_micros
+from sbbf_tool.paimon.avro_file import AvroHeader, build_file
+from sbbf_tool.paimon.avro_schema import parse_schema
+from sbbf_tool.paimon.bloom64_spec import wang_hash
+from sbbf_tool.paimon.data_file import column_hashes
+from sbbf_tool.paimon.data_types import DataType, parse_type_text
+from sbbf_tool.paimon.fast_hash import hash_bytes
+from sbbf_tool.paimon.hash_batch import HashBatch
+from sbbf_tool.paimon.orc_zones import written_in_utc
+from sbbf_tool.paimon.table_schema import IndexedColumn, parse_indexed_column
+
+from .tables import SYNC
+
+
+def parquet_bytes(table: pa.Table, **options: Any) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(table, sink, **options)
+    return sink.getvalue()
+
+
+def orc_bytes(table: pa.Table, **options: Any) -> bytes:
+    sink = io.BytesIO()
+    orc.write_table(table, sink, **options)
+    return sink.getvalue()
+
+
+def avro_bytes(fields: dict[str, Any], rows: list[dict[str, Any]]) -> bytes:
+    tree = ["null", {"type": "record", "name": "row", "fields": [{"name": name, "type": kind} for name, kind in fields.items()]}]
+    return build_file(AvroHeader(json.dumps(tree), parse_schema(json.dumps(tree)), "deflate", SYNC, 0), rows)
+
+
+def hashed(data: bytes, name: str, column: str, data_type: str | None = None) -> tuple[set[int], int, int]:
+    """The distinct hashes of a column, its rows, and its rows without a value."""
+    indexed = parse_indexed_column(column)
+    batches = column_hashes(data, name, {indexed: parse_type_text(data_type) if data_type else None}).batches
+    parts: list[HashBatch] = [batch[indexed] for batch in batches]
+    hashes = {int(one) for part in parts for one in part.hashes}
+    return hashes, sum(part.rows for part in parts), sum(part.nulls for part in parts)
+
+
+def text_hashes(*values: bytes) -> set[int]:
+    return set(hash_bytes(values).tolist())
+
+
+WHEN = dt.datetime(2024, 2, 29, 1, 2, 3, 456789)
+MICROS = 1709168523456789
+TABLE = pa.table(
+    {
+        "s": ["a", None, "é", "a"],
+        "y": pa.array([b"a", None, b"\xff", b""]),
+        "t": pa.array([-128, None, 0, 127], pa.int8()),
+        "h": pa.array([-32768, None, 0, 1], pa.int16()),
+        "i": pa.array([-(2**31), None, 0, 1], pa.int32()),
+        "l": pa.array([-(2**63), None, 0, 2**63 - 1]),
+        "f": pa.array([-0.0, None, float("nan"), 0.0], pa.float32()),
+        "d": pa.array([-0.0, None, float("nan"), 0.0]),
+        "date": pa.array([dt.date(1969, 12, 31), None, dt.date(1970, 1, 1), dt.date(2024, 2, 29)]),
+        "ms": pa.array([WHEN, None, dt.datetime(1969, 12, 31, 23, 59, 59, 999000)] * 1 + [WHEN]).cast(pa.timestamp("ms"), safe=False),
+        "us": pa.array([WHEN, None, dt.datetime(1969, 12, 31, 23, 59, 59, 999999), WHEN], pa.timestamp("us")),
+        "m": pa.array([[("k", 1), ("x", 2)], None, [("x", 5)], [("k", None)]], pa.map_(pa.string(), pa.int32())),
+    }
+)
+ROWS = [
+    {
+        "s": "a",
+        "y": b"a",
+        "i": -(2**31),
+        "l": -(2**63),
+        "f": -0.0,
+        "d": -0.0,
+        "date": -1,
+        "ms": 1709168523456,
+        "us": MICROS,
+        "m": {"k": 1, "x": 2},
+    },
+    dict.fromkeys(("s", "y", "i", "l", "f", "d", "date", "ms", "us", "m")),
+    {"s": "é", "y": b"\xff", "i": 0, "l": 0, "f": float("nan"), "d": float("nan"), "date": 0, "ms": -1, "us": -1, "m": {"x": 5}},
+    {"s": "a", "y": b"", "i": 1, "l": 2**63 - 1, "f": 0.0, "d": 0.0, "date": 19782, "ms": 1709168523456, "us": MICROS, "m": {"k": None}},
+]
+AVRO_FIELDS = {
+    "s": ["null", "string"],
+    "y": ["null", "bytes"],
+    "i": ["null", "int"],
+    "l": ["null", "long"],
+    "f": ["null", "float"],
+    "d": ["null", "double"],
+    "date": ["null", {"type": "int", "logicalType": "date"}],
+    "ms": ["null", {"type": "long", "logicalType": "timestamp-millis"}],
+    "us": ["null", {"type": "long", "logicalType": "local-timestamp-micros"}],
+    "m": ["null", {"type": "map", "values": ["null", "int"]}],
+}
+EXPECTED: dict[str, tuple[set[int], int]] = {
+    "s": (text_hashes(b"a", "é".encode()), 1),
+    "y": (text_hashes(b"a", b"\xff", b""), 1),
+    "t": (set(map(wang_hash, (-128, 0, 127))), 1),
+    "h": (set(map(wang_hash, (-32768, 0, 1))), 1),
+    "i": (set(map(wang_hash, (-(2**31), 0, 1))), 1),
+    "l": (set(map(wang_hash, (-(2**63), 0, 2**63 - 1))), 1),
+    "f": (set(map(wang_hash, (-0x80000000, 0x7FC00000, 0))), 1),
+    "d": (set(map(wang_hash, (-(2**63), 0x7FF8000000000000, 0))), 1),
+    "date": (set(map(wang_hash, (-1, 0, 19782))), 1),
+    "ms": (set(map(wang_hash, (1709168523456, -1))), 1),
+    "us": (set(map(wang_hash, (MICROS, -1))), 1),
+    "m[k]": ({wang_hash(1)}, 3),
+    "m[x]": (set(map(wang_hash, (2, 5))), 2),
+    "m[none]": (set(), 4),
+}
+PARQUET = parquet_bytes(TABLE, row_group_size=3)
+ORC = orc_bytes(TABLE)
+AVRO = avro_bytes(AVRO_FIELDS, ROWS)
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [(name, column) for name in ("x.parquet", "x.orc", "x.avro") for column in EXPECTED if name != "x.avro" or column not in ("t", "h")],
+)
+def test_formats_agree(name: str, column: str) -> None:
+    data = {"x.parquet": PARQUET, "x.orc": ORC, "x.avro": AVRO}[name]
+    data_type = {"ms": "TIMESTAMP(3)", "us": "TIMESTAMP(6)"}.get(column) if name == "x.orc" else None
+    hashes, nulls = EXPECTED[column]
+    assert hashed(data, name, column, data_type) == (hashes, 4, nulls)
+
+
+def test_a_known_type_decides_how_fine_a_timestamp_is() -> None:
+    in_millis = {wang_hash(MICROS // 1000), wang_hash(-1)}
+    for name, data in (("x.parquet", PARQUET), ("x.orc", ORC), ("x.avro", AVRO)):
+        assert hashed(data, name, "us", "TIMESTAMP(3)")[0] == in_millis
+        assert hashed(data, name, "ms", "TIMESTAMP(6)")[0] == {wang_hash(MICROS // 1000 * 1000), wang_hash(-1000)}
+
+
+def test_orc_does_not_say_how_fine_a_timestamp_is() -> None:
+    with pytest.raises(UsageError, match="cannot be told"):
+        hashed(ORC, "x.orc", "us")
+
+
+def test_times_are_milliseconds_of_the_day() -> None:
+    times = pa.table({"t": pa.array([1_234_567_890], pa.time64("us")), "u": pa.array([1_234_567], pa.time32("ms"))})
+    assert hashed(parquet_bytes(times), "x.parquet", "t")[0] == {wang_hash(1_234_567)}
+    assert hashed(parquet_bytes(times), "x.parquet", "u")[0] == {wang_hash(1_234_567)}
+    stored_as_int = pa.table({"t": pa.array([1_234_567], pa.int32())})
+    assert hashed(orc_bytes(stored_as_int), "x.orc", "t", "TIME(3)")[0] == {wang_hash(1_234_567)}
+
+
+def test_blanks_behind_char_in_orc_do_not_count() -> None:
+    padded = pa.table({"c": ["ab   ", "     "]})
+    assert hashed(orc_bytes(padded), "x.orc", "c", "CHAR(5)")[0] == text_hashes(b"ab", b"")
+    assert hashed(orc_bytes(padded), "x.orc", "c", "VARCHAR(5)")[0] == text_hashes(b"ab   ", b"     ")
+    assert hashed(parquet_bytes(padded), "x.parquet", "c", "CHAR(5)")[0] == text_hashes(b"ab   ", b"     ")
+
+
+def test_a_dictionary_and_a_dotted_name() -> None:
+    table = pa.table({"a.b": pa.array(["x", "y", "x"]).dictionary_encode(), "a": ["1", "2", "3"]})
+    assert hashed(parquet_bytes(table), "x.parquet", "a.b")[0] == text_hashes(b"x", b"y")
+
+
+def test_maps_of_a_slice_are_its_own() -> None:
+    maps = pa.array([[("k", number)] if number % 3 else None for number in range(200_000)], pa.map_(pa.string(), pa.int64()))
+    data = parquet_bytes(pa.table({"m": maps}))
+    hashes, rows, nulls = hashed(data, "x.parquet", "m[k]")
+    assert hashes == {wang_hash(number) for number in range(200_000) if number % 3}
+    assert (rows, nulls) == (200_000, len(range(0, 200_000, 3)))
+
+
+@pytest.mark.parametrize(
+    ("when", "negative"),
+    [
+        (dt.datetime(1, 1, 1), False),
+        (dt.datetime(1, 1, 1, 5, 6, 7, 89), True),
+        (dt.datetime(1066, 10, 14, 9), True),
+        (dt.datetime(1900, 1, 1, 12, 0, 0, 1), True),
+        (dt.datetime(1900, 1, 1, 12, 0, 0, 1), False),
+        (dt.datetime(1969, 12, 31, 23, 59, 59, 999999), True),
+        (dt.datetime(1970, 1, 1), False),
+        (dt.datetime(2024, 2, 29, 1, 2, 3, 4), False),
+        (dt.datetime(9999, 12, 31, 23, 59, 59, 999999), False),
+    ],
+)
+def test_int96_as_paimon_writes_it(when: dt.datetime, negative: bool) -> None:
+    """Times before 1970 with a negative nanosecond of the day; pyarrow's two readings of such bytes, put together."""
+    micros = (when - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)
+    for nanos_within in (0, 1, 616, 617, 999):
+        nanos = micros * 1000 + nanos_within
+        day_nanos = 86_400_000_000_000
+        day, nano_of_day = divmod(nanos, day_nanos)
+        if negative and nano_of_day:
+            day, nano_of_day = day + 1, nano_of_day - day_nanos
+        unsigned = nano_of_day % 2**64
+        as_micros = day * 86_400_000_000 + unsigned // 1000
+        as_nanos = (nanos + 2**63) % 2**64 - 2**63
+        read = int96_micros(pa.array([as_micros]).view(pa.timestamp("us")), pa.array([as_nanos]).view(pa.timestamp("ns")))
+        assert read.cast(pa.int64()).to_pylist() == [micros]
+
+
+def test_int96_of_a_file() -> None:
+    table = pa.table({"t": pa.array([WHEN, None, dt.datetime(1900, 1, 1, 1)], pa.timestamp("ns"))})
+    data = parquet_bytes(table, use_deprecated_int96_timestamps=True)
+    micros = (dt.datetime(1900, 1, 1, 1) - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)
+    assert hashed(data, "x.parquet", "t") == ({wang_hash(MICROS), wang_hash(micros)}, 3, 1)
+    assert hashed(data, "x.parquet", "t", "TIMESTAMP(9)")[0] == {wang_hash(MICROS), wang_hash(micros)}
+
+
+@pytest.mark.parametrize(
+    ("column", "what"),
+    [
+        ("missing", "no column"),
+        ("flag", "BOOLEAN"),
+        ("money", "DECIMAL"),
+        ("list", "ARRAY"),
+        ("s[k]", "no map"),
+        ("m", "MAP"),
+        ("big", "cannot be told"),
+    ],
+)
+def test_what_cannot_be_hashed_is_refused_with_a_reason(column: str, what: str) -> None:
+    table = pa.table(
+        {
+            "s": ["x"],
+            "flag": [True],
+            "money": pa.array([1], pa.decimal128(5, 2)),
+            "list": [[1]],
+            "m": pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int32())),
+            "big": pa.array([1], pa.uint64()),
+        }
+    )
+    with pytest.raises(UsageError, match=what):
+        hashed(parquet_bytes(table), "x.parquet", column)
+
+
+def test_another_format_is_refused() -> None:
+    with pytest.raises(UsageError, match="csv"):
+        column_hashes(b"a,b", "x.csv", {})
+
+
+@pytest.mark.parametrize(
+    ("column", "data_type"), [("s", "INT"), ("i", "STRING"), ("f", "DOUBLE"), ("l", "DATE"), ("d", "TIMESTAMP(3)"), ("us", "TIME(3)")]
+)
+@pytest.mark.parametrize("name", ["x.parquet", "x.orc", "x.avro"])
+def test_a_column_stored_as_another_type_is_unreadable(name: str, column: str, data_type: str) -> None:
+    data = {"x.parquet": PARQUET, "x.orc": ORC, "x.avro": AVRO}[name]
+    with pytest.raises(UnreadableError, match=f"column {column}"):
+        hashed(data, name, column, data_type)
+
+
+@pytest.mark.parametrize(("name", "data"), [("x.parquet", PARQUET), ("x.orc", ORC), ("x.avro", AVRO)])
+def test_broken_data_files_are_unreadable(name: str, data: bytes) -> None:
+    for broken in (b"", data[:20], data[: len(data) // 2], data[:-10]):
+        with pytest.raises(UnreadableError):
+            hashed(broken, name, "s")
+
+
+def test_zones_of_orc() -> None:
+    """A TIMESTAMP_LTZ is taken from a file written in UTC only, a TIMESTAMP of our days from any."""
+    elsewhere = orc_bytes(TABLE, compression="uncompressed").replace(b"GMT", b"EST")
+    for compression in ("uncompressed", "zlib", "zstd"):
+        assert written_in_utc(orc_bytes(TABLE, compression=compression))
+    assert not written_in_utc(elsewhere)
+    assert hashed(ORC, "x.orc", "us", "TIMESTAMP_LTZ(6)")[0] == EXPECTED["us"][0]
+    assert hashed(elsewhere, "x.orc", "us", "TIMESTAMP(6)")[0] == EXPECTED["us"][0]
+    with pytest.raises(UsageError, match="zone"):
+        hashed(elsewhere, "x.orc", "us", "TIMESTAMP_LTZ(6)")
+    old = pa.table({"t": pa.array([dt.datetime(1800, 1, 1)], pa.timestamp("us"))})
+    with pytest.raises(UsageError, match="zone"):
+        hashed(orc_bytes(old, compression="uncompressed").replace(b"GMT", b"EST"), "x.orc", "t", "TIMESTAMP(6)")
+
+
+def test_a_file_that_does_not_tell_its_zone_was_not_written_in_utc() -> None:
+    for noise in (b"", b"\0", b"\xff" * 30, ORC[:-1], ORC[: len(ORC) // 2]):
+        assert not written_in_utc(noise)
+
+
+def test_values_stand_behind_their_hashes() -> None:
+    for name, data in (("x.parquet", PARQUET), ("x.avro", AVRO)):
+        indexed = IndexedColumn("i")
+        part = next(column_hashes(data, name, {indexed: DataType("INT")}).batches)[indexed]
+        assert [wang_hash(int(str(value))) for value in part.values] == part.hashes.tolist()
+        assert part.hashes.dtype == np.uint64

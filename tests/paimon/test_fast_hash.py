@@ -1,0 +1,81 @@
+"""What is hashed of each type."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sbbf_tool.paimon.bloom64_spec import wang_hash
+from sbbf_tool.paimon.data_types import parse_type_text
+from sbbf_tool.paimon.fast_hash import Key, distinct, double_keys, float_keys, hash_bytes, hash_longs, key_of, timestamp_keys
+
+longs = st.integers(-(2**63), 2**63 - 1)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(0, 0), (1, 0x5BCA7C69B794F8CE), (-1, 0x5BCA868437950D03), (10, 0x95EA2955ABD45275), (-(2**63), 0x3BE7D0F7780DE548)],
+)
+def test_published_integers(value: int, expected: int) -> None:
+    assert wang_hash(value) == expected
+    assert hash_longs(np.array([value], np.int64)).tolist() == [expected]
+
+
+@given(st.lists(longs, max_size=50))
+def test_many_integers_hash_as_one_by_one(values: list[int]) -> None:
+    assert hash_longs(np.array(values, np.int64)).tolist() == [wang_hash(value) for value in values]
+
+
+@given(st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 5), max_size=40))
+def test_distinct_hashes(values: list[int]) -> None:
+    assert distinct(np.array(values, np.uint64)).tolist() == sorted(set(values))
+
+
+def test_published_text() -> None:
+    assert [f"{one:016x}" for one in hash_bytes([b"", b"example"]).tolist()] == ["ef46db3751d8e999", "e6eda53558c41c5e"]
+
+
+def test_every_nan_is_the_canonical_one_and_zeros_differ() -> None:
+    singles = np.array([0x7FC00000, 0xFFC12345, 0x7F800001, 0, 0x80000000, 0x3F800000], np.uint32).view(np.float32)
+    assert float_keys(singles).tolist() == [0x7FC00000] * 3 + [0, -0x80000000, 0x3F800000]
+    doubles = np.array([0x7FF8000000000000, 0xFFF8000012345678, 0, 1 << 63], np.uint64).view(np.float64)
+    assert double_keys(doubles).tolist() == [0x7FF8000000000000] * 2 + [0, -(2**63)]
+
+
+@pytest.mark.parametrize(
+    ("per_second", "count", "millis", "micros"),
+    [(1, -2, -2000, -2_000_000), (10**3, -1, -1, -1000), (10**6, -1, -1, -1), (10**9, -1, -1, -1), (10**9, 1_999_999, 1, 1999)],
+)
+def test_timestamps_are_rounded_down(per_second: int, count: int, millis: int, micros: int) -> None:
+    counts = np.array([count], np.int64)
+    assert timestamp_keys(counts, per_second, Key.MILLIS).tolist() == [millis]
+    assert timestamp_keys(counts, per_second, Key.MICROS).tolist() == [micros]
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("CHAR(3) NOT NULL", Key.BYTES),
+        ("STRING", Key.BYTES),
+        ("BYTES", Key.BYTES),
+        ("TINYINT", Key.INTEGER),
+        ("INTEGER", Key.INTEGER),
+        ("DATE", Key.DATE),
+        ("TIME(6)", Key.TIME),
+        ("TIMESTAMP(3)", Key.MILLIS),
+        ("TIMESTAMP", Key.MICROS),
+        ("TIMESTAMP(0) WITH LOCAL TIME ZONE", Key.MILLIS),
+        ("TIMESTAMP_LTZ(4)", Key.MICROS),
+        ("TIMESTAMP(9)", Key.MICROS),
+        ("FLOAT", Key.FLOAT),
+        ("DOUBLE PRECISION", Key.DOUBLE),
+        *(
+            (text, None)
+            for text in ("BOOLEAN", "DECIMAL(10, 2)", "MAP<STRING, INT>", "ARRAY<INT>", "VARIANT", "BLOB", "GEOMETRY('x')", "NEW")
+        ),
+    ],
+)
+def test_what_each_type_hashes(text: str, key: Key | None) -> None:
+    assert key_of(parse_type_text(text)) == key

@@ -1,0 +1,251 @@
+"""Inspecting and probing tables: which index counts, what is odd, and what an older file is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.paimon.bloom64 import BloomFilter64, build_bloom64
+from sbbf_tool.paimon.build_index import IndexRequest, build_index
+from sbbf_tool.paimon.index_container import build_container, lay_out
+from sbbf_tool.paimon.inspect_index import InspectReport, inspect, inspect_container
+from sbbf_tool.paimon.probe_table import ProbeReport, probe
+
+from .local_files import LocalFiles
+from .tables import NewFile, TableMaker
+
+NewTable = Callable[..., TableMaker]
+
+
+def index_of(columns: dict[str, pa.Array], *names: str) -> bytes:
+    """A container as Paimon would write it for these columns."""
+    import io
+
+    import pyarrow.parquet as pq
+
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns), sink)
+    return build_index(sink.getvalue(), "x.parquet", [IndexRequest(name, 100, 0.01) for name in names]).container
+
+
+def rules(report: InspectReport) -> list[str]:
+    return [finding.rule for finding in report.findings]
+
+
+def answers(report: ProbeReport) -> dict[str, list[bool]]:
+    return {file.data_file: [answer.remain for answer in file.answers] for file in report.files}
+
+
+ONE = {"id": pa.array([1, 2, 3]), "s": pa.array(["a", "b", None])}
+TWO = {"id": pa.array([11, 12, 13]), "s": pa.array(["x", "y", "z"])}
+
+
+def two_files(maker: TableMaker) -> None:
+    """One data file with its index in the manifest, one with it in a file, and one without any."""
+    maker.commit(NewFile(ONE, name="one.parquet", embedded=index_of(ONE, "id", "s")))
+    maker.commit(NewFile(TWO, name="two.parquet", extra_files=("two.parquet.index",)), NewFile(TWO, name="three.parquet"))
+    (maker.root / "bucket-0" / "two.parquet.index").write_bytes(index_of(TWO, "id", "s"))
+
+
+def test_inspect_a_table(files: LocalFiles, new_table: NewTable) -> None:
+    maker = new_table()
+    two_files(maker)
+    report = inspect(files, str(maker.root))
+    one, two, three = report.files
+    assert (report.snapshot, one.place, two.place, three.place) == (2, "embedded", "file", "none")
+    assert (one.rows, one.size, two.index_path) == (3, len(index_of(ONE, "id", "s")), str(maker.root / "bucket-0" / "two.parquet.index"))
+    by_name = {index.column: index for index in one.indexes}
+    bloom = by_name["s"].bloom
+    assert bloom is not None
+    assert (by_name["s"].type, by_name["id"].type, bloom.num_bits, bloom.k) == ("STRING", "BIGINT", 960, 7)
+    assert bloom.distinct == pytest.approx(2, rel=0.1)
+    assert bloom.error_rate == pytest.approx(bloom.fill**7)
+    assert rules(report) == []
+    assert not report.broken
+
+
+def test_inspect_a_container(files: LocalFiles, tmp_path: Path) -> None:
+    path = tmp_path / "x.index"
+    path.write_bytes(index_of(ONE, "s"))
+    (file,) = inspect(files, str(path)).files
+    assert [(index.column, index.type, index.kind) for index in file.indexes] == [("s", None, "bloom-filter")]
+    path.write_bytes(b"noise")
+    with pytest.raises(UnreadableError) as caught:
+        inspect(files, str(path))
+    assert caught.value.file == str(path)
+    with pytest.raises(UsageError):
+        inspect(files, str(path), snapshot=1)
+
+
+def test_the_embedded_index_counts(files: LocalFiles, new_table: NewTable) -> None:
+    maker = new_table()
+    maker.commit(NewFile(ONE, name="one.parquet", embedded=index_of(ONE, "s"), extra_files=("one.parquet.index",)))
+    (maker.root / "bucket-0" / "one.parquet.index").write_bytes(index_of(TWO, "s"))
+    assert rules(inspect(files, str(maker.root))) == ["two-places"]
+    assert answers(probe(files, str(maker.root), "s", ["a", "x"])) == {"one.parquet": [True, False]}
+
+
+def test_what_is_odd_about_files(files: LocalFiles, new_table: NewTable) -> None:
+    maker = new_table()
+    maker.commit(
+        NewFile(ONE, name="stale.parquet", extra_files=("stale.parquet-1.index",)),
+        NewFile(ONE, name="missing.parquet", extra_files=("missing.parquet.index",)),
+        NewFile(ONE, name="twice.parquet", extra_files=("twice.parquet.index", "twice.parquet-1.index")),
+        NewFile(ONE, name="broken.parquet", embedded=b"\0" * 30),
+    )
+    for name in ("stale.parquet.index", "stale.parquet-1.index", "stranger.parquet.index"):
+        (maker.root / "bucket-0" / name).write_bytes(index_of(ONE, "s"))
+    report = inspect(files, str(maker.root))
+    assert [(finding.rule, finding.data_file) for finding in report.findings] == [
+        ("left-behind", "stale.parquet"),
+        ("unreadable-index", "missing.parquet"),
+        ("unreadable-index", "twice.parquet"),
+        ("unreadable-index", "broken.parquet"),
+    ]
+    assert report.broken
+    probed = probe(files, str(maker.root), "s", ["nowhere"])
+    assert answers(probed) == {"stale.parquet": [False], "missing.parquet": [True], "twice.parquet": [True], "broken.parquet": [True]}
+    assert "Paimon fails on it" in probed.files[1].answers[0].reason
+
+
+def test_what_is_odd_about_indexes(files: LocalFiles, new_table: NewTable) -> None:
+    full = BloomFilter64(np.full(4, 255, np.uint8), 3)
+    quirky = BloomFilter64(np.full(4, 1, np.uint8), 200)
+    wasteful = BloomFilter64.sized(1_000_000, 0.1)
+    wasteful.bits[7] = 1
+    container = lay_out(
+        {
+            "full": {"bloom-filter": build_bloom64(full)},
+            "quirky": {"bloom-filter": build_bloom64(quirky)},
+            "wasteful": {"bloom-filter": build_bloom64(wasteful)},
+            "never": {"bloom-filter": bytes(3) + b"\3" + bytes(9)},
+            "zero": {"bloom-filter": bytes(4) + b"\1"},
+            "short": {"bloom-filter": b"\0\0"},
+            "flag": {"bloom-filter": build_bloom64(full), "bitmap": b"", "hologram": b"?"},
+            "m[k]": {"bloom-filter": None},
+            "gone": {"range-bitmap": b""},
+        }
+    )
+    fields = [(name, "INT") for name in ("full", "quirky", "wasteful", "never", "zero", "short")]
+    maker = new_table([*fields, ("flag", "BOOLEAN"), ("m", "MAP<STRING, INT>")])
+    maker.commit(NewFile(ONE, embedded=build_container(container)))
+    report = inspect(files, str(maker.root))
+    assert [(finding.rule, finding.column) for finding in report.findings] == [
+        ("overfull", "full"),
+        ("many-hash-functions", "quirky"),
+        ("oversized", "wasteful"),
+        ("no-values", "never"),
+        ("no-hash-functions", "zero"),
+        ("unreadable-filter", "short"),
+        ("no-hash", "flag"),
+        ("overfull", "flag"),
+        ("unknown-kind", "flag"),
+        ("empty-index", "m[k]"),
+        ("unknown-column", "gone"),
+    ]
+    assert report.broken
+    assert len(inspect_container(build_container(container), "x").files[0].indexes) == 11
+
+
+@pytest.mark.parametrize(
+    ("primary_keys", "options", "unused"),
+    [
+        ((), {"file-index.read.enabled": "false"}, "file-index.read.enabled is false"),
+        (("id",), {}, "a primary-key table without deletion vectors"),
+        (("id",), {"deletion-vectors.enabled": "true"}, None),
+    ],
+)
+def test_indexes_paimon_does_not_look_at(
+    files: LocalFiles, new_table: NewTable, primary_keys: tuple[str, ...], options: dict[str, str], unused: str | None
+) -> None:
+    maker = new_table(primary_keys=primary_keys, options=options)
+    maker.commit(NewFile(ONE, embedded=index_of(ONE, "s")))
+    assert rules(inspect(files, str(maker.root))) == (["unused-index"] if unused else [])
+    report = probe(files, str(maker.root), "s", ["nowhere"])
+    assert report.unused == unused
+    assert len(report.skipped) == 1
+
+
+def test_probe_says_which_files_remain(files: LocalFiles, new_table: NewTable) -> None:
+    maker = new_table()
+    two_files(maker)
+    files.read_paths.clear()
+    report = probe(files, str(maker.root), "s", ["a", "x", None, "nowhere"])
+    assert answers(report) == {
+        "one.parquet": [True, False, True, False],
+        "two.parquet": [False, True, True, False],
+        "three.parquet": [True, True, True, True],
+    }
+    assert [file.data_file for file in probe(files, str(maker.root), "id", ["1"]).remaining] == ["one.parquet", "three.parquet"]
+    assert report.files[0].answers[0].hash64 == "d24ec4f1a98c6e5b"
+    assert not any(path.endswith(".parquet") for path in files.read_paths)
+
+
+def test_columns_that_are_not_there(files: LocalFiles, new_table: NewTable) -> None:
+    maker = new_table()
+    two_files(maker)
+    for column, what in (("S", "the table has id, s"), ("nope", "no column"), ("s[k]", "not a map")):
+        with pytest.raises(UsageError, match=what):
+            probe(files, str(maker.root), column, ["a"])
+    with pytest.raises(UsageError):
+        probe(files, str(maker.root), "id", ["one"])
+    with pytest.raises(UsageError):
+        probe(files, str(maker.root), "id", [])
+
+
+def test_a_type_without_hash_and_a_column_without_index_remain(files: LocalFiles, new_table: NewTable) -> None:
+    maker = new_table([("id", "BIGINT"), ("s", "STRING"), ("flag", "BOOLEAN"), ("n", "INT")])
+    container = {"flag": {"bloom-filter": bytes(3) + b"\1\0"}, "n": {"bitmap": b""}, "s": {"bloom-filter": None}}
+    maker.commit(NewFile(ONE, name="x", embedded=build_container(lay_out(container))))
+    assert answers(probe(files, str(maker.root), "flag", ["true"])) == {"x": [True]}
+    assert answers(probe(files, str(maker.root), "n", ["1"])) == {"x": [True]}
+    assert answers(probe(files, str(maker.root), "id", ["1"])) == {"x": [True]}
+    assert answers(probe(files, str(maker.root), "s", ["a", None])) == {"x": [False, False]}
+
+
+def test_entries_of_maps(files: LocalFiles, new_table: NewTable) -> None:
+    columns = {"m": pa.array([[("k", 1), ("x", 5)], None], pa.map_(pa.string(), pa.int32()))}
+    maker = new_table([("m", {"type": "MAP", "key": "STRING", "value": "INT"})])
+    maker.commit(NewFile(columns, name="x", embedded=index_of(columns, "m[k]", "m[none]")))
+    assert answers(probe(files, str(maker.root), "m[k]", ["1", "5"])) == {"x": [True, False]}
+    assert answers(probe(files, str(maker.root), "m[none]", ["1"])) == {"x": [False]}
+    assert answers(probe(files, str(maker.root), "m[other]", ["1"])) == {"x": [True]}
+    assert answers(probe(files, str(maker.root), "m", ["1"])) == {"x": [True]}
+
+
+def test_older_files_know_columns_by_older_names_and_types(files: LocalFiles, new_table: NewTable) -> None:
+    old = {"s": pa.array(["a"]), "n": pa.array([1], pa.int32()), "v": pa.array(["v"])}
+    new = {"renamed": pa.array(["b"]), "n": pa.array([2]), "v": pa.array(["w"]), "extra": pa.array(["e"])}
+    maker = new_table([("s", "STRING"), ("n", "INT NOT NULL"), ("v", "VARCHAR(5)")])
+    maker.commit(NewFile(old, name="old", embedded=index_of(old, "s", "n", "v")))
+    maker.put_schema(
+        1, [(0, "renamed", "STRING NOT NULL"), (1, "n", "BIGINT"), (2, "v", "STRING"), (3, "extra", "STRING"), (4, "s", "INT")]
+    )
+    maker.commit(NewFile(new, schema_id=1, name="new", embedded=index_of(new, "renamed", "n", "v", "extra")))
+
+    def asked(column: str, *values: str) -> dict[str, list[bool]]:
+        return answers(probe(files, str(maker.root), column, values))
+
+    assert asked("renamed", "a", "b", "c") == {"old": [True, False, False], "new": [False, True, False]}
+    assert asked("n", "1", "2", str(2**40)) == {"old": [True, False, True], "new": [False, True, False]}
+    assert asked("v", "nowhere") == {"old": [True], "new": [False]}
+    assert asked("extra", "nowhere") == {"old": [True], "new": [False]}
+    assert asked("s", "5") == {"old": [True], "new": [True]}
+    assert asked("renamed", "b")["old"] == [False]
+    report = inspect(files, str(maker.root))
+    assert {index.column: index.column_today for index in report.files[0].indexes} == {"s": "renamed", "n": "n", "v": "v"}
+    assert answers(probe(files, str(maker.root), "s", ["b"], snapshot=1)) == {"old": [False]}
+
+
+def test_k_of_128_and_more_is_asked_as_paimon_asks(files: LocalFiles, new_table: NewTable) -> None:
+    bloom = BloomFilter64(np.zeros(100, np.uint8), 133)
+    maker = new_table()
+    maker.commit(NewFile(ONE, name="x", embedded=build_container(lay_out({"s": {"bloom-filter": build_bloom64(bloom)}}))))
+    report = probe(files, str(maker.root), "s", ["a"])
+    assert answers(report) == {"x": [True]}
+    assert "k = 133" in report.files[0].answers[0].reason

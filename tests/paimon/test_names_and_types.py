@@ -1,0 +1,251 @@
+"""Names in modified UTF-8, type texts, options, and names of partitions' directories."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.paimon.binary_row import Timestamp, Value, build_row, parse_row
+from sbbf_tool.paimon.civil import Date, date_of, days_of
+from sbbf_tool.paimon.data_types import DataType, parse_data_type, parse_fields, parse_type_text
+from sbbf_tool.paimon.index_options import BloomOptions, bloom_columns, in_manifest_threshold, parse_memory_size
+from sbbf_tool.paimon.modified_utf8 import build_utf, parse_utf
+from sbbf_tool.paimon.partition_path import escape, java_floating, partition_segments, show_value
+from sbbf_tool.paimon.table_schema import IndexedColumn, parse_indexed_column
+
+text_with_surrogates = st.text(st.characters(exclude_categories=()), max_size=30)
+
+
+@given(text_with_surrogates)
+def test_any_name_comes_back(name: str) -> None:
+    data = build_utf(name)
+    joined = name.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+    assert parse_utf(data, 0, len(data)) == (joined, len(data))
+
+
+@pytest.mark.parametrize(
+    ("name", "encoded"),
+    [("", "0000"), ("a", "000161"), ("\0", "0002c080"), ("é", "0002c3a9"), ("日", "0003e697a5"), ("\U0001f600", "0006eda0bdedb880")],
+)
+def test_the_bytes_of_names(name: str, encoded: str) -> None:
+    assert build_utf(name).hex() == encoded
+
+
+@pytest.mark.parametrize("encoded", ["00", "0002c3", "000100", "0004f09f9880", "0002c081", "0001ff", "0003e08080", "0001c3"])
+def test_what_is_not_modified_utf8_is_unreadable(encoded: str) -> None:
+    data = bytes.fromhex(encoded)
+    with pytest.raises(UnreadableError):
+        parse_utf(data, 0, len(data))
+
+
+def test_a_name_may_have_65535_bytes() -> None:
+    assert len(build_utf("x" * 65535)) == 65537
+    with pytest.raises(UsageError):
+        build_utf("x" * 65536)
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("VARCHAR(2147483647)", "STRING"),
+        ("bytes not null", "BYTES NOT NULL"),
+        ("VARCHAR", "VARCHAR(1)"),
+        ("TIMESTAMP", "TIMESTAMP(6)"),
+        ("TIMESTAMP(3) WITHOUT TIME ZONE NOT NULL", "TIMESTAMP(3) NOT NULL"),
+        ("TIMESTAMP_LTZ(9)", "TIMESTAMP(9) WITH LOCAL TIME ZONE"),
+        ("TIME", "TIME(0)"),
+        ("NUMERIC(5,2)", "DECIMAL(5, 2)"),
+        ("INTEGER", "INT"),
+        ("DOUBLE PRECISION", "DOUBLE"),
+        ("MAP<STRING NOT NULL, TIMESTAMP(3)> NOT NULL", "MAP<STRING NOT NULL, TIMESTAMP(3)> NOT NULL"),
+        ("VECTOR<FLOAT, 3>", "VECTOR"),
+    ],
+)
+def test_type_texts(text: str, written: str) -> None:
+    assert str(parse_type_text(text)) == written
+
+
+def test_nested_types_are_objects() -> None:
+    map_type = parse_data_type({"type": "MAP NOT NULL", "key": "STRING", "value": {"type": "ARRAY", "element": "INT"}})
+    assert str(map_type) == "MAP<STRING, ARRAY<INT>> NOT NULL"
+    row = parse_data_type({"type": "ROW", "fields": [{"id": 4, "name": "x", "type": "INT NOT NULL"}]})
+    assert str(row) == "ROW<`x` INT NOT NULL>"
+    assert parse_type_text("INT").same_ignoring_null(parse_type_text("INT NOT NULL"))
+    assert not parse_type_text("VARCHAR(5)").same_ignoring_null(parse_type_text("STRING"))
+
+
+@pytest.mark.parametrize("json", [None, 3, {}, {"type": 3}, {"type": "MAP", "key": "STRING"}, {"type": "??"}, "", "(3)", {"type": "ROW"}])
+def test_what_is_no_type_is_unreadable(json: object) -> None:
+    with pytest.raises(UnreadableError):
+        parse_data_type(json)
+
+
+def test_types_nested_without_end_are_unreadable() -> None:
+    nested: object = "INT"
+    for _ in range(200):
+        nested = {"type": "ARRAY", "element": nested}
+    with pytest.raises(UnreadableError, match="too deep"):
+        parse_data_type(nested)
+    with pytest.raises(UnreadableError):
+        parse_fields([{"id": "1", "name": "a", "type": "INT"}])
+
+
+@pytest.mark.parametrize(
+    ("name", "indexed"),
+    [
+        ("m[key]", IndexedColumn("m", "key")),
+        ("m[a[b]", IndexedColumn("m", "a[b")),
+        ("m[]", IndexedColumn("m", "")),
+        ("plain", IndexedColumn("plain")),
+        ("odd]", IndexedColumn("odd]")),
+    ],
+)
+def test_map_entries(name: str, indexed: IndexedColumn) -> None:
+    assert parse_indexed_column(name) == indexed
+    assert str(indexed) == name
+
+
+def test_options_of_columns() -> None:
+    prefix = "file-index.bloom-filter."
+    options = {
+        prefix + "columns": " a , m[k],m[l]",
+        prefix + "a.items": "5",
+        prefix + "m.items": "7",
+        prefix + "m[l].items": "9",
+        prefix + "m.fpp": "0.5",
+        prefix + "a.b.items": "11",
+    }
+    assert bloom_columns(options) == {"a": BloomOptions(5, 0.1), "m[k]": BloomOptions(7, 0.5), "m[l]": BloomOptions(9, 0.5)}
+    assert bloom_columns({}) == {}
+    with pytest.raises(UnreadableError):
+        bloom_columns({prefix + "columns": "a", prefix + "a.items": "many"})
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("500 B", 500), ("1kb", 1024), ("2 mebibytes", 2 << 20), ("7", 7), (" 1 G ", 1 << 30), ("0t", 0)]
+)
+def test_sizes(text: str, size: int) -> None:
+    assert parse_memory_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "kb", "1.5 kb", "-1", "1 parsec", "9" * 30])
+def test_what_is_no_size_is_unreadable(text: str) -> None:
+    with pytest.raises(UnreadableError):
+        parse_memory_size(text)
+
+
+def test_the_threshold_of_manifests() -> None:
+    assert in_manifest_threshold({}) == 500
+    assert in_manifest_threshold({"file-index.in-manifest-threshold": "1 b"}) == 1
+
+
+@given(st.integers(-(10**9), 10**9))
+def test_days_and_dates(days: int) -> None:
+    assert days_of(date_of(days)) == days
+
+
+@pytest.mark.parametrize(
+    ("date", "days"),
+    [(Date(1970, 1, 1), 0), (Date(1, 1, 1), -719162), (Date(2024, 2, 29), 19782), (Date(0, 2, 29), -719469), (Date(10000, 1, 1), 2932897)],
+)
+def test_known_dates(date: Date, days: int) -> None:
+    assert days_of(date) == days
+
+
+@pytest.mark.parametrize("date", [Date(2023, 2, 29), Date(2024, 0, 1), Date(2024, 13, 1), Date(2024, 4, 31), Date(2024, 1, 0)])
+def test_no_such_date(date: Date) -> None:
+    assert days_of(date) is None
+
+
+def test_names_of_directories() -> None:
+    assert escape("p=1/x") == "p%3D1%2Fx"
+    assert escape("é ~") == "é ~"
+    types = [parse_type_text(text) for text in ("STRING", "DATE", "STRING", "BYTES")]
+    values: list[Value] = ["a:b", 19782, " ", b"x"]
+    legacy = partition_segments(list("wxyz"), types, values, "NONE", legacy=True)
+    assert legacy == ["w=a%3Ab", "x=19782", "y=NONE", None]
+    assert partition_segments(["x"], types[1:2], [19782], "NONE", legacy=False) == ["x=2024-02-29"]
+    assert partition_segments(["x"], types[1:2], [None], "NONE", legacy=True) == ["x=NONE"]
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (1.0, "1.0"),
+        (-0.0, "-0.0"),
+        (0.001, "0.001"),
+        (0.00099, "9.9E-4"),
+        (9999999.0, "9999999.0"),
+        (1e7, "1.0E7"),
+        (1.5e300, "1.5E300"),
+        (float("inf"), "Infinity"),
+    ],
+)
+def test_java_spells_floating_numbers(value: float, written: str) -> None:
+    assert java_floating(value, single=False) == written
+
+
+def test_java_spells_singles_shortest() -> None:
+    assert java_floating(0.10000000149011612, single=True) == "0.1"
+
+
+TYPES_AND_VALUES: list[tuple[str, list[Value]]] = [
+    ("BOOLEAN", [True, False]),
+    ("TINYINT", [-128, 127]),
+    ("SMALLINT", [-32768]),
+    ("INT", [-(2**31), 5]),
+    ("BIGINT", [2**63 - 1]),
+    ("DATE", [19782]),
+    ("FLOAT", [0.5]),
+    ("DOUBLE", [-1e300]),
+    ("STRING", ["", "1234567", "12345678", "é" * 20]),
+    ("BYTES", [b"", b"\xff" * 7, b"\0" * 9]),
+    ("TIMESTAMP(3)", [Timestamp(-1, 0)]),
+    ("TIMESTAMP(9)", [Timestamp(-5, 999_999)]),
+    ("DECIMAL(9, 2)", [Decimal("-12.34")]),
+    ("DECIMAL(38, 20)", [Decimal("-123456789012345678.01234567890123456789"), Decimal(10) ** 17]),
+    ("DECIMAL(30, 3)", [Decimal("-0.001"), Decimal("128"), Decimal("-32.768"), Decimal("12345678901234567890.123")]),
+]
+
+
+@pytest.mark.parametrize(("text", "values"), TYPES_AND_VALUES)
+def test_rows_of_one_field(text: str, values: list[Value]) -> None:
+    data_type = parse_type_text(text)
+    for value in [*values, None]:
+        assert parse_row(build_row([value], [data_type]), [data_type]) == (value,)
+        assert show_value(value, data_type) is not None
+
+
+def test_rows_of_all_fields() -> None:
+    types = [parse_type_text(text) for text, values in TYPES_AND_VALUES for _ in values] * 5
+    values: list[Value] = [value for _, values in TYPES_AND_VALUES for value in values] * 5
+    values[3] = None
+    assert list(parse_row(build_row(values, types), types)) == values
+
+
+def test_the_bytes_of_a_row() -> None:
+    assert build_row(["é"], [parse_type_text("STRING")]).hex() == "00000001" + "00" * 8 + "c3a9000000000082"
+    assert build_row([], []) == bytes(12)
+
+
+@given(st.binary(max_size=60), st.sampled_from([text for text, _ in TYPES_AND_VALUES]))
+def test_rows_of_noise(data: bytes, text: str) -> None:
+    try:
+        parse_row(data, [parse_type_text(text)])
+    except UnreadableError:
+        return
+
+
+@pytest.mark.parametrize("text", ["DECIMAL(999999999, 2)", "DECIMAL(9, 999999999)"])
+def test_a_decimal_beyond_all_measure_is_unreadable(text: str) -> None:
+    with pytest.raises(UnreadableError):
+        parse_row(build_row([1], [DataType("BIGINT")]), [parse_type_text(text)])
+
+
+def test_a_row_of_a_nested_type_is_unreadable() -> None:
+    with pytest.raises(UnreadableError):
+        parse_row(build_row([1], [DataType("INT")]), [DataType("ARRAY", value=DataType("INT"))])

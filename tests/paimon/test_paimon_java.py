@@ -1,0 +1,222 @@
+"""Paimon's own Java library writes tables of many shapes, reads our containers, and uses the indexes added to its tables."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from sbbf_tool.errors import RefusedError
+from sbbf_tool.paimon.add_index import add_index
+from sbbf_tool.paimon.bloom64 import KIND
+from sbbf_tool.paimon.build_index import IndexRequest, build
+from sbbf_tool.paimon.commit_plan import Addition
+from sbbf_tool.paimon.data_types import parse_type_text
+from sbbf_tool.paimon.file_index import find_index
+from sbbf_tool.paimon.index_container import build_container, lay_out, parse_container
+from sbbf_tool.paimon.index_options import bloom_columns
+from sbbf_tool.paimon.inspect_index import inspect_table
+from sbbf_tool.paimon.literals import parse_literal
+from sbbf_tool.paimon.probe_table import ask_container, probe
+from sbbf_tool.paimon.publish import publish
+from sbbf_tool.paimon.table import Table, open_table
+from sbbf_tool.paimon.table_schema import indexed_type, parse_indexed_column
+from sbbf_tool.paimon.verify_index import verify_table
+
+from .engines import NotHereError, PaimonJava
+from .local_files import LocalFiles
+
+pytestmark = [pytest.mark.heavy, pytest.mark.timeout(900)]
+
+
+@pytest.fixture(scope="module")
+def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PaimonJava]:
+    try:
+        engine = PaimonJava(tmp_path_factory.mktemp("classes"))
+    except NotHereError as reason:
+        pytest.skip(f"Paimon's Java library is not to be had: {reason}")
+    yield engine
+    engine.close()
+
+
+@pytest.fixture(scope="module")
+def warehouse(java: PaimonJava, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("warehouse")
+    (made,) = java.ask("make", str(folder))
+    tables = folder / "fx.db"
+    assert int(made) == len(list(tables.iterdir()))
+    return tables
+
+
+def all_tables(warehouse: Path) -> Iterator[Table]:
+    for folder in sorted(warehouse.iterdir()):
+        yield open_table(LocalFiles(), str(folder))
+
+
+def test_every_data_file_is_found_and_no_index_loses_anything(warehouse: Path) -> None:
+    for table in all_tables(warehouse):
+        assert table.live_files
+        assert all(Path(live.path).is_file() for live in table.live_files), table.path
+        report = verify_table(table)
+        assert not report.loses, table.path
+        assert not report.unchecked, table.path
+        assert not inspect_table(table).broken
+
+
+def test_every_filter_is_rebuilt_from_the_data_file(warehouse: Path) -> None:
+    rebuilt = 0
+    for table in all_tables(warehouse):
+        for live in table.live_files:
+            container = find_index(table.files, live).container
+            options = bloom_columns(table.schema_of(live.file).options)
+            for column, kinds in container.indexes.items() if container else ():
+                assert container is not None
+                asked = options[column]
+                built = build(table.files, live.path, [IndexRequest(column, asked.items, asked.fpp)]).container
+                assert built == build_container(lay_out({column: {KIND: container.body_of(kinds[KIND])}})), f"{live.path} {column}"
+                rebuilt += 1
+    assert rebuilt > 300
+
+
+LITERALS: dict[str, list[tuple[str, str]]] = {
+    "STRING": [(text, text) for text in ("", "c1", "c99", "nowhere", "日本")],
+    "BYTES": [("0x", ""), ("0x00ff", "00ff")],
+    "BIGINT": [(text, text) for text in ("0", "1000", "-1", "9223372036854775807", "-9223372036854775808")],
+    "INT": [(text, text) for text in ("0", "-2147483648", "7")],
+    "SMALLINT": [(text, text) for text in ("0", "-32768", "12")],
+    "TINYINT": [(str(each), str(each)) for each in range(-128, 128)],
+    "DATE": [("0001-01-01", "-719162"), ("1970-01-01", "0"), ("2024-02-29", "19782")],
+    "TIME": [("00:00:00", "0"), ("23:59:59.999", "86399999")],
+    "FLOAT": [("NaN", "7fc12345"), ("-0", "80000000"), ("0", "0"), ("0.1", "3dcccccd"), ("-Infinity", "ff800000")],
+    "DOUBLE": [("NaN", "fff8000000000001"), ("-0", "8000000000000000"), ("0.1", "3fb999999999999a")],
+    "TIMESTAMP": [
+        ("1969-12-31T23:59:59.999999999", "-1:999999"),
+        ("2024-02-29T01:02:03.456789", "1709168523456:789000"),
+        ("1970-01-01", "0:0"),
+    ],
+}
+LITERALS["CHAR"] = LITERALS["VARCHAR"] = LITERALS["STRING"]
+LITERALS["BINARY"] = LITERALS["VARBINARY"] = LITERALS["BYTES"]
+LITERALS["TIMESTAMP_LTZ"] = LITERALS["TIMESTAMP"]
+
+
+def test_both_readers_answer_alike(java: PaimonJava, warehouse: Path, tmp_path: Path) -> None:
+    """Of every container, value for value; the containers of our own making, too."""
+    asked = skipped = 0
+    path = tmp_path / "x.index"
+    for table in all_tables(warehouse):
+        for live in table.live_files:
+            container = find_index(table.files, live).container
+            if container is None:
+                continue
+            schema = table.schema_of(live.file)
+            columns = list(container.indexes)
+            own = build(table.files, live.path, [IndexRequest(column, fpp=0.3) for column in columns]).container
+            for ours in (container, parse_container(own)):
+                path.write_bytes(build_container(ours))
+                for column in columns:
+                    data_type = indexed_type(schema, parse_indexed_column(column))
+                    assert data_type is not None
+                    pairs = LITERALS[data_type.root]
+                    (theirs,) = java.ask(
+                        "container", str(path), column, str(parse_type_text(str(data_type))), *(literal for _, literal in pairs)
+                    )
+                    mine = [ask_container(ours, column, text, parse_literal(text, data_type)).remain for text, _ in pairs]
+                    assert [each == "1" for each in theirs] == mine, f"{live.path} {column}"
+                    asked += len(pairs)
+                    skipped += mine.count(False)
+    assert asked > 1000
+    assert skipped > 300
+
+
+@pytest.mark.parametrize("data_format", ["parquet", "orc", "avro"])
+@pytest.mark.parametrize("place", ["file", "embedded"])
+def test_indexes_added_to_its_tables_are_used(java: PaimonJava, warehouse: Path, tmp_path: Path, data_format: str, place: str) -> None:
+    """The values of three data files lie between one another, so that only an index can tell where one is."""
+    plain = warehouse / f"plain_{data_format}_{place}"
+    table = tmp_path / "indexed"
+    shutil.copytree(plain, table)
+    files = LocalFiles()
+    report = add_index(files, str(table), [IndexRequest("s", fpp=0.0001)])
+    assert [added.place for added in report.added] == [place] * 3
+    for wanted in (600, 601, 602):
+        _, reached_before, passed_before = java.query(plain, "s", f"value {wanted}")
+        _, reached, passed = java.query(table, "s", f"value {wanted}")
+        assert passed == passed_before == {wanted}
+        assert reached == {each for each in reached_before if each % 3 == wanted % 3}
+        assert len(reached_before) > len(reached)
+    planned, reached, _ = java.query(table, "s", "value 600x")
+    assert java.query(plain, "s", "value 600x")[1]
+    assert reached == set()
+    assert len(planned) == (3 if place == "file" else 0)
+
+    assert java.ask("commit", str(table), "5000", "10", "1") == ["5"]
+    assert java.query(table, "s", "value 5003")[2] == {5003}
+    assert java.query(table, "s", "value 601")[2] == {601}
+    after = add_index(files, str(table), [IndexRequest("s")])
+    assert [len(after.added), len(after.left_alone)] == [1, 3]
+    assert java.query(table, "s", "value 5003")[2] == {5003}
+
+
+def test_partitioned_tables_keep_their_rows(java: PaimonJava, warehouse: Path, tmp_path: Path) -> None:
+    for plain in sorted(warehouse.glob("partitions_*")):
+        table = tmp_path / plain.name
+        shutil.copytree(plain, table)
+        report = add_index(LocalFiles(), str(table), [IndexRequest("s")])
+        assert not report.left_alone
+        for wanted in range(12):
+            assert java.query(table, "s", f"value {wanted}")[2] == {wanted}
+
+
+def test_renamed_and_retyped_columns(java: PaimonJava, warehouse: Path) -> None:
+    """Where Java reads rows of a data file, we let it remain."""
+    table = warehouse / "evolved"
+    for column, literal in (
+        ("renamed", "value 5"),
+        ("renamed", "value 33"),
+        ("n", "35"),
+        ("n", "231"),
+        ("v", "v3"),
+        ("extra", "x25"),
+        ("v", "no"),
+    ):
+        _, reached, passed = java.query(table, column, literal)
+        remaining = probe(LocalFiles(), str(table), column, [literal]).remaining
+        assert {each // 20 for each in reached} <= {0 if file.rows and _first_id(file.path) == 0 else 1 for file in remaining}
+        assert len(passed) == (0 if literal == "no" else 1)
+    assert len(probe(LocalFiles(), str(table), "renamed", ["nowhere"]).skipped) == 2
+
+
+def _first_id(path: str) -> int:
+    smallest = pc.min(pq.read_table(path, columns=["id"])["id"]).as_py()
+    assert isinstance(smallest, int)
+    return smallest
+
+
+def test_manifests_that_are_not_avro(warehouse: Path, tmp_path: Path) -> None:
+    for name in ("manifests_orc", "manifests_parquet"):
+        table = open_table(LocalFiles(), str(warehouse / name))
+        assert len(table.live_files) == 2
+        stripped = tmp_path / name
+        shutil.copytree(warehouse / name, stripped)
+        with pytest.raises(RefusedError, match="not Avro"):
+            _add_anyway(stripped)
+
+
+def _add_anyway(path: Path) -> None:
+    """Publish as if the data files had no index, to get to the manifests."""
+    table = open_table(LocalFiles(), str(path))
+    additions = [Addition(live.entry, b"", None) for live in table.live_files]
+    publish(LocalFiles(), str(path), additions, lambda: 0)
+
+
+def test_hashes_are_spread(warehouse: Path) -> None:
+    """A sanity check of the fixtures: the tables of types hold many different values."""
+    table = open_table(LocalFiles(), str(warehouse / "types_parquet_file"))
+    fills = [index.bloom.fill for file in inspect_table(table).files for index in file.indexes if index.bloom]
+    assert np.mean(fills) > 0.1

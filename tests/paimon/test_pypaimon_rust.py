@@ -1,0 +1,94 @@
+"""pypaimon-rust writes tables with indexes, and uses the indexes added to its tables."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sbbf_tool.paimon.add_index import add_index
+from sbbf_tool.paimon.bloom64 import KIND, BloomFilter64, build_bloom64
+from sbbf_tool.paimon.build_index import IndexRequest, build
+from sbbf_tool.paimon.commit_plan import Addition
+from sbbf_tool.paimon.file_index import find_index
+from sbbf_tool.paimon.index_container import build_container, lay_out
+from sbbf_tool.paimon.index_options import bloom_columns
+from sbbf_tool.paimon.inspect_index import inspect_table
+from sbbf_tool.paimon.probe_table import probe
+from sbbf_tool.paimon.publish import publish
+from sbbf_tool.paimon.table import open_table
+from sbbf_tool.paimon.verify_index import verify_table
+
+from .engines import NotHereError, ask_rust, rust_python
+from .local_files import LocalFiles
+
+pytestmark = [pytest.mark.heavy, pytest.mark.timeout(900)]
+
+INDEXED = ("in_file", "embedded", "partitioned", "tracked", "elsewhere", "moved")
+PLAIN = ("plain_file", "plain_embedded", "plain_partitioned", "plain_tracked")
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    try:
+        rust_python()
+    except NotHereError as reason:
+        pytest.skip(f"pypaimon-rust is not to be had: {reason}")
+    folder = tmp_path_factory.mktemp("rust")
+    outside = folder / "outside"
+    outside.mkdir()
+    made = ask_rust(command="make", warehouse=str(folder / "wh"), outside=str(outside))
+    assert made == [*INDEXED, *PLAIN]
+    return folder / "wh"
+
+
+@pytest.mark.parametrize("name", INDEXED)
+def test_its_indexes_are_ours_byte_for_byte(warehouse: Path, name: str) -> None:
+    table = open_table(LocalFiles(), str(warehouse / "fx.db" / name))
+    assert sum(live.file.row_count for live in table.live_files) == 60
+    report = verify_table(table)
+    assert not report.loses
+    assert not report.unchecked
+    assert not inspect_table(table).broken
+    for live in table.live_files:
+        container = find_index(table.files, live).container
+        assert container is not None
+        assert len(container.indexes) == 13
+        for column, kinds in container.indexes.items():
+            asked = bloom_columns(table.schema.options)[column]
+            built = build(table.files, live.path, [IndexRequest(column, asked.items, asked.fpp)]).container
+            assert built == build_container(lay_out({column: {KIND: container.body_of(kinds[KIND])}})), column
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_indexes_added_to_its_tables_keep_every_row(warehouse: Path, tmp_path: Path, name: str) -> None:
+    copy = tmp_path / "wh" / "fx.db" / name
+    shutil.copytree(warehouse / "fx.db" / name, copy)
+    report = add_index(LocalFiles(), str(copy), [IndexRequest(column) for column in ("s", "n", "ts9", "é😀")])
+    assert not report.left_alone
+    assert report.snapshot_after == 3
+    queries = [f"SELECT id FROM p.fx.{name} WHERE s = 'value {at}'" for at in (1, 2, 40, 41, 99)]
+    queries += [f"SELECT id FROM p.fx.{name} WHERE n = {at * 1000 - 20}" for at in (0, 7, 99)]
+    queries += [f"SELECT count(*), sum(id), count(DISTINCT s), sum(n) FROM p.fx.{name}", f"SELECT id FROM p.fx.{name} WHERE \"é😀\" = 'x7'"]
+    before = ask_rust(command="ask", warehouse=str(warehouse), queries=queries)
+    assert ask_rust(command="ask", warehouse=str(tmp_path / "wh"), queries=queries) == before
+    assert before[0] == [["1"]]
+    assert probe(LocalFiles(), str(copy), "s", ["value 40"]).skipped
+
+
+@pytest.mark.parametrize("place", ["file", "embedded"])
+def test_it_looks_where_we_publish(warehouse: Path, tmp_path: Path, place: str) -> None:
+    """An empty filter says that no value is there. Published our way, it makes the engine lose the row: so it asks."""
+    name = f"plain_{place}"
+    copy = tmp_path / "wh" / "fx.db" / name
+    shutil.copytree(warehouse / "fx.db" / name, copy)
+    files = LocalFiles()
+    table = open_table(files, str(copy))
+    lie = build_container(lay_out({"s": {KIND: build_bloom64(BloomFilter64(np.zeros(9, np.uint8), 3))}}))
+    lies = [Addition(live.entry, lie, f"{live.path}.index" if place == "file" else None) for live in table.live_files]
+    query = [f"SELECT id FROM p.fx.{name} WHERE s = 'value 40'"]
+    assert ask_rust(command="ask", warehouse=str(tmp_path / "wh"), queries=query) == [[["40"]]]
+    assert publish(files, str(copy), lies, lambda: 0) is not None
+    assert ask_rust(command="ask", warehouse=str(tmp_path / "wh"), queries=query) == [[]]

@@ -1,0 +1,247 @@
+"""A table's walk, from its directory to its data files."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyarrow import orc
+
+from sbbf_tool.errors import SbbfError, UnreadableError, UsageError
+from sbbf_tool.paimon.avro_file import build_file
+from sbbf_tool.paimon.inspect_index import inspect
+from sbbf_tool.paimon.manifest import live_entries, parse_manifest, parse_manifest_list
+from sbbf_tool.paimon.snapshot import build_snapshot, parse_snapshot
+from sbbf_tool.paimon.table import open_table, table_around
+
+from .local_files import LocalFiles
+from .tables import NewFile, TableMaker, avro_header, manifest_header
+
+NewTable = Callable[..., TableMaker]
+COLUMNS = {"id": pa.array([1, 2]), "s": pa.array(["a", "b"])}
+
+
+def names(files: LocalFiles, maker: TableMaker, **how: int) -> list[str]:
+    return [live.file.name for live in open_table(files, str(maker.root), **how).live_files]
+
+
+def test_files_come_and_go(files: LocalFiles, new_table: NewTable) -> None:
+    maker = new_table()
+    one, two, three = (NewFile(COLUMNS, name=f"{at}.parquet") for at in range(3))
+    maker.commit(one, two)
+    maker.commit(three)
+    maker.drop(one)
+    assert names(files, maker) == ["1.parquet", "2.parquet"]
+    assert names(files, maker, snapshot=2) == ["0.parquet", "1.parquet", "2.parquet"]
+    assert open_table(files, str(maker.root) + "/").snapshot == open_table(files, str(maker.root)).snapshot
+    with pytest.raises(UsageError, match="no snapshot 9"):
+        open_table(files, str(maker.root), snapshot=9)
+
+
+def test_entries_may_come_in_any_order(new_table: NewTable) -> None:
+    maker = new_table()
+    new = NewFile(COLUMNS, name="x.parquet")
+    maker.commit(new)
+    add = maker._entry(0, new)
+    delete = maker._entry(1, new)
+    entries = list(parse_manifest(build_file(manifest_header(), [delete, add, add])))
+    assert [entry.file.name for entry in live_entries(entries)] == ["x.parquet"]
+    assert live_entries(entries[:2]) == []
+    assert live_entries(entries[1::-1]) == []
+
+
+@pytest.mark.parametrize("hint", [None, "1", "nonsense", "99"])
+def test_latest_is_only_a_hint(files: LocalFiles, new_table: NewTable, hint: str | None) -> None:
+    maker = new_table()
+    maker.commit(NewFile(COLUMNS))
+    maker.commit(NewFile(COLUMNS))
+    latest = maker.root / "snapshot" / "LATEST"
+    if hint is None:
+        latest.unlink()
+    else:
+        latest.write_text(hint)
+    table = open_table(files, str(maker.root))
+    assert table.snapshot is not None
+    assert table.snapshot.id == 2
+
+
+def test_a_table_without_snapshot_is_empty(files: LocalFiles, new_table: NewTable) -> None:
+    table = open_table(files, str(new_table().root))
+    assert table.snapshot is None
+    assert table.live_files == ()
+
+
+def test_what_is_no_table_is_unreadable(files: LocalFiles, tmp_path: Path) -> None:
+    with pytest.raises(UnreadableError, match="not a Paimon table"):
+        open_table(files, str(tmp_path))
+
+
+def test_partitions_and_options_make_directories(files: LocalFiles, new_table: NewTable) -> None:
+    fields = (("id", "BIGINT"), ("day", "DATE"), ("place", "STRING"))
+    maker = new_table(fields, partition_keys=("day", "place"), options={"data-file.path-directory": "data"})
+    maker.commit(NewFile({"id": pa.array([1])}, partition=(19782, "a/b")), directory="data/day=19782/place=a%2Fb/bucket-0")
+    maker.commit(
+        NewFile({"id": pa.array([1])}, partition=(None, None)),
+        directory="data/day=__DEFAULT_PARTITION__/place=__DEFAULT_PARTITION__/bucket-0",
+    )
+    table = open_table(files, str(maker.root))
+    assert all(Path(live.path).is_file() for live in table.live_files)
+    assert [live.partition_text for live in table.live_files] == ["day=2024-02-29/place=a/b", "day=null/place=null"]
+
+
+def test_a_directory_that_cannot_be_computed_is_looked_for(files: LocalFiles, new_table: NewTable) -> None:
+    maker = new_table((("id", "BIGINT"), ("raw", "BYTES"), ("n", "INT")), partition_keys=("raw", "n"))
+    for at, hidden in enumerate(("raw=[B@1f2e", "raw=[B@7abc")):
+        maker.commit(NewFile({"id": pa.array([1])}, partition=(bytes([at]), at)), directory=f"{hidden}/n={at}/bucket-0")
+    table = open_table(files, str(maker.root))
+    assert [Path(live.path).is_file() for live in table.live_files] == [True, True]
+    assert table.live_files[1].partition_text == "raw=0x01/n=1"
+
+
+def test_an_external_path_is_where_file_and_index_are(files: LocalFiles, new_table: NewTable, tmp_path: Path) -> None:
+    maker = new_table()
+    maker.commit(NewFile(COLUMNS, name="x.parquet", external_path=f"{tmp_path}/elsewhere/bucket-0/x.parquet"))
+    (live,) = open_table(files, str(maker.root)).live_files
+    assert live.path == f"{tmp_path}/elsewhere/bucket-0/x.parquet"
+
+
+def test_branches_have_their_own_snapshots(files: LocalFiles, new_table: NewTable) -> None:
+    maker = new_table()
+    maker.commit(NewFile(COLUMNS, name="x.parquet"))
+    branch = maker.root / "branch" / "branch-b1"
+    for folder in ("snapshot", "schema"):
+        (maker.root / folder).rename(branch / folder) if branch.mkdir(parents=True, exist_ok=True) else None
+        (branch / folder).mkdir(parents=True)
+        for path in (maker.root / folder).iterdir():
+            (branch / folder / path.name).write_bytes(path.read_bytes())
+    maker.commit(NewFile(COLUMNS, name="y.parquet"))
+    assert [live.file.name for live in open_table(files, str(maker.root), branch="b1").live_files] == ["x.parquet"]
+    assert names(files, maker) == ["x.parquet", "y.parquet"]
+    with pytest.raises(UnreadableError):
+        open_table(files, str(maker.root), branch="none")
+    with pytest.raises(UnreadableError):
+        open_table(files, str(maker.root), branch="../b1")
+
+
+def test_the_table_around_a_data_file(files: LocalFiles, new_table: NewTable, tmp_path: Path) -> None:
+    maker = new_table()
+    maker.commit(NewFile(COLUMNS, name="x.parquet"))
+    found = table_around(files, str(maker.root / "bucket-0" / "x.parquet"))
+    assert found is not None
+    assert found[1].file.name == "x.parquet"
+    assert table_around(files, str(maker.root / "bucket-0" / "gone.parquet")) is None
+    assert table_around(files, str(tmp_path / "x.parquet")) is None
+    assert table_around(files, "x.parquet") is None
+    (tmp_path / "schema").write_text("not a directory")
+    assert table_around(files, str(tmp_path / "x.parquet")) is None
+
+
+def test_older_manifests_lack_fields_and_newer_have_more() -> None:
+    entry = {
+        "_VERSION": 2,
+        "_KIND": 0,
+        "_PARTITION": bytes(12),
+        "_BUCKET": 0,
+        "_TOTAL_BUCKETS": 1,
+        "_FILE": {"_FILE_NAME": "x", "_FILE_SIZE": 1, "_ROW_COUNT": 1, "_SCHEMA_ID": 0, "_LEVEL": 0, "_NEW": "?"},
+    }
+    file = {"_FILE_NAME": "string", "_FILE_SIZE": "long", "_ROW_COUNT": "long", "_SCHEMA_ID": "long", "_LEVEL": "int", "_NEW": "string"}
+    fields = {
+        "version": "int",
+        "kind": "int",
+        "partition": "bytes",
+        "bucket": "int",
+        "total_buckets": "int",
+        "file": {"type": "record", "name": "f", "fields": [{"name": name, "type": kind} for name, kind in file.items()]},
+    }
+    (parsed,) = parse_manifest(build_file(avro_header("r", fields, "null"), [entry]))
+    assert (parsed.file.name, parsed.file.extra_files, parsed.file.embedded_index, parsed.file.write_columns) == ("x", (), None, None)
+    assert parsed.record["_FILE"]["_NEW"] == "?"
+
+
+@pytest.mark.parametrize("kind", ["orc", "parquet"])
+def test_manifests_in_columns(kind: str) -> None:
+    rows = pa.table({"_VERSION": pa.array([2, 2], pa.int32()), "_FILE_NAME": ["manifest-a", "manifest-b"], "_FILE_SIZE": [1, 2]})
+    sink = io.BytesIO()
+    (orc if kind == "orc" else pq).write_table(rows, sink)
+    assert [name for name, _ in parse_manifest_list(sink.getvalue())] == ["manifest-a", "manifest-b"]
+    for end in range(8, len(sink.getvalue()), 37):
+        with pytest.raises(UnreadableError):
+            parse_manifest_list(sink.getvalue()[:end])
+
+
+def test_names_that_lead_out_of_the_table_are_unreadable(files: LocalFiles, new_table: NewTable) -> None:
+    for name in ("../x", "/etc/passwd", "..", "", "a/b", "a\0b"):
+        listed = build_file(avro_header("r", {"version": "int", "file_name": "string"}), [{"_VERSION": 2, "_FILE_NAME": name}])
+        with pytest.raises(UnreadableError, match="not the name"):
+            parse_manifest_list(listed)
+    maker = new_table()
+    maker.commit(NewFile(COLUMNS, extra_files=("../outside.index",)))
+    with pytest.raises(UnreadableError, match="not the name"):
+        inspect(files, str(maker.root))
+
+
+def test_a_manifest_listed_twice_is_unreadable(files: LocalFiles, new_table: NewTable) -> None:
+    maker = new_table()
+    maker.commit(NewFile(COLUMNS))
+    maker.manifests.append(maker.manifests[0])
+    maker.commit(NewFile(COLUMNS))
+    with pytest.raises(UnreadableError, match="twice"):
+        names(files, maker)
+
+
+def test_a_snapshot_comes_back() -> None:
+    record = {"id": 3, "schemaId": 1, "baseManifestList": "a", "deltaManifestList": "b", "commitKind": "APPEND", "é": [1, None]}
+    snapshot = parse_snapshot(build_snapshot(record))
+    assert snapshot.record == record
+    assert snapshot.manifest_lists == ("a", "b")
+
+
+@pytest.mark.parametrize("folder", ["snapshot", "schema", "manifest"])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@given(data=st.data())
+def test_mutated_metadata_gives_an_answer_or_an_error_of_ours(files: LocalFiles, tmp_path: Path, folder: str, data: st.DataObject) -> None:
+    maker = TableMaker(tmp_path / "t", (("id", "BIGINT"), ("s", "STRING")))
+    maker.commit(NewFile(COLUMNS, name="x.parquet"))
+    chosen = data.draw(st.sampled_from(sorted((maker.root / folder).iterdir())))
+    changed = bytearray(chosen.read_bytes())
+    for _ in range(data.draw(st.integers(1, 3))):
+        changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(st.integers(0, 255))
+    if data.draw(st.booleans()):
+        del changed[data.draw(st.integers(0, len(changed))) :]
+    chosen.write_bytes(bytes(changed))
+    try:
+        inspect(files, str(maker.root))
+    except SbbfError:
+        return
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["[]", "3", "{", '{"id": "1"}', '{"id": 1, "schemaId": 0, "baseManifestList": "a"}', "[" * 100_000, '{"id":' + "9" * 5000 + "}"],
+)
+def test_what_is_no_snapshot_is_unreadable(content: str) -> None:
+    with pytest.raises(UnreadableError):
+        parse_snapshot(content.encode())
+
+
+def test_an_error_names_its_file(files: LocalFiles, new_table: NewTable) -> None:
+    maker = new_table()
+    maker.commit(NewFile(COLUMNS))
+    (maker.root / "manifest" / "manifest-1").write_bytes(b"Obj")
+    with pytest.raises(UnreadableError) as caught:
+        names(files, maker)
+    assert caught.value.file == str(maker.root / "manifest" / "manifest-1")
+    (maker.root / "manifest" / "manifest-1").unlink()
+    with pytest.raises(UnreadableError, match="no such file"):
+        names(files, maker)
+    (maker.root / "snapshot" / "snapshot-1").write_text(json.dumps({"id": 1}))
+    with pytest.raises(UnreadableError, match="schemaId is missing"):
+        names(files, maker)

@@ -1,0 +1,190 @@
+"""`replace` where others are: writers of the same file, users with fewer rights, and what dead processes left."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from places import open_folder, without_privileges
+
+from sbbf_tool.errors import RefusedError, UnreadableError
+from sbbf_tool.storage import local
+from sbbf_tool.storage.local import LocalSource, replace, sweep
+
+OLD = bytes(range(256)) * 1000
+NEW = OLD + b"new bytes"
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "a.parquet"
+    path.write_bytes(OLD)
+    return path
+
+
+def accept(written: LocalSource) -> None:
+    pass
+
+
+def append(path: Path, target: Path | None = None, pieces: Iterable[bytes] = (b"new ", b"bytes"), verify=accept) -> list[str]:
+    """Replace `path` by itself with these pieces behind it."""
+    with LocalSource(path) as source:
+        return replace(source, os.fspath(target or path), source.size, pieces, verify)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(os.listdir(folder))
+
+
+def failing(code: int):
+    def fail(*arguments: object, **more: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    return fail
+
+
+# Who else is there
+
+
+def test_two_writers_of_one_file_are_one_too_many(path):
+    def write_too(written: LocalSource) -> None:
+        with pytest.raises(RefusedError, match="another process is writing this file"):
+            append(path)
+
+    append(path, verify=write_too)
+    assert path.read_bytes() == NEW
+
+
+def test_one_source_may_be_read_for_two_targets_at_once(path):
+    one, other = path.with_name("one"), path.with_name("other")
+    append(path, one, verify=lambda written: append(path, other) and None)
+    assert one.read_bytes() == other.read_bytes() == NEW
+
+
+def test_of_two_writers_to_one_new_name_the_second_is_refused(path):
+    out = path.with_name("out")
+    with pytest.raises(RefusedError, match="the target exists"):
+        append(path, out, pieces=[b"late"], verify=lambda written: append(path, out) and None)
+    assert out.read_bytes() == NEW
+    assert names(path.parent) == ["a.parquet", "out"]
+
+
+def test_who_opened_the_file_before_it_was_replaced_may_not_replace_it_again(path):
+    with LocalSource(path) as late:
+        append(path)
+        with pytest.raises(RefusedError, match="the file changed"):
+            replace(late, str(path), late.size, [b"late"], accept)
+    assert path.read_bytes() == NEW
+
+
+def test_a_target_that_exists_is_not_overwritten(path):
+    out = path.with_name("out")
+    out.write_bytes(b"precious")
+    with pytest.raises(RefusedError, match="the target exists"):
+        append(path, out)
+    assert out.read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize("precious", [False, True])
+def test_file_systems_without_hard_links(path, monkeypatch, precious):
+    out = path.with_name("out")
+    monkeypatch.setattr(os, "link", failing(errno.EPERM))
+    if precious:
+        with pytest.raises(RefusedError, match="the target exists"):
+            append(path, out, verify=lambda written: out.write_bytes(b"precious") and None)
+        assert out.read_bytes() == b"precious"
+    else:
+        append(path, out)
+        assert out.read_bytes() == NEW
+    assert names(path.parent) == ["a.parquet", "out"]
+
+
+# Permissions
+
+
+def test_a_file_that_may_not_be_written_is_refused():
+    with open_folder() as folder, without_privileges():
+        path = folder / "a.parquet"
+        path.write_bytes(OLD)
+        path.chmod(0o444)
+        with pytest.raises(RefusedError) as caught:
+            append(path)
+        assert "no permission" in caught.value.message
+        assert "chmod u+w" in caught.value.hint
+        assert path.read_bytes() == OLD
+        append(path, folder / "b.parquet")
+        assert names(folder) == ["a.parquet", "b.parquet"]
+
+
+def test_a_folder_that_may_not_be_written_is_refused():
+    with open_folder() as folder, without_privileges():
+        path = folder / "closed" / "a.parquet"
+        path.parent.mkdir()
+        path.write_bytes(OLD)
+        path.parent.chmod(0o555)
+        for target in (path, path.with_name("b.parquet")):
+            with pytest.raises(RefusedError) as caught:
+                append(path, target)
+            assert "cannot create a file" in caught.value.message
+            assert caught.value.file == str(target)
+            assert "-o" in caught.value.hint
+        append(path, folder / "b.parquet")
+        assert names(path.parent) == ["a.parquet"]
+        path.parent.chmod(0o755)
+
+
+def test_a_file_that_may_not_be_read_is_unreadable():
+    with open_folder() as folder, without_privileges():
+        path = folder / "a.parquet"
+        path.write_bytes(OLD)
+        path.chmod(0)
+        with pytest.raises(UnreadableError, match="permission denied"):
+            LocalSource(path)
+
+
+# Sweeping
+
+
+def test_what_dead_processes_left_is_swept_and_nothing_else(path):
+    dead = f".a.parquet.0123456789ab{local.TEMPORARY_SUFFIX}"
+    others = [
+        f".a.parquet.notes{local.TEMPORARY_SUFFIX}",
+        f".a.parquet.b.0123456789ab{local.TEMPORARY_SUFFIX}",
+        f".b.parquet.0123456789ab{local.TEMPORARY_SUFFIX}",
+        f"a.parquet.0123456789ab{local.TEMPORARY_SUFFIX}",
+        ".a.parquet.0123456789ab",
+        "a.parquet.sbbf-tmp",
+    ]
+    for name in (dead, *others):
+        path.with_name(name).write_bytes(b"x")
+    append(path)
+    assert names(path.parent) == sorted(["a.parquet", *others])
+
+
+def test_what_a_living_process_writes_is_not_swept(path):
+    def sweep_meanwhile(written: LocalSource) -> None:
+        sweep(str(path))
+        assert os.path.exists(written.name)
+
+    append(path, verify=sweep_meanwhile)
+    assert path.read_bytes() == NEW
+
+
+def test_a_temporary_file_that_was_swept_before_it_was_locked_is_made_anew(path, monkeypatch):
+    lock, swept = local.fcntl.flock, []
+
+    def sweep_first(fd: int, how: int) -> None:
+        name = os.readlink(f"/proc/self/fd/{fd}")
+        if name.endswith(local.TEMPORARY_SUFFIX) and not swept:
+            swept.append(name)
+            os.unlink(name)
+        lock(fd, how)
+
+    monkeypatch.setattr(local.fcntl, "flock", sweep_first)
+    append(path)
+    assert swept
+    assert path.read_bytes() == NEW
+    assert names(path.parent) == ["a.parquet"]
