@@ -33,8 +33,11 @@ class NegativeValues(click.Command):
 @click.option("--values-file", type=click.Path(), help="Ask for the values in this file too, one a line; - reads standard input.")
 @click.option("--null", "ask_null", is_flag=True, help="Ask for null.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing; the exit code answers.")
+@click.option("--stats", is_flag=True, help="Tell on standard error how many bytes of how many files were read.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document a file, one line each.")
-def command(file: str, column: str, values: tuple[str, ...], values_file: str | None, ask_null: bool, quiet: bool, as_json: bool) -> int:
+def command(
+    file: str, column: str, values: tuple[str, ...], values_file: str | None, ask_null: bool, quiet: bool, stats: bool, as_json: bool
+) -> int:
     """Ask the Bloom filters of COLUMN whether a value may be in the file.
 
     FILE is a Parquet file, a folder or a quoted glob. Values are written as the column's type has them: 42, 0x00ff, text. A value of
@@ -44,8 +47,10 @@ def command(file: str, column: str, values: tuple[str, ...], values_file: str | 
     from sbbf_tool.operations.probe import probe
 
     asked = _values(values, values_file, ask_null)
+    bytes_read: list[int] = []
 
     def show(report: ProbeReport) -> int:
+        bytes_read.append(report.bytes_read)
         if as_json:
             render.show_json(report)
         elif not quiet:
@@ -62,6 +67,8 @@ def command(file: str, column: str, values: tuple[str, ...], values_file: str | 
         return ABSENT if report.is_absent else MAYBE
 
     codes = set(each_report((file,), partial(probe, column=column, values=asked), show))
+    if stats:
+        click.echo(f"{sum(bytes_read):,} bytes read of {len(bytes_read):,} files", err=True)
     return max(codes - {MAYBE, ABSENT}, default=MAYBE if MAYBE in codes else ABSENT)
 
 

@@ -227,7 +227,8 @@ def _values(file: ParquetFile, key: ChunkKey) -> tuple[Iterator[_Values], int, i
     meta = file.footer.chunk(*key)
     assert meta is not None
     with file.named(f"column {column.name}, row group {row_group}"):
-        if dictionary.is_dictionary_encoded(meta):
+        # A filter of the dictionary alone would lose the rows of a page that does not refer to it, whatever the footer says.
+        if dictionary.is_dictionary_encoded(meta) and dictionary.has_only_dictionary_pages(file.source.read_up_to, meta):
             normalised = equals.is_interval(column) and equals.interval_form(file.footer) == equals.INTERVAL_FORM
             page = dictionary.read_dictionary_page(file.source.read_up_to, column, meta, normalised_intervals=normalised)
             if page is not None:

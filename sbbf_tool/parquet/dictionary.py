@@ -15,7 +15,7 @@ from sbbf_tool.parquet import equals
 from sbbf_tool.parquet.batches import data_encodings
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, CompressionCodec, Encoding, PageHeader, PageType
-from sbbf_tool.parquet.pages import DICTIONARY_ENCODINGS, chunk_range, read_header
+from sbbf_tool.parquet.pages import DICTIONARY_ENCODINGS, chunk_range, read_header, read_pages
 
 MAX_PAGE_BYTES = 64 << 20
 """A larger dictionary is better read as part of the chunk's stream, in batches."""
@@ -59,6 +59,14 @@ def is_dictionary_encoded(meta: ColumnMetaData) -> bool:
     """Whether all data pages of the chunk are known to be dictionary-encoded; False where the footer leaves it open."""
     encodings = data_encodings(meta)
     return bool(encodings) and set(DICTIONARY_ENCODINGS).issuperset(encodings or ())
+
+
+def has_only_dictionary_pages(read: Callable[[int, int], bytes], meta: ColumnMetaData) -> bool:
+    """The same from the headers of the data pages themselves, of which a footer is but a summary: reads them, and no page.
+
+    Raises UnreadableError for a header that cannot be one.
+    """
+    return all(page.is_dictionary or page.encoding in DICTIONARY_ENCODINGS for page in read_pages(read, meta))
 
 
 def read_dictionary_page(

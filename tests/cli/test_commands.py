@@ -69,6 +69,14 @@ class TestProbe:
         assert run(["probe", str(events), "user_id", "-1"]) == 0
         assert "no filter" in capfd.readouterr().out
 
+    def test_stats_count_the_bytes(self, filtered, capfd):
+        capfd.readouterr()
+        assert run(["probe", "-q", "--stats", str(filtered), "user_id", "-1"]) == 1
+        out, err = capfd.readouterr()
+        footer = int.from_bytes(filtered.read_bytes()[-8:-4], "little") + 8
+        assert out == ""
+        assert err == f"{footer + 3 * (64 + 32):,} bytes read of 1 files\n"
+
     def test_quiet_prints_nothing(self, filtered, capfd):
         capfd.readouterr()
         assert run(["probe", "-q", str(filtered), "user_id", "-1"]) == 1

@@ -1,12 +1,10 @@
-"""Fuzzing of what reads a file's bytes: footer, filter header, page header, and the splice that writes footers.
+"""What fuzzing feeds: footer, filter header, page header, and the splice that writes footers.
 
-As a program, a coverage-guided run by atheris: `python tests/faults/fuzz_parsers.py TARGET [CORPUS...] [libFuzzer options]`. As a module,
-the targets: each takes any bytes and lets nothing out but the package's own errors.
+Each target takes any bytes and lets nothing out but the package's own errors; what parses must also keep its word.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -93,16 +91,3 @@ def corpus_of(name: str) -> Path:
 def seeds(name: str) -> list[bytes]:
     """The corpus of a target, the smallest first."""
     return sorted((path.read_bytes() for path in corpus_of(name).iterdir()), key=len)
-
-
-def _fuzz() -> None:
-    import atheris
-
-    target = TARGETS[sys.argv[1]]
-    atheris.instrument_all()
-    atheris.Setup([sys.argv[0], *sys.argv[2:]], lambda data: feed(target, bytes(data)))
-    atheris.Fuzz()
-
-
-if __name__ == "__main__":
-    _fuzz()

@@ -22,7 +22,7 @@ from . import engines
 from .engines import Scan
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 AT_ONCE = 40
 """Conditions in one statement: a union of as many scans, each with its own condition pushed down."""
@@ -188,6 +188,10 @@ class AskedSpark(engines.Spark, _Dialect):
     quote = "`"
     contains = "array_contains({column}, {value})"
 
+    def __init__(self, session: SparkSession) -> None:
+        super().__init__(session)
+        session.conf.set("spark.sql.codegen.wholeStage", False)  # to compile a plan takes longer than to interpret it for so few rows
+
     def answers(self, path: Path, questions: Sequence[Question]) -> list[list[int]]:
         rows = []
         for batch in _batches(questions):
@@ -306,7 +310,7 @@ class AskedPolars:
             column = pl.col(one.path[0])
             for name in one.path[1:]:
                 column = column.struct.field(name)
-            condition = column.is_in(values.implode()) if one.many else column == values[0]
+            condition = column.is_in(values.implode()) if one.many else column == pl.lit(values)  # an item of it would lose nanoseconds
             frames.append(pl.scan_parquet(path).filter(condition).select("n"))
         return [sorted(frame["n"].to_list()) for frame in pl.collect_all(frames)]
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(1800)]
 
-WRITERS = ["pyarrow-plain", "datafusion-plain", "duckdb", "spark-plain"]
+WRITERS = ["pyarrow-plain", "datafusion", "duckdb", "spark-plain"]
 PRUNERS = ["duckdb", "datafusion", "clickhouse", "spark"]
 SEED = 20261121
 
@@ -40,14 +40,14 @@ CANNOT_ASK = {
     "clickhouse": {"geometry", "span", "json"},
     "spark": {"months", "elapsed"},
     "pyarrow": {"dict", "words", "span", "f16", "f16_zero"},
-    "polars": {"dict", "words", "span", "dec76"},
+    "polars": {"dict", "words", "dec76", "json"},
 }
 """Columns whose type the engine cannot be given a literal of."""
 
 UNREADABLE = {
     "spark": {"f16", "f16_zero", "dec76", "fixed4", "fixed16", "clock_ms", "clock_us", "clock_ns", "at_ns", "local_ns"}
     | {"span", "key", "clock_tz", "midnight", "geometry", "variant"},
-    "polars": {"variant"},
+    "polars": {"variant", "span"},
 }
 """Columns for which an engine refuses the whole file; it gets files without them, unless it wrote them itself."""
 
@@ -166,15 +166,15 @@ def check(engine: Asked, pair: Pair, count: int, seed: int) -> None:
 @pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize("engine", [*PRUNERS, "pyarrow", "polars"], indirect=True, ids=str)
 def test_the_same_rows(engine: Asked, pairs: Pairs, writer: str) -> None:
-    """Over all engines and writers some 1,400 questions."""
-    check(engine, pairs(writer, engine.name), {"spark": 40, "pyarrow": 50, "polars": 50}.get(engine.name, 80), SEED)
+    """Over all engines and writers 1,440 questions."""
+    check(engine, pairs(writer, engine.name), {"spark": 20, "pyarrow": 50, "polars": 50}.get(engine.name, 80), SEED)
 
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize("engine", [*PRUNERS, "pyarrow", "polars"], indirect=True, ids=str)
 def test_the_same_rows_for_a_thousand_questions_each(engine: Asked, pairs: Pairs, writer: str) -> None:
-    check(engine, pairs(writer, engine.name), 1000, SEED + 1)
+    check(engine, pairs(writer, engine.name), 250, SEED + 1)
 
 
 @pytest.mark.parametrize("writer", WRITERS)

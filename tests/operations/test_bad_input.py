@@ -1,4 +1,4 @@
-"""Files that are none, that were cut short, or whose footer and headers lie: one clear error each, or a sound answer."""
+"""Files that are none, that were cut short, or that have names of any bytes: one clear error each, or a sound answer."""
 
 from __future__ import annotations
 

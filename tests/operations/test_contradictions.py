@@ -9,8 +9,8 @@ from interop.corpus_edits import edit_footer
 from refusals import assert_refused
 from samples import listing, write_column, write_events
 
-from sbbf_tool import UnreadableError, add_filters
-from sbbf_tool.parquet.idl.ttypes import FileMetaData
+from sbbf_tool import UnreadableError, add_filters, probe
+from sbbf_tool.parquet.idl.ttypes import Encoding, FileMetaData, PageType
 
 
 @pytest.fixture
@@ -68,3 +68,17 @@ def test_a_chunk_that_ends_between_two_pages(tmp_path):
     assert pq.read_table(path).num_rows == 400
     work = lambda: add_filters(path, ["v"], in_place=True)  # noqa: E731
     assert_refused(work, tmp_path, message="400 rows", hint="", error=UnreadableError)
+
+
+def test_pages_that_the_footer_takes_for_dictionary_encoded(tmp_path):
+    """Where a dictionary grew too large, the pages behind hold their values themselves; the pages know, not the footer."""
+    path = write_column(tmp_path / "v.parquet", pa.array([f"{n:020d}" for n in range(3000)]), dictionary_pagesize_limit=1000)
+
+    def claim(metadata: FileMetaData) -> None:
+        for stats in metadata.row_groups[0].columns[0].meta_data.encoding_stats:
+            if stats.page_type == PageType.DATA_PAGE:
+                stats.encoding = Encoding.RLE_DICTIONARY
+
+    edit_footer(path, claim)
+    add_filters(path, ["v"], in_place=True)
+    assert not any(value.is_absent for value in probe(path, "v", [f"{n:020d}" for n in range(3000)]).values)

@@ -1,0 +1,15 @@
+"""A run of one target that coverage guides: `python tests/faults/fuzz_guided.py TARGET [CORPUS...] [libFuzzer options]`."""
+
+from __future__ import annotations
+
+import sys
+
+import atheris
+
+with atheris.instrument_imports(include=["sbbf_tool", "fuzz_parsers"]):
+    from fuzz_parsers import TARGETS, feed
+
+if __name__ == "__main__":
+    target = TARGETS[sys.argv[1]]
+    atheris.Setup([sys.argv[0], *sys.argv[2:]], lambda data: feed(target, bytes(data)))
+    atheris.Fuzz()
