@@ -146,7 +146,7 @@ class AddReport:
     new_bytes: int
     filters: tuple[BuiltFilter, ...]
     data_bytes_read: int
-    """Bytes of the chunks that were read to build them: of a chunk that is all dictionary-encoded, its dictionary page."""
+    """Bytes of the chunks that were read to build them: of one that is all dictionary-encoded, that page and the headers of the others."""
     warnings: tuple[str, ...] = ()
 
 

@@ -211,7 +211,7 @@ class BloomFilter:
         unset = bits - self.bits_set
         if not unset:
             return inf
-        return log(unset / bits) / log1p(-1 / (self.num_blocks * _WORD_BITS))
+        return abs(log(unset / bits) / log1p(-1 / (self.num_blocks * _WORD_BITS)))  # an empty filter would hold -0.0
 
     @property
     def has_identical_blocks(self) -> bool:

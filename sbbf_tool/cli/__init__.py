@@ -6,7 +6,7 @@ Commands are modules of this package, imported when their name is typed; an oper
 
 from __future__ import annotations
 
-import os
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -14,7 +14,8 @@ from io import TextIOWrapper
 
 import click
 
-from sbbf_tool.errors import SbbfError, UsageError
+from sbbf_tool.cli.output import patient_output
+from sbbf_tool.errors import SbbfError, UsageError, WriteError
 
 COMMANDS = {
     "inspect": "sbbf_tool.cli.inspect",
@@ -31,8 +32,12 @@ COMMANDS = {
 }
 """In the order in which `--help` lists them."""
 
-INTERRUPTED = 130
+INTERRUPTED, TERMINATED = 130, 143
 INTERNAL_ERROR = 70
+
+
+class _Terminated(BaseException):
+    """The process was asked to end: what is open is undone and cleaned up on the way out, as by Ctrl-C."""
 
 
 class CommandsByName(click.Group):
@@ -101,27 +106,41 @@ def main(args: Sequence[str] | None = None) -> None:
         # A file's name may hold bytes that are no text, and a terminal may know fewer characters than a file's values have.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    signal.signal(signal.SIGTERM, _terminate)
     sys.exit(run(list(sys.argv[1:] if args is None else args)))
 
 
+def _terminate(signal_number: int, frame: object) -> None:
+    raise _Terminated
+
+
 def run(args: list[str]) -> int:
-    """`main` without the exit; answers with the exit code."""
+    """`main` without the exit; answers with the exit code, whatever becomes of the output."""
+    with patient_output() as output:
+        code = _run(args)
+        output.flush()
+        if output.error is not None and not output.reader_has_gone:
+            code = _fail(
+                None, output.error, f"standard output: {(output.error.strerror or 'cannot be written').lower()}", WriteError.exit_code
+            )
+    return code
+
+
+def _run(args: list[str]) -> int:
     context: click.Context | None = None
     try:
         with cli.make_context("sbbf", args) as context:
             result = cli.invoke(context)
-            sys.stdout.flush()
             return result if isinstance(result, int) else 0
     except click.exceptions.Exit as stop:
         return stop.exit_code
-    except click.Abort:
+    except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except BrokenPipeError:
-        # The reader of our output has gone; Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    except _Terminated:
+        return TERMINATED
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return UsageError.exit_code
     except click.ClickException as error:
         where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "sbbf"
         return _fail(context, error, f"{' '.join(error.format_message().split())} (see {where} --help)", UsageError.exit_code)

@@ -10,6 +10,7 @@ from typing import TypeVar
 import click
 
 from sbbf_tool.cli import one_line
+from sbbf_tool.cli.output import READER_GONE, reader_has_gone
 from sbbf_tool.errors import SbbfError, UsageError
 
 Report = TypeVar("Report")
@@ -35,6 +36,8 @@ def each_report(names: tuple[str, ...], work: Callable[[str], Report], show: Cal
         for path, report in over_files(paths_of(names), work):
             yield _told(names, path, report) if isinstance(report, SbbfError) else show(report)
             count()
+            if reader_has_gone():
+                raise click.exceptions.Exit(READER_GONE)
 
 
 def paths_of(names: tuple[str, ...]) -> Iterator[str]:

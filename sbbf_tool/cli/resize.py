@@ -29,7 +29,7 @@ def command(file: str, as_json: bool, **options: Any) -> None:
 
     Smaller ones are folded, without reading the data, and are bit for bit what would have been built at that size. The new filters and
     a new footer go behind the whole old file; `remove-filter` cuts back to it. Larger ones are built from the data, with --rebuild;
-    without it, filters that are smaller already stay as they are.
+    without it, filters that are smaller already stay as they are, and where all are, that is refused.
     """
     from sbbf_tool.operations.resize import resize_filters
 

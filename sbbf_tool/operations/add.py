@@ -54,7 +54,7 @@ def add_filters(
     limits = {name: Sizing(fpp, ndv, most) for name, most in max_bytes.items()} if isinstance(max_bytes, Mapping) else {}
     wish = Sizing(fpp, ndv, max_bytes if isinstance(max_bytes, int) else sizing.MAX_BYTES)
     if append and not in_place:
-        raise UsageError("to append is to change the file in place; say so", file=os.fsdecode(path))
+        raise UsageError("to append (--append) is to change the file in place; say so (--in-place)", file=os.fsdecode(path))
     if jobs is not None and jobs < 1:
         raise UsageError(f"{jobs} jobs: it must be at least 1")
     target = choose_target(path, output, in_place, allow_table_files, dry_run)
@@ -129,7 +129,7 @@ def _size_warnings(file: ParquetFile, wish: Sizing, built: Mapping[ChunkKey, Bui
     for column, fpp in sorted(worst.items()):
         if fpp > wish.fpp * 1.25:
             name = file.footer.columns[column].name
-            yield f"column {name}: the error rate is {fpp:.2%}, not {wish.fpp:.2%}, within the size that was allowed"
+            yield f"column {name}: the error rate is {fpp:.3g}, not {wish.fpp:.3g}, within the size that was allowed"
 
 
 def _engine_warnings(file: ParquetFile, keys: Iterable[ChunkKey]) -> Iterator[str]:

@@ -226,13 +226,21 @@ def _values(file: ParquetFile, key: ChunkKey) -> tuple[Iterator[_Values], int, i
     row_group, column = key[0], file.footer.columns[key[1]]
     meta = file.footer.chunk(*key)
     assert meta is not None
+    bytes_read = 0
+
+    def read(offset: int, length: int) -> bytes:
+        nonlocal bytes_read
+        data = file.source.read_up_to(offset, length)
+        bytes_read += len(data)
+        return data
+
     with file.named(f"column {column.name}, row group {row_group}"):
         # A filter of the dictionary alone would lose the rows of a page that does not refer to it, whatever the footer says.
-        if dictionary.is_dictionary_encoded(meta) and dictionary.has_only_dictionary_pages(file.source.read_up_to, meta):
+        if dictionary.is_dictionary_encoded(meta) and dictionary.has_only_dictionary_pages(read, meta):
             normalised = equals.is_interval(column) and equals.interval_form(file.footer) == equals.INTERVAL_FORM
-            page = dictionary.read_dictionary_page(file.source.read_up_to, column, meta, normalised_intervals=normalised)
+            page = dictionary.read_dictionary_page(read, column, meta, normalised_intervals=normalised)
             if page is not None:
-                return iter((page,)), page.stored_bytes, len(page)
+                return iter((page,)), bytes_read, len(page)
     return _streamed(file, key, values.read_chunk(file.source.open_arrow, file.footer, row_group, column)), chunk_bytes(file, key), None
 
 

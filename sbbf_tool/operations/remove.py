@@ -41,7 +41,7 @@ def remove_filters(
     target = choose_target(path, output, in_place, allow_table_files, dry_run)
     warnings = [] if dry_run else finish_interrupted(path)
     with ParquetFile.open(path) as file:
-        keys = _chosen(file, list(columns))
+        keys = _chosen(file, list(columns), compact)
         patch, way = _plan(file, keys, compact)
         if not dry_run:
             warnings += publish(file, target, patch, lambda fresh: _compare(file, fresh, keys))
@@ -58,7 +58,7 @@ def remove_filters(
         )
 
 
-def _chosen(file: ParquetFile, names: list[str]) -> set[ChunkKey]:
+def _chosen(file: ParquetFile, names: list[str], compact: bool) -> set[ChunkKey]:
     """The chunks whose filters go. A field that means "none" (an offset of 0) goes with them. Raises RefusedError where there is none."""
     check_changeable(file)
     columns = choose_columns(file, names) or list(file.footer.columns)
@@ -69,7 +69,7 @@ def _chosen(file: ParquetFile, names: list[str]) -> set[ChunkKey]:
             raise RefusedError("it has no filter to remove", file=file.name, place=f"column {column.name}")
     chosen = {column.index for column in columns}
     keys = {key for key in mentioned if key[1] in chosen}
-    if not keys:
+    if not keys and not compact:
         raise RefusedError("no column has a filter to remove", file=file.name)
     return keys
 
@@ -86,11 +86,14 @@ def _mentioned(footer: Footer) -> set[ChunkKey]:
 
 
 def _plan(file: ParquetFile, keys: set[ChunkKey], compact: bool) -> tuple[Patch, str]:
-    before = _footer_without(file, keys)
+    before = _footer_without(file, keys) if keys else None
     if before is not None:
         return Patch(before.end, (), before.raw, {}), CUT_BACK
     if compact:
-        return _compacted(file, keys), COMPACTED
+        patch = _compacted(file, keys)
+        if not keys and patch.size >= file.source.size:
+            raise RefusedError("there is no filter to remove, and nothing to compact", file=file.name)
+        return patch, COMPACTED
     return plan_append(file.footer, file.source.size, {}, drop=keys), NEW_FOOTER
 
 

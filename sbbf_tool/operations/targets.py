@@ -24,7 +24,7 @@ def choose_target(
     if dry_run and output is None and not in_place:
         return source
     if (output is None) == (not in_place):
-        raise UsageError("say where the result goes: either an output path or in place", file=source)
+        raise UsageError("say where the result goes: either an output path (-o OUT) or in place (--in-place)", file=source)
     target = source if output is None else os.fsdecode(output)
     if output is not None and os.path.lexists(target):
         raise RefusedError("the target exists", file=target, hint="name another, or remove it first")

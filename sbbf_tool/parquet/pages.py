@@ -13,7 +13,7 @@ from sbbf_tool.parquet.structs import parse_struct
 DICTIONARY_ENCODINGS = (Encoding.PLAIN_DICTIONARY, Encoding.RLE_DICTIONARY)
 
 # Most headers take some 30 bytes; page statistics in them may hold two whole values.
-_FIRST_WINDOW = 256
+_FIRST_WINDOW = 64
 
 
 class Page(NamedTuple):
@@ -64,4 +64,4 @@ def read_header(read: Callable[[int, int], bytes], position: int, end: int) -> t
         except (IndexError, UnreadableError) as error:
             if window >= end - position or len(data) < window:
                 raise UnreadableError("it is cut short, or is none", place=f"page header at byte {position}") from error
-        window *= 16
+        window *= 4

@@ -8,11 +8,13 @@ import pty
 import shutil
 import subprocess
 import sys
+import time
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from sbbf_tool import inspect
 from sbbf_tool.cli import COMMANDS, run
 
 
@@ -219,8 +221,8 @@ class TestAddAndRemove:
     @pytest.mark.parametrize(
         ("options", "code", "said"),
         [
-            (["-c", "user_id"], 2, "either an output path or in place"),
-            (["-c", "user_id", "--in-place", "-o", "x"], 2, "either an output path or in place"),
+            (["-c", "user_id"], 2, "either an output path (-o OUT) or in place (--in-place)"),
+            (["-c", "user_id", "--in-place", "-o", "x"], 2, "either an output path (-o OUT) or in place (--in-place)"),
             (["-c", "usr_id", "--in-place"], 4, "did you mean user_id?"),
             (["-c", "user_id", "--fpp", "1.5", "--in-place"], 2, "1.5"),
             (["-c", "user_id", "--fpp", "nan", "--in-place"], 2, "nan"),
@@ -277,8 +279,58 @@ class TestTheDoor:
             capture_output=True,
             text=True,
         )
-        assert done.stdout.splitlines()[-1] == "0"
+        # 0 where all was written before the reader went: never 0 for what was not.
+        assert done.stdout.splitlines()[-1] in ("0", "141")
         assert done.stderr == ""
+
+    def test_the_exit_code_is_true_when_nobody_reads_on(self, filtered):
+        for arguments, code in ((["probe", str(filtered), "user_id", "-1"], 1), (["inspect", str(filtered.parent / "none")], 3)):
+            reading, writing = os.pipe()
+            os.close(reading)
+            done = subprocess.run([sys.executable, "-m", "sbbf_tool", *arguments], stdout=writing, stderr=subprocess.PIPE, text=True)
+            os.close(writing)
+            assert done.returncode in (code, 141)
+            assert done.stderr.count("\n") == (code == 3)
+
+    def test_writing_goes_on_when_nobody_reads_on(self, events):
+        other = shutil.copy(events, events.with_name("other.parquet"))
+        reading, writing = os.pipe()
+        os.close(reading)
+        command = [sys.executable, "-m", "sbbf_tool", "add-filter", str(events.parent), "-c", "user_id", "--in-place"]
+        done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True)
+        os.close(writing)
+        assert (done.returncode, done.stderr) == (0, "")
+        for path in (events, other):
+            assert inspect(path).filters
+
+    def test_an_output_that_is_full_is_said(self, filtered):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "sbbf_tool", "inspect", str(filtered)], stdout=full, stderr=subprocess.PIPE, text=True
+            )
+        assert done.returncode == 5
+        assert done.stderr == "sbbf: standard output: no space left on device\n"
+
+    def test_without_any_output_at_all(self, filtered):
+        done = subprocess.run(["bash", "-c", f"{sys.executable} -m sbbf_tool inspect {filtered} >&-"], stderr=subprocess.PIPE, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+
+    def test_alone_it_shows_its_help(self, capfd):
+        assert run([]) == 2
+        assert "Commands:" in capfd.readouterr().err
+
+    def test_asked_to_end_it_leaves_nothing_behind(self, tmp_path):
+        path = tmp_path / "large.parquet"
+        pq.write_table(pa.table({"n": range(3_000_000)}), path, use_dictionary=False)
+        before = path.read_bytes()
+        command = [sys.executable, "-m", "sbbf_tool", "add-filter", str(path), "-c", "n", "--in-place"]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        while process.poll() is None and len(os.listdir(tmp_path)) == 1:
+            time.sleep(0.001)
+        process.terminate()
+        assert process.wait() in (143, 0)
+        assert os.listdir(tmp_path) == [path.name]
+        assert path.read_bytes()[: len(before)] == before
 
     def test_on_a_terminal_too(self, filtered):
         master, slave = pty.openpty()

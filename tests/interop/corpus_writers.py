@@ -211,7 +211,7 @@ def _write_spark(style: Style, rows: pa.Table, variant: str, path: Path, spark: 
         frame = spark.createDataFrame(rows)
         frame = frame.selectExpr("*", *_select(style.expressions, variant, "element_at(array({}), CAST({} AS INT))", "DIV"))
         folder = path.with_suffix(".folder")
-        frame.coalesce(1).write.options(**options).parquet(str(folder))
+        frame.coalesce(1).write.mode("overwrite").options(**options).parquet(str(folder))
     (part,) = folder.glob("part-*.parquet")
     part.rename(path)
 

@@ -70,7 +70,9 @@ def test_add_filter_reads_no_more_than_the_dictionaries(table, tmp_path):
     with ParquetFile.open(path) as file:
         metas = [file.footer.chunk(row_group, column) for row_group in range(3) for column in range(2)]
     report = add_filters(path, ["text", "int64"], in_place=True)
-    assert report.data_bytes_read == sum(meta.data_page_offset - meta.dictionary_page_offset for meta in metas)
+    dictionaries = sum(meta.data_page_offset - meta.dictionary_page_offset for meta in metas)
+    # Besides: a look at its header twice, and at that of the only data page, which statistics make longer than a first look.
+    assert dictionaries <= report.data_bytes_read <= dictionaries + 6 * (2 * 64 + 64 + 256)
     assert report.data_bytes_read < sum(meta.total_compressed_size for meta in metas) / 2
 
 

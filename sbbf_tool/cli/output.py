@@ -1,0 +1,66 @@
+"""Standard output that may fail: a reader that has gone, a disk that is full. The work goes on, and its exit code stays true."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO, cast
+
+READER_GONE = 141
+"""What a shell reports of a program that died of a closed pipe."""
+
+
+class PatientOutput:
+    """Stands for `sys.stdout`; keeps the first error of it in `error`, and throws away what comes after that."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self.error: OSError | None = None
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        if self.error is None:
+            try:
+                return self._stream.write(text)
+            except OSError as error:
+                self._fail(error)
+        return len(text)
+
+    def flush(self) -> None:
+        if self.error is None:
+            try:
+                self._stream.flush()
+            except OSError as error:
+                self._fail(error)
+
+    @property
+    def reader_has_gone(self) -> bool:
+        return isinstance(self.error, BrokenPipeError)
+
+    def _fail(self, error: OSError) -> None:
+        self.error = error
+        # What is left in Python's buffer would fail once more when it is flushed at exit.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self._stream.fileno())
+        os.close(nowhere)
+
+
+@contextmanager
+def patient_output() -> Iterator[PatientOutput]:
+    """`sys.stdout` is patient while the block runs; where there is none at all, what is printed is thrown away."""
+    before = sys.stdout
+    patient = PatientOutput(before if before is not None else open(os.devnull, "w"))  # noqa: SIM115  as long as the process
+    sys.stdout = cast(TextIO, patient)
+    try:
+        yield patient
+    finally:
+        sys.stdout = before
+
+
+def reader_has_gone() -> bool:
+    """Whether nobody reads our output any more; then what only reads may stop, and what writes files goes on."""
+    return isinstance(sys.stdout, PatientOutput) and sys.stdout.reader_has_gone
