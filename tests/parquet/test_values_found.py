@@ -1,0 +1,110 @@
+"""Any value of any type, written to a file that then gets a filter: asked for as a Python object, and as text, it is `maybe`."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from interop.corpus_edits import INTERVAL, annotate, decimal
+
+from sbbf_tool import add_filters, probe
+from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.parquet.literals import format_plain
+from sbbf_tool.parquet.values import read_chunk
+
+
+def integers(bits: int, *, signed: bool = True) -> st.SearchStrategy[int]:
+    return st.integers(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else st.integers(0, 2**bits - 1)
+
+
+def decimals(precision: int, scale: int) -> st.SearchStrategy[Decimal]:
+    return st.integers(-(10**precision) + 1, 10**precision - 1).map(lambda n: Decimal(f"{n}e-{scale}"))
+
+
+def to_millis(moment: Any) -> Any:
+    return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+
+
+NAIVE, AWARE = st.datetimes(), st.datetimes(timezones=st.just(dt.UTC))
+TYPES: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
+    *((pa.type_for_alias(f"int{bits}"), integers(bits)) for bits in (8, 16, 32, 64)),
+    *((pa.type_for_alias(f"uint{bits}"), integers(bits, signed=False)) for bits in (8, 16, 32, 64)),
+    (pa.float16(), st.floats(width=16).map(np.float16)),
+    (pa.float32(), st.floats(width=32)),
+    (pa.float64(), st.floats()),
+    *((pa.decimal128(p, s), decimals(p, s)) for p, s in ((1, 0), (9, 2), (18, 18), (38, 7))),
+    (pa.decimal256(76, 30), decimals(76, 30)),
+    (pa.string(), st.text()),
+    (pa.binary(), st.binary()),
+    (pa.binary(3), st.binary(min_size=3, max_size=3)),
+    (pa.date32(), st.dates()),
+    (pa.time32("ms"), st.times().map(to_millis)),
+    (pa.time64("us"), st.times()),
+    (pa.timestamp("ms"), NAIVE.map(to_millis)),
+    (pa.timestamp("ms", "UTC"), AWARE.map(to_millis)),
+    (pa.timestamp("us"), NAIVE),
+    (pa.timestamp("us", "UTC"), AWARE),
+    (pa.uuid(), st.uuids().map(lambda key: key.bytes)),
+    (pa.list_(pa.list_(pa.int32())), st.lists(st.lists(integers(32), max_size=3), max_size=3)),
+    (pa.map_(pa.string(), pa.int64()), st.lists(st.tuples(st.text(max_size=5), integers(64)), max_size=3)),
+]
+
+
+def leaves_of(value: Any) -> list[Any]:
+    """The scalars in nested Python values; a map's entries are tuples."""
+    if isinstance(value, (list, tuple)):
+        return [leaf for item in value for leaf in leaves_of(item)]
+    return [] if value is None else [value]
+
+
+@pytest.mark.parametrize(("kind", "values"), TYPES, ids=[str(kind) for kind, _ in TYPES])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_any_value_of_any_type(tmp_path: Path, kind: pa.DataType, values: st.SearchStrategy[Any], data: st.DataObject) -> None:
+    rows = data.draw(st.lists(st.none() | values, min_size=1, max_size=12))
+    path, output = tmp_path / "f.parquet", tmp_path / "with_filters.parquet"
+    options = {"use_dictionary": data.draw(st.booleans()), "store_decimal_as_integer": data.draw(st.booleans())}
+    pq.write_table(pa.table({"v": pa.array(rows, kind)}), path, row_group_size=data.draw(st.integers(1, 12)), **options)
+
+    found(path, output, leaves_of(rows) if not pa.types.is_map(kind) else None)
+
+
+@pytest.mark.parametrize("annotation", [decimal(38, 3), INTERVAL], ids=["decimal in bytes", "interval"])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_any_bytes_of_a_type_that_pyarrow_does_not_write(tmp_path: Path, annotation: dict[str, Any], data: st.DataObject) -> None:
+    """Bytes of a decimal with whatever padding; months, days and milliseconds up to the last bit."""
+    width = 12 if annotation is INTERVAL else None
+    padded = st.builds(lambda n, size: n.to_bytes(size, "big", signed=True), integers(64), st.integers(8, 32))
+    one = st.binary(min_size=width, max_size=width) if width else st.binary(max_size=16) | padded
+    rows = data.draw(st.lists(st.none() | one, min_size=1, max_size=12))
+    path, output = tmp_path / "f.parquet", tmp_path / "with_filters.parquet"
+    pq.write_table(pa.table({"v": pa.array(rows, pa.binary(width) if width else pa.binary())}), path)
+    annotate(path, {"v": annotation})
+
+    found(path, output, None)
+
+
+def found(path: Path, output: Path, objects: list[Any] | None) -> None:
+    """Asks the new filters for these objects, and for every stored value as it is written and as the bytes that it is."""
+    output.unlink(missing_ok=True)
+    with ParquetFile.open(path) as file:
+        columns = file.footer.columns
+        add_filters(path, [column.name for column in columns], output=output)
+        for column in columns:
+            plain = [
+                values[at]
+                for group in range(file.footer.num_row_groups)
+                for values in read_chunk(file.source.open_arrow, file.footer, group, column)
+                for at in range(len(values))
+            ]
+            asked = [*plain, *(format_plain(column, value) for value in plain), *(objects or [])]
+            assert [answer.value for answer in probe(output, column.name, asked).values if answer.is_absent] == []
