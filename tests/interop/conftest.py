@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from . import engines
+from .corpus_pairs import PairMaker
 from .spark_session import find_java_home, start_spark
 
 if TYPE_CHECKING:
@@ -81,6 +82,12 @@ def polars_engine() -> engines.Polars:
 def fastparquet_engine() -> engines.FastParquet:
     _need("fastparquet")
     return engines.FastParquet()
+
+
+@pytest.fixture(scope="session")
+def pairs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> PairMaker:
+    """Files of every writer with many types, without filters and with ours."""
+    return PairMaker(tmp_path_factory.mktemp("pairs"), lambda: request.getfixturevalue("spark"))
 
 
 def _need(package: str) -> None:

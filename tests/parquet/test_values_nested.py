@@ -138,7 +138,7 @@ def test_an_empty_page_at_the_start_hides_no_value(tmp_path: Path) -> None:
 
     with pytest.raises(UnreadableError, match="0 rows come out, the row group has 1"):
         stored(path, "v")
-    # Its dictionary tells all the same what the filter must hold.
+    # The value is in the dictionary, which is all that a filter of such a chunk is built from.
     add_filters(path, ["v"], output=tmp_path / "with_filters.parquet")
     assert not probe(tmp_path / "with_filters.parquet", "v", [1]).is_absent
 

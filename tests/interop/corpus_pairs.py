@@ -1,0 +1,67 @@
+"""Files of the corpus twice: as their writers left them, without filters, and as `add_filters` made them of those."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from sbbf_tool import add_filters
+from sbbf_tool.operations.parquet_file import ParquetFile
+
+from .corpus_readers import Texts, written_values
+from .corpus_writers import BY_NAME, write
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+UNREADABLE = {
+    "spark": {"f16", "f16_zero", "dec76", "fixed4", "fixed16", "clock_ms", "clock_us", "clock_ns", "at_ns", "local_ns"}
+    | {"span", "key", "clock_tz", "midnight", "geometry", "variant"},
+    "polars": {"variant", "span"},
+}
+"""Columns for which an engine refuses the whole file; it gets files without them, unless it wrote them itself."""
+
+
+class Pair(NamedTuple):
+    """A file and what it holds, leaf by leaf, as text."""
+
+    before: Path
+    after: Path
+    stored: Texts
+    others: Texts
+    """Values that fit between the stored ones, in the order of their rows; some are stored as well."""
+    absent: Texts
+    """Those of them that are not stored; leaves that have none are missing."""
+
+
+class PairMaker:
+    """`pairs(writer, engine, variant)`: the pair of a style of writing that the engine can read, made when it is first asked for."""
+
+    def __init__(self, folder: Path, spark: Callable[[], SparkSession]) -> None:
+        self._folder = folder
+        self._spark = spark
+        self._made: dict[tuple[str, str, frozenset[str]], Pair] = {}
+
+    def __call__(self, writer: str, engine: str, variant: str = "many") -> Pair:
+        unreadable = frozenset(UNREADABLE.get(engine, ()) if BY_NAME[writer].writer != engine else ())
+        key = (writer, variant, unreadable)
+        if key not in self._made:
+            self._made[key] = self._make(*key)
+        return self._made[key]
+
+    def _make(self, writer: str, variant: str, unreadable: frozenset[str]) -> Pair:
+        style = BY_NAME[writer].without(unreadable)
+        pytest.importorskip({"spark": "pyspark"}.get(style.writer, style.writer))
+        name = f"{writer}-{variant}-{len(self._made)}"
+        before = write(style, variant, self._folder / f"{name}-before.parquet", self._spark, filters=False)
+        odd = write(style, "others", self._folder / f"{name}-others.parquet", self._spark, filters=False)
+        after = self._folder / f"{name}-after.parquet"
+        with ParquetFile.open(before) as file:
+            columns = [column.name for column in file.footer.columns if column.physical != "BOOLEAN"]
+        add_filters(before, columns, output=after, fpp=0.001)
+        stored, others = written_values(before, style), written_values(odd, style)
+        absent = {path: sorted(set(texts) - set(stored.get(path, ()))) for path, texts in others.items()}
+        return Pair(before, after, stored, others, {path: texts for path, texts in absent.items() if texts})

@@ -1,0 +1,141 @@
+"""Rows that an engine loses because of a right filter, or would lose because of a wrong one: each fault is stated, with the version.
+
+When a test fails because an engine got better, the advice that `sbbf engines` and `add-filter` build on it can go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sbbf_tool import add_filters
+from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.parquet.columns import find_column
+from sbbf_tool.parquet.values import PlainValues, read_chunk
+
+from .corpus import FLOATS, WIDE_DECIMALS, Kind, table
+
+pytestmark = pytest.mark.engines
+
+duckdb = pytest.importorskip("duckdb")
+
+
+def found(path: Path, condition: str) -> list[int]:
+    with duckdb.connect() as connection:
+        return [n for (n,) in connection.execute(f"SELECT n FROM '{path}' WHERE {condition} ORDER BY n").fetchall()]
+
+
+def written(path: Path, kind: Kind, *, filters: bool) -> Path:
+    options: Any = {kind.name: {"ndv": 400, "fpp": 0.001}} if filters else None
+    with pq.ParquetWriter(path, table([kind], "many").schema, bloom_filter_options=options) as writer:
+        for batch in table([kind], "many").to_batches():
+            writer.write_batch(batch)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("kind", "read_as"),
+    [
+        pytest.param(next(kind for kind in FLOATS if kind.name == "f16"), "FLOAT", id="FLOAT16 read as FLOAT"),
+        pytest.param(WIDE_DECIMALS[0], "DOUBLE", id="DECIMAL(76,5) read as DOUBLE"),
+    ],
+)
+def test_duckdb_2_0_loses_every_row_of_a_type_that_it_reads_as_another(tmp_path: Path, kind: Kind, read_as: str) -> None:
+    """It asks the filter for the bytes of its own type: four or eight, of a floating-point number, where others were stored."""
+    bare, filtered = written(tmp_path / "bare.parquet", kind, filters=False), written(tmp_path / "filtered.parquet", kind, filters=True)
+    with duckdb.connect() as connection:
+        assert connection.execute(f"SELECT DISTINCT typeof({kind.name}) FROM '{bare}'").fetchall() == [(read_as,)]
+        ((n, value),) = connection.execute(f"SELECT n, {kind.name} FROM '{bare}' WHERE n = 200").fetchall()
+
+    assert found(bare, f"{kind.name} = CAST({value!r} AS {read_as})") == [n]
+    assert found(filtered, f"{kind.name} = CAST({value!r} AS {read_as})") == []
+
+
+SPANS = {
+    1: "INTERVAL '1 month'",
+    2: "INTERVAL '30 days'",
+    3: "INTERVAL '29 days 24 hours'",
+    4: "INTERVAL '1 day'",
+    5: "INTERVAL '24 hours'",
+    6: "INTERVAL '3 years 400 days 50 hours'",
+    7: "INTERVAL '0 days'",
+    8: "to_months(2147483647) + to_days(2147483647) + to_hours(23)",
+}
+"""Intervals, some of them equal to DuckDB; the last one overflows when its days become months."""
+
+
+@pytest.fixture
+def spans(tmp_path: Path) -> Path:
+    """A file of DuckDB's with INTERVAL filters, which are marked as holding the normalised form too."""
+    path = tmp_path / "spans.parquet"
+    rows = " UNION ALL ".join(f"SELECT {n} AS n, {sql} AS span" for n, sql in SPANS.items())
+    duckdb.sql(f"COPY (SELECT unnest([n, n]) AS n, span FROM ({rows})) TO '{path}' (FORMAT parquet)")
+    assert pq.read_metadata(path).metadata[b"duckdb.interval_bloom_filter"] == b"normalized-v1"
+    return path
+
+
+def with_filter_of(path: Path, output: Path, hashes: Callable[[PlainValues], memoryview]) -> Path:
+    """The same file with filters of these hashes for its column `span`: what a tool would make that knows only the specification."""
+    from sbbf_tool.parquet.filters import build_header
+    from sbbf_tool.parquet.patch import plan_append
+
+    with ParquetFile.open(path) as file:
+        column = find_column(file.footer.columns, "span")
+        bloom = BloomFilter.empty(1024)
+        for values in read_chunk(file.source.open_arrow, file.footer, 0, column):
+            bloom.insert_hashes(hashes(values))
+        patch = plan_append(file.footer, file.source.size, {(0, column.index): (build_header(1024), bloom.bitset)})
+        output.write_bytes(file.source.read(0, patch.keep) + b"".join(patch.pieces))
+    return output
+
+
+def test_duckdb_loses_intervals_where_only_what_is_stored_was_hashed(spans: Path, tmp_path: Path) -> None:
+    """Its mark stays in the footer, and so it asks for the normalised form, as comparisons do."""
+    plain_only = with_filter_of(spans, tmp_path / "plain.parquet", PlainValues.hashes)
+
+    assert found(spans, "span = INTERVAL '30 days'") == [1, 1, 2, 2, 3, 3]
+    assert found(plain_only, "span = INTERVAL '3 years 400 days 50 hours'") == []
+
+
+def test_our_intervals_are_found_in_every_form(spans: Path, tmp_path: Path) -> None:
+    ours = tmp_path / "ours.parquet"
+    add_filters(spans, ["span"], output=ours, replace=True, fpp=1e-6)
+
+    for n, sql in SPANS.items():
+        rows = found(ours, f"span = {sql}")
+        assert n in rows
+        assert rows == found(spans, f"span = {sql}")
+    with duckdb.connect() as connection:
+        excluded = connection.execute(
+            "SELECT bloom_filter_excludes FROM parquet_bloom_probe(?, 'span', INTERVAL '77 days')", [str(ours)]
+        ).fetchall()
+    assert excluded == [(True,)]
+
+
+def test_without_its_mark_duckdb_asks_no_interval_filter(tmp_path: Path) -> None:
+    """A file that got its first INTERVAL filter from us has no mark; the filter serves others, and `probe`."""
+    path, ours = tmp_path / "bare.parquet", tmp_path / "ours.parquet"
+    query = "SELECT n, to_days(CAST(n % 5 AS INTEGER)) AS span FROM range(50) t(n)"
+    duckdb.sql(f"COPY ({query}) TO '{path}' (FORMAT parquet, WRITE_BLOOM_FILTER false)")
+    add_filters(path, ["span"], output=ours)
+
+    with duckdb.connect() as connection:
+        probe = "SELECT bloom_filter_excludes FROM parquet_bloom_probe(?, 'span', INTERVAL '77 days')"
+        assert connection.execute(probe, [str(ours)]).fetchall() == [(False,)]
+    assert len(found(ours, "span = INTERVAL '24 hours'")) == 10
+
+
+@pytest.mark.parametrize("codec", ["snappy", "zstd"])
+def test_pyarrow_reads_no_row_of_a_list_that_begins_with_an_empty_page(tmp_path: Path, codec: str) -> None:
+    """pyarrow 26 writes such pages itself when told to keep them tiny; DuckDB reads the row, and `read_chunk` raises."""
+    path = tmp_path / "f.parquet"
+    pq.write_table(pa.table({"n": [1], "v": pa.array([[7]], pa.list_(pa.int32()))}), path, data_page_size=1, compression=codec)
+
+    assert pq.read_table(path, columns=["v"]).num_rows == 0
+    assert found(path, "list_contains(v, 7)") == [1]

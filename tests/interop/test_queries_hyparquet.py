@@ -1,0 +1,130 @@
+"""hyparquet, the reader for browsers, with `useBloomFilters`: the same rows with our filters and without, and fewer bytes fetched.
+
+It runs in Node from a folder where npm installs the version that `hyparquet/package.json` names.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sbbf_tool import add_filters
+
+from .corpus_pairs import Pair, PairMaker
+
+pytestmark = [pytest.mark.engines, pytest.mark.timeout(600)]
+
+WRITERS = ["pyarrow-plain", "datafusion", "duckdb", "spark-plain"]
+PROGRAM = Path(__file__).parent / "hyparquet"
+
+INTEGERS, LONGS = {"i8", "i16", "i32", "u8", "u16", "u32"}, {"i64", "u64"}
+FLOATS, TEXTS, BYTES = {"f32", "f64", "f32_zero", "f64_zero"}, {"text", "short", "bits", "bignum"}, {"blob", "fixed4"}
+USED = INTEGERS | LONGS | FLOATS | TEXTS | BYTES
+"""Columns of types for which it asks filters: no times, no decimals, no UUIDs."""
+
+Ask = Callable[..., list[dict[str, Any]]]
+
+
+@pytest.fixture(scope="session")
+def ask(tmp_path_factory: pytest.TempPathFactory) -> Ask:
+    """`ask(path, questions, bloom=...)`: rows found and bytes fetched for each."""
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node is None or npm is None:
+        pytest.skip("hyparquet needs Node and npm")
+    folder = tmp_path_factory.mktemp("hyparquet")
+    for name in ("package.json", "ask.mjs"):
+        shutil.copy(PROGRAM / name, folder)
+    try:
+        subprocess.run([npm, "install", "--no-audit", "--no-fund"], cwd=folder, check=True, capture_output=True, text=True, timeout=180)
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"npm could not install hyparquet: {error.stderr.strip().splitlines()[-1] if error.stderr.strip() else error}")
+    except subprocess.TimeoutExpired:
+        pytest.skip("npm could not install hyparquet within three minutes")
+
+    def run(path: Path, questions: list[dict[str, Any]], *, bloom: bool = True, utf8: bool = False) -> list[dict[str, Any]]:
+        request = json.dumps({"path": str(path), "bloom": bloom, "utf8": utf8, "questions": questions})
+        done = subprocess.run([node, "ask.mjs"], cwd=folder, input=request, capture_output=True, text=True, check=False, timeout=300)
+        assert done.returncode == 0, done.stderr
+        answers: list[dict[str, Any]] = json.loads(done.stdout)
+        return answers
+
+    return run
+
+
+def value(column: str, text: str) -> Any:
+    """A text of the corpus as the JSON that `ask.mjs` revives."""
+    if column in INTEGERS:
+        return int(text)
+    if column in LONGS:
+        return {"int": text}
+    if column in FLOATS:
+        return float(text)
+    return {"hex": text[2:]} if column in BYTES else text
+
+
+def columns_of(pair: Pair) -> list[str]:
+    return sorted(path[0] for path in pair.stored if len(path) == 1 and path[0] in USED)
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_the_same_rows(ask: Ask, pairs: PairMaker, writer: str) -> None:
+    pair = pairs(writer, "hyparquet")
+    chance = random.Random(20261121)
+    questions, present = [], []
+    for number in range(100):
+        column = columns_of(pair)[number % len(columns_of(pair))]
+        many, there = chance.random() < 0.5, chance.random() < 0.5
+        texts = chance.choices(pair.absent[column,], k=chance.choice([2, 5, 12]) if many else 1)
+        if there:
+            texts[0] = chance.choice(pair.stored[column,])
+        questions.append({"column": column, "values": [value(column, text) for text in texts], "many": many})
+        present.append(there)
+
+    before, after = ask(pair.before, questions), ask(pair.after, questions)
+
+    assert [one["rows"] for one in before] == [one["rows"] for one in after]
+    assert [question for question, there, answer in zip(questions, present, before, strict=True) if there and not answer["rows"]] == []
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_it_prunes_by_each_type_it_can(ask: Ask, pairs: PairMaker, writer: str) -> None:
+    """For what is not stored it fetches the filters and no page of the column; told not to use filters, it fetches pages."""
+    pair = pairs(writer, "hyparquet")
+    questions = []
+    for column in columns_of(pair):
+        absent = set(pair.absent[column,])
+        inside = [text for text in pair.others[column,] if text in absent]
+        questions.append({"column": column, "values": [value(column, inside[len(inside) // 2])], "many": False})
+
+    pruned, told_not_to = ask(pair.after, questions), ask(pair.after, questions, bloom=False)
+
+    not_pruned = [
+        question["column"]
+        for question, with_filters, without in zip(questions, pruned, told_not_to, strict=True)
+        if with_filters["bytes"] >= without["bytes"]
+    ]
+    assert not_pruned == []
+    assert all(answer["rows"] == [] for answer in pruned)
+
+
+def test_bytes_that_are_no_text_are_lost_when_asked_for_as_text(ask: Ask, tmp_path: Path) -> None:
+    """hyparquet 1.31 decodes unannotated bytes to text unless told otherwise (`utf8`), compares the text, and hashes that text's bytes:
+    where decoding loses something, what it shows cannot be asked for any more.
+    """
+    before, after = tmp_path / "before.parquet", tmp_path / "after.parquet"
+    pq.write_table(pa.table({"n": [0, 1], "blob": [b"\xff", b"text"]}), before)
+    add_filters(before, ["blob"], output=after)
+    questions = [{"column": "blob", "values": ["\ufffd"]}, {"column": "blob", "values": ["text"]}]
+
+    assert [one["rows"] for one in ask(before, questions, utf8=True)] == [[0], [1]]
+    assert [one["rows"] for one in ask(after, questions, utf8=True)] == [[], [1]]
+    assert ask(after, [{"column": "blob", "values": [{"hex": "ff"}]}])[0]["rows"] == [0]
