@@ -119,7 +119,10 @@ def new_bitset(num_bytes: int) -> Buffer:
     """
     if num_bytes < _MANY_PAGES or sys.platform != "linux":
         return bytearray(num_bytes)
-    memory = mmap.mmap(-1, num_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        memory = mmap.mmap(-1, num_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise MemoryError(f"{num_bytes:,} bytes for a bitset") from error
     with suppress(OSError):  # a kernel without huge pages
         memory.madvise(mmap.MADV_HUGEPAGE)
     return memory

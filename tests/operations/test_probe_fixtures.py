@@ -1,0 +1,54 @@
+"""Every answer of `probe` over files of real writers, against the rows themselves: what is there is never `absent`."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from sbbf_tool import inspect, probe
+from sbbf_tool.errors import UsageError
+
+FIXTURES = sorted((Path(__file__).parent.parent.parent / "fixtures").glob("*.parquet"))
+# parquet-java writes filters of BOOLEAN columns that hold nothing; `probe` says that it cannot say.
+SIMPLE = (int, str, bytes, float)
+ABSENT_KEYS = 2000
+
+
+def columns_with_filters(path: Path) -> list[str]:
+    return [total.column for total in inspect(path).columns if "." not in total.column]
+
+
+@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
+def test_no_value_that_is_there_is_absent(path):
+    asked = 0
+    with pq.ParquetFile(path) as file:
+        for name in columns_with_filters(path):
+            for row_group in range(file.num_row_groups):
+                stored = file.read_row_group(row_group, columns=[name]).column(0).to_pylist()
+                values = list(dict.fromkeys(value for value in stored if isinstance(value, SIMPLE)))
+                try:
+                    answers = probe(path, name, values).values
+                except UsageError:
+                    continue  # a type that pyarrow shows as another: the corpus of types asks for those
+                for value, answer in zip(values, answers, strict=True):
+                    assert answer.row_groups[row_group].answer in ("maybe", "no filter", "cannot say"), (name, value)
+                asked += len(values)
+    if path.stem.endswith("-filters"):
+        assert asked > 0
+
+
+@pytest.mark.parametrize("path", [path for path in FIXTURES if path.stem.endswith("-filters")], ids=lambda path: path.stem)
+def test_absent_values_pass_at_about_the_estimated_rate(path):
+    report = inspect(path)
+    for column in {row.column for row in report.filters if row.physical_type == "INT64" and row.logical_type is None}:
+        expected = passed = asked = 0
+        answers = probe(path, column, [10**15 + number for number in range(ABSENT_KEYS)]).values
+        rates = {row.row_group: row.estimated_fpp for row in report.filters if row.column == column}
+        for row_group, rate in rates.items():
+            asked += ABSENT_KEYS
+            expected += rate * ABSENT_KEYS
+            passed += sum(answer.row_groups[row_group].answer == "maybe" for answer in answers)
+        assert abs(passed - expected) <= 6 * math.sqrt(expected + 1), (column, passed, expected, asked)
