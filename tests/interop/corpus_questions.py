@@ -189,8 +189,9 @@ class AskedSpark(engines.Spark, _Dialect):
     contains = "array_contains({column}, {value})"
 
     def __init__(self, session: SparkSession) -> None:
-        super().__init__(session)
-        session.conf.set("spark.sql.codegen.wholeStage", False)  # to compile a plan takes longer than to interpret it for so few rows
+        super().__init__(session.newSession())
+        # For so few rows it takes longer to compile a plan than to interpret it.
+        self._session.conf.set("spark.sql.codegen.wholeStage", False)
 
     def answers(self, path: Path, questions: Sequence[Question]) -> list[list[int]]:
         rows = []

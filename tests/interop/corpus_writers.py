@@ -198,17 +198,18 @@ def _write_duckdb(style: Style, rows: pa.Table, variant: str, path: Path, filter
 
 
 def _write_spark(style: Style, rows: pa.Table, variant: str, path: Path, spark: SparkSession, filters: bool) -> None:
-    settings = {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS", "spark.sql.parquet.writeLegacyFormat": "false"}
+    settings = {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}
     settings |= {name: value for name, value in style.options.items() if name.startswith("spark.")}
     options = {name: value for name, value in style.options.items() if not name.startswith("spark.")}
     options["parquet.enable.dictionary"] = style.dictionary
     options["parquet.block.row.count.limit"] = _rows_per_group(rows)
     if filters:
         options |= {"parquet.bloom.filter.enabled": True, "parquet.bloom.filter.max.bytes": 256}
+    session = spark.newSession()  # whose settings are its own
     for name, value in settings.items():
-        spark.conf.set(name, value)
+        session.conf.set(name, value)
     with quiet_about_pandas():
-        frame = spark.createDataFrame(rows)
+        frame = session.createDataFrame(rows)
         frame = frame.selectExpr("*", *_select(style.expressions, variant, "element_at(array({}), CAST({} AS INT))", "DIV"))
         folder = path.with_suffix(".folder")
         frame.coalesce(1).write.mode("overwrite").options(**options).parquet(str(folder))
