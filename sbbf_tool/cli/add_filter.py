@@ -13,7 +13,7 @@ from sbbf_tool.cli.sizes import BYTES
 
 if TYPE_CHECKING:
     from sbbf_tool.operations.plan_file import Plan
-    from sbbf_tool.reports import AddReport
+    from sbbf_tool.reports.changes import AddReport
 
 
 @click.command(short_help="Give columns of an existing file Bloom filters.")

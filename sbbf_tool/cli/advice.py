@@ -9,7 +9,7 @@ import click
 from sbbf_tool.cli import render
 
 if TYPE_CHECKING:
-    from sbbf_tool.operations.advice_reports import AdviceReport, ColumnAdvice
+    from sbbf_tool.reports.advise import AdviceReport, ColumnAdvice
 
 _HEADERS = ("column", "type", "verdict", "distinct", "left", "holding", "bitset", "all filters", "of data", "skipped if absent", "if there")
 

@@ -9,7 +9,7 @@ import click
 from sbbf_tool.cli import render
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports import EnginesReport, EngineVerdict
+    from sbbf_tool.reports.engines import EnginesReport, EngineVerdict
 
 _CELLS = {"used": "used", "unused": "-", "harm": "HARM"}
 

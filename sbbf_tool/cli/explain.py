@@ -10,7 +10,7 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.probe import ABSENT, MAYBE, NegativeValues
 
 if TYPE_CHECKING:
-    from sbbf_tool.operations.advice_reports import EngineExplanation, ExplainReport
+    from sbbf_tool.reports.explain import EngineExplanation, ExplainReport
 
 _HEADERS = ("row group", "bytes", "of column", "min", "max", "statistics", "dictionary", "filter", "reason")
 _EFFECTS = ("engine", "by statistics", "by dictionary", "by filter", "read", "bytes skipped", "of column", "harm")

@@ -11,7 +11,7 @@ from sbbf_tool.cli import one_line, render
 from sbbf_tool.cli.files import each_report
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports import FilterReport, InspectReport
+    from sbbf_tool.reports.inspect import FilterReport, InspectReport
 
 _HEADERS = ("row group", "column", "type", "offset", "header", "bitset", "blocks", "fill", "est. fpp", "est. ndv", "bits/value", "of chunk")
 _NUMBERS = (0, 3, 4, 5, 6, 7, 8, 9, 10, 11)

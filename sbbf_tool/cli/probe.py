@@ -12,7 +12,7 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.files import each_report
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports import ProbeReport
+    from sbbf_tool.reports.probe import ProbeReport
 
 MAYBE, ABSENT = 0, 1
 

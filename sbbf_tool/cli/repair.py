@@ -12,7 +12,7 @@ from sbbf_tool.cli.formats.text import show_findings
 from sbbf_tool.errors import UnreadableError
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports import RepairReport
+    from sbbf_tool.reports.changes import RepairReport
 
 
 @click.command(short_help="Cure what is wrong with filters, in the footer alone.")

@@ -12,7 +12,7 @@ from sbbf_tool.cli.formats.text import show_findings
 from sbbf_tool.errors import UnreadableError
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports import VerifyReport
+    from sbbf_tool.reports.verify import VerifyReport
 
 _HEADERS = ("row group", "column", "type", "values", "missed", "est. fpp", "measured fpp", "proof")
 

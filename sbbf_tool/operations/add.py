@@ -22,7 +22,7 @@ from sbbf_tool.operations.targets import check_changeable, choose_columns, choos
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
-from sbbf_tool.reports import AddReport
+from sbbf_tool.reports.changes import AddReport
 
 
 def add_filters(

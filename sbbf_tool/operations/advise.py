@@ -14,7 +14,6 @@ from itertools import chain
 
 from sbbf_tool.bloom import sizing
 from sbbf_tool.errors import SbbfError, UnreadableError, UsageError
-from sbbf_tool.operations.advice_reports import AdviceReport, ColumnAdvice, QueryAdvice
 from sbbf_tool.operations.many import over_files
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.plan_file import Plan
@@ -23,6 +22,7 @@ from sbbf_tool.operations.queries import Query, QueryCounts, parse_query
 from sbbf_tool.operations.survey import FileSurvey, Totals, survey, value_count
 from sbbf_tool.operations.verdicts import ADD, UNASKED, Lookup, cautions_of, engines_for, lookup_of, verdict_of, with_data, without_data
 from sbbf_tool.parquet.columns import find_column
+from sbbf_tool.reports.advise import AdviceReport, ColumnAdvice, QueryAdvice
 from sbbf_tool.storage.local import parquet_files
 
 SAMPLED_ROW_GROUPS = 2

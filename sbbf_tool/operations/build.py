@@ -21,7 +21,7 @@ from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.patch import ChunkKey, Patch
-from sbbf_tool.reports import BuiltFilter
+from sbbf_tool.reports.changes import BuiltFilter
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, bytes done and bytes in all."""

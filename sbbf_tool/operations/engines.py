@@ -15,7 +15,7 @@ from typing import Any
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.reports import ColumnFamily, EngineReport, EnginesReport, EngineVerdict
+from sbbf_tool.reports.engines import ColumnFamily, EngineReport, EnginesReport, EngineVerdict
 
 USED, UNUSED, HARM = "used", "unused", "harm"
 EFFECTS = ("loses rows", "fails")

@@ -15,7 +15,7 @@ from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData
-from sbbf_tool.reports import ColumnTotal, FilterReport, InspectReport, UnusedRange
+from sbbf_tool.reports.inspect import ColumnTotal, FilterReport, InspectReport, UnusedRange
 
 
 def inspect(path: str | os.PathLike[str], columns: Iterable[str] = (), *, all_chunks: bool = False) -> InspectReport:

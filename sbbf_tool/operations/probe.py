@@ -13,7 +13,7 @@ from sbbf_tool.parquet import literals
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.literals import Literal
-from sbbf_tool.reports import ProbeReport, RowGroupAnswer, ValueAnswer
+from sbbf_tool.reports.probe import ProbeReport, RowGroupAnswer, ValueAnswer
 
 NO_FILTER = "no filter"
 

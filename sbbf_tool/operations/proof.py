@@ -21,7 +21,7 @@ from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet import equals, literals
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
-from sbbf_tool.reports import FilterProof
+from sbbf_tool.reports.verify import FilterProof
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -18,7 +18,7 @@ from sbbf_tool.operations.targets import check_changeable, choose_columns, choos
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import TAIL_BYTES, FilterPlace, Footer, parse_tail, set_filters
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
-from sbbf_tool.reports import RemoveReport
+from sbbf_tool.reports.changes import RemoveReport
 
 CUT_BACK, COMPACTED, NEW_FOOTER = "cut back", "compacted", "new footer"
 

@@ -26,7 +26,8 @@ from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter, build_header
 from sbbf_tool.parquet.footer import FilterPlace
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
-from sbbf_tool.reports import Finding, RepairReport, RepairStep
+from sbbf_tool.reports.changes import RepairReport, RepairStep
+from sbbf_tool.reports.findings import Finding
 from sbbf_tool.storage.append import interrupted_length
 
 

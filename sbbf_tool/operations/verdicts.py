@@ -8,7 +8,7 @@ from sbbf_tool.operations.engines import HARM, USED, engine, verdicts_for, warni
 from sbbf_tool.operations.rules.rule import percent
 from sbbf_tool.operations.survey import Totals
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.reports import EngineVerdict
+from sbbf_tool.reports.engines import EngineVerdict
 
 ADD, KEEP, NO_GAIN = "add", "keep", "no gain"
 

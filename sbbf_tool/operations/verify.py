@@ -13,7 +13,7 @@ from sbbf_tool.operations.rules.facts import ChunkFacts, ColumnFacts, Prove, Rea
 from sbbf_tool.operations.rules.rule import Limits, find_all
 from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.parquet.filters import StoredFilter
-from sbbf_tool.reports import FilterProof, VerifyReport
+from sbbf_tool.reports.verify import FilterProof, VerifyReport
 
 if TYPE_CHECKING:
     from sbbf_tool.operations.build import Progress

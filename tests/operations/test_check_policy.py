@@ -15,7 +15,7 @@ from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.operations.check import checked, ensure_columns
 from sbbf_tool.operations.rules import RULES, THEMES
 from sbbf_tool.operations.rules.facts import Reads
-from sbbf_tool.reports import CheckReport
+from sbbf_tool.reports.findings import CheckReport
 
 
 def outcomes(report: CheckReport) -> dict[str, str]:

@@ -20,7 +20,7 @@ from sbbf_tool.operations.rules import RULES, THEMES
 from sbbf_tool.operations.rules.facts import Reads, gather
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.footer import FilterPlace, build_tail, set_filters
-from sbbf_tool.reports import SEVERITIES, Finding
+from sbbf_tool.reports.findings import SEVERITIES, Finding
 
 GROUPS = 2
 

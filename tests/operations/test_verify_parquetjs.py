@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sbbf_tool import check, verify
-from sbbf_tool.reports import VerifyReport
+from sbbf_tool.reports.verify import VerifyReport
 
 pytestmark = pytest.mark.heavy
 

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Protocol
 
 from sbbf_tool.errors import SbbfError
-from sbbf_tool.reports import CheckReport
+from sbbf_tool.reports.findings import CheckReport
 
 NAMES = ("text", "json", "junit", "sarif", "github")
 

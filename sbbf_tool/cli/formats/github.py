@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from sbbf_tool.cli.formats import words
-from sbbf_tool.reports import CheckReport
+from sbbf_tool.reports.findings import CheckReport
 
 _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 

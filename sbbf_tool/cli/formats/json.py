@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sbbf_tool.cli import render
-from sbbf_tool.reports import CheckReport
+from sbbf_tool.reports.findings import CheckReport
 
 
 class Format:

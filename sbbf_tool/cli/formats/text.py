@@ -9,7 +9,7 @@ import click
 
 from sbbf_tool.cli import one_line
 from sbbf_tool.cli.formats import words
-from sbbf_tool.reports import SEVERITIES, CheckReport, Finding
+from sbbf_tool.reports.findings import SEVERITIES, CheckReport, Finding
 
 
 class Format:

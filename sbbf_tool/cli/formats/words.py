@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
-from sbbf_tool.reports import Finding
+from sbbf_tool.reports.findings import Finding
 
 _MOST_LINES = 4
 _MOST_COLUMNS = 12

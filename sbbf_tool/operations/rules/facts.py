@@ -21,7 +21,7 @@ from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import FilterPlace, Footer
-from sbbf_tool.reports import FilterProof
+from sbbf_tool.reports.verify import FilterProof
 
 _LENGTH_WORD, _NONCE_AND_TAG = 4, 12 + 16
 

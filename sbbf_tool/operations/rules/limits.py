@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sbbf_tool.operations.rules import cures
 from sbbf_tool.operations.rules.facts import ColumnFacts, Reads
 from sbbf_tool.operations.rules.rule import Limits, Rule, percent
-from sbbf_tool.reports import ERROR, Evidence
+from sbbf_tool.reports.findings import ERROR, Evidence
 
 THEME = "limits"
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.operations.rules.facts import ChunkFacts, ColumnFacts, Reads
-from sbbf_tool.reports import SEVERITIES, Evidence, Finding
+from sbbf_tool.reports.findings import SEVERITIES, Evidence, Finding
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sbbf_tool.operations.rules import cures
 from sbbf_tool.operations.rules.facts import PLAINTEXT, ChunkFacts, Reads
 from sbbf_tool.operations.rules.rule import Rule, at_each_filter
-from sbbf_tool.reports import ERROR
+from sbbf_tool.reports.findings import ERROR
 
 THEME = "secrecy"
 

@@ -11,7 +11,7 @@ from sbbf_tool.operations.rules import cures
 from sbbf_tool.operations.rules.facts import ChunkFacts, ColumnFacts, Reads
 from sbbf_tool.operations.rules.rule import Limits, Look, Rule, at_each_filter
 from sbbf_tool.parquet.filters import BLOCK_BYTES, MAX_PORTABLE_BYTES, MIN_PORTABLE_BYTES, StoredFilter
-from sbbf_tool.reports import ERROR, WARNING, Evidence
+from sbbf_tool.reports.findings import ERROR, WARNING, Evidence
 
 THEME = "structure"
 

@@ -7,7 +7,8 @@ from sbbf_tool.operations.rules import cures
 from sbbf_tool.operations.rules.facts import ChunkFacts, Reads
 from sbbf_tool.operations.rules.rule import Look, Rule, at_each_filter
 from sbbf_tool.parquet.idl.ttypes import Type
-from sbbf_tool.reports import ERROR, INFO, WARNING, FilterProof
+from sbbf_tool.reports.findings import ERROR, INFO, WARNING
+from sbbf_tool.reports.verify import FilterProof
 
 THEME = "truth"
 

@@ -11,7 +11,7 @@ from sbbf_tool.operations.rules.facts import ChunkFacts, ColumnFacts, Reads
 from sbbf_tool.operations.rules.rule import Limits, Rule, at_each_filter, percent
 from sbbf_tool.parquet.dictionary import is_dictionary_encoded
 from sbbf_tool.parquet.statistics import bounds
-from sbbf_tool.reports import INFO, WARNING, Evidence
+from sbbf_tool.reports.findings import INFO, WARNING, Evidence
 
 THEME = "worth"
 
