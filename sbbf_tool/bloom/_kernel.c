@@ -23,14 +23,18 @@ struct variant {
 };
 
 #define VARIANT(name, target, vector)                                                                                                  \
+    target __attribute__((noinline)) static void name##_hash_uuid_texts(const uint8_t *values, size_t count, uint8_t *hashes)          \
+    {                                                                                                                                  \
+        hash_alike(values, UUID_TEXT_LENGTH, count, hashes, vector);                                                                   \
+    }                                                                                                                                  \
     target static void name##_hash_fixed(const uint8_t *values, size_t width, size_t count, uint8_t *hashes)                           \
     {                                                                                                                                  \
-        hash_fixed(values, width, count, hashes, vector);                                                                              \
+        hash_fixed(values, width, count, hashes, name##_hash_uuid_texts, vector);                                                      \
     }                                                                                                                                  \
     target static size_t name##_hash_variable(const uint8_t *data, uint64_t size, const uint8_t *offsets, int width, size_t count,     \
                                               uint8_t *hashes)                                                                         \
     {                                                                                                                                  \
-        return hash_variable(data, size, offsets, width, count, hashes, vector);                                                       \
+        return hash_variable(data, size, offsets, width, count, hashes, name##_hash_uuid_texts, vector);                               \
     }                                                                                                                                  \
     target static void name##_insert(uint8_t *bitset, uint64_t num_blocks, const uint8_t *hashes, size_t count)                        \
     {                                                                                                                                  \

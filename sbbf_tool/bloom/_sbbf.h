@@ -6,8 +6,8 @@
  *   - a block is worked on as one vector of eight words, where the machine has AVX2, else word by word;
  *   - blocks lie far apart, so their cache lines are requested LOOKAHEAD hashes before they are needed;
  *   - hashing the widths that integers have is compiled separately for each width, without loops or branches;
- *   - neighbours of one length, as UUIDs are, are hashed by fours, again as one vector. The multiplications of XXH64 are what long
- *     values spend their time on, and this gets a quarter of it back.
+ *   - neighbours of one length, as UUIDs are, are hashed by fives: four as one vector and one by itself, so that the machine's vector
+ *     multipliers and its integer multiplier work at the same time. The multiplications of XXH64 are what long values spend their time on.
  *
  * Functions that take `vector` are compiled twice, with 1 for AVX2 and with 0 for every machine, see _kernel.c.
  *
@@ -93,33 +93,37 @@ typedef uint64_t four __attribute__((vector_size(32)));
 #define READ(load, source, at) ((four){load(source[0] + (at)), load(source[1] + (at)), load(source[2] + (at)), load(source[3] + (at))})
 #include "_xxh64.h"
 
-/* Hash four values of one length that stand one behind the other. */
-INLINE void hash_four(const uint8_t *values, size_t length, uint8_t *hashes, size_t i)
-{
-    const uint8_t *const source[4] = {values, values + length, values + 2 * length, values + 3 * length};
-    four h = xxh64_four(source, length);
-    memcpy(hashes + 8 * i, &h, sizeof h);
-}
-
-INLINE void hash_rows(const uint8_t *values, size_t width, size_t count, uint8_t *hashes, int vector)
+/* Hash values of one length that stand one behind the other. Four and the fifth do not depend on one another: the machine overlaps them. */
+INLINE void hash_alike(const uint8_t *values, size_t length, size_t count, uint8_t *hashes, int vector)
 {
     size_t i = 0;
     if (vector)
-        for (; count - i >= 4; i += 4)
-            hash_four(values + i * width, width, hashes, i);
-    for (; i < count; i++)
-        store_hash(hashes, i, xxh64(values + i * width, width));
+        for (; count - i >= 5; i += 5, values += 5 * length) {
+            const uint8_t *const source[4] = {values, values + length, values + 2 * length, values + 3 * length};
+            four h = xxh64_four(source, length);
+            memcpy(hashes + 8 * i, &h, sizeof h);
+            store_hash(hashes, i + 4, xxh64(values + 4 * length, length));
+        }
+    for (; i < count; i++, values += length)
+        store_hash(hashes, i, xxh64(values, length));
 }
 
-INLINE void hash_fixed(const uint8_t *values, size_t width, size_t count, uint8_t *hashes, int vector)
+#define UUID_TEXT_LENGTH 36
+
+/* Hashes values of UUID_TEXT_LENGTH: `hash_alike` of that length in a function of its own, where the compiler keeps its constants in
+ * registers. Among other code it does not, and that costs a quarter of the time. */
+typedef void hash_texts(const uint8_t *values, size_t count, uint8_t *hashes);
+
+INLINE void hash_fixed(const uint8_t *values, size_t width, size_t count, uint8_t *hashes, hash_texts hash_uuid_texts, int vector)
 {
-    /* A width known to the compiler leaves straight-line code, at which four at once are no quicker than one by one. */
+    /* Widths known to the compiler leave straight-line code; at short ones five at once are no quicker than one by one. */
     switch (width) {
-    case 4: hash_rows(values, 4, count, hashes, 0); break;
-    case 8: hash_rows(values, 8, count, hashes, 0); break;
-    case 12: hash_rows(values, 12, count, hashes, 0); break;
-    case 16: hash_rows(values, 16, count, hashes, 0); break;
-    default: hash_rows(values, width, count, hashes, vector);
+    case 4: hash_alike(values, 4, count, hashes, 0); break;
+    case 8: hash_alike(values, 8, count, hashes, 0); break;
+    case 12: hash_alike(values, 12, count, hashes, 0); break;
+    case 16: hash_alike(values, 16, count, hashes, 0); break;
+    case UUID_TEXT_LENGTH: hash_uuid_texts(values, count, hashes); break;
+    default: hash_alike(values, width, count, hashes, vector);
     }
 }
 
@@ -136,8 +140,18 @@ INLINE uint64_t load_offset(const uint8_t *offsets, size_t i, int width)
     return v;
 }
 
+/* How many values from the one that starts at `start` on, `most` at most, have this length and end within `size`. */
+INLINE size_t count_alike(uint64_t start, uint64_t length, uint64_t size, const uint8_t *offsets, int width, size_t i, size_t most)
+{
+    size_t alike = 0;
+    while (alike < most && length <= size - start && load_offset(offsets, i + alike + 1, width) == start + length)
+        start += length, alike++;
+    return alike;
+}
+
 /* Hash `count` values between `count` + 1 offsets. Returns how many came out right: less than `count` when the next offset is bad. */
-INLINE size_t hash_spans(const uint8_t *data, uint64_t size, const uint8_t *offsets, int width, size_t count, uint8_t *hashes, int vector)
+INLINE size_t hash_spans(const uint8_t *data, uint64_t size, const uint8_t *offsets, int width, size_t count, uint8_t *hashes,
+                         hash_texts hash_uuid_texts, int vector)
 {
     uint64_t start = load_offset(offsets, 0, width);
     if (start > size)
@@ -147,10 +161,10 @@ INLINE size_t hash_spans(const uint8_t *data, uint64_t size, const uint8_t *offs
         if (end < start || end > size)
             return i;
         uint64_t length = end - start;
-        if (vector && count - i >= 4 && length <= (size - start) / 4 && load_offset(offsets, i + 2, width) == start + 2 * length &&
-            load_offset(offsets, i + 3, width) == start + 3 * length && load_offset(offsets, i + 4, width) == start + 4 * length) {
-            hash_four(data + start, length, hashes, i);
-            start += 4 * length, i += 4;
+        size_t alike = vector ? count_alike(start, length, size, offsets, width, i, count - i) : 0;
+        if (alike >= 5) {
+            hash_fixed(data + start, length, alike, hashes + 8 * i, hash_uuid_texts, vector);
+            start += alike * length, i += alike;
         } else {
             store_hash(hashes, i, xxh64(data + start, length));
             start = end, i++;
@@ -160,11 +174,11 @@ INLINE size_t hash_spans(const uint8_t *data, uint64_t size, const uint8_t *offs
 }
 
 INLINE size_t hash_variable(const uint8_t *data, uint64_t size, const uint8_t *offsets, int width, size_t count, uint8_t *hashes,
-                            int vector)
+                            hash_texts hash_uuid_texts, int vector)
 {
     if (width == 4)
-        return hash_spans(data, size, offsets, 4, count, hashes, vector);
-    return hash_spans(data, size, offsets, 8, count, hashes, vector);
+        return hash_spans(data, size, offsets, 4, count, hashes, hash_uuid_texts, vector);
+    return hash_spans(data, size, offsets, 8, count, hashes, hash_uuid_texts, vector);
 }
 
 /* Hash `count` values that each stand behind their length. Returns how many came out right: less than `count` at the page's end. */

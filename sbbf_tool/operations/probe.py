@@ -61,11 +61,20 @@ _last: Question | None = None
 def question_of(column: Column, values: tuple[object, ...]) -> Question:
     """What to ask of a column for these values: see `probe`."""
     global _last
-    # 1, 1.0 and True are equal and are not the same question, so their types count too.
-    if _last is None or _last.column != column or _last.values != values or [*map(type, _last.values)] != [*map(type, values)]:
+    last = _last
+    if last is None or not _is_same(last, column, values):
         asked = [literals.parse_object(column, value) for value in values]
-        _last = Question(column, values, asked, [[hash_value(form) for form in literal.forms] for literal in asked])
-    return _last
+        _last = last = Question(column, values, asked, [[hash_value(form) for form in literal.forms] for literal in asked])
+    return last
+
+
+def _is_same(question: Question, column: Column, values: tuple[object, ...]) -> bool:
+    # 1, 1.0 and True are equal and are not the same question, so their types count too.
+    return (
+        (question.column is column or question.column == column)
+        and question.values == values
+        and [*map(type, question.values)] == [*map(type, values)]
+    )
 
 
 def ask_row_group(file: ParquetFile, row_group: int, question: Question) -> list[RowGroupAnswer]:

@@ -90,7 +90,7 @@ def test_arrow_layout_of_values_of_one_length(kernel: Kernel, length: int) -> No
 
 @given(runs=st.lists(st.tuples(st.integers(0, 70), st.integers(1, 9)), max_size=8), width=st.sampled_from([4, 8]))
 def test_arrow_layout_of_runs_of_one_length(kernel: Kernel, runs: list[tuple[int, int]], width: int) -> None:
-    """The compiled kernel takes four neighbours of one length at once."""
+    """The compiled kernel takes five neighbours of one length at once."""
     lengths = [length for length, repeated in runs for _ in range(repeated)]
     data = [bytes((7 * i + j) % 256 for j in range(length)) for i, length in enumerate(lengths)]
     assert kernel.hash_variable(*arrow(data, width), width).tolist() == [xxhash.xxh64_intdigest(value) for value in data]
