@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.gregorian import date_of
 from sbbf_tool.paimon.avro_file import build_file, iter_values, parse_header
 from sbbf_tool.paimon.bloom64 import KIND, BloomFilter64, build_bloom64, parse_bloom64
 from sbbf_tool.paimon.bloom64_sizing import paimon_sizing
 from sbbf_tool.paimon.build_index import IndexRequest, build
-from sbbf_tool.paimon.civil import date_of
 from sbbf_tool.paimon.data_types import DataType, parse_type_text
 from sbbf_tool.paimon.fast_hash import key_of
 from sbbf_tool.paimon.file_index import find_index
