@@ -11,29 +11,29 @@ import pytest
 
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.gregorian import date_of
+from sbbf_tool.operations.paimon.build import build
+from sbbf_tool.operations.paimon.inspect import inspect_paimon
+from sbbf_tool.operations.paimon.probe import probe_table
+from sbbf_tool.operations.paimon.requests import IndexRequest
+from sbbf_tool.operations.paimon.verify import verify_table
 from sbbf_tool.paimon.avro_file import build_file, iter_values, parse_header
 from sbbf_tool.paimon.bloom64 import KIND, BloomFilter64, build_bloom64, parse_bloom64
 from sbbf_tool.paimon.bloom64_sizing import paimon_sizing
-from sbbf_tool.paimon.build_index import IndexRequest, build
 from sbbf_tool.paimon.data_types import DataType, parse_type_text
 from sbbf_tool.paimon.fast_hash import key_of
 from sbbf_tool.paimon.file_index import find_index
 from sbbf_tool.paimon.index_container import build_container, lay_out, parse_container
 from sbbf_tool.paimon.index_options import bloom_columns
-from sbbf_tool.paimon.inspect_index import inspect
 from sbbf_tool.paimon.literals import parse_literal
-from sbbf_tool.paimon.probe_table import probe_table
 from sbbf_tool.paimon.table import Table, open_table
-from sbbf_tool.paimon.verify_index import verify_table
-
-from .local_files import LocalFiles
+from sbbf_tool.storage.folders import LocalFolders
 
 Answers = dict[str, Any]
 
 
 def tables(real: Path, answers: Answers) -> Iterator[tuple[str, Answers, Table]]:
     for name, told in answers["tables"].items():
-        yield name, told, open_table(LocalFiles(), str(real / told["location"]))
+        yield name, told, open_table(LocalFolders(), str(real / told["location"]))
 
 
 def bloom_answers(told: Answers) -> Iterator[tuple[Answers, str, Answers]]:
@@ -201,16 +201,16 @@ def test_indexes_lose_nothing(real: Path, answers: Answers) -> None:
 
 
 def test_inspecting_finds_what_is_there(real: Path, answers: Answers) -> None:
-    for name, told, table in tables(real, answers):
-        report = inspect(table.files, str(real / told["location"]))
+    for name, told, _ in tables(real, answers):
+        report = inspect_paimon(real / told["location"])
         assert not report.broken
         places = {file["file"]: "embedded" if file["embedded_index_hex"] else "file" if file["index"] else "none" for file in told["files"]}
         assert {file.data_file: file.place for file in report.files} == places
         oversized = {finding.column for finding in report.findings if finding.rule == "oversized"}
         assert oversized == ({"c_string"} if name == "defaults" else set())
-    rewritten = inspect(LocalFiles(), str(real / answers["tables"]["rewritten"]["location"]))
+    rewritten = inspect_paimon(str(real / answers["tables"]["rewritten"]["location"]))
     assert {finding.rule for finding in rewritten.findings} == {"left-behind"}
-    renamed = inspect(LocalFiles(), str(real / answers["tables"]["renamed_column"]["location"]))
+    renamed = inspect_paimon(str(real / answers["tables"]["renamed_column"]["location"]))
     assert {(index.column, index.column_today) for file in renamed.files for index in file.indexes} >= {("c_string", "s_new")}
 
 
