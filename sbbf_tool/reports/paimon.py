@@ -58,6 +58,19 @@ class InspectedFile:
 
 
 @dataclass(frozen=True, slots=True)
+class ColumnTotal:
+    """A column's filters over all data files."""
+
+    column: str
+    """As the table names it now, where it has it still."""
+    files_with_filter: int
+    files: int
+    filter_bytes: int
+    mean_error_rate: float
+    """Mean over the files with a filter: of files without the value, the share still read."""
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """Something odd, under a rule's name."""
 
@@ -72,12 +85,18 @@ class InspectReport:
     target: str
     snapshot: int | None
     files: tuple[InspectedFile, ...]
+    columns: tuple[ColumnTotal, ...]
     findings: tuple[Finding, ...]
 
     @property
-    def broken(self) -> bool:
-        """Some index contradicts the format, or is not there."""
-        return any(finding.rule in ("unreadable-index", "unreadable-filter") for finding in self.findings)
+    def broken(self) -> tuple[Finding, ...]:
+        """The findings that some index contradicts the format, or is not there."""
+        return tuple(finding for finding in self.findings if finding.rule in ("unreadable-index", "unreadable-filter"))
+
+    @property
+    def is_table(self) -> bool:
+        """Not one index file."""
+        return self.snapshot is not None or not any(file.rows is None for file in self.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +139,10 @@ class ProbeReport:
     unused: str | None
     """Why Paimon's planner does not ask this table's indexes; None when it does. The answers are the indexes' all the same."""
     files: tuple[ProbedFile, ...]
+
+    @property
+    def num_values(self) -> int:
+        return len(self.files[0].answers) if self.files else 0
 
     @property
     def remaining(self) -> tuple[ProbedFile, ...]:
@@ -198,9 +221,14 @@ class VerifyReport:
         return any(column.lost for file in self.files for column in file.columns)
 
     @property
-    def unchecked(self) -> bool:
-        """Some index could not be checked."""
-        return any(file.problem or any(column.problem for column in file.columns) for file in self.files)
+    def problems(self) -> tuple[tuple[str, str | None, str], ...]:
+        """The indexes that could not be checked: data file, column or None for all of them, and why."""
+        return tuple(
+            (file.data_file, column, problem)
+            for file in self.files
+            for column, problem in ((None, file.problem), *((each.column, each.problem) for each in file.columns))
+            if problem is not None
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -100,4 +101,6 @@ def _local(path: str) -> str:
     for scheme in ("file://", "file:"):
         if path.startswith(scheme):
             return path.removeprefix(scheme)
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", path):
+        raise OSError(errno.ENOTSUP, "only local folders are read here", path)
     return path

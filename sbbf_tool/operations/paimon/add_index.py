@@ -46,7 +46,10 @@ def add_paimon_index(
     opened = open_table(files, os.fsdecode(table))
     writable = _check_table(files, opened)
     check_publishable(opened)
-    requests = _resolved(opened.schema, index_requests(columns))
+    try:
+        requests = _resolved(opened.schema, index_requests(columns))
+    except UsageError as error:
+        raise error.at(file=opened.path) from None
     added: list[AddedIndex] = []
     left_alone: list[LeftAlone] = []
     additions = _additions(opened, requests, added, left_alone)

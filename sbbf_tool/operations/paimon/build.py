@@ -83,10 +83,11 @@ def _write(files: WritableFiles, target: str, data: bytes) -> None:
     except FileExistsError:
         raise _exists(target) from None
     except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR):
+            raise RefusedError("its folder does not exist", file=target, hint="create it first") from None
         if error.errno in FORBIDDEN:
             raise RefusedError(f"the index cannot be created: {reason_of(error)}", file=target, hint="write elsewhere with -o") from error
-        folder = " (is there such a folder?)" if error.errno in (errno.ENOENT, errno.ENOTDIR) else ""
-        raise WriteError(reason_of(error) + folder, file=target, hint="nothing was written") from error
+        raise WriteError(reason_of(error), file=target, hint="nothing was written") from error
 
 
 def _exists(target: str) -> RefusedError:

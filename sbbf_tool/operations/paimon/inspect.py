@@ -22,8 +22,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from statistics import fmean
 
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.paimon.bloom64 import KIND, parse_bloom64
@@ -36,7 +37,7 @@ from sbbf_tool.paimon.manifest import INDEX_SUFFIX, data_file_of
 from sbbf_tool.paimon.reading_rules import why_unused
 from sbbf_tool.paimon.table import LiveFile, Table, open_table
 from sbbf_tool.paimon.table_schema import TableSchema, indexed_type, parse_indexed_column
-from sbbf_tool.reports.paimon import BloomFigures, Finding, IndexFigures, InspectedFile, InspectReport
+from sbbf_tool.reports.paimon import BloomFigures, ColumnTotal, Finding, IndexFigures, InspectedFile, InspectReport
 from sbbf_tool.storage.folders import LocalFolders
 
 PAIMON_KINDS = frozenset((KIND, "bitmap", "bsi", "range-bitmap"))
@@ -71,7 +72,7 @@ def inspect_container(data: bytes, name: str) -> InspectReport:
     container = parse_container(data)
     look = _Look(name)
     file = InspectedFile(name, "", None, None, FILE, name, container.size, look.at_indexes(container))
-    return InspectReport(name, None, (file,), tuple(look.findings))
+    return InspectReport(name, None, (file,), _totals((file,)), tuple(look.findings))
 
 
 def inspect_table(table: Table) -> InspectReport:
@@ -89,7 +90,19 @@ def inspect_table(table: Table) -> InspectReport:
                 look.note("left-behind", f"{name} is not this snapshot's index; older ones may need it")
         findings += look.findings
     snapshot = table.snapshot.id if table.snapshot else None
-    return InspectReport(table.path, snapshot, tuple(files), tuple(findings))
+    return InspectReport(table.path, snapshot, tuple(files), _totals(files), tuple(findings))
+
+
+def _totals(files: Sequence[InspectedFile]) -> tuple[ColumnTotal, ...]:
+    filters: dict[str, list[tuple[int, float]]] = {}
+    for file in files:
+        for index in file.indexes:
+            if index.bloom is not None:
+                filters.setdefault(index.column_today or index.column, []).append((index.size, index.bloom.error_rate))
+    return tuple(
+        ColumnTotal(column, len(found), len(files), sum(size for size, _ in found), fmean(rate for _, rate in found))
+        for column, found in filters.items()
+    )
 
 
 def _index_files(names: Iterable[str]) -> dict[str, list[str]]:

@@ -46,9 +46,12 @@ def probe_table(table: Table, column: str, values: Sequence[str | None]) -> Prob
     """As `probe_paimon`, of a table that is open."""
     if not values:
         raise UsageError("no value to ask for")
-    indexed, field, data_type = resolve_column(table.schema, column)
-    hashable = key_of(data_type) is not None
-    asked = [(value, parse_literal(value, data_type) if value is not None and hashable else None) for value in values]
+    try:
+        indexed, field, data_type = resolve_column(table.schema, column)
+        hashable = key_of(data_type) is not None
+        asked = [(value, parse_literal(value, data_type) if value is not None and hashable else None) for value in values]
+    except UsageError as error:
+        raise error.at(file=table.path, place=f"column {column}") from None
     probed = tuple(_probe_file(table, live, indexed, field, data_type, asked) for live in table.live_files)
     snapshot = table.snapshot.id if table.snapshot else None
     return ProbeReport(table.path, snapshot, column, str(data_type), why_unused(table.schema), probed)
@@ -127,7 +130,7 @@ def ask_container(container: Container, column: str, value: str | None, literal:
 
 def _reason(bloom: BloomFilter64, literal: Literal, remain: bool) -> str:
     if not remain:
-        return "the filter has not all of the value's bits"
+        return "the filter lacks a bit of the value"
     if bloom.paimon_probes == bloom.k:
         return "the filter has all of the value's bits"
     if bloom.contains(literal.hashes)[0]:

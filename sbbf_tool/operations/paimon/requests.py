@@ -65,34 +65,35 @@ def parse_request(text: str) -> IndexRequest:
     for option in match["options"].split(","):
         name, _, value = option.partition("=")
         if name not in _OPTIONS or name in given:
-            raise UsageError(f"{text!r:.80}: {name!r:.20} is not an option of a column", hint=f"there are {', '.join(_OPTIONS)}, each once")
+            hint = f"there are {', '.join(_OPTIONS)}, each once"
+            raise UsageError(f"{name!r:.20} is not an option", place=f"column {column}", hint=hint)
         given[name] = value
     return IndexRequest(
         column,
-        _items(given["items"]) if "items" in given else None,
-        _fpp(given["fpp"]) if "fpp" in given else DEFAULT_FPP,
-        _type(given["type"]) if "type" in given else None,
+        _items(column, given["items"]) if "items" in given else None,
+        _fpp(column, given["fpp"]) if "fpp" in given else DEFAULT_FPP,
+        _type(column, given["type"]) if "type" in given else None,
     )
 
 
-def _items(text: str) -> int:
+def _items(column: str, text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,18}", text) or int(text) == 0:
-        raise UsageError(f"items={text:.40}: not a number of values, from 1")
+        raise UsageError(f"items={text:.40} is not a number of values, from 1", place=f"column {column}")
     return int(text)
 
 
-def _fpp(text: str) -> float:
+def _fpp(column: str, text: str) -> float:
     try:
         rate = float(text)
     except ValueError:
         rate = 0.0
     if not _SMALLEST_FPP <= rate < 1:
-        raise UsageError(f"fpp={text:.40}: not a share between {_SMALLEST_FPP:g} and 1")
+        raise UsageError(f"fpp={text:.40} is not a share between {_SMALLEST_FPP:g} and 1", place=f"column {column}")
     return rate
 
 
-def _type(text: str) -> DataType:
+def _type(column: str, text: str) -> DataType:
     try:
         return parse_type_text(text)
     except UnreadableError as error:
-        raise UsageError(f"type={text:.40}: {error.message}") from None
+        raise UsageError(f"type={text:.40}: {error.message}", place=f"column {column}") from None

@@ -15,7 +15,7 @@ from sbbf_tool.paimon.bloom64 import KIND, MAX_PROBES, BloomFilter64, parse_bloo
 from sbbf_tool.paimon.data_file import column_hashes
 from sbbf_tool.paimon.data_types import DataType
 from sbbf_tool.paimon.file_index import NONE, find_index
-from sbbf_tool.paimon.files import Files, read_required
+from sbbf_tool.paimon.files import Files, names_in, read_required
 from sbbf_tool.paimon.hash_batch import HashBatch
 from sbbf_tool.paimon.index_container import Container, parse_container
 from sbbf_tool.paimon.manifest import INDEX_SUFFIX, data_file_of
@@ -44,7 +44,14 @@ def verify_paimon(
         return verify_table(open_table(files, path, snapshot=snapshot, branch=branch))
     if snapshot is not None or branch is not None:
         raise UsageError("an index file has no snapshots and no branches", file=path)
-    return verify_pair(files, path, os.fsdecode(data_file) if data_file is not None else data_file_of(path))
+    if data_file is not None:
+        return verify_pair(files, path, os.fsdecode(data_file))
+    told = data_file_of(path)
+    if os.path.basename(told) not in names_in(files, os.path.dirname(told) or "."):
+        raise UsageError(
+            f"its name tells of a data file {os.path.basename(told)}, which is not beside it", file=path, hint="name the data file"
+        )
+    return verify_pair(files, path, told)
 
 
 def verify_table(table: Table) -> VerifyReport:
