@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from sbbf_tool.errors import UnreadableError, UsageError
-from sbbf_tool.gregorian import date_of
 from sbbf_tool.operations.paimon.build import build
 from sbbf_tool.operations.paimon.inspect import inspect_paimon
 from sbbf_tool.operations.paimon.probe import probe_table
@@ -19,7 +17,7 @@ from sbbf_tool.operations.paimon.verify import verify_table
 from sbbf_tool.paimon.avro_file import build_file, iter_values, parse_header
 from sbbf_tool.paimon.bloom64 import KIND, BloomFilter64, build_bloom64, parse_bloom64
 from sbbf_tool.paimon.bloom64_sizing import paimon_sizing
-from sbbf_tool.paimon.data_types import DataType, parse_type_text
+from sbbf_tool.paimon.data_types import parse_type_text
 from sbbf_tool.paimon.fast_hash import key_of
 from sbbf_tool.paimon.file_index import find_index
 from sbbf_tool.paimon.index_container import build_container, lay_out, parse_container
@@ -28,40 +26,12 @@ from sbbf_tool.paimon.literals import parse_literal
 from sbbf_tool.paimon.table import Table, open_table
 from sbbf_tool.storage.folders import LocalFolders
 
-Answers = dict[str, Any]
+from .answers import Answers, bloom_answers, written
 
 
 def tables(real: Path, answers: Answers) -> Iterator[tuple[str, Answers, Table]]:
     for name, told in answers["tables"].items():
         yield name, told, open_table(LocalFolders(), str(real / told["location"]))
-
-
-def bloom_answers(told: Answers) -> Iterator[tuple[Answers, str, Answers]]:
-    """Each data file, column and what Paimon says of its filter."""
-    for file in told["files"]:
-        for column, answer in (file["index"] or {}).items():
-            if f"entry:{KIND}" in answer:
-                yield file, column, answer
-
-
-def written(value: Any, data_type: DataType) -> str:
-    """A value of the answers as a person would write it."""
-    if isinstance(value, dict) and "hex" in value:
-        return f"0x{value['hex']}"
-    if isinstance(value, dict) and "bits" in value:
-        raw = bytes.fromhex(value["bits"])
-        return repr(float(np.frombuffer(raw, ">f4" if len(raw) == 4 else ">f8")[0]))
-    if isinstance(value, dict):
-        days, millis = divmod(value["millis"], 86_400_000)
-        return f"{date_of(days)}T{clock(millis)}{value['nano_of_millis']:06d}"
-    if data_type.root == "DATE":
-        return str(date_of(int(value)))
-    return clock(int(value)) if data_type.root == "TIME" else str(value)
-
-
-def clock(millis: int) -> str:
-    seconds, millis = divmod(millis, 1000)
-    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{millis:03d}"
 
 
 def test_sizes_are_those_of_paimons_constructor(answers: Answers) -> None:
