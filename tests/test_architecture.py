@@ -16,11 +16,12 @@ GENERATED = PACKAGE / "parquet" / "idl"
 # Room -> the rooms of this package that it may import, itself apart.
 ROOMS = {
     "errors": set(),
+    "gregorian": set(),
     "reports": {"errors"},
     "bloom": {"errors"},
-    "paimon": {"errors", "bloom"},
+    "paimon": {"errors", "gregorian", "bloom"},
     "storage": {"errors"},
-    "parquet": {"errors", "bloom"},
+    "parquet": {"errors", "gregorian", "bloom"},
     "operations": {"errors", "reports", "bloom", "paimon", "storage", "parquet"},
     "cli": {"errors", "reports", "bloom", "storage", "operations"},
     "spark": {"errors", "reports", "operations"},

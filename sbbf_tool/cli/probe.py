@@ -46,7 +46,7 @@ def command(
     """
     from sbbf_tool.operations.probe import probe
 
-    asked = _values(values, values_file, ask_null)
+    asked = asked_values(values, values_file, ask_null)
     bytes_read: list[int] = []
 
     def show(report: ProbeReport) -> int:
@@ -72,7 +72,8 @@ def command(
     return max(codes - {MAYBE, ABSENT}, default=MAYBE if MAYBE in codes else ABSENT)
 
 
-def _values(arguments: tuple[str, ...], values_file: str | None, ask_null: bool) -> list[str | None]:
+def asked_values(arguments: tuple[str, ...], values_file: str | None, ask_null: bool) -> list[str | None]:
+    """The values of a command line: its arguments, those that come on standard input or in a file, and None for null."""
     found: list[str | None] = [None] if ask_null else []
     for argument in arguments:
         found += _lines("-") if argument == "-" else [argument.removeprefix("\0")]

@@ -75,6 +75,11 @@ def size(count: int | None) -> str:
     return "" if count is None else f"{count:,}"
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 data file`, `2 data files`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def percent(ratio: float | None) -> str:
     """A ratio as a percentage of three significant digits."""
     return "" if ratio is None else f"{ratio * 100:.3g} %"

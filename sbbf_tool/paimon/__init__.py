@@ -11,9 +11,7 @@ From bytes to commands, each line knowing only those above it:
     files, table, file_index, reading_rules                      a table's walk, and which index Paimon uses when
     literals                                                     values as people write them
     data_file (arrow_columns, orc_zones, avro_columns)           values as data files store them
-    inspect_index.inspect, probe_table.probe, build_index.build,
-    verify_index.verify and verify_pair, add_index.add_index
-    (commit_plan, publish)                                       a function per command, each answering with a frozen report
+    commit_plan, publish                                         a commit that gives data files new indexes
 
-Nothing here opens a file, prints, or knows where bytes live: see `files`.
+What is done with all this is in `operations/paimon`. Nothing here opens a file, prints, or knows where bytes live: see `files`.
 """

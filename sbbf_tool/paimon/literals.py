@@ -24,7 +24,7 @@ from fractions import Fraction
 import numpy as np
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.paimon.civil import Date, days_of
+from sbbf_tool.gregorian import Date, days_of
 from sbbf_tool.paimon.data_types import DataType
 from sbbf_tool.paimon.fast_hash import Hashes, Key, double_keys, float_keys, hash_bytes, hash_longs, key_of
 

@@ -6,6 +6,7 @@ files unless `manifest.format` says ORC or Parquet; their first bytes tell. Fiel
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -42,6 +43,11 @@ class DataFile:
     def index_files(self) -> tuple[str, ...]:
         """The names of its `.index` files. Paimon writes one, and its reader fails on more."""
         return tuple(name for name in self.extra_files if name.endswith(INDEX_SUFFIX))
+
+
+def data_file_of(index_file: str) -> str:
+    """The data file that an index file's name tells: it is `<data file>.index`, after rewrites `<data file>-1.index`, `-2.index`, ..."""
+    return re.sub(r"(?:-[0-9]+)?\.index\Z", "", index_file)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from decimal import Decimal
 
 import numpy as np
 
+from sbbf_tool.gregorian import date_of
 from sbbf_tool.paimon.binary_row import Timestamp, Value
-from sbbf_tool.paimon.civil import date_of
 from sbbf_tool.paimon.data_types import DataType
 
 DEFAULT_NAME = "__DEFAULT_PARTITION__"

@@ -155,7 +155,7 @@ def open_table(files: Files, path: str, *, snapshot: int | None = None, branch: 
     root = _branch_root(path, branch)
     schema_ids = _numbered(files, join(root, "schema"), SCHEMA_PREFIX)
     if not schema_ids:
-        raise UnreadableError("not a Paimon table: it has no schema", file=root)
+        raise UnreadableError("not a Paimon table: below it is no schema/schema-<number>", file=root)
     if snapshot is None:
         latest = latest_snapshot_id(files, root)
         found = _read_snapshot(files, root, latest) if latest is not None else None

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from sbbf_tool.gregorian import Date, date_of, days_of
+
 NANOS_PER_SECOND = 1_000_000_000
 NANOS_PER_DAY = 86_400 * NANOS_PER_SECOND
 UNIT_NANOS = {"MILLIS": 1_000_000, "MICROS": 1_000, "NANOS": 1}
@@ -22,7 +24,6 @@ _DURATION = re.compile(
     r"(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+)(?:[.,](?P<fraction>\d+))?S)?)?",
     re.ASCII,
 )
-_DAYS_TO_MONTH = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365)
 
 
 class Instant:
@@ -82,9 +83,7 @@ def parse_duration(text: str) -> tuple[int, int, int] | None:
 
 
 def format_date(days: int) -> str:
-    year, month, day = _civil(days)
-    written = f"{year:04d}" if 0 <= year <= 9999 else f"{year:+05d}"
-    return f"{written}-{month:02d}-{day:02d}"
+    return str(date_of(days))
 
 
 def format_time(count: int, unit: str) -> str:
@@ -125,27 +124,8 @@ def _zone_seconds(zone: str | None) -> int:
     return ((hours * 60 + minutes) * 60 + seconds) * (-1 if zone[0] == "-" else 1)
 
 
-def _is_leap(year: int) -> bool:
-    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-
-
 def _days(match: re.Match[str]) -> int:
-    year, month, day = int(match["year"]), int(match["month"]), int(match["day"])
-    if not 1 <= month <= 12:
-        raise ValueError("not a month")
-    leap = _is_leap(year)
-    if not 1 <= day <= _DAYS_TO_MONTH[month] - _DAYS_TO_MONTH[month - 1] + (leap and month == 2):
-        raise ValueError("not a day of that month")
-    before = year - 1
-    to_year = before * 365 + before // 4 - before // 100 + before // 400
-    return to_year + _DAYS_TO_MONTH[month - 1] + (leap and month > 2) + day - 1 - 719_162
-
-
-def _civil(days: int) -> tuple[int, int, int]:
-    # A cycle of 400 years has 146,097 days; counted from a 1 March, the leap day comes last.
-    cycle, day = divmod(days + 719_468, 146_097)
-    year = (day - day // 1460 + day // 36_524 - day // 146_096) // 365
-    day -= 365 * year + year // 4 - year // 100
-    month = (5 * day + 2) // 153
-    day -= (153 * month + 2) // 5
-    return cycle * 400 + year + (month >= 10), month + 3 if month < 10 else month - 9, day + 1
+    days = days_of(Date(int(match["year"]), int(match["month"]), int(match["day"])))
+    if days is None:
+        raise ValueError("not a day of the calendar")
+    return days

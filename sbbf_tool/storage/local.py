@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pyarrow import NativeFile
 
 TEMPORARY_SUFFIX = ".sbbf-tmp"
+FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+"""What the system answers to one who may not write there, rather than cannot."""
 _COPY_BYTES = 64 << 20
 
 
@@ -172,7 +174,12 @@ def remove_stale_checksum(path: str) -> None:
 def sweep(target: str) -> None:
     """Remove temporary files that a killed process left beside `target`; those of a living one are locked, and stay."""
     folder, base = os.path.split(os.path.realpath(target))
-    ours = re.compile(re.escape(_stem(base)) + r"[0-9a-f]{12}" + re.escape(TEMPORARY_SUFFIX))
+    sweep_folder(folder, re.escape(_stem(base)))
+
+
+def sweep_folder(folder: str, stem: str = r"\..*\.") -> None:
+    """As `sweep`, of temporary files beside whatever target: those whose name begins with what the regular expression `stem` means."""
+    ours = re.compile(stem + r"[0-9a-f]{12}" + re.escape(TEMPORARY_SUFFIX), re.DOTALL)
     try:
         names = os.listdir(folder or ".")
     except OSError:
@@ -218,7 +225,13 @@ def temporary_file(folder: str, base: str) -> Iterator[tuple[str, int]]:
     What dead processes left of its like goes first.
     """
     sweep(os.path.join(folder, base))
-    path, fd = _locked_file(folder, base)
+    try:
+        path, fd = locked_file(folder, base)
+    except OSError as error:
+        hint = "write elsewhere with -o"
+        if error.errno in FORBIDDEN:
+            raise RefusedError(f"cannot create a file beside it: {reason_of(error)}", file=os.path.join(folder, base), hint=hint) from error
+        raise WriteError(reason_of(error), file=os.path.join(folder, base), hint=hint) from error
     try:
         yield path, fd
     finally:
@@ -228,22 +241,17 @@ def temporary_file(folder: str, base: str) -> Iterator[tuple[str, int]]:
             os.unlink(path)
 
 
-def _locked_file(folder: str, base: str) -> tuple[str, int]:
+def locked_file(folder: str, base: str, mode: int = 0o600) -> tuple[str, int]:
+    """Path and descriptor of a new file beside the file `base` of `folder`, locked so that no other process sweeps it. Raises OSError."""
     path = os.path.join(folder, f"{_stem(base)}{os.urandom(6).hex()}{TEMPORARY_SUFFIX}")
-    try:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        hint = "write elsewhere with -o"
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            raise RefusedError(f"cannot create a file beside it: {reason_of(error)}", file=os.path.join(folder, base), hint=hint) from error
-        raise WriteError(reason_of(error), file=os.path.join(folder, base), hint=hint) from error
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     with suppress(OSError):
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     if os.fstat(fd).st_nlink:
         return path, fd
     # Another process swept it away before it was locked.
     os.close(fd)
-    return _locked_file(folder, base)
+    return locked_file(folder, base, mode)
 
 
 def _copy(source: LocalSource, fd: int, count: int) -> None:

@@ -128,9 +128,10 @@ class Killer:
 def _serve() -> None:
     import numpy  # noqa: F401
     import pyarrow.parquet  # noqa: F401
-    from write_paths import WRITE_PATHS
+    from write_paths import TABLE_PATHS, WRITE_PATHS
 
     import sbbf_tool.operations.add
+    import sbbf_tool.operations.paimon.add_index
     import sbbf_tool.operations.proof
     import sbbf_tool.operations.remove
     import sbbf_tool.operations.repair
@@ -148,7 +149,7 @@ def _serve() -> None:
             os.dup2(1, 2)
             random.seed(os.getpid())
             with Disturbance(order["at"], _die, order["when"]).in_force() as disturbance:
-                code = WRITE_PATHS[order["path"]].act(Path(order["folder"]))
+                code = {**WRITE_PATHS, **TABLE_PATHS}[order["path"]].act(Path(order["folder"]))
             os.write(forth, json.dumps(disturbance.seen).encode())
             os._exit(code)
         os.close(forth)

@@ -1,4 +1,4 @@
-"""Every way in which the tool writes: a file to begin with, and the command line that changes it."""
+"""Every way in which the tool writes: a file or a table to begin with, and the command line that changes it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from sbbf_tool.cli import run
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet.footer import FilterPlace, build_tail, set_filters
 
-EVENTS = Path(__file__).parent.parent.parent / "fixtures" / "events.parquet"
-FILE, OUT = "a.parquet", "out.parquet"
+FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
+EVENTS, ORDERS = FIXTURES / "events.parquet", FIXTURES / "paimon" / "orders"
+FILE, OUT, TABLE = "a.parquet", "out.parquet", "orders"
 
 
 def plain(path: Path) -> None:
@@ -44,6 +45,11 @@ def without_lengths(path: Path) -> None:
 def saturated(path: Path) -> None:
     plain(path)
     _sbbf("add-filter", path, "-c", "user_id", "--max-bytes", "64", "--in-place")
+
+
+def orders(path: Path) -> None:
+    """Paimon's table, in which two data files of four have no index."""
+    shutil.copytree(ORDERS, path)
 
 
 def _sbbf(*arguments: object) -> None:
@@ -85,6 +91,10 @@ WRITE_PATHS = {
     "resize": WritePath(filtered, ("resize", FILE, "--bytes", "64", "--in-place")),
     "resize, rebuilding": WritePath(filtered, ("resize", FILE, "--bytes", "8KiB", "--rebuild", "--in-place")),
 }
+
+ADD_INDEX = "paimon add-index"
+TABLE_PATHS = {ADD_INDEX: WritePath(orders, ("paimon", "add-index", TABLE))}
+"""Those that change a table: a folder of files rather than one."""
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,7 @@ import org.apache.paimon.types.RowType;
  *
  * <pre>
  * make WAREHOUSE                             tables of many shapes; the answer is how many
+ * orders WAREHOUSE                           the table of the repository's fixtures; the answer is its folder
  * container FILE COLUMN TYPE LITERAL...      1 for remain, 0 for skip, for each literal
  * query TABLE COLUMN LITERAL                 planned data files; ids of the rows that reach the reader; ids that pass the filter
  * commit TABLE FIRST COUNT STEP              write COUNT rows, ids from FIRST on in steps, into a table of (id BIGINT, s STRING)
@@ -75,6 +76,8 @@ public class PaimonOracle {
         switch (f[0]) {
             case "make":
                 return String.valueOf(make(f[1]));
+            case "orders":
+                return String.valueOf(orders(f[1]));
             case "container":
                 return container(f);
             case "query":
@@ -359,6 +362,34 @@ public class PaimonOracle {
         commit(path, 1, 500, 3);
         commit(path, 2, 500, 3);
         return 1;
+    }
+
+    /** Four commits whose ids and days lie between one another: two without index, one with it in the manifest, one in a file. */
+    static String orders(String warehouse) throws Exception {
+        catalog = CatalogFactory.createCatalog(CatalogContext.create(new Path(warehouse)));
+        catalog.createDatabase("fx", true);
+        Map<String, DataType> columns = new LinkedHashMap<>();
+        columns.put("customer", DataTypes.STRING());
+        columns.put("day", DataTypes.DATE());
+        Table table = create("orders", columns, List.of());
+        Identifier name = Identifier.create("fx", "orders");
+        String option = "file-index.bloom-filter.customer.items";
+        for (int commit = 0; commit < 4; commit++) {
+            if (commit == 2) {
+                SchemaChange index = SchemaChange.setOption("file-index.bloom-filter.columns", "customer");
+                catalog.alterTable(name, List.of(index, SchemaChange.setOption(option, "250")), false);
+            } else if (commit == 3) {
+                catalog.alterTable(name, SchemaChange.setOption(option, "1000"), false);
+            }
+            List<GenericRow> rows = new ArrayList<>();
+            for (int i = 0; i < 250; i++) {
+                long id = 4L * i + commit;
+                String customer = String.format("%08x", (int) ((id + 1) * 0x9E3779B9L));
+                rows.add(GenericRow.of(id, BinaryString.fromString(customer), 19_782 + (int) (id % 60)));
+            }
+            write(catalog.getTable(name), rows);
+        }
+        return table.name();
     }
 
     static int manifestFormat(String format) throws Exception {

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from .local_files import LocalFiles
+from sbbf_tool.storage.folders import LocalFolders
+
 from .tables import TableMaker
 
 
 @pytest.fixture
-def files() -> LocalFiles:
-    return LocalFiles()
+def files() -> LocalFolders:
+    return LocalFolders()
 
 
 @pytest.fixture

@@ -11,17 +11,18 @@ import pyarrow as pa
 import pytest
 
 from sbbf_tool.errors import RefusedError, UsageError, WriteError
-from sbbf_tool.paimon.add_index import AddIndexReport, add_index
+from sbbf_tool.operations.paimon.add_index import add_paimon_index
+from sbbf_tool.operations.paimon.inspect import inspect_paimon
+from sbbf_tool.operations.paimon.probe import probe_paimon
+from sbbf_tool.operations.paimon.requests import IndexRequest
+from sbbf_tool.operations.paimon.verify import verify_paimon
 from sbbf_tool.paimon.avro_file import iter_values, parse_header
 from sbbf_tool.paimon.binary_row import parse_row
-from sbbf_tool.paimon.build_index import IndexRequest
 from sbbf_tool.paimon.data_types import parse_type_text
-from sbbf_tool.paimon.inspect_index import inspect
-from sbbf_tool.paimon.probe_table import probe
 from sbbf_tool.paimon.table import open_table
-from sbbf_tool.paimon.verify_index import verify
+from sbbf_tool.reports.paimon import AddIndexReport
+from sbbf_tool.storage.folders import LocalFolders
 
-from .local_files import LocalFiles
 from .tables import FILE_FIELDS, NewFile, TableMaker, nullable
 
 NewTable = Callable[..., TableMaker]
@@ -47,11 +48,11 @@ def records(maker: TableMaker, name: str) -> list[dict[str, Any]]:
 
 
 def index_s(files: Any, maker: TableMaker, **how: Any) -> AddIndexReport:
-    return add_index(files, str(maker.root), [IndexRequest("s")], **how)
+    return add_paimon_index(maker.root, ["s"], files=files, **how)
 
 
 @pytest.mark.parametrize(("threshold", "place"), [("500 B", "embedded"), ("1 b", "file")])
-def test_indexes_are_added_where_there_are_none(files: LocalFiles, new_table: NewTable, threshold: str, place: str) -> None:
+def test_indexes_are_added_where_there_are_none(files: LocalFolders, new_table: NewTable, threshold: str, place: str) -> None:
     maker = new_table(options={"file-index.in-manifest-threshold": threshold})
     maker.commit(NewFile(columns(0), name="a.parquet"))
     maker.commit(NewFile(columns(100), name="b.parquet"))
@@ -68,14 +69,14 @@ def test_indexes_are_added_where_there_are_none(files: LocalFiles, new_table: Ne
     }
     new = {name.partition("/")[0] for name in after.keys() - before.keys()}
     assert new == ({"manifest", "snapshot", "bucket-0"} if place == "file" else {"manifest", "snapshot"})
-    inspected = inspect(files, str(maker.root))
+    inspected = inspect_paimon(str(maker.root))
     assert [file.place for file in inspected.files] == [place] * 2
     assert inspected.findings == ()
-    found = verify(files, str(maker.root))
+    found = verify_paimon(str(maker.root))
     assert [column.rows for file in found.files for column in file.columns] == [50, 50]
     assert not found.loses
-    assert [file.data_file for file in probe(files, str(maker.root), "s", ["value 3"]).remaining] == ["a.parquet"]
-    assert len(probe(files, str(maker.root), "s", ["value 3"], snapshot=2).remaining) == 2
+    assert [file.data_file for file in probe_paimon(str(maker.root), "s", ["value 3"]).remaining] == ["a.parquet"]
+    assert len(probe_paimon(str(maker.root), "s", ["value 3"], snapshot=2).remaining) == 2
 
     again = index_s(files, maker)
     assert again.snapshot_after is None
@@ -83,7 +84,7 @@ def test_indexes_are_added_where_there_are_none(files: LocalFiles, new_table: Ne
     assert contents(maker.root) == after
 
 
-def test_what_the_commit_says(files: LocalFiles, new_table: NewTable) -> None:
+def test_what_the_commit_says(files: LocalFolders, new_table: NewTable) -> None:
     fields = (("id", "BIGINT"), ("s", "STRING"), ("day", "DATE"))
     rest = {"indexManifest": "index-manifest-1", "statistics": "stat-1", "watermark": 7, "nextRowId": 99, "properties": {"x": "y"}}
     rest |= {"baseManifestListSize": 1, "deltaManifestListSize": 1, "uuid": "old", "timeMillis": 9_999_999_999_999}
@@ -118,42 +119,42 @@ def test_what_the_commit_says(files: LocalFiles, new_table: NewTable) -> None:
         assert (changed, add["_KIND"]) == ({"_EMBEDDED_FILE_INDEX"}, 0)
 
 
-def test_statistics_of_another_schema_are_not_carried_on(files: LocalFiles, new_table: NewTable) -> None:
+def test_statistics_of_another_schema_are_not_carried_on(new_table: NewTable) -> None:
     maker = new_table(extra_snapshot_fields={"statistics": "stat-1"})
     maker.commit(NewFile(columns(0)))
     maker.put_schema(1, [(0, "id", "BIGINT"), (1, "t", "STRING")])
-    report = add_index(files, str(maker.root), [IndexRequest("t", items=60, fpp=0.02)])
+    report = add_paimon_index(str(maker.root), [IndexRequest("t", items=60, fpp=0.02)])
     assert "statistics" not in newest_snapshot(maker)
     assert newest_snapshot(maker)["schemaId"] == 1
     (added,) = report.added
     (column,) = added.columns
     assert (column.column, column.items, column.fpp) == ("s", 60, 0.02)
-    assert len(probe(files, str(maker.root), "t", ["nowhere"]).skipped) == 1
+    assert len(probe_paimon(str(maker.root), "t", ["nowhere"]).skipped) == 1
 
 
-def test_the_options_of_the_table_are_the_default_request(files: LocalFiles, new_table: NewTable) -> None:
+def test_the_options_of_the_table_are_the_default_request(new_table: NewTable) -> None:
     prefix = "file-index.bloom-filter."
     maker = new_table(options={prefix + "columns": "s,id", prefix + "s.items": "70", prefix + "id.items": "5", prefix + "id.fpp": "0.5"})
     maker.commit(NewFile(columns(0)))
-    report = add_index(files, str(maker.root))
+    report = add_paimon_index(str(maker.root))
     assert report.notes == ()
     assert [(column.column, column.items, column.fpp) for column in report.added[0].columns] == [("s", 70, 0.1), ("id", 5, 0.5)]
     bare = new_table(name="bare")
     bare.commit(NewFile(columns(0)))
     with pytest.raises(UsageError, match="no column to index"):
-        add_index(files, str(bare.root))
+        add_paimon_index(str(bare.root))
 
 
-def test_a_plan_writes_nothing(files: LocalFiles, new_table: NewTable) -> None:
+def test_a_plan_writes_nothing(files: LocalFolders, new_table: NewTable) -> None:
     maker = new_table()
     maker.commit(NewFile(columns(0)))
     before = contents(maker.root)
-    report = index_s(files, maker, plan_only=True)
+    report = index_s(files, maker, dry_run=True)
     assert (len(report.added), report.snapshot_after) == (1, None)
     assert contents(maker.root) == before
 
 
-def test_what_is_left_alone(files: LocalFiles, new_table: NewTable) -> None:
+def test_what_is_left_alone(new_table: NewTable) -> None:
     maker = new_table()
     maker.commit(
         NewFile(columns(0), name="indexed.parquet", embedded=b"anything"),
@@ -162,7 +163,7 @@ def test_what_is_left_alone(files: LocalFiles, new_table: NewTable) -> None:
         NewFile(columns(0), name="good.parquet"),
     )
     maker.put_schema(1, [(0, "id", "BIGINT"), (1, "s", "STRING"), (2, "newer", "INT")])
-    report = add_index(files, str(maker.root), [IndexRequest("s"), IndexRequest("newer")])
+    report = add_paimon_index(str(maker.root), [IndexRequest("s"), IndexRequest("newer")])
     assert [added.data_file for added in report.added] == ["good.parquet"]
     reasons = {left.data_file: left.reason for left in report.left_alone if "newer" not in left.reason}
     assert reasons.keys() == {"indexed.parquet", "x.csv", "lacks.parquet"}
@@ -170,7 +171,7 @@ def test_what_is_left_alone(files: LocalFiles, new_table: NewTable) -> None:
     assert len(report.left_alone) == 6
 
 
-def test_an_index_file_that_is_there_already_is_not_touched(files: LocalFiles, new_table: NewTable) -> None:
+def test_an_index_file_that_is_there_already_is_not_touched(files: LocalFolders, new_table: NewTable) -> None:
     maker = new_table(options={"file-index.in-manifest-threshold": "1 b"})
     maker.commit(NewFile(columns(0), name="a.parquet"))
     stranger = maker.root / "bucket-0" / "a.parquet.index"
@@ -180,15 +181,15 @@ def test_an_index_file_that_is_there_already_is_not_touched(files: LocalFiles, n
     assert stranger.read_bytes() == b"old"
 
 
-def test_an_external_file_gets_its_index_beside_it(files: LocalFiles, new_table: NewTable, tmp_path: Path) -> None:
+def test_an_external_file_gets_its_index_beside_it(files: LocalFolders, new_table: NewTable, tmp_path: Path) -> None:
     maker = new_table(options={"file-index.in-manifest-threshold": "1 b"})
     maker.commit(NewFile(columns(0), name="a.parquet", external_path=f"{tmp_path}/else/a.parquet"))
     index_s(files, maker)
     assert (tmp_path / "else" / "a.parquet.index").is_file()
-    assert not verify(files, str(maker.root)).loses
+    assert not verify_paimon(str(maker.root)).loses
 
 
-def test_manifests_from_before_file_indexes_are_refused(files: LocalFiles, new_table: NewTable, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_manifests_from_before_file_indexes_are_refused(files: LocalFolders, new_table: NewTable, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a field for embedded indexes in the schema, as before 0.8."""
     maker = new_table()
     monkeypatch.delitem(FILE_FIELDS, "embedded_file_index")
@@ -220,7 +221,7 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("what", "made"), REFUSED, ids=[what for what, _ in REFUSED])
-def test_tables_this_must_not_be_done_to(files: LocalFiles, new_table: NewTable, what: str, made: dict[str, Any]) -> None:
+def test_tables_this_must_not_be_done_to(files: LocalFolders, new_table: NewTable, what: str, made: dict[str, Any]) -> None:
     options = {"file-index.in-manifest-threshold": "1 b"} | made.pop("options", {})
     maker = new_table(options=options, **made)
     maker.commit(NewFile(columns(0)))
@@ -230,7 +231,7 @@ def test_tables_this_must_not_be_done_to(files: LocalFiles, new_table: NewTable,
     assert contents(maker.root) == before
 
 
-def test_branches_addresses_and_storage_that_only_reads_are_refused(files: LocalFiles, new_table: NewTable) -> None:
+def test_branches_addresses_and_storage_that_only_reads_are_refused(files: LocalFolders, new_table: NewTable) -> None:
     class Reader:
         read = files.read
         list = files.list
@@ -246,18 +247,18 @@ def test_branches_addresses_and_storage_that_only_reads_are_refused(files: Local
 
 
 @pytest.mark.parametrize(("column", "what"), [("nope", "no column"), ("flag", "no Bloom filter for type BOOLEAN")])
-def test_columns_that_cannot_be_indexed(files: LocalFiles, new_table: NewTable, column: str, what: str) -> None:
+def test_columns_that_cannot_be_indexed(new_table: NewTable, column: str, what: str) -> None:
     maker = new_table([("flag", "BOOLEAN")])
     maker.commit(NewFile({"flag": pa.array([True])}))
     with pytest.raises(UsageError, match=what):
-        add_index(files, str(maker.root), [IndexRequest(column)])
+        add_paimon_index(str(maker.root), [IndexRequest(column)])
 
 
-def test_an_empty_table_needs_nothing(files: LocalFiles, new_table: NewTable) -> None:
+def test_an_empty_table_needs_nothing(files: LocalFolders, new_table: NewTable) -> None:
     assert index_s(files, new_table()).added == ()
 
 
-class Disturbed(LocalFiles):
+class Disturbed(LocalFolders):
     """Local files, but something happens before a path is created: whatever `before` does."""
 
     def __init__(self, before: Callable[[str], None]) -> None:
@@ -270,7 +271,7 @@ class Disturbed(LocalFiles):
 
 
 @pytest.mark.parametrize("threshold", ["500 B", "1 b"])
-def test_another_commit_that_comes_first_is_built_upon(files: LocalFiles, new_table: NewTable, threshold: str) -> None:
+def test_another_commit_that_comes_first_is_built_upon(files: LocalFolders, new_table: NewTable, threshold: str) -> None:
     maker = new_table(options={"file-index.in-manifest-threshold": threshold})
     stays, goes = NewFile(columns(0), name="stays.parquet"), NewFile(columns(100), name="goes.parquet")
     maker.commit(stays, goes)
@@ -292,7 +293,7 @@ def test_another_commit_that_comes_first_is_built_upon(files: LocalFiles, new_ta
     named = set(table.manifest_names()) | {name for number in range(1, 5) for name in _lists(maker, number)}
     assert left_in_manifest == named
     assert not (maker.root / "bucket-0" / "goes.parquet.index").exists()
-    assert not verify(files, str(maker.root)).loses
+    assert not verify_paimon(str(maker.root)).loses
 
 
 def _lists(maker: TableMaker, number: int) -> list[str]:
@@ -324,7 +325,7 @@ def test_a_failing_disk_leaves_the_table_as_it_was(new_table: NewTable, failing:
         if failing in path:
             raise OSError(28, "No space left on device", path)
 
-    with pytest.raises(WriteError, match="No space left"):
+    with pytest.raises(WriteError, match="no space left"):
         index_s(Disturbed(fail), maker)
     assert contents(maker.root) == before
 
@@ -332,7 +333,7 @@ def test_a_failing_disk_leaves_the_table_as_it_was(new_table: NewTable, failing:
 def test_a_commit_whose_outcome_is_unknown_takes_nothing_away(new_table: NewTable) -> None:
     """The snapshot may be there or not; files that it would need stay."""
 
-    class Vanishing(LocalFiles):
+    class Vanishing(LocalFolders):
         gone = False
 
         def create(self, path: str, data: bytes) -> None:
@@ -353,10 +354,10 @@ def test_a_commit_whose_outcome_is_unknown_takes_nothing_away(new_table: NewTabl
     assert "bucket-0/a.parquet.index" in contents(maker.root)
 
 
-def test_a_lost_answer_is_not_a_lost_commit(files: LocalFiles, new_table: NewTable) -> None:
+def test_a_lost_answer_is_not_a_lost_commit(new_table: NewTable) -> None:
     """The snapshot was created, but the storage says that the name is taken, as a network file system may."""
 
-    class Forgetful(LocalFiles):
+    class Forgetful(LocalFolders):
         def create(self, path: str, data: bytes) -> None:
             super().create(path, data)
             if "/snapshot/snapshot-" in path:
@@ -365,10 +366,10 @@ def test_a_lost_answer_is_not_a_lost_commit(files: LocalFiles, new_table: NewTab
     maker = new_table()
     maker.commit(NewFile(columns(0)))
     assert index_s(Forgetful(), maker).snapshot_after == 2
-    assert not verify(files, str(maker.root)).loses
+    assert not verify_paimon(str(maker.root)).loses
 
 
-def test_lists_of_two_versions_are_written_under_the_newer_schema(files: LocalFiles, new_table: NewTable) -> None:
+def test_lists_of_two_versions_are_written_under_the_newer_schema(files: LocalFolders, new_table: NewTable) -> None:
     maker = new_table()
     maker.commit(NewFile(columns(0)))
     maker.extra_list_fields = {"min_level": nullable("int"), "max_level": nullable("int")}
@@ -379,4 +380,4 @@ def test_lists_of_two_versions_are_written_under_the_newer_schema(files: LocalFi
     index_s(files, maker)
     (listed,) = records(maker, newest_snapshot(maker)["deltaManifestList"])
     assert (listed["_MIN_LEVEL"], listed["_MAX_LEVEL"]) == (0, 0)
-    assert not verify(files, str(maker.root)).loses
+    assert not verify_paimon(str(maker.root)).loses

@@ -12,14 +12,15 @@ import pytest
 from pyarrow import orc
 
 from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.operations.paimon.build import DistinctHashes, build
+from sbbf_tool.operations.paimon.requests import IndexRequest
+from sbbf_tool.operations.paimon.verify import verify_paimon, verify_pair
 from sbbf_tool.paimon.bloom64 import BloomFilter64, build_bloom64
-from sbbf_tool.paimon.build_index import DistinctHashes, IndexRequest, build
 from sbbf_tool.paimon.data_types import parse_type_text
 from sbbf_tool.paimon.fast_hash import hash_bytes
 from sbbf_tool.paimon.index_container import build_container, lay_out, parse_container
-from sbbf_tool.paimon.verify_index import verify, verify_pair
+from sbbf_tool.storage.folders import LocalFolders
 
-from .local_files import LocalFiles
 from .tables import NewFile, TableMaker
 
 NewTable = Callable[..., TableMaker]
@@ -33,7 +34,7 @@ def data_file(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_paimons_size_is_paimons_bytes(files: LocalFiles, data_file: str) -> None:
+def test_paimons_size_is_paimons_bytes(files: LocalFolders, data_file: str) -> None:
     report = build(files, data_file, [IndexRequest("s", items=50, fpp=0.05)])
     bloom = BloomFilter64.sized(50, 0.05)
     bloom.insert(hash_bytes(f"value {at}".encode() for at in range(20)))
@@ -43,7 +44,7 @@ def test_paimons_size_is_paimons_bytes(files: LocalFiles, data_file: str) -> Non
     assert (column.num_bits, column.k, column.fill) == (bloom.num_bits, bloom.k, bloom.fill)
 
 
-def test_a_filter_fits_its_values(files: LocalFiles, data_file: str) -> None:
+def test_a_filter_fits_its_values(files: LocalFolders, data_file: str) -> None:
     report = build(files, data_file, [IndexRequest("id", fpp=0.01), IndexRequest("s", fpp=0.01)])
     sizes = {column.column: (column.items, column.num_bits) for column in report.columns}
     assert sizes == {"id": (100, 960), "s": (20, 192)}
@@ -55,17 +56,17 @@ def test_a_filter_fits_its_values(files: LocalFiles, data_file: str) -> None:
     ("requests", "what"),
     [([], "no column"), (["id", "id"], "twice"), (["nope"], "no column 'nope'")],
 )
-def test_requests_that_mean_nothing(files: LocalFiles, data_file: str, requests: list[str], what: str) -> None:
+def test_requests_that_mean_nothing(files: LocalFolders, data_file: str, requests: list[str], what: str) -> None:
     with pytest.raises(UsageError, match=what):
         build(files, data_file, [IndexRequest(name) for name in requests])
 
 
-def test_a_size_that_overflows_is_refused(files: LocalFiles, data_file: str) -> None:
+def test_a_size_that_overflows_is_refused(files: LocalFolders, data_file: str) -> None:
     with pytest.raises(UsageError, match="overflows"):
         build(files, data_file, [IndexRequest("id", 100_000_000, 1e-6)])
 
 
-def test_types_come_from_the_table_around(files: LocalFiles, new_table: NewTable) -> None:
+def test_types_come_from_the_table_around(files: LocalFolders, new_table: NewTable) -> None:
     """A TIMESTAMP(9) that a writer stored in milliseconds, and ORC, which does not tell at all."""
     columns = {"t": pa.array([1_700_000_000_123], pa.timestamp("ms"))}
     maker = new_table([("t", "TIMESTAMP(9)")])
@@ -81,7 +82,7 @@ def test_types_come_from_the_table_around(files: LocalFiles, new_table: NewTable
     assert column.type == "TIMESTAMP(3)"
 
 
-def test_errors_name_the_data_file(files: LocalFiles, tmp_path: Path) -> None:
+def test_errors_name_the_data_file(files: LocalFolders, tmp_path: Path) -> None:
     broken = tmp_path / "x.parquet"
     broken.write_bytes(b"PAR1noise")
     with pytest.raises(UnreadableError) as caught:
@@ -99,17 +100,17 @@ def test_distinct_hashes_of_many_batches() -> None:
     assert seen.rows == 4_000_000
 
 
-def test_what_was_built_loses_nothing(files: LocalFiles, data_file: str, tmp_path: Path) -> None:
+def test_what_was_built_loses_nothing(files: LocalFolders, data_file: str, tmp_path: Path) -> None:
     index = tmp_path / "x.index"
     index.write_bytes(build(files, data_file, [IndexRequest("id"), IndexRequest("s")]).container)
     report = verify_pair(files, str(index), data_file)
     (file,) = report.files
     assert [(column.column, column.rows, column.nulls, column.lost) for column in file.columns] == [("id", 100, 0, 0), ("s", 100, 34, 0)]
     assert not report.loses
-    assert not report.unchecked
+    assert not report.problems
 
 
-def test_what_is_lost_is_shown(files: LocalFiles, data_file: str, tmp_path: Path) -> None:
+def test_what_is_lost_is_shown(files: LocalFolders, data_file: str, tmp_path: Path) -> None:
     index = tmp_path / "x.index"
     bloom = BloomFilter64.sized(100, 0.001)
     bloom.insert(hash_bytes(f"value {at}".encode() for at in range(1, 20)))
@@ -121,7 +122,7 @@ def test_what_is_lost_is_shown(files: LocalFiles, data_file: str, tmp_path: Path
     assert report.loses
 
 
-def test_values_that_are_hard_to_show(files: LocalFiles, tmp_path: Path) -> None:
+def test_values_that_are_hard_to_show(files: LocalFolders, tmp_path: Path) -> None:
     index, data = tmp_path / "x.index", tmp_path / "x.parquet"
     broken_text = pa.array([b"\xff\xfe"]).view(pa.string())
     far = pa.array([2**62], pa.int64()).view(pa.timestamp("us"))
@@ -131,7 +132,7 @@ def test_values_that_are_hard_to_show(files: LocalFiles, tmp_path: Path) -> None
     assert [column.examples for column in columns] == [("0xff",), ("0xfffe",), ("a value beyond what can be shown",)]
 
 
-def test_a_column_that_cannot_be_asked_does_not_hide_the_others(files: LocalFiles, data_file: str, tmp_path: Path) -> None:
+def test_a_column_that_cannot_be_asked_does_not_hide_the_others(files: LocalFolders, data_file: str, tmp_path: Path) -> None:
     index = tmp_path / "x.index"
     good = parse_container(build(files, data_file, [IndexRequest("id")]).container)
     body = good.body_of(good.indexes["id"]["bloom-filter"])
@@ -144,17 +145,17 @@ def test_a_column_that_cannot_be_asked_does_not_hide_the_others(files: LocalFile
     assert problems["nope"] == "no column 'nope'; the file has id, s"
     assert problems["s"] == "column s: stored as string, which is no INT"
     assert problems["broken"] is not None
-    assert report.unchecked
+    assert report.problems
     assert not report.loses
 
 
-def test_a_table_is_verified_file_by_file(files: LocalFiles, new_table: NewTable, data_file: str) -> None:
+def test_a_table_is_verified_file_by_file(files: LocalFolders, new_table: NewTable, data_file: str) -> None:
     container = build(files, data_file, [IndexRequest("id"), IndexRequest("s")]).container
     maker = new_table()
     lies = {"id": pa.array([5000]), "s": pa.array(["nowhere"])}
     maker.commit(NewFile(COLUMNS, name="good.parquet", embedded=container), NewFile(lies, name="lies.parquet", embedded=container))
     maker.commit(NewFile(COLUMNS, name="none.parquet"), NewFile(COLUMNS, name="broken.parquet", embedded=b"noise"))
-    report = verify(files, str(maker.root))
+    report = verify_paimon(str(maker.root))
     assert [(file.data_file, sum(column.lost for column in file.columns), file.problem is None) for file in report.files] == [
         ("good.parquet", 0, True),
         ("lies.parquet", 2, True),
@@ -162,6 +163,6 @@ def test_a_table_is_verified_file_by_file(files: LocalFiles, new_table: NewTable
         ("broken.parquet", 0, False),
     ]
     assert report.loses
-    assert report.unchecked
+    assert report.problems
     (maker.root / "bucket-0" / "good.parquet").unlink()
-    assert "no such file" in (verify(files, str(maker.root)).files[0].problem or "")
+    assert "no such file" in (verify_paimon(str(maker.root)).files[0].problem or "")

@@ -4,64 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.operations.paimon.build import build
+from sbbf_tool.operations.paimon.inspect import inspect_paimon
+from sbbf_tool.operations.paimon.probe import probe_table
+from sbbf_tool.operations.paimon.requests import IndexRequest
+from sbbf_tool.operations.paimon.verify import verify_table
 from sbbf_tool.paimon.avro_file import build_file, iter_values, parse_header
 from sbbf_tool.paimon.bloom64 import KIND, BloomFilter64, build_bloom64, parse_bloom64
 from sbbf_tool.paimon.bloom64_sizing import paimon_sizing
-from sbbf_tool.paimon.build_index import IndexRequest, build
-from sbbf_tool.paimon.civil import date_of
-from sbbf_tool.paimon.data_types import DataType, parse_type_text
+from sbbf_tool.paimon.data_types import parse_type_text
 from sbbf_tool.paimon.fast_hash import key_of
 from sbbf_tool.paimon.file_index import find_index
 from sbbf_tool.paimon.index_container import build_container, lay_out, parse_container
 from sbbf_tool.paimon.index_options import bloom_columns
-from sbbf_tool.paimon.inspect_index import inspect
 from sbbf_tool.paimon.literals import parse_literal
-from sbbf_tool.paimon.probe_table import probe_table
 from sbbf_tool.paimon.table import Table, open_table
-from sbbf_tool.paimon.verify_index import verify_table
+from sbbf_tool.storage.folders import LocalFolders
 
-from .local_files import LocalFiles
-
-Answers = dict[str, Any]
+from .answers import Answers, bloom_answers, written
 
 
 def tables(real: Path, answers: Answers) -> Iterator[tuple[str, Answers, Table]]:
     for name, told in answers["tables"].items():
-        yield name, told, open_table(LocalFiles(), str(real / told["location"]))
-
-
-def bloom_answers(told: Answers) -> Iterator[tuple[Answers, str, Answers]]:
-    """Each data file, column and what Paimon says of its filter."""
-    for file in told["files"]:
-        for column, answer in (file["index"] or {}).items():
-            if f"entry:{KIND}" in answer:
-                yield file, column, answer
-
-
-def written(value: Any, data_type: DataType) -> str:
-    """A value of the answers as a person would write it."""
-    if isinstance(value, dict) and "hex" in value:
-        return f"0x{value['hex']}"
-    if isinstance(value, dict) and "bits" in value:
-        raw = bytes.fromhex(value["bits"])
-        return repr(float(np.frombuffer(raw, ">f4" if len(raw) == 4 else ">f8")[0]))
-    if isinstance(value, dict):
-        days, millis = divmod(value["millis"], 86_400_000)
-        return f"{date_of(days)}T{clock(millis)}{value['nano_of_millis']:06d}"
-    if data_type.root == "DATE":
-        return str(date_of(int(value)))
-    return clock(int(value)) if data_type.root == "TIME" else str(value)
-
-
-def clock(millis: int) -> str:
-    seconds, millis = divmod(millis, 1000)
-    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{millis:03d}"
+        yield name, told, open_table(LocalFolders(), str(real / told["location"]))
 
 
 def test_sizes_are_those_of_paimons_constructor(answers: Answers) -> None:
@@ -195,22 +165,22 @@ def test_indexes_lose_nothing(real: Path, answers: Answers) -> None:
     for _, told, table in tables(real, answers):
         report = verify_table(table)
         assert not report.loses
-        assert not report.unchecked
+        assert not report.problems
         nulls = {(file["file"], column): answer["nulls"] for file, column, answer in bloom_answers(told)}
         assert {(file.data_file, each.column): each.nulls for file in report.files for each in file.columns} == nulls
 
 
 def test_inspecting_finds_what_is_there(real: Path, answers: Answers) -> None:
-    for name, told, table in tables(real, answers):
-        report = inspect(table.files, str(real / told["location"]))
+    for name, told, _ in tables(real, answers):
+        report = inspect_paimon(real / told["location"])
         assert not report.broken
         places = {file["file"]: "embedded" if file["embedded_index_hex"] else "file" if file["index"] else "none" for file in told["files"]}
         assert {file.data_file: file.place for file in report.files} == places
         oversized = {finding.column for finding in report.findings if finding.rule == "oversized"}
         assert oversized == ({"c_string"} if name == "defaults" else set())
-    rewritten = inspect(LocalFiles(), str(real / answers["tables"]["rewritten"]["location"]))
+    rewritten = inspect_paimon(str(real / answers["tables"]["rewritten"]["location"]))
     assert {finding.rule for finding in rewritten.findings} == {"left-behind"}
-    renamed = inspect(LocalFiles(), str(real / answers["tables"]["renamed_column"]["location"]))
+    renamed = inspect_paimon(str(real / answers["tables"]["renamed_column"]["location"]))
     assert {(index.column, index.column_today) for file in renamed.files for index in file.indexes} >= {("c_string", "s_new")}
 
 

@@ -10,13 +10,15 @@ import pyarrow as pa
 import pytest
 
 from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.operations.paimon.build import build_index
+from sbbf_tool.operations.paimon.inspect import inspect_container, inspect_paimon
+from sbbf_tool.operations.paimon.probe import probe_paimon
+from sbbf_tool.operations.paimon.requests import IndexRequest
 from sbbf_tool.paimon.bloom64 import BloomFilter64, build_bloom64
-from sbbf_tool.paimon.build_index import IndexRequest, build_index
 from sbbf_tool.paimon.index_container import build_container, lay_out
-from sbbf_tool.paimon.inspect_index import InspectReport, inspect, inspect_container
-from sbbf_tool.paimon.probe_table import ProbeReport, probe
+from sbbf_tool.reports.paimon import InspectReport, ProbeReport
+from sbbf_tool.storage.folders import LocalFolders
 
-from .local_files import LocalFiles
 from .tables import NewFile, TableMaker
 
 NewTable = Callable[..., TableMaker]
@@ -52,10 +54,10 @@ def two_files(maker: TableMaker) -> None:
     (maker.root / "bucket-0" / "two.parquet.index").write_bytes(index_of(TWO, "id", "s"))
 
 
-def test_inspect_a_table(files: LocalFiles, new_table: NewTable) -> None:
+def test_inspect_a_table(new_table: NewTable) -> None:
     maker = new_table()
     two_files(maker)
-    report = inspect(files, str(maker.root))
+    report = inspect_paimon(str(maker.root))
     one, two, three = report.files
     assert (report.snapshot, one.place, two.place, three.place) == (2, "embedded", "file", "none")
     assert (one.rows, one.size, two.index_path) == (3, len(index_of(ONE, "id", "s")), str(maker.root / "bucket-0" / "two.parquet.index"))
@@ -69,28 +71,28 @@ def test_inspect_a_table(files: LocalFiles, new_table: NewTable) -> None:
     assert not report.broken
 
 
-def test_inspect_a_container(files: LocalFiles, tmp_path: Path) -> None:
+def test_inspect_a_container(tmp_path: Path) -> None:
     path = tmp_path / "x.index"
     path.write_bytes(index_of(ONE, "s"))
-    (file,) = inspect(files, str(path)).files
+    (file,) = inspect_paimon(str(path)).files
     assert [(index.column, index.type, index.kind) for index in file.indexes] == [("s", None, "bloom-filter")]
     path.write_bytes(b"noise")
     with pytest.raises(UnreadableError) as caught:
-        inspect(files, str(path))
+        inspect_paimon(str(path))
     assert caught.value.file == str(path)
     with pytest.raises(UsageError):
-        inspect(files, str(path), snapshot=1)
+        inspect_paimon(str(path), snapshot=1)
 
 
-def test_the_embedded_index_counts(files: LocalFiles, new_table: NewTable) -> None:
+def test_the_embedded_index_counts(new_table: NewTable) -> None:
     maker = new_table()
     maker.commit(NewFile(ONE, name="one.parquet", embedded=index_of(ONE, "s"), extra_files=("one.parquet.index",)))
     (maker.root / "bucket-0" / "one.parquet.index").write_bytes(index_of(TWO, "s"))
-    assert rules(inspect(files, str(maker.root))) == ["two-places"]
-    assert answers(probe(files, str(maker.root), "s", ["a", "x"])) == {"one.parquet": [True, False]}
+    assert rules(inspect_paimon(str(maker.root))) == ["two-places"]
+    assert answers(probe_paimon(str(maker.root), "s", ["a", "x"])) == {"one.parquet": [True, False]}
 
 
-def test_what_is_odd_about_files(files: LocalFiles, new_table: NewTable) -> None:
+def test_what_is_odd_about_files(new_table: NewTable) -> None:
     maker = new_table()
     maker.commit(
         NewFile(ONE, name="stale.parquet", extra_files=("stale.parquet-1.index",)),
@@ -100,7 +102,7 @@ def test_what_is_odd_about_files(files: LocalFiles, new_table: NewTable) -> None
     )
     for name in ("stale.parquet.index", "stale.parquet-1.index", "stranger.parquet.index"):
         (maker.root / "bucket-0" / name).write_bytes(index_of(ONE, "s"))
-    report = inspect(files, str(maker.root))
+    report = inspect_paimon(str(maker.root))
     assert [(finding.rule, finding.data_file) for finding in report.findings] == [
         ("left-behind", "stale.parquet"),
         ("unreadable-index", "missing.parquet"),
@@ -108,12 +110,12 @@ def test_what_is_odd_about_files(files: LocalFiles, new_table: NewTable) -> None
         ("unreadable-index", "broken.parquet"),
     ]
     assert report.broken
-    probed = probe(files, str(maker.root), "s", ["nowhere"])
+    probed = probe_paimon(str(maker.root), "s", ["nowhere"])
     assert answers(probed) == {"stale.parquet": [False], "missing.parquet": [True], "twice.parquet": [True], "broken.parquet": [True]}
     assert "Paimon fails on it" in probed.files[1].answers[0].reason
 
 
-def test_what_is_odd_about_indexes(files: LocalFiles, new_table: NewTable) -> None:
+def test_what_is_odd_about_indexes(new_table: NewTable) -> None:
     full = BloomFilter64(np.full(4, 255, np.uint8), 3)
     quirky = BloomFilter64(np.full(4, 1, np.uint8), 200)
     wasteful = BloomFilter64.sized(1_000_000, 0.1)
@@ -134,7 +136,7 @@ def test_what_is_odd_about_indexes(files: LocalFiles, new_table: NewTable) -> No
     fields = [(name, "INT") for name in ("full", "quirky", "wasteful", "never", "zero", "short")]
     maker = new_table([*fields, ("flag", "BOOLEAN"), ("m", "MAP<STRING, INT>")])
     maker.commit(NewFile(ONE, embedded=build_container(container)))
-    report = inspect(files, str(maker.root))
+    report = inspect_paimon(str(maker.root))
     assert [(finding.rule, finding.column) for finding in report.findings] == [
         ("overfull", "full"),
         ("many-hash-functions", "quirky"),
@@ -161,64 +163,71 @@ def test_what_is_odd_about_indexes(files: LocalFiles, new_table: NewTable) -> No
     ],
 )
 def test_indexes_paimon_does_not_look_at(
-    files: LocalFiles, new_table: NewTable, primary_keys: tuple[str, ...], options: dict[str, str], unused: str | None
+    new_table: NewTable, primary_keys: tuple[str, ...], options: dict[str, str], unused: str | None
 ) -> None:
     maker = new_table(primary_keys=primary_keys, options=options)
     maker.commit(NewFile(ONE, embedded=index_of(ONE, "s")))
-    assert rules(inspect(files, str(maker.root))) == (["unused-index"] if unused else [])
-    report = probe(files, str(maker.root), "s", ["nowhere"])
+    assert rules(inspect_paimon(str(maker.root))) == (["unused-index"] if unused else [])
+    report = probe_paimon(str(maker.root), "s", ["nowhere"])
     assert report.unused == unused
     assert len(report.skipped) == 1
 
 
-def test_probe_says_which_files_remain(files: LocalFiles, new_table: NewTable) -> None:
+def test_probe_says_which_files_remain(new_table: NewTable) -> None:
     maker = new_table()
     two_files(maker)
-    files.read_paths.clear()
-    report = probe(files, str(maker.root), "s", ["a", "x", None, "nowhere"])
+    read: list[str] = []
+
+    class Watched(LocalFolders):
+        def read(self, path: str) -> bytes:
+            read.append(path)
+            return super().read(path)
+
+    report = probe_paimon(str(maker.root), "s", ["a", "x", None, "nowhere"], files=Watched())
     assert answers(report) == {
         "one.parquet": [True, False, True, False],
         "two.parquet": [False, True, True, False],
         "three.parquet": [True, True, True, True],
     }
-    assert [file.data_file for file in probe(files, str(maker.root), "id", ["1"]).remaining] == ["one.parquet", "three.parquet"]
+    assert [file.data_file for file in probe_paimon(str(maker.root), "id", ["1"]).remaining] == ["one.parquet", "three.parquet"]
     assert report.files[0].answers[0].hash64 == "d24ec4f1a98c6e5b"
-    assert not any(path.endswith(".parquet") for path in files.read_paths)
+    assert read
+    assert not any(path.endswith(".parquet") for path in read)
 
 
-def test_columns_that_are_not_there(files: LocalFiles, new_table: NewTable) -> None:
+def test_columns_that_are_not_there(new_table: NewTable) -> None:
     maker = new_table()
     two_files(maker)
     for column, what in (("S", "the table has id, s"), ("nope", "no column"), ("s[k]", "not a map")):
         with pytest.raises(UsageError, match=what):
-            probe(files, str(maker.root), column, ["a"])
+            probe_paimon(str(maker.root), column, ["a"])
     with pytest.raises(UsageError):
-        probe(files, str(maker.root), "id", ["one"])
+        probe_paimon(str(maker.root), "id", ["one"])
     with pytest.raises(UsageError):
-        probe(files, str(maker.root), "id", [])
+        probe_paimon(str(maker.root), "id", [])
 
 
-def test_a_type_without_hash_and_a_column_without_index_remain(files: LocalFiles, new_table: NewTable) -> None:
+def test_a_type_without_hash_and_a_column_without_index_remain(new_table: NewTable) -> None:
     maker = new_table([("id", "BIGINT"), ("s", "STRING"), ("flag", "BOOLEAN"), ("n", "INT")])
     container = {"flag": {"bloom-filter": bytes(3) + b"\1\0"}, "n": {"bitmap": b""}, "s": {"bloom-filter": None}}
     maker.commit(NewFile(ONE, name="x", embedded=build_container(lay_out(container))))
-    assert answers(probe(files, str(maker.root), "flag", ["true"])) == {"x": [True]}
-    assert answers(probe(files, str(maker.root), "n", ["1"])) == {"x": [True]}
-    assert answers(probe(files, str(maker.root), "id", ["1"])) == {"x": [True]}
-    assert answers(probe(files, str(maker.root), "s", ["a", None])) == {"x": [False, False]}
+    assert answers(probe_paimon(str(maker.root), "flag", ["true"])) == {"x": [True]}
+    assert answers(probe_paimon(str(maker.root), "n", ["1"])) == {"x": [True]}
+    assert answers(probe_paimon(str(maker.root), "id", ["1"])) == {"x": [True]}
+    assert answers(probe_paimon(str(maker.root), "s", ["a", None])) == {"x": [False, False]}
 
 
-def test_entries_of_maps(files: LocalFiles, new_table: NewTable) -> None:
+def test_entries_of_maps(new_table: NewTable) -> None:
     columns = {"m": pa.array([[("k", 1), ("x", 5)], None], pa.map_(pa.string(), pa.int32()))}
     maker = new_table([("m", {"type": "MAP", "key": "STRING", "value": "INT"})])
     maker.commit(NewFile(columns, name="x", embedded=index_of(columns, "m[k]", "m[none]")))
-    assert answers(probe(files, str(maker.root), "m[k]", ["1", "5"])) == {"x": [True, False]}
-    assert answers(probe(files, str(maker.root), "m[none]", ["1"])) == {"x": [False]}
-    assert answers(probe(files, str(maker.root), "m[other]", ["1"])) == {"x": [True]}
-    assert answers(probe(files, str(maker.root), "m", ["1"])) == {"x": [True]}
+    assert answers(probe_paimon(str(maker.root), "m[k]", ["1", "5"])) == {"x": [True, False]}
+    assert answers(probe_paimon(str(maker.root), "m[none]", ["1"])) == {"x": [False]}
+    assert answers(probe_paimon(str(maker.root), "m[other]", ["1"])) == {"x": [True]}
+    assert answers(probe_paimon(str(maker.root), "m", ["1"])) == {"x": [True]}
 
 
-def test_older_files_know_columns_by_older_names_and_types(files: LocalFiles, new_table: NewTable) -> None:
+def test_older_files_know_columns_by_older_names_and_types(new_table: NewTable) -> None:
     old = {"s": pa.array(["a"]), "n": pa.array([1], pa.int32()), "v": pa.array(["v"])}
     new = {"renamed": pa.array(["b"]), "n": pa.array([2]), "v": pa.array(["w"]), "extra": pa.array(["e"])}
     maker = new_table([("s", "STRING"), ("n", "INT NOT NULL"), ("v", "VARCHAR(5)")])
@@ -229,7 +238,7 @@ def test_older_files_know_columns_by_older_names_and_types(files: LocalFiles, ne
     maker.commit(NewFile(new, schema_id=1, name="new", embedded=index_of(new, "renamed", "n", "v", "extra")))
 
     def asked(column: str, *values: str) -> dict[str, list[bool]]:
-        return answers(probe(files, str(maker.root), column, values))
+        return answers(probe_paimon(str(maker.root), column, values))
 
     assert asked("renamed", "a", "b", "c") == {"old": [True, False, False], "new": [False, True, False]}
     assert asked("n", "1", "2", str(2**40)) == {"old": [True, False, True], "new": [False, True, False]}
@@ -237,15 +246,15 @@ def test_older_files_know_columns_by_older_names_and_types(files: LocalFiles, ne
     assert asked("extra", "nowhere") == {"old": [True], "new": [False]}
     assert asked("s", "5") == {"old": [True], "new": [True]}
     assert asked("renamed", "b")["old"] == [False]
-    report = inspect(files, str(maker.root))
+    report = inspect_paimon(str(maker.root))
     assert {index.column: index.column_today for index in report.files[0].indexes} == {"s": "renamed", "n": "n", "v": "v"}
-    assert answers(probe(files, str(maker.root), "s", ["b"], snapshot=1)) == {"old": [False]}
+    assert answers(probe_paimon(str(maker.root), "s", ["b"], snapshot=1)) == {"old": [False]}
 
 
-def test_k_of_128_and_more_is_asked_as_paimon_asks(files: LocalFiles, new_table: NewTable) -> None:
+def test_k_of_128_and_more_is_asked_as_paimon_asks(new_table: NewTable) -> None:
     bloom = BloomFilter64(np.zeros(100, np.uint8), 133)
     maker = new_table()
     maker.commit(NewFile(ONE, name="x", embedded=build_container(lay_out({"s": {"bloom-filter": build_bloom64(bloom)}}))))
-    report = probe(files, str(maker.root), "s", ["a"])
+    report = probe_paimon(str(maker.root), "s", ["a"])
     assert answers(report) == {"x": [True]}
     assert "k = 133" in report.files[0].answers[0].reason

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.paimon.binary_row import Timestamp, Value, build_row, parse_row
-from sbbf_tool.paimon.civil import Date, date_of, days_of
 from sbbf_tool.paimon.data_types import DataType, parse_data_type, parse_fields, parse_type_text
 from sbbf_tool.paimon.index_options import BloomOptions, bloom_columns, in_manifest_threshold, parse_memory_size
 from sbbf_tool.paimon.modified_utf8 import build_utf, parse_utf
@@ -141,24 +140,6 @@ def test_what_is_no_size_is_unreadable(text: str) -> None:
 def test_the_threshold_of_manifests() -> None:
     assert in_manifest_threshold({}) == 500
     assert in_manifest_threshold({"file-index.in-manifest-threshold": "1 b"}) == 1
-
-
-@given(st.integers(-(10**9), 10**9))
-def test_days_and_dates(days: int) -> None:
-    assert days_of(date_of(days)) == days
-
-
-@pytest.mark.parametrize(
-    ("date", "days"),
-    [(Date(1970, 1, 1), 0), (Date(1, 1, 1), -719162), (Date(2024, 2, 29), 19782), (Date(0, 2, 29), -719469), (Date(10000, 1, 1), 2932897)],
-)
-def test_known_dates(date: Date, days: int) -> None:
-    assert days_of(date) == days
-
-
-@pytest.mark.parametrize("date", [Date(2023, 2, 29), Date(2024, 0, 1), Date(2024, 13, 1), Date(2024, 4, 31), Date(2024, 1, 0)])
-def test_no_such_date(date: Date) -> None:
-    assert days_of(date) is None
 
 
 def test_names_of_directories() -> None:

@@ -12,24 +12,25 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool.errors import RefusedError
-from sbbf_tool.paimon.add_index import add_index
+from sbbf_tool.operations.paimon.add_index import add_paimon_index
+from sbbf_tool.operations.paimon.build import build
+from sbbf_tool.operations.paimon.inspect import inspect_table
+from sbbf_tool.operations.paimon.probe import ask_container, probe_paimon
+from sbbf_tool.operations.paimon.requests import IndexRequest
+from sbbf_tool.operations.paimon.verify import verify_table
 from sbbf_tool.paimon.bloom64 import KIND
-from sbbf_tool.paimon.build_index import IndexRequest, build
 from sbbf_tool.paimon.commit_plan import Addition
 from sbbf_tool.paimon.data_types import parse_type_text
 from sbbf_tool.paimon.file_index import find_index
 from sbbf_tool.paimon.index_container import build_container, lay_out, parse_container
 from sbbf_tool.paimon.index_options import bloom_columns
-from sbbf_tool.paimon.inspect_index import inspect_table
 from sbbf_tool.paimon.literals import parse_literal
-from sbbf_tool.paimon.probe_table import ask_container, probe
 from sbbf_tool.paimon.publish import publish
 from sbbf_tool.paimon.table import Table, open_table
 from sbbf_tool.paimon.table_schema import indexed_type, parse_indexed_column
-from sbbf_tool.paimon.verify_index import verify_table
+from sbbf_tool.storage.folders import LocalFolders
 
 from .engines import NotHereError, PaimonJava
-from .local_files import LocalFiles
 
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(900)]
 
@@ -55,7 +56,7 @@ def warehouse(java: PaimonJava, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 def all_tables(warehouse: Path) -> Iterator[Table]:
     for folder in sorted(warehouse.iterdir()):
-        yield open_table(LocalFiles(), str(folder))
+        yield open_table(LocalFolders(), str(folder))
 
 
 def test_every_data_file_is_found_and_no_index_loses_anything(warehouse: Path) -> None:
@@ -64,7 +65,7 @@ def test_every_data_file_is_found_and_no_index_loses_anything(warehouse: Path) -
         assert all(Path(live.path).is_file() for live in table.live_files), table.path
         report = verify_table(table)
         assert not report.loses, table.path
-        assert not report.unchecked, table.path
+        assert not report.problems, table.path
         assert not inspect_table(table).broken
 
 
@@ -141,8 +142,7 @@ def test_indexes_added_to_its_tables_are_used(java: PaimonJava, warehouse: Path,
     plain = warehouse / f"plain_{data_format}_{place}"
     table = tmp_path / "indexed"
     shutil.copytree(plain, table)
-    files = LocalFiles()
-    report = add_index(files, str(table), [IndexRequest("s", fpp=0.0001)])
+    report = add_paimon_index(str(table), [IndexRequest("s", fpp=0.0001)])
     assert [added.place for added in report.added] == [place] * 3
     for wanted in (600, 601, 602):
         _, reached_before, passed_before = java.query(plain, "s", f"value {wanted}")
@@ -158,7 +158,7 @@ def test_indexes_added_to_its_tables_are_used(java: PaimonJava, warehouse: Path,
     assert java.ask("commit", str(table), "5000", "10", "1") == ["5"]
     assert java.query(table, "s", "value 5003")[2] == {5003}
     assert java.query(table, "s", "value 601")[2] == {601}
-    after = add_index(files, str(table), [IndexRequest("s")])
+    after = add_paimon_index(str(table), [IndexRequest("s")])
     assert [len(after.added), len(after.left_alone)] == [1, 3]
     assert java.query(table, "s", "value 5003")[2] == {5003}
 
@@ -167,7 +167,7 @@ def test_partitioned_tables_keep_their_rows(java: PaimonJava, warehouse: Path, t
     for plain in sorted(warehouse.glob("partitions_*")):
         table = tmp_path / plain.name
         shutil.copytree(plain, table)
-        report = add_index(LocalFiles(), str(table), [IndexRequest("s")])
+        report = add_paimon_index(str(table), [IndexRequest("s")])
         assert not report.left_alone
         for wanted in range(12):
             assert java.query(table, "s", f"value {wanted}")[2] == {wanted}
@@ -186,10 +186,10 @@ def test_renamed_and_retyped_columns(java: PaimonJava, warehouse: Path) -> None:
         ("v", "no"),
     ):
         _, reached, passed = java.query(table, column, literal)
-        remaining = probe(LocalFiles(), str(table), column, [literal]).remaining
+        remaining = probe_paimon(str(table), column, [literal]).remaining
         assert {each // 20 for each in reached} <= {0 if file.rows and _first_id(file.path) == 0 else 1 for file in remaining}
         assert len(passed) == (0 if literal == "no" else 1)
-    assert len(probe(LocalFiles(), str(table), "renamed", ["nowhere"]).skipped) == 2
+    assert len(probe_paimon(str(table), "renamed", ["nowhere"]).skipped) == 2
 
 
 def _first_id(path: str) -> int:
@@ -200,7 +200,7 @@ def _first_id(path: str) -> int:
 
 def test_manifests_that_are_not_avro(warehouse: Path, tmp_path: Path) -> None:
     for name in ("manifests_orc", "manifests_parquet"):
-        table = open_table(LocalFiles(), str(warehouse / name))
+        table = open_table(LocalFolders(), str(warehouse / name))
         assert len(table.live_files) == 2
         stripped = tmp_path / name
         shutil.copytree(warehouse / name, stripped)
@@ -210,13 +210,13 @@ def test_manifests_that_are_not_avro(warehouse: Path, tmp_path: Path) -> None:
 
 def _add_anyway(path: Path) -> None:
     """Publish as if the data files had no index, to get to the manifests."""
-    table = open_table(LocalFiles(), str(path))
+    table = open_table(LocalFolders(), str(path))
     additions = [Addition(live.entry, b"", None) for live in table.live_files]
-    publish(LocalFiles(), str(path), additions, lambda: 0)
+    publish(LocalFolders(), str(path), additions, lambda: 0)
 
 
 def test_hashes_are_spread(warehouse: Path) -> None:
     """A sanity check of the fixtures: the tables of types hold many different values."""
-    table = open_table(LocalFiles(), str(warehouse / "types_parquet_file"))
+    table = open_table(LocalFolders(), str(warehouse / "types_parquet_file"))
     fills = [index.bloom.fill for file in inspect_table(table).files for index in file.indexes if index.bloom]
     assert np.mean(fills) > 0.1

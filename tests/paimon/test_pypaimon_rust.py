@@ -8,21 +8,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sbbf_tool.paimon.add_index import add_index
+from sbbf_tool.operations.paimon.add_index import add_paimon_index
+from sbbf_tool.operations.paimon.build import build
+from sbbf_tool.operations.paimon.inspect import inspect_table
+from sbbf_tool.operations.paimon.probe import probe_paimon
+from sbbf_tool.operations.paimon.requests import IndexRequest
+from sbbf_tool.operations.paimon.verify import verify_table
 from sbbf_tool.paimon.bloom64 import KIND, BloomFilter64, build_bloom64
-from sbbf_tool.paimon.build_index import IndexRequest, build
 from sbbf_tool.paimon.commit_plan import Addition
 from sbbf_tool.paimon.file_index import find_index
 from sbbf_tool.paimon.index_container import build_container, lay_out
 from sbbf_tool.paimon.index_options import bloom_columns
-from sbbf_tool.paimon.inspect_index import inspect_table
-from sbbf_tool.paimon.probe_table import probe
 from sbbf_tool.paimon.publish import publish
 from sbbf_tool.paimon.table import open_table
-from sbbf_tool.paimon.verify_index import verify_table
+from sbbf_tool.storage.folders import LocalFolders
 
 from .engines import NotHereError, ask_rust, rust_python
-from .local_files import LocalFiles
 
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(900)]
 
@@ -46,11 +47,11 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", INDEXED)
 def test_its_indexes_are_ours_byte_for_byte(warehouse: Path, name: str) -> None:
-    table = open_table(LocalFiles(), str(warehouse / "fx.db" / name))
+    table = open_table(LocalFolders(), str(warehouse / "fx.db" / name))
     assert sum(live.file.row_count for live in table.live_files) == 60
     report = verify_table(table)
     assert not report.loses
-    assert not report.unchecked
+    assert not report.problems
     assert not inspect_table(table).broken
     for live in table.live_files:
         container = find_index(table.files, live).container
@@ -66,7 +67,7 @@ def test_its_indexes_are_ours_byte_for_byte(warehouse: Path, name: str) -> None:
 def test_indexes_added_to_its_tables_keep_every_row(warehouse: Path, tmp_path: Path, name: str) -> None:
     copy = tmp_path / "wh" / "fx.db" / name
     shutil.copytree(warehouse / "fx.db" / name, copy)
-    report = add_index(LocalFiles(), str(copy), [IndexRequest(column) for column in ("s", "n", "ts9", "é😀")])
+    report = add_paimon_index(str(copy), [IndexRequest(column) for column in ("s", "n", "ts9", "é😀")])
     assert not report.left_alone
     assert report.snapshot_after == 3
     queries = [f"SELECT id FROM p.fx.{name} WHERE s = 'value {at}'" for at in (1, 2, 40, 41, 99)]
@@ -75,7 +76,7 @@ def test_indexes_added_to_its_tables_keep_every_row(warehouse: Path, tmp_path: P
     before = ask_rust(command="ask", warehouse=str(warehouse), queries=queries)
     assert ask_rust(command="ask", warehouse=str(tmp_path / "wh"), queries=queries) == before
     assert before[0] == [["1"]]
-    assert probe(LocalFiles(), str(copy), "s", ["value 40"]).skipped
+    assert probe_paimon(str(copy), "s", ["value 40"]).skipped
 
 
 @pytest.mark.parametrize("place", ["file", "embedded"])
@@ -84,7 +85,7 @@ def test_it_looks_where_we_publish(warehouse: Path, tmp_path: Path, place: str) 
     name = f"plain_{place}"
     copy = tmp_path / "wh" / "fx.db" / name
     shutil.copytree(warehouse / "fx.db" / name, copy)
-    files = LocalFiles()
+    files = LocalFolders()
     table = open_table(files, str(copy))
     lie = build_container(lay_out({"s": {KIND: build_bloom64(BloomFilter64(np.zeros(9, np.uint8), 3))}}))
     lies = [Addition(live.entry, lie, f"{live.path}.index" if place == "file" else None) for live in table.live_files]

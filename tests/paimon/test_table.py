@@ -15,24 +15,24 @@ from hypothesis import strategies as st
 from pyarrow import orc
 
 from sbbf_tool.errors import SbbfError, UnreadableError, UsageError
+from sbbf_tool.operations.paimon.inspect import inspect_paimon
 from sbbf_tool.paimon.avro_file import build_file
-from sbbf_tool.paimon.inspect_index import inspect
 from sbbf_tool.paimon.manifest import live_entries, parse_manifest, parse_manifest_list
 from sbbf_tool.paimon.snapshot import build_snapshot, parse_snapshot
 from sbbf_tool.paimon.table import open_table, table_around
+from sbbf_tool.storage.folders import LocalFolders
 
-from .local_files import LocalFiles
 from .tables import NewFile, TableMaker, avro_header, manifest_header
 
 NewTable = Callable[..., TableMaker]
 COLUMNS = {"id": pa.array([1, 2]), "s": pa.array(["a", "b"])}
 
 
-def names(files: LocalFiles, maker: TableMaker, **how: int) -> list[str]:
+def names(files: LocalFolders, maker: TableMaker, **how: int) -> list[str]:
     return [live.file.name for live in open_table(files, str(maker.root), **how).live_files]
 
 
-def test_files_come_and_go(files: LocalFiles, new_table: NewTable) -> None:
+def test_files_come_and_go(files: LocalFolders, new_table: NewTable) -> None:
     maker = new_table()
     one, two, three = (NewFile(COLUMNS, name=f"{at}.parquet") for at in range(3))
     maker.commit(one, two)
@@ -58,7 +58,7 @@ def test_entries_may_come_in_any_order(new_table: NewTable) -> None:
 
 
 @pytest.mark.parametrize("hint", [None, "1", "nonsense", "99"])
-def test_latest_is_only_a_hint(files: LocalFiles, new_table: NewTable, hint: str | None) -> None:
+def test_latest_is_only_a_hint(files: LocalFolders, new_table: NewTable, hint: str | None) -> None:
     maker = new_table()
     maker.commit(NewFile(COLUMNS))
     maker.commit(NewFile(COLUMNS))
@@ -72,18 +72,18 @@ def test_latest_is_only_a_hint(files: LocalFiles, new_table: NewTable, hint: str
     assert table.snapshot.id == 2
 
 
-def test_a_table_without_snapshot_is_empty(files: LocalFiles, new_table: NewTable) -> None:
+def test_a_table_without_snapshot_is_empty(files: LocalFolders, new_table: NewTable) -> None:
     table = open_table(files, str(new_table().root))
     assert table.snapshot is None
     assert table.live_files == ()
 
 
-def test_what_is_no_table_is_unreadable(files: LocalFiles, tmp_path: Path) -> None:
+def test_what_is_no_table_is_unreadable(files: LocalFolders, tmp_path: Path) -> None:
     with pytest.raises(UnreadableError, match="not a Paimon table"):
         open_table(files, str(tmp_path))
 
 
-def test_partitions_and_options_make_directories(files: LocalFiles, new_table: NewTable) -> None:
+def test_partitions_and_options_make_directories(files: LocalFolders, new_table: NewTable) -> None:
     fields = (("id", "BIGINT"), ("day", "DATE"), ("place", "STRING"))
     maker = new_table(fields, partition_keys=("day", "place"), options={"data-file.path-directory": "data"})
     maker.commit(NewFile({"id": pa.array([1])}, partition=(19782, "a/b")), directory="data/day=19782/place=a%2Fb/bucket-0")
@@ -96,7 +96,7 @@ def test_partitions_and_options_make_directories(files: LocalFiles, new_table: N
     assert [live.partition_text for live in table.live_files] == ["day=2024-02-29/place=a/b", "day=null/place=null"]
 
 
-def test_a_directory_that_cannot_be_computed_is_looked_for(files: LocalFiles, new_table: NewTable) -> None:
+def test_a_directory_that_cannot_be_computed_is_looked_for(files: LocalFolders, new_table: NewTable) -> None:
     maker = new_table((("id", "BIGINT"), ("raw", "BYTES"), ("n", "INT")), partition_keys=("raw", "n"))
     for at, hidden in enumerate(("raw=[B@1f2e", "raw=[B@7abc")):
         maker.commit(NewFile({"id": pa.array([1])}, partition=(bytes([at]), at)), directory=f"{hidden}/n={at}/bucket-0")
@@ -105,14 +105,14 @@ def test_a_directory_that_cannot_be_computed_is_looked_for(files: LocalFiles, ne
     assert table.live_files[1].partition_text == "raw=0x01/n=1"
 
 
-def test_an_external_path_is_where_file_and_index_are(files: LocalFiles, new_table: NewTable, tmp_path: Path) -> None:
+def test_an_external_path_is_where_file_and_index_are(files: LocalFolders, new_table: NewTable, tmp_path: Path) -> None:
     maker = new_table()
     maker.commit(NewFile(COLUMNS, name="x.parquet", external_path=f"{tmp_path}/elsewhere/bucket-0/x.parquet"))
     (live,) = open_table(files, str(maker.root)).live_files
     assert live.path == f"{tmp_path}/elsewhere/bucket-0/x.parquet"
 
 
-def test_branches_have_their_own_snapshots(files: LocalFiles, new_table: NewTable) -> None:
+def test_branches_have_their_own_snapshots(files: LocalFolders, new_table: NewTable) -> None:
     maker = new_table()
     maker.commit(NewFile(COLUMNS, name="x.parquet"))
     branch = maker.root / "branch" / "branch-b1"
@@ -130,7 +130,7 @@ def test_branches_have_their_own_snapshots(files: LocalFiles, new_table: NewTabl
         open_table(files, str(maker.root), branch="../b1")
 
 
-def test_the_table_around_a_data_file(files: LocalFiles, new_table: NewTable, tmp_path: Path) -> None:
+def test_the_table_around_a_data_file(files: LocalFolders, new_table: NewTable, tmp_path: Path) -> None:
     maker = new_table()
     maker.commit(NewFile(COLUMNS, name="x.parquet"))
     found = table_around(files, str(maker.root / "bucket-0" / "x.parquet"))
@@ -177,7 +177,7 @@ def test_manifests_in_columns(kind: str) -> None:
             parse_manifest_list(sink.getvalue()[:end])
 
 
-def test_names_that_lead_out_of_the_table_are_unreadable(files: LocalFiles, new_table: NewTable) -> None:
+def test_names_that_lead_out_of_the_table_are_unreadable(new_table: NewTable) -> None:
     for name in ("../x", "/etc/passwd", "..", "", "a/b", "a\0b"):
         listed = build_file(avro_header("r", {"version": "int", "file_name": "string"}), [{"_VERSION": 2, "_FILE_NAME": name}])
         with pytest.raises(UnreadableError, match="not the name"):
@@ -185,10 +185,10 @@ def test_names_that_lead_out_of_the_table_are_unreadable(files: LocalFiles, new_
     maker = new_table()
     maker.commit(NewFile(COLUMNS, extra_files=("../outside.index",)))
     with pytest.raises(UnreadableError, match="not the name"):
-        inspect(files, str(maker.root))
+        inspect_paimon(str(maker.root))
 
 
-def test_a_manifest_listed_twice_is_unreadable(files: LocalFiles, new_table: NewTable) -> None:
+def test_a_manifest_listed_twice_is_unreadable(files: LocalFolders, new_table: NewTable) -> None:
     maker = new_table()
     maker.commit(NewFile(COLUMNS))
     maker.manifests.append(maker.manifests[0])
@@ -207,7 +207,7 @@ def test_a_snapshot_comes_back() -> None:
 @pytest.mark.parametrize("folder", ["snapshot", "schema", "manifest"])
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
 @given(data=st.data())
-def test_mutated_metadata_gives_an_answer_or_an_error_of_ours(files: LocalFiles, tmp_path: Path, folder: str, data: st.DataObject) -> None:
+def test_mutated_metadata_gives_an_answer_or_an_error_of_ours(tmp_path: Path, folder: str, data: st.DataObject) -> None:
     maker = TableMaker(tmp_path / "t", (("id", "BIGINT"), ("s", "STRING")))
     maker.commit(NewFile(COLUMNS, name="x.parquet"))
     chosen = data.draw(st.sampled_from(sorted((maker.root / folder).iterdir())))
@@ -218,7 +218,7 @@ def test_mutated_metadata_gives_an_answer_or_an_error_of_ours(files: LocalFiles,
         del changed[data.draw(st.integers(0, len(changed))) :]
     chosen.write_bytes(bytes(changed))
     try:
-        inspect(files, str(maker.root))
+        inspect_paimon(str(maker.root))
     except SbbfError:
         return
 
@@ -232,7 +232,7 @@ def test_what_is_no_snapshot_is_unreadable(content: str) -> None:
         parse_snapshot(content.encode())
 
 
-def test_an_error_names_its_file(files: LocalFiles, new_table: NewTable) -> None:
+def test_an_error_names_its_file(files: LocalFolders, new_table: NewTable) -> None:
     maker = new_table()
     maker.commit(NewFile(COLUMNS))
     (maker.root / "manifest" / "manifest-1").write_bytes(b"Obj")

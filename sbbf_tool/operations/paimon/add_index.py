@@ -6,14 +6,15 @@ have an index already are left alone: what it holds besides Bloom filters only P
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError, WriteError
-from sbbf_tool.paimon.build_index import BuildReport, BuiltColumn, IndexRequest, build_index
+from sbbf_tool.operations.paimon.build import BuiltIndex, build_index
+from sbbf_tool.operations.paimon.requests import IndexRequest, declared_requests, index_requests, request_in_file
 from sbbf_tool.paimon.commit_plan import Addition, check_publishable
 from sbbf_tool.paimon.fast_hash import key_of
 from sbbf_tool.paimon.files import Files, WritableFiles, join, names_in, read_required
@@ -22,74 +23,52 @@ from sbbf_tool.paimon.manifest import INDEX_SUFFIX
 from sbbf_tool.paimon.publish import Published, publish
 from sbbf_tool.paimon.reading_rules import why_unused
 from sbbf_tool.paimon.table import LiveFile, Table, open_table
-from sbbf_tool.paimon.table_schema import TableSchema, indexed_type, resolve_column
+from sbbf_tool.paimon.table_schema import TableSchema, resolve_column
+from sbbf_tool.reports.paimon import AddedIndex, AddIndexReport, LeftAlone
+from sbbf_tool.storage.folders import LocalFolders
+from sbbf_tool.storage.local import FORBIDDEN, reason_of
 
 _HINT = "let Paimon do it: CALL sys.rewrite_file_index"
 _ADDRESS = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+:")
 
 
-@dataclass(frozen=True, slots=True)
-class AddedIndex:
-    """A data file's new index."""
-
-    data_file: str
-    place: str
-    """"embedded" in the manifest or in a "file"."""
-    path: str | None
-    size: int
-    """Bytes of the container."""
-    columns: tuple[BuiltColumn, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LeftAlone:
-    """A data file, or a column of it, that got no index, and why."""
-
-    data_file: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class AddIndexReport:
-    table: str
-    snapshot_before: int | None
-    snapshot_after: int | None
-    """None when nothing was committed: nothing to do, or only planned."""
-    added: tuple[AddedIndex, ...]
-    left_alone: tuple[LeftAlone, ...]
-    notes: tuple[str, ...]
-
-
-def add_index(files: Files, path: str, requests: Sequence[IndexRequest] = (), *, plan_only: bool = False) -> AddIndexReport:
+def add_paimon_index(
+    table: str | os.PathLike[str], columns: Sequence[str | IndexRequest] = (), *, dry_run: bool = False, files: Files | None = None
+) -> AddIndexReport:
     """Index these columns, named as they are today, in every data file that has no index; the columns of the table's options where none
     are given, with the options' `items` and `fpp`.
 
-    With `plan_only` nothing is written. Raises UsageError for a column the table has not or that cannot be indexed, RefusedError for
+    A dry run builds, and writes nothing. Raises UsageError for a column the table has not or that cannot be indexed, RefusedError for
     a table this must not be done to, WriteError when the system does not let us write, UnreadableError when the table cannot be read;
     the table is what it was in all these cases.
     """
-    table = open_table(files, path)
-    writable = _check_table(files, table)
-    check_publishable(table)
-    requests = _resolved(table.schema, requests)
+    files = files or LocalFolders()
+    opened = open_table(files, os.fsdecode(table))
+    writable = _check_table(files, opened)
+    check_publishable(opened)
+    try:
+        requests = _resolved(opened.schema, index_requests(columns))
+    except UsageError as error:
+        raise error.at(file=opened.path) from None
     added: list[AddedIndex] = []
     left_alone: list[LeftAlone] = []
-    additions = _additions(table, requests, added, left_alone)
-    if plan_only:
+    additions = _additions(opened, requests, added, left_alone)
+    if dry_run:
         deque(additions, maxlen=0)  # each is built, and forgotten
         published = None
         gone: set[str] = set()
     else:
-        published = _commit(writable, table.path, additions)
+        published = _commit(writable, opened.path, additions)
         gone = set(published.gone) if published else {each.data_file for each in added}
     left_alone += (LeftAlone(name, "another commit took it away meanwhile") for name in sorted(gone))
     return AddIndexReport(
-        table.path,
-        table.snapshot.id if table.snapshot else None,
+        opened.path,
+        dry_run,
+        opened.snapshot.id if opened.snapshot else None,
         published.snapshot_id if published else None,
         tuple(each for each in added if each.data_file not in gone),
         tuple(left_alone),
-        _notes(table.schema, requests),
+        _notes(opened.schema, requests),
     )
 
 
@@ -97,7 +76,9 @@ def _commit(files: WritableFiles, path: str, additions: Iterable[Addition]) -> P
     try:
         return publish(files, path, additions, lambda: time.time_ns() // 1_000_000)
     except OSError as error:
-        raise WriteError(f"{error.strerror or error}; nothing was changed", file=error.filename or path) from error
+        if error.errno in FORBIDDEN:
+            raise RefusedError(f"{reason_of(error)}; nothing was changed", file=error.filename or path) from error
+        raise WriteError(f"{reason_of(error)}; nothing was changed", file=error.filename or path) from error
 
 
 def _check_table(files: Files, table: Table) -> WritableFiles:
@@ -120,7 +101,7 @@ def _check_table(files: Files, table: Table) -> WritableFiles:
 
 def _resolved(schema: TableSchema, requests: Sequence[IndexRequest]) -> list[IndexRequest]:
     if not requests:
-        requests = [IndexRequest(name, asked.items, asked.fpp) for name, asked in bloom_columns(schema.options).items()]
+        requests = declared_requests(schema)
     if not requests:
         raise UsageError("no column to index", hint="name one; the table's options name none")
     for request in requests:
@@ -147,7 +128,7 @@ def _additions(table: Table, requests: Sequence[IndexRequest], added: list[Added
         yield Addition(live.entry, report.container, path)
 
 
-def _build(table: Table, live: LiveFile, requests: Sequence[IndexRequest], left_alone: list[LeftAlone]) -> BuildReport | None:
+def _build(table: Table, live: LiveFile, requests: Sequence[IndexRequest], left_alone: list[LeftAlone]) -> BuiltIndex | None:
     """A data file's new container, or None and a reason in `left_alone`."""
     file = live.file
     if file.embedded_index is not None or file.index_files:
@@ -158,7 +139,7 @@ def _build(table: Table, live: LiveFile, requests: Sequence[IndexRequest], left_
         return None
     in_file = []
     for request in requests:
-        renamed = _in_file(table, live, request)
+        renamed = request_in_file(table, live, request)
         if renamed is None:
             left_alone.append(LeftAlone(file.name, f"column {request.column} is newer than the file"))
         else:
@@ -170,16 +151,6 @@ def _build(table: Table, live: LiveFile, requests: Sequence[IndexRequest], left_
     except (UnreadableError, UsageError) as error:
         left_alone.append(LeftAlone(file.name, str(error)))
         return None
-
-
-def _in_file(table: Table, live: LiveFile, request: IndexRequest) -> IndexRequest | None:
-    """The request in the names and types of the data file's own schema; None where that has no such column."""
-    indexed, field, _ = resolve_column(table.schema, request.column)
-    schema = table.schema_of(live.file)
-    stored = schema.field_by_id(field.id)
-    renamed = replace(indexed, column=stored.name) if stored else None
-    data_type = indexed_type(schema, renamed) if renamed else None
-    return replace(request, column=str(renamed), type=data_type) if data_type else None
 
 
 def _free_name(data_file: str, taken: set[str]) -> str:

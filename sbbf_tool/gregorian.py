@@ -1,6 +1,7 @@
 """Days since 1970-01-01 and back, in the proleptic Gregorian calendar and for any year (`datetime` stops at 1 and 9999).
 
-A year is counted from March, so that the leap day is its last; 400 years have 146,097 days.
+Parquet's DATE and Paimon's count their days so. A year is counted from March, so that the leap day is its last; 400 years have
+146,097 days.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ class Date(NamedTuple):
     day: int
 
     def __str__(self) -> str:
-        return f"{self.year:04d}-{self.month:02d}-{self.day:02d}"
+        """As ISO 8601 and Java write it: years of more than four digits, and those before 0, with a sign."""
+        written = f"{self.year:04d}" if 0 <= self.year <= 9999 else f"{self.year:+05d}"
+        return f"{written}-{self.month:02d}-{self.day:02d}"
 
 
 def days_of(date: Date) -> int | None:

@@ -21,9 +21,10 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from statistics import fmean
 
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.paimon.bloom64 import KIND, parse_bloom64
@@ -32,98 +33,30 @@ from sbbf_tool.paimon.fast_hash import key_of
 from sbbf_tool.paimon.file_index import FILE, NONE, find_index
 from sbbf_tool.paimon.files import Files, names_in, read_required
 from sbbf_tool.paimon.index_container import Container, IndexEntry, parse_container
-from sbbf_tool.paimon.manifest import INDEX_SUFFIX
+from sbbf_tool.paimon.manifest import INDEX_SUFFIX, data_file_of
 from sbbf_tool.paimon.reading_rules import why_unused
 from sbbf_tool.paimon.table import LiveFile, Table, open_table
 from sbbf_tool.paimon.table_schema import TableSchema, indexed_type, parse_indexed_column
+from sbbf_tool.reports.paimon import BloomFigures, ColumnTotal, Finding, IndexFigures, InspectedFile, InspectReport
+from sbbf_tool.storage.folders import LocalFolders
 
 PAIMON_KINDS = frozenset((KIND, "bitmap", "bsi", "range-bitmap"))
 """The index types of Paimon 0.8 to 2.1. Its reader fails on any other."""
 
-_INDEX_NAME = re.compile(r"(.+?)(?:-\d+)?\.index", re.DOTALL)
 _QUIRKY_K = 128
 _OVERFULL = 0.5
 _WASTEFUL = 16
 _SMALL = 1 << 10
 
 
-@dataclass(frozen=True, slots=True)
-class BloomFigures:
-    """What there is to know of a filter without its values."""
-
-    num_bits: int
-    k: int
-    paimon_probes: int
-    """How many bits Paimon's own reader looks at; other than k from 128 on."""
-    fill: float
-    error_rate: float
-    """Estimated chance of a "maybe" for an absent value, as Paimon's reader asks."""
-    distinct: float | None
-    """Estimated number of distinct values put in; None when the filter is full."""
-
-
-@dataclass(frozen=True, slots=True)
-class IndexFigures:
-    """One index of one column."""
-
-    column: str
-    """As the container names it: in the data file's own schema."""
-    column_today: str | None
-    """As the table names it now; None when it is gone, or when only a container was looked at."""
-    type: str | None
-    kind: str
-    size: int
-    """Bytes."""
-    empty: bool
-    """An EMPTY entry: Paimon skips the file for every value."""
-    bloom: BloomFigures | None
-    """None for other kinds, EMPTY entries, and bodies that cannot be read."""
-
-
-@dataclass(frozen=True, slots=True)
-class InspectedFile:
-    """A data file and its index. For a container alone, `data_file` is the container's name and `rows` is unknown."""
-
-    data_file: str
-    partition: str
-    bucket: int | None
-    rows: int | None
-    place: str
-    """"embedded", "file" or "none"."""
-    index_path: str | None
-    size: int
-    """Bytes of the container, 0 for none."""
-    indexes: tuple[IndexFigures, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something odd, under a rule's name."""
-
-    rule: str
-    message: str
-    data_file: str
-    column: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class InspectReport:
-    target: str
-    snapshot: int | None
-    files: tuple[InspectedFile, ...]
-    findings: tuple[Finding, ...]
-
-    @property
-    def broken(self) -> bool:
-        """Some index contradicts the format, or is not there."""
-        return any(finding.rule in ("unreadable-index", "unreadable-filter") for finding in self.findings)
-
-
-def inspect(files: Files, target: str, *, snapshot: int | None = None, branch: str | None = None) -> InspectReport:
-    """A table (its directory) or a container (a path ending in `.index`).
+def inspect_paimon(
+    target: str | os.PathLike[str], *, snapshot: int | None = None, branch: str | None = None, files: Files | None = None
+) -> InspectReport:
+    """A table (its directory) at its latest snapshot or another, or a container (a path ending in `.index`).
 
     Raises UnreadableError when the target is neither; a table's broken indexes are findings.
     """
+    target, files = os.fsdecode(target), files or LocalFolders()
     if not target.endswith(INDEX_SUFFIX):
         return inspect_table(open_table(files, target, snapshot=snapshot, branch=branch))
     if snapshot is not None or branch is not None:
@@ -139,7 +72,7 @@ def inspect_container(data: bytes, name: str) -> InspectReport:
     container = parse_container(data)
     look = _Look(name)
     file = InspectedFile(name, "", None, None, FILE, name, container.size, look.at_indexes(container))
-    return InspectReport(name, None, (file,), tuple(look.findings))
+    return InspectReport(name, None, (file,), _totals((file,)), tuple(look.findings))
 
 
 def inspect_table(table: Table) -> InspectReport:
@@ -157,15 +90,27 @@ def inspect_table(table: Table) -> InspectReport:
                 look.note("left-behind", f"{name} is not this snapshot's index; older ones may need it")
         findings += look.findings
     snapshot = table.snapshot.id if table.snapshot else None
-    return InspectReport(table.path, snapshot, tuple(files), tuple(findings))
+    return InspectReport(table.path, snapshot, tuple(files), _totals(files), tuple(findings))
+
+
+def _totals(files: Sequence[InspectedFile]) -> tuple[ColumnTotal, ...]:
+    filters: dict[str, list[tuple[int, float]]] = {}
+    for file in files:
+        for index in file.indexes:
+            if index.bloom is not None:
+                filters.setdefault(index.column_today or index.column, []).append((index.size, index.bloom.error_rate))
+    return tuple(
+        ColumnTotal(column, len(found), len(files), sum(size for size, _ in found), fmean(rate for _, rate in found))
+        for column, found in filters.items()
+    )
 
 
 def _index_files(names: Iterable[str]) -> dict[str, list[str]]:
-    """The index files among a directory's names, by their data file: `<data file>.index`, after rewrites `<data file>-1.index`, ..."""
+    """The index files among a directory's names, by their data file."""
     found: dict[str, list[str]] = {}
     for name in sorted(names):
-        if match := _INDEX_NAME.fullmatch(name):
-            found.setdefault(match[1], []).append(name)
+        if name.endswith(INDEX_SUFFIX):
+            found.setdefault(data_file_of(name), []).append(name)
     return found
 
 

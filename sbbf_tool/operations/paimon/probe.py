@@ -1,13 +1,15 @@
 """Which data files of a table a value could be in, and which Paimon skips: the answers of Paimon's own file index reader.
 
 Only equality is asked, the one question a Bloom filter answers. A file remains unless its index says that the value is not there; a null
-remains. Partitions, buckets and column statistics, by which Paimon skips as well, are not looked at.
+remains. Of a partition column without a filter the file's partition answers. Buckets and column statistics, by which Paimon skips as
+well, are not looked at.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.paimon.bloom64 import KIND, MAX_PROBES, BloomFilter64, parse_bloom64
@@ -20,75 +22,36 @@ from sbbf_tool.paimon.literals import Literal, parse_literal
 from sbbf_tool.paimon.reading_rules import why_not_pushed, why_unused
 from sbbf_tool.paimon.table import LiveFile, Table, open_table
 from sbbf_tool.paimon.table_schema import IndexedColumn, resolve_column
+from sbbf_tool.reports.paimon import ProbedFile, ProbeReport, ValueAnswer
+from sbbf_tool.storage.folders import LocalFolders
 
 
-@dataclass(frozen=True, slots=True)
-class ValueAnswer:
-    """What one file's index says of one value."""
-
-    value: str | None
-    """As it was asked; None is null."""
-    hash64: str | None
-    """Its hash, 16 hexadecimal digits; None where nothing was hashed."""
-    remain: bool
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class ProbedFile:
-    data_file: str
-    path: str
-    partition: str
-    bucket: int
-    rows: int
-    place: str
-    """"embedded", "file" or "none"."""
-    column: str | None
-    """The column's name in the data file; None when it was not there yet."""
-    answers: tuple[ValueAnswer, ...]
-
-    @property
-    def remain(self) -> bool:
-        """The file may hold one of the values."""
-        return any(answer.remain for answer in self.answers)
-
-
-@dataclass(frozen=True, slots=True)
-class ProbeReport:
-    table: str
-    snapshot: int | None
-    column: str
-    type: str
-    unused: str | None
-    """Why Paimon's planner does not ask this table's indexes; None when it does. The answers are the indexes' all the same."""
-    files: tuple[ProbedFile, ...]
-
-    @property
-    def remaining(self) -> tuple[ProbedFile, ...]:
-        return tuple(file for file in self.files if file.remain)
-
-    @property
-    def skipped(self) -> tuple[ProbedFile, ...]:
-        return tuple(file for file in self.files if not file.remain)
-
-
-def probe(
-    files: Files, path: str, column: str, values: Sequence[str | None], *, snapshot: int | None = None, branch: str | None = None
+def probe_paimon(
+    table: str | os.PathLike[str],
+    column: str,
+    values: Sequence[str | None],
+    *,
+    snapshot: int | None = None,
+    branch: str | None = None,
+    files: Files | None = None,
 ) -> ProbeReport:
     """Ask a table's indexes for values of a column, named as it is today; `m[key]` is a map's entry. None asks for null.
 
     Values are written as `literals` says. Raises UsageError for a column the table has not and a value the column cannot take.
     """
-    return probe_table(open_table(files, path, snapshot=snapshot, branch=branch), column, values)
+    return probe_table(open_table(files or LocalFolders(), os.fsdecode(table), snapshot=snapshot, branch=branch), column, values)
 
 
 def probe_table(table: Table, column: str, values: Sequence[str | None]) -> ProbeReport:
-    """As `probe`, of a table that is open."""
+    """As `probe_paimon`, of a table that is open."""
     if not values:
         raise UsageError("no value to ask for")
-    indexed, field, data_type = resolve_column(table.schema, column)
-    hashable = key_of(data_type) is not None
-    asked = [(value, parse_literal(value, data_type) if value is not None and hashable else None) for value in values]
+    try:
+        indexed, field, data_type = resolve_column(table.schema, column)
+        hashable = key_of(data_type) is not None
+        asked = [(value, parse_literal(value, data_type) if value is not None and hashable else None) for value in values]
+    except UsageError as error:
+        raise error.at(file=table.path, place=f"column {column}") from None
     probed = tuple(_probe_file(table, live, indexed, field, data_type, asked) for live in table.live_files)
     snapshot = table.snapshot.id if table.snapshot else None
     return ProbeReport(table.path, snapshot, column, str(data_type), why_unused(table.schema), probed)
@@ -107,6 +70,8 @@ def _probe_file(
         column = str(renamed)
         stored = in_file.type if indexed.key is None else in_file.type.value or in_file.type
         answers = _answers(index, column, today, stored, asked)
+        if index.container is None or column not in index.container.indexes:
+            answers = tuple(_in_partition(live, column, answer, literal) for answer, (_, literal) in zip(answers, asked, strict=True))
     file = live.file
     return ProbedFile(file.name, live.path, live.partition_text, live.entry.bucket, file.row_count, index.place, column, answers)
 
@@ -118,6 +83,16 @@ def _answers(
         reason = f"its index cannot be used, Paimon fails on it: {index.problem}" if index.problem else "no index"
         return tuple(ValueAnswer(value, None, True, reason) for value, _ in asked)
     return tuple(_answer(index.container, column, today, stored, value, literal) for value, literal in asked)
+
+
+def _in_partition(live: LiveFile, column: str, answer: ValueAnswer, literal: Literal | None) -> ValueAnswer:
+    """What the file's partition says of a value, where it says something: every row of the file has the partition's own."""
+    for key, _, stored in live.partition:
+        known = stored is None or isinstance(stored, str | bytes | int)
+        if key == column and known and (answer.value is None or literal is not None):
+            told = stored.encode() if isinstance(stored, str) else stored
+            return replace(answer, remain=told == (literal.key if literal else None), reason=f"the file's partition: {live.partition_text}")
+    return answer
 
 
 def _answer(
@@ -155,7 +130,7 @@ def ask_container(container: Container, column: str, value: str | None, literal:
 
 def _reason(bloom: BloomFilter64, literal: Literal, remain: bool) -> str:
     if not remain:
-        return "the filter has not all of the value's bits"
+        return "the filter lacks a bit of the value"
     if bloom.paimon_probes == bloom.k:
         return "the filter has all of the value's bits"
     if bloom.contains(literal.hashes)[0]:

@@ -5,72 +5,57 @@ Asked with all k bits, so that what passes is safe for readers that look at fewe
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.operations.paimon.build import found_around
 from sbbf_tool.paimon.bloom64 import KIND, MAX_PROBES, BloomFilter64, parse_bloom64
 from sbbf_tool.paimon.data_file import column_hashes
 from sbbf_tool.paimon.data_types import DataType
 from sbbf_tool.paimon.file_index import NONE, find_index
-from sbbf_tool.paimon.files import Files, read_required
+from sbbf_tool.paimon.files import Files, names_in, read_required
 from sbbf_tool.paimon.hash_batch import HashBatch
 from sbbf_tool.paimon.index_container import Container, parse_container
-from sbbf_tool.paimon.table import LiveFile, Table, open_table, table_around
+from sbbf_tool.paimon.manifest import INDEX_SUFFIX, data_file_of
+from sbbf_tool.paimon.table import LiveFile, Table, open_table
 from sbbf_tool.paimon.table_schema import IndexedColumn, TableSchema, indexed_type, parse_indexed_column
+from sbbf_tool.reports.paimon import VerifiedColumn, VerifiedFile, VerifyReport
+from sbbf_tool.storage.folders import LocalFolders
 
 _EXAMPLES = 5
 
 
-@dataclass(frozen=True, slots=True)
-class VerifiedColumn:
-    """One filter asked for all values of its column."""
+def verify_paimon(
+    target: str | os.PathLike[str],
+    data_file: str | os.PathLike[str] | None = None,
+    *,
+    snapshot: int | None = None,
+    branch: str | None = None,
+    files: Files | None = None,
+) -> VerifyReport:
+    """Every index of a table, or one `.index` file, against the data; the file's data file is `data_file`, or the one its name tells.
 
-    column: str
-    rows: int
-    nulls: int
-    lost: int
-    """Values (of repeated ones perhaps only one) that a reader would not find."""
-    examples: tuple[str, ...]
-    """Some of the lost values."""
-    problem: str | None = None
-    """Why the filter could not be asked; None when it was."""
-
-
-@dataclass(frozen=True, slots=True)
-class VerifiedFile:
-    data_file: str
-    place: str
-    """"embedded", "file" or "none"."""
-    columns: tuple[VerifiedColumn, ...]
-    problem: str | None = None
-    """Why nothing of the file could be checked; None when something was, or it has no index."""
-
-
-@dataclass(frozen=True, slots=True)
-class VerifyReport:
-    target: str
-    files: tuple[VerifiedFile, ...]
-
-    @property
-    def loses(self) -> bool:
-        """Some value that is there would be skipped."""
-        return any(column.lost for file in self.files for column in file.columns)
-
-    @property
-    def unchecked(self) -> bool:
-        """Some index could not be checked."""
-        return any(file.problem or any(column.problem for column in file.columns) for file in self.files)
-
-
-def verify(files: Files, path: str, *, snapshot: int | None = None, branch: str | None = None) -> VerifyReport:
-    """Every index of a table against its data file. Raises UnreadableError when the directory is not a table."""
-    return verify_table(open_table(files, path, snapshot=snapshot, branch=branch))
+    Raises UnreadableError when the target is neither table nor index, or a file of a pair cannot be read.
+    """
+    path, files = os.fsdecode(target), files or LocalFolders()
+    if not path.endswith(INDEX_SUFFIX) and data_file is None:
+        return verify_table(open_table(files, path, snapshot=snapshot, branch=branch))
+    if snapshot is not None or branch is not None:
+        raise UsageError("an index file has no snapshots and no branches", file=path)
+    if data_file is not None:
+        return verify_pair(files, path, os.fsdecode(data_file))
+    told = data_file_of(path)
+    if os.path.basename(told) not in names_in(files, os.path.dirname(told) or "."):
+        raise UsageError(
+            f"its name tells of a data file {os.path.basename(told)}, which is not beside it", file=path, hint="name the data file"
+        )
+    return verify_pair(files, path, told)
 
 
 def verify_table(table: Table) -> VerifyReport:
-    """As `verify`, of a table that is open."""
+    """Every index of a table that is open against its data file."""
     return VerifyReport(table.path, tuple(_verify_live(table, live) for live in table.live_files))
 
 
@@ -84,7 +69,7 @@ def verify_pair(files: Files, index_path: str, data_path: str, types: Mapping[st
         container = parse_container(read_required(files, index_path))
     except UnreadableError as error:
         raise error.at(file=index_path) from None
-    if (found := table_around(files, data_path)) is not None:
+    if (found := found_around(files, data_path)) is not None:
         known = _types(container, found[0].schema_of(found[1].file)) | known
     columns = verify_container(container, read_required(files, data_path), data_path, known)
     return VerifyReport(index_path, (VerifiedFile(data_path, "file", columns),))

@@ -1,0 +1,59 @@
+"""`sbbf paimon add-index`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import click
+
+from sbbf_tool.cli import one_line, render
+from sbbf_tool.cli.paimon.columns import HEADERS, NUMBERS, of_column
+
+if TYPE_CHECKING:
+    from sbbf_tool.reports.paimon import AddIndexReport
+
+
+@click.command(short_help="Give data files of a table indexes that Paimon uses.")
+@click.argument("table", metavar="TABLE")
+@click.option(
+    "-c",
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="COL[:items=N,fpp=P]",
+    help="Column to index (repeat for more); m[key] is an entry of the map m.  [default: those that the table's options name]",
+)
+@click.option("-n", "--dry-run", is_flag=True, help="Read and build, and write nothing.")
+@click.option("--json", "as_json", is_flag=True, help="The report as one JSON document.")
+def command(table: str, columns: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
+    """Give the data files of a table that have no index one, in a new snapshot; no data file is touched.
+
+    TABLE is a table's folder on a local disk. Columns are named as they are today, and sized as sbbf paimon build sizes them. An index
+    goes into the manifest or into DATAFILE.index, by the table's file-index.in-manifest-threshold. The snapshot appears in one step
+    and only if no other commit has come first; then everything is done again on top of that one. Older snapshots stay as they were.
+    """
+    from sbbf_tool.operations.paimon.add_index import add_paimon_index
+
+    report = add_paimon_index(table, columns, dry_run=dry_run)
+    render.show_json(report) if as_json else _show(report)
+
+
+def _show(report: AddIndexReport) -> None:
+    rows = [
+        (added.data_file, added.place, render.size(added.size), *of_column(column)) for added in report.added for column in added.columns
+    ]
+    if rows:
+        render.show_table(("data file", "place", "bytes", *HEADERS), rows, (2, *(at + 3 for at in NUMBERS)))
+    for reason, count in Counter(left.reason for left in report.left_alone).items():
+        names = [left.data_file for left in report.left_alone if left.reason == reason]
+        click.echo(one_line(f"left alone: {names[0] if count == 1 else render.counted(count, 'data file')}: {reason}"))
+    for note in report.notes:
+        click.echo(one_line(f"note: {note}"))
+    many = render.counted(len(report.added), "data file")
+    if report.dry_run:
+        click.echo(one_line(f"{report.table}: {many} would get an index; nothing was written"))
+    elif report.snapshot_after is None:
+        click.echo(one_line(f"{report.table}: nothing to add; snapshot {report.snapshot_before} stays the latest"))
+    else:
+        click.echo(one_line(f"{report.table}: {many} with a new index, every value verified; now at snapshot {report.snapshot_after}"))

@@ -1,0 +1,41 @@
+"""`sbbf paimon build`."""
+
+from __future__ import annotations
+
+import click
+
+from sbbf_tool.cli import one_line, render
+from sbbf_tool.cli.paimon.columns import HEADERS, NUMBERS, of_column
+
+
+@click.command(short_help="Build an index file for a data file.")
+@click.argument("data_file", metavar="DATAFILE")
+@click.option(
+    "-c",
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="COL[:items=N,fpp=P]",
+    help="Column to index (repeat for more); m[key] is an entry of the map m.  [default: those that the options of the table around name]",
+)
+@click.option("-o", "--output", metavar="OUT", help="Write the index here; it must not exist.  [default: DATAFILE.index]")
+@click.option("-n", "--dry-run", is_flag=True, help="Read and build, and write nothing.")
+@click.option("--json", "as_json", is_flag=True, help="The report as one JSON document.")
+def command(data_file: str, columns: tuple[str, ...], output: str | None, dry_run: bool, as_json: bool) -> None:
+    """Build an index file for a Parquet, ORC or Avro data file, to the byte as Paimon writes it.
+
+    Each filter is sized for the distinct values that are there and lets a tenth of the absent ones pass; items=N and fpp=P size it as
+    Paimon's options of these names do. type=TYPE tells a column's Paimon type where neither a table nor the file does. Columns are
+    named as in the data file. Every value is asked of the index before it is written.
+    """
+    from sbbf_tool.operations.paimon.build import build_paimon_index
+
+    report = build_paimon_index(data_file, columns, output=output, dry_run=dry_run)
+    if as_json:
+        render.show_json(report)
+        return
+    render.show_table(HEADERS, [of_column(column) for column in report.columns], NUMBERS)
+    done = "would be written; nothing was" if report.dry_run else "written, every value verified"
+    click.echo(one_line(f"{report.output}: {report.size:,} bytes {done}"))
+    if report.table is not None and not report.dry_run:
+        click.echo(one_line(f"note: the table {report.table} does not know of this file; sbbf paimon add-index adds one that it uses"))

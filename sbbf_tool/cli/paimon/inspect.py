@@ -1,0 +1,86 @@
+"""`sbbf paimon inspect`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from sbbf_tool.cli import one_line, render
+from sbbf_tool.errors import UnreadableError
+
+if TYPE_CHECKING:
+    from sbbf_tool.reports.paimon import Finding, IndexFigures, InspectedFile, InspectReport
+
+_HEADERS = ("data file", "partition", "rows", "place", "column", "now", "index", "bytes", "k", "bits", "fill", "est. fpp", "est. ndv")
+
+
+@click.command(short_help="Show which data files have an index, and what it is worth.")
+@click.argument("target", metavar="TABLE|FILE.index")
+@click.option("--snapshot", type=int, metavar="N", help="The table as this snapshot has it.  [default: the latest]")
+@click.option("--branch", metavar="NAME", help="This branch of the table.")
+@click.option("--json", "as_json", is_flag=True, help="The report as one JSON document.")
+def command(target: str, snapshot: int | None, branch: str | None, as_json: bool) -> int:
+    """Show which data files of a table have an index, and what it is worth; or what one index file holds.
+
+    TABLE is a table's folder. One row an index: where it is, its bytes, bits set, the share of absent values it lets pass and the
+    distinct values it holds, both estimated from those bits. Then what is odd. No data is read. Exit code 3: some index is broken.
+    """
+    from sbbf_tool.operations.paimon.inspect import inspect_paimon
+
+    report = inspect_paimon(target, snapshot=snapshot, branch=branch)
+    render.show_json(report) if as_json else _show(report)
+    for finding in report.broken:
+        click.echo(f"sbbf: {one_line(str(UnreadableError(finding.message, file=finding.data_file, place=_column(finding))))}", err=True)
+    return UnreadableError.exit_code if report.broken else 0
+
+
+def _show(report: InspectReport) -> None:
+    indexed = sum(file.place != "none" for file in report.files)
+    if report.is_table:
+        state = f"snapshot {report.snapshot}" if report.snapshot is not None else "no snapshot"
+        click.echo(one_line(f"{report.target}: {state}, {render.counted(len(report.files), 'data file')}, {indexed:,} with an index"))
+    else:
+        click.echo(one_line(f"{report.target}: {report.files[0].size:,} bytes, indexes: {len(report.files[0].indexes):,}"))
+    if rows := [row for file in report.files for row in _rows(file, report.is_table)]:
+        render.show_table(_HEADERS, rows, (2, 7, 8, 9, 10, 11, 12))
+    for total in report.columns if report.is_table else ():
+        have = f"{total.files_with_filter:,} of {render.counted(total.files, 'data file')} have a filter, {total.filter_bytes:,} bytes"
+        click.echo(one_line(f"{total.column}: {have}; mean est. fpp {render.percent(total.mean_error_rate)}"))
+    if report.is_table and not indexed:
+        click.echo("no data file has an index")
+    for line in _odd(report):
+        click.echo(one_line(f"odd: {line}"))
+
+
+def _rows(file: InspectedFile, in_table: bool) -> Iterator[tuple[str, ...]]:
+    of_file = (file.data_file, file.partition, render.size(file.rows), file.place) if in_table else ("",) * 4
+    if in_table and not file.indexes:
+        yield (*of_file, *[""] * 9)
+    for index in file.indexes:
+        now = "" if index.column_today in (None, index.column) else index.column_today or ""
+        yield (*of_file, index.column, now, index.kind, *_figures(index))
+
+
+def _figures(index: IndexFigures) -> tuple[str, ...]:
+    size, bloom = "EMPTY" if index.empty else render.size(index.size), index.bloom
+    if bloom is None:
+        return (size, "", "", "", "", "")
+    rates = (render.percent(bloom.fill), render.percent(bloom.error_rate), render.estimate(bloom.distinct))
+    return (size, str(bloom.k), render.size(bloom.num_bits), *rates)
+
+
+def _odd(report: InspectReport) -> Iterator[str]:
+    """A line for each thing that was found, however many data files it was found of."""
+    by_message: dict[tuple[str, str | None, str], list[str]] = {}
+    for finding in report.findings:
+        by_message.setdefault((finding.rule, finding.column, finding.message), []).append(finding.data_file)
+    for (rule, column, message), files in by_message.items():
+        where = (files[0] if len(files) == 1 else render.counted(len(files), "data file")) if report.is_table else None
+        place = f"column {column}" if column is not None else None
+        yield ": ".join(part for part in (where, place, rule, message) if part is not None)
+
+
+def _column(finding: Finding) -> str | None:
+    return f"column {finding.column}" if finding.column is not None else None

@@ -1,0 +1,76 @@
+"""`sbbf paimon probe`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from sbbf_tool.cli import one_line, render
+from sbbf_tool.cli.probe import ABSENT, MAYBE, NegativeValues, asked_values
+
+if TYPE_CHECKING:
+    from sbbf_tool.reports.paimon import ProbeReport
+
+_HEADERS = ("value", "data file", "partition", "rows", "place", "answer", "reason")
+
+
+@click.command(cls=NegativeValues, short_help="Ask which data files may hold a value.")
+@click.argument("table", metavar="TABLE")
+@click.argument("column", metavar="COLUMN")
+@click.argument("values", nargs=-1, metavar="VALUE...")
+@click.option("--values-file", type=click.Path(), help="Ask for the values in this file too, one a line; - reads standard input.")
+@click.option("--null", "ask_null", is_flag=True, help="Ask for null.")
+@click.option("--snapshot", type=int, metavar="N", help="The table as this snapshot has it.  [default: the latest]")
+@click.option("--branch", metavar="NAME", help="This branch of the table.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing; the exit code answers.")
+@click.option("--stats", is_flag=True, help="Tell on standard error how many bytes of how many files were read.")
+@click.option("--json", "as_json", is_flag=True, help="The report as one JSON document.")
+def command(
+    table: str,
+    column: str,
+    values: tuple[str, ...],
+    values_file: str | None,
+    ask_null: bool,
+    snapshot: int | None,
+    branch: str | None,
+    quiet: bool,
+    stats: bool,
+    as_json: bool,
+) -> int:
+    """Ask the file indexes of a table which data files may hold a value of COLUMN, as Paimon's own reader does.
+
+    COLUMN is named as it is today; `m[key]` is an entry of the map m. Values are written as the column's type has them: 42, text, 0x00ff,
+    2024-02-29, 2024-02-29T12:00:00.5. Exit code 0: some data file may hold one of them; 1: all data files are skipped for all.
+    """
+    from sbbf_tool.operations.paimon.probe import probe_paimon
+    from sbbf_tool.storage.folders import LocalFolders
+
+    files = LocalFolders()
+    report = probe_paimon(table, column, asked_values(values, values_file, ask_null), snapshot=snapshot, branch=branch, files=files)
+    if as_json:
+        render.show_json(report)
+    elif not quiet:
+        _show(report)
+    if stats:
+        click.echo(f"{files.bytes_read:,} bytes read of {files.files_read:,} files", err=True)
+    return MAYBE if report.remaining else ABSENT
+
+
+def _show(report: ProbeReport) -> None:
+    state = f"snapshot {report.snapshot}" if report.snapshot is not None else "no snapshot"
+    click.echo(one_line(f"{report.table}: {state}, column {report.column}, {report.type}"))
+    pairs = [(file, answer) for at in range(report.num_values) for file in report.files for answer in (file.answers[at],)]
+    rows = [
+        (
+            *("null" if answer.value is None else answer.value, file.data_file, file.partition, render.size(file.rows), file.place),
+            *("remains" if answer.remain else "skipped", answer.reason),
+        )
+        for file, answer in pairs
+    ]
+    if rows:
+        render.show_table(_HEADERS, rows, (3,))
+    kept, all_rows = (sum(file.rows for file in files) for files in (report.remaining, report.files))
+    click.echo(f"remaining: {len(report.remaining):,} of {render.counted(len(report.files), 'data file')}, {kept:,} of {all_rows:,} rows")
+    if report.unused is not None:
+        click.echo(one_line(f"note: Paimon does not ask this table's indexes, and reads every file: {report.unused}"))

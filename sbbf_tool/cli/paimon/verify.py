@@ -1,0 +1,67 @@
+"""`sbbf paimon verify`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from sbbf_tool.cli import one_line, render
+from sbbf_tool.errors import UnreadableError
+
+if TYPE_CHECKING:
+    from sbbf_tool.reports.paimon import VerifiedColumn, VerifyReport
+
+_HEADERS = ("data file", "place", "column", "rows", "nulls", "lost", "proof")
+
+
+@click.command(short_help="Prove indexes against the data.")
+@click.argument("target", metavar="TABLE|FILE.index")
+@click.argument("data_file", metavar="[DATAFILE]", required=False)
+@click.option("--snapshot", type=int, metavar="N", help="The table as this snapshot has it.  [default: the latest]")
+@click.option("--branch", metavar="NAME", help="This branch of the table.")
+@click.option("--json", "as_json", is_flag=True, help="The report as one JSON document.")
+def command(target: str, data_file: str | None, snapshot: int | None, branch: str | None, as_json: bool) -> int:
+    """Prove that an index loses nothing: every value of the data file is asked of it, and none may be skipped.
+
+    TABLE is a table's folder. Of one index file the data file is DATAFILE, or the one beside it that its name tells. Exit code 0: every
+    value is found; 1: some value would be lost; 3: something could not be read.
+    """
+    from sbbf_tool.operations.paimon.verify import verify_paimon
+
+    report = verify_paimon(target, data_file, snapshot=snapshot, branch=branch)
+    render.show_json(report) if as_json else _show(report)
+    for file, column, problem in report.problems:
+        place = f"column {column}" if column is not None else None
+        click.echo(f"sbbf: {one_line(str(UnreadableError(problem, file=file, place=place)))}", err=True)
+    return UnreadableError.exit_code if report.problems else int(report.loses)
+
+
+def _show(report: VerifyReport) -> None:
+    rows = [
+        (file.data_file, file.place, column.column, *map(render.size, (column.rows, column.nulls, column.lost)), _proof(column))
+        for file in report.files
+        for column in file.columns
+    ]
+    if rows:
+        render.show_table(_HEADERS, rows, (3, 4, 5))
+    for line in _lost(report):
+        click.echo(one_line(line))
+    proven = sum(row[-1] == _PROVEN for row in rows)
+    result = f"{proven:,} of {render.counted(len(rows), 'filter')} proven" if rows else "no filter to prove"
+    click.echo(one_line(f"{report.target}: {result}"))
+
+
+_PROVEN = "every value found"
+
+
+def _proof(column: VerifiedColumn) -> str:
+    return "not asked" if column.problem else "loses values" if column.lost else _PROVEN
+
+
+def _lost(report: VerifyReport) -> Iterator[str]:
+    for file in report.files:
+        for column in file.columns:
+            if column.lost:
+                yield f"lost: {file.data_file}: column {column.column}: {column.lost:,} values, such as {', '.join(column.examples)}"

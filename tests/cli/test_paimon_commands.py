@@ -1,0 +1,495 @@
+"""`sbbf paimon` as a user meets it: over a table of Paimon's Java, over tables made here, and over what is broken."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from paimon.answers import Answers, bloom_answers, written
+from paimon.tables import NewFile, TableMaker
+from storage.places import open_folder, without_privileges
+
+from sbbf_tool.cli import run
+from sbbf_tool.cli.paimon import COMMANDS
+from sbbf_tool.paimon.bloom64 import KIND, BloomFilter64, build_bloom64
+from sbbf_tool.paimon.data_types import parse_type_text
+from sbbf_tool.paimon.index_container import build_container, lay_out
+
+CUSTOMER = "8fd593c4"
+"""Of one order, which is in the last data file."""
+
+
+@pytest.fixture
+def orders(fixtures: Path, tmp_path: Path) -> Path:
+    """Paimon's own table: two data files without an index, one with it in the manifest, one in a file."""
+    return Path(shutil.copytree(fixtures / "paimon" / "orders", tmp_path / "orders"))
+
+
+@pytest.fixture
+def data_file(tmp_path: Path) -> Path:
+    """A data file in no table."""
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"id": range(100), "name": [f"n{at}" for at in range(100)], "flag": [True, None] * 50}), path)
+    return path
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> TableMaker:
+    """A table of two data files without an index, whose values lie between one another."""
+    maker = TableMaker(tmp_path / "plain", (("id", "BIGINT"), ("s", "STRING")))
+    for first in (0, 1):
+        ids = range(first, 200, 2)
+        maker.commit(NewFile({"id": pa.array(ids), "s": pa.array([f"value {at}" for at in ids])}, name=f"{first}.parquet"))
+    return maker
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def sbbf(*arguments: object) -> int:
+    return run(["paimon", *map(str, arguments)])
+
+
+def document(capfd: pytest.CaptureFixture[str]) -> Any:
+    out, err = capfd.readouterr()
+    assert err == ""
+    assert out.count("\n") == 1
+    return json.loads(out)
+
+
+def one_error(capfd: pytest.CaptureFixture[str]) -> str:
+    """The one line that an error may print."""
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.startswith("sbbf: ")
+    assert err.count("\n") == 1
+    assert "internal error" not in err
+    return err
+
+
+def customers(path: Path) -> list[str]:
+    found: list[str] = pq.read_table(path, columns=["customer"])["customer"].to_pylist()
+    return found
+
+
+class TestInspect:
+    def test_a_table(self, orders, capfd):
+        assert sbbf("inspect", orders) == 0
+        out, err = capfd.readouterr()
+        first, header, *rows, total = out.splitlines()
+        assert first == f"{orders}: snapshot 4, 4 data files, 2 with an index"
+        assert header.split() == [
+            "data",
+            "file",
+            "rows",
+            "place",
+            "column",
+            "index",
+            "bytes",
+            "k",
+            "bits",
+            "fill",
+            "est.",
+            "fpp",
+            "est.",
+            "ndv",
+        ]
+        assert [row.split()[2] for row in rows] == ["none", "none", "embedded", "file"]
+        assert rows[3].split()[3:8] == ["customer", "bloom-filter", "604", "3", "4,800"]
+        assert total.startswith("customer: 2 of 4 data files have a filter, 758 bytes; mean est. fpp ")
+        assert err == ""
+
+    def test_a_snapshot_before(self, orders, capfd):
+        assert sbbf("inspect", orders, "--snapshot", 2) == 0
+        assert capfd.readouterr().out.endswith("no data file has an index\n")
+        assert sbbf("inspect", orders, "--snapshot", 7) == 2
+        assert "no snapshot 7" in one_error(capfd)
+
+    def test_an_index_file(self, orders, capfd):
+        (index,) = orders.rglob("*.index")
+        assert sbbf("inspect", index) == 0
+        assert capfd.readouterr().out.startswith(f"{index}: 664 bytes, indexes: 1\ncolumn    index ")
+
+    def test_json(self, orders, capfd):
+        assert sbbf("inspect", orders, "--json") == 0
+        report = document(capfd)
+        assert set(report) == {"target", "snapshot", "files", "columns", "findings"}
+        assert report["files"][2]["indexes"][0]["bloom"]["num_bits"] == 1200
+        assert report["columns"][0]["filter_bytes"] == 758
+
+    def test_what_is_odd_is_said_once(self, orders, capfd):
+        for path in orders.rglob("*.parquet"):
+            (path.parent / f"{path.name}-9.index").write_bytes(b"")
+        schema = orders / "schema" / "schema-2"
+        schema.write_text(schema.read_text().replace('"options" : {', '"options" : {"file-index.read.enabled": "false",'))
+        assert sbbf("inspect", orders) == 0
+        odd = [line for line in capfd.readouterr().out.splitlines() if line.startswith("odd: ")]
+        assert len(odd) == 5
+        assert "odd: 2 data files: unused-index: Paimon does not look at it: file-index.read.enabled is false" in odd
+
+    def test_a_broken_index_ends_with_3_and_does_not_hide_the_others(self, orders, capfd):
+        (index,) = orders.rglob("*.index")
+        index.write_bytes(b"noise")
+        assert sbbf("inspect", orders) == 3
+        out, err = capfd.readouterr()
+        assert "1,200" in out
+        assert "unreadable-index" in out
+        assert err.count("\n") == 1
+        assert err.startswith(f"sbbf: {index.name.removesuffix('.index')}: ")
+        assert sbbf("inspect", index) == 3
+        assert str(index) in one_error(capfd)
+
+
+class TestProbe:
+    def test_who_remains_and_who_is_skipped(self, orders, capfd):
+        assert sbbf("probe", orders, "customer", CUSTOMER) == 0
+        out, err = capfd.readouterr()
+        first, _, *rows, last = out.splitlines()
+        assert first == f"{orders}: snapshot 4, column customer, STRING"
+        assert [row.split()[4] for row in rows] == ["remains", "remains", "skipped", "remains"]
+        assert rows[0].endswith("no index")
+        assert rows[2].endswith("the filter lacks a bit of the value")
+        assert last == "remaining: 3 of 4 data files, 750 of 1,000 rows"
+        assert err == ""
+
+    def test_no_value_that_is_there_is_skipped(self, orders, tmp_path, capfd):
+        for path in orders.rglob("*.parquet"):
+            values = tmp_path / "values"
+            values.write_text("".join(f"{each}\n" for each in customers(path)))
+            assert sbbf("probe", orders, "customer", "--values-file", values, "--json") == 0
+            (file,) = [file for file in document(capfd)["files"] if file["data_file"] == path.name]
+            assert len(file["answers"]) == 250
+            assert all(answer["remain"] for answer in file["answers"])
+
+    def test_exit_1_where_all_are_skipped(self, plain, capfd):
+        assert sbbf("add-index", plain.root, "-c", "s:fpp=0.000001", "-c", "id:fpp=0.000001") == 0
+        capfd.readouterr()
+        assert sbbf("probe", plain.root, "s", "nowhere", "value x", "-q") == 1
+        assert sbbf("probe", plain.root, "s", "nowhere", "value 3", "-q") == 0
+        assert sbbf("probe", plain.root, "id", "-7", "-q") == 1
+        assert sbbf("probe", plain.root, "s", "--null", "-q") == 0
+        assert capfd.readouterr() == ("", "")
+
+    def test_stats_tell_that_no_data_was_read(self, orders, capfd):
+        assert sbbf("probe", orders, "customer", "x", "-q", "--stats") == 0
+        said = capfd.readouterr().err
+        read = [path for path in orders.rglob("*") if path.is_file() and path.suffix == ".index"]
+        assert said.endswith(f" bytes read of {len(read) + 4 + 2 + 5} files\n")  # manifests; lists; LATEST, snapshot, three schemas
+
+    def test_the_partition_answers_where_no_filter_does(self, tmp_path, capfd):
+        maker = TableMaker(tmp_path / "t", (("id", "BIGINT"), ("day", "DATE")), partition_keys=("day",))
+        for day in (19782, 19783, None):
+            folder = "__DEFAULT_PARTITION__" if day is None else day
+            maker.commit(NewFile({"id": pa.array([1])}, partition=(day,)), directory=f"day={folder}/bucket-0")
+        for asked, expected in ((["2024-02-29"], [1, 0, 0]), (["2024-02-28"], [0, 0, 0]), (["--null"], [0, 0, 1])):
+            assert sbbf("probe", maker.root, "day", *asked, "--json") == int(not any(expected))
+            assert [file["answers"][0]["remain"] for file in document(capfd)["files"]] == expected
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            (["custmer", "x"], "column custmer: no column 'custmer'; did you mean customer?"),
+            (["id", "one"], "column id: 'one' is not a BIGINT"),
+            (["day", "2024-02-30"], "not a date of the calendar"),
+            (["id"], "no value to ask for"),
+            (["customer[k]", "x"], "not a map"),
+        ],
+    )
+    def test_a_wrong_question_ends_with_2(self, orders, arguments, said, capfd):
+        assert sbbf("probe", orders, *arguments) == 2
+        assert said in one_error(capfd)
+
+    def test_a_table_whose_indexes_paimon_does_not_ask(self, tmp_path, capfd):
+        maker = TableMaker(tmp_path / "t", (("id", "BIGINT"),), primary_keys=("id",))
+        maker.commit(NewFile({"id": pa.array([1])}))
+        assert sbbf("probe", maker.root, "id", 1) == 0
+        assert "note: Paimon does not ask this table's indexes" in capfd.readouterr().out
+
+
+class TestBuild:
+    def test_paimons_bytes_again(self, orders, tmp_path, capfd):
+        (index,) = orders.rglob("*.index")
+        data = index.with_suffix("")
+        for named in (["-c", "customer:items=1000"], []):
+            (tmp_path / "x").unlink(missing_ok=True)
+            assert sbbf("build", data, *named, "-o", tmp_path / "x") == 0
+            assert (tmp_path / "x").read_bytes() == index.read_bytes()
+        assert f"the table {orders} does not know of this file" in capfd.readouterr().out
+
+    def test_the_default_name_is_paimons(self, data_file, capfd):
+        assert sbbf("build", data_file, "-c", "id", "-c", "name:fpp=0.01") == 0
+        out = capfd.readouterr().out
+        assert out.splitlines()[-1] == f"{data_file}.index: 274 bytes written, every value verified"
+        assert (data_file.parent / "a.parquet.index").stat().st_size == 274
+        assert sbbf("verify", f"{data_file}.index") == 0
+        assert capfd.readouterr().out.endswith("2 of 2 filters proven\n")
+
+    def test_nothing_is_overwritten(self, data_file, capfd):
+        index = Path(f"{data_file}.index")
+        index.write_bytes(b"old")
+        assert sbbf("build", data_file, "-c", "id") == 4
+        assert "the target exists" in one_error(capfd)
+        assert index.read_bytes() == b"old"
+
+    def test_a_dry_run_writes_nothing(self, data_file, capfd):
+        assert sbbf("build", data_file, "-c", "id", "-n", "--json") == 0
+        assert document(capfd)["columns"][0]["distinct"] == 100
+        assert os.listdir(data_file.parent) == ["a.parquet"]
+
+    @pytest.mark.parametrize(
+        ("options", "code", "said"),
+        [
+            (["-c", "nmae"], 2, "no column 'nmae'"),
+            (["-c", "id", "-c", "id"], 2, "a column named twice"),
+            (["-c", "flag"], 2, "no Bloom filter for type BOOLEAN"),
+            (["-c", "id:item=3"], 2, "column id: 'item' is not an option; there are items, fpp, type"),
+            (["-c", "id:items=0"], 2, "column id: items=0 is not a number of values"),
+            (["-c", "id:fpp=1"], 2, "column id: fpp=1 is not a share"),
+            (["-c", "id:fpp=nan"], 2, "column id: fpp=nan is not a share"),
+            (["-c", "id:items=3,items=4"], 2, "each once"),
+            (["-c", "id:type=?"], 2, "column id: type=?"),
+            (["-c", "id:items=999999999999999999"], 2, "overflows"),
+            ([], 2, "no column to index"),
+            (["-c", "id", "-o", "/nowhere/at/all"], 4, "its folder does not exist"),
+        ],
+    )
+    def test_what_cannot_be_built(self, data_file, options, code, said, capfd):
+        assert sbbf("build", data_file, *options) == code
+        assert said in one_error(capfd)
+        assert os.listdir(data_file.parent) == ["a.parquet"]
+
+    def test_data_files_that_are_none(self, tmp_path, capfd):
+        (tmp_path / "a.csv").write_text("1")
+        for suffix in ("parquet", "orc", "avro"):
+            (tmp_path / f"a.{suffix}").write_bytes(b"PAR1 or something, but not enough of it")
+            assert sbbf("build", tmp_path / f"a.{suffix}", "-c", "id") == 3
+            assert f"a.{suffix}: " in one_error(capfd)
+        assert sbbf("build", tmp_path / "a.csv", "-c", "id") == 2
+        assert "only parquet, orc, avro" in one_error(capfd)
+        assert sbbf("build", tmp_path / "none.orc", "-c", "id") == 3
+        assert "no such file" in one_error(capfd)
+
+
+class TestVerify:
+    def lie(self, path: Path, *columns: str) -> None:
+        """An index without a bit set, beside its data file."""
+        empty = build_bloom64(BloomFilter64.sized(10, 0.1))
+        path.write_bytes(build_container(lay_out({column: {KIND: empty} for column in columns})))
+
+    def test_a_sound_table(self, orders, capfd):
+        assert sbbf("verify", orders) == 0
+        out, err = capfd.readouterr()
+        assert out.splitlines()[-1] == f"{orders}: 2 of 2 filters proven"
+        assert err == ""
+
+    def test_exit_1_where_values_are_lost(self, orders, capfd):
+        (index,) = orders.rglob("*.index")
+        self.lie(index, "customer")
+        assert sbbf("verify", orders) == 1
+        out = capfd.readouterr().out
+        assert "250  loses values" in out
+        assert f"lost: {index.stem}: column customer: 250 values, such as {customers(index.with_suffix(''))[0]}, " in out
+        assert f"{orders}: 1 of 2 filters proven" in out
+        assert sbbf("verify", index, "--json") == 1
+        assert document(capfd)["files"][0]["columns"][0]["lost"] == 250
+
+    def test_exit_3_where_something_cannot_be_asked(self, orders, data_file, capfd):
+        (index,) = orders.rglob("*.index")
+        index.write_bytes(b"noise")
+        assert sbbf("verify", orders) == 3
+        out, err = capfd.readouterr()
+        assert "1 of 1 filter proven" in out
+        assert err.startswith(f"sbbf: {index.stem}: ")
+        self.lie(index, "nope")
+        assert sbbf("verify", index, data_file) == 3
+        assert "column nope: no column 'nope'" in capfd.readouterr().err
+
+    def test_a_data_file_that_is_not_beside_its_index(self, tmp_path, capfd):
+        self.lie(tmp_path / "a.parquet-3.index", "id")
+        assert sbbf("verify", tmp_path / "a.parquet-3.index") == 2
+        assert "a data file a.parquet, which is not beside it; name the data file" in one_error(capfd)
+
+
+class TestAddIndex:
+    def test_files_without_an_index_get_one(self, orders, capfd):
+        before = contents(orders)
+        assert sbbf("add-index", orders) == 0
+        out, err = capfd.readouterr()
+        assert "left alone: 2 data files: it has an index" in out
+        assert out.splitlines()[-1] == f"{orders}: 2 data files with a new index, every value verified; now at snapshot 5"
+        assert err == ""
+        after = contents(orders)
+        assert {name: after[name] for name in before if name != "snapshot/LATEST"} == {
+            name: data for name, data in before.items() if name != "snapshot/LATEST"
+        }
+        assert sbbf("verify", orders) == 0
+        assert capfd.readouterr().out.endswith("4 of 4 filters proven\n")
+        assert sbbf("probe", orders, "customer", CUSTOMER, "--json") == 0
+        assert [file["answers"][0]["remain"] for file in document(capfd)["files"]].count(False) == 3
+
+    def test_a_second_time_there_is_nothing_to_do(self, plain, capfd):
+        assert sbbf("add-index", plain.root, "-c", "s") == 0
+        before = contents(plain.root)
+        capfd.readouterr()
+        assert sbbf("add-index", plain.root, "-c", "s") == 0
+        assert capfd.readouterr().out.endswith("nothing to add; snapshot 3 stays the latest\n")
+        assert contents(plain.root) == before
+
+    def test_a_dry_run_writes_nothing(self, orders, capfd):
+        before = contents(orders)
+        assert sbbf("add-index", orders, "-n") == 0
+        assert capfd.readouterr().out.endswith("2 data files would get an index; nothing was written\n")
+        assert sbbf("add-index", orders, "-n", "--json") == 0
+        report = document(capfd)
+        assert (report["dry_run"], len(report["added"]), report["snapshot_after"]) == (True, 2, None)
+        assert contents(orders) == before
+
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [(["-c", "nope"], "no column 'nope'"), (["-c", "id:fpp=2"], "fpp=2 is not a share"), ([], "no column to index")],
+    )
+    def test_a_wrong_request_ends_with_2(self, plain, options, said, capfd):
+        before = contents(plain.root)
+        assert sbbf("add-index", plain.root, *options) == 2
+        assert said in one_error(capfd)
+        assert contents(plain.root) == before
+
+    def test_tables_that_cannot_be_changed_safely(self, tmp_path, capfd):
+        maker = TableMaker(tmp_path / "t", (("id", "BIGINT"),), primary_keys=("id",))
+        maker.commit(NewFile({"id": pa.array([1])}))
+        before = contents(maker.root)
+        assert sbbf("add-index", maker.root, "-c", "id") == 4
+        assert "it has a primary key, and compaction rewrites its files; let Paimon do it" in one_error(capfd)
+        assert contents(maker.root) == before
+
+    def test_a_table_that_may_not_be_written(self, plain, capfd):
+        with open_folder() as folder:
+            table = shutil.copytree(plain.root, folder / "t")
+            for path in (table, *table.rglob("*")):
+                path.chmod(0o555 if path.is_dir() else 0o444)
+            with without_privileges():
+                assert sbbf("add-index", table, "-c", "s") == 4
+            assert "permission denied; nothing was changed" in one_error(capfd)
+            for path in (table, *table.rglob("*")):
+                path.chmod(0o755)
+
+
+def everything_asked(table: Path) -> list[list[object]]:
+    index = next(iter(table.rglob("*.index")))
+    return [
+        ["inspect", table],
+        ["probe", table, "customer", "x"],
+        ["verify", table],
+        ["add-index", table, "-n", "-c", "customer"],
+        ["build", index.with_suffix(""), "-n", "-c", "customer"],
+        ["inspect", index],
+        ["verify", index],
+    ]
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda data: b"",
+    "cut": lambda data: data[: len(data) // 2],
+    "one byte short": lambda data: data[:-1],
+    "noise": lambda data: bytes(255 - byte for byte in data),
+    "long": lambda data: data[:20] + b"\xff" * 40 + data[60:],
+}
+
+
+class TestBrokenInput:
+    @pytest.mark.parametrize("damage", DAMAGES)
+    @pytest.mark.parametrize(
+        "what", ["schema/schema-*", "snapshot/snapshot-4", "manifest/manifest-list-*", "manifest/manifest-[0-9a-f]*-0"]
+    )
+    def test_metadata(self, orders, what, damage, capfd):
+        """Whatever is broken, each command ends with a line about it or does not need it."""
+        for path in sorted(orders.glob(what)):
+            kept = path.read_bytes()
+            path.write_bytes(DAMAGES[damage](kept))
+            codes = []
+            for arguments in everything_asked(orders):
+                codes.append(sbbf(*arguments))
+                err = capfd.readouterr().err
+                assert codes[-1] in (0, 1, 2, 3, 4), (arguments, err)
+                assert err.count("\n") == int(codes[-1] > 1), (arguments, err)
+                assert "internal error" not in err
+                if codes[-1] == 3:
+                    assert path.name in err
+            if "snapshot" in what:
+                assert 3 in codes
+            path.write_bytes(kept)
+
+    @pytest.mark.parametrize("damage", DAMAGES)
+    def test_indexes_and_data_files(self, orders, damage, capfd):
+        (index,) = orders.rglob("*.index")
+        for path in (index, index.with_suffix("")):
+            kept = path.read_bytes()
+            path.write_bytes(DAMAGES[damage](kept))
+            for arguments in everything_asked(orders):
+                code = sbbf(*arguments)
+                err = capfd.readouterr().err
+                assert code in (0, 1, 3), (arguments, err)
+                assert err.count("\n") == int(code == 3), (arguments, err)
+                assert "internal error" not in err
+            path.write_bytes(kept)
+
+    @pytest.mark.parametrize("arguments", [["inspect"], ["probe", "x", "1"], ["verify"], ["add-index", "-c", "x"]])
+    def test_what_is_no_table(self, tmp_path, arguments, capfd):
+        command, *rest = arguments
+        (tmp_path / "file").write_text("x")
+        os.mkfifo(tmp_path / "pipe.index")
+        for target in (tmp_path, tmp_path / "file", tmp_path / "none", "s3://bucket/table", "nul\0", tmp_path / "none.index"):
+            assert sbbf(command, target, *rest) in (2, 3)
+            assert "internal error" not in one_error(capfd)
+        if command in ("inspect", "verify"):
+            (tmp_path / "pipe").write_text("x")
+            assert sbbf(command, tmp_path / "pipe.index") == 3
+            assert "not a regular file" in one_error(capfd)
+
+
+class TestTheDoor:
+    @pytest.mark.parametrize("command", COMMANDS)
+    def test_every_command_has_help(self, command, capfd):
+        assert sbbf(command, "--help") == 0
+        assert capfd.readouterr().out.startswith(f"Usage: sbbf paimon {command} ")
+
+    def test_a_command_that_is_not_there(self, capfd):
+        assert sbbf("prob") == 2
+        assert "did you mean probe? (see sbbf paimon --help)" in one_error(capfd)
+
+    def test_debug_shows_where_an_error_came_from(self, tmp_path, capfd):
+        assert sbbf("inspect", tmp_path, "--debug") == 3
+        assert capfd.readouterr().err.startswith("Traceback")
+
+
+def test_every_answer_of_the_command_is_paimons(conformance: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Of real tables, every value that can be a line: remain and skip, hash for hash."""
+    told_all: Answers = json.loads((conformance / "paimon" / "answers.json").read_text())
+    asked = 0
+    for told in told_all["tables"].values():
+        columns: dict[str, dict[tuple[str, str], Answers]] = {}
+        for file, column, answer in bloom_answers(told):
+            for each in answer["present"] + answer["absent"]:
+                text = written(each["value"], parse_type_text(answer["type"]))
+                if text and "\n" not in text and "\r" not in text:
+                    columns.setdefault(answer.get("column_name_today", column), {})[file["file"], text] = each
+        for column, expected in columns.items():
+            values = tmp_path / "values"
+            values.write_text("".join(f"{text}\n" for text in sorted({text for _, text in expected})))
+            code = sbbf("probe", conformance / "paimon" / told["location"], column, "--values-file", values, "--json")
+            files = document(capfd)["files"]
+            assert code == int(not any(answer["remain"] for file in files for answer in file["answers"]))
+            for file in files:
+                for answer in file["answers"]:
+                    if (known := expected.get((file["data_file"], answer["value"]))) is not None:
+                        assert answer["remain"] == known["java_remain"]
+                        asked += 1
+    assert asked > 1000

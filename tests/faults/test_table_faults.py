@@ -1,0 +1,134 @@
+"""A commit to a Paimon table, failing or killed at any call: the table is at its old snapshot or its new one, and whole.
+
+What a killed commit had written before its snapshot stays, and nothing names it; Paimon calls such files orphans, and removes them.
+"""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+from failing_system import AFTER, BEFORE, CALLS, DIVISIBLE, HALF, Disturbance, Killer, fail_with
+from write_paths import ADD_INDEX, ORDERS, TABLE, TABLE_PATHS, orders
+
+from sbbf_tool.errors import RefusedError, WriteError
+from sbbf_tool.operations.paimon.inspect import inspect_paimon
+from sbbf_tool.operations.paimon.verify import verify_paimon
+from sbbf_tool.storage.local import TEMPORARY_SUFFIX
+
+PATH = TABLE_PATHS[ADD_INDEX]
+OLD, NEW = 4, 5
+HINT = "snapshot/LATEST"
+FULL = ("open", "write", "fsync", "rename", "link")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+BEFORE_IT = contents(ORDERS)
+DATA_FILES = {Path(name).name for name in BEFORE_IT if name.endswith(".parquet")}
+
+
+def lay_out(folder: Path) -> Path:
+    """The old table alone in a new folder."""
+    folder.mkdir()
+    orders(folder / TABLE)
+    return folder
+
+
+def snapshot_of(table: Path) -> int:
+    """The latest snapshot, once it was seen that the table is whole: every old file as it was, every data file there, no value lost."""
+    found = contents(table)
+    assert {name: found[name] for name in BEFORE_IT if name != HINT} == {name: BEFORE_IT[name] for name in BEFORE_IT if name != HINT}
+    assert found[HINT] in (b"4", b"5")
+    report = inspect_paimon(table)
+    assert report.snapshot in (OLD, NEW)
+    assert {file.data_file for file in report.files} == DATA_FILES
+    assert not report.broken
+    assert sum(file.place != "none" for file in report.files) == (2 if report.snapshot == OLD else 4)
+    proof = verify_paimon(table)
+    assert not proof.loses
+    assert not proof.problems
+    return report.snapshot
+
+
+def assert_done_by_the_next_command(folder: Path) -> None:
+    assert PATH.act(folder) == 0
+    assert snapshot_of(folder / TABLE) == NEW
+    touched = {name for name in contents(folder / TABLE) if name.endswith(TEMPORARY_SUFFIX)}
+    assert not touched
+
+
+def calls_of(folder: Path, only: tuple[str, ...]) -> list[str]:
+    with Disturbance(None, lambda: None, only=only).in_force() as undisturbed:
+        assert PATH.act(lay_out(folder)) == 0
+    assert snapshot_of(folder / TABLE) == NEW
+    return undisturbed.seen
+
+
+@pytest.mark.parametrize("lasting", [False, True], ids=["once", "from then on"])
+def test_a_disk_that_is_full_at_any_call(tmp_path: Path, lasting: bool) -> None:
+    calls = calls_of(tmp_path / "undisturbed", FULL)
+    moments = [(at, BEFORE) for at in range(len(calls))] + [(at, HALF) for at, call in enumerate(calls) if call in DIVISIBLE]
+    codes = set()
+    for at, when in moments:
+        folder = lay_out(tmp_path / f"{at} {when}")
+        with Disturbance(at, fail_with(errno.ENOSPC), when, FULL, lasting).in_force():
+            code = PATH.act(folder)
+        codes.add(code)
+        assert code in (0, WriteError.exit_code), calls[at]
+        assert snapshot_of(folder / TABLE) == (NEW if code == 0 else OLD), (calls[at], at)
+        if code:
+            assert contents(folder / TABLE) == BEFORE_IT, (calls[at], at)
+    assert codes == {0, WriteError.exit_code}
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EPERM], ids=["input/output error", "not permitted"])
+def test_any_call_that_fails(tmp_path: Path, number: int) -> None:
+    calls = calls_of(tmp_path / "undisturbed", CALLS)
+    for at, call in enumerate(calls):
+        folder = lay_out(tmp_path / str(at))
+        with Disturbance(at, fail_with(number)).in_force():
+            code = PATH.act(folder)
+        assert code in (0, RefusedError.exit_code, WriteError.exit_code), call
+        assert snapshot_of(folder / TABLE) == (NEW if code == 0 else OLD), (call, at)
+        left = {name for name in contents(folder / TABLE) if name not in BEFORE_IT}
+        assert code == 0 or not left or call == "unlink", (call, at, left)
+        if code:
+            assert_done_by_the_next_command(folder)
+
+
+def test_killed_at_every_call_that_writes(tmp_path: Path, killer: Killer) -> None:
+    calls = killer.calls(ADD_INDEX, lay_out(tmp_path / "undisturbed"))
+    assert snapshot_of(tmp_path / "undisturbed" / TABLE) == NEW
+    assert {"open", "write", "fsync", "link", "rename", "unlink"} == set(calls)
+    moments = [(at, BEFORE) for at in range(len(calls))] + [(at, HALF) for at, call in enumerate(calls) if call in DIVISIBLE]
+    states = set()
+    for at, when in [*moments, (len(calls) - 1, AFTER)]:
+        folder = lay_out(tmp_path / f"{at} {when}")
+        assert killer.kill_at(ADD_INDEX, folder, at, when), f"{when} {calls[at]}, number {at}"
+        states.add(state := snapshot_of(folder / TABLE))
+        if state == OLD:
+            assert_done_by_the_next_command(folder)
+    assert states == {OLD, NEW}
+
+
+def test_two_at_a_time_are_one_after_the_other(tmp_path: Path) -> None:
+    """Another of us commits right before our snapshot: ours is planned anew, and finds nothing left to do."""
+    folder = lay_out(tmp_path / "it")
+    calls = calls_of(tmp_path / "undisturbed", ("link",))
+    within = Disturbance(len(calls) - 1, lambda: None, only=("link",))
+
+    def commit_first() -> None:
+        with within.paused():
+            assert PATH.act(folder) == 0
+
+    within.strike = commit_first
+    with within.in_force():
+        assert PATH.act(folder) == 0
+    assert snapshot_of(folder / TABLE) == NEW
+    named = {name for name in contents(folder / TABLE) if name not in BEFORE_IT}
+    undisturbed = {name for name in contents(tmp_path / "undisturbed" / TABLE) if name not in BEFORE_IT}
+    assert len(named) == len(undisturbed)

@@ -1,0 +1,109 @@
+"""Many files in local folders: new ones are whole or not there, under names that were free, and nothing is left beside them."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from sbbf_tool.storage.folders import LocalFolders
+from sbbf_tool.storage.local import locked_file
+
+
+@pytest.fixture
+def files() -> LocalFolders:
+    return LocalFolders()
+
+
+def test_what_was_created_is_read_and_counted(files: LocalFolders, tmp_path: Path) -> None:
+    path = str(tmp_path / "a")
+    files.create(path, b"abc")
+    assert files.read(path) == files.read(f"file:{path}") == files.read(f"file://{path}") == b"abc"
+    assert (files.bytes_read, files.files_read) == (9, 3)
+    assert files.list(f"file:{tmp_path}") == ["a"]
+
+
+def test_a_name_that_is_taken_stays_as_it_is(files: LocalFolders, tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"old")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    for name in ("a", "dangling"):
+        with pytest.raises(FileExistsError):
+            files.create(str(tmp_path / name), b"new")
+    assert (tmp_path / "a").read_bytes() == b"old"
+    assert sorted(os.listdir(tmp_path)) == ["a", "dangling"]
+
+
+def test_replacing_is_at_once(files: LocalFolders, tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    for content in (b"one", b"two"):
+        files.replace(str(path), content)
+        assert path.read_bytes() == content
+    files.remove(str(path))
+    files.remove(str(path))
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_new_file_has_the_mode_the_user_gives_new_files(files: LocalFolders, tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        files.create(str(tmp_path / "a"), b"")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o640
+
+
+def test_what_is_not_there(files: LocalFolders, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    assert files.list(str(tmp_path / "none")) == files.list(str(tmp_path / "file" / "below")) == []
+    with pytest.raises(FileNotFoundError):
+        files.read(str(tmp_path / "none"))
+    with pytest.raises(FileNotFoundError):
+        files.create(str(tmp_path / "none" / "a"), b"")
+
+
+def test_a_pipe_is_not_waited_for(files: LocalFolders, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("pipe", "."):
+        with pytest.raises(OSError, match=r"not a regular file|Is a directory"):
+            files.read(str(tmp_path / name))
+
+
+def test_what_a_dead_process_left_is_removed_and_what_a_living_one_writes_is_not(tmp_path: Path) -> None:
+    dead, fd = locked_file(str(tmp_path), "other")
+    os.close(fd)
+    alive, fd = locked_file(str(tmp_path), "other")
+    foreign = tmp_path / ".someone.tmp"
+    foreign.touch()
+    files = LocalFolders()
+    files.create(str(tmp_path / "a"), b"abc")
+    assert not os.path.exists(dead)
+    assert os.path.exists(alive)
+    assert foreign.exists()
+    fcntl.flock(fd, fcntl.LOCK_UN)
+    os.close(fd)
+
+
+@pytest.mark.parametrize("code", [errno.EPERM, errno.EOPNOTSUPP])
+def test_without_hard_links_nothing_is_created(files: LocalFolders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    def link(*paths: str) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "link", link)
+    with pytest.raises(PermissionError, match="no hard links"):
+        files.create(str(tmp_path / "a"), b"abc")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("call", ["write", "fsync", "link"])
+def test_a_call_that_fails_leaves_nothing_behind(files: LocalFolders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    def fail(*arguments: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, call, fail)
+    with pytest.raises(OSError, match="Input/output error"):
+        files.create(str(tmp_path / "a"), b"abc")
+    assert os.listdir(tmp_path) == []
