@@ -95,7 +95,7 @@ class Hasher:
         return self.dialect.placed(self.dialect.hash_value(plain, is_number=self.is_number), self.num_blocks)
 
     def hash_fixed(self, values: Buffer, width: int) -> Hashes:
-        if self._hashes_nothing:
+        if self.hashes_nothing:
             return memoryview(array("Q", [self.hash_value(b"")]) * (memoryview(values).nbytes // width))
         if self.dialect.hash == MURMUR3:
             from sbbf_tool.bloom import murmur3
@@ -111,7 +111,8 @@ class Hasher:
         return self._placed(hashing.hash_variable(data, offsets, offset_width))
 
     @property
-    def _hashes_nothing(self) -> bool:
+    def hashes_nothing(self) -> bool:
+        """All values have one hash, so that a filter of them has a bit in each word of one block, and no other."""
         return self.is_number and self.dialect.numbers_as_nothing
 
     def _placed(self, hashes: Hashes) -> Hashes:

@@ -75,10 +75,7 @@ def build_draft_header(dialect: Dialect, num_bytes: int) -> bytes:
 
 def parse_raw_12(data: bytes) -> Parsed:
     """Three u32. Raises UnreadableError where they are not a size that the branch wrote, and two zeros."""
-    parsed = _parse_raw(data, _RAW_12)
-    if parsed.num_bytes & (parsed.num_bytes - 1):
-        raise UnreadableError(f"a bitset of {parsed.num_bytes} bytes, not a power of two")
-    return parsed
+    return _parse_raw(data, _RAW_12)
 
 
 def build_raw_12(num_bytes: int) -> bytes:
@@ -86,7 +83,7 @@ def build_raw_12(num_bytes: int) -> bytes:
 
 
 def parse_raw_16(data: bytes) -> Parsed:
-    """Four u32, of which the last three are zeros. Raises UnreadableError."""
+    """Four u32, with three zeros. Raises UnreadableError likewise."""
     return _parse_raw(data, _RAW_16)
 
 
@@ -100,8 +97,9 @@ def _parse_raw(data: bytes, layout: struct.Struct) -> Parsed:
     num_bytes, *others = layout.unpack_from(data)
     if any(others):
         raise UnreadableError("another hash, algorithm or compression than the one that each has")
-    if not BLOCK_BYTES <= num_bytes <= MAX_PORTABLE_BYTES:
-        raise UnreadableError(f"a bitset of {num_bytes} bytes; the branch had {BLOCK_BYTES} to {MAX_PORTABLE_BYTES}")
+    # So many bytes of zeros follow many a number by chance, and there is no magic: what is sure of the size is asked for.
+    if not BLOCK_BYTES <= num_bytes <= MAX_PORTABLE_BYTES or num_bytes & (num_bytes - 1):
+        raise UnreadableError(f"a bitset of {num_bytes} bytes; the branch had powers of two, {BLOCK_BYTES} to {MAX_PORTABLE_BYTES}")
     return Parsed(layout.size, num_bytes)
 
 
