@@ -32,11 +32,20 @@ class NegativeValues(click.Command):
 @click.argument("values", nargs=-1, metavar="VALUE...")
 @click.option("--values-file", type=click.Path(), help="Ask for the values in this file too, one a line; - reads standard input.")
 @click.option("--null", "ask_null", is_flag=True, help="Ask for null.")
+@click.option("--dialect", metavar="NAME", help="Rely on filters of this draft of the format, of which nothing is said else.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing; the exit code answers.")
 @click.option("--stats", is_flag=True, help="Tell on standard error how many bytes of how many files were read.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document a file, one line each.")
 def command(
-    file: str, column: str, values: tuple[str, ...], values_file: str | None, ask_null: bool, quiet: bool, stats: bool, as_json: bool
+    file: str,
+    column: str,
+    values: tuple[str, ...],
+    values_file: str | None,
+    ask_null: bool,
+    dialect: str | None,
+    quiet: bool,
+    stats: bool,
+    as_json: bool,
 ) -> int:
     """Ask the Bloom filters of COLUMN whether a value may be in the file.
 
@@ -66,7 +75,7 @@ def command(
             )
         return ABSENT if report.is_absent else MAYBE
 
-    codes = set(each_report((file,), partial(probe, column=column, values=asked), show))
+    codes = set(each_report((file,), partial(probe, column=column, values=asked, dialect=dialect), show))
     if stats:
         click.echo(f"{sum(bytes_read):,} bytes read of {len(bytes_read):,} files", err=True)
     return max(codes - {MAYBE, ABSENT}, default=MAYBE if MAYBE in codes else ABSENT)
