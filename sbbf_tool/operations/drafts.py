@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import NamedTuple
 
-from sbbf_tool.bloom.dialects import TODAYS, Dialect, Hasher
+from sbbf_tool.bloom.dialects import TODAY, TODAYS, Dialect, Hasher
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.bloom.spec import WORDS_PER_BLOCK
 from sbbf_tool.errors import UnreadableError
@@ -80,6 +80,27 @@ def decide_by_chunk(file: ParquetFile, stored: StoredFilter) -> Decided | None:
         return decide(stored, column, sample_of(file, stored.row_group, column), file.source.read)
     except UnreadableError:
         return None
+
+
+def in_dialect(file: ParquetFile, stored: StoredFilter, dialect: Dialect) -> tuple[StoredFilter, Hasher | None, str | None]:
+    """The filter as one of this dialect, what hashes for it, and why it must not be asked in it; no hasher for one that is today's.
+
+    It must not be where its header is of other dialects, or where values of its column, which are read for this, do not bear it out.
+    """
+    mine = read_as(stored, dialect)
+    if mine is None:
+        return stored, None, f"{stored.header.beyond_us}, not {dialect.name}" if stored.header.beyond_us else None
+    if dialect == TODAY:
+        return stored, None, None
+    column = file.footer.columns[stored.column]
+    bloom = BloomFilter(file.source.read(mine.bitset_offset, mine.header.num_bytes))
+    hasher = hasher_for(dialect, column, bloom.num_blocks)
+    try:
+        sample = sample_of(file, stored.row_group, column)
+    except UnreadableError as error:
+        return mine, hasher, f"no value of the column can be read to see that it is of {dialect.name}: {error.message}"
+    refuted = not all(holds(bloom, hasher, plain) for plain in sample)
+    return mine, hasher, f"it is not of {dialect.name}: stored values are not found in it so" if refuted else None
 
 
 def sample_of(file: ParquetFile, row_group: int, column: Column) -> list[bytes]:

@@ -28,9 +28,9 @@ def probe(path: str | os.PathLike[str], column: str, values: Iterable[object], *
     """What the filters of `column` say of each value, row group by row group.
 
     Values are text as a person writes it, or Python objects (`parse_object`); None asks for null. `absent` is certain, everything
-    else is not. Of a draft's filters nothing is said unless `dialect` names theirs (see `bloom.dialects`); today's are asked as today's
-    all the same. Raises UsageError (no such column, dialect, a value it cannot hold) and UnreadableError (a filter that contradicts the
-    format).
+    else is not. Of a draft's filters nothing is said unless `dialect` names theirs (see `bloom.dialects`) and some of the column's values,
+    which are read for it, bear that out; today's are asked as today's all the same. Raises UsageError (no such column, dialect, a value
+    it cannot hold) and UnreadableError (a filter that contradicts the format).
     """
     listed = tuple(values)
     spoken = None if dialect is None else _dialect(dialect)
@@ -80,11 +80,15 @@ def ask_row_group(file: ParquetFile, row_group: int, question: Question, dialect
     stored = None if reason else file.stored_filter(row_group, question.column)
     hashes = question.hashes
     if stored is not None:
-        if dialect is not None:
-            stored, hashes = _in_dialect(stored, question, dialect)
         reason = stored.header.beyond_us
-        if stored.header.readings:
-            reason = f"{reason}; --dialect asks it in one" if dialect is None else f"{reason}, not {dialect.name}"
+        if dialect is not None:
+            from sbbf_tool.operations.drafts import in_dialect
+
+            stored, hasher, reason = in_dialect(file, stored, dialect)
+            if hasher is not None:
+                hashes = [[hasher.hash_value(form) for form in literal.forms] for literal in question.literals]
+        elif stored.header.readings:
+            reason = f"{reason}; --dialect asks it in one"
     may_hold = {} if stored is None or reason else _check(file, stored, [h for forms in hashes for h in forms])
     answers = []
     for literal, forms in zip(question.literals, hashes, strict=True):
@@ -104,17 +108,6 @@ def _dialect(name: str) -> Dialect:
     from sbbf_tool.bloom.dialects import dialect_named
 
     return dialect_named(name)
-
-
-def _in_dialect(stored: StoredFilter, question: Question, dialect: Dialect) -> tuple[StoredFilter, list[list[int]]]:
-    """The filter as one of this dialect, and what to ask it; as it was, where its header is not of it."""
-    from sbbf_tool.operations.drafts import hasher_for, read_as
-
-    mine = read_as(stored, dialect)
-    if mine is None:
-        return stored, question.hashes
-    hasher = hasher_for(dialect, question.column, mine.num_blocks)
-    return mine, [[hasher.hash_value(form) for form in literal.forms] for literal in question.literals]
 
 
 def _check(file: ParquetFile, stored: StoredFilter, hashes: Sequence[int]) -> dict[int, bool]:

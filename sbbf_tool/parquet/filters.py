@@ -128,7 +128,7 @@ def parse_header(data: bytes) -> FilterHeader:
 def _draft(readings: tuple[Reading, ...]) -> FilterHeader:
     forms = " or ".join(dict.fromkeys(reading.dialect.header for reading in readings))
     names = " or ".join(reading.dialect.name for reading in readings)
-    reason = f"its header, {forms}, is a draft's of the format ({names})"
+    reason = f"its header, {forms}, is of a draft of the format: {names}"
     return FilterHeader(readings[0].length, readings[0].num_bytes, reason, readings)
 
 

@@ -29,7 +29,7 @@ def parse_struct(cls: type[_Struct], data: bytes) -> _Struct:
     try:
         struct.read(_protocol(data))
     except Exception as error:
-        raise UnreadableError(f"not a readable {cls.__name__} ({error or type(error).__name__})") from error
+        raise UnreadableError(f"not a readable {cls.__name__} ({str(error) or type(error).__name__})") from error
     finally:
         if was_collecting:
             gc.enable()
