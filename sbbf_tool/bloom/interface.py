@@ -1,4 +1,4 @@
-"""What a kernel is: bulk operations on hashes and on the bytes of a bitset. Only for type checkers and readers; no code imports it."""
+"""What a kernel is: bulk operations on hashes and on the bytes of a bitset; and what hashes values. For type checkers and readers."""
 
 from __future__ import annotations
 
@@ -55,3 +55,16 @@ class Kernel(Protocol):
 
         The product divided by 32^8 is the chance that a random mask finds all its bits in that block.
         """
+
+
+class ValueHasher(Protocol):
+    """What turns plain-encoded values into the hashes that a filter takes: the module `hashing`, or a `dialects.Hasher`."""
+
+    def hash_value(self, plain: Buffer) -> int:
+        """The hash of one value."""
+
+    def hash_fixed(self, values: Buffer, width: int) -> memoryview:
+        """As `Kernel.hash_fixed`."""
+
+    def hash_variable(self, data: Buffer, offsets: Buffer, offset_width: int) -> memoryview:
+        """As `Kernel.hash_variable`."""

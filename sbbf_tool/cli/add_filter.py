@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 )
 @click.option("--jobs", type=int, metavar="N", help="Column chunks to work on at a time.  [default: the cores]")
 @click.option("--replace", is_flag=True, help="Replace filters that are there already.")
+@click.option("--dialect", metavar="NAME", help="For tests and research: as a draft of the format had filters. No reader gains by them.")
 @click.option("--allow-table-files", is_flag=True, help="Also change a file of a Delta, Iceberg, Hudi or Paimon table.")
 @click.option("-n", "--dry-run", is_flag=True, help="Read and build, and write nothing.")
 @click.option("--json", "as_json", is_flag=True, help="The report as one JSON document.")
@@ -48,6 +49,7 @@ def command(
     append: bool,
     jobs: int | None,
     replace: bool,
+    dialect: str | None,
     allow_table_files: bool,
     dry_run: bool,
     as_json: bool,
@@ -82,6 +84,7 @@ def command(
                 max_bytes=sizes,
                 replace=replace or (plan is not None and plan.replace),
                 dry_run=dry_run,
+                dialect=dialect,
                 allow_table_files=allow_table_files,
                 progress=progress,
             )

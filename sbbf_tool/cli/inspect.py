@@ -21,13 +21,18 @@ _NUMBERS = (0, 3, 4, 5, 6, 7, 8, 9, 10, 11)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column (repeat for more).")
 @click.option("--all", "all_chunks", is_flag=True, help="Show column chunks without a filter too.")
+@click.option("--bare", is_flag=True, help="FILE is one filter, header and bitset, and nothing else.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document a file, one line each.")
-def command(files: tuple[str, ...], columns: tuple[str, ...], all_chunks: bool, as_json: bool) -> int:
+def command(files: tuple[str, ...], columns: tuple[str, ...], all_chunks: bool, bare: bool, as_json: bool) -> int:
     """Show which columns have a Bloom filter and what it is worth.
 
     FILE is a Parquet file, a folder (all *.parquet below it) or a glob. One row a filter: its place and size in bytes, bits that are
     set, the share of absent values it lets pass and the distinct values it holds, both estimated from those bits.
     """
+    if bare:
+        from sbbf_tool.cli.bare import inspect as inspect_bare
+
+        return inspect_bare(files, as_json)
     from sbbf_tool.operations.inspect import broken_filter_error, inspect
 
     def show(report: InspectReport) -> int:

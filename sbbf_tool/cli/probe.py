@@ -10,6 +10,7 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.files import each_report
+from sbbf_tool.cli.values import lines_of
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.probe import ProbeReport
@@ -28,15 +29,28 @@ class NegativeValues(click.Command):
 
 @click.command(cls=NegativeValues, short_help="Ask whether a value may be in a file.")
 @click.argument("file", metavar="FILE")
-@click.argument("column", metavar="COLUMN")
+@click.argument("column", required=False, metavar="COLUMN")
 @click.argument("values", nargs=-1, metavar="VALUE...")
 @click.option("--values-file", type=click.Path(), help="Ask for the values in this file too, one a line; - reads standard input.")
 @click.option("--null", "ask_null", is_flag=True, help="Ask for null.")
+@click.option("--dialect", metavar="NAME", help="Rely on filters of this draft of the format, of which nothing is said else.")
+@click.option("--bare", is_flag=True, help="FILE is one filter, header and bitset, and nothing else: there is no COLUMN, but --type.")
+@click.option("--type", "type_name", metavar="TYPE", help="With --bare: the type of its values, such as INT64 or STRING.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing; the exit code answers.")
 @click.option("--stats", is_flag=True, help="Tell on standard error how many bytes of how many files were read.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document a file, one line each.")
 def command(
-    file: str, column: str, values: tuple[str, ...], values_file: str | None, ask_null: bool, quiet: bool, stats: bool, as_json: bool
+    file: str,
+    column: str | None,
+    values: tuple[str, ...],
+    values_file: str | None,
+    ask_null: bool,
+    dialect: str | None,
+    bare: bool,
+    type_name: str | None,
+    quiet: bool,
+    stats: bool,
+    as_json: bool,
 ) -> int:
     """Ask the Bloom filters of COLUMN whether a value may be in the file.
 
@@ -46,6 +60,10 @@ def command(
     """
     from sbbf_tool.operations.probe import probe
 
+    if bare:
+        values = (column, *values) if column is not None else values
+    elif column is None or type_name is not None:
+        raise click.UsageError("no column was named" if column is None else "--type is for --bare; a Parquet file tells its own")
     asked = asked_values(values, values_file, ask_null)
     bytes_read: list[int] = []
 
@@ -54,11 +72,11 @@ def command(
         if as_json:
             render.show_json(report)
         elif not quiet:
-            click.echo(f"{report.file}: column {report.column}, {report.type}")
+            click.echo(f"{report.file}: {report.type}" if bare else f"{report.file}: column {report.column}, {report.type}")
             render.show_table(
                 ("value", "row group", "answer", "reason"),
                 [
-                    (value.value, str(answer.row_group), answer.answer, answer.reason or value.note or "")
+                    (value.value, "" if bare else str(answer.row_group), answer.answer, answer.reason or value.note or "")
                     for value in report.values
                     for answer in value.row_groups
                 ],
@@ -66,7 +84,13 @@ def command(
             )
         return ABSENT if report.is_absent else MAYBE
 
-    codes = set(each_report((file,), partial(probe, column=column, values=asked), show))
+    if bare:
+        from sbbf_tool.cli.bare import probe as probe_bare
+
+        codes = {show(probe_bare(file, type_name, asked, dialect))}
+    else:
+        assert column is not None
+        codes = set(each_report((file,), partial(probe, column=column, values=asked, dialect=dialect), show))
     if stats:
         click.echo(f"{sum(bytes_read):,} bytes read of {len(bytes_read):,} files", err=True)
     return max(codes - {MAYBE, ABSENT}, default=MAYBE if MAYBE in codes else ABSENT)
@@ -76,17 +100,9 @@ def asked_values(arguments: tuple[str, ...], values_file: str | None, ask_null: 
     """The values of a command line: its arguments, those that come on standard input or in a file, and None for null."""
     found: list[str | None] = [None] if ask_null else []
     for argument in arguments:
-        found += _lines("-") if argument == "-" else [argument.removeprefix("\0")]
+        found += lines_of("-") if argument == "-" else [argument.removeprefix("\0")]
     if values_file is not None:
-        found += _lines(values_file)
+        found += lines_of(values_file)
     if not found:
         raise click.UsageError("no value to ask for")
     return found
-
-
-def _lines(name: str) -> list[str]:
-    try:
-        with click.open_file(name, encoding="utf-8", errors="surrogateescape") as stream:
-            return [line for line in (line.rstrip("\r\n") for line in stream) if line]
-    except OSError as error:
-        raise click.UsageError(f"values file {name}: {(error.strerror or 'unreadable').lower()}") from None

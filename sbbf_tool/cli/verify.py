@@ -20,14 +20,35 @@ _HEADERS = ("row group", "column", "type", "values", "missed", "est. fpp", "meas
 @click.command(short_help="Prove filters against the data.")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column (repeat for more).")
+@click.option("--bare", is_flag=True, help="PATH is one filter, header and bitset, and nothing else; takes --type and --values-file.")
+@click.option("--type", "type_name", metavar="TYPE", help="With --bare: the type of its values, such as INT64 or STRING.")
+@click.option("--values-file", type=click.Path(), help="With --bare: the values it should hold, one a line; - reads standard input.")
+@click.option("--dialect", metavar="NAME", help="With --bare: the draft of the format it is of, if the values are not to tell.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document a file, one line each.")
-def command(paths: tuple[str, ...], columns: tuple[str, ...], as_json: bool) -> int:
+def command(
+    paths: tuple[str, ...],
+    columns: tuple[str, ...],
+    bare: bool,
+    type_name: str | None,
+    values_file: str | None,
+    dialect: str | None,
+    as_json: bool,
+) -> int:
     """Prove the filters of files against their data: each filter is asked for every value of its column chunk.
 
     PATH is a Parquet file, a folder (all *.parquet below it) or a glob. Shows the values that a filter misses, and why where that can
     be found; the error rate measured with keys that are not there; and what is wrong with a filter's place, header, length and size.
     Exit code 0: no filter contradicts its data or the format; 1: some filter does; 3: something could not be read.
     """
+    if bare:
+        from sbbf_tool.cli.bare import verify as verify_bare
+        from sbbf_tool.cli.values import lines_of
+
+        if values_file is None:
+            raise click.UsageError("a bare filter has no data beside it: give --values-file")
+        return verify_bare(paths, type_name, lines_of(values_file), dialect, as_json)
+    if type_name or values_file or dialect:
+        raise click.UsageError("--type, --values-file and --dialect are for --bare; a Parquet file tells its own")
     from sbbf_tool.operations.verify import verify
 
     def work(path: str) -> int:
@@ -47,7 +68,7 @@ def _show(report: VerifyReport) -> None:
             (
                 *(str(proof.row_group), proof.column, proof.type, render.size(proof.values), render.size(proof.missed)),
                 *(render.percent(proof.estimated_fpp), render.percent(proof.measured_fpp)),
-                proof.unproven or ("every value found" if proof.is_proven else "lies"),
+                proof.unproven or ("every value found" if proof.is_proven else "lies") + (f", as {proof.dialect}" if proof.dialect else ""),
             )
             for proof in report.filters
         ]

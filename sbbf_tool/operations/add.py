@@ -13,7 +13,10 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 
 from sbbf_tool.bloom import sizing
+from sbbf_tool.bloom.dialects import TODAY, Dialect, dialect_named
+from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import RefusedError, UsageError
+from sbbf_tool.operations import add_draft
 from sbbf_tool.operations.build import Built, HashMemory, Meter, Progress, Sizing, build_filters, chunk_bytes, ensure_buildable, report_of
 from sbbf_tool.operations.engines import warnings_for
 from sbbf_tool.operations.parquet_file import ParquetFile
@@ -21,7 +24,7 @@ from sbbf_tool.operations.publish import ensure_holding_all, ensure_same_footer,
 from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, finish_interrupted
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.filters import build_header
-from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
+from sbbf_tool.parquet.patch import Bytes, ChunkKey, Patch, plan_append
 from sbbf_tool.reports.changes import AddReport
 
 
@@ -39,6 +42,7 @@ def add_filters(
     dry_run: bool = False,
     allow_table_files: bool = False,
     jobs: int | None = None,
+    dialect: str | None = None,
     progress: Progress | None = None,
 ) -> AddReport:
     """Add a filter to every row group of `columns`, writing to `output` or `in_place`.
@@ -47,6 +51,9 @@ def add_filters(
     `max_bytes`, one number or one for each column. A filter that is there already is kept unless `replace`. `append`, with `in_place`,
     writes behind the file itself rather than to a copy of it: a reader that opens the file in that moment fails, and a journal beside it
     undoes what a crash interrupts. `jobs` chunks are worked on at a time, as many as there are cores where None.
+
+    `dialect` writes filters as a draft of the format had them (`bloom.dialects`), for tests and research: no reader gains by them, and
+    the report's warnings say what else to know.
 
     Raises RefusedError where the change would be unsafe (the message says what would make it safe), UnreadableError, UsageError,
     WriteError; the old file is whole in every case.
@@ -57,6 +64,7 @@ def add_filters(
         raise UsageError("to append (--append) is to change the file in place; say so (--in-place)", file=os.fsdecode(path))
     if jobs is not None and jobs < 1:
         raise UsageError(f"{jobs} jobs: it must be at least 1")
+    draft = _draft(dialect)
     target = choose_target(path, output, in_place, allow_table_files, dry_run)
     warnings = [] if dry_run else finish_interrupted(path)
     with ParquetFile.open(path) as file:
@@ -70,14 +78,19 @@ def add_filters(
         built = {
             key: one for wanted, group in by_wish.items() for key, one in build_filters(file, group, wanted, jobs, meter, memory).items()
         }
-        patch = plan_append(
-            file.footer,
-            file.source.size,
-            {key: (build_header(one.bloom.num_bytes), one.bloom.bitset) for key, one in built.items()},
-        )
+        if draft is not None:
+            built = add_draft.rebuilt(file, built, draft)
+            warnings += add_draft.warnings_of(draft)
+        patch = plan_append(file.footer, file.source.size, {key: _pieces(one.bloom, draft) for key, one in built.items()})
+
+        def compare(fresh: ParquetFile) -> None:
+            if draft is not None:
+                add_draft.compare(file, fresh, patch, draft)
+            else:
+                _compare(file, fresh, patch, jobs, meter, memory)
 
         if not dry_run:
-            warnings += publish(file, target, patch, lambda fresh: _compare(file, fresh, patch, jobs, meter, memory), append=append)
+            warnings += publish(file, target, patch, compare, append=append)
         warnings += _size_warnings(file, wish, built)
         warnings += _engine_warnings(file, keys)
         return AddReport(
@@ -90,6 +103,16 @@ def add_filters(
             data_bytes_read=sum(one.bytes_read for one in built.values()),
             warnings=tuple(warnings),
         )
+
+
+def _draft(name: str | None) -> Dialect | None:
+    """The draft's dialect of this name; None for today's format. Raises UsageError."""
+    dialect = None if name is None else dialect_named(name)
+    return None if dialect is TODAY else dialect
+
+
+def _pieces(bloom: BloomFilter, draft: Dialect | None) -> tuple[Bytes, Bytes]:
+    return (build_header(bloom.num_bytes), bloom.bitset) if draft is None else add_draft.pieces_of(bloom, draft)
 
 
 def _keys(file: ParquetFile, columns: list[Column]) -> Iterator[ChunkKey]:

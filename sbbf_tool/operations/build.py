@@ -19,7 +19,6 @@ from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.patch import ChunkKey, Patch
 from sbbf_tool.reports.changes import BuiltFilter
 
@@ -83,7 +82,7 @@ def report_of(file: ParquetFile, patch: Patch, key: ChunkKey, built: Built) -> B
         values=built.values,
         estimated_ndv=None if math.isinf(ndv) else ndv,
         offset=patch.places[key].offset,
-        header_bytes=len(build_header(built.bloom.num_bytes)),
+        header_bytes=(patch.places[key].length or 0) - built.bloom.num_bytes,
         bitset_bytes=built.bloom.num_bytes,
         fpp=built.bloom.fpp,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sbbf_tool.bloom.filter import BloomFilter
@@ -13,7 +14,7 @@ from sbbf_tool.operations.engines import warnings_for
 from sbbf_tool.operations.layout import unused_ranges
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column, find_column
-from sbbf_tool.parquet.filters import StoredFilter
+from sbbf_tool.parquet.filters import FilterHeader, StoredFilter
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData
 from sbbf_tool.reports.inspect import ColumnTotal, FilterReport, InspectReport, UnusedRange
 
@@ -65,8 +66,9 @@ def _chunk_report(file: ParquetFile, row_group: int, column: Column, stored_filt
         try:
             stored = file.stored_filter(row_group, column)
             assert stored is not None
-            stored_filters.append(stored)
-            known.update(_measured(file, stored, (meta.total_compressed_size or 0) if meta else 0))
+            read_as, of_draft = _draft(file, stored) if stored.header.readings else (stored, {})
+            stored_filters.append(read_as)
+            known.update({**_measured(file, read_as, (meta.total_compressed_size or 0) if meta else 0), **of_draft})
         except UnreadableError as error:
             known["broken"] = f"{error.place}: {error.message}" if error.place else error.message
     return FilterReport(
@@ -102,6 +104,22 @@ def _measured(file: ParquetFile, stored: StoredFilter, chunk_bytes: int) -> dict
             bits_per_value=stored.header.num_bytes * 8 / ndv if ndv and not math.isinf(ndv) else None,
         )
     return {**known, "oddities": tuple(oddities)}
+
+
+def _draft(file: ParquetFile, stored: StoredFilter) -> tuple[StoredFilter, dict[str, Any]]:
+    """A draft's filter as it is read in the dialect that the column's values tell, and the fields of a report that say so."""
+    from sbbf_tool.operations.drafts import decide_by_chunk, names_of
+
+    decided = decide_by_chunk(file, stored)
+    told = f"by the column's values it is {decided.dialect.name}" if decided else "which of them, the column's values do not tell"
+    read_as = decided.stored if decided else stored
+    if len({reading.length for reading in stored.header.readings}) == 1:  # the bits are told, whatever they mean
+        read_as = replace(stored, header=FilterHeader(stored.header.length, stored.header.num_bytes))
+    return read_as, {
+        "dialects": names_of(stored.header),
+        "dialect": decided.dialect.name if decided else None,
+        "oddities": (f"no reader uses it: {stored.header.beyond_us}; {told}", *read_as.oddities()),
+    }
 
 
 def _odd_places(meta: ColumnMetaData | None) -> tuple[str, ...]:

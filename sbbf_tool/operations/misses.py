@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Literal, NamedTuple
 
-from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter, check_block
+from sbbf_tool.bloom.dialects import Dialect, dialect_named
+from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter
 from sbbf_tool.bloom.hashing import hash_value
+from sbbf_tool.operations.drafts import hasher_for, holds
 from sbbf_tool.parquet import literals
 from sbbf_tool.parquet.columns import Column
 
-TEXT, WIDTH, BLOCK, EMPTY = "text", "width", "block", "empty"
+TEXT, WIDTH, BLOCK, DRAFT, EMPTY = "text", "width", "block", "draft", "empty"
 
 SAMPLE = 256
 """So many missed values are asked for again under each hypothesis."""
@@ -155,10 +157,13 @@ def _with_length(column: Column, plain: bytes) -> bytes | None:
 # --- Hashed right, and put elsewhere ---
 
 
-def _modulo(bloom: BloomFilter, column: Column, plain: bytes) -> bool:
-    h = hash_value(plain)
-    start = (h >> 32) % bloom.num_blocks * BLOCK_BYTES
-    return check_block(bloom.bitset[start : start + BLOCK_BYTES], h)
+def _as_in(dialect: Dialect) -> Callable[[BloomFilter, Column, bytes], bool]:
+    """Found as a draft of the format hashes and puts it, whatever the header says."""
+
+    def finds(bloom: BloomFilter, column: Column, plain: bytes) -> bool:
+        return holds(bloom, hasher_for(dialect, column, bloom.num_blocks), plain)
+
+    return finds
 
 
 def _of_blocks(divisor: int) -> Callable[[BloomFilter, Column, bytes], bool]:
@@ -194,7 +199,11 @@ def _hypotheses() -> Iterator[Hypothesis]:
         ("they were hashed together with their length", _with_length),
     ):
         yield Hypothesis(WIDTH, says, _hashed(form))
-    yield Hypothesis(BLOCK, "each is in the block that a remainder selects, as in a draft of the format", _modulo)
+    says = "each is in the block that a remainder selects, as in a draft of the format"
+    yield Hypothesis(BLOCK, says, _as_in(dialect_named("draft2-final")))
+    # One dialect for each way of hashing that is left: the others differ from these in their header alone.
+    for dialect in map(dialect_named, ("draft1-raw", "draft1-thrift", "branch-12", "branch-16")):
+        yield Hypothesis(DRAFT, f"they were hashed as in {dialect.name}, a draft of the format: {dialect.sentence}", _as_in(dialect))
     for divisor in (2, 4, 8, 16):
         yield Hypothesis(BLOCK, f"the header states {divisor} times as many bytes as the filter was built with", _of_blocks(divisor))
 

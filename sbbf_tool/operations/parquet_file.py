@@ -67,6 +67,8 @@ class ParquetFile:
             if place.offset >= self.footer.end:
                 raise UnreadableError(f"outside the file, which has {self.source.size:,} bytes")
             header = parse_header(self.source.read(place.offset, min(HEADER_GUESS, self.source.size - place.offset)))
+            if header.readings:
+                header = header.within(self.footer.start - place.offset, place.length)
             stored = StoredFilter(row_group, column.index, place, header)
             if stored.end > self.footer.start:
                 where = "the footer" if stored.end <= self.source.size else "the end of the file"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter, block_index, check_block
 from sbbf_tool.bloom.hashing import hash_value
@@ -15,24 +15,30 @@ from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.literals import Literal
 from sbbf_tool.reports.probe import ProbeReport, RowGroupAnswer, ValueAnswer
 
+if TYPE_CHECKING:
+    from sbbf_tool.bloom.dialects import Dialect
+
 NO_FILTER = "no filter"
 
 # One read of a whole bitset costs about as much as this many reads of a block.
 _BLOCKS_PER_BITSET_READ = 64
 
 
-def probe(path: str | os.PathLike[str], column: str, values: Iterable[object]) -> ProbeReport:
+def probe(path: str | os.PathLike[str], column: str, values: Iterable[object], *, dialect: str | None = None) -> ProbeReport:
     """What the filters of `column` say of each value, row group by row group.
 
     Values are text as a person writes it, or Python objects (`parse_object`); None asks for null. `absent` is certain, everything
-    else is not. Raises UsageError (no such column, a value it cannot hold) and UnreadableError (a filter that contradicts the format).
+    else is not. Of a draft's filters nothing is said unless `dialect` names theirs (see `bloom.dialects`) and some of the column's values,
+    which are read for it, bear that out; today's are asked as today's all the same. Raises UsageError (no such column, dialect, a value
+    it cannot hold) and UnreadableError (a filter that contradicts the format).
     """
     listed = tuple(values)
+    spoken = None if dialect is None else _dialect(dialect)
     with ParquetFile.open(path) as file:
         with file.named():
             found = find_column(file.footer.columns, column)
             question = question_of(found, listed)
-        by_row_group = [ask_row_group(file, number, question) for number in range(file.footer.num_row_groups)]
+        by_row_group = [ask_row_group(file, number, question, spoken) for number in range(file.footer.num_row_groups)]
         return ProbeReport(
             file=file.name,
             column=found.name,
@@ -77,15 +83,24 @@ def _is_same(question: Question, column: Column, values: tuple[object, ...]) -> 
     )
 
 
-def ask_row_group(file: ParquetFile, row_group: int, question: Question) -> list[RowGroupAnswer]:
-    """What one row group's filter says of each value."""
+def ask_row_group(file: ParquetFile, row_group: int, question: Question, dialect: Dialect | None = None) -> list[RowGroupAnswer]:
+    """What one row group's filter says of each value, in `dialect` where it is a filter of that."""
     reason = file.encryption_of(row_group, question.column)
     stored = None if reason else file.stored_filter(row_group, question.column)
+    hashes = question.hashes
     if stored is not None:
         reason = stored.header.beyond_us
-    may_hold = {} if stored is None or reason else _check(file, stored, [h for forms in question.hashes for h in forms])
+        if dialect is not None:
+            from sbbf_tool.operations.drafts import in_dialect
+
+            stored, hasher, reason = in_dialect(file, stored, dialect)
+            if hasher is not None:
+                hashes = [[hasher.hash_value(form) for form in literal.forms] for literal in question.literals]
+        elif stored.header.readings:
+            reason = f"{reason}; --dialect asks it in one"
+    may_hold = {} if stored is None or reason else _check(file, stored, [h for forms in hashes for h in forms])
     answers = []
-    for literal, forms in zip(question.literals, question.hashes, strict=True):
+    for literal, forms in zip(question.literals, hashes, strict=True):
         if literal.verdict is not None:
             answers.append(RowGroupAnswer(row_group, literal.verdict, literal.note))
         elif reason:
@@ -96,6 +111,12 @@ def ask_row_group(file: ParquetFile, row_group: int, question: Question) -> list
             maybe = any(may_hold[h] for h in forms)
             answers.append(RowGroupAnswer(row_group, literals.MAYBE if maybe else literals.ABSENT))
     return answers
+
+
+def _dialect(name: str) -> Dialect:
+    from sbbf_tool.bloom.dialects import dialect_named
+
+    return dialect_named(name)
 
 
 def _check(file: ParquetFile, stored: StoredFilter, hashes: Sequence[int]) -> dict[int, bool]:

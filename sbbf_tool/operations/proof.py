@@ -8,7 +8,7 @@ possible values may hold some of them; those are left out.
 from __future__ import annotations
 
 import hashlib
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +26,7 @@ from sbbf_tool.reports.verify import FilterProof
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from sbbf_tool.bloom.interface import ValueHasher
     from sbbf_tool.parquet.values import PlainValues
 
 ABSENT_KEYS = 1 << 14
@@ -38,11 +39,22 @@ _SHOWN_CHARACTERS = 60
 
 
 def prove(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -> FilterProof:
-    """The proof of one filter, whose bitset is `bloom`; `unproven` says why where the chunk's pages cannot be decoded."""
+    """The proof of one filter, whose bitset is `bloom`; `unproven` says why where the chunk's pages cannot be decoded.
+
+    A draft's filter is asked in its own dialect, where the values tell which that is.
+    """
     from sbbf_tool.parquet.values import read_chunk
 
     column = file.footer.columns[stored.column]
-    tally = _Tally(column, bloom)
+    hasher: ValueHasher = hashing
+    decided = None
+    if stored.header.readings:
+        from sbbf_tool.operations import drafts
+
+        if (decided := drafts.decide_by_chunk(file, stored)) is not None:
+            stored, bloom = decided.stored, decided.bloom
+            hasher = drafts.hasher_for(decided.dialect, column, bloom.num_blocks)
+    tally = _Tally(column, bloom, hasher)
     unproven = None
     try:
         if file.footer.metadata.row_groups[stored.row_group].columns[column.index].file_path:
@@ -73,16 +85,18 @@ def prove(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -> Filter
         measured_fpp=1 - bloom.count_missing(absent.data) / len(absent) if len(absent) else None,
         absent_keys=len(absent),
         unproven=unproven,
+        dialect=decided.dialect.name if decided else None,
     )
 
 
 class _Tally:
     """What comes up while values stream by."""
 
-    def __init__(self, column: Column, bloom: BloomFilter) -> None:
+    def __init__(self, column: Column, bloom: BloomFilter, hasher: ValueHasher) -> None:
         self._column = column
         self._bloom = bloom
-        self._keys = _random_keys(1 if column.physical == "BOOLEAN" else column.width or _KEY_BYTES_OF_TEXT)
+        self._hasher = hasher
+        self._keys = _random_keys(1 if column.physical == "BOOLEAN" else column.width or _KEY_BYTES_OF_TEXT, hasher)  # type: ignore[arg-type]
         self._met = np.zeros(len(self._keys), np.bool_)
         self.values = self.missed = self.nans_missed = self.intervals_missed = 0
         self.sample: dict[bytes, None] = {}
@@ -90,7 +104,7 @@ class _Tally:
         self.equals_missed: set[bytes] = set()
 
     def add(self, values: PlainValues) -> None:
-        hashes = values.hashes()
+        hashes = values.hashes(self._hasher)
         self.values += len(values)
         if self._bloom.count_missing(hashes):
             absent = np.frombuffer(self._bloom.check_hashes(hashes), np.bool_) == 0
@@ -101,7 +115,7 @@ class _Tally:
             self._meet(np.frombuffer(hashes, np.uint64))
         if equals.is_interval(self._column):
             self.intervals_missed += self._bloom.count_missing(values.hashes_of_equals())
-        self.equals_missed.update(plain for plain in values.equal_floats() if plain not in self._bloom)
+        self.equals_missed.update(plain for plain in values.equal_floats() if not self._bloom.check_hash(self._hasher.hash_value(plain)))
 
     def _miss(self, values: PlainValues, positions: NDArray[np.intp]) -> None:
         self.missed += len(positions)
@@ -118,12 +132,12 @@ class _Tally:
         return self._keys[:0] if self._column.physical == "BOOLEAN" else self._keys[~self._met]
 
 
-@cache
-def _random_keys(width: int) -> NDArray[np.uint64]:
+@lru_cache(maxsize=32)
+def _random_keys(width: int, hasher: ValueHasher) -> NDArray[np.uint64]:
     """Hashes of random keys of `width` bytes, sorted, each once. The same every time, so that a report can be had again."""
     count = max(1, min(ABSENT_KEYS, _MOST_KEY_BYTES // width))
     keys = hashlib.shake_128(b"keys that measure an error rate").digest(count * width)
-    return np.unique(np.frombuffer(hashing.hash_fixed(keys, width), np.uint64))
+    return np.unique(np.frombuffer(hasher.hash_fixed(keys, width), np.uint64))
 
 
 def _shown(column: Column, plain: bytes) -> str:

@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet import compact
 from sbbf_tool.parquet.footer import FilterPlace
 from sbbf_tool.parquet.idl.ttypes import BloomFilterHeader
 from sbbf_tool.parquet.structs import parse_struct
+
+if TYPE_CHECKING:
+    from sbbf_tool.parquet.draft_headers import Reading
 
 HEADER_GUESS = 64
 """Bytes to fetch at an offset to be sure of a header: today's take 15 to 19, a draft's inside a PageHeader some more."""
@@ -37,6 +41,13 @@ class FilterHeader:
     length: int
     num_bytes: int
     beyond_us: str | None = None
+    readings: tuple[Reading, ...] = ()
+    """Where it is a draft's: what it may be, of which the first is told here."""
+
+    def within(self, room: int, stated: int | None) -> FilterHeader:
+        """The same without readings that leave the `room` there is, in bytes, or contradict the `stated` length where another does not."""
+        fitting = [one for one in self.readings if one.fits(room, stated)] or [one for one in self.readings if one.fits(room, None)]
+        return _draft(tuple(fitting)) if fitting else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +99,8 @@ class StoredFilter:
 def parse_header(data: bytes) -> FilterHeader:
     """The header at the start of `data`. Raises UnreadableError where the bytes cannot be one.
 
-    A header that is well formed and not today's (another algorithm, hash or compression, or a draft's, which has no compression)
-    is returned with the reason why nothing may be concluded from its bitset.
+    A header that is well formed and not today's (another algorithm, hash or compression, or a draft's: see `draft_headers`) is
+    returned with the reason why nothing may be concluded from its bitset.
     """
     # Nearly every header is today's, to the byte, and an inspected file may have ten thousands: Thrift is asked about the others.
     usual = _USUAL_HEADER.match(data)
@@ -97,6 +108,10 @@ def parse_header(data: bytes) -> FilterHeader:
         raw, _ = compact.read_varint(usual[1], 0)
         if raw >> 1 >= BLOCK_BYTES and not raw & 1:
             return FilterHeader(usual.end(), raw >> 1)
+    from sbbf_tool.parquet.draft_headers import readings
+
+    if of_draft := readings(data):
+        return _draft(of_draft)
     header: BloomFilterHeader = parse_struct(BloomFilterHeader, data)
     size = header.numBytes
     if size is None:
@@ -110,6 +125,13 @@ def parse_header(data: bytes) -> FilterHeader:
     return FilterHeader(length, size, _beyond_us(header))
 
 
+def _draft(readings: tuple[Reading, ...]) -> FilterHeader:
+    forms = " or ".join(dict.fromkeys(reading.dialect.header for reading in readings))
+    names = " or ".join(reading.dialect.name for reading in readings)
+    reason = f"its header, {forms}, is of a draft of the format: {names}"
+    return FilterHeader(readings[0].length, readings[0].num_bytes, reason, readings)
+
+
 def _beyond_us(header: BloomFilterHeader) -> str | None:
     if header.algorithm is None and header.hash is None:
         return "its header names neither algorithm nor hash"
@@ -117,9 +139,7 @@ def _beyond_us(header: BloomFilterHeader) -> str | None:
         return "its header names an algorithm other than split blocks"
     if header.hash is None or header.hash.XXHASH is None:
         return "its header names a hash other than XXH64"
-    if header.compression is None:
-        return "its header states no compression, as in drafts of the format that hashed otherwise"
-    if header.compression.UNCOMPRESSED is None:
+    if header.compression is None or header.compression.UNCOMPRESSED is None:
         return "its bitset is compressed in a way the format does not have"
     return None
 

@@ -1,4 +1,4 @@
-"""Thrift structs from bytes, by the generated classes and the accelerated compact protocol, within bounds.
+"""Thrift structs from bytes and back, by the generated classes and the accelerated compact protocol, within bounds.
 
 What the classes do not know is passed over; a footer is never written back from them (see `compact` for how it is).
 """
@@ -29,11 +29,19 @@ def parse_struct(cls: type[_Struct], data: bytes) -> _Struct:
     try:
         struct.read(_protocol(data))
     except Exception as error:
-        raise UnreadableError(f"not a readable {cls.__name__} ({error or type(error).__name__})") from error
+        raise UnreadableError(f"not a readable {cls.__name__} ({str(error) or type(error).__name__})") from error
     finally:
         if was_collecting:
             gc.enable()
     return struct
+
+
+def build_struct(struct: Any) -> bytes:
+    """The bytes of a generated class's instance."""
+    buffer = TMemoryBuffer()
+    struct.write(TCompactProtocolAcceleratedFactory().getProtocol(buffer))
+    raw: bytes = buffer.getvalue()
+    return raw
 
 
 def _protocol(data: bytes) -> Any:

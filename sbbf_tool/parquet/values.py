@@ -8,7 +8,7 @@ is called FIXED_LEN_BYTE_ARRAY(12). What arrives then is what the pages hold, in
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +28,8 @@ from sbbf_tool.parquet.pages import read_pages
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from sbbf_tool.bloom.interface import ValueHasher
 
 STREAM_BUFFER_BYTES = 1 << 20
 _ROWS_OF_A_GLANCE = 256
@@ -52,13 +54,13 @@ class PlainValues:
         value = self._array[position]
         return bytes((value.value if isinstance(value, pa.DictionaryScalar) else value).as_buffer())
 
-    def hashes(self) -> memoryview:
-        """XXH64 of every value, in order."""
+    def hashes(self, hasher: ValueHasher = hashing) -> memoryview:
+        """The hash of every value, in order: XXH64, as the format has it, unless a draft's dialect hashes."""
         if self._width is not None:
-            return hashing.hash_fixed(self._fixed(self._width), self._width)
+            return hasher.hash_fixed(self._fixed(self._width), self._width)
         if not isinstance(self._array, pa.DictionaryArray):
-            return hashing.hash_variable(*_variable(self._array))
-        known = np.frombuffer(hashing.hash_variable(*_variable(self._array.dictionary)), np.uint64)
+            return hasher.hash_variable(*_variable(self._array))
+        known = np.frombuffer(hasher.hash_variable(*_variable(self._array.dictionary)), np.uint64)
         each: NDArray[np.uint64] = known[_indices(self._array)]
         return each.data.cast("B").cast("Q")
 
@@ -93,7 +95,9 @@ def _indices(array: pa.DictionaryArray) -> NDArray[Any]:
     return np.asarray(array.indices)
 
 
-def read_chunk(open_file: Callable[[], pa.NativeFile], footer: Footer, row_group: int, column: Column) -> Iterator[PlainValues]:
+def read_chunk(
+    open_file: Callable[[], pa.NativeFile], footer: Footer, row_group: int, column: Column
+) -> Generator[PlainValues, None, None]:
     """All non-null values of a column chunk, batch by batch. Raises UnreadableError where its pages cannot be decoded.
 
     `open_file` answers with a new stream over the whole file; only the chunk's own bytes are read from it.

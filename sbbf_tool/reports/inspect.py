@@ -34,6 +34,10 @@ class FilterReport:
     share_of_chunk: float | None = None
     """Bytes of the filter for each byte of the chunk's pages."""
     oddities: tuple[str, ...] = ()
+    dialects: tuple[str, ...] = ()
+    """Of a filter with a draft's header: the dialects that the header fits."""
+    dialect: str | None = None
+    """Of these the one that the column's values are found in, where that is one."""
     broken: str | None = None
     """Why the filter cannot be read: its bytes contradict the format."""
 

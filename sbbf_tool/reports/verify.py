@@ -27,7 +27,7 @@ class FilterProof:
     examples: tuple[str, ...]
     """Some of the missed values, as `probe` takes them."""
     cause: str | None
-    """How the missed values got in instead, where that could be found: `text`, `width` or `block`; `empty` where nothing got in."""
+    """How the missed values got in instead, where that could be found: `text`, `width`, `block`, `draft`; `empty` where nothing got in."""
     explanation: str | None
     """The cause in words."""
     nans_missed: int
@@ -44,6 +44,8 @@ class FilterProof:
     """Random keys of the column's width that the chunk does not hold."""
     unproven: str | None = None
     """Why the filter could not be asked."""
+    dialect: str | None = None
+    """Of a filter with a draft's header: the dialect that its values are found in, where one is."""
 
     @property
     def is_proven(self) -> bool:

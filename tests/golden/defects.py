@@ -17,9 +17,11 @@ import pyarrow.parquet as pq
 from thrift.protocol.TCompactProtocol import TCompactProtocolAcceleratedFactory
 from thrift.transport.TTransport import TMemoryBuffer
 
+from sbbf_tool.bloom.dialects import dialect_named
 from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter, block_index
 from sbbf_tool.bloom.hashing import hash_value
 from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.parquet.draft_headers import build_draft_header
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.footer import FilterPlace, build_tail, set_filters
 from sbbf_tool.parquet.idl.ttypes import ColumnCryptoMetaData, EncryptionWithFooterKey
@@ -167,6 +169,29 @@ def wrong_block(path: Path) -> None:
 
     edit = Edit()
     edit.append_everywhere("name", build)
+    edit.write(path)
+
+
+def _as_in(dialect: str, values: list[bytes]) -> BloomFilter:
+    hasher = dialect_named(dialect).hasher(SIZE // BLOCK_BYTES, is_number=False)
+    bloom = BloomFilter.empty(SIZE)
+    for value in values:
+        bloom.insert_hash(hasher.hash_value(value))
+    return bloom
+
+
+def hashed_as_draft(path: Path) -> None:
+    """MurmurHash3, under today's header."""
+    edit = Edit()
+    edit.append_everywhere("name", lambda values: _as_in("draft1-raw", values))
+    edit.write(path)
+
+
+def draft_dialect(path: Path) -> None:
+    """A header without compression, which may be the first draft's or the second's, and is the second's."""
+    edit = Edit()
+    header = build_draft_header(dialect_named("draft2-thrift"), SIZE)
+    edit.append_everywhere("name", lambda values: _as_in("draft2-thrift", values), header)
     edit.write(path)
 
 
@@ -333,6 +358,7 @@ DEFECTS = {
     "hashed-as-text": Defect(hashed_as_text),
     "hashed-at-wrong-width": Defect(hashed_at_wrong_width),
     "wrong-block": Defect(wrong_block),
+    "hashed-as-draft": Defect(hashed_as_draft),
     "empty-filter": Defect(empty_filter),
     "empty-boolean-filter": Defect(_fixture("spark-boolean")),
     "interval-not-normalised": Defect(interval_not_normalised, ("--ignore", "worth")),
@@ -341,6 +367,7 @@ DEFECTS = {
     "unreadable-filter": Defect(unreadable_filter),
     "overlapping-filter": Defect(overlapping_filter),
     "unknown-header": Defect(unknown_header),
+    "draft-dialect": Defect(draft_dialect),
     "missing-length": Defect(missing_length),
     "wrong-length": Defect(wrong_length),
     "ragged-bitset": Defect(_fixture("spark-1000-bytes"), ("--ignore", "worth")),

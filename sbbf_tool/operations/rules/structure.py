@@ -20,6 +20,23 @@ def _at_each_header(see: Callable[[StoredFilter], str | None]) -> Look:
     return at_each_filter(lambda chunk: see(chunk.stored) if chunk.stored is not None else None)
 
 
+def _unknown(stored: StoredFilter) -> str | None:
+    return stored.header.beyond_us if not stored.header.readings else None
+
+
+def _draft(chunk: ChunkFacts) -> str | None:
+    if chunk.stored is None or not chunk.stored.header.readings:
+        return None
+    proof, fact = chunk.proof, chunk.stored.header.beyond_us or ""
+    if proof is None or proof.unproven or not proof.values:
+        return fact
+    if proof.dialect is None:
+        told = "as today's format hashes them" if not proof.missed else "in none of these"
+        return f"{fact}; its values are found {told}"
+    missed = f", but for {proof.missed:,} of {proof.values:,}" if proof.missed else ""
+    return f"{fact}; its values are found in {proof.dialect}{missed}"
+
+
 def _unreadable(chunk: ChunkFacts) -> str | None:
     return f"at byte {chunk.place.offset:,}: {chunk.unreadable}" if chunk.place is not None and chunk.unreadable else None
 
@@ -94,9 +111,20 @@ RULES = (
         severity=ERROR,
         reads=Reads.FILTERS,
         message="The filter's header does not say that it is of split blocks, XXH64 and uncompressed, so nobody knows what its bits mean.",
-        why="parquetjs leaves algorithm, hash and compression empty; parquet-go may compress with GZIP, which the format does not have; "
-        "drafts of the format hashed otherwise. Some readers ignore the filter, some fail the query, some read it all the same.",
-        look=_at_each_header(lambda stored: stored.header.beyond_us),
+        why="parquetjs leaves algorithm, hash and compression empty; parquet-go may compress with GZIP, which the format does not have. "
+        "Some readers ignore the filter, some fail the query, some read it all the same.",
+        look=_at_each_header(_unknown),
+        cure=cures.rebuild,
+    ),
+    Rule(
+        name="draft-dialect",
+        theme=THEME,
+        severity=ERROR,
+        reads=Reads.FILTERS,
+        message="The filter is of a draft of the format that was never released, so no reader gains by it and some fail.",
+        why="Builds of parquet-mr's branch from 2019 and 2020, and tools written after the text of that time. Its header does not tell how "
+        "it hashes; the values do.",
+        look=at_each_filter(_draft),
         cure=cures.rebuild,
     ),
     Rule(

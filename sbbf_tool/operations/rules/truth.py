@@ -110,6 +110,17 @@ RULES = (
         cure=cures.rebuild,
     ),
     Rule(
+        name="hashed-as-draft",
+        theme=THEME,
+        severity=ERROR,
+        reads=Reads.DATA,
+        message="The filter holds the values as a draft of the format hashed them, and its header says otherwise, so readers lose rows.",
+        why="A tool that was written after a draft of 2018 or 2019 (MurmurHash3), or after builds of parquet-mr's branch, which hashed "
+        "numbers as nothing, and that was given today's header.",
+        look=_missed_because_of(misses.DRAFT),
+        cure=cures.rebuild,
+    ),
+    Rule(
         name="empty-filter",
         theme=THEME,
         severity=ERROR,

@@ -1,0 +1,153 @@
+"""The dialects of the filter: today's, and those that drafts of the format had before its first release, as rows of one table.
+
+A dialect differs in three things and in no bit besides: the header in front of the bitset, the hash, and how a hash chooses its block.
+None of the drafts was ever in a release of the format (parquet-format 2.7.0, 2019-09, was the first with Bloom filters), and no released
+writer put one into a file; builds of branches did. Source: the history of `BloomFilter.md` and `parquet.thrift` in apache/parquet-format
+(54839ad 2018-10, 8f1783e 2019-07, 2123f07 2019-07, fa53342, 556ebee and cd08b7f 2019-08), and of `BlockSplitBloomFilter.java` on the
+branch `bloom-filter` of apache/parquet-mr (d473d17 2019-01, 35eba16 2019-07, ba28686 2020-01).
+
+Kernels know nothing of this. A hash of a dialect is put into the words of today's: the lower half, which chooses the bits, stays; the upper
+half becomes one that today's rule maps to the block that the dialect means (`placed`). So a `Hasher` stands in for the module `hashing`.
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sbbf_tool.bloom import hashing, spec
+from sbbf_tool.bloom.murmur3_spec import murmur3
+from sbbf_tool.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from typing_extensions import Buffer
+
+    from sbbf_tool.bloom.hashing import Hashes
+
+XXH64, MURMUR3 = "XXH64", "MurmurHash3 x64_128"
+GUAVA_SEED = 1361930890
+"""What parquet-mr's branch seeded Murmur with. The draft's text names no seed, which means 0."""
+
+MULTIPLY, MODULO, MASK = "multiply", "modulo", "mask"
+BLOCK_CHOICES: dict[str, Callable[[int, int], int]] = {
+    MULTIPLY: spec.block_index,
+    MODULO: lambda h, z: (h >> 32) % z,
+    MASK: lambda h, z: (h >> 32) & (z - 1),
+}
+"""The block, of `z`, that a 64-bit hash chooses by its upper half. MASK is meant for powers of two, where it is MODULO."""
+
+TODAYS, BARE, PAGE, RAW_12, RAW_16 = "today's", "without compression", "in a page header", "12 plain bytes", "16 plain bytes"
+"""Forms of the header: `BloomFilterHeader`; the same before it had a field 4; that inside a `PageHeader` of type 4; three or four u32."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    name: str
+    header: str
+    hash: str
+    block: str
+    written: str
+    """When, and by whom."""
+    seed: int = 0
+    numbers_as_nothing: bool = False
+    """INT32, INT64, FLOAT and DOUBLE are all hashed as no bytes: a defect of the branch, which read its buffer from the wrong end."""
+
+    @property
+    def sentence(self) -> str:
+        """How it hashes, in words."""
+        seed = f", seed {self.seed}" if self.hash == MURMUR3 else ""
+        numbers = ", of numbers nothing at all" if self.numbers_as_nothing else ""
+        return f"{self.hash}{seed}{numbers}; block by {_WORDS[self.block]}"
+
+    def hash_value(self, plain: Buffer, *, is_number: bool) -> int:
+        """The 64-bit hash of one value from its plain-encoded bytes."""
+        data = b"" if is_number and self.numbers_as_nothing else plain
+        return murmur3(data, self.seed) if self.hash == MURMUR3 else hashing.hash_value(data)
+
+    def placed(self, h: int, num_blocks: int) -> int:
+        """The hash that today's rule puts where this dialect puts `h`: the same bits, in the same block of `num_blocks`."""
+        if self.block == MULTIPLY:
+            return h
+        # The smallest u with (u * z) >> 32 == block; below 2^32, since a filter has fewer than 2^31 blocks.
+        block = BLOCK_CHOICES[self.block](h, num_blocks)
+        return -(-(block << 32) // num_blocks) << 32 | h & 0xFFFF_FFFF
+
+    def hasher(self, num_blocks: int, *, is_number: bool) -> Hasher:
+        """What hashes values for a filter of `num_blocks` blocks, so that `BloomFilter` finds and sets the bits of this dialect."""
+        return Hasher(self, num_blocks, is_number)
+
+
+_WORDS = {MULTIPLY: "multiplication, as today", MODULO: "remainder", MASK: "lowest bits"}
+
+
+@dataclass(frozen=True, slots=True)
+class Hasher:
+    """`hashing` for one filter of one dialect: every hash is already `placed`."""
+
+    dialect: Dialect
+    num_blocks: int
+    is_number: bool
+
+    def hash_value(self, plain: Buffer) -> int:
+        return self.dialect.placed(self.dialect.hash_value(plain, is_number=self.is_number), self.num_blocks)
+
+    def hash_fixed(self, values: Buffer, width: int) -> Hashes:
+        if self.hashes_nothing:
+            return memoryview(array("Q", [self.hash_value(b"")]) * (memoryview(values).nbytes // width))
+        if self.dialect.hash == MURMUR3:
+            from sbbf_tool.bloom import murmur3
+
+            return self._placed(murmur3.hash_fixed(values, width, self.dialect.seed))
+        return self._placed(hashing.hash_fixed(values, width))
+
+    def hash_variable(self, data: Buffer, offsets: Buffer, offset_width: int) -> Hashes:
+        if self.dialect.hash == MURMUR3:
+            from sbbf_tool.bloom import murmur3
+
+            return self._placed(murmur3.hash_variable(data, offsets, offset_width, self.dialect.seed))
+        return self._placed(hashing.hash_variable(data, offsets, offset_width))
+
+    @property
+    def hashes_nothing(self) -> bool:
+        """All values have one hash, so that a filter of them has a bit in each word of one block, and no other."""
+        return self.is_number and self.dialect.numbers_as_nothing
+
+    def _placed(self, hashes: Hashes) -> Hashes:
+        """`Dialect.placed` of many."""
+        if self.dialect.block == MULTIPLY:
+            return hashes
+        import numpy as np
+
+        h, z = np.frombuffer(hashes, np.uint64), np.uint64(self.num_blocks)
+        half, low, one = np.uint64(32), np.uint64(0xFFFF_FFFF), np.uint64(1)
+        block = (h >> half) % z if self.dialect.block == MODULO else (h >> half) & (z - one)
+        placed = ((block << half) + (z - one)) // z << half | h & low
+        return placed.data.cast("B").cast("Q") if len(placed) else memoryview(b"").cast("Q")
+
+
+TODAY = Dialect("today", TODAYS, XXH64, MULTIPLY, "since 2019-08-21, and by every released writer")
+
+DRAFTS = (
+    Dialect("draft1-raw", RAW_12, MURMUR3, MASK, "2019-01 to 2019-03 by parquet-mr's branch; until 11.0 by Arrow C++'s class", GUAVA_SEED),
+    Dialect("draft1-thrift", BARE, MURMUR3, MODULO, "2018-10 to 2019-07, the text of the first draft"),
+    Dialect("draft1-page", PAGE, MURMUR3, MODULO, "2018-10 to 2019-07, the same as a page"),
+    Dialect("draft2-thrift", BARE, XXH64, MODULO, "2019-07-17 to 2019-08-13, the second draft"),
+    Dialect("draft2-page", PAGE, XXH64, MODULO, "2019-07-04 to 2019-07-17, the same as a page"),
+    Dialect("draft2-final", TODAYS, XXH64, MODULO, "2019-08-13 to 2019-08-21, the same with today's header"),
+    Dialect("branch-12", RAW_12, XXH64, MASK, "2019-07 by parquet-mr's branch", numbers_as_nothing=True),
+    Dialect("branch-16", RAW_16, XXH64, MULTIPLY, "2020-01 by parquet-mr's branch", numbers_as_nothing=True),
+)
+"""In the order in which they are tried where a header leaves it open."""
+
+DIALECTS = (TODAY, *DRAFTS)
+
+
+def dialect_named(name: str) -> Dialect:
+    """The dialect of this name. UsageError where there is none."""
+    found = next((dialect for dialect in DIALECTS if dialect.name == name), None)
+    if found is None:
+        raise UsageError(f"no dialect {name!r}", hint=f"there are {', '.join(dialect.name for dialect in DIALECTS)}")
+    return found

@@ -1,0 +1,67 @@
+"""`--bare` of `inspect`, `probe` and `verify`: the file is one filter, header and bitset, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import click
+
+from sbbf_tool.cli import render
+from sbbf_tool.cli.files import each_file
+
+if TYPE_CHECKING:
+    from sbbf_tool.reports.bare import BareProof, BareReport
+    from sbbf_tool.reports.probe import ProbeReport
+
+
+def type_of(type_name: str | None) -> str:
+    if type_name is None:
+        raise click.UsageError("a bare filter does not say of what type its values are: give --type")
+    return type_name
+
+
+def inspect(files: tuple[str, ...], as_json: bool) -> int:
+    from sbbf_tool.operations.bare import inspect_bare
+
+    def work(path: str) -> int:
+        report = inspect_bare(path)
+        render.show_json(report) if as_json else _show(report)
+        return 0
+
+    return max(each_file(files, work))
+
+
+def probe(file: str, type_name: str | None, values: Iterable[str | None], dialect: str | None) -> ProbeReport:
+    from sbbf_tool.operations.bare import probe_bare
+
+    return probe_bare(file, type_of(type_name), values, dialect=dialect)
+
+
+def verify(files: tuple[str, ...], type_name: str | None, values: Iterable[str], dialect: str | None, as_json: bool) -> int:
+    from sbbf_tool.operations.bare import verify_bare
+
+    if len(files) != 1:
+        raise click.UsageError("values are those of one bare filter; name one file")
+    proof = verify_bare(files[0], type_of(type_name), values, dialect=dialect)
+    render.show_json(proof) if as_json else _show_proof(proof)
+    return int(not proof.is_proven)
+
+
+def _show(report: BareReport) -> None:
+    click.echo(f"{report.file}: {report.file_bytes:,} bytes, a filter with a header of {report.header_bytes} bytes, {report.header}")
+    cells = (render.size(report.bitset_bytes), render.size(report.blocks), render.percent(report.fill_ratio))
+    estimates = (render.percent(report.estimated_fpp), render.estimate(report.estimated_ndv), " or ".join(report.dialects))
+    render.show_table(("bitset", "blocks", "fill", "est. fpp", "est. ndv", "dialect"), [(*cells, *estimates)], range(5))
+    for oddity in report.oddities:
+        click.echo(f"odd: {oddity}")
+
+
+def _show_proof(proof: BareProof) -> None:
+    if proof.dialect is None:
+        told = f"its header fits {' or '.join(proof.dialects) or 'no dialect'}, and the values do not tell one of these"
+    elif proof.missed:
+        told = f"{proof.missed:,} of {proof.values:,} values are called absent, such as {', '.join(proof.examples)}"
+    else:
+        told = f"every one of {proof.values:,} values found, {render.percent(proof.estimated_fpp)} of absent ones pass"
+    click.echo(f"{proof.file}: {f'as {proof.dialect}: ' if proof.dialect else ''}{told}")

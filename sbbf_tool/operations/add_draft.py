@@ -1,0 +1,69 @@
+"""Filters as drafts of the format had them, built and proven for `add_filters`: for tests and research, and for nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from sbbf_tool.bloom.dialects import TODAYS, Dialect
+from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.operations.build import Built
+from sbbf_tool.operations.drafts import hasher_for, read_as
+from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.operations.publish import ensure_same_footer, mistake, place_of
+from sbbf_tool.parquet.draft_headers import build_draft_header
+from sbbf_tool.parquet.patch import Bytes, ChunkKey, Patch
+
+
+def rebuilt(file: ParquetFile, built: Mapping[ChunkKey, Built], dialect: Dialect) -> dict[ChunkKey, Built]:
+    """Each filter once more, of the same size, from its values as the dialect hashes them.
+
+    A filter that is too large cannot be folded: only today's choice of blocks keeps neighbours together.
+    """
+    anew = {}
+    for key, one in built.items():
+        bloom = BloomFilter.empty(one.bloom.num_bytes)
+        for hashes in _hashes(file, key, dialect, bloom.num_blocks):
+            bloom.insert_hashes(hashes)
+        anew[key] = replace(one, bloom=bloom)
+    return anew
+
+
+def pieces_of(bloom: BloomFilter, dialect: Dialect) -> tuple[Bytes, Bytes]:
+    """Header and bitset."""
+    return build_draft_header(dialect, bloom.num_bytes), bloom.bitset
+
+
+def compare(file: ParquetFile, fresh: ParquetFile, patch: Patch, dialect: Dialect) -> None:
+    """The new file must be the old one but for its filters, each of which must be of the dialect and hold every value."""
+    ensure_same_footer(file, fresh, patch.places)
+    for key, place in patch.places.items():
+        stored = fresh.stored_filter(key[0], fresh.footer.columns[key[1]])
+        mine = read_as(stored, dialect) if stored is not None else None
+        if mine is None or mine.place != place or mine.length != place.length:
+            raise mistake(file, f"the filter of {place_of(file, key)} is not where it should be")
+        bloom = BloomFilter(fresh.source.read(mine.bitset_offset, mine.header.num_bytes))
+        if missed := sum(map(bloom.count_missing, _hashes(fresh, key, dialect, bloom.num_blocks))):
+            raise mistake(file, f"{missed} values of {place_of(file, key)} are absent from the new filter")
+
+
+def warnings_of(dialect: Dialect) -> Iterator[str]:
+    """What must be known before such a file is given to anybody."""
+    yield f"{dialect.name} is a draft of the format: for tests and research; no reader gains by such a filter"
+    if dialect.header == TODAYS:
+        yield f"{dialect.name} HAS TODAY'S HEADER: EVERY READER THAT USES FILTERS TAKES IT FOR TODAY'S AND LOSES ROWS"
+    else:
+        yield "ClickHouse and DuckDB fail a query that asks such a filter; DataFusion and Spark read on without it"
+
+
+def _hashes(file: ParquetFile, key: ChunkKey, dialect: Dialect, num_blocks: int) -> Iterator[memoryview]:
+    from array import array
+
+    from sbbf_tool.parquet.values import read_chunk
+
+    column = file.footer.columns[key[1]]
+    hasher = hasher_for(dialect, column, num_blocks)
+    with file.named():
+        for values in read_chunk(file.source.open_arrow, file.footer, key[0], column):
+            yield values.hashes(hasher)
+            yield memoryview(array("Q", map(hasher.hash_value, values.equal_floats())))

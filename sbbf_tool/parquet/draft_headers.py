@@ -1,0 +1,168 @@
+"""The headers that drafts of the format put in front of a bitset, before there was today's (`filters`); sources as in `bloom.dialects`.
+
+    RAW_12   u32 numBytes | u32 hash = 0 | u32 algorithm = 0                    little-endian, no Thrift; parquet-mr's branch
+    RAW_16   u32 numBytes | u32 hash = 0 | u32 algorithm = 0 | u32 compression = 0
+    BARE     BloomFilterPageHeader { 1 numBytes, 2 algorithm BLOCK, 3 hash MURMUR3 or XXHASH }      as today's, without the field 4
+    PAGE     PageHeader { 1 type = 4, 2 and 3 sizes, 9 BloomFilterPageHeader }
+
+None of them tells its dialect. MURMUR3 and XXHASH were field 1 of the same union, one after the other; a raw header was written before and
+after the hash changed; and 12 bytes in front of a bitset that begins with four zero bytes are also 16. What can be told is which
+dialects it may be (`readings`); which of them it is, only the column's values know.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import NamedTuple
+
+from sbbf_tool.bloom.dialects import BARE, DRAFTS, PAGE, RAW_12, RAW_16, TODAYS, Dialect
+from sbbf_tool.errors import UnreadableError
+from sbbf_tool.parquet import compact
+from sbbf_tool.parquet.filters import BLOCK_BYTES, MAX_PORTABLE_BYTES, build_header
+from sbbf_tool.parquet.idl.ttypes import (
+    BloomFilterAlgorithm,
+    BloomFilterHash,
+    BloomFilterPageHeader,
+    PageHeader,
+    PageType,
+    SplitBlockAlgorithm,
+    XxHash,
+)
+from sbbf_tool.parquet.structs import build_struct, parse_struct
+
+_RAW_12, _RAW_16 = struct.Struct("<3I"), struct.Struct("<4I")
+
+
+class Parsed(NamedTuple):
+    """Bytes of a header, and of the bitset behind it."""
+
+    length: int
+    num_bytes: int
+
+
+class Reading(NamedTuple):
+    """A dialect that a header may be of, and what the header then says."""
+
+    dialect: Dialect
+    length: int
+    num_bytes: int
+
+    def fits(self, room: int, stated: int | None) -> bool:
+        """Whether header and bitset lie within `room` bytes, and take as many as are `stated`, where any are."""
+        total = self.length + self.num_bytes
+        return total <= room and stated in (None, total)
+
+
+def readings(data: bytes) -> tuple[Reading, ...]:
+    """What the header at the start of `data` may be, of the drafts whose header is not today's; nothing where it is none of theirs."""
+    found = {}
+    for form, (parse, _) in FORMS.items():
+        try:
+            found[form] = parse(data)
+        except UnreadableError:
+            continue
+    return tuple(Reading(dialect, *found[dialect.header]) for dialect in DRAFTS if dialect.header in found)
+
+
+def build_draft_header(dialect: Dialect, num_bytes: int) -> bytes:
+    """The header in front of a bitset of `num_bytes` in this dialect, which may also be one with today's header."""
+    return build_header(num_bytes) if dialect.header == TODAYS else FORMS[dialect.header][1](num_bytes)
+
+
+# --- No Thrift ---
+
+
+def parse_raw_12(data: bytes) -> Parsed:
+    """Three u32. Raises UnreadableError where they are not a size that the branch wrote, and two zeros."""
+    return _parse_raw(data, _RAW_12)
+
+
+def build_raw_12(num_bytes: int) -> bytes:
+    return _RAW_12.pack(num_bytes, 0, 0)
+
+
+def parse_raw_16(data: bytes) -> Parsed:
+    """Four u32, with three zeros. Raises UnreadableError likewise."""
+    return _parse_raw(data, _RAW_16)
+
+
+def build_raw_16(num_bytes: int) -> bytes:
+    return _RAW_16.pack(num_bytes, 0, 0, 0)
+
+
+def _parse_raw(data: bytes, layout: struct.Struct) -> Parsed:
+    if len(data) < layout.size:
+        raise UnreadableError(f"{len(data)} bytes; this header has {layout.size}")
+    num_bytes, *others = layout.unpack_from(data)
+    if any(others):
+        raise UnreadableError("another hash, algorithm or compression than the one that each has")
+    # So many bytes of zeros follow many a number by chance, and there is no magic: what is sure of the size is asked for.
+    if not BLOCK_BYTES <= num_bytes <= MAX_PORTABLE_BYTES or num_bytes & (num_bytes - 1):
+        raise UnreadableError(f"a bitset of {num_bytes} bytes; the branch had powers of two, {BLOCK_BYTES} to {MAX_PORTABLE_BYTES}")
+    return Parsed(layout.size, num_bytes)
+
+
+# --- Thrift ---
+
+
+def parse_bare(data: bytes) -> Parsed:
+    """A `BloomFilterPageHeader` of the drafts, without compression. Raises UnreadableError."""
+    return Parsed(_struct_length(data), _num_bytes(parse_struct(BloomFilterPageHeader, data)))
+
+
+def build_bare(num_bytes: int) -> bytes:
+    return build_struct(_header(num_bytes))
+
+
+def parse_page(data: bytes) -> Parsed:
+    """The same in a `PageHeader`, whose own sizes say nothing that is not in it. Raises UnreadableError."""
+    page = parse_struct(PageHeader, data)
+    if page.type != PageType.BLOOM_FILTER_PAGE or page.bloom_filter_page_header is None:
+        raise UnreadableError("not the page of a Bloom filter")
+    return Parsed(_struct_length(data), _num_bytes(page.bloom_filter_page_header))
+
+
+def build_page(num_bytes: int) -> bytes:
+    return build_struct(
+        PageHeader(
+            type=PageType.BLOOM_FILTER_PAGE,
+            uncompressed_page_size=num_bytes,
+            compressed_page_size=num_bytes,
+            bloom_filter_page_header=_header(num_bytes),
+        )
+    )
+
+
+def _header(num_bytes: int) -> BloomFilterPageHeader:
+    return BloomFilterPageHeader(
+        numBytes=num_bytes,
+        algorithm=BloomFilterAlgorithm(BLOCK=SplitBlockAlgorithm()),
+        hash=BloomFilterHash(XXHASH=XxHash()),  # by the name that union field 1 has today: no name is on the wire
+    )
+
+
+def _num_bytes(header: BloomFilterPageHeader) -> int:
+    if header.algorithm is None or header.algorithm.BLOCK is None or header.hash is None or header.hash.XXHASH is None:
+        raise UnreadableError("it names another algorithm or hash than the drafts had")
+    if header.compression is not None:
+        raise UnreadableError("it states a compression, which the drafts did not have")
+    if header.numBytes is None or header.numBytes < BLOCK_BYTES:
+        raise UnreadableError(f"a bitset of {header.numBytes} bytes; one block takes {BLOCK_BYTES}")
+    return int(header.numBytes)
+
+
+def _struct_length(data: bytes) -> int:
+    try:
+        return compact.fields(data, 0)[1] + 1
+    except (IndexError, UnreadableError):
+        raise UnreadableError("a filter header that does not end") from None
+
+
+FORMS: dict[str, tuple[Callable[[bytes], Parsed], Callable[[int], bytes]]] = {
+    RAW_12: (parse_raw_12, build_raw_12),
+    RAW_16: (parse_raw_16, build_raw_16),
+    BARE: (parse_bare, build_bare),
+    PAGE: (parse_page, build_page),
+}
+"""How each form of a header is read and written."""

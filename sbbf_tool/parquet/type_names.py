@@ -1,0 +1,78 @@
+"""A column's type from its name: the inverse of `Column.type_name`, for filters that stand in no file with a schema.
+
+The physical type may be left out where a logical type has one only, or a usual one: `UUID`, `DATE`, `STRING`, `TIMESTAMP(MICROS,UTC)`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from sbbf_tool.errors import UsageError
+from sbbf_tool.parquet.columns import PHYSICAL_TYPES, Column, Logical
+
+_PHYSICAL = re.compile(r"([A-Z0-9_]+)(?:\((\d+)\))?", re.IGNORECASE)
+_LOGICAL = re.compile(r"([A-Z0-9]+)(?:\(([A-Z0-9]+),([A-Z0-9]+)\))?", re.IGNORECASE)
+_MOST_FIXED_BYTES = 1 << 20
+
+_USUAL = {
+    "STRING": "BYTE_ARRAY",
+    "ENUM": "BYTE_ARRAY",
+    "JSON": "BYTE_ARRAY",
+    "BSON": "BYTE_ARRAY",
+    "GEOMETRY": "BYTE_ARRAY",
+    "GEOGRAPHY": "BYTE_ARRAY",
+    "DATE": "INT32",
+    "TIMESTAMP": "INT64",
+    "UUID": "FIXED_LEN_BYTE_ARRAY(16)",
+    "FLOAT16": "FIXED_LEN_BYTE_ARRAY(2)",
+    "INTERVAL": "FIXED_LEN_BYTE_ARRAY(12)",
+}
+_EXPECTS = "such as INT64, BYTE_ARRAY, STRING, FIXED_LEN_BYTE_ARRAY(16) UUID or INT32 DECIMAL(9,2), as inspect prints types"
+
+
+def column_of_type(name: str) -> Column:
+    """A column without a name whose type is called so. UsageError where nothing is."""
+    words = name.split()
+    if len(words) == 1 and (usual := _usual_physical(words[0])):
+        words = [usual, words[0]]
+    physical = _PHYSICAL.fullmatch(words[0]) if 1 <= len(words) <= 2 else None
+    if physical is None or physical[1].upper() not in PHYSICAL_TYPES:
+        raise _no_type(name)
+    kind, length = physical[1].upper(), int(physical[2] or 0)
+    if (kind == "FIXED_LEN_BYTE_ARRAY") != (0 < length <= _MOST_FIXED_BYTES):
+        raise _no_type(name)
+    column = Column(0, ("value",), ("value",), kind, length, None, 0, 0)
+    if len(words) == 1:
+        return column
+    logical = _logical(words[1].upper())
+    if logical is None:
+        raise _no_type(name)
+    return replace(column, logical=logical)
+
+
+def _usual_physical(word: str) -> str | None:
+    kind, _, rest = word.upper().partition("(")
+    if kind == "INT":
+        return "INT64" if rest.startswith("64") else "INT32"
+    if kind == "TIME":
+        return "INT32" if rest.startswith("MILLIS") else "INT64"
+    return _USUAL.get(kind)
+
+
+def _logical(word: str) -> Logical | None:
+    found = _LOGICAL.fullmatch(word)
+    if found is None:
+        return None
+    kind, first, second = found.groups()
+    if kind == "INT" and first in ("8", "16", "32", "64") and second in ("SIGNED", "UNSIGNED"):
+        return Logical("INT", bits=int(first), signed=second == "SIGNED")
+    if kind == "DECIMAL" and first and first.isdigit() and second.isdigit():
+        return Logical("DECIMAL", precision=int(first), scale=int(second))
+    if kind in ("TIME", "TIMESTAMP") and first in ("MILLIS", "MICROS", "NANOS") and second in ("UTC", "LOCAL"):
+        return Logical(kind, unit=first, utc=second == "UTC")
+    return Logical(kind) if kind in _USUAL and kind != "TIMESTAMP" and first is None else None
+
+
+def _no_type(name: str) -> UsageError:
+    return UsageError(f"no type {name!r}", hint=_EXPECTS)

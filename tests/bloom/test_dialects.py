@@ -1,0 +1,192 @@
+"""The drafts' hashes and blocks: against published vectors, plain integers, and filters that the branch's own class wrote."""
+
+from __future__ import annotations
+
+import json
+from array import array
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sbbf_tool.bloom import hashing, murmur3, murmur3_spec, spec
+from sbbf_tool.bloom.dialects import BLOCK_CHOICES, DIALECTS, DRAFTS, GUAVA_SEED, MASK, MODULO, MURMUR3, TODAY, dialect_named
+from sbbf_tool.bloom.filter import BloomFilter, block_index
+from sbbf_tool.errors import UsageError
+
+PUBLIC_VALUES = [b"hello", b"parquet", b"bloom", b"filter"]
+IDS = [dialect.name for dialect in DIALECTS]
+
+hash64 = st.integers(0, 2**64 - 1)
+blocks = st.integers(1, 2**31 - 1)
+
+
+# MurmurHash3
+
+
+def test_the_verification_value_of_its_author():
+    """SMHasher's `VerificationTest`: hashes of 0, 1, ... 255 bytes with other seeds, hashed again; 0x6384BA69 is published for x64_128."""
+
+    def digest(data: bytes, seed: int) -> bytes:
+        return b"".join(half.to_bytes(8, "little") for half in murmur3_spec.murmur3_x64_128(data, seed))
+
+    every = b"".join(digest(bytes(range(length)), 256 - length) for length in range(256))
+    assert int.from_bytes(digest(every, 0)[:4], "little") == 0x6384BA69
+
+
+@pytest.mark.parametrize(
+    ("data", "seed", "h1"),
+    [
+        (b"", 0, 0),
+        (b"hello", 0, 0xCBD8A7B341BD9B02),
+        (b"The quick brown fox jumps over the lazy dog", 0, 0xE34BBC7BBC071B6C),
+    ],
+)
+def test_published_vectors(data, seed, h1):
+    assert murmur3_spec.murmur3(data, seed) == h1
+
+
+@pytest.mark.parametrize("seed", [0, 1, GUAVA_SEED, 2**32 - 1])
+@pytest.mark.parametrize("width", [*range(1, 36), 64, 100, 5000])
+@pytest.mark.parametrize("count", [0, 1, 3, 40])
+def test_many_values_of_one_width(seed, width, count):
+    data = bytes((7 * at + (at >> 8)) % 251 for at in range(width * count))
+    expected = [murmur3_spec.murmur3(data[at : at + width], seed) for at in range(0, len(data), width)]
+    assert list(murmur3.hash_fixed(data, width, seed)) == expected
+
+
+@given(st.lists(st.binary(max_size=40), max_size=60), st.sampled_from([4, 8]), st.integers(0, 3))
+def test_values_of_any_length(values, offset_width, before):
+    offsets = [before]
+    for value in values:
+        offsets.append(offsets[-1] + len(value))
+    data = b"\xee" * before + b"".join(values) + b"\xee"
+    raw = array("i" if offset_width == 4 else "q", offsets)
+    expected = [murmur3_spec.murmur3(value, GUAVA_SEED) for value in values]
+    assert list(murmur3.hash_variable(data, raw, offset_width, GUAVA_SEED)) == expected
+
+
+def test_more_values_than_are_gathered_at_once():
+    values = [bytes([at % 251]) * (at % 3 * 700) for at in range(2000)]
+    offsets = array("q", [0])
+    for value in values:
+        offsets.append(offsets[-1] + len(value))
+    expected = [murmur3_spec.murmur3(value, 5) for value in values]
+    assert list(murmur3.hash_variable(b"".join(values), offsets, 8, 5)) == expected
+
+
+@pytest.mark.parametrize("offsets", [[0, 5, 3], [0, 99], [-1, 2]])
+def test_offsets_that_lie(offsets):
+    with pytest.raises(ValueError, match="offsets"):
+        murmur3.hash_variable(b"abcdefgh", array("i", offsets), 4)
+
+
+# Blocks
+
+
+@given(hash64, blocks, st.sampled_from(DIALECTS))
+def test_todays_rule_finds_the_block_that_a_dialect_means(h, num_blocks, dialect):
+    placed = dialect.placed(h, num_blocks)
+    assert 0 <= placed < 2**64
+    assert block_index(placed, num_blocks) == BLOCK_CHOICES[dialect.block](h, num_blocks)
+    assert placed & 0xFFFF_FFFF == h & 0xFFFF_FFFF
+
+
+@given(hash64, st.integers(0, 30))
+def test_a_mask_is_the_remainder_where_blocks_are_a_power_of_two(h, power):
+    assert BLOCK_CHOICES[MASK](h, 1 << power) == BLOCK_CHOICES[MODULO](h, 1 << power)
+
+
+@pytest.mark.parametrize("num_blocks", [1, 2, 3, 31, 32, 4096, 2**31 - 1])
+@pytest.mark.parametrize("is_number", [False, True])
+@pytest.mark.parametrize("dialect", DIALECTS, ids=IDS)
+def test_many_values_are_hashed_as_one_is(kernel, dialect, is_number, num_blocks):
+    hasher = dialect.hasher(num_blocks, is_number=is_number)
+    data = bytes(range(200))
+    values = [data[at : at + 8] for at in range(0, 200, 8)]
+    expected = [hasher.hash_value(value) for value in values]
+    assert list(hasher.hash_fixed(data, 8)) == expected
+    assert list(hasher.hash_fixed(b"", 8)) == []
+    if not is_number:
+        assert list(hasher.hash_variable(data, array("i", range(0, 201, 8)), 4)) == expected
+        assert list(hasher.hash_variable(b"", array("i", [0]), 4)) == []
+
+
+def test_today_is_what_hashing_does():
+    hasher = TODAY.hasher(77, is_number=True)
+    assert hasher.hash_value(b"12345678") == hashing.hash_value(b"12345678")
+    assert hasher.hash_fixed(b"12345678", 8) == hashing.hash_fixed(b"12345678", 8)
+
+
+@pytest.mark.parametrize("num_blocks", [1, 3, 32])
+@pytest.mark.parametrize("dialect", DRAFTS, ids=IDS[1:])
+def test_a_kernel_builds_what_the_draft_describes(kernel, dialect, num_blocks):
+    """The bits, set one by one after the draft's own words, are those that a kernel sets from hashes that were put in today's."""
+    values = [bytes([n, n // 3, 7]) for n in range(50)]
+    by_hand = bytearray(num_blocks * 32)
+    for value in values:
+        h = murmur3_spec.murmur3(value, dialect.seed) if dialect.hash == MURMUR3 else spec.xxh64(value)
+        index = {"remainder": (h >> 32) % num_blocks, "lowest bits": (h >> 32) & (num_blocks - 1)}.get(
+            dialect.sentence.rpartition("by ")[2], ((h >> 32) * num_blocks) >> 32
+        )
+        block = spec.read_block(by_hand, index)
+        spec.block_insert(block, h & 0xFFFF_FFFF)
+        spec.write_block(by_hand, index, block)
+    bloom = BloomFilter.empty(num_blocks * 32)
+    bloom.insert_hashes(dialect.hasher(num_blocks, is_number=False).hash_fixed(b"".join(values), 3))
+    assert bytes(bloom) == bytes(by_hand)
+
+
+def test_numbers_that_are_hashed_as_nothing_set_eight_bits():
+    for name in ("branch-12", "branch-16"):
+        bloom = BloomFilter.empty(1024)
+        bloom.insert_hashes(dialect_named(name).hasher(32, is_number=True).hash_fixed(bytes(range(240)), 8))
+        assert bloom.bits_set == 8
+
+
+# The table
+
+
+def test_names_are_unique_and_one_that_is_none_is_told():
+    assert len(set(IDS)) == len(IDS)
+    assert dialect_named("today") is TODAY
+    with pytest.raises(UsageError, match="no dialect 'draft3'; there are today, draft1-raw"):
+        dialect_named("draft3")
+
+
+# Filters that the branch's own class wrote
+
+
+def holds_all(dialect, bitset, values, is_number):
+    bloom = BloomFilter(bitset)
+    hasher = dialect.hasher(bloom.num_blocks, is_number=is_number)
+    return all(bloom.check_hash(hasher.hash_value(value)) for value in values)
+
+
+WROTE = {"dd7e655de": "draft1-raw", "35eba1605": "branch-12", "ba28686ac": "branch-16"}
+
+
+def test_every_filter_of_the_branch_answers_in_its_dialect_alone(conformance):
+    table = json.loads((conformance / "drafts" / "legacy.json").read_text())
+    assert len(table) >= 15
+    for name, entry in table.items():
+        bitset = (conformance / "drafts" / name).read_bytes()[entry["header_bytes"] :]
+        values = [bytes.fromhex(text) for text in entry["values_plain_hex"]]
+        is_number = entry["type"] != "binary"
+        right = dialect_named(WROTE[name.partition("_")[0]])
+        for dialect in DIALECTS:
+            # Dialects that differ in nothing but the header give the same bits.
+            means_the_same = (dialect.hash, dialect.seed) == (right.hash, right.seed) and (
+                {dialect.block, right.block} <= {MASK, MODULO} or dialect.block == right.block
+            )
+            nothing = (is_number and dialect.numbers_as_nothing, is_number and right.numbers_as_nothing)
+            expected = means_the_same and nothing[0] == nothing[1]
+            assert holds_all(dialect, bitset, values, is_number) == expected, (name, dialect.name)
+
+
+def test_the_public_samples(conformance):
+    first = (conformance / "parquet-testing" / "bloom_filter.bin").read_bytes()
+    today = (conformance / "parquet-testing" / "bloom_filter.xxhash.bin").read_bytes()
+    for dialect in DIALECTS:
+        assert holds_all(dialect, first[12:], PUBLIC_VALUES, False) == (dialect.name == "draft1-raw")
+        assert holds_all(dialect, today[16:], PUBLIC_VALUES, False) == (dialect.block == TODAY.block and dialect.hash == TODAY.hash)

@@ -1,0 +1,76 @@
+"""What today's engines make of filters of the format's drafts: nobody gains, two fail, and no row is lost unless the header lies.
+
+`add-filter --dialect` warns by what is stated here. When one of these fails because an engine changed, the warning is to change too.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from sbbf_tool.bloom.dialects import DRAFTS, TODAYS
+from sbbf_tool.operations.add import add_filters
+from sbbf_tool.operations.add_draft import warnings_of
+
+from .engines import ClickHouse, DuckDB, Engine, PruningEngine
+from .facts import FIXTURES
+from .questions import absent_value
+
+pytestmark = pytest.mark.engines
+
+PLAIN = FIXTURES / "pyarrow-plain.parquet"
+COLUMNS = ("id", "name")
+TOLD = [dialect.name for dialect in DRAFTS if dialect.header != TODAYS]
+FAIL = {ClickHouse: "BloomFilterHeader", DuckDB: "TProtocolException: Invalid data"}
+"""Engines that take a header they do not know for damage, and what they say."""
+
+
+def stored_values(column: str) -> list[object]:
+    return pq.read_table(PLAIN)[column].to_pylist()
+
+
+@pytest.fixture(scope="module")
+def drafts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A file for each dialect."""
+    folder = tmp_path_factory.mktemp("drafts")
+    made = {dialect.name: folder / f"{dialect.name}.parquet" for dialect in DRAFTS}
+    for name, path in made.items():
+        add_filters(PLAIN, COLUMNS, output=path, dialect=name)
+    return made
+
+
+@pytest.mark.parametrize("dialect", TOLD)
+def test_a_query_fails_or_finds_every_row(dialect: str, drafts: dict[str, Path], engine: Engine) -> None:
+    for column in COLUMNS:
+        values = stored_values(column)
+        for wanted in (values[7], values[::40]):
+            if type(engine) in FAIL:
+                with pytest.raises(Exception, match=FAIL[type(engine)]):
+                    engine.rows(drafts[dialect], column, wanted)
+                continue
+            found = engine.rows(drafts[dialect], column, wanted)[column].to_pylist()
+            assert sorted(found) == sorted(wanted if isinstance(wanted, list) else [wanted])
+
+
+@pytest.mark.parametrize("dialect", TOLD)
+def test_nothing_is_skipped(dialect: str, drafts: dict[str, Path], pruning_engine: PruningEngine) -> None:
+    if type(pruning_engine) in FAIL:
+        pytest.skip("it fails the query")
+    for column in COLUMNS:
+        scan = pruning_engine.row_groups_read(drafts[dialect], column, absent_value(PLAIN, column))
+        assert scan.read == scan.total
+
+
+def test_under_todays_header_rows_are_lost(drafts: dict[str, Path], pruning_engine: PruningEngine) -> None:
+    for column in COLUMNS:
+        values = stored_values(column)
+        assert sum(pruning_engine.rows(drafts["draft2-final"], column, value).num_rows for value in values[::50]) < len(values[::50])
+
+
+def test_the_warnings_say_so() -> None:
+    for dialect in DRAFTS:
+        said = " ".join(warnings_of(dialect))
+        assert ("LOSES ROWS" in said) == (dialect.header == TODAYS)
+        assert ("ClickHouse and DuckDB fail" in said) == (dialect.header != TODAYS)

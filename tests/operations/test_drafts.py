@@ -1,0 +1,367 @@
+"""Filters of the format's drafts, in Parquet files and bare: made, seen, asked, proven, repaired; and never relied on unless told to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from samples import write_column, write_events
+
+from sbbf_tool.bloom.dialects import DIALECTS, DRAFTS, TODAYS, dialect_named
+from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.operations.add import add_filters
+from sbbf_tool.operations.bare import inspect_bare, probe_bare, verify_bare
+from sbbf_tool.operations.check import Policy, check
+from sbbf_tool.operations.explain import explain
+from sbbf_tool.operations.inspect import inspect
+from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.operations.probe import probe
+from sbbf_tool.operations.remove import remove_filters
+from sbbf_tool.operations.repair import repair
+from sbbf_tool.operations.verify import verify
+from sbbf_tool.parquet.draft_headers import build_draft_header
+from sbbf_tool.parquet.footer import FilterPlace, build_tail, set_filters
+
+NAMES = [dialect.name for dialect in DRAFTS]
+TOLD = [dialect.name for dialect in DRAFTS if dialect.header != TODAYS]
+"""Drafts whose header is not today's."""
+COLUMNS = ("id", "name", "score", "point.x", "tags")
+PUBLIC_VALUES = ["hello", "parquet", "bloom", "filter"]
+
+
+@pytest.fixture
+def events(tmp_path: Path) -> Path:
+    return write_events(tmp_path / "events.parquet")
+
+
+def with_filters(source: Path, dialect: str, columns: tuple[str, ...] = COLUMNS) -> Path:
+    target = source.with_name(f"{dialect}.parquet")
+    add_filters(source, columns, output=target, dialect=dialect)
+    return target
+
+
+def put(path: Path, header: bytes, bitset: bytes, *, stated: bool = True) -> None:
+    """Give the only chunk of a file of one column this filter."""
+    with ParquetFile.open(path) as file:
+        body, raw = file.source.read(0, file.footer.start), file.footer.raw
+    length = len(header) + len(bitset) if stated else None
+    new = set_filters(raw, {(0, 0): FilterPlace(len(body), length)})
+    path.write_bytes(body + header + bitset + new + build_tail(new))
+
+
+def built(dialect: str, values: list[bytes], size: int, *, is_number: bool = False) -> bytes:
+    bloom = BloomFilter.empty(size)
+    hasher = dialect_named(dialect).hasher(bloom.num_blocks, is_number=is_number)
+    for value in values:
+        bloom.insert_hash(hasher.hash_value(value))
+    return bytes(bloom)
+
+
+# Made, seen, proven
+
+
+@pytest.mark.parametrize("dialect", TOLD)
+def test_a_file_of_each_dialect_is_seen_and_proven(events, dialect):
+    path = with_filters(events, dialect)
+    for row in inspect(path).filters:
+        assert row.dialect == dialect
+        assert dialect in row.dialects
+        assert row.broken is None
+        assert row.fill_ratio
+        assert f"it is {dialect}" in row.oddities[0]
+    report = verify(path)
+    assert len(report.filters) == 3 * len(COLUMNS)
+    assert all(proof.is_proven and proof.dialect == dialect and proof.values for proof in report.filters)
+    assert {finding.rule for finding in report.findings} == {"draft-dialect"}
+    assert not report.is_sound
+    assert pq.read_table(path).equals(pq.read_table(events))
+
+
+def test_a_draft_with_todays_header_is_found_out_by_its_values(events):
+    path = with_filters(events, "draft2-final", ("name",))
+    assert all(row.dialect is None and row.oddities == () for row in inspect(path).filters)
+    assert {proof.cause for proof in verify(path).filters} == {"block"}
+    assert {finding.rule for finding in verify(path).findings} == {"wrong-block"}
+
+
+@pytest.mark.parametrize("dialect", NAMES)
+def test_the_same_sizes_as_todays_and_every_type(fixtures, tmp_path, dialect):
+    source = fixtures / "pyarrow-types.parquet"
+    columns = [column for column in pq.read_schema(source).names if column not in ("point", "words")]
+    target = tmp_path / "typed.parquet"
+    report = add_filters(source, columns, output=target, dialect=dialect)
+    today = add_filters(source, columns, dry_run=True)
+    assert [row.bitset_bytes for row in report.filters] == [row.bitset_bytes for row in today.filters]
+    if dialect != "draft2-final":
+        assert all(proof.is_proven and proof.dialect == dialect for proof in verify(target).filters)
+
+
+def test_writing_one_warns_and_a_name_that_is_none_is_refused(events):
+    for dialect in NAMES:
+        said = add_filters(events, ["id"], dry_run=True, dialect=dialect).warnings
+        assert any(f"{dialect} is a draft" in warning for warning in said)
+        assert any("LOSES ROWS" in warning for warning in said) == (dialect == "draft2-final")
+    assert add_filters(events, ["id"], dry_run=True, dialect="today").warnings == ()
+    with pytest.raises(UsageError, match="no dialect 'draft9'"):
+        add_filters(events, ["id"], dry_run=True, dialect="draft9")
+
+
+# Asked
+
+
+@pytest.mark.parametrize("dialect", NAMES)
+def test_asked_in_its_dialect_it_answers_as_todays_does(events, dialect):
+    path = with_filters(events, dialect, ("name",))
+    names = pq.read_table(events)["name"].drop_null().unique().to_pylist()
+    assert not any(value.is_absent for value in probe(path, "name", names, dialect=dialect).values)
+    absent = probe(path, "name", [f"nobody {n}" for n in range(100)], dialect=dialect)
+    assert sum(value.is_absent for value in absent.values) > 90
+
+
+@pytest.mark.parametrize("dialect", TOLD)
+def test_without_its_name_nothing_is_said(events, dialect):
+    path = with_filters(events, dialect, ("name",))
+    report = probe(path, "name", ["name 1", "nobody"])
+    assert {answer.answer for value in report.values for answer in value.row_groups} == {"cannot say"}
+    assert all("--dialect" in (answer.reason or "") for value in report.values for answer in value.row_groups)
+    assert {row.filter for row in explain(path, "name", "nobody").row_groups} == {"cannot say"}
+
+
+@pytest.mark.parametrize("dialect", ["today", *TOLD])
+@pytest.mark.parametrize("column", ["id", "name"])
+def test_a_stored_value_is_never_absent_whatever_dialect_is_named(events, column, dialect):
+    """A wrong name is found out by the column's own values; today's filters are asked as today's."""
+    path = with_filters(events, dialect, (column,))
+    values = pq.read_table(events)[column].drop_null().unique().to_pylist()[::7]
+    for asked in ("today", *NAMES):
+        report = probe(path, column, values, dialect=asked)
+        assert not any(value.is_absent for value in report.values)
+        answers = {answer.answer for value in report.values for answer in value.row_groups}
+        is_asked = asked == dialect or (dialect == "today" and asked != "draft2-final")
+        assert ("cannot say" not in answers) if is_asked else (answers == {"cannot say"})
+
+
+def test_pages_that_cannot_be_read_bear_nothing_out(events):
+    path = with_filters(events, "draft1-page", ("id",))
+    data = bytearray(path.read_bytes())
+    start = pq.read_metadata(path).row_group(0).column(0).dictionary_page_offset or 4
+    data[start : start + 40] = b"\xff" * 40
+    path.write_bytes(data)
+    first, *others = probe(path, "id", [-1], dialect="draft1-page").values[0].row_groups
+    assert first.answer == "cannot say"
+    assert "no value of the column can be read" in (first.reason or "")
+    assert {answer.answer for answer in others} == {"absent"}
+
+
+# What the header leaves open
+
+
+VALUES = [f"value {n}".encode() for n in range(200)]
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    return write_column(tmp_path / "texts.parquet", pa.array([value.decode() for value in VALUES]), use_dictionary=False)
+
+
+@pytest.mark.parametrize("stated", [True, False], ids=["with length", "without"])
+@pytest.mark.parametrize("dialect", TOLD)
+def test_the_values_decide(texts, dialect, stated):
+    put(texts, build_draft_header(dialect_named(dialect), 1024), built(dialect, VALUES, 1024), stated=stated)
+    (row,), (proof,) = inspect(texts).filters, verify(texts).filters
+    assert (row.dialect, proof.dialect, proof.is_proven) == (dialect, dialect, True)
+    assert row.header_bytes == proof.header_bytes == len(build_draft_header(dialect_named(dialect), 1024))
+
+
+def test_twelve_bytes_before_a_bitset_that_begins_with_zeros(tmp_path):
+    path = write_column(tmp_path / "one.parquet", pa.array(["alone"]))
+    bitset = built("draft1-raw", [b"alone"], 1024)
+    assert bitset[:4] == b"\0" * 4
+    for behind, fitting in ((b"", ("draft1-raw", "branch-12")), (b"else", ("draft1-raw", "branch-12", "branch-16"))):
+        put(path, build_draft_header(dialect_named("draft1-raw"), 1024), bitset + behind, stated=False)
+        (row,) = inspect(path).filters
+        assert row.dialects == fitting
+        assert (row.dialect, row.header_bytes) == ("draft1-raw", 12)
+
+
+@pytest.mark.parametrize("bits", [b"\0", b"\xff"], ids=["none", "all"])
+def test_bits_that_tell_nothing(texts, bits):
+    put(texts, build_draft_header(dialect_named("draft1-thrift"), 64), bits * 64)
+    (row,), (proof,) = inspect(texts).filters, verify(texts).filters
+    assert row.dialect is proof.dialect is None
+    assert row.dialects == ("draft1-thrift", "draft2-thrift")
+    assert "do not tell" in row.oddities[0]
+
+
+def test_a_writer_that_only_forgot_the_compression(texts):
+    put(texts, build_draft_header(dialect_named("draft2-thrift"), 1024), built("today", VALUES, 1024))
+    report = verify(texts)
+    assert report.filters[0].dialect is None
+    assert not report.filters[0].missed
+    assert "as today's format hashes them" in report.findings[0].evidence[0].fact
+
+
+def test_the_seed_of_the_branch_in_a_header_of_the_text(texts):
+    """No dialect, but what it is can be said."""
+    put(texts, build_draft_header(dialect_named("draft1-thrift"), 1024), built("draft1-raw", VALUES, 1024))
+    (proof,) = verify(texts).filters
+    assert (proof.dialect, proof.cause) == (None, "draft")
+    assert "seed 1361930890" in (proof.explanation or "")
+
+
+def test_numbers_hashed_as_nothing_let_everything_pass(tmp_path):
+    path = write_column(tmp_path / "n.parquet", pa.array(range(100), pa.int64()))
+    add_filters(path, ["v"], in_place=True, dialect="branch-12")
+    (proof,) = verify(path).filters
+    assert (proof.dialect, proof.missed, proof.measured_fpp) == ("branch-12", 0, 1.0)
+    assert not probe(path, "v", [12345], dialect="branch-12").is_absent
+
+
+def test_a_chunk_without_values(tmp_path):
+    path = write_column(tmp_path / "nulls.parquet", pa.array([None, None], pa.int32()))
+    put(path, build_draft_header(dialect_named("draft1-raw"), 64), bytes(64))
+    (proof,) = verify(path).filters
+    assert (proof.dialect, proof.values, proof.missed) == (None, 0, 0)
+
+
+# Cured
+
+
+@pytest.mark.parametrize("dialect", NAMES)
+def test_repair_brings_it_to_todays_form(events, dialect):
+    path = with_filters(events, dialect, ("id", "name"))
+    before = pq.read_table(path)
+    report = repair(path, rebuild=True, in_place=True)
+    assert {step.treatment for step in report.steps} == {"rebuild"}
+    assert verify(path).is_sound
+    assert all(proof.is_proven and proof.dialect is None for proof in verify(path).filters)
+    assert probe(path, "name", ["nobody"]).is_absent
+    assert pq.read_table(path).equals(before)
+
+
+@pytest.mark.parametrize("dialect", TOLD)
+def test_repair_drops_it_where_the_data_are_not_to_be_read(events, dialect):
+    path = with_filters(events, dialect, ("id", "name"))
+    report = repair(path, in_place=True)
+    assert {step.treatment for step in report.steps} == {"drop"}
+    assert not any(row.has_filter for row in inspect(path).filters)
+
+
+@pytest.mark.parametrize("dialect", NAMES)
+def test_removed_it_leaves_the_file_as_it_was(events, dialect):
+    path = with_filters(events, dialect)
+    remove_filters(path, in_place=True)
+    assert path.read_bytes() == events.read_bytes()
+
+
+@pytest.mark.parametrize("dialect", TOLD)
+def test_check_names_it_without_reading_the_data(events, dialect):
+    path = with_filters(events, dialect, ("name",))
+    (finding,) = check(path, Policy(select=("draft-dialect",))).findings
+    assert finding.cure == ("sbbf", "repair", str(path), "--rebuild", "-c", "name", "--in-place")
+    assert all(dialect in seen.fact for seen in finding.evidence)
+
+
+def test_appended_in_place(events):
+    before = events.read_bytes()
+    add_filters(events, ["id"], in_place=True, append=True, dialect="branch-16")
+    assert events.read_bytes().startswith(before)
+    assert {proof.dialect for proof in verify(events).filters} == {"branch-16"}
+
+
+# Bare files
+
+
+def test_every_file_of_the_branch_answers_for_all_its_values_in_its_dialect_alone(conformance):
+    wrote = {"dd7e655de": "draft1-raw", "35eba1605": "branch-12", "ba28686ac": "branch-16"}
+    types = {"binary": "BYTE_ARRAY"}
+    for name, entry in json.loads((conformance / "drafts" / "legacy.json").read_text()).items():
+        path = conformance / "drafts" / name
+        right, kind = wrote[name.partition("_")[0]], types.get(entry["type"], entry["type"].upper())
+        values = [bytes.fromhex(text) for text in entry["values_plain_hex"]]
+        report = inspect_bare(path)
+        assert right in report.dialects
+        assert (report.header_bytes, report.bitset_bytes) == (entry["header_bytes"], entry["bitset_bytes"])
+        proof = verify_bare(path, kind, values)
+        assert (proof.dialect, proof.values, proof.missed, proof.is_proven) == (right, len(values), 0, True)
+        assert {value.row_groups[0].answer for value in probe_bare(path, kind, values).values} == {"cannot say"}
+        for dialect in report.dialects:
+            named = verify_bare(path, kind, values, dialect=dialect)
+            asked = probe_bare(path, kind, values, dialect=dialect)
+            assert named.is_proven == (dialect == right)
+            assert any(value.is_absent for value in asked.values) == (dialect != right)
+
+
+def test_the_public_samples(conformance):
+    first, today = (conformance / "parquet-testing" / name for name in ("bloom_filter.bin", "bloom_filter.xxhash.bin"))
+    assert verify_bare(first, "STRING", PUBLIC_VALUES).dialect == "draft1-raw"
+    assert not verify_bare(first, "STRING", PUBLIC_VALUES, dialect="branch-12").is_proven
+    assert verify_bare(today, "STRING", PUBLIC_VALUES) == verify_bare(today, "STRING", PUBLIC_VALUES, dialect="today")
+    assert verify_bare(today, "STRING", PUBLIC_VALUES).is_proven
+    assert probe_bare(today, "STRING", ["hello", "nobody"]).values[1].is_absent
+    with pytest.raises(UsageError, match="its header is not of draft1-raw; it fits today"):
+        probe_bare(today, "STRING", ["hello"], dialect="draft1-raw")
+
+
+@pytest.mark.parametrize("dialect", [dialect.name for dialect in DIALECTS])
+def test_a_bare_file_of_each_dialect(tmp_path, dialect):
+    path = tmp_path / "filter.bin"
+    path.write_bytes(build_draft_header(dialect_named(dialect), 1024) + built(dialect, VALUES, 1024))
+    report = inspect_bare(path)
+    assert (report.blocks, report.file_bytes) == (32, path.stat().st_size)
+    proof = verify_bare(path, "STRING", (value.decode() for value in VALUES))
+    assert proof.is_proven == (dialect != "draft2-final")
+    assert verify_bare(path, "STRING", (value.decode() for value in VALUES), dialect=dialect).is_proven
+    assert probe_bare(path, "STRING", ["nobody"], dialect=dialect).is_absent
+
+
+def test_values_that_are_not_there_decide_nothing(tmp_path):
+    path = tmp_path / "filter.bin"
+    path.write_bytes(build_draft_header(dialect_named("draft1-raw"), 1024) + built("draft1-raw", VALUES, 1024))
+    proof = verify_bare(path, "STRING", ["value 1", "nobody"])
+    assert (proof.dialect, proof.missed, proof.is_proven) == (None, 2, False)
+    proof = verify_bare(path, "STRING", ["value 1", "nobody"], dialect="draft1-raw")
+    assert (proof.missed, proof.examples) == (1, ("nobody",))
+
+
+def test_bytes_behind_a_bare_filter_are_told(tmp_path):
+    path = tmp_path / "filter.bin"
+    path.write_bytes(build_draft_header(dialect_named("draft1-page"), 64) + bytes(64) + b"junk")
+    assert "4 bytes behind it are not its own" in inspect_bare(path).oddities
+
+
+@pytest.mark.parametrize("dialect", [dialect.name for dialect in DIALECTS])
+def test_a_bare_file_cut_anywhere_is_unreadable(tmp_path, dialect):
+    whole = build_draft_header(dialect_named(dialect), 64) + built(dialect, VALUES[:3], 64)
+    path = tmp_path / "filter.bin"
+    # With 16 plain bytes in front and 4 cut off at the end, it may just as well be one with 12 in front.
+    for length in range(len(whole) - 4 * (dialect == "branch-16")):
+        path.write_bytes(whole[:length])
+        with pytest.raises(UnreadableError) as raised:
+            inspect_bare(path)
+        assert str(path) in str(raised.value)
+
+
+@pytest.mark.parametrize("dialect", [dialect.name for dialect in DIALECTS])
+def test_a_size_that_is_not_there_costs_nothing(tmp_path, dialect):
+    path = tmp_path / "filter.bin"
+    path.write_bytes(build_draft_header(dialect_named(dialect), 128 << 20) + b"\xff" * 64)
+    with pytest.raises(UnreadableError, match="past the end of the file"):
+        verify_bare(path, "INT32", [1])
+
+
+# Files that lie
+
+
+@pytest.mark.parametrize("dialect", TOLD)
+def test_a_filter_that_would_run_into_the_footer(texts, dialect):
+    put(texts, build_draft_header(dialect_named(dialect), 128 << 20), b"\xff" * 64)
+    assert "would run into" in (inspect(texts).filters[0].broken or "")
+    (proof,) = verify(texts).filters
+    assert proof.unproven
+    with pytest.raises(UnreadableError):
+        probe(texts, "v", ["value 1"], dialect=dialect)

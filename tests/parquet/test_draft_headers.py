@@ -1,0 +1,175 @@
+"""The drafts' headers: each form to the byte, what it may be, and what is none of them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import wire
+from hypothesis import given
+from hypothesis import strategies as st
+from wire import Field
+
+from sbbf_tool.bloom.dialects import BARE, DIALECTS, DRAFTS, PAGE, RAW_12, RAW_16, TODAYS, dialect_named
+from sbbf_tool.errors import UnreadableError
+from sbbf_tool.parquet.draft_headers import FORMS, Parsed, build_draft_header, readings
+from sbbf_tool.parquet.filters import HEADER_GUESS, FilterHeader, build_header, parse_header
+from sbbf_tool.parquet.idl.ttypes import BloomFilterPageHeader, PageHeader, PageType
+from sbbf_tool.parquet.structs import parse_struct
+
+POWERS = [32 << n for n in range(23)]
+NAMES = {
+    RAW_12: ["draft1-raw", "branch-12"],
+    RAW_16: ["draft1-raw", "branch-12", "branch-16"],
+    BARE: ["draft1-thrift", "draft2-thrift"],
+    PAGE: ["draft1-page", "draft2-page"],
+}
+"""By header, when the bitset behind it does not begin with a zero word."""
+BITSET = b"\xff" * 64
+BARE_32 = bytes.fromhex("15 40  1c 1c 00 00  1c 1c 00 00  00")
+
+
+def names(found):
+    return [reading.dialect.name for reading in found]
+
+
+def test_the_bytes_of_each_form():
+    built = {form: build(32) for form, (_, build) in FORMS.items()}
+    assert built == {
+        RAW_12: bytes.fromhex("20000000 00000000 00000000"),
+        RAW_16: bytes.fromhex("20000000 00000000 00000000 00000000"),
+        BARE: BARE_32,
+        PAGE: bytes.fromhex("15 08  15 40  15 40  6c") + BARE_32 + b"\0",
+    }
+
+
+@pytest.mark.parametrize("num_bytes", POWERS)
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_every_size_is_read_back(form, num_bytes):
+    parse, build = FORMS[form]
+    written = build(num_bytes)
+    assert parse(written + BITSET) == Parsed(len(written), num_bytes)
+    assert names(readings(written + BITSET)) == NAMES[form]
+    parsed = parse_header(written + BITSET)
+    assert (parsed.num_bytes, parsed.beyond_us is not None) == (num_bytes, True)
+    assert len(written) <= HEADER_GUESS
+
+
+def test_the_generated_classes_read_the_page():
+    page = parse_struct(PageHeader, FORMS[PAGE][1](1024))
+    assert page.type == PageType.BLOOM_FILTER_PAGE
+    assert page.bloom_filter_page_header == parse_struct(BloomFilterPageHeader, FORMS[BARE][1](1024))
+    assert page.bloom_filter_page_header.compression is None
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
+def test_a_dialect_is_among_the_readings_of_its_header(dialect):
+    header = build_draft_header(dialect, 256)
+    if dialect.header == TODAYS:
+        assert header == build_header(256)
+        assert parse_header(header) == FilterHeader(len(header), 256)
+        assert readings(header) == ()
+    else:
+        assert dialect in [reading.dialect for reading in readings(header + BITSET)]
+
+
+def test_a_page_with_a_checksum_and_a_field_from_the_future():
+    inner = (Field(1, wire.I32, wire.number(64)), *(Field(n, wire.STRUCT, (Field(1, wire.STRUCT, ()),)) for n in (2, 3)))
+    sizes = (Field(2, wire.I32, wire.number(1)), Field(3, wire.I32, wire.number(999_999)), Field(4, wire.I32, wire.number(-1)))
+    raw = wire.write((Field(1, wire.I32, wire.number(4)), *sizes, Field(9, wire.STRUCT, inner), Field(30, wire.I32, wire.number(5))))
+    assert [(reading.length, reading.num_bytes) for reading in readings(raw + BITSET)] == [(len(raw), 64)] * 2
+
+
+# What does not tell, and what decides
+
+
+def test_twelve_bytes_before_four_zeros_are_sixteen_too():
+    raw = build_draft_header(dialect_named("draft1-raw"), 64)
+    assert names(readings(raw + b"\0" * 4 + BITSET)) == ["draft1-raw", "branch-12", "branch-16"]
+    assert names(readings(raw + b"\0\0\0\1" + BITSET)) == ["draft1-raw", "branch-12"]
+
+
+RAW = build_draft_header(dialect_named("branch-16"), 64) + BITSET
+
+
+@pytest.mark.parametrize(
+    ("room", "stated", "left"),
+    [
+        (80, None, ["draft1-raw", "branch-12", "branch-16"]),
+        (79, None, ["draft1-raw", "branch-12"]),
+        (80, 80, ["branch-16"]),
+        (80, 76, ["draft1-raw", "branch-12"]),
+        (80, 77, ["draft1-raw", "branch-12", "branch-16"]),
+        (79, 80, ["draft1-raw", "branch-12"]),
+        (20, None, ["draft1-raw", "branch-12", "branch-16"]),
+    ],
+)
+def test_the_stated_length_and_the_room_decide_between_them(room, stated, left):
+    header = parse_header(RAW).within(room, stated)
+    assert names(header.readings) == left
+    assert (header.length, header.num_bytes) == header.readings[0][1:]
+    assert all(name in header.beyond_us for name in left)
+
+
+# None of them
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_header_cut_anywhere_is_unreadable(form):
+    whole = FORMS[form][1](128 << 20)
+    for length in range(len(whole)):
+        with pytest.raises(UnreadableError):
+            FORMS[form][0](whole[:length])
+        if length < 12:
+            assert readings(whole[:length]) == ()
+
+
+@pytest.mark.parametrize("num_bytes", [0, 1, 31, 33, 96, 1000, (128 << 20) + 1, 256 << 20, 2**31, 2**32 - 1])
+@pytest.mark.parametrize("form", [RAW_12, RAW_16])
+def test_sizes_that_the_branch_never_had(form, num_bytes):
+    with pytest.raises(UnreadableError, match=f"a bitset of {num_bytes} bytes"):
+        FORMS[form][0](num_bytes.to_bytes(4, "little") + bytes(12))
+
+
+def test_another_hash_or_algorithm_is_none():
+    for at in (4, 8):
+        raw = bytearray(build_draft_header(dialect_named("draft1-raw"), 64) + BITSET)
+        raw[at] = 1
+        assert readings(bytes(raw)) == ()
+
+
+@pytest.mark.parametrize("num_bytes", [-1, 0, 4, 31])
+@pytest.mark.parametrize("form", [BARE, PAGE])
+def test_less_than_a_block_is_none(form, num_bytes):
+    with pytest.raises(UnreadableError, match="one block takes 32"):
+        FORMS[form][0](FORMS[form][1](num_bytes))
+
+
+def test_todays_header_in_a_page_is_none():
+    page = bytes.fromhex("15 08  15 40  15 40  6c") + build_header(32) + b"\0"
+    assert readings(page + BITSET) == ()
+
+
+def test_a_page_of_data_is_none():
+    assert readings(wire.write((Field(1, wire.I32, wire.number(0)), Field(2, wire.I32, wire.number(8)))) + BITSET) == ()
+
+
+@given(st.binary(max_size=HEADER_GUESS))
+def test_any_bytes_have_readings_or_none(data):
+    for reading in readings(data):
+        assert 0 < reading.length <= len(data)
+        assert reading.num_bytes >= 32
+        assert reading.dialect in DRAFTS
+
+
+# Bytes that others wrote
+
+
+def test_every_file_of_the_branch_is_read(conformance):
+    table = json.loads((conformance / "drafts" / "legacy.json").read_text())
+    for name, entry in table.items():
+        data = (conformance / "drafts" / name).read_bytes()
+        header = parse_header(data[:HEADER_GUESS]).within(len(data), len(data))
+        assert {(reading.length, reading.num_bytes) for reading in header.readings} == {(entry["header_bytes"], entry["bitset_bytes"])}
+    first = (conformance / "parquet-testing" / "bloom_filter.bin").read_bytes()
+    assert names(parse_header(first[:HEADER_GUESS]).within(len(first), len(first)).readings) == ["draft1-raw", "branch-12"]
