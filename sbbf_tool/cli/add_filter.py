@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.files import each_file
+from sbbf_tool.cli.keys import keys_option
 from sbbf_tool.cli.sizes import BYTES
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 @click.option("--jobs", type=int, metavar="N", help="Column chunks to work on at a time.  [default: the cores]")
 @click.option("--replace", is_flag=True, help="Replace filters that are there already.")
 @click.option("--allow-table-files", is_flag=True, help="Also change a file of a Delta, Iceberg, Hudi or Paimon table.")
+@keys_option
 @click.option("-n", "--dry-run", is_flag=True, help="Read and build, and write nothing.")
 @click.option("--json", "as_json", is_flag=True, help="The report as one JSON document.")
 def command(
@@ -49,6 +51,7 @@ def command(
     jobs: int | None,
     replace: bool,
     allow_table_files: bool,
+    keys: Any,
     dry_run: bool,
     as_json: bool,
 ) -> int:
@@ -83,6 +86,7 @@ def command(
                 replace=replace or (plan is not None and plan.replace),
                 dry_run=dry_run,
                 allow_table_files=allow_table_files,
+                keys=keys,
                 progress=progress,
             )
         for warning in report.warnings:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.files import each_report
+from sbbf_tool.cli.keys import keys_option
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.probe import ProbeReport
@@ -34,9 +35,18 @@ class NegativeValues(click.Command):
 @click.option("--null", "ask_null", is_flag=True, help="Ask for null.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing; the exit code answers.")
 @click.option("--stats", is_flag=True, help="Tell on standard error how many bytes of how many files were read.")
+@keys_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON document a file, one line each.")
 def command(
-    file: str, column: str, values: tuple[str, ...], values_file: str | None, ask_null: bool, quiet: bool, stats: bool, as_json: bool
+    file: str,
+    column: str,
+    values: tuple[str, ...],
+    values_file: str | None,
+    ask_null: bool,
+    quiet: bool,
+    stats: bool,
+    keys: Any,
+    as_json: bool,
 ) -> int:
     """Ask the Bloom filters of COLUMN whether a value may be in the file.
 
@@ -66,7 +76,7 @@ def command(
             )
         return ABSENT if report.is_absent else MAYBE
 
-    codes = set(each_report((file,), partial(probe, column=column, values=asked), show))
+    codes = set(each_report((file,), partial(probe, column=column, values=asked, keys=keys), show))
     if stats:
         click.echo(f"{sum(bytes_read):,} bytes read of {len(bytes_read):,} files", err=True)
     return max(codes - {MAYBE, ABSENT}, default=MAYBE if MAYBE in codes else ABSENT)

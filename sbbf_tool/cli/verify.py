@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.files import each_file
 from sbbf_tool.cli.formats.text import show_findings
+from sbbf_tool.cli.keys import keys_option
 from sbbf_tool.errors import UnreadableError
 
 if TYPE_CHECKING:
@@ -20,8 +21,9 @@ _HEADERS = ("row group", "column", "type", "values", "missed", "est. fpp", "meas
 @click.command(short_help="Prove filters against the data.")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column (repeat for more).")
+@keys_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON document a file, one line each.")
-def command(paths: tuple[str, ...], columns: tuple[str, ...], as_json: bool) -> int:
+def command(paths: tuple[str, ...], columns: tuple[str, ...], keys: Any, as_json: bool) -> int:
     """Prove the filters of files against their data: each filter is asked for every value of its column chunk.
 
     PATH is a Parquet file, a folder (all *.parquet below it) or a glob. Shows the values that a filter misses, and why where that can
@@ -32,7 +34,7 @@ def command(paths: tuple[str, ...], columns: tuple[str, ...], as_json: bool) -> 
 
     def work(path: str) -> int:
         with render.progress_bar() as progress:
-            report = verify(path, columns, progress=progress)
+            report = verify(path, columns, keys=keys, progress=progress)
         render.show_json(report) if as_json else _show(report)
         for place in report.unread:
             click.echo(f"sbbf: {UnreadableError(place, file=report.file)}", err=True)

@@ -16,11 +16,11 @@ from sbbf_tool.bloom import sizing
 from sbbf_tool.errors import RefusedError, UsageError
 from sbbf_tool.operations.build import Built, HashMemory, Meter, Progress, Sizing, build_filters, chunk_bytes, ensure_buildable, report_of
 from sbbf_tool.operations.engines import warnings_for
+from sbbf_tool.operations.keys import KeysGiven
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.publish import ensure_holding_all, ensure_same_footer, publish, read_written
 from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, finish_interrupted
 from sbbf_tool.parquet.columns import Column, find_column
-from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
 from sbbf_tool.reports.changes import AddReport
 
@@ -38,13 +38,15 @@ def add_filters(
     replace: bool = False,
     dry_run: bool = False,
     allow_table_files: bool = False,
+    keys: KeysGiven = None,
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> AddReport:
     """Add a filter to every row group of `columns`, writing to `output` or `in_place`.
 
     `fpp` is the share of absent values that may pass; the size follows from the values themselves, or from `ndv`, and stays within
-    `max_bytes`, one number or one for each column. A filter that is there already is kept unless `replace`. `append`, with `in_place`,
+    `max_bytes`, one number or one for each column. An encrypted column gets an encrypted filter, for which `keys` must hold its key and
+    the footer's. A filter that is there already is kept unless `replace`. `append`, with `in_place`,
     writes behind the file itself rather than to a copy of it: a reader that opens the file in that moment fails, and a journal beside it
     undoes what a crash interrupts. `jobs` chunks are worked on at a time, as many as there are cores where None.
 
@@ -59,13 +61,13 @@ def add_filters(
         raise UsageError(f"{jobs} jobs: it must be at least 1")
     target = choose_target(path, output, in_place, allow_table_files, dry_run)
     warnings = [] if dry_run else finish_interrupted(path)
-    with ParquetFile.open(path) as file:
-        keys = list(_keys(file, _plan(file, columns, replace)))
-        meter = Meter(progress, sum(chunk_bytes(file, key) for key in keys) * (1 if dry_run else 2))
+    with ParquetFile.open(path, keys) as file:
+        chunks = list(_chunks(file, _plan(file, columns, replace)))
+        meter = Meter(progress, sum(chunk_bytes(file, key) for key in chunks) * (1 if dry_run else 2))
         # A copy's pages are read again, from the copy. Where nothing is copied, they are the very bytes that were read already.
         memory = HashMemory() if append else None
         by_wish: dict[Sizing, list[ChunkKey]] = {}
-        for key in keys:
+        for key in chunks:
             by_wish.setdefault(_wish_for(file, key, limits, wish), []).append(key)
         built = {
             key: one for wanted, group in by_wish.items() for key, one in build_filters(file, group, wanted, jobs, meter, memory).items()
@@ -73,13 +75,13 @@ def add_filters(
         patch = plan_append(
             file.footer,
             file.source.size,
-            {key: (build_header(one.bloom.num_bytes), one.bloom.bitset) for key, one in built.items()},
+            {key: file.filter_pieces(*key, one.bloom.bitset) for key, one in built.items()},
         )
 
         if not dry_run:
             warnings += publish(file, target, patch, lambda fresh: _compare(file, fresh, patch, jobs, meter, memory), append=append)
         warnings += _size_warnings(file, wish, built)
-        warnings += _engine_warnings(file, keys)
+        warnings += _engine_warnings(file, chunks)
         return AddReport(
             file=file.name,
             output=target,
@@ -92,7 +94,7 @@ def add_filters(
         )
 
 
-def _keys(file: ParquetFile, columns: list[Column]) -> Iterator[ChunkKey]:
+def _chunks(file: ParquetFile, columns: list[Column]) -> Iterator[ChunkKey]:
     for row_group in range(file.footer.num_row_groups):
         for column in columns:
             yield row_group, column.index
