@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sbbf_tool.bloom.filter import BloomFilter
-    from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError, WriteError
+    from sbbf_tool.errors import AuthenticationError, RefusedError, SbbfError, UnreadableError, UsageError, WriteError
     from sbbf_tool.operations.add import add_filters
     from sbbf_tool.operations.advise import advise
     from sbbf_tool.operations.check import Policy, check
     from sbbf_tool.operations.engines import engines
     from sbbf_tool.operations.explain import explain
     from sbbf_tool.operations.inspect import inspect
+    from sbbf_tool.operations.keys import Keys
     from sbbf_tool.operations.probe import probe
     from sbbf_tool.operations.remove import remove_filters
     from sbbf_tool.operations.repair import repair
@@ -34,7 +35,9 @@ if TYPE_CHECKING:
     from sbbf_tool.operations.verify import verify
 
 _HOMES = {
+    "AuthenticationError": "sbbf_tool.errors",
     "BloomFilter": "sbbf_tool.bloom.filter",
+    "Keys": "sbbf_tool.operations.keys",
     "Limits": "sbbf_tool.operations.rules.rule",
     "Policy": "sbbf_tool.operations.check",
     "RefusedError": "sbbf_tool.errors",
@@ -56,7 +59,9 @@ _HOMES = {
 }
 
 __all__ = [
+    "AuthenticationError",
     "BloomFilter",
+    "Keys",
     "Limits",
     "Policy",
     "RefusedError",

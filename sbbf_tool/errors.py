@@ -3,6 +3,7 @@
     SbbfError                      exit
     |-- UsageError                  2    the question is wrong: no such column, a value the column cannot take
     |-- UnreadableError             3    the input is wrong: missing, not Parquet, bytes that contradict the format
+    |   `-- AuthenticationError     3    encrypted bytes are not what their writer wrote, where it wrote them, or the key is a wrong one
     |-- RefusedError                4    it could be done and must not be, as asked; the message says what would make it safe
     |-- WriteError                  5    the system did not let us write (disk full, input/output error); the old file is whole
 
@@ -49,6 +50,10 @@ class UnreadableError(SbbfError):
     """The input is missing, cannot be opened, or its bytes contradict its format. Exit 3."""
 
     exit_code = 3
+
+
+class AuthenticationError(UnreadableError):
+    """An encrypted module, or a signature, does not fit key, place and bytes: one of the three is not the writer's. Exit 3."""
 
 
 class RefusedError(SbbfError):

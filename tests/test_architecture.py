@@ -32,6 +32,7 @@ ROOMS = {
 # Third-party package -> the only rooms that may know it.
 HOMES = {
     "click": {"cli"},
+    "cryptography": {"parquet"},
     "rich": {"cli"},
     "pyspark": {"spark"},
     "thrift": {"parquet"},

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.files import each_file
+from sbbf_tool.cli.keys import keys_option
 from sbbf_tool.cli.sizes import BYTES
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 @click.option("--replace", is_flag=True, help="Replace filters that are there already.")
 @click.option("--dialect", metavar="NAME", help="For tests and research: as a draft of the format had filters. No reader gains by them.")
 @click.option("--allow-table-files", is_flag=True, help="Also change a file of a Delta, Iceberg, Hudi or Paimon table.")
+@keys_option
 @click.option("-n", "--dry-run", is_flag=True, help="Read and build, and write nothing.")
 @click.option("--json", "as_json", is_flag=True, help="The report as one JSON document.")
 def command(
@@ -51,6 +53,7 @@ def command(
     replace: bool,
     dialect: str | None,
     allow_table_files: bool,
+    keys: Any,
     dry_run: bool,
     as_json: bool,
 ) -> int:
@@ -86,6 +89,7 @@ def command(
                 dry_run=dry_run,
                 dialect=dialect,
                 allow_table_files=allow_table_files,
+                keys=keys,
                 progress=progress,
             )
         for warning in report.warnings:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from typing import Any
 
 import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.advice import show_advice
+from sbbf_tool.cli.keys import keys_option
 
 
 @click.command(short_help="Say which columns deserve a filter, and what it would save.")
@@ -17,6 +19,7 @@ from sbbf_tool.cli.advice import show_advice
 @click.option("--fpp", default=0.01, show_default=True, help="Share of absent values that may pass.")
 @click.option("--engine", "engines", multiple=True, metavar="NAME", help="Only what this engine gains counts (repeat for more).")
 @click.option("--plan", "plan_path", type=click.Path(), metavar="PLAN", help="Save what to add, for sbbf add-filter --plan.")
+@keys_option
 @click.option("--json", "as_json", is_flag=True, help="The report as one JSON document.")
 def command(
     paths: tuple[str, ...],
@@ -25,6 +28,7 @@ def command(
     fpp: float,
     engines: tuple[str, ...],
     plan_path: str | None,
+    keys: Any,
     as_json: bool,
 ) -> int:
     """Say which columns deserve a filter, at what size, and what it would save; then the one command that adds them.
@@ -36,7 +40,7 @@ def command(
     from sbbf_tool.operations.advise import advise
     from sbbf_tool.operations.plan_file import write_plan
 
-    report = advise(paths, queries=[*queries, *_lines(queries_file)], fpp=fpp, engine_names=engines)
+    report = advise(paths, queries=[*queries, *_lines(queries_file)], fpp=fpp, engine_names=engines, keys=keys)
     render.show_json(report) if as_json else show_advice(report)
     for reason in report.unread:
         click.echo(f"sbbf: {reason}", err=True)

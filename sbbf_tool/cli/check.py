@@ -9,6 +9,7 @@ import click
 
 from sbbf_tool.cli import formats
 from sbbf_tool.cli.files import each_report
+from sbbf_tool.cli.keys import keys_option
 from sbbf_tool.cli.sizes import BYTES
 
 
@@ -24,9 +25,10 @@ from sbbf_tool.cli.sizes import BYTES
 @click.option("--quick", is_flag=True, default=None, help="Leave out the rules that read data.")
 @click.option("--fail-on", metavar="SEVERITY", help="Fail on findings of this severity or a worse one.  [default: error]")
 @click.option("--config", metavar="FILE", help="Take settings from pyproject.toml ([tool.sbbf.check]) or another TOML file ([check]).")
+@keys_option
 @click.option("--format", "form", type=click.Choice(formats.NAMES), default="text", show_default=True, help="How to tell what was found.")
 @click.option("--list-rules", is_flag=True, help="Show all rules, and check nothing.")
-def command(paths: tuple[str, ...], form: str, config: str | None, list_rules: bool, **options: Any) -> int:
+def command(paths: tuple[str, ...], form: str, config: str | None, keys: Any, list_rules: bool, **options: Any) -> int:
     """Hold the filters of files to rules: whether they are true, well formed, secret where the data is, and worth their bytes.
 
     PATH is a Parquet file, a folder (all *.parquet below it) or a glob. Options of the command line go before settings of --config.
@@ -41,7 +43,7 @@ def command(paths: tuple[str, ...], form: str, config: str | None, list_rules: b
     if not paths:
         raise click.UsageError("no file to check")
     asked = policy.from_options(options, config)
-    ensure_columns(paths, asked)
+    ensure_columns(paths, asked, keys)
 
     def show(done: Checked) -> int:
         shown.add(done.report)
@@ -50,4 +52,4 @@ def command(paths: tuple[str, ...], form: str, config: str | None, list_rules: b
         return max([int(done.report.failed), *(error.exit_code for error in done.errors)])
 
     with formats.opened(form) as shown:
-        return max(each_report(paths, partial(checked, policy=asked), show))
+        return max(each_report(paths, partial(checked, policy=asked, keys=keys), show))

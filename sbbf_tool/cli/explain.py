@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sbbf_tool.cli import render
+from sbbf_tool.cli.keys import keys_option
 from sbbf_tool.cli.probe import ABSENT, MAYBE, NegativeValues
 
 if TYPE_CHECKING:
@@ -21,8 +22,9 @@ _EFFECTS = ("engine", "by statistics", "by dictionary", "by filter", "read", "by
 @click.argument("column", metavar="COLUMN")
 @click.argument("value", metavar="VALUE")
 @click.option("--engine", "engine_name", metavar="NAME", help="Only this engine, or the one that a system of this name reads through.")
+@keys_option
 @click.option("--json", "as_json", is_flag=True, help="The report as one JSON document.")
-def command(file: str, column: str, value: str, engine_name: str | None, as_json: bool) -> int:
+def command(file: str, column: str, value: str, engine_name: str | None, keys: Any, as_json: bool) -> int:
     """Show what a query for COLUMN = VALUE reads, row group by row group: what min and max, the dictionary and the filter say.
 
     Below, what each engine makes of it: how many row groups each means skips, and the share of bytes it need not read. Exit code 0:
@@ -30,7 +32,7 @@ def command(file: str, column: str, value: str, engine_name: str | None, as_json
     """
     from sbbf_tool.operations.explain import explain
 
-    report = explain(file, column, value.removeprefix("\0"), engine_name=engine_name)
+    report = explain(file, column, value.removeprefix("\0"), engine_name=engine_name, keys=keys)
     render.show_json(report) if as_json else _show(report)
     return ABSENT if report.absent else MAYBE
 

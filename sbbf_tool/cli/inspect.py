@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sbbf_tool.cli import one_line, render
 from sbbf_tool.cli.files import each_report
+from sbbf_tool.cli.keys import keys_option
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.inspect import FilterReport, InspectReport
@@ -22,8 +23,9 @@ _NUMBERS = (0, 3, 4, 5, 6, 7, 8, 9, 10, 11)
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column (repeat for more).")
 @click.option("--all", "all_chunks", is_flag=True, help="Show column chunks without a filter too.")
 @click.option("--bare", is_flag=True, help="FILE is one filter, header and bitset, and nothing else.")
+@keys_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON document a file, one line each.")
-def command(files: tuple[str, ...], columns: tuple[str, ...], all_chunks: bool, bare: bool, as_json: bool) -> int:
+def command(files: tuple[str, ...], columns: tuple[str, ...], all_chunks: bool, bare: bool, keys: Any, as_json: bool) -> int:
     """Show which columns have a Bloom filter and what it is worth.
 
     FILE is a Parquet file, a folder (all *.parquet below it) or a glob. One row a filter: its place and size in bytes, bits that are
@@ -41,7 +43,7 @@ def command(files: tuple[str, ...], columns: tuple[str, ...], all_chunks: bool, 
             click.echo(f"sbbf: {one_line(str(broken_filter_error(report, row)))}", err=True)
         return broken_filter_error(report, report.broken[0]).exit_code if report.broken else 0
 
-    return max(each_report(files, partial(inspect, columns=columns, all_chunks=all_chunks), show))
+    return max(each_report(files, partial(inspect, columns=columns, all_chunks=all_chunks, keys=keys), show))
 
 
 def _show(report: InspectReport) -> None:

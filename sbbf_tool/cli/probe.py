@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.files import each_report
+from sbbf_tool.cli.keys import keys_option
 from sbbf_tool.cli.values import lines_of
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class NegativeValues(click.Command):
 @click.option("--type", "type_name", metavar="TYPE", help="With --bare: the type of its values, such as INT64 or STRING.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing; the exit code answers.")
 @click.option("--stats", is_flag=True, help="Tell on standard error how many bytes of how many files were read.")
+@keys_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON document a file, one line each.")
 def command(
     file: str,
@@ -50,6 +52,7 @@ def command(
     type_name: str | None,
     quiet: bool,
     stats: bool,
+    keys: Any,
     as_json: bool,
 ) -> int:
     """Ask the Bloom filters of COLUMN whether a value may be in the file.
@@ -90,7 +93,7 @@ def command(
         codes = {show(probe_bare(file, type_name, asked, dialect))}
     else:
         assert column is not None
-        codes = set(each_report((file,), partial(probe, column=column, values=asked, dialect=dialect), show))
+        codes = set(each_report((file,), partial(probe, column=column, values=asked, dialect=dialect, keys=keys), show))
     if stats:
         click.echo(f"{sum(bytes_read):,} bytes read of {len(bytes_read):,} files", err=True)
     return max(codes - {MAYBE, ABSENT}, default=MAYBE if MAYBE in codes else ABSENT)

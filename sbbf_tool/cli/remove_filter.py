@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from sbbf_tool.cli import render
+from sbbf_tool.cli.keys import keys_option
 
 
 @click.command(short_help="Take Bloom filters away.")
@@ -14,6 +17,7 @@ from sbbf_tool.cli import render
 @click.option("--in-place", is_flag=True, help="Replace FILE, in one step and only after the new one was verified.")
 @click.option("--compact", is_flag=True, help="Drop bytes behind the data that nothing leads to any more: old footers, old filters.")
 @click.option("--allow-table-files", is_flag=True, help="Also change a file of a Delta, Iceberg, Hudi or Paimon table.")
+@keys_option
 @click.option("-n", "--dry-run", is_flag=True, help="Say what would be done, and write nothing.")
 @click.option("--json", "as_json", is_flag=True, help="The report as one JSON document.")
 def command(
@@ -23,6 +27,7 @@ def command(
     in_place: bool,
     compact: bool,
     allow_table_files: bool,
+    keys: Any,
     dry_run: bool,
     as_json: bool,
 ) -> None:
@@ -41,6 +46,7 @@ def command(
         compact=compact,
         dry_run=dry_run,
         allow_table_files=allow_table_files,
+        keys=keys,
     )
     for warning in report.warnings:
         render.warn(warning)

@@ -9,6 +9,7 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.files import each_file, paths_of
 from sbbf_tool.cli.formats.text import show_findings
+from sbbf_tool.cli.keys import keys_option
 from sbbf_tool.errors import UnreadableError
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 @click.option("-o", "--output", metavar="OUT", help="Write the new file here; it must not exist. Of one PATH only.")
 @click.option("--in-place", is_flag=True, help="Replace each file, in one step and only after the new one was verified.")
 @click.option("--allow-table-files", is_flag=True, help="Also change files of Delta, Iceberg, Hudi or Paimon tables.")
+@keys_option
 @click.option("-n", "--dry-run", is_flag=True, help="Say what would be done, and write nothing.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document a file, one line each.")
 def command(paths: tuple[str, ...], as_json: bool, **options: Any) -> int:

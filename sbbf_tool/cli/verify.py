@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.files import each_file
 from sbbf_tool.cli.formats.text import show_findings
+from sbbf_tool.cli.keys import keys_option
 from sbbf_tool.errors import UnreadableError
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ _HEADERS = ("row group", "column", "type", "values", "missed", "est. fpp", "meas
 @click.option("--type", "type_name", metavar="TYPE", help="With --bare: the type of its values, such as INT64 or STRING.")
 @click.option("--values-file", type=click.Path(), help="With --bare: the values it should hold, one a line; - reads standard input.")
 @click.option("--dialect", metavar="NAME", help="With --bare: the draft of the format it is of, if the values are not to tell.")
+@keys_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON document a file, one line each.")
 def command(
     paths: tuple[str, ...],
@@ -32,6 +34,7 @@ def command(
     type_name: str | None,
     values_file: str | None,
     dialect: str | None,
+    keys: Any,
     as_json: bool,
 ) -> int:
     """Prove the filters of files against their data: each filter is asked for every value of its column chunk.
@@ -53,7 +56,7 @@ def command(
 
     def work(path: str) -> int:
         with render.progress_bar() as progress:
-            report = verify(path, columns, progress=progress)
+            report = verify(path, columns, keys=keys, progress=progress)
         render.show_json(report) if as_json else _show(report)
         for place in report.unread:
             click.echo(f"sbbf: {UnreadableError(place, file=report.file)}", err=True)

@@ -19,11 +19,11 @@ from sbbf_tool.errors import RefusedError, UsageError
 from sbbf_tool.operations import add_draft
 from sbbf_tool.operations.build import Built, HashMemory, Meter, Progress, Sizing, build_filters, chunk_bytes, ensure_buildable, report_of
 from sbbf_tool.operations.engines import warnings_for
+from sbbf_tool.operations.keys import KeysGiven
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.publish import ensure_holding_all, ensure_same_footer, publish, read_written
 from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, finish_interrupted
 from sbbf_tool.parquet.columns import Column, find_column
-from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.patch import Bytes, ChunkKey, Patch, plan_append
 from sbbf_tool.reports.changes import AddReport
 
@@ -41,6 +41,7 @@ def add_filters(
     replace: bool = False,
     dry_run: bool = False,
     allow_table_files: bool = False,
+    keys: KeysGiven = None,
     jobs: int | None = None,
     dialect: str | None = None,
     progress: Progress | None = None,
@@ -48,7 +49,8 @@ def add_filters(
     """Add a filter to every row group of `columns`, writing to `output` or `in_place`.
 
     `fpp` is the share of absent values that may pass; the size follows from the values themselves, or from `ndv`, and stays within
-    `max_bytes`, one number or one for each column. A filter that is there already is kept unless `replace`. `append`, with `in_place`,
+    `max_bytes`, one number or one for each column. An encrypted column gets an encrypted filter, for which `keys` must hold its key and
+    the footer's. A filter that is there already is kept unless `replace`. `append`, with `in_place`,
     writes behind the file itself rather than to a copy of it: a reader that opens the file in that moment fails, and a journal beside it
     undoes what a crash interrupts. `jobs` chunks are worked on at a time, as many as there are cores where None.
 
@@ -67,13 +69,13 @@ def add_filters(
     draft = _draft(dialect)
     target = choose_target(path, output, in_place, allow_table_files, dry_run)
     warnings = [] if dry_run else finish_interrupted(path)
-    with ParquetFile.open(path) as file:
-        keys = list(_keys(file, _plan(file, columns, replace)))
-        meter = Meter(progress, sum(chunk_bytes(file, key) for key in keys) * (1 if dry_run else 2))
+    with ParquetFile.open(path, keys) as file:
+        chunks = list(_chunks(file, _plan(file, columns, replace)))
+        meter = Meter(progress, sum(chunk_bytes(file, key) for key in chunks) * (1 if dry_run else 2))
         # A copy's pages are read again, from the copy. Where nothing is copied, they are the very bytes that were read already.
         memory = HashMemory() if append else None
         by_wish: dict[Sizing, list[ChunkKey]] = {}
-        for key in keys:
+        for key in chunks:
             by_wish.setdefault(_wish_for(file, key, limits, wish), []).append(key)
         built = {
             key: one for wanted, group in by_wish.items() for key, one in build_filters(file, group, wanted, jobs, meter, memory).items()
@@ -81,7 +83,7 @@ def add_filters(
         if draft is not None:
             built = add_draft.rebuilt(file, built, draft)
             warnings += add_draft.warnings_of(draft)
-        patch = plan_append(file.footer, file.source.size, {key: _pieces(one.bloom, draft) for key, one in built.items()})
+        patch = plan_append(file.footer, file.source.size, {key: _pieces(file, key, one.bloom, draft) for key, one in built.items()})
 
         def compare(fresh: ParquetFile) -> None:
             if draft is not None:
@@ -92,7 +94,7 @@ def add_filters(
         if not dry_run:
             warnings += publish(file, target, patch, compare, append=append)
         warnings += _size_warnings(file, wish, built)
-        warnings += _engine_warnings(file, keys)
+        warnings += _engine_warnings(file, chunks)
         return AddReport(
             file=file.name,
             output=target,
@@ -111,11 +113,11 @@ def _draft(name: str | None) -> Dialect | None:
     return None if dialect is TODAY else dialect
 
 
-def _pieces(bloom: BloomFilter, draft: Dialect | None) -> tuple[Bytes, Bytes]:
-    return (build_header(bloom.num_bytes), bloom.bitset) if draft is None else add_draft.pieces_of(bloom, draft)
+def _pieces(file: ParquetFile, key: ChunkKey, bloom: BloomFilter, draft: Dialect | None) -> tuple[Bytes, ...]:
+    return file.filter_pieces(*key, bloom.bitset) if draft is None else add_draft.pieces_of(bloom, draft)
 
 
-def _keys(file: ParquetFile, columns: list[Column]) -> Iterator[ChunkKey]:
+def _chunks(file: ParquetFile, columns: list[Column]) -> Iterator[ChunkKey]:
     for row_group in range(file.footer.num_row_groups):
         for column in columns:
             yield row_group, column.index

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sbbf_tool.bloom.dialects import TODAYS, Dialect
 from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.errors import RefusedError
 from sbbf_tool.operations.build import Built
 from sbbf_tool.operations.drafts import hasher_for, read_as
 from sbbf_tool.operations.parquet_file import ParquetFile
@@ -22,6 +23,13 @@ def rebuilt(file: ParquetFile, built: Mapping[ChunkKey, Built], dialect: Dialect
     """
     anew = {}
     for key, one in built.items():
+        if file.is_encrypted(key[0], file.footer.columns[key[1]]):
+            raise RefusedError(
+                "the column is encrypted, and no draft knew encryption",
+                file=file.name,
+                place=place_of(file, key),
+                hint="leave --dialect out",
+            )
         bloom = BloomFilter.empty(one.bloom.num_bytes)
         for hashes in _hashes(file, key, dialect, bloom.num_blocks):
             bloom.insert_hashes(hashes)
@@ -64,6 +72,7 @@ def _hashes(file: ParquetFile, key: ChunkKey, dialect: Dialect, num_blocks: int)
     column = file.footer.columns[key[1]]
     hasher = hasher_for(dialect, column, num_blocks)
     with file.named():
-        for values in read_chunk(file.source.open_arrow, file.footer, key[0], column):
+        pages = file.pages(key[0], column)
+        for values in read_chunk(pages.open_arrow, file.footer, key[0], column, pages.meta):
             yield values.hashes(hasher)
             yield memoryview(array("Q", map(hasher.hash_value, values.equal_floats())))

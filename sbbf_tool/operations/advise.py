@@ -14,6 +14,7 @@ from itertools import chain
 
 from sbbf_tool.bloom import sizing
 from sbbf_tool.errors import SbbfError, UnreadableError, UsageError
+from sbbf_tool.operations.keys import KeysGiven
 from sbbf_tool.operations.many import over_files
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.plan_file import Plan
@@ -22,6 +23,7 @@ from sbbf_tool.operations.queries import Query, QueryCounts, parse_query
 from sbbf_tool.operations.survey import FileSurvey, Totals, survey, value_count
 from sbbf_tool.operations.verdicts import ADD, UNASKED, Lookup, cautions_of, engines_for, lookup_of, verdict_of, with_data, without_data
 from sbbf_tool.parquet.columns import find_column
+from sbbf_tool.parquet.encryption.keys import Keys
 from sbbf_tool.reports.advise import AdviceReport, ColumnAdvice, QueryAdvice
 from sbbf_tool.storage.local import parquet_files
 
@@ -34,6 +36,7 @@ def advise(
     queries: Iterable[str] = (),
     fpp: float = 0.01,
     engine_names: Iterable[str] = (),
+    keys: KeysGiven = None,
 ) -> AdviceReport:
     """Advice on the columns of these files together: each of `names` is a file, a folder or a glob.
 
@@ -46,7 +49,8 @@ def advise(
     engines = tuple(engine_names)
     if not 0 < fpp < 1:
         raise UsageError(f"an error rate of {fpp}: it must be above 0 and below 1")
-    survey_of_all = _Survey(listed, asked)
+    known_keys = Keys.of(keys)
+    survey_of_all = _Survey(listed, asked, known_keys)
     found = survey_of_all.totals
     users = {key: engines_for(totals.column, engines) for key, totals in found.items()}
     lefts = {key: _share_left(totals, asked, survey_of_all.counts) for key, totals in found.items()}
@@ -58,7 +62,7 @@ def advise(
     open_keys = [key for key, reason in reasons.items() if reason is None]
     drawn = sorted({path for key in open_keys for path in found[key].drawn})
     for path in drawn:
-        survey_of_all.unread += _sample(path, {key: found[key] for key in open_keys if path in found[key].drawn})
+        survey_of_all.unread += _sample(path, {key: found[key] for key in open_keys if path in found[key].drawn}, known_keys)
     columns = []
     for key, totals in found.items():
         lookup = lookup_of(totals, lefts[key])
@@ -84,12 +88,14 @@ def advise(
 class _Survey:
     """The files' surveys, added up."""
 
-    def __init__(self, names: Sequence[str], queries: Sequence[Query]) -> None:
+    def __init__(self, names: Sequence[str], queries: Sequence[Query], keys: Keys | None) -> None:
         self.totals: dict[tuple[str, str], Totals] = {}
         self.counts = [QueryCounts() for _ in queries]
         self.unread: list[str] = []
         self.files = self.row_groups = self.bytes = 0
-        for path, found in over_files(chain.from_iterable(map(parquet_files, names)), partial(survey, queries=queries)):
+        # A key service is the caller's own function, which other processes do not have.
+        jobs = 1 if keys is not None and keys.service is not None else None
+        for path, found in over_files(chain.from_iterable(map(parquet_files, names)), partial(survey, queries=queries, keys=keys), jobs):
             if isinstance(found, SbbfError):
                 if isinstance(found, UsageError) or names == (path,):
                     raise found
@@ -127,11 +133,11 @@ def _share_left(totals: Totals, queries: Sequence[Query], counts: Iterable[Query
     return sum(left / total for left, total in asked) / len(asked) if asked else totals.share_left
 
 
-def _sample(path: str, wanted: Mapping[tuple[str, str], Totals]) -> Iterator[str]:
+def _sample(path: str, wanted: Mapping[tuple[str, str], Totals], keys: Keys | None) -> Iterator[str]:
     """Count the distinct values of these columns in some row groups of a file; yields what cannot be read, and why."""
     from sbbf_tool.operations.distinct import count_distinct
 
-    with ParquetFile.open(path) as file:
+    with ParquetFile.open(path, keys) as file:
         for column in file.footer.columns:
             totals = wanted.get((column.name, column.type_name))
             if totals is None:

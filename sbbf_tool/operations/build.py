@@ -76,13 +76,15 @@ class Built:
 def report_of(file: ParquetFile, patch: Patch, key: ChunkKey, built: Built) -> BuiltFilter:
     """What there is to say of a filter that `patch` writes."""
     ndv = built.bloom.estimated_ndv
+    place = patch.places[key]
+    assert place.length is not None
     return BuiltFilter(
         row_group=key[0],
         column=file.footer.columns[key[1]].name,
         values=built.values,
         estimated_ndv=None if math.isinf(ndv) else ndv,
-        offset=patch.places[key].offset,
-        header_bytes=(patch.places[key].length or 0) - built.bloom.num_bytes,
+        offset=place.offset,
+        header_bytes=place.length - built.bloom.num_bytes,
         bitset_bytes=built.bloom.num_bytes,
         fpp=built.bloom.fpp,
     )
@@ -161,7 +163,8 @@ def ensure_buildable(file: ParquetFile, row_group: int, column: Column) -> None:
         )
     here = f"column {column.name}, row group {row_group}"
     if file.encryption_of(row_group, column):
-        raise RefusedError("the column is encrypted", file=file.name, place=here, hint="a filter in the clear would leak it")
+        hint = "a filter in the clear would leak it; with the column's key (--keys) it gets an encrypted one"
+        raise RefusedError("the column is encrypted", file=file.name, place=here, hint=hint)
     chunk = file.footer.metadata.row_groups[row_group].columns[column.index]
     if chunk.file_path:
         raise RefusedError("its pages are in another file", file=file.name, place=here, hint=f"add the filter to {chunk.file_path}")
@@ -223,13 +226,13 @@ def _values(file: ParquetFile, key: ChunkKey) -> tuple[Iterator[_Values], int, i
     from sbbf_tool.parquet import dictionary, equals, values
 
     row_group, column = key[0], file.footer.columns[key[1]]
-    meta = file.footer.chunk(*key)
-    assert meta is not None
+    pages = file.pages(row_group, column)
+    meta = pages.meta
     bytes_read = 0
 
     def read(offset: int, length: int) -> bytes:
         nonlocal bytes_read
-        data = file.source.read_up_to(offset, length)
+        data = pages.read(offset, length)
         bytes_read += len(data)
         return data
 
@@ -240,7 +243,7 @@ def _values(file: ParquetFile, key: ChunkKey) -> tuple[Iterator[_Values], int, i
             page = dictionary.read_dictionary_page(read, column, meta, normalised_intervals=normalised)
             if page is not None:
                 return iter((page,)), bytes_read, len(page)
-    return _streamed(file, key, values.read_chunk(file.source.open_arrow, file.footer, row_group, column)), chunk_bytes(file, key), None
+    return _streamed(file, key, values.read_chunk(pages.open_arrow, file.footer, row_group, column, meta)), chunk_bytes(file, key), None
 
 
 def _streamed(file: ParquetFile, key: ChunkKey, values: Iterator[_Values]) -> Iterator[_Values]:

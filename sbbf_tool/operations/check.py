@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError
+from sbbf_tool.operations.keys import KeysGiven
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.rules import RULES, THEMES
 from sbbf_tool.operations.rules.facts import ColumnFacts, Reads, gather
@@ -58,16 +59,16 @@ class Policy:
         return "it reads the data, which --quick leaves out" if self.quick and rule.reads is Reads.DATA else None
 
 
-def check(path: str | os.PathLike[str], policy: Policy | None = None) -> CheckReport:
+def check(path: str | os.PathLike[str], policy: Policy | None = None, *, keys: KeysGiven = None) -> CheckReport:
     """Run the rules on one file.
 
     A required column that the file does not have is a finding; `ensure_columns` tells whether no file has it. Raises UnreadableError
-    (not a Parquet file), RefusedError (encrypted footer).
+    (not a Parquet file), RefusedError (encrypted footer, and no key).
     """
     policy = policy or Policy()
     running = [rule for rule in RULES if policy.why_not(rule) is None]
     reads = max(rule.reads for rule in running)
-    with ParquetFile.open(path) as file:
+    with ParquetFile.open(path, keys) as file:
         limits, findings = _resolve(file, policy)
         if reads is Reads.DATA:
             from sbbf_tool.operations.proof import prove
@@ -86,12 +87,12 @@ def check(path: str | os.PathLike[str], policy: Policy | None = None) -> CheckRe
         )
 
 
-def ensure_columns(names: Iterable[str], policy: Policy) -> None:
+def ensure_columns(names: Iterable[str], policy: Policy, keys: KeysGiven = None) -> None:
     """UsageError where a required column is in none of the files that `names` mean. Reads footers until every column was seen."""
     unseen: dict[str, UsageError | None] = dict.fromkeys(policy.limits.require)
     for path in _readable(names) if unseen else ():
         try:
-            with ParquetFile.open(path) as file:
+            with ParquetFile.open(path, keys) as file:
                 for column in list(unseen):
                     try:
                         find_column(file.footer.columns, column)
@@ -114,10 +115,10 @@ class Checked(NamedTuple):
     errors: tuple[SbbfError, ...] = ()
 
 
-def checked(path: str, policy: Policy) -> Checked:
+def checked(path: str, policy: Policy, keys: KeysGiven = None) -> Checked:
     """`check`, of a file that may also be one that cannot be opened: then no rule was run on it."""
     try:
-        report = check(path, policy)
+        report = check(path, policy, keys=keys)
     except SbbfError as error:
         outcomes = (RuleOutcome(rule.name, rule.severity, NOT_RUN, policy.why_not(rule) or error.message) for rule in RULES)
         report = CheckReport(path, failed=True, fail_on=policy.fail_on, rules=tuple(outcomes), findings=(), unread=(error.message,))

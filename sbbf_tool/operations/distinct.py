@@ -83,17 +83,17 @@ def count_distinct(file: ParquetFile, row_group: int, column: Column, count: int
     """The distinct values among the `count` non-null ones of a chunk. Reads its dictionary, or all of it, or the beginning of a very
     large one. Raises UnreadableError.
     """
-    meta = file.footer.chunk(row_group, column.index)
-    assert meta is not None
     sketch = Sketch()
+    pages = file.pages(row_group, column)
+    meta = pages.meta
     with file.named(f"column {column.name}, row group {row_group}"):
         if dictionary.is_dictionary_encoded(meta):
-            page = dictionary.read_dictionary_page(file.source.read_up_to, column, meta)
+            page = dictionary.read_dictionary_page(pages.read, column, meta)
             if page is not None:
                 sketch.add(page.hashes())
                 return Distinct(count, float(len(page)), DICTIONARY, *sketch.smallest(COMPARED))
         enough = None if (meta.total_compressed_size or 0) <= WHOLE_BYTES else PART_VALUES
-        runs = values.read_chunk(file.source.open_arrow, file.footer, row_group, column)
+        runs = values.read_chunk(pages.open_arrow, file.footer, row_group, column, meta)
         ndv, seen, is_all = _streamed(sketch, (run.hashes() for run in runs), enough, count)
     how = EXTRAPOLATED if not is_all else COUNTED if sketch.is_complete else ESTIMATED
     return Distinct(seen if is_all else count, ndv, how, *sketch.smallest(COMPARED))

@@ -87,7 +87,8 @@ def in_dialect(file: ParquetFile, stored: StoredFilter, dialect: Dialect) -> tup
 
     It must not be where its header is of other dialects, or where values of its column, which are read for this, do not bear it out.
     """
-    mine = read_as(stored, dialect)
+    # No draft knew encryption.
+    mine = None if stored.is_sealed else read_as(stored, dialect)
     if mine is None:
         return stored, None, f"{stored.header.beyond_us}, not {dialect.name}" if stored.header.beyond_us else None
     if dialect == TODAY:
@@ -108,7 +109,11 @@ def sample_of(file: ParquetFile, row_group: int, column: Column) -> list[bytes]:
     from sbbf_tool.parquet.values import read_chunk
 
     found: dict[bytes, None] = {}
-    with closing(read_chunk(file.source.open_arrow, file.footer, row_group, column)) as runs:
+    reason = file.encryption_of(row_group, column)
+    if reason is not None:
+        raise UnreadableError(reason)
+    pages = file.pages(row_group, column)
+    with closing(read_chunk(pages.open_arrow, file.footer, row_group, column, pages.meta)) as runs:
         for values in runs:
             # NaN is stored in one form and may have been hashed in another.
             told = (position for position, is_nan in enumerate(values.are_nan()[:_MOST_TO_LOOK_AT]) if not is_nan)

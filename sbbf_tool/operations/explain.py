@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from sbbf_tool.operations.engines import HARM, USED, engine, engines, verdicts_for
+from sbbf_tool.operations.keys import KeysGiven
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.probe import Question, ask_row_group, question_of
 from sbbf_tool.operations.pruning import by_dictionary, by_statistics, row_group_bytes, shown_bounds
@@ -23,14 +24,16 @@ from sbbf_tool.reports.explain import EngineExplanation, ExplainReport, RowGroup
 STATISTICS, DICTIONARY, FILTER, READ, HARMED = "statistics", "dictionary", "filter", "read", "harm"
 
 
-def explain(path: str | os.PathLike[str], column: str, value: object, *, engine_name: str | None = None) -> ExplainReport:
+def explain(
+    path: str | os.PathLike[str], column: str, value: object, *, engine_name: str | None = None, keys: KeysGiven = None
+) -> ExplainReport:
     """What would skip each row group in a query for `column = value`, and for which engines; for the one named, where one is.
 
     The value is text as a person writes it, or a Python object, as in `probe`. Raises UsageError (no such column or engine, a value
     that the column cannot hold), UnreadableError (bytes that contradict the format), RefusedError (encrypted footer).
     """
     asked = engines().engines if engine_name is None else (engine(engine_name),)
-    with ParquetFile.open(path) as file:
+    with ParquetFile.open(path, keys) as file:
         with file.named():
             question = question_of(find_column(file.footer.columns, column), (value,))
         (literal,) = question.literals

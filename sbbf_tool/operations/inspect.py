@@ -11,6 +11,7 @@ from typing import Any
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import SbbfError, UnreadableError
 from sbbf_tool.operations.engines import warnings_for
+from sbbf_tool.operations.keys import KeysGiven
 from sbbf_tool.operations.layout import unused_ranges
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column, find_column
@@ -19,13 +20,16 @@ from sbbf_tool.parquet.idl.ttypes import ColumnMetaData
 from sbbf_tool.reports.inspect import ColumnTotal, FilterReport, InspectReport, UnusedRange
 
 
-def inspect(path: str | os.PathLike[str], columns: Iterable[str] = (), *, all_chunks: bool = False) -> InspectReport:
+def inspect(
+    path: str | os.PathLike[str], columns: Iterable[str] = (), *, all_chunks: bool = False, keys: KeysGiven = None
+) -> InspectReport:
     """What the file's Bloom filters are worth: one `FilterReport` a filter, and one a chunk without where `all_chunks`.
 
-    `columns` names the columns to look at, all where empty. A filter whose bytes contradict the format is reported as `broken`.
-    Raises UnreadableError (not a Parquet file), UsageError (no such column), RefusedError (encrypted footer).
+    `columns` names the columns to look at, all where empty; `keys` opens encrypted ones. A filter whose bytes contradict the format is
+    reported as `broken`.
+    Raises UnreadableError (not a Parquet file), UsageError (no such column), RefusedError (encrypted footer, and no key).
     """
-    with ParquetFile.open(path) as file:
+    with ParquetFile.open(path, keys) as file:
         with file.named():
             chosen = [find_column(file.footer.columns, name) for name in columns] or list(file.footer.columns)
         rows: list[FilterReport] = []
@@ -43,7 +47,7 @@ def inspect(path: str | os.PathLike[str], columns: Iterable[str] = (), *, all_ch
         return InspectReport(
             file=file.name,
             file_bytes=file.source.size,
-            footer_bytes=len(file.footer.raw),
+            footer_bytes=file.footer.stored_bytes,
             created_by=metadata.created_by,
             rows=metadata.num_rows or 0,
             row_groups=file.footer.num_row_groups,
@@ -87,7 +91,7 @@ def _measured(file: ParquetFile, stored: StoredFilter, chunk_bytes: int) -> dict
     """The fields of a report that header and bitset tell."""
     oddities = stored.oddities()
     known: dict[str, Any] = {
-        "header_bytes": stored.header.length,
+        "header_bytes": stored.header_bytes + stored.bitset_bytes - stored.header.num_bytes,
         "bitset_bytes": stored.header.num_bytes,
         "blocks": stored.num_blocks,
         "share_of_chunk": stored.length / chunk_bytes if chunk_bytes > 0 else None,
@@ -95,7 +99,7 @@ def _measured(file: ParquetFile, stored: StoredFilter, chunk_bytes: int) -> dict
     if stored.header.beyond_us:
         oddities.insert(0, f"cannot be interpreted: {stored.header.beyond_us}")
     else:
-        bloom = BloomFilter(file.source.read(stored.bitset_offset, stored.header.num_bytes))
+        bloom = BloomFilter(file.read_bitset(stored))
         ndv = bloom.estimated_ndv
         known.update(
             fill_ratio=bloom.fill_ratio,

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sbbf_tool.errors import UnreadableError
+from sbbf_tool.errors import RefusedError, UnreadableError
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet.filters import BLOCK_BYTES, HEADER_GUESS, StoredFilter, parse_header
-from sbbf_tool.parquet.footer import MAGIC, TAIL_BYTES, Footer
+from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, TAIL_BYTES, Footer
 
 OLD_FOOTER, OLD_FILTER, UNKNOWN = "superseded footer", "unreferenced filter", "unknown"
 
+_MAGICS = b"PAR"  # what both begin with
 # A gap is searched for leftovers only so far, however large it is.
 _SEARCH_WINDOWS = (1 << 20, 8 << 20, 64 << 20)
 
@@ -93,6 +94,8 @@ def _classify(file: ParquetFile, start: int, end: int) -> Iterator[Range]:
 
 
 def _filter_at(file: ParquetFile, start: int, end: int) -> Range | None:
+    if (stop := file.end_of_sealed_filter(start, end)) is not None:
+        return Range(start, stop, OLD_FILTER)
     try:
         header = parse_header(file.source.read(start, min(HEADER_GUESS, end - start)))
     except UnreadableError:
@@ -108,21 +111,22 @@ def _footer_at(file: ParquetFile, start: int, end: int) -> Range | None:
     # Most footers are short, and most gaps hold several: the window grows only as far as it must.
     for size in _SEARCH_WINDOWS:
         window = file.source.read(start, min(end - start, size))
-        found = _footer_in(window, start)
+        found = _footer_in(file, window, start)
         if found is not None or len(window) < size:
             return found
     return None
 
 
-def _footer_in(window: bytes, start: int) -> Range | None:
-    found = window.find(MAGIC)
+def _footer_in(file: ParquetFile, window: bytes, start: int) -> Range | None:
+    found = window.find(_MAGICS)
     while found >= 0:
         length = found + len(MAGIC) - TAIL_BYTES
-        if length > 0 and int.from_bytes(window[length:found], "little") == length:
+        is_magic = window[found : found + len(MAGIC)] in (MAGIC, MAGIC_ENCRYPTED)
+        if is_magic and length > 0 and int.from_bytes(window[length:found], "little") == length:
             try:
-                Footer(window[:length], start)
-            except UnreadableError:
+                file.parse_footer_ending_at(start + length + TAIL_BYTES)
+            except (UnreadableError, RefusedError):
                 return None
             return Range(start, start + length + TAIL_BYTES, OLD_FOOTER)
-        found = window.find(MAGIC, found + 1)
+        found = window.find(_MAGICS, found + 1)
     return None

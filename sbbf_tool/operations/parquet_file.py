@@ -10,26 +10,40 @@ import os
 from collections.abc import Callable
 
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
+from sbbf_tool.operations.keys import KeysGiven
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.parquet.filters import HEADER_GUESS, StoredFilter, parse_header
+from sbbf_tool.parquet.encryption import filters as sealed_filters
+from sbbf_tool.parquet.encryption.file_cipher import FileCipher, KeyRing
+from sbbf_tool.parquet.encryption.footers import FooterSeal, parse_footer
+from sbbf_tool.parquet.encryption.key_material import parse_material_file
+from sbbf_tool.parquet.encryption.keys import Keys
+from sbbf_tool.parquet.filters import HEADER_GUESS, StoredFilter, build_header, parse_header
 from sbbf_tool.parquet.footer import TAIL_BYTES, Footer, parse_tail
+from sbbf_tool.parquet.pages import ChunkPages
 from sbbf_tool.storage.append import journal_of
 from sbbf_tool.storage.local import LocalSource
+
+_KEY_MATERIAL_PREFIX = "_KEY_MATERIAL_FOR_"
 
 
 class ParquetFile:
     """An open file and its footer. Use as a context manager."""
 
-    def __init__(self, source: LocalSource) -> None:
+    def __init__(self, source: LocalSource, ring: KeyRing | None = None) -> None:
         self.source = source
+        self.ring = ring
         with self.named():
-            self.footer = self._read_footer()
+            size = source.size
+            tail = parse_tail(source.read(max(0, size - TAIL_BYTES), min(size, TAIL_BYTES)), size)
+            self.footer = parse_footer(source.read(tail.start, tail.length), tail.start, encrypted=tail.encrypted, ring=ring)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> ParquetFile:
+    def open(cls, path: str | os.PathLike[str], keys: KeysGiven = None) -> ParquetFile:
+        """Raises UnreadableError, and RefusedError where the footer is encrypted and its key is not among `keys`."""
+        given = Keys.of(keys)
         source = LocalSource(path)
         try:
-            return cls(source)
+            return cls(source, None if given is None else KeyRing(given, _KeyMaterial(source.name).find))
         except UnreadableError as error:
             source.close()
             if os.path.lexists(journal_of(source.name)):
@@ -51,34 +65,96 @@ class ParquetFile:
     def name(self) -> str:
         return self.source.name
 
-    def _read_footer(self) -> Footer:
-        size = self.source.size
-        tail = parse_tail(self.source.read(max(0, size - TAIL_BYTES), min(size, TAIL_BYTES)), size)
-        if tail.encrypted:
-            raise RefusedError("its footer is encrypted", hint="this needs the file's keys, which cannot be given yet")
-        return Footer(self.source.read(tail.start, tail.length), tail.start)
+    @property
+    def _cipher(self) -> FileCipher | None:
+        return self.footer.seal.cipher if isinstance(self.footer.seal, FooterSeal) else None
+
+    def parse_footer_ending_at(self, end: int) -> Footer:
+        """The superseded footer that ended the file when it had `end` bytes. Raises UnreadableError, RefusedError."""
+        tail = parse_tail(self.source.read(end - TAIL_BYTES, TAIL_BYTES), end)
+        return parse_footer(self.source.read(tail.start, tail.length), tail.start, encrypted=tail.encrypted, ring=self.ring)
 
     def stored_filter(self, row_group: int, column: Column) -> StoredFilter | None:
-        """The filter of a chunk; None where the footer names none. Raises UnreadableError where it cannot be one."""
+        """The filter of a chunk; None where the footer names none.
+
+        Raises UnreadableError where it cannot be one, AuthenticationError where it is not what the writer encrypted.
+        """
+        return self._stored_filter(row_group, column, self._cipher if self.has_key(row_group, column) else None)
+
+    def filter_in_the_clear(self, row_group: int, column: Column) -> StoredFilter | None:
+        """The same as who has no key would read it. Raises UnreadableError where no plain filter is there."""
+        return self._stored_filter(row_group, column, None)
+
+    def _stored_filter(self, row_group: int, column: Column, cipher: FileCipher | None) -> StoredFilter | None:
         place = self.footer.filter_place(row_group, column.index)
         if place is None:
             return None
         with self.named(lambda: f"column {column.name}, row group {row_group}, filter at byte {place.offset}"):
             if place.offset >= self.footer.end:
                 raise UnreadableError(f"outside the file, which has {self.source.size:,} bytes")
-            header = parse_header(self.source.read(place.offset, min(HEADER_GUESS, self.source.size - place.offset)))
-            if header.readings:
-                header = header.within(self.footer.start - place.offset, place.length)
-            stored = StoredFilter(row_group, column.index, place, header)
+            if cipher is not None:
+                stored = sealed_filters.open_filter(self.source.read_up_to, self.footer.start, cipher, (row_group, column.index), place)
+            else:
+                header = parse_header(self.source.read(place.offset, min(HEADER_GUESS, self.source.size - place.offset)))
+                if header.readings:
+                    header = header.within(self.footer.start - place.offset, place.length)
+                stored = StoredFilter(row_group, column.index, place, header)
             if stored.end > self.footer.start:
                 where = "the footer" if stored.end <= self.source.size else "the end of the file"
-                raise UnreadableError(f"a bitset of {header.num_bytes:,} bytes would run into {where}")
+                raise UnreadableError(f"a bitset of {stored.header.num_bytes:,} bytes would run into {where}")
             return stored
 
-    def encryption_of(self, row_group: int, column: Column) -> str | None:
-        """Why a chunk's bytes mean nothing without a key; None where they are in the clear."""
+    def read_bitset(self, stored: StoredFilter) -> bytes:
+        """The bitset of a filter. One that is encrypted raises AuthenticationError where it is not what the writer encrypted."""
+        data = self.source.read(stored.bitset_offset, stored.bitset_bytes)
+        if not stored.is_sealed:
+            return data
+        assert self._cipher is not None
+        column = self.footer.columns[stored.column]
+        with self.named(lambda: f"column {column.name}, row group {stored.row_group}, filter at byte {stored.place.offset}"):
+            return sealed_filters.open_bitset(self._cipher, stored, data)
+
+    def end_of_sealed_filter(self, start: int, end: int) -> int | None:
+        """The byte behind the encrypted filter, of whichever chunk, that begins at `start`; None where there is none before `end`."""
+        return None if self._cipher is None else sealed_filters.end_of_any_filter(self.source.read_up_to, start, end, self._cipher)
+
+    def filter_pieces(
+        self, row_group: int, column: int, bitset: bytes | bytearray | memoryview
+    ) -> tuple[bytes | bytearray | memoryview, ...]:
+        """Header and bitset as this file stores them for a chunk: in the clear, or encrypted as it is. RefusedError without its key."""
+        header = build_header(len(bitset))
+        if (reason := self.encryption_of(row_group, self.footer.columns[column])) is not None:
+            raise RefusedError(reason, hint="a filter in the clear would leak it")
+        if self._cipher is None or not self.has_key(row_group, column):
+            return header, bitset
+        return sealed_filters.close_filter(self._cipher, (row_group, column), header, bitset)
+
+    def pages(self, row_group: int, column: Column) -> ChunkPages:
+        """Where the pages of a chunk are read in the clear. Raises UnreadableError where those of an encrypted one cannot be followed."""
+        meta = self.footer.chunk(row_group, column.index)
+        assert meta is not None
+        if self._cipher is None or not self.has_key(row_group, column):
+            return ChunkPages(meta, self.source.read_up_to, self.source.open_arrow)
+        from sbbf_tool.parquet.encryption.opened_pages import OpenedPages
+
+        with self.named(lambda: f"column {column.name}, row group {row_group}"):
+            return OpenedPages(self.source.read_up_to, self._cipher, (row_group, column.index), meta).as_pages()
+
+    def is_encrypted(self, row_group: int, column: Column) -> bool:
         chunk = self.footer.metadata.row_groups[row_group].columns[column.index]
-        return "its column is encrypted" if chunk.crypto_metadata is not None or chunk.meta_data is None else None
+        return chunk.crypto_metadata is not None or chunk.meta_data is None
+
+    def has_key(self, row_group: int, column: Column | int) -> bool:
+        """Whether a chunk is encrypted and its key was given."""
+        index = column if isinstance(column, int) else column.index
+        return self._cipher is not None and self._cipher.has_key((row_group, index))
+
+    def encryption_of(self, row_group: int, column: Column) -> str | None:
+        """Why a chunk's bytes mean nothing to us, for want of a key; None where they are in the clear, or the key was given."""
+        if not self.is_encrypted(row_group, column) or self.has_key(row_group, column):
+            return None
+        missing = self._cipher.missing.get((row_group, column.index)) if self._cipher is not None else None
+        return f"its column is encrypted with {missing}, which was not given" if missing else "its column is encrypted"
 
     def named(self, place: str | Callable[[], str] | None = None) -> _Named:
         """A block in which errors, of rooms that know bytes only, are told which file and place they are about."""
@@ -103,3 +179,23 @@ class _Named:
             if place and error.place and not error.place.startswith(place):
                 error.place = f"{place}, {error.place}"
             error.at(file=self._file, place=place)
+
+
+class _KeyMaterial:
+    """Key material that parquet-java put beside a file instead of into it; read when a key is first looked for there."""
+
+    def __init__(self, path: str) -> None:
+        folder, base = os.path.split(path)
+        self.path = os.path.join(folder, f"{_KEY_MATERIAL_PREFIX}{base}.json")
+        self._known: dict[str, bytes] | None = None
+
+    def find(self, reference: str) -> bytes | None:
+        if self._known is None:
+            self._known = {}
+            if os.path.lexists(self.path):
+                with LocalSource(self.path) as source:
+                    try:
+                        self._known = parse_material_file(source.read(0, source.size))
+                    except UnreadableError as error:
+                        raise error.at(file=self.path) from None
+        return self._known.get(reference)

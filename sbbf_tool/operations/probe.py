@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter, block_index, check_block
 from sbbf_tool.bloom.hashing import hash_value
+from sbbf_tool.operations.keys import KeysGiven
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet import literals
 from sbbf_tool.parquet.columns import Column, find_column
@@ -24,17 +25,19 @@ NO_FILTER = "no filter"
 _BLOCKS_PER_BITSET_READ = 64
 
 
-def probe(path: str | os.PathLike[str], column: str, values: Iterable[object], *, dialect: str | None = None) -> ProbeReport:
+def probe(
+    path: str | os.PathLike[str], column: str, values: Iterable[object], *, dialect: str | None = None, keys: KeysGiven = None
+) -> ProbeReport:
     """What the filters of `column` say of each value, row group by row group.
 
     Values are text as a person writes it, or Python objects (`parse_object`); None asks for null. `absent` is certain, everything
     else is not. Of a draft's filters nothing is said unless `dialect` names theirs (see `bloom.dialects`) and some of the column's values,
-    which are read for it, bear that out; today's are asked as today's all the same. Raises UsageError (no such column, dialect, a value
-    it cannot hold) and UnreadableError (a filter that contradicts the format).
+    which are read for it, bear that out; today's are asked as today's all the same. `keys` opens encrypted columns. Raises UsageError (no
+    such column, dialect, a value it cannot hold) and UnreadableError (a filter that contradicts the format).
     """
     listed = tuple(values)
     spoken = None if dialect is None else _dialect(dialect)
-    with ParquetFile.open(path) as file:
+    with ParquetFile.open(path, keys) as file:
         with file.named():
             found = find_column(file.footer.columns, column)
             question = question_of(found, listed)
@@ -124,8 +127,9 @@ def _check(file: ParquetFile, stored: StoredFilter, hashes: Sequence[int]) -> di
     by_block: dict[int, list[int]] = {}
     for h in hashes:
         by_block.setdefault(block_index(h, stored.num_blocks), []).append(h)
-    if len(by_block) > min(_BLOCKS_PER_BITSET_READ, stored.num_blocks // 4):
-        bloom = BloomFilter(file.source.read(stored.bitset_offset, stored.header.num_bytes))
+    # An encrypted bitset can only be told from a forged one as a whole.
+    if stored.is_sealed or len(by_block) > min(_BLOCKS_PER_BITSET_READ, stored.num_blocks // 4):
+        bloom = BloomFilter(file.read_bitset(stored))
         return {h: bloom.check_hash(h) for h in hashes}
     answers = {}
     for index, members in by_block.items():

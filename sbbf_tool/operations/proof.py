@@ -59,7 +59,8 @@ def prove(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -> Filter
     try:
         if file.footer.metadata.row_groups[stored.row_group].columns[column.index].file_path:
             raise UnreadableError("its pages are in another file")
-        for values in read_chunk(file.source.open_arrow, file.footer, stored.row_group, column):
+        pages = file.pages(stored.row_group, column)
+        for values in read_chunk(pages.open_arrow, file.footer, stored.row_group, column, pages.meta):
             tally.add(values)
     except UnreadableError as error:
         unproven = error.message
@@ -70,7 +71,7 @@ def prove(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -> Filter
         column=column.name,
         type=column.type_name,
         offset=stored.place.offset,
-        header_bytes=stored.header.length,
+        header_bytes=stored.header_bytes,
         bitset_bytes=stored.header.num_bytes,
         stated_length=stored.place.length,
         values=tally.values,

@@ -54,7 +54,8 @@ def by_dictionary(file: ParquetFile, row_group: int, question: Question) -> list
     if meta is None or file.encryption_of(row_group, column) or not dictionary.is_dictionary_encoded(meta):
         return None
     with file.named(f"column {column.name}, row group {row_group}"):
-        page = dictionary.read_dictionary_page(file.source.read_up_to, column, meta)
+        pages = file.pages(row_group, column)
+        page = dictionary.read_dictionary_page(pages.read, column, pages.meta)
         if page is None:
             return [Answer(CANNOT_SAY, "its dictionary page is very large, or of a codec that is not read here")] * len(question.literals)
         held = set(page.hashes())

@@ -25,7 +25,7 @@ def publish(file: ParquetFile, target: str, patch: Patch, compare: Callable[[Par
 
     def verify(written: local.LocalSource) -> None:
         try:
-            compare(ParquetFile(written))
+            compare(ParquetFile(written, file.ring))
         except UnreadableError as error:
             raise mistake(file, f"the new file cannot be read back ({error.message})") from error
 
@@ -37,7 +37,8 @@ def publish(file: ParquetFile, target: str, patch: Patch, compare: Callable[[Par
 def ensure_same_footer(file: ParquetFile, fresh: ParquetFile, changed: Iterable[ChunkKey]) -> None:
     """The new footer must be the old one, to the byte, but for the filters of these chunks."""
     bare: dict[ChunkKey, None] = dict.fromkeys(changed)
-    if set_filters(fresh.footer.raw, bare) != set_filters(file.footer.raw, bare):
+    old, new = (set_filters(footer.raw, bare, footer.seal, leave_open=True) for footer in (file.footer, fresh.footer))
+    if old != new:
         raise mistake(file, "the new footer differs from the old one in more than the filters' places")
 
 
@@ -48,7 +49,7 @@ def read_written(file: ParquetFile, fresh: ParquetFile, patch: Patch) -> dict[Ch
         stored = fresh.stored_filter(key[0], fresh.footer.columns[key[1]])
         if stored is None or stored.place != place or stored.length != place.length or stored.header.beyond_us:
             raise mistake(file, f"the filter of {place_of(file, key)} is not where it should be")
-        blooms[key] = BloomFilter(fresh.source.read(stored.bitset_offset, stored.header.num_bytes))
+        blooms[key] = BloomFilter(fresh.read_bitset(stored))
     return blooms
 
 

@@ -11,12 +11,13 @@ import os
 from collections.abc import Iterable, Mapping
 
 from sbbf_tool.errors import RefusedError, UnreadableError
+from sbbf_tool.operations.keys import KeysGiven
 from sbbf_tool.operations.layout import OLD_FILTER, OLD_FOOTER, end_of_data, unused_ranges
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.publish import ensure_same_footer, mistake, publish
 from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, finish_interrupted
 from sbbf_tool.parquet.filters import StoredFilter
-from sbbf_tool.parquet.footer import TAIL_BYTES, FilterPlace, Footer, parse_tail, set_filters
+from sbbf_tool.parquet.footer import TAIL_BYTES, FilterPlace, Footer, open_metadata, set_filters
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
 from sbbf_tool.reports.changes import RemoveReport
 
@@ -32,6 +33,7 @@ def remove_filters(
     compact: bool = False,
     dry_run: bool = False,
     allow_table_files: bool = False,
+    keys: KeysGiven = None,
 ) -> RemoveReport:
     """Remove the filters of `columns` (of all columns where empty), writing to `output` or `in_place`.
 
@@ -40,20 +42,20 @@ def remove_filters(
     """
     target = choose_target(path, output, in_place, allow_table_files, dry_run)
     warnings = [] if dry_run else finish_interrupted(path)
-    with ParquetFile.open(path) as file:
-        keys = _chosen(file, list(columns), compact)
-        patch, way = _plan(file, keys, compact)
+    with ParquetFile.open(path, keys) as file:
+        chunks = _chosen(file, list(columns), compact)
+        patch, way = _plan(file, chunks, compact)
         if not dry_run:
-            warnings += publish(file, target, patch, lambda fresh: _compare(file, fresh, keys))
+            warnings += publish(file, target, patch, lambda fresh: _compare(file, fresh, chunks))
         return RemoveReport(
             file=file.name,
             output=target,
             dry_run=dry_run,
             old_bytes=file.source.size,
             new_bytes=patch.size,
-            removed=tuple((row_group, file.footer.columns[column].name) for row_group, column in sorted(keys)),
+            removed=tuple((row_group, file.footer.columns[column].name) for row_group, column in sorted(chunks)),
             way=way,
-            unreferenced_bytes=_unreferenced(file, keys, patch, way),
+            unreferenced_bytes=_unreferenced(file, chunks, patch, way),
             warnings=tuple(warnings),
         )
 
@@ -62,6 +64,10 @@ def _chosen(file: ParquetFile, names: list[str], compact: bool) -> set[ChunkKey]
     """The chunks whose filters go. A field that means "none" (an offset of 0) goes with them. Raises RefusedError where there is none."""
     check_changeable(file)
     columns = choose_columns(file, names) or list(file.footer.columns)
+    for column in columns:
+        if any(file.footer.is_closed(number, column.index) for number in range(file.footer.num_row_groups)):
+            hint = "give its key with --keys, or name other columns with -c"
+            raise RefusedError("its metadata are encrypted", file=file.name, place=f"column {column.name}", hint=hint)
     mentioned = _mentioned(file.footer)
     with_filter = {column for _, column in mentioned}
     for column in columns:
@@ -75,13 +81,14 @@ def _chosen(file: ParquetFile, names: list[str], compact: bool) -> set[ChunkKey]
 
 
 def _mentioned(footer: Footer) -> set[ChunkKey]:
-    """The chunks for which the footer has a filter's offset or length, whatever they say."""
+    """The chunks for which the footer has a filter's offset or length, whatever they say, and where we may change it."""
     return {
         (row_group, column.index)
         for row_group in range(footer.num_row_groups)
         for column in footer.columns
         if (meta := footer.chunk(row_group, column.index)) is not None
         and (meta.bloom_filter_offset is not None or meta.bloom_filter_length is not None)
+        and not footer.is_closed(row_group, column.index)
     }
 
 
@@ -125,7 +132,8 @@ def _footer_without(file: ParquetFile, keys: set[ChunkKey]) -> Footer | None:
 def _is_footer_with(footer: Footer, before: Footer, filters: Mapping[ChunkKey, FilterPlace]) -> bool:
     """Whether `footer` is the one `before` with these filters set, to the byte."""
     try:
-        return set_filters(before.raw, filters) == footer.raw
+        # Encrypted metadata are never twice the same, so they are compared as what they hold.
+        return set_filters(before.raw, filters, before.seal, leave_open=True) == open_metadata(footer.raw, filters, footer.seal)
     except UnreadableError:
         # It has no such chunks: a footer of another file.
         return False
@@ -140,9 +148,8 @@ def _footer_ending_at(file: ParquetFile, end: int) -> Footer | None:
     if end < TAIL_BYTES:
         return None
     try:
-        tail = parse_tail(file.source.read(end - TAIL_BYTES, TAIL_BYTES), end)
-        return None if tail.encrypted else Footer(file.source.read(tail.start, tail.length), tail.start)
-    except UnreadableError:
+        return file.parse_footer_ending_at(end)
+    except (UnreadableError, RefusedError):
         return None
 
 

@@ -15,15 +15,16 @@ from typing import NamedTuple
 
 from sbbf_tool.errors import RefusedError
 from sbbf_tool.operations.build import Built, Meter, Progress, Sizing, build_filters, chunk_bytes, ensure_buildable, report_of
+from sbbf_tool.operations.keys import KeysGiven
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.publish import ensure_holding_all, ensure_same_footer, mistake, place_of, publish, read_written
-from sbbf_tool.operations.rules import structure, truth, worth
-from sbbf_tool.operations.rules.facts import ChunkFacts, ColumnFacts, Reads, gather
+from sbbf_tool.operations.rules import secrecy, structure, truth, worth
+from sbbf_tool.operations.rules.facts import PLAINTEXT, ChunkFacts, ColumnFacts, Reads, gather
 from sbbf_tool.operations.rules.rule import Limits, Rule
 from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, finish_interrupted
 from sbbf_tool.operations.verify import unread_chunks
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.parquet.filters import StoredFilter, build_header
+from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import FilterPlace
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
 from sbbf_tool.reports.changes import RepairReport, RepairStep
@@ -52,6 +53,7 @@ TREATMENTS: dict[str, tuple[Treatment | None, Treatment]] = {
     "offset-means-none": (_DROP, _DROP),
     "empty-boolean-filter": (_DROP, _DROP),
     "unreadable-filter": (_DROP, _REBUILD),
+    "damaged-encrypted-filter": (_DROP, _REBUILD),
     "unknown-header": (_DROP, _REBUILD),
     "draft-dialect": (_DROP, _REBUILD),
     "empty-filter": (_DROP, _REBUILD),
@@ -70,7 +72,7 @@ TREATMENTS: dict[str, tuple[Treatment | None, Treatment]] = {
     "identical-blocks": (None, _REBUILD),
     "saturated": (None, _REBUILD),
 }
-_RULES = tuple(rule for rule in (*truth.RULES, *structure.RULES, *worth.RULES) if rule.name in TREATMENTS)
+_RULES = tuple(rule for rule in (*truth.RULES, *structure.RULES, *secrecy.RULES, *worth.RULES) if rule.name in TREATMENTS)
 _QUICK_RULES = tuple(rule for rule in _RULES if rule.reads < Reads.DATA)
 
 
@@ -84,6 +86,7 @@ def repair(
     quick: bool = False,
     dry_run: bool = False,
     allow_table_files: bool = False,
+    keys: KeysGiven = None,
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> RepairReport:
@@ -103,7 +106,7 @@ def repair(
     if not dry_run:
         finish_interrupted(path)
     warnings = []
-    with ParquetFile.open(path) as file:
+    with ParquetFile.open(path, keys) as file:
         facts = _facts(file, choose_columns(file, columns) or list(file.footer.columns), quick)
         steps, left = _prescribe(_QUICK_RULES if quick else _RULES, facts, rebuild)
         _ensure_allowed(file, steps)
@@ -174,8 +177,8 @@ def _prescribe(rules: Iterable[Rule], columns: Iterable[ColumnFacts], rebuild: b
 
 def _treatment(rule: Rule, column: Column, chunk: ChunkFacts, rebuild: bool) -> Treatment | None:
     light, thorough = TREATMENTS[rule.name]
-    if chunk.encryption:
-        # Its filter is two encrypted modules, and what they hold is not to be seen.
+    if chunk.encryption or chunk.sealing == PLAINTEXT:
+        # Two encrypted modules, and what they hold is not to be seen; or bytes that should not stay in the file, which no footer changes.
         return None
     is_buildable = column.physical != "BOOLEAN" and not (chunk.proof is not None and chunk.proof.unproven)
     return thorough if rebuild and is_buildable else light
@@ -200,7 +203,7 @@ def _plan(file: ParquetFile, steps: Mapping[ChunkKey, _Step], built: Mapping[Chu
     return plan_append(
         file.footer,
         file.source.size,
-        {key: (build_header(one.bloom.num_bytes), one.bloom.bitset) for key, one in built.items()},
+        {key: file.filter_pieces(*key, one.bloom.bitset) for key, one in built.items()},
         drop=[key for key, step in steps.items() if step.treatment is Treatment.DROP],
         correct={key: place for key, step in steps.items() if (place := _stated(step)) is not None},
     )

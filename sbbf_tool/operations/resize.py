@@ -14,11 +14,12 @@ from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import RefusedError, UsageError
 from sbbf_tool.operations.build import Built, Meter, Progress, Sizing, build_filters, chunk_bytes, ensure_buildable
+from sbbf_tool.operations.keys import KeysGiven
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.publish import ensure_holding_all, ensure_same_footer, mistake, place_of, publish, read_written
 from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, finish_interrupted
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.parquet.filters import StoredFilter, build_header
+from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
 from sbbf_tool.reports.changes import ResizedFilter, ResizeReport
 
@@ -88,6 +89,7 @@ def resize_filters(
     rebuild: bool = False,
     dry_run: bool = False,
     allow_table_files: bool = False,
+    keys: KeysGiven = None,
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> ResizeReport:
@@ -101,7 +103,7 @@ def resize_filters(
     aim = Aim(fpp, num_bytes)
     target = choose_target(path, output, in_place, allow_table_files, dry_run)
     warnings = [] if dry_run else finish_interrupted(path)
-    with ParquetFile.open(path) as file:
+    with ParquetFile.open(path, keys) as file:
         check_changeable(file)
         plan = _plan(file, list(_stored(file, choose_columns(file, columns))), aim)
         rebuilt = sorted(plan.unreached) if rebuild else []
@@ -160,7 +162,7 @@ def _plan(file: ParquetFile, filters: Iterable[StoredFilter], aim: Aim) -> _Plan
     plan = _Plan()
     for stored in filters:
         key = stored.row_group, stored.column
-        bloom = BloomFilter(file.source.read(stored.bitset_offset, stored.header.num_bytes))
+        bloom = BloomFilter(file.read_bitset(stored))
         plan.old[key] = bloom.num_bytes, bloom.fpp
         folded = aim.fold(bloom)
         why = aim.lacks(folded)
@@ -176,7 +178,7 @@ def _plan(file: ParquetFile, filters: Iterable[StoredFilter], aim: Aim) -> _Plan
 def _patch(file: ParquetFile, blooms: dict[ChunkKey, BloomFilter]) -> Patch:
     if not blooms:
         return Patch(file.source.size, (), file.footer.raw, {})
-    filters = {key: (build_header(bloom.num_bytes), bloom.bitset) for key, bloom in blooms.items()}
+    filters = {key: file.filter_pieces(*key, bloom.bitset) for key, bloom in blooms.items()}
     return plan_append(file.footer, file.source.size, filters)
 
 

@@ -14,6 +14,7 @@ from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.operations.distinct import Distinct, containment
+from sbbf_tool.operations.keys import KeysGiven
 from sbbf_tool.operations.overlap import Reservoir, overlap
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.pruning import is_without_values, row_group_bytes
@@ -60,9 +61,9 @@ class FileSurvey:
     queries: tuple[QueryCounts, ...]
 
 
-def survey(path: str, queries: Sequence[Query]) -> FileSurvey:
+def survey(path: str, queries: Sequence[Query], keys: KeysGiven = None) -> FileSurvey:
     """Reads the footer, the header of each dictionary page, the filters, and for queries the dictionaries of their columns."""
-    with ParquetFile.open(path) as file:
+    with ParquetFile.open(path, keys) as file:
         return FileSurvey(
             file=file.name,
             bytes=file.source.size,
@@ -83,7 +84,7 @@ def value_count(file: ParquetFile, row_group: int, column: Column) -> int:
 
 def _column(file: ParquetFile, column: Column) -> ColumnSurvey:
     numbers = range(file.footer.num_row_groups)
-    obstacle = "the footer is signed" if file.footer.metadata.encryption_algorithm is not None else None
+    obstacle = None if file.footer.is_writable else "the footer is signed"
     chunks, filters = [], []
     for number in numbers:
         if encrypted := file.encryption_of(number, column):
@@ -117,7 +118,8 @@ def _dictionary_length(file: ParquetFile, number: int, column: Column) -> int | 
     if meta is None or not is_dictionary_encoded(meta):
         return None
     with file.named(f"column {column.name}, row group {number}"):
-        header, _ = read_header(file.source.read_up_to, *chunk_range(meta))
+        pages = file.pages(number, column)
+        header, _ = read_header(pages.read, *chunk_range(pages.meta))
     page = header.dictionary_page_header
     return -1 if page is None or page.num_values is None or page.num_values < 0 else int(page.num_values)
 
@@ -131,7 +133,7 @@ def _filter(file: ParquetFile, number: int, column: Column) -> FilterSurvey | No
         return None
     if stored.header.beyond_us:
         return FilterSurvey(stored.length, None)
-    return FilterSurvey(stored.length, BloomFilter(file.source.read(stored.bitset_offset, stored.header.num_bytes)).fpp)
+    return FilterSurvey(stored.length, BloomFilter(file.read_bitset(stored)).fpp)
 
 
 @dataclass(slots=True)

@@ -51,8 +51,9 @@ def finish_interrupted(path: str | os.PathLike[str]) -> list[str]:
 
 def check_changeable(file: ParquetFile) -> None:
     """Raises RefusedError where a footer must not be rewritten by one who does not hold its keys."""
-    if file.footer.metadata.encryption_algorithm is not None:
-        raise RefusedError("its footer is signed", file=file.name, hint="a changed footer must be signed again with the file's key")
+    if not file.footer.is_writable:
+        hint = "a changed footer must be signed again with the file's key: give it with --keys"
+        raise RefusedError("its footer is signed", file=file.name, hint=hint)
 
 
 def choose_columns(file: ParquetFile, names: Iterable[str]) -> list[Column]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.operations.keys import KeysGiven
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.rules import secrecy, structure, truth
 from sbbf_tool.operations.rules.facts import ChunkFacts, ColumnFacts, Prove, Reads, gather
@@ -21,14 +22,16 @@ if TYPE_CHECKING:
 RULES = (*truth.RULES, *structure.RULES, *secrecy.RULES)
 
 
-def verify(path: str | os.PathLike[str], columns: Iterable[str] = (), *, progress: Progress | None = None) -> VerifyReport:
+def verify(
+    path: str | os.PathLike[str], columns: Iterable[str] = (), *, keys: KeysGiven = None, progress: Progress | None = None
+) -> VerifyReport:
     """Ask each filter of `columns` (of all columns where empty) for every value of its column chunk.
 
     Values are streamed. A filter that cannot be read, or whose bytes nobody without a key understands, is reported as unproven; so is
     one whose chunk cannot be decoded, which `unread` lists as well. Raises UnreadableError (not a Parquet file), UsageError (no such
-    column), RefusedError (encrypted footer).
+    column), RefusedError (encrypted footer, and no key).
     """
-    with ParquetFile.open(path) as file:
+    with ParquetFile.open(path, keys) as file:
         with file.named():
             chosen = [find_column(file.footer.columns, name) for name in columns] or list(file.footer.columns)
         facts = gather(file, chosen, Reads.DATA, _telling(progress, gather(file, chosen, Reads.FOOTER)))
@@ -93,5 +96,5 @@ def _unproven(column: ColumnFacts, chunk: ChunkFacts) -> FilterProof:
         estimated_fpp=None,
         measured_fpp=None,
         absent_keys=0,
-        unproven=chunk.unreadable or chunk.encryption,
+        unproven=chunk.unreadable or chunk.encryption or chunk.sealing,
     )

@@ -25,6 +25,7 @@ HEADER_GUESS = 64
 """Bytes to fetch at an offset to be sure of a header: today's take 15 to 19, a draft's inside a PageHeader some more."""
 
 BLOCK_BYTES = 32
+MODULE_OVERHEAD = 4 + 12 + 16
 MIN_PORTABLE_BYTES, MAX_PORTABLE_BYTES = 64, 128 << 20
 
 # Fields 2, 3 and 4: unions whose first member, an empty struct, is BLOCK, XXHASH and UNCOMPRESSED.
@@ -58,15 +59,32 @@ class StoredFilter:
     column: int
     place: FilterPlace
     header: FilterHeader
+    sealed_header_bytes: int | None = None
+    """Bytes of the header's module, where header and bitset are encrypted; None where they stand in the clear."""
+
+    @property
+    def is_sealed(self) -> bool:
+        return self.sealed_header_bytes is not None
+
+    @property
+    def header_bytes(self) -> int:
+        """Bytes of the header as it is stored."""
+        return self.header.length if self.sealed_header_bytes is None else self.sealed_header_bytes
 
     @property
     def bitset_offset(self) -> int:
-        return self.place.offset + self.header.length
+        """First byte of the bitset, or of its module."""
+        return self.place.offset + self.header_bytes
 
     @property
     def length(self) -> int:
-        """Bytes of header and bitset."""
-        return self.header.length + self.header.num_bytes
+        """Bytes of header and bitset as they are stored."""
+        return self.header_bytes + self.bitset_bytes
+
+    @property
+    def bitset_bytes(self) -> int:
+        """Bytes of the bitset as it is stored: a module is longer than what is in it by a length word, nonce and tag."""
+        return self.header.num_bytes + (MODULE_OVERHEAD if self.is_sealed else 0)
 
     @property
     def end(self) -> int:

@@ -3,15 +3,15 @@
     ... pages ... | FileMetaData (Thrift compact) | u32 LE length of it | "PAR1"
 
 `parse_*` read, `set_filters` writes: a footer is changed by splicing fields 14 and 15 of the chosen columns into its own bytes,
-so all that this package does not know about comes back as it was.
+so all that this package does not know about comes back as it was. A footer that is encrypted or signed has a `Seal` (`encryption`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple, Protocol
 
-from sbbf_tool.errors import UnreadableError
+from sbbf_tool.errors import RefusedError, UnreadableError
 from sbbf_tool.parquet import compact
 from sbbf_tool.parquet.columns import Column, leaf_columns
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, FileMetaData
@@ -22,7 +22,7 @@ MAGIC_ENCRYPTED = b"PARE"
 TAIL_BYTES = 8
 
 # Ids in parquet.thrift.
-_ROW_GROUPS, _COLUMNS, _META_DATA = 4, 1, 3
+_ROW_GROUPS, _COLUMNS, _META_DATA, _ENCRYPTED_META_DATA = 4, 1, 3, 9
 _BLOOM_FILTER_OFFSET, _BLOOM_FILTER_LENGTH = 14, 15
 
 
@@ -41,12 +41,28 @@ class FilterPlace(NamedTuple):
     length: int | None
 
 
-class Footer:
-    """A parsed `FileMetaData` with the bytes it came from and its place in the file."""
+class Seal(Protocol):
+    """How a footer's encrypted parts are opened, and closed again with fresh nonces."""
 
-    def __init__(self, raw: bytes, start: int) -> None:
+    @property
+    def is_complete(self) -> bool: ...
+    def has_key(self, chunk: tuple[int, int]) -> bool: ...
+    def open_metadata(self, chunk: tuple[int, int], sealed: bytes) -> bytes: ...
+    def close_metadata(self, chunk: tuple[int, int], plain: bytes) -> bytes: ...
+    def close_footer(self, raw: bytes) -> tuple[bytes, bytes]: ...
+
+
+class Footer:
+    """A parsed `FileMetaData` with the bytes it came from and its place in the file.
+
+    Of an encrypted or signed footer, `raw` are the bytes of the plain struct, which take `stored_bytes` in the file.
+    """
+
+    def __init__(self, raw: bytes, start: int, *, stored_bytes: int | None = None, seal: Seal | None = None) -> None:
         self.raw = raw
         self.start = start
+        self.stored_bytes = len(raw) if stored_bytes is None else stored_bytes
+        self.seal = seal
         self.metadata: FileMetaData = parse_struct(FileMetaData, raw)
         if not self.metadata.schema or self.metadata.row_groups is None:
             raise UnreadableError("the footer has no schema or no list of row groups")
@@ -60,15 +76,29 @@ class Footer:
     @property
     def end(self) -> int:
         """Bytes of the file up to and including this footer, its length word and its magic."""
-        return self.start + len(self.raw) + TAIL_BYTES
+        return self.start + self.stored_bytes + TAIL_BYTES
 
     @property
     def num_row_groups(self) -> int:
         return len(self.metadata.row_groups)
 
+    @property
+    def is_writable(self) -> bool:
+        """Whether a changed footer can take this one's place; a signed one must be signed again, for which one needs its key."""
+        return self.seal.is_complete if self.seal is not None else self.metadata.encryption_algorithm is None
+
+    def is_closed(self, row_group: int, column: int) -> bool:
+        """Whether the full metadata of a column chunk are encrypted, with a key that was not given."""
+        sealed = self.metadata.row_groups[row_group].columns[column].encrypted_column_metadata
+        return sealed is not None and not (self.seal is not None and self.seal.has_key((row_group, column)))
+
     def chunk(self, row_group: int, column: int) -> ColumnMetaData | None:
-        """Metadata of a column chunk; None where it is encrypted with the column's own key."""
+        """Metadata of a column chunk; None where they are encrypted with the column's own key, and that was not given."""
         return self.metadata.row_groups[row_group].columns[column].meta_data
+
+    def stored(self, raw: bytes) -> tuple[bytes, bytes]:
+        """What a file ends with whose footer is `raw`: that, encrypted or signed as this one is, then length and magic."""
+        return (raw, build_tail(raw)) if self.seal is None else self.seal.close_footer(raw)
 
     def filter_place(self, row_group: int, column: int) -> FilterPlace | None:
         """Where this chunk's filter is. Offsets of 0 and below mean none: builds before parquet-mr 1.12 wrote such."""
@@ -94,46 +124,81 @@ def parse_tail(last_bytes: bytes, file_size: int) -> Tail:
     return Tail(start, length, magic == MAGIC_ENCRYPTED)
 
 
-def set_filters(raw: bytes, places: Mapping[tuple[int, int], FilterPlace | None]) -> bytes:
+def set_filters(
+    raw: bytes, places: Mapping[tuple[int, int], FilterPlace | None], seal: Seal | None = None, *, leave_open: bool = False
+) -> bytes:
     """`raw` with the filters of these (row group, leaf column) set, or taken away where None; every other byte as it was.
 
-    Raises UnreadableError where a chunk is not there or has no metadata in the clear.
+    Where a chunk's metadata are encrypted too, `seal` opens and closes them; with `leave_open` they are left open, to be compared.
+    Raises UnreadableError where a chunk is not there or has no metadata to change, RefusedError where its key is missing.
     """
+
+    def change(key: tuple[int, int], meta: bytes, position: int) -> compact.Edit:
+        place = places[key]
+        offset = None if place is None else compact.build_int(place.offset)
+        length = None if place is None or place.length is None else compact.build_int(place.length)
+        return compact.set_fields(
+            meta, position, {_BLOOM_FILTER_OFFSET: (compact.I64, offset), _BLOOM_FILTER_LENGTH: (compact.I32, length)}
+        )
+
+    return _edit_metadata(raw, places, change, seal, leave_open)
+
+
+def open_metadata(raw: bytes, chunks: Iterable[tuple[int, int]], seal: Seal | None) -> bytes:
+    """`raw` with the encrypted metadata of these chunks left open, and no other change: what `leave_open` is compared with."""
+    return _edit_metadata(raw, chunks, None, seal, True)
+
+
+_Change = Callable[[tuple[int, int], bytes, int], compact.Edit]
+
+
+def _edit_metadata(raw: bytes, chunks: Iterable[tuple[int, int]], change: _Change | None, seal: Seal | None, leave_open: bool) -> bytes:
+    """`raw` with `change` made to every `ColumnMetaData` of these chunks: the one in the clear and the encrypted one, or either."""
+    wanted = set(chunks)
+    edits: list[compact.Edit] = []
+    found = 0
     try:
-        edits = [
-            compact.set_fields(
-                raw,
-                position,
-                {
-                    _BLOOM_FILTER_OFFSET: (compact.I64, None if place is None else compact.build_int(place.offset)),
-                    _BLOOM_FILTER_LENGTH: (
-                        compact.I32,
-                        None if place is None or place.length is None else compact.build_int(place.length),
-                    ),
-                },
-            )
-            for position, place in _metadata_positions(raw, places)
-        ]
+        for key, chunk in _chunk_positions(raw, wanted):
+            fields = compact.fields(raw, chunk)[0]
+            meta = compact.last_field(fields, _META_DATA, compact.STRUCT)
+            sealed = compact.last_field(fields, _ENCRYPTED_META_DATA, compact.BINARY)
+            if meta is not None and change is not None:
+                edits.append(change(key, raw, meta.value))
+            if sealed is not None and seal is not None:
+                edits.append(_edit_sealed(raw, key, sealed, change, seal, leave_open))
+            found += meta is not None or (sealed is not None and seal is not None)
     except IndexError:
         raise UnreadableError("the footer ends in the middle of a value") from None
-    if len(edits) != len(places):
+    if found != len(wanted):
         raise UnreadableError("a chosen column chunk has no metadata in this footer")
     return compact.apply(raw, edits)
 
 
-def _metadata_positions(raw: bytes, places: Mapping[tuple[int, int], FilterPlace | None]) -> list[tuple[int, FilterPlace | None]]:
-    """Where the `ColumnMetaData` struct of each of these chunks starts in the footer's bytes, with the chunk's place."""
-    wanted: dict[int, set[int]] = {}
-    for row_group, column in places:
-        wanted.setdefault(row_group, set()).add(column)
-    found = []
+def _edit_sealed(
+    raw: bytes, key: tuple[int, int], field: compact.Field, change: _Change | None, seal: Seal, leave_open: bool
+) -> compact.Edit:
+    if not seal.has_key(key):
+        raise RefusedError("a column's metadata are encrypted", hint="give its key with --keys")
+    length, start = compact.read_varint(raw, field.value)
+    plain = seal.open_metadata(key, raw[start : start + length])
+    if change is not None:
+        plain = compact.apply(plain, [change(key, plain, 0)])
+    if not leave_open:
+        plain = seal.close_metadata(key, plain)
+    return compact.Edit(field.value, field.end, compact.build_varint(len(plain)) + plain)
+
+
+def _chunk_positions(raw: bytes, wanted: set[tuple[int, int]]) -> list[tuple[tuple[int, int], int]]:
+    """Where the `ColumnChunk` struct of each of these chunks starts in the footer's bytes."""
+    columns: dict[int, set[int]] = {}
+    for row_group, column in wanted:
+        columns.setdefault(row_group, set()).add(column)
     ends: compact.Ends = {}
-    for number, row_group in _struct_list(raw, 0, _ROW_GROUPS, wanted, ends):
-        for index, chunk in _struct_list(raw, row_group, _COLUMNS, wanted[number], ends):
-            meta = compact.last_field(compact.fields(raw, chunk, ends)[0], _META_DATA, compact.STRUCT)
-            if meta is not None:
-                found.append((meta.value, places[number, index]))
-    return found
+    return [
+        ((number, index), chunk)
+        for number, row_group in _struct_list(raw, 0, _ROW_GROUPS, columns, ends)
+        for index, chunk in _struct_list(raw, row_group, _COLUMNS, columns[number], ends)
+    ]
 
 
 def _struct_list(
@@ -154,6 +219,6 @@ def _struct_list(
     return found
 
 
-def build_tail(raw: bytes) -> bytes:
-    """What follows a footer's bytes in a plain file: its length and the magic."""
-    return len(raw).to_bytes(4, "little") + MAGIC
+def build_tail(stored: bytes, magic: bytes = MAGIC) -> bytes:
+    """What follows a footer's stored bytes: their length and the magic."""
+    return len(stored).to_bytes(4, "little") + magic

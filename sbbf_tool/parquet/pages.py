@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet import compact
@@ -12,8 +12,22 @@ from sbbf_tool.parquet.structs import parse_struct
 
 DICTIONARY_ENCODINGS = (Encoding.PLAIN_DICTIONARY, Encoding.RLE_DICTIONARY)
 
+if TYPE_CHECKING:
+    from pyarrow import NativeFile
+
 # Most headers take some 30 bytes; page statistics in them may hold two whole values.
 _FIRST_WINDOW = 64
+
+
+class ChunkPages(NamedTuple):
+    """Where the pages of one column chunk are read in the clear: a file, or what an encrypted chunk looks like with its key."""
+
+    meta: ColumnMetaData
+    """The chunk's metadata, whose offsets are those of `read`."""
+    read: Callable[[int, int], bytes]
+    """`length` bytes from `offset`, or fewer at the end."""
+    open_arrow: Callable[[], NativeFile]
+    """A new stream of the same bytes."""
 
 
 class Page(NamedTuple):

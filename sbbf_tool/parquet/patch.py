@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from sbbf_tool.parquet.footer import FilterPlace, Footer, build_tail, set_filters
+from sbbf_tool.parquet.footer import FilterPlace, Footer, set_filters
 
 Bytes = bytes | bytearray | memoryview
 ChunkKey = tuple[int, int]
@@ -18,7 +18,7 @@ ChunkKey = tuple[int, int]
 
 @dataclass(frozen=True)
 class Patch:
-    """Keep the first `keep` bytes, append `pieces` in order. `footer` is the new file's footer (raw bytes)."""
+    """Keep the first `keep` bytes, append `pieces` in order. `footer` is the new file's footer (the bytes of the plain struct)."""
 
     keep: int
     pieces: tuple[Bytes, ...]
@@ -39,8 +39,9 @@ def plan_append(
     drop: Iterable[ChunkKey] = (),
     correct: Mapping[ChunkKey, FilterPlace] | None = None,
 ) -> Patch:
-    """The patch that appends these filters (header and bitset of each) behind the first `keep` bytes, row group by row group in the
-    schema's order, and then the footer: with their places set, those of `drop` taken away, and those that `correct` states anew.
+    """The patch that appends these filters (header and bitset of each, as they are stored) behind the first `keep` bytes, row group by
+    row group in the schema's order, and then the footer: with their places set, those of `drop` taken away, and those that `correct`
+    states anew.
     """
     pieces: list[Bytes] = []
     places: dict[ChunkKey, FilterPlace] = {}
@@ -50,5 +51,5 @@ def plan_append(
         places[key] = FilterPlace(position, length)
         pieces += filters[key]
         position += length
-    raw = set_filters(footer.raw, {**dict.fromkeys(drop), **(correct or {}), **places})
-    return Patch(keep, (*pieces, raw, build_tail(raw)), raw, places)
+    raw = set_filters(footer.raw, {**dict.fromkeys(drop), **(correct or {}), **places}, footer.seal)
+    return Patch(keep, (*pieces, *footer.stored(raw)), raw, places)

@@ -23,7 +23,7 @@ from sbbf_tool.parquet import equals
 from sbbf_tool.parquet.batches import USUAL_BYTES, plan_batches
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.footer import MAGIC, Footer, build_tail
-from sbbf_tool.parquet.idl.ttypes import ColumnChunk, FileMetaData, RowGroup, SchemaElement, Type
+from sbbf_tool.parquet.idl.ttypes import ColumnChunk, ColumnMetaData, FileMetaData, RowGroup, SchemaElement, Type
 from sbbf_tool.parquet.pages import read_pages
 
 if TYPE_CHECKING:
@@ -96,21 +96,22 @@ def _indices(array: pa.DictionaryArray) -> NDArray[Any]:
 
 
 def read_chunk(
-    open_file: Callable[[], pa.NativeFile], footer: Footer, row_group: int, column: Column
+    open_file: Callable[[], pa.NativeFile], footer: Footer, row_group: int, column: Column, meta: ColumnMetaData | None = None
 ) -> Generator[PlainValues, None, None]:
     """All non-null values of a column chunk, batch by batch. Raises UnreadableError where its pages cannot be decoded.
 
-    `open_file` answers with a new stream over the whole file; only the chunk's own bytes are read from it.
+    `open_file` answers with a new stream over the whole file; only the chunk's own bytes are read from it. `meta` are the metadata whose
+    offsets are those of the stream, where they are not the footer's.
     """
     group = footer.metadata.row_groups[row_group]
     if not group.num_rows:
         return
     place = f"column {column.name}, row group {row_group}"
     normalised = equals.is_interval(column) and equals.interval_form(footer) == equals.INTERVAL_FORM
-    meta = group.columns[column.index].meta_data
+    meta = group.columns[column.index].meta_data if meta is None else meta
     try:
         with open_file() as stream:
-            chunk = _Chunk(stream, pq.read_metadata(pa.BufferReader(_narrow_file(footer, row_group, column))))
+            chunk = _Chunk(stream, pq.read_metadata(pa.BufferReader(_narrow_file(footer, row_group, column, meta))))
             plan = plan_batches(column, meta, group.num_rows, lambda: read_pages(chunk.read, meta), chunk.longest_in_dictionary)
             arrays = chunk.leaves(plan.rows, as_dictionary=plan.as_dictionary)
             for array in arrays if plan.as_dictionary else _gathered(arrays):
@@ -189,11 +190,11 @@ def _leaves(array: pa.Array) -> pa.Array:
     return array.drop_null() if array.null_count else array
 
 
-def _narrow_file(footer: Footer, row_group: int, column: Column) -> bytes:
+def _narrow_file(footer: Footer, row_group: int, column: Column, known: ColumnMetaData) -> bytes:
     """A file of a footer and nothing else, which knows one column in one row group, and its values as raw physical ones."""
     source = footer.metadata.row_groups[row_group]
     chunk = source.columns[column.index]
-    meta = copy.copy(chunk.meta_data)
+    meta = copy.copy(known)
     meta.statistics = meta.bloom_filter_offset = meta.bloom_filter_length = meta.key_value_metadata = None
     meta.size_statistics = meta.geospatial_statistics = None
     if meta.type == Type.INT96:

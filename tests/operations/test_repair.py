@@ -20,8 +20,10 @@ from sbbf_tool.parquet import patch
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.storage.append import journal_of
 
+# Takes a key: see test_encrypted_files.
+UNDER_A_KEY = {"damaged-encrypted-filter"}
 # Of each defect that the footer alone can cure: what is done without rebuilding.
-LIGHT = {name: light for name, (light, _) in TREATMENTS.items() if light is not None}
+LIGHT = {name: light for name, (light, _) in TREATMENTS.items() if light is not None and name not in UNDER_A_KEY}
 # These files have more than one thing wrong with them.
 OTHERS_TOO = {"over-128-mib"}
 
@@ -54,7 +56,7 @@ def test_what_the_footer_can_cure(rule, path):
         assert pq.read_table(path).equals(rows)
 
 
-@pytest.mark.parametrize("rule", sorted(TREATMENTS.keys() - OTHERS_TOO))
+@pytest.mark.parametrize("rule", sorted(TREATMENTS.keys() - OTHERS_TOO - UNDER_A_KEY))
 def test_what_rebuilding_cures(rule, path):
     DEFECTS[rule].make(path)
     had = {(row.row_group, row.column) for row in inspect(path).filters if row.has_filter and row.physical_type != "BOOLEAN"}
@@ -195,8 +197,8 @@ def test_a_length_that_arrives_wrong_is_not_published(path, tmp_path, monkeypatc
     DEFECTS["missing-length"].make(path)
     before, splice = listing(tmp_path), patch.set_filters
 
-    def off_by_one(raw, changed):
-        return splice(raw, {key: place and place._replace(length=place.length + 1) for key, place in changed.items()})
+    def off_by_one(raw, changed, seal):
+        return splice(raw, {key: place and place._replace(length=place.length + 1) for key, place in changed.items()}, seal)
 
     monkeypatch.setattr(patch, "set_filters", off_by_one)
     with pytest.raises(SbbfError, match="nothing was changed"):

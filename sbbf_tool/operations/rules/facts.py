@@ -15,7 +15,7 @@ from itertools import accumulate
 from typing import Any
 
 from sbbf_tool.bloom.filter import BloomFilter
-from sbbf_tool.errors import UnreadableError
+from sbbf_tool.errors import AuthenticationError, UnreadableError
 from sbbf_tool.operations.layout import Used, used_ranges
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column
@@ -54,9 +54,9 @@ class ChunkFacts:
     """`ColumnMetaData`; None where it is encrypted with the column's own key."""
     place: FilterPlace | None = None
     encryption: str | None = None
-    """Why the filter cannot be read without a key."""
+    """Which key is missing to read the filter."""
     sealing: str | None = None
-    """What is wrong with the filter of an encrypted column, as far as it shows without the key: `PLAINTEXT`, or how it is damaged."""
+    """What is wrong with the filter of an encrypted column, as far as it shows with the keys at hand: `PLAINTEXT`, or how it is damaged."""
     stored: StoredFilter | None = None
     unreadable: str | None = None
     """Why the bytes at the filter's place are no filter."""
@@ -92,6 +92,8 @@ class ColumnFacts:
     footer: Footer
     column: Column
     chunks: tuple[ChunkFacts, ...]
+    keys_path: str | None = None
+    """The file that the keys at hand came from."""
 
     @property
     def name(self) -> str:
@@ -105,7 +107,7 @@ class ColumnFacts:
     @property
     def can_be_changed(self) -> bool:
         """Whether a command may write this column's filters: a signed footer needs the file's key."""
-        return self.footer.metadata.encryption_algorithm is None
+        return self.footer.is_writable
 
 
 Prove = Callable[[ParquetFile, StoredFilter, BloomFilter], FilterProof]
@@ -122,7 +124,13 @@ def gather(file: ParquetFile, columns: Sequence[Column], reads: Reads, prove: Pr
             if chunk.stored is not None:
                 chunks[key] = replace(_with_bits(file, chunk, chunk.stored, prove), overlaps=overlaps.get(key, ()))
     return tuple(
-        ColumnFacts(file.name, file.footer, column, tuple(chunks[number, column.index] for number in range(file.footer.num_row_groups)))
+        ColumnFacts(
+            file.name,
+            file.footer,
+            column,
+            tuple(chunks[number, column.index] for number in range(file.footer.num_row_groups)),
+            file.ring.keys.path if file.ring is not None else None,
+        )
         for column in columns
     )
 
@@ -136,13 +144,23 @@ def _chunk(file: ParquetFile, row_group: int, column: Column, reads: Reads) -> C
     )
     if chunk.place is None or reads < Reads.FILTERS:
         return chunk
+    if file.is_encrypted(row_group, column) and _is_in_the_clear(file, row_group, column):
+        return replace(chunk, sealing=PLAINTEXT)
+    if chunk.encryption:
+        return replace(chunk, sealing=_damage_of_modules(file, chunk.place))
     try:
-        stored = file.stored_filter(row_group, column)
+        return replace(chunk, stored=file.stored_filter(row_group, column))
+    except AuthenticationError as error:
+        return replace(chunk, sealing=error.message)
     except UnreadableError as error:
-        if chunk.encryption:
-            return replace(chunk, sealing=_damage_of_modules(file, chunk.place))
         return replace(chunk, unreadable=error.message)
-    return replace(chunk, sealing=PLAINTEXT) if chunk.encryption else replace(chunk, stored=stored)
+
+
+def _is_in_the_clear(file: ParquetFile, row_group: int, column: Column) -> bool:
+    try:
+        return file.filter_in_the_clear(row_group, column) is not None
+    except UnreadableError:
+        return False
 
 
 def _damage_of_modules(file: ParquetFile, place: FilterPlace) -> str | None:
@@ -166,7 +184,10 @@ def _damage_of_modules(file: ParquetFile, place: FilterPlace) -> str | None:
 
 
 def _with_bits(file: ParquetFile, chunk: ChunkFacts, stored: StoredFilter, prove: Prove | None) -> ChunkFacts:
-    bloom = BloomFilter(file.source.read(stored.bitset_offset, stored.header.num_bytes))
+    try:
+        bloom = BloomFilter(file.read_bitset(stored))
+    except AuthenticationError as error:
+        return replace(chunk, stored=None, sealing=error.message)
     ndv = bloom.estimated_ndv
     bits = Bits(bloom.fpp, None if math.isinf(ndv) else ndv, not bloom.bits_set, bloom.has_identical_blocks)
     return replace(chunk, bits=bits, proof=prove(file, stored, bloom) if prove else None)

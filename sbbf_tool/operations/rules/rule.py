@@ -69,8 +69,12 @@ class Rule:
             column=column.name,
             message=self.message,
             evidence=evidence,
-            cure=self.cure(column, limits) if self.cure and column.can_be_changed else None,
+            cure=self._command(column, limits),
         )
+
+    def _command(self, column: ColumnFacts, limits: Limits) -> tuple[str, ...] | None:
+        cure = self.cure(column, limits) if self.cure and column.can_be_changed else None
+        return (*cure, "--keys", column.keys_path) if cure and column.keys_path is not None else cure
 
 
 def at_each_filter(see: Callable[[ChunkFacts], str | None]) -> Look:

@@ -1,10 +1,12 @@
-"""Whether the filter of an encrypted column is encrypted itself, as far as that shows without the key (parquet-format Encryption.md)."""
+"""Whether the filter of an encrypted column is encrypted itself: as far as that shows without the key, and for certain with it
+(parquet-format Encryption.md).
+"""
 
 from __future__ import annotations
 
 from sbbf_tool.operations.rules import cures
-from sbbf_tool.operations.rules.facts import PLAINTEXT, ChunkFacts, Reads
-from sbbf_tool.operations.rules.rule import Rule, at_each_filter
+from sbbf_tool.operations.rules.facts import PLAINTEXT, ChunkFacts, ColumnFacts, Reads
+from sbbf_tool.operations.rules.rule import Limits, Rule, at_each_filter
 from sbbf_tool.reports.findings import ERROR
 
 THEME = "secrecy"
@@ -16,6 +18,10 @@ def _in_the_clear(chunk: ChunkFacts) -> str | None:
 
 def _damaged(chunk: ChunkFacts) -> str | None:
     return chunk.sealing if chunk.sealing != PLAINTEXT else None
+
+
+def _rebuild(column: ColumnFacts, limits: Limits) -> tuple[str, ...] | None:
+    return None if any(chunk.encryption for chunk in column.filters) else cures.rebuild(column, limits)
 
 
 RULES = (
@@ -36,8 +42,9 @@ RULES = (
         severity=ERROR,
         reads=Reads.FILTERS,
         message="At the place of this encrypted column's filter there are no two encrypted modules, so readers with the key fail.",
-        why="A filter that was cut, overwritten or moved. Without the key only the lengths of header and bitset can be checked, not that "
-        "they were encrypted as modules 8 and 9 (parquet-go uses 6 and 7).",
+        why="A filter that was cut, overwritten, moved or exchanged, or that was not encrypted as modules 8 and 9 (parquet-go uses 6 and "
+        "7). Without the key only the lengths of header and bitset can be checked; with it (--keys), every bit.",
         look=at_each_filter(_damaged),
+        cure=_rebuild,
     ),
 )

@@ -1,0 +1,21 @@
+"""The option that names the keys of encrypted files. A key itself is never on a command line, where others can read it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+_HELP = "The keys of encrypted files, as JSON; else the file that SBBF_KEYS_FILE names, or the JSON in SBBF_KEYS."
+
+
+def _read(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
+    if ctx.resilient_parsing:
+        return None
+    from sbbf_tool.operations.keys import read_keys
+
+    return read_keys(value)
+
+
+keys_option = click.option("--keys", metavar="FILE", callback=_read, help=_HELP)
+"""Hands `keys`, of the type that operations take, to the command."""

@@ -1,0 +1,144 @@
+"""The keys of one file at work: which chunk has which key, and the modules of that chunk opened and closed with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
+from sbbf_tool.parquet.columns import Column, find_column
+from sbbf_tool.parquet.encryption import modules
+from sbbf_tool.parquet.encryption.aad import FileAad, Module
+from sbbf_tool.parquet.encryption.keys import Keys, described
+from sbbf_tool.parquet.encryption.modules import Key
+from sbbf_tool.parquet.idl.ttypes import ColumnCryptoMetaData, EncryptionAlgorithm, FileMetaData
+
+Bytes = bytes | bytearray | memoryview
+ChunkKey = tuple[int, int]
+
+
+class KeyRing(NamedTuple):
+    """What a caller gives for one file: keys, and how key material beside the file is read."""
+
+    keys: Keys
+    material: Callable[[str], bytes | None] = lambda reference: None
+
+    def find(self, metadata: bytes | None) -> Key | None:
+        return self.keys.find(metadata, self.material)
+
+    def footer_key(self, metadata: bytes | None) -> Key | None:
+        return self.keys.footer or self.find(metadata)
+
+
+class Algorithm(NamedTuple):
+    """An `EncryptionAlgorithm`, with what the caller adds to it."""
+
+    aad: FileAad
+    has_ctr_pages: bool
+    """AES_GCM_CTR_V1: pages are not authenticated; all else is, as under AES_GCM_V1."""
+
+
+def algorithm_of(stated: EncryptionAlgorithm | None, prefix: bytes | None) -> Algorithm:
+    """Raises RefusedError where the AAD prefix that the file was written with is missing, or is not the one that was given."""
+    form = (stated.AES_GCM_V1 or stated.AES_GCM_CTR_V1) if stated is not None else None
+    if stated is None or form is None:
+        raise UnreadableError("it is encrypted by an algorithm that the format does not have")
+    if form.aad_file_unique is None:
+        raise UnreadableError("its encryption states no aad_file_unique, so nothing binds its modules to their places")
+    if form.supply_aad_prefix and prefix is None:
+        raise RefusedError("it was written with an AAD prefix that it does not store", hint='give it as "aad_prefix" beside the keys')
+    if form.aad_prefix is not None and prefix is not None and form.aad_prefix != prefix:
+        raise RefusedError("its AAD prefix is not the one that was given", hint="it is another file, or one that took another's place")
+    if form.aad_prefix is None and not form.supply_aad_prefix and prefix is not None:
+        raise RefusedError("it was written without an AAD prefix, and one was given", hint='leave out "aad_prefix" if that is right')
+    return Algorithm(FileAad(form.aad_prefix or prefix or b"", form.aad_file_unique), stated.AES_GCM_CTR_V1 is not None)
+
+
+class FileCipher:
+    """Opens and closes the modules of one file. Chunks whose key was not given stay closed, and are told in `missing`."""
+
+    def __init__(self, ring: KeyRing, algorithm: Algorithm, footer_key: Key | None) -> None:
+        self.algorithm = algorithm
+        self.footer_key = footer_key
+        self._ring = ring
+        self._keys: dict[ChunkKey, Key] = {}
+        self._ordinals: list[int] = []
+        self.columns: Sequence[Column] = ()
+        self.missing: dict[ChunkKey, str] = {}
+        """Which key is missing, in words."""
+
+    def learn(self, metadata: FileMetaData, columns: Sequence[Column]) -> None:
+        """Find the key of each encrypted chunk. Raises what `Keys.find` raises."""
+        self.columns = columns
+        named = _by_index(self._ring.keys.columns, columns)
+        # A key service is asked once for a key, however many row groups there are.
+        known: dict[tuple[int, bytes | None], Key | None] = {}
+        for number, row_group in enumerate(metadata.row_groups):
+            self._ordinals.append(number if row_group.ordinal is None else row_group.ordinal)
+            for index, chunk in enumerate(row_group.columns):
+                if chunk.crypto_metadata is None:
+                    continue
+                own = chunk.crypto_metadata.ENCRYPTION_WITH_COLUMN_KEY
+                wanted = index, own.key_metadata if own is not None else None
+                if wanted not in known:
+                    known[wanted] = self._key_of(chunk.crypto_metadata, columns[index], named)
+                if (key := known[wanted]) is not None:
+                    self._keys[number, index] = key
+                else:
+                    self.missing[number, index] = "the footer key" if own is None else f"a key of its own{described(own.key_metadata)}"
+
+    def _key_of(self, crypto: ColumnCryptoMetaData, column: Column, named: Mapping[int, Key]) -> Key | None:
+        own = crypto.ENCRYPTION_WITH_COLUMN_KEY
+        if own is None:
+            return self.footer_key if crypto.ENCRYPTION_WITH_FOOTER_KEY is not None else None
+        try:
+            return named.get(column.index) or self._ring.find(own.key_metadata)
+        except (UnreadableError, RefusedError) as error:
+            raise error.at(place=f"column {column.name}") from error.__cause__
+
+    def has_key(self, chunk: ChunkKey) -> bool:
+        return chunk in self._keys
+
+    def open(self, chunk: ChunkKey, module: Module, sealed: Bytes, page: int | None = None) -> bytes:
+        """The plaintext of a GCM module of this chunk. Raises AuthenticationError."""
+        return modules.parse_gcm(self._keys[chunk], sealed, self._aad(chunk, module, page))
+
+    def close(self, chunk: ChunkKey, module: Module, plain: Bytes) -> bytes:
+        """A GCM module of this chunk, under a fresh nonce."""
+        return modules.build_gcm(self._keys[chunk], plain, self._aad(chunk, module, None))
+
+    def open_page(self, chunk: ChunkKey, module: Module, sealed: Bytes, page: int | None) -> bytes:
+        """The plaintext of a page, which may be a CTR module. Raises AuthenticationError under GCM."""
+        if self.algorithm.has_ctr_pages:
+            return modules.parse_ctr(self._keys[chunk], sealed)
+        return self.open(chunk, module, sealed, page)
+
+    @property
+    def page_overhead(self) -> int:
+        """Bytes by which a page's module is longer than the page."""
+        return modules.CTR_OVERHEAD if self.algorithm.has_ctr_pages else modules.GCM_OVERHEAD
+
+    def chunks(self) -> list[ChunkKey]:
+        """Those whose key is there."""
+        return list(self._keys)
+
+    def chunks_of_same_key(self, chunk: ChunkKey) -> list[ChunkKey]:
+        return [other for other, key in self._keys.items() if key == self._keys[chunk]]
+
+    def open_as(self, chunk: ChunkKey, place: ChunkKey, module: Module, sealed: Bytes) -> bytes:
+        """The plaintext of a module that one chunk has and that may have been written for another place."""
+        return modules.parse_gcm(self._keys[chunk], sealed, self._aad(place, module, None))
+
+    def _aad(self, chunk: ChunkKey, module: Module, page: int | None) -> bytes:
+        return self.algorithm.aad.of(module, self._ordinals[chunk[0]], chunk[1], page)
+
+
+def _by_index(named: Mapping[str, Key], columns: Sequence[Column]) -> dict[int, Key]:
+    """Keys by column; those of columns that this file does not have are for other files."""
+    found = {}
+    for name, key in named.items():
+        try:
+            found[find_column(columns, name).index] = key
+        except UsageError:
+            continue
+    return found

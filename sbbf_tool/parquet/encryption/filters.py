@@ -1,0 +1,92 @@
+"""A filter of an encrypted column: header and bitset, each a module of its own (parquet-format Encryption.md, 4.2 and BloomFilter.md).
+
+    bloom_filter_offset -> | module of BloomFilterHeader | module of the bitset |
+
+Both are AES-GCM modules whatever the algorithm, and `bloom_filter_length` counts both whole. GCM vouches for a module as a whole, so a
+bitset is read whole also where one block of it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sbbf_tool.errors import AuthenticationError, UnreadableError
+from sbbf_tool.parquet.encryption.aad import Module
+from sbbf_tool.parquet.encryption.file_cipher import Bytes, ChunkKey, FileCipher
+from sbbf_tool.parquet.encryption.modules import GCM_OVERHEAD, LENGTH_BYTES
+from sbbf_tool.parquet.filters import StoredFilter, parse_header
+from sbbf_tool.parquet.footer import FilterPlace
+
+_MOST_HEADER_BYTES = 64 << 10
+"""A header takes 16 bytes; parquet-java's module of it 132."""
+# Other kinds that the two modules were seen to be written as; 6 and 7 are parquet-go's.
+_CONFUSED = (Module.BLOOM_FILTER_BITSET, Module.COLUMN_INDEX, Module.OFFSET_INDEX)
+
+
+def open_filter(
+    read: Callable[[int, int], bytes], end: int, cipher: FileCipher, chunk: ChunkKey, place: FilterPlace, *, explain: bool = True
+) -> StoredFilter:
+    """The filter at this place, from its header module; its bitset is not read. `end` is the byte at which it must have ended.
+
+    Raises AuthenticationError, which says where else the module belongs if that can be found out, and UnreadableError.
+    """
+    length = int.from_bytes(read(place.offset, min(LENGTH_BYTES, max(0, end - place.offset))), "little")
+    if length + LENGTH_BYTES < GCM_OVERHEAD or length > _MOST_HEADER_BYTES or place.offset + LENGTH_BYTES + length > end:
+        raise AuthenticationError(f"no encrypted header is there: its module would have {length:,} bytes")
+    sealed = read(place.offset, LENGTH_BYTES + length)
+    try:
+        header = parse_header(cipher.open(chunk, Module.BLOOM_FILTER_HEADER, sealed))
+    except AuthenticationError as error:
+        raise AuthenticationError((explain and _where_from(cipher, chunk, sealed)) or error.message) from None
+    found = StoredFilter(chunk[0], chunk[1], place, header, sealed_header_bytes=len(sealed))
+    if found.end <= end:
+        stated = int.from_bytes(read(found.bitset_offset, LENGTH_BYTES), "little") + LENGTH_BYTES
+        if stated != header.num_bytes + GCM_OVERHEAD:
+            raise AuthenticationError(
+                f"the bitset's module has {stated:,} bytes, not the {header.num_bytes + GCM_OVERHEAD:,} of the header"
+            )
+    return found
+
+
+def open_bitset(cipher: FileCipher, stored: StoredFilter, sealed: Bytes) -> bytes:
+    """The bitset of a filter from its module. Raises AuthenticationError."""
+    try:
+        return cipher.open((stored.row_group, stored.column), Module.BLOOM_FILTER_BITSET, sealed)
+    except AuthenticationError as error:
+        raise AuthenticationError(f"its bitset: {error.message}") from None
+
+
+def close_filter(cipher: FileCipher, chunk: ChunkKey, header: bytes, bitset: Bytes) -> tuple[bytes, bytes]:
+    """The two modules of a filter."""
+    return cipher.close(chunk, Module.BLOOM_FILTER_HEADER, header), cipher.close(chunk, Module.BLOOM_FILTER_BITSET, bitset)
+
+
+def end_of_any_filter(read: Callable[[int, int], bytes], start: int, end: int, cipher: FileCipher) -> int | None:
+    """The byte behind the filter at `start`, whichever chunk's it is; None where none is there that ends by `end`."""
+    length = int.from_bytes(read(start, LENGTH_BYTES), "little")
+    if start + LENGTH_BYTES + length > end or length > _MOST_HEADER_BYTES:
+        return None
+    for chunk in cipher.chunks():
+        try:
+            stop = open_filter(read, end, cipher, chunk, FilterPlace(start, None), explain=False).end
+        except UnreadableError:
+            continue
+        return stop if stop <= end else None
+    return None
+
+
+def _where_from(cipher: FileCipher, chunk: ChunkKey, sealed: bytes) -> str | None:
+    """In words, for which kind or place a header module that does not authenticate was written, under the same key."""
+    for module in _CONFUSED:
+        try:
+            cipher.open(chunk, module, sealed)
+        except UnreadableError:
+            continue
+        return f"its header was encrypted as a module of type {int(module)} ({module.words}), not {int(Module.BLOOM_FILTER_HEADER)}"
+    for other in cipher.chunks_of_same_key(chunk):
+        try:
+            cipher.open_as(chunk, other, Module.BLOOM_FILTER_HEADER, sealed)
+        except UnreadableError:
+            continue
+        return f"the filter of another chunk is there: column {cipher.columns[other[1]].name}, row group {other[0]}"
+    return None

@@ -1,0 +1,131 @@
+"""One encrypted module and its plaintext (parquet-format Encryption.md, 5.1).
+
+    AES-GCM    u32 LE length | nonce (12) | ciphertext | tag (16)
+    AES-CTR    u32 LE length | nonce (12) | ciphertext                pages under AES_GCM_CTR_V1, and nothing else
+
+The length counts what comes behind it. A plaintext may be longer than the struct in it: parquet-java encrypts whole buffers, of 100
+bytes for 16 of a filter's header, with zeros at the end. Who parses a struct reads its beginning and keeps the rest.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from sbbf_tool.errors import AuthenticationError, RefusedError, UnreadableError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+Bytes = bytes | bytearray | memoryview
+
+LENGTH_BYTES, NONCE_BYTES, TAG_BYTES = 4, 12, 16
+GCM_OVERHEAD = LENGTH_BYTES + NONCE_BYTES + TAG_BYTES
+CTR_OVERHEAD = LENGTH_BYTES + NONCE_BYTES
+SIGNATURE_BYTES = NONCE_BYTES + TAG_BYTES
+KEY_SIZES = (16, 24, 32)
+
+
+class Key:
+    """An AES key of 128, 192 or 256 bits. Nothing shows its bytes: no repr, no error."""
+
+    __slots__ = ("_bytes", "_gcm")
+
+    def __init__(self, key: bytes) -> None:
+        if len(key) not in KEY_SIZES:
+            raise UnreadableError(f"a key of {len(key)} bytes; AES has keys of 16, 24 and 32")
+        self._bytes = bytes(key)
+        self._gcm: AESGCM | None = None
+
+    def __repr__(self) -> str:
+        return f"<Key of {len(self._bytes) * 8} bits>"
+
+    def __reduce__(self) -> tuple[type[Key], tuple[bytes]]:
+        return Key, (self._bytes,)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Key) and self._bytes == other._bytes
+
+    def __hash__(self) -> int:
+        return hash(self._bytes)
+
+    @property
+    def gcm(self) -> AESGCM:
+        if self._gcm is None:
+            ensure_cryptography()
+            from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+            self._gcm = AESGCM(self._bytes)
+        return self._gcm
+
+    def ctr(self, nonce: bytes, data: Bytes) -> bytes:
+        """AES-CTR, either way. The counter starts at 1, as GCM's would, were there one."""
+        ensure_cryptography()
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+        return Cipher(algorithms.AES(self._bytes), modes.CTR(nonce + b"\0\0\0\1")).encryptor().update(data)
+
+
+def ensure_cryptography() -> None:
+    """Raises RefusedError where the package that does the arithmetic is not installed."""
+    try:
+        import cryptography  # noqa: F401
+    except ImportError:
+        raise RefusedError("it is encrypted, and the package cryptography is missing", hint="pip install 'sbbf-tool[encryption]'") from None
+
+
+def parse_gcm(key: Key, module: Bytes, aad: bytes) -> bytes:
+    """The plaintext of a whole module, its length word included. AuthenticationError where key, place or bytes are not the writer's."""
+    view = memoryview(module)
+    if len(view) < GCM_OVERHEAD or int.from_bytes(view[:LENGTH_BYTES], "little") != len(view) - LENGTH_BYTES:
+        raise AuthenticationError("its length is not that of a module")
+    return open_gcm(key, view[LENGTH_BYTES:], aad)
+
+
+def build_gcm(key: Key, plain: Bytes, aad: bytes) -> bytes:
+    """The module of a plaintext, under a fresh random nonce."""
+    nonce = os.urandom(NONCE_BYTES)
+    sealed = key.gcm.encrypt(nonce, plain, aad)
+    return b"".join(((NONCE_BYTES + len(sealed)).to_bytes(LENGTH_BYTES, "little"), nonce, sealed))
+
+
+def open_gcm(key: Key, sealed: Bytes, aad: bytes) -> bytes:
+    """The plaintext of nonce, ciphertext and tag, without a length word before them."""
+    view = memoryview(sealed)
+    if len(view) < NONCE_BYTES + TAG_BYTES:
+        raise AuthenticationError("it is shorter than nonce and tag")
+    gcm = key.gcm
+    from cryptography.exceptions import InvalidTag
+
+    try:
+        return gcm.decrypt(bytes(view[:NONCE_BYTES]), view[NONCE_BYTES:], aad)
+    except InvalidTag:
+        raise AuthenticationError("it does not authenticate: a wrong key, another AAD prefix, or changed bytes") from None
+
+
+def parse_ctr(key: Key, module: Bytes) -> bytes:
+    """The plaintext of a CTR module, whose bytes nothing vouches for."""
+    view = memoryview(module)
+    if len(view) < CTR_OVERHEAD or int.from_bytes(view[:LENGTH_BYTES], "little") != len(view) - LENGTH_BYTES:
+        raise UnreadableError("its length is not that of a module")
+    return key.ctr(bytes(view[LENGTH_BYTES:CTR_OVERHEAD]), view[CTR_OVERHEAD:])
+
+
+def build_ctr(key: Key, plain: Bytes) -> bytes:
+    nonce = os.urandom(NONCE_BYTES)
+    return (NONCE_BYTES + len(plain)).to_bytes(LENGTH_BYTES, "little") + nonce + key.ctr(nonce, plain)
+
+
+def sign(key: Key, plain: bytes, aad: bytes) -> bytes:
+    """The signature of a footer in the clear: a fresh nonce, and the tag that GCM gives of it (5.5)."""
+    nonce = os.urandom(NONCE_BYTES)
+    return nonce + key.gcm.encrypt(nonce, plain, aad)[-TAG_BYTES:]
+
+
+def ensure_signed(key: Key, plain: bytes, signature: bytes, aad: bytes) -> None:
+    """AuthenticationError where the signature is not that of these bytes."""
+    from hmac import compare_digest
+
+    nonce, tag = signature[:NONCE_BYTES], signature[NONCE_BYTES:]
+    if len(tag) != TAG_BYTES or not compare_digest(key.gcm.encrypt(nonce, plain, aad)[-TAG_BYTES:], tag):
+        raise AuthenticationError("the footer's signature does not fit: a wrong key, another AAD prefix, or changed bytes")

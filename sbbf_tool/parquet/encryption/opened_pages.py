@@ -1,0 +1,210 @@
+"""The pages of an encrypted column chunk as if they had never been encrypted (parquet-format Encryption.md, 4.2 and 5.3).
+
+    stored    | module of page header | module of page | module of page header | ...
+    opened    | page header           | page           | page header           | ...
+
+The layout of the opened chunk follows from the headers, so those are opened first, all of them; a page is opened when bytes of it are
+read, and only the last one is kept. `compressed_page_size`, which in the file counts a module, then counts the page. Page indexes are
+not needed and not looked at.
+
+Of a data page v2, Arrow C++ encrypts all, as the format has it; parquet-java leaves the levels in front in the clear.
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from sbbf_tool.errors import AuthenticationError, SbbfError, UnreadableError
+from sbbf_tool.parquet import compact
+from sbbf_tool.parquet.encryption.aad import Module
+from sbbf_tool.parquet.encryption.file_cipher import ChunkKey, FileCipher
+from sbbf_tool.parquet.encryption.modules import GCM_OVERHEAD, LENGTH_BYTES
+from sbbf_tool.parquet.footer import MAGIC
+from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, PageHeader, PageType
+from sbbf_tool.parquet.pages import ChunkPages, chunk_range
+from sbbf_tool.parquet.structs import parse_struct
+
+if TYPE_CHECKING:
+    from pyarrow import NativeFile
+
+# Ids in parquet.thrift's PageHeader. A checksum is of the stored bytes, and GCM tells more.
+_COMPRESSED_PAGE_SIZE, _CRC = 3, 4
+
+
+class _Page(NamedTuple):
+    start: int
+    """First byte of the header in the opened chunk."""
+    header: bytes
+    offset: int
+    """First byte of the page's module in the file, or of the levels before it."""
+    stored_bytes: int
+    size: int
+    """Bytes of the page when it is opened."""
+    module: Module
+    ordinal: int | None
+    level_bytes: int
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.header) + self.size
+
+
+class OpenedPages:
+    """One chunk; not to be shared by threads."""
+
+    def __init__(self, read: Callable[[int, int], bytes], cipher: FileCipher, chunk: ChunkKey, meta: ColumnMetaData) -> None:
+        """Opens the page headers. Raises AuthenticationError, and UnreadableError where they cannot be followed."""
+        self._read = read
+        self._cipher = cipher
+        self._chunk = chunk
+        self._pages: list[_Page] = []
+        self._last: tuple[int, bytes] | None = None
+        self._follow(*chunk_range(meta))
+        self._starts = [page.start for page in self._pages]
+        self._end = self._pages[-1].end if self._pages else len(MAGIC)
+        self.meta = copy.copy(meta)
+        has_dictionary = bool(self._pages) and self._pages[0].module is Module.DICTIONARY_PAGE
+        self.meta.dictionary_page_offset = len(MAGIC) if has_dictionary else None
+        self.meta.data_page_offset = self._pages[0].end if has_dictionary else len(MAGIC)
+        self.meta.index_page_offset = None
+        self.meta.total_compressed_size = self._end - len(MAGIC)
+
+    def as_pages(self) -> ChunkPages:
+        return ChunkPages(self.meta, self.read, self.open_arrow)
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Bytes of the opened chunk, which begins where a file's first page does; fewer at its end. Raises AuthenticationError."""
+        pieces = []
+        position, end = offset, min(offset + length, self._end)
+        while position < end:
+            if position < len(MAGIC):
+                piece = MAGIC[position:]
+            else:
+                at = bisect_right(self._starts, position) - 1
+                page = self._pages[at]
+                inside = position - page.start
+                header = len(page.header)
+                piece = page.header[inside:] if inside < header else self._body(at)[inside - header :]
+            piece = piece[: end - position]
+            pieces.append(piece)
+            position += len(piece)
+        return b"".join(pieces)
+
+    def open_arrow(self) -> NativeFile:
+        """A pyarrow stream of the opened chunk."""
+        import pyarrow
+
+        return pyarrow.PythonFile(_Stream(self), mode="r")
+
+    @property
+    def end(self) -> int:
+        return self._end
+
+    def _follow(self, position: int, end: int) -> None:
+        start, ordinal = len(MAGIC), 0
+        while position < end:
+            place = f"page header at byte {position}"
+            sealed = self._module_at(position, end, place)
+            header, module = self._open_header(sealed, ordinal, place)
+            position += len(sealed)
+            page = self._page(header, module, ordinal, start, position, place)
+            if position + page.stored_bytes > end:
+                raise UnreadableError("its page would run past the end of its chunk", place=place)
+            self._pages.append(page)
+            position += page.stored_bytes
+            start = page.end
+            ordinal += module is Module.DATA_PAGE
+
+    def _module_at(self, position: int, end: int, place: str) -> bytes:
+        length = int.from_bytes(self._read(position, LENGTH_BYTES), "little") + LENGTH_BYTES
+        if length < GCM_OVERHEAD or position + length > end:
+            raise AuthenticationError("its length is not that of a module in this chunk", place=place)
+        return self._read(position, length)
+
+    def _open_header(self, sealed: bytes, ordinal: int, place: str) -> tuple[bytes, Module]:
+        """The plaintext of a header, and the kind of its page: only the first page may be a dictionary, and it alone has no ordinal."""
+        if not self._pages:
+            try:
+                return self._cipher.open(self._chunk, Module.DICTIONARY_PAGE_HEADER, sealed), Module.DICTIONARY_PAGE
+            except AuthenticationError:
+                pass
+        try:
+            return self._cipher.open(self._chunk, Module.DATA_PAGE_HEADER, sealed, ordinal), Module.DATA_PAGE
+        except SbbfError as error:
+            raise error.at(place=place) from None
+
+    def _page(self, plain: bytes, module: Module, ordinal: int, start: int, offset: int, place: str) -> _Page:
+        header = parse_struct(PageHeader, plain)
+        stored = header.compressed_page_size
+        if stored is None or stored < self._cipher.page_overhead:
+            raise UnreadableError("it does not state the size of a module", place=place)
+        if (header.type == PageType.DICTIONARY_PAGE) != (module is Module.DICTIONARY_PAGE):
+            raise UnreadableError("it was encrypted as the header of another kind of page", place=place)
+        v2 = header.data_page_header_v2 if header.type == PageType.DATA_PAGE_V2 else None
+        levels = max(0, v2.repetition_levels_byte_length or 0) + max(0, v2.definition_levels_byte_length or 0) if v2 is not None else 0
+        size = stored - self._cipher.page_overhead
+        changes = {_COMPRESSED_PAGE_SIZE: (compact.I32, compact.build_int(size)), _CRC: (compact.I32, None)}
+        # What follows the struct is padding, which nothing could tell from the page.
+        bare = plain[: compact.skip(plain, 0, compact.STRUCT)]
+        rewritten = compact.apply(bare, [compact.set_fields(bare, 0, changes)])
+        return _Page(start, rewritten, offset, stored, size, module, ordinal if module is Module.DATA_PAGE else None, levels)
+
+    def _body(self, at: int) -> bytes:
+        if self._last is None or self._last[0] != at:
+            page = self._pages[at]
+            place = f"page at byte {page.offset}"
+            stored = self._read(page.offset, page.stored_bytes)
+            if len(stored) < page.stored_bytes:
+                raise UnreadableError("it is cut short", place=place)
+            try:
+                body = self._open_page(page, stored)
+            except SbbfError as error:
+                raise error.at(place=place) from None
+            if len(body) != page.size:
+                raise UnreadableError("it does not have the size that its header states", place=place)
+            self._last = at, body
+        return self._last[1]
+
+    def _open_page(self, page: _Page, stored: bytes) -> bytes:
+        is_whole = int.from_bytes(stored[:LENGTH_BYTES], "little") == len(stored) - LENGTH_BYTES
+        if not page.level_bytes or is_whole:
+            try:
+                return self._cipher.open_page(self._chunk, page.module, stored, page.ordinal)
+            except AuthenticationError:
+                # Levels that look like a length word are improbable, and not impossible.
+                if not page.level_bytes:
+                    raise
+        levels, sealed = stored[: page.level_bytes], stored[page.level_bytes :]
+        return levels + self._cipher.open_page(self._chunk, page.module, sealed, page.ordinal)
+
+
+class _Stream(io.RawIOBase):
+    """The opened chunk as Python's kind of file, which pyarrow takes."""
+
+    def __init__(self, pages: OpenedPages) -> None:
+        self._pages = pages
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._pages.end}[whence]
+        self._position = base + offset
+        return self._position
+
+    def read(self, size: int | None = -1) -> bytes:
+        length = self._pages.end - self._position if size is None or size < 0 else size
+        data = self._pages.read(self._position, max(0, length))
+        self._position += len(data)
+        return data

@@ -1,0 +1,121 @@
+"""Encrypted files of parquet-java: we read them, add filters to them, and parquet-java reads rows and our filters and prunes by them.
+
+Both algorithms, footers in the clear and encrypted, uniform keys and column keys, AAD prefixes stored and supplied, keys of 128, 192 and
+256 bits. pyarrow reads the rows where its Python interface takes the keys: uniform ones.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as pe
+import pytest
+
+from sbbf_tool import add_filters, inspect, probe, remove_filters, resize_filters, verify
+
+from .parquet_java import COLUMNS, FIRST_ID, ROW_GROUPS, ROWS, ROWS_A_GROUP, Encryption, ParquetJava
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.engines
+
+K16, K24, K32 = b"0123456789012345", b"012345678901234567890123", b"01234567890123456789012345678901"
+OWN = {"name": b"1234567890123450", "nested.tag": K32}
+
+WAYS = {
+    "uniform": Encryption(K16),
+    "uniform-ctr-192": Encryption(K24, ctr=True),
+    "uniform-256-prefix": Encryption(K32, aad_prefix=b"table/part-0"),
+    "uniform-supplied": Encryption(K16, aad_prefix=b"table/part-0", store_prefix=False),
+    "uniform-signed": Encryption(K32, plaintext_footer=True),
+    "uniform-signed-ctr-supplied": Encryption(K16, plaintext_footer=True, ctr=True, aad_prefix=b"p", store_prefix=False),
+    "columns": Encryption(K16, OWN, ("score",)),
+    "columns-ctr-supplied": Encryption(K24, OWN, ("score",), ctr=True, aad_prefix=b"p", store_prefix=False),
+    "columns-signed": Encryption(K16, OWN, ("score",), plaintext_footer=True),
+    "columns-signed-ctr-prefix": Encryption(K32, OWN, ("score",), plaintext_footer=True, ctr=True, aad_prefix=b"stored"),
+}
+
+
+@pytest.fixture(scope="session")
+def java(spark: SparkSession) -> ParquetJava:
+    return ParquetJava(spark)
+
+
+def values_of(column: str, row_group: int) -> list[object]:
+    rows = ROWS[row_group * ROWS_A_GROUP : (row_group + 1) * ROWS_A_GROUP]
+    if column == "nested.tag":
+        return [tag for row in rows for tag in row.tags]
+    return [value for row in rows if (value := getattr(row, column.removeprefix("nested."))) is not None]
+
+
+def as_pyarrow_reads(path: Path, how: Encryption) -> list[int]:
+    prefix = how.aad_prefix if how.aad_prefix is not None and not how.store_prefix else None
+    options = pe.create_decryption_properties(how.footer_key, **({"aad_prefix": prefix} if prefix is not None else {}))
+    with pq.ParquetFile(path, decryption_properties=options) as file:
+        return file.read(columns=["id"]).column("id").to_pylist()
+
+
+def assert_parquet_java_uses_our_filters(java: ParquetJava, path: Path, how: Encryption) -> None:
+    assert java.rows(path, how) == ROWS
+    blooms = java.filters(path, how)
+    assert blooms.keys() == {(number, column) for number in range(ROW_GROUPS) for column in COLUMNS}
+    for column in ("id", "name", "nested.tag"):
+        for number in range(ROW_GROUPS):
+            assert all(java.holds(blooms[number, column], value) for value in values_of(column, number)[::9])
+    for column, absent in (("id", FIRST_ID + 1), ("name", "nobody"), ("score", 0.3)):
+        assert java.row_groups_left(path, how, column, absent) < ROW_GROUPS
+        assert java.row_groups_left(path, how, column, values_of(column, 0)[0]) >= 1
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_filters_added_to_an_encrypted_file(java: ParquetJava, tmp_path: Path, name: str) -> None:
+    how = WAYS[name]
+    plain, path = java.write(tmp_path / "before.parquet", how), tmp_path / "after.parquet"
+    assert java.filters(plain, how) == {}
+    report = add_filters(plain, COLUMNS, output=path, keys=how.keys())
+    assert len(report.filters) == ROW_GROUPS * len(COLUMNS)
+    assert_parquet_java_uses_our_filters(java, path, how)
+    if not how.column_keys:
+        assert as_pyarrow_reads(path, how) == [row.id for row in ROWS]
+    assert verify(path, keys=how.keys()).is_sound
+    remove_filters(path, in_place=True, keys=how.keys())
+    assert path.read_bytes() == plain.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["uniform-ctr-192", "columns", "columns-signed-ctr-prefix"])
+@pytest.mark.parametrize("pages", ["v1", "v2", "v1-plain", "v2-plain-zstd"])
+def test_filters_that_parquet_java_wrote(java: ParquetJava, tmp_path: Path, name: str, pages: str) -> None:
+    how = WAYS[name]
+    path = java.write(
+        tmp_path / "file.parquet",
+        how,
+        filters=COLUMNS,
+        v2="v2" in pages,
+        dictionary="plain" not in pages,
+        codec="ZSTD" if "zstd" in pages else "SNAPPY",
+    )
+    report = verify(path, keys=how.keys())
+    assert [proof.unproven for proof in report.filters] == [None] * len(report.filters)
+    assert {(proof.row_group, proof.column): proof.values for proof in report.filters} == {
+        (number, column): len(values_of(column, number)) for number in range(ROW_GROUPS) for column in COLUMNS
+    }
+    assert all(proof.missed == 0 for proof in report.filters)
+    assert all(row.header_bytes is not None and row.broken is None for row in inspect(path, keys=how.keys()).filters)
+    assert not probe(path, "name", [values_of("name", 0)[0]], keys=how.keys()).is_absent
+    assert probe(path, "name", ["nobody"], keys=how.keys()).is_absent
+
+
+@pytest.mark.parametrize("name", ["uniform-supplied", "columns", "columns-signed"])
+def test_filters_resized_and_replaced(java: ParquetJava, tmp_path: Path, name: str) -> None:
+    how = WAYS[name]
+    path = java.write(tmp_path / "file.parquet", how, filters=COLUMNS)
+    resize_filters(path, num_bytes=128, in_place=True, keys=how.keys())
+    assert {bloom.getBitsetSize() for bloom in java.filters(path, how).values()} == {128}
+    add_filters(path, COLUMNS, in_place=True, append=True, replace=True, keys=how.keys())
+    assert_parquet_java_uses_our_filters(java, path, how)
+    remove_filters(path, compact=True, in_place=True, keys=how.keys())
+    assert java.filters(path, how) == {}
+    assert java.rows(path, how) == ROWS
