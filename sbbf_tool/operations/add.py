@@ -57,7 +57,7 @@ def add_filters(
         raise UsageError("to append (--append) is to change the file in place; say so (--in-place)", file=os.fsdecode(path))
     if jobs is not None and jobs < 1:
         raise UsageError(f"{jobs} jobs: it must be at least 1")
-    target = choose_target(path, output, in_place, allow_table_files, dry_run)
+    target = choose_target(path, output, in_place, allow_table_files, dry_run, append)
     warnings = [] if dry_run else finish_interrupted(path)
     with ParquetFile.open(path) as file:
         keys = list(_keys(file, _plan(file, columns, replace)))

@@ -23,7 +23,7 @@ from sbbf_tool.operations.survey import FileSurvey, Totals, survey, value_count
 from sbbf_tool.operations.verdicts import ADD, UNASKED, Lookup, cautions_of, engines_for, lookup_of, verdict_of, with_data, without_data
 from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.reports.advise import AdviceReport, ColumnAdvice, QueryAdvice
-from sbbf_tool.storage.local import parquet_files
+from sbbf_tool.storage.places import parquet_files
 
 SAMPLED_ROW_GROUPS = 2
 

@@ -13,26 +13,26 @@ from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import HEADER_GUESS, StoredFilter, parse_header
 from sbbf_tool.parquet.footer import TAIL_BYTES, Footer, parse_tail
-from sbbf_tool.storage.append import journal_of
-from sbbf_tool.storage.local import LocalSource
+from sbbf_tool.storage import places
+from sbbf_tool.storage.source import Source
 
 
 class ParquetFile:
     """An open file and its footer. Use as a context manager."""
 
-    def __init__(self, source: LocalSource) -> None:
+    def __init__(self, source: Source) -> None:
         self.source = source
         with self.named():
             self.footer = self._read_footer()
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> ParquetFile:
-        source = LocalSource(path)
+        source = places.open_source(path)
         try:
             return cls(source)
         except UnreadableError as error:
             source.close()
-            if os.path.lexists(journal_of(source.name)):
+            if places.has_journal(source.name):
                 error.message, error.hint = f"an append to it was interrupted ({error.message})", f"sbbf repair {source.name} cuts it back"
             raise
         except BaseException:
