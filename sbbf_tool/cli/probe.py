@@ -33,7 +33,7 @@ class NegativeValues(click.Command):
 @click.option("--values-file", type=click.Path(), help="Ask for the values in this file too, one a line; - reads standard input.")
 @click.option("--null", "ask_null", is_flag=True, help="Ask for null.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing; the exit code answers.")
-@click.option("--stats", is_flag=True, help="Tell on standard error how many bytes of how many files were read.")
+@click.option("--stats", is_flag=True, help="Tell on standard error how many bytes of how many files were read, and by how many requests.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document a file, one line each.")
 def command(
     file: str, column: str, values: tuple[str, ...], values_file: str | None, ask_null: bool, quiet: bool, stats: bool, as_json: bool
@@ -48,9 +48,12 @@ def command(
 
     asked = _values(values, values_file, ask_null)
     bytes_read: list[int] = []
+    requests = 0
 
     def show(report: ProbeReport) -> int:
+        nonlocal requests
         bytes_read.append(report.bytes_read)
+        requests += report.requests
         if as_json:
             render.show_json(report)
         elif not quiet:
@@ -68,7 +71,8 @@ def command(
 
     codes = set(each_report((file,), partial(probe, column=column, values=asked), show))
     if stats:
-        click.echo(f"{sum(bytes_read):,} bytes read of {len(bytes_read):,} files", err=True)
+        by_requests = f", by {requests:,} requests" if requests else ""
+        click.echo(f"{sum(bytes_read):,} bytes read of {len(bytes_read):,} files{by_requests}", err=True)
     return max(codes - {MAYBE, ABSENT}, default=MAYBE if MAYBE in codes else ABSENT)
 
 

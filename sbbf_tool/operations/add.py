@@ -23,6 +23,7 @@ from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
 from sbbf_tool.reports.changes import AddReport
+from sbbf_tool.storage import places
 
 
 def add_filters(
@@ -62,8 +63,9 @@ def add_filters(
     with ParquetFile.open(path) as file:
         keys = list(_keys(file, _plan(file, columns, replace)))
         meter = Meter(progress, sum(chunk_bytes(file, key) for key in keys) * (1 if dry_run else 2))
-        # A copy's pages are read again, from the copy. Where nothing is copied, they are the very bytes that were read already.
-        memory = HashMemory() if append else None
+        # A copy's pages are read again, from the copy. Where nothing is copied, or a store copies the version that was read, they are
+        # the very bytes that were read already.
+        memory = HashMemory() if append or places.is_url(target) else None
         by_wish: dict[Sizing, list[ChunkKey]] = {}
         for key in keys:
             by_wish.setdefault(_wish_for(file, key, limits, wish), []).append(key)

@@ -27,6 +27,7 @@ def inspect(path: str | os.PathLike[str], columns: Iterable[str] = (), *, all_ch
     with ParquetFile.open(path) as file:
         with file.named():
             chosen = [find_column(file.footer.columns, name) for name in columns] or list(file.footer.columns)
+        file.expect_filters(chosen, whole=True)
         rows: list[FilterReport] = []
         stored: list[StoredFilter] = []
         for row_group in range(file.footer.num_row_groups):

@@ -7,7 +7,7 @@ errors of the first are told here which file they are about.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
 from sbbf_tool.parquet.columns import Column
@@ -15,6 +15,9 @@ from sbbf_tool.parquet.filters import HEADER_GUESS, StoredFilter, parse_header
 from sbbf_tool.parquet.footer import TAIL_BYTES, Footer, parse_tail
 from sbbf_tool.storage import places
 from sbbf_tool.storage.source import Source
+
+# A filter of this size comes with its header: a second request would cost more.
+_SMALL_FILTER = 4 << 10
 
 
 class ParquetFile:
@@ -72,6 +75,18 @@ class ParquetFile:
                 where = "the footer" if stored.end <= self.source.size else "the end of the file"
                 raise UnreadableError(f"a bitset of {header.num_bytes:,} bytes would run into {where}")
             return stored
+
+    def expect_filters(self, columns: Iterable[Column], *, whole: bool = False) -> None:
+        """Say that headers of these columns' filters, or the whole filters, will be read soon: where reads are slow, all come at a time."""
+        self.source.prefetch(self._filter_ranges(columns, whole))
+
+    def _filter_ranges(self, columns: Iterable[Column], whole: bool) -> Iterator[tuple[int, int]]:
+        for column in columns:
+            for row_group in range(self.footer.num_row_groups):
+                place = self.footer.filter_place(row_group, column.index)
+                if place is not None:
+                    length = place.length or _SMALL_FILTER
+                    yield place.offset, length if whole else min(length, _SMALL_FILTER)
 
     def encryption_of(self, row_group: int, column: Column) -> str | None:
         """Why a chunk's bytes mean nothing without a key; None where they are in the clear."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter, block_index, check_block
@@ -32,6 +32,8 @@ def probe(path: str | os.PathLike[str], column: str, values: Iterable[object]) -
         with file.named():
             found = find_column(file.footer.columns, column)
             question = question_of(found, listed)
+        file.expect_filters([found])
+        file.source.prefetch(_blocks(file, question))
         by_row_group = [ask_row_group(file, number, question) for number in range(file.footer.num_row_groups)]
         return ProbeReport(
             file=file.name,
@@ -42,6 +44,7 @@ def probe(path: str | os.PathLike[str], column: str, values: Iterable[object]) -
                 for at, literal in enumerate(question.literals)
             ),
             bytes_read=file.source.bytes_read,
+            requests=file.source.requests,
         )
 
 
@@ -61,11 +64,13 @@ _last: Question | None = None
 def question_of(column: Column, values: tuple[object, ...]) -> Question:
     """What to ask of a column for these values: see `probe`."""
     global _last
+    # Threads share it: what was found is looked at once.
+    last = _last
     # 1, 1.0 and True are equal and are not the same question, so their types count too.
-    if _last is None or _last.column != column or _last.values != values or [*map(type, _last.values)] != [*map(type, values)]:
+    if last is None or last.column != column or last.values != values or [*map(type, last.values)] != [*map(type, values)]:
         asked = [literals.parse_object(column, value) for value in values]
-        _last = Question(column, values, asked, [[hash_value(form) for form in literal.forms] for literal in asked])
-    return _last
+        _last = last = Question(column, values, asked, [[hash_value(form) for form in literal.forms] for literal in asked])
+    return last
 
 
 def ask_row_group(file: ParquetFile, row_group: int, question: Question) -> list[RowGroupAnswer]:
@@ -89,12 +94,30 @@ def ask_row_group(file: ParquetFile, row_group: int, question: Question) -> list
     return answers
 
 
+def _blocks(file: ParquetFile, question: Question) -> Iterator[tuple[int, int]]:
+    """The ranges that `_check` will read, of every row group."""
+    hashes = [h for forms in question.hashes for h in forms]
+    for row_group in range(file.footer.num_row_groups):
+        if file.encryption_of(row_group, question.column) is None:
+            stored = file.stored_filter(row_group, question.column)
+            if stored is not None and not stored.header.beyond_us:
+                indices = {block_index(h, stored.num_blocks) for h in hashes}
+                if _is_read_whole(stored, indices):
+                    yield stored.bitset_offset, stored.header.num_bytes
+                else:
+                    yield from ((stored.bitset_offset + index * BLOCK_BYTES, BLOCK_BYTES) for index in indices)
+
+
+def _is_read_whole(stored: StoredFilter, blocks: Collection[int]) -> bool:
+    return len(blocks) > min(_BLOCKS_PER_BITSET_READ, stored.num_blocks // 4)
+
+
 def _check(file: ParquetFile, stored: StoredFilter, hashes: Sequence[int]) -> dict[int, bool]:
     """Whether the filter may hold each hash, by reading each block once, or the bitset where that is cheaper."""
     by_block: dict[int, list[int]] = {}
     for h in hashes:
         by_block.setdefault(block_index(h, stored.num_blocks), []).append(h)
-    if len(by_block) > min(_BLOCKS_PER_BITSET_READ, stored.num_blocks // 4):
+    if _is_read_whole(stored, by_block):
         bloom = BloomFilter(file.source.read(stored.bitset_offset, stored.header.num_bytes))
         return {h: bloom.check_hash(h) for h in hashes}
     answers = {}

@@ -44,7 +44,7 @@ class Source(Protocol):
         """`length` bytes from `offset`, or fewer at the end of the file."""
 
     def prefetch(self, ranges: Iterable[tuple[int, int]]) -> None:
-        """Say which ranges (offset and length) will be read soon: where reads are slow they are fetched at a time, and near ones together."""
+        """Say which ranges (offset and length) will be read soon: where reads are slow, near ones come together and all at a time."""
 
     def open_arrow(self) -> NativeFile:
         """An independent pyarrow stream over the same version of the file."""

@@ -30,25 +30,30 @@ def replace(source: Source, target: str, keep: int, pieces: tuple[Bytes, ...], v
     location = parse_location(target)
     with PlannedSource(location.name, source, keep, pieces) as planned:
         verify(planned)
+        # Read now: once the object is replaced, its old version cannot be read any more.
+        samples = [_sample(planned, 0, 8), _sample(planned, keep - _COMPARED_BYTES, keep)]
         try:
             warnings = store_of(location).replace(source, location, keep, pieces)
         except ChangedError as error:
             raise RefusedError(error.message, file=location.name, hint=error.hint) from error
         except SbbfError as error:
             raise error.at(file=location.name) from error.__cause__
-        _read_back(planned, target)
+        _read_back(target, planned, [*samples, _sample(planned, keep, planned.size)])
     return [f"{location.name}: {warning}" for warning in warnings]
 
 
-def _read_back(planned: PlannedSource, target: str) -> None:
+def _sample(planned: PlannedSource, start: int, end: int) -> tuple[int, bytes]:
+    start, end = max(0, start), min(end, planned.size)
+    return start, planned.read(start, end - start)
+
+
+def _read_back(target: str, planned: PlannedSource, samples: list[tuple[int, bytes]]) -> None:
     """Compare what the store gives now with what was meant: length, first bytes, last old bytes, all new bytes."""
     try:
         with ObjectSource(target) as written:
-            same = written.size == planned.size
-            for start, end in ((0, min(8, planned.size)), (max(0, planned.keep - _COMPARED_BYTES), planned.size)) if same else ():
-                same = same and written.read(start, end - start) == planned.read(start, end - start)
+            same = written.size == planned.size and all(written.read(start, len(data)) == data for start, data in samples)
     except SbbfError as error:
-        hint = "it was written and proven; look at it with sbbf verify"
+        hint = "it was proven and written; look at it with sbbf verify"
         raise WriteError(f"the new object could not be read back ({error.message})", file=planned.name, hint=hint) from error
     if not same:
         hint = "another process may have written it in the same moment; look at it with sbbf verify"

@@ -50,7 +50,7 @@ class S3Store:
     def tail(self, key: str, length: int) -> tuple[bytes, Version]:
         try:
             return self._ranged(key, f"bytes=-{length}")
-        except _NoSuchRange:
+        except _NoSuchRangeError:
             # So S3 answers for an object without bytes.
             version = self.version(key)
             if version is None:
@@ -60,7 +60,7 @@ class S3Store:
     def get(self, key: str, offset: int, length: int, version: Version) -> bytes:
         try:
             data, found = self._ranged(key, f"bytes={offset}-{offset + length - 1}", IfMatch=version.tag)
-        except _NoSuchRange:
+        except _NoSuchRangeError:
             raise ChangedError from None
         if found != version:
             raise ChangedError
@@ -138,7 +138,7 @@ def client(process: int) -> Any:
     return session.create_client("s3", region_name=region, config=config)
 
 
-class _NoSuchRange(UnreadableError):
+class _NoSuchRangeError(UnreadableError):
     """The object ends before the range begins."""
 
 
@@ -188,7 +188,7 @@ def _of_answer(status: int, code: str, bucket: str) -> SbbfError:
     if status == 412 or (status == 409 and code == "ConditionalRequestConflict"):
         return ChangedError()
     if status == 416:
-        return _NoSuchRange("no such range")
+        return _NoSuchRangeError("no such range")
     if status in (301, 307, 400) and code in ("PermanentRedirect", "AuthorizationHeaderMalformed", "TemporaryRedirect", "301", "307"):
         return UnreadableError(f"the bucket is in another region ({code})", hint="set AWS_REGION")
     tries = f", {TRIES} tries" if status >= 500 else ""

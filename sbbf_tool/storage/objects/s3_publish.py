@@ -170,7 +170,7 @@ class _Writing:
             condition = {"IfMatch": self._old.version.tag or "*"}
         try:
             self._written(lambda: write(condition))
-        except _NoConditions:
+        except _NoConditionsError:
             now = self._store.version(self._place["Key"])
             if self._in_place and (self._old is None or now != self._old.version):
                 raise ChangedError from None
@@ -205,7 +205,7 @@ class _Writing:
             return ask()
         except (wrong.BotoCoreError, wrong.ClientError) as error:
             if isinstance(error, wrong.ClientError) and code_of(error) == (501, "NotImplemented"):
-                raise _NoConditions("the store cannot do what is needed (NotImplemented)", hint=_UNTOUCHED) from error
+                raise _NoConditionsError("the store cannot do what is needed (NotImplemented)", hint=_UNTOUCHED) from error
             reason = told(error, self._place["Bucket"])
             if isinstance(reason, ChangedError | UsageError):
                 raise reason from error
@@ -224,7 +224,7 @@ class _Writing:
                 why.hint = f"{_UNTOUCHED}, and an unfinished upload stays ({error.message}): aws s3api abort-multipart-upload removes it"
 
 
-class _NoConditions(RefusedError):
+class _NoConditionsError(RefusedError):
     """The store knows no If-Match here."""
 
 

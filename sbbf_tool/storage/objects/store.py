@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from sbbf_tool.errors import UnreadableError
+from sbbf_tool.errors import UnreadableError, UsageError
 
 if TYPE_CHECKING:
     from sbbf_tool.storage.objects.location import Location
@@ -82,6 +82,13 @@ def store_of(location: Location) -> ObjectStore:
 
 @cache
 def _store(process: int, service: str, root: str, bucket: str, path: str, secret: str) -> ObjectStore:
+    try:
+        return _opened(service, root, bucket, path, secret)
+    except ModuleNotFoundError as error:
+        raise UsageError(f"{service} needs the package {error.name}", hint="pip install 'sbbf-tool[objects]'") from error
+
+
+def _opened(service: str, root: str, bucket: str, path: str, secret: str) -> ObjectStore:
     if service == "s3":
         from sbbf_tool.storage.objects.s3 import S3Store
 
