@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
 from sbbf_tool.parquet.columns import Column
@@ -76,9 +77,9 @@ class ParquetFile:
                 raise UnreadableError(f"a bitset of {header.num_bytes:,} bytes would run into {where}")
             return stored
 
-    def expect_filters(self, columns: Iterable[Column], *, whole: bool = False) -> None:
-        """Say that headers of these columns' filters, or the whole filters, will be read soon: where reads are slow, all come at a time."""
-        self.source.prefetch(self._filter_ranges(columns, whole))
+    def expect_filters(self, columns: Iterable[Column], *, whole: bool = False, also: Iterable[tuple[int, int]] = ()) -> None:
+        """Say that these columns' filters, or their headers, will be read soon, and `also` these ranges: all then come at a time."""
+        self.source.prefetch(chain(self._filter_ranges(columns, whole), also))
 
     def _filter_ranges(self, columns: Iterable[Column], whole: bool) -> Iterator[tuple[int, int]]:
         for column in columns:

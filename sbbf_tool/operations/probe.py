@@ -11,7 +11,7 @@ from sbbf_tool.bloom.hashing import hash_value
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet import literals
 from sbbf_tool.parquet.columns import Column, find_column
-from sbbf_tool.parquet.filters import StoredFilter
+from sbbf_tool.parquet.filters import HEADER_GUESS, StoredFilter
 from sbbf_tool.parquet.literals import Literal
 from sbbf_tool.reports.probe import ProbeReport, RowGroupAnswer, ValueAnswer
 
@@ -32,7 +32,7 @@ def probe(path: str | os.PathLike[str], column: str, values: Iterable[object]) -
         with file.named():
             found = find_column(file.footer.columns, column)
             question = question_of(found, listed)
-        file.expect_filters([found])
+        file.expect_filters([found], also=_likely_blocks(file, question))
         file.source.prefetch(_blocks(file, question))
         by_row_group = [ask_row_group(file, number, question) for number in range(file.footer.num_row_groups)]
         return ProbeReport(
@@ -92,6 +92,17 @@ def ask_row_group(file: ParquetFile, row_group: int, question: Question) -> list
             maybe = any(may_hold[h] for h in forms)
             answers.append(RowGroupAnswer(row_group, literals.MAYBE if maybe else literals.ABSENT))
     return answers
+
+
+def _likely_blocks(file: ParquetFile, question: Question) -> Iterator[tuple[int, int]]:
+    """The blocks that will be read if the filters have the size that their stated length suggests: so most probes wait only once."""
+    hashes = [h for forms in question.hashes for h in forms]
+    for row_group in range(file.footer.num_row_groups):
+        place = file.footer.filter_place(row_group, question.column.index)
+        num_bytes = 1 << max(0, (place.length or 0).bit_length() - 1) if place else 0
+        if place and place.length and num_bytes >= BLOCK_BYTES and place.length - num_bytes <= HEADER_GUESS:
+            start = place.offset + place.length - num_bytes
+            yield from ((start + block_index(h, num_bytes // BLOCK_BYTES) * BLOCK_BYTES, BLOCK_BYTES) for h in hashes)
 
 
 def _blocks(file: ParquetFile, question: Question) -> Iterator[tuple[int, int]]:

@@ -154,7 +154,7 @@ class _Handler(BaseHTTPRequestHandler):
         finally:
             connection.close()
 
-    do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _pass_on
+    do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _pass_on  # noqa: N815  as http.server calls them
 
     def _record(self, proxy: Proxy, parts: object, headers: dict[str, str], uploaded: int, status: int, downloaded: int) -> None:
         proxy.exchanges.append(Exchange(self.command, parts.path, parts.query, headers, uploaded, status, downloaded))  # type: ignore[attr-defined]

@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-ROWS, ROW_GROUPS = 300_000, 3
+ROWS, ROW_GROUPS = 225_000, 3
 PRESENT, ABSENT = 7_000_003, 7_000_004
 """A value of `id` that is there, and one between min and max that is not."""
 
 
 @cache
 def large() -> bytes:
-    """Three row groups of a random even `id` (and PRESENT once) and 16 bytes of `payload` a row, 7 MB."""
+    """Three row groups of a random even `id` (and PRESENT once) and 16 bytes of `payload` a row, 5.4 MB."""
     random = np.random.default_rng(7)
     ids = random.integers(0, 1 << 40, ROWS) * 2
     ids[ROWS // 2] = PRESENT

@@ -69,7 +69,7 @@ force_swift_request_proxy_log = false
 [filter:tempauth]
 use = egg:swift#tempauth
 user_test_tester = testing .admin
-user_other_reader = reading
+user_test_guest = guests
 [filter:copy]
 use = egg:swift#copy
 [filter:slo]

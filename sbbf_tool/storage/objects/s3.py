@@ -37,6 +37,7 @@ from sbbf_tool.storage.source import Bytes, Source
 
 _CREDENTIALS = "check AWS_PROFILE, AWS_ACCESS_KEY_ID and the like, or the role; AWS_NO_SIGN_REQUEST=true reads public buckets"
 _BODY_ERRORS = (wrong.ResponseStreamingError, wrong.IncompleteReadError, wrong.ReadTimeoutError, wrong.ConnectionClosedError)
+_PAGE_KEYS = 1000
 _RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
 
 
@@ -94,7 +95,7 @@ class S3Store:
         return found
 
     def keys(self, prefix: str, limit: int | None = None) -> Iterator[str]:
-        asked = {"Bucket": self.bucket, "Prefix": prefix, "MaxKeys": min(limit or 1000, 1000)}
+        asked = {"Bucket": self.bucket, "Prefix": prefix, "MaxKeys": min(limit or _PAGE_KEYS, _PAGE_KEYS)}
         while limit is None or limit > 0:
             page: dict[str, Any] = answered(lambda: self.client.list_objects_v2(**asked), self.bucket)
             found = [entry["Key"] for entry in page.get("Contents", ())]
@@ -185,7 +186,7 @@ def _of_answer(status: int, code: str, bucket: str) -> SbbfError:
         return MissingError("no such object")
     if status in (401, 403):
         return DeniedError(f"access denied ({code})", hint=_CREDENTIALS)
-    if status == 412 or (status == 409 and code == "ConditionalRequestConflict"):
+    if code in ("PreconditionFailed", "ConditionalRequestConflict"):
         return ChangedError()
     if status == 416:
         return _NoSuchRangeError("no such range")
