@@ -42,7 +42,7 @@ def each_report(names: tuple[str, ...], work: Callable[[str], Report], show: Cal
 
 def paths_of(names: tuple[str, ...]) -> Iterator[str]:
     """The files that the names mean, in order."""
-    from sbbf_tool.storage.local import parquet_files
+    from sbbf_tool.storage.places import parquet_files
 
     for name in names:
         yield from parquet_files(name)

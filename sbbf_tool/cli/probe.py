@@ -38,7 +38,7 @@ class NegativeValues(click.Command):
 @click.option("--bare", is_flag=True, help="FILE is one filter, header and bitset, and nothing else: there is no COLUMN, but --type.")
 @click.option("--type", "type_name", metavar="TYPE", help="With --bare: the type of its values, such as INT64 or STRING.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing; the exit code answers.")
-@click.option("--stats", is_flag=True, help="Tell on standard error how many bytes of how many files were read.")
+@click.option("--stats", is_flag=True, help="Tell on standard error how many bytes of how many files were read, and by how many requests.")
 @keys_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON document a file, one line each.")
 def command(
@@ -69,9 +69,12 @@ def command(
         raise click.UsageError("no column was named" if column is None else "--type is for --bare; a Parquet file tells its own")
     asked = asked_values(values, values_file, ask_null)
     bytes_read: list[int] = []
+    requests = 0
 
     def show(report: ProbeReport) -> int:
+        nonlocal requests
         bytes_read.append(report.bytes_read)
+        requests += report.requests
         if as_json:
             render.show_json(report)
         elif not quiet:
@@ -95,7 +98,8 @@ def command(
         assert column is not None
         codes = set(each_report((file,), partial(probe, column=column, values=asked, dialect=dialect, keys=keys), show))
     if stats:
-        click.echo(f"{sum(bytes_read):,} bytes read of {len(bytes_read):,} files", err=True)
+        by_requests = f", by {requests:,} requests" if requests else ""
+        click.echo(f"{sum(bytes_read):,} bytes read of {len(bytes_read):,} files{by_requests}", err=True)
     return max(codes - {MAYBE, ABSENT}, default=MAYBE if MAYBE in codes else ABSENT)
 
 

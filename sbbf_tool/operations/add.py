@@ -26,6 +26,7 @@ from sbbf_tool.operations.targets import check_changeable, choose_columns, choos
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.patch import Bytes, ChunkKey, Patch, plan_append
 from sbbf_tool.reports.changes import AddReport
+from sbbf_tool.storage import places
 
 
 def add_filters(
@@ -67,13 +68,14 @@ def add_filters(
     if jobs is not None and jobs < 1:
         raise UsageError(f"{jobs} jobs: it must be at least 1")
     draft = _draft(dialect)
-    target = choose_target(path, output, in_place, allow_table_files, dry_run)
+    target = choose_target(path, output, in_place, allow_table_files, dry_run, append)
     warnings = [] if dry_run else finish_interrupted(path)
     with ParquetFile.open(path, keys) as file:
         chunks = list(_chunks(file, _plan(file, columns, replace)))
         meter = Meter(progress, sum(chunk_bytes(file, key) for key in chunks) * (1 if dry_run else 2))
-        # A copy's pages are read again, from the copy. Where nothing is copied, they are the very bytes that were read already.
-        memory = HashMemory() if append else None
+        # A copy's pages are read again, from the copy. Where nothing is copied, or a store copies the version that was read, they are
+        # the very bytes that were read already.
+        memory = HashMemory() if append or places.is_url(target) else None
         by_wish: dict[Sizing, list[ChunkKey]] = {}
         for key in chunks:
             by_wish.setdefault(_wish_for(file, key, limits, wish), []).append(key)

@@ -25,7 +25,7 @@ from sbbf_tool.operations.verdicts import ADD, UNASKED, Lookup, cautions_of, eng
 from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.parquet.encryption.keys import Keys
 from sbbf_tool.reports.advise import AdviceReport, ColumnAdvice, QueryAdvice
-from sbbf_tool.storage.local import parquet_files
+from sbbf_tool.storage.places import parquet_files
 
 SAMPLED_ROW_GROUPS = 2
 

@@ -23,7 +23,7 @@ from sbbf_tool.parquet.literals import Literal
 from sbbf_tool.parquet.type_names import column_of_type
 from sbbf_tool.reports.bare import BareProof, BareReport
 from sbbf_tool.reports.probe import ProbeReport, RowGroupAnswer, ValueAnswer
-from sbbf_tool.storage.local import LocalSource
+from sbbf_tool.storage import places
 
 _EXAMPLES = 3
 
@@ -32,7 +32,7 @@ class _BareFile:
     """An open file that is one filter. Use as a context manager; errors are told which file they are about."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.source = LocalSource(path)
+        self.source = places.open_source(path)
         try:
             self.stored = self._find()
         except UnreadableError as error:

@@ -19,7 +19,7 @@ from sbbf_tool.operations.rules.secrecy import THEME as SECRECY
 from sbbf_tool.operations.verify import unread_chunks
 from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.reports.findings import ERROR, SEVERITIES, CheckReport, Evidence, Finding, RuleOutcome
-from sbbf_tool.storage.local import parquet_files
+from sbbf_tool.storage.places import parquet_files
 
 PASSED, FAILED, NOT_RUN = "passed", "failed", "not run"
 

@@ -37,6 +37,7 @@ def explain(
         with file.named():
             question = question_of(find_column(file.footer.columns, column), (value,))
         (literal,) = question.literals
+        file.expect_filters([question.column], whole=True)
         row_groups = [_explained(file, number, question) for number in range(file.footer.num_row_groups)]
         return ExplainReport(
             file=file.name,

@@ -32,6 +32,7 @@ def inspect(
     with ParquetFile.open(path, keys) as file:
         with file.named():
             chosen = [find_column(file.footer.columns, name) for name in columns] or list(file.footer.columns)
+        file.expect_filters(chosen, whole=True)
         rows: list[FilterReport] = []
         stored: list[StoredFilter] = []
         for row_group in range(file.footer.num_row_groups):

@@ -1,4 +1,8 @@
-"""One operation over many files by a few processes: answers come in the files' order, as they are ready, in constant memory."""
+"""One operation over many files at a time: answers come in the files' order, as they are ready, in constant memory.
+
+Local files are worked on by a few processes. Those of other places are waited for by threads: a process that is forked must not use the
+connections of its parent, and to wait takes no core.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,12 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from functools import partial
+from itertools import groupby, islice
 from typing import TypeVar
 
 from sbbf_tool.errors import SbbfError
+from sbbf_tool.storage.places import is_url
 
 Report = TypeVar("Report")
 
@@ -17,6 +23,7 @@ Report = TypeVar("Report")
 _FILES_WITHOUT_PROCESSES = 200
 _FILES_A_TASK = 50
 _TASKS_AHEAD = 4
+_FILES_IN_FLIGHT = 16
 
 
 def over_files(paths: Iterable[str], work: Callable[[str], Report], jobs: int | None = None) -> Iterator[tuple[str, Report | SbbfError]]:
@@ -24,7 +31,30 @@ def over_files(paths: Iterable[str], work: Callable[[str], Report], jobs: int | 
 
     `work` and its answers travel between processes: a module's function, or a `partial` of one. `jobs` is the cores where None.
     """
-    remaining = iter(paths)
+    for remote, group in groupby(paths, is_url):
+        run = _by_threads if remote else partial(_locally, jobs=jobs)
+        yield from run(work, group)
+
+
+def _by_threads(work: Callable[[str], Report], paths: Iterator[str]) -> Iterator[tuple[str, Report | SbbfError]]:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    with ThreadPoolExecutor(_FILES_IN_FLIGHT, thread_name_prefix="sbbf-file") as pool:
+        try:
+            ahead: deque[tuple[str, Future[Report | SbbfError]]] = deque()
+            for path in paths:
+                ahead.append((path, pool.submit(_answer, work, path)))
+                if len(ahead) >= _FILES_IN_FLIGHT:
+                    path, answer = ahead.popleft()
+                    yield path, answer.result()
+            for path, answer in ahead:
+                yield path, answer.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _locally(work: Callable[[str], Report], paths: Iterator[str], jobs: int | None) -> Iterator[tuple[str, Report | SbbfError]]:
+    remaining = paths
     for path in islice(remaining, _FILES_WITHOUT_PROCESSES):
         yield path, _answer(work, path)
     workers = jobs if jobs is not None else os.cpu_count() or 1

@@ -7,7 +7,8 @@ errors of the first are told here which file they are about.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
 from sbbf_tool.operations.keys import KeysGiven
@@ -20,8 +21,11 @@ from sbbf_tool.parquet.encryption.keys import Keys
 from sbbf_tool.parquet.filters import HEADER_GUESS, StoredFilter, build_header, parse_header
 from sbbf_tool.parquet.footer import TAIL_BYTES, Footer, parse_tail
 from sbbf_tool.parquet.pages import ChunkPages
-from sbbf_tool.storage.append import journal_of
-from sbbf_tool.storage.local import LocalSource
+from sbbf_tool.storage import places
+from sbbf_tool.storage.source import Source
+
+# A filter of this size comes with its header: a second request would cost more.
+_SMALL_FILTER = 4 << 10
 
 _KEY_MATERIAL_PREFIX = "_KEY_MATERIAL_FOR_"
 
@@ -29,7 +33,7 @@ _KEY_MATERIAL_PREFIX = "_KEY_MATERIAL_FOR_"
 class ParquetFile:
     """An open file and its footer. Use as a context manager."""
 
-    def __init__(self, source: LocalSource, ring: KeyRing | None = None) -> None:
+    def __init__(self, source: Source, ring: KeyRing | None = None) -> None:
         self.source = source
         self.ring = ring
         with self.named():
@@ -41,12 +45,12 @@ class ParquetFile:
     def open(cls, path: str | os.PathLike[str], keys: KeysGiven = None) -> ParquetFile:
         """Raises UnreadableError, and RefusedError where the footer is encrypted and its key is not among `keys`."""
         given = Keys.of(keys)
-        source = LocalSource(path)
+        source = places.open_source(path)
         try:
             return cls(source, None if given is None else KeyRing(given, _KeyMaterial(source.name).find))
         except UnreadableError as error:
             source.close()
-            if os.path.lexists(journal_of(source.name)):
+            if places.has_journal(source.name):
                 error.message, error.hint = f"an append to it was interrupted ({error.message})", f"sbbf repair {source.name} cuts it back"
             raise
         except BaseException:
@@ -103,6 +107,18 @@ class ParquetFile:
                 where = "the footer" if stored.end <= self.source.size else "the end of the file"
                 raise UnreadableError(f"a bitset of {stored.header.num_bytes:,} bytes would run into {where}")
             return stored
+
+    def expect_filters(self, columns: Iterable[Column], *, whole: bool = False, also: Iterable[tuple[int, int]] = ()) -> None:
+        """Say that these columns' filters, or their headers, will be read soon, and `also` these ranges: all then come at a time."""
+        self.source.prefetch(chain(self._filter_ranges(columns, whole), also))
+
+    def _filter_ranges(self, columns: Iterable[Column], whole: bool) -> Iterator[tuple[int, int]]:
+        for column in columns:
+            for row_group in range(self.footer.num_row_groups):
+                place = self.footer.filter_place(row_group, column.index)
+                if place is not None:
+                    length = place.length or _SMALL_FILTER
+                    yield place.offset, length if whole else min(length, _SMALL_FILTER)
 
     def read_bitset(self, stored: StoredFilter) -> bytes:
         """The bitset of a filter. One that is encrypted raises AuthenticationError where it is not what the writer encrypted."""
@@ -192,8 +208,8 @@ class _KeyMaterial:
     def find(self, reference: str) -> bytes | None:
         if self._known is None:
             self._known = {}
-            if os.path.lexists(self.path):
-                with LocalSource(self.path) as source:
+            if places.is_url(self.path) or os.path.lexists(self.path):
+                with places.open_source(self.path) as source:
                     try:
                         self._known = parse_material_file(source.read(0, source.size))
                     except UnreadableError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter, block_index, check_block
@@ -12,7 +12,7 @@ from sbbf_tool.operations.keys import KeysGiven
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet import literals
 from sbbf_tool.parquet.columns import Column, find_column
-from sbbf_tool.parquet.filters import StoredFilter
+from sbbf_tool.parquet.filters import HEADER_GUESS, StoredFilter
 from sbbf_tool.parquet.literals import Literal
 from sbbf_tool.reports.probe import ProbeReport, RowGroupAnswer, ValueAnswer
 
@@ -41,6 +41,8 @@ def probe(
         with file.named():
             found = find_column(file.footer.columns, column)
             question = question_of(found, listed)
+        file.expect_filters([found], also=_likely_blocks(file, question))
+        file.source.prefetch(_blocks(file, question))
         by_row_group = [ask_row_group(file, number, question, spoken) for number in range(file.footer.num_row_groups)]
         return ProbeReport(
             file=file.name,
@@ -51,6 +53,7 @@ def probe(
                 for at, literal in enumerate(question.literals)
             ),
             bytes_read=file.source.bytes_read,
+            requests=file.source.requests,
         )
 
 
@@ -70,6 +73,7 @@ _last: Question | None = None
 def question_of(column: Column, values: tuple[object, ...]) -> Question:
     """What to ask of a column for these values: see `probe`."""
     global _last
+    # Threads share it: what was found is looked at once.
     last = _last
     if last is None or not _is_same(last, column, values):
         asked = [literals.parse_object(column, value) for value in values]
@@ -122,13 +126,42 @@ def _dialect(name: str) -> Dialect:
     return dialect_named(name)
 
 
+def _likely_blocks(file: ParquetFile, question: Question) -> Iterator[tuple[int, int]]:
+    """The blocks that will be read if the filters have the size that their stated length suggests: so most probes wait only once."""
+    hashes = [h for forms in question.hashes for h in forms]
+    for row_group in range(file.footer.num_row_groups):
+        place = file.footer.filter_place(row_group, question.column.index)
+        num_bytes = 1 << max(0, (place.length or 0).bit_length() - 1) if place else 0
+        if place and place.length and num_bytes >= BLOCK_BYTES and place.length - num_bytes <= HEADER_GUESS:
+            start = place.offset + place.length - num_bytes
+            yield from ((start + block_index(h, num_bytes // BLOCK_BYTES) * BLOCK_BYTES, BLOCK_BYTES) for h in hashes)
+
+
+def _blocks(file: ParquetFile, question: Question) -> Iterator[tuple[int, int]]:
+    """The ranges that `_check` will read, of every row group."""
+    hashes = [h for forms in question.hashes for h in forms]
+    for row_group in range(file.footer.num_row_groups):
+        if file.encryption_of(row_group, question.column) is None:
+            stored = file.stored_filter(row_group, question.column)
+            if stored is not None and not stored.header.beyond_us:
+                indices = {block_index(h, stored.num_blocks) for h in hashes}
+                if _is_read_whole(stored, indices):
+                    yield stored.bitset_offset, stored.bitset_bytes
+                else:
+                    yield from ((stored.bitset_offset + index * BLOCK_BYTES, BLOCK_BYTES) for index in indices)
+
+
+def _is_read_whole(stored: StoredFilter, blocks: Collection[int]) -> bool:
+    # An encrypted bitset can only be told from a forged one as a whole.
+    return stored.is_sealed or len(blocks) > min(_BLOCKS_PER_BITSET_READ, stored.num_blocks // 4)
+
+
 def _check(file: ParquetFile, stored: StoredFilter, hashes: Sequence[int]) -> dict[int, bool]:
     """Whether the filter may hold each hash, by reading each block once, or the bitset where that is cheaper."""
     by_block: dict[int, list[int]] = {}
     for h in hashes:
         by_block.setdefault(block_index(h, stored.num_blocks), []).append(h)
-    # An encrypted bitset can only be told from a forged one as a whole.
-    if stored.is_sealed or len(by_block) > min(_BLOCKS_PER_BITSET_READ, stored.num_blocks // 4):
+    if _is_read_whole(stored, by_block):
         bloom = BloomFilter(file.read_bitset(stored))
         return {h: bloom.check_hash(h) for h in hashes}
     answers = {}

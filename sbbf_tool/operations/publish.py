@@ -13,8 +13,8 @@ from sbbf_tool.operations.build import HashMemory, Meter, count_missing
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet.footer import set_filters
 from sbbf_tool.parquet.patch import ChunkKey, Patch
-from sbbf_tool.storage import append as storage_append
-from sbbf_tool.storage import local
+from sbbf_tool.storage import places
+from sbbf_tool.storage.source import Source
 
 
 def publish(file: ParquetFile, target: str, patch: Patch, compare: Callable[[ParquetFile], None], *, append: bool = False) -> list[str]:
@@ -23,15 +23,15 @@ def publish(file: ParquetFile, target: str, patch: Patch, compare: Callable[[Par
     Answers with warnings in words. Raises RefusedError, WriteError and whatever `compare` raises; the old file is whole in every case.
     """
 
-    def verify(written: local.LocalSource) -> None:
+    def verify(written: Source) -> None:
         try:
             compare(ParquetFile(written, file.ring))
         except UnreadableError as error:
             raise mistake(file, f"the new file cannot be read back ({error.message})") from error
 
     if append:
-        return storage_append.append(file.source, patch.pieces, verify)
-    return local.replace(file.source, target, patch.keep, patch.pieces, verify)
+        return places.append(file.source, patch.pieces, verify)
+    return places.replace(file.source, target, patch.keep, patch.pieces, verify)
 
 
 def ensure_same_footer(file: ParquetFile, fresh: ParquetFile, changed: Iterable[ChunkKey]) -> None:

@@ -29,7 +29,7 @@ from sbbf_tool.parquet.footer import FilterPlace
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
 from sbbf_tool.reports.changes import RepairReport, RepairStep
 from sbbf_tool.reports.findings import Finding
-from sbbf_tool.storage.append import interrupted_length
+from sbbf_tool.storage.places import interrupted_length
 
 
 class Treatment(IntEnum):

@@ -5,7 +5,7 @@ A total stays small however many files there are: sums, histograms, and a random
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import NamedTuple
@@ -64,6 +64,8 @@ class FileSurvey:
 def survey(path: str, queries: Sequence[Query], keys: KeysGiven = None) -> FileSurvey:
     """Reads the footer, the header of each dictionary page, the filters, and for queries the dictionaries of their columns."""
     with ParquetFile.open(path, keys) as file:
+        file.source.prefetch(_dictionary_headers(file))
+        file.expect_filters(file.footer.columns, whole=True)
         return FileSurvey(
             file=file.name,
             bytes=file.source.size,
@@ -122,6 +124,16 @@ def _dictionary_length(file: ParquetFile, number: int, column: Column) -> int | 
         header, _ = read_header(pages.read, *chunk_range(pages.meta))
     page = header.dictionary_page_header
     return -1 if page is None or page.num_values is None or page.num_values < 0 else int(page.num_values)
+
+
+def _dictionary_headers(file: ParquetFile) -> Iterator[tuple[int, int]]:
+    from sbbf_tool.parquet.dictionary import is_dictionary_encoded
+    from sbbf_tool.parquet.pages import chunk_range
+
+    for row_group in file.footer.metadata.row_groups:
+        for chunk in row_group.columns:
+            if chunk.meta_data is not None and is_dictionary_encoded(chunk.meta_data):
+                yield chunk_range(chunk.meta_data)[0], _PAGE_HEADER_BYTES
 
 
 def _filter(file: ParquetFile, number: int, column: Column) -> FilterSurvey | None:
@@ -245,6 +257,7 @@ class Totals:
 
 _HEADER_BYTES = 16
 _EXACT = 1 << 10
+_PAGE_HEADER_BYTES = 64
 
 
 def _rounded(number: int) -> int:

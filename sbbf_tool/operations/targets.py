@@ -8,13 +8,16 @@ from collections.abc import Iterable
 from sbbf_tool.errors import RefusedError, UsageError
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column, find_column
-from sbbf_tool.storage.append import recover
-from sbbf_tool.storage.local import sweep
-from sbbf_tool.storage.tables import managing_table
+from sbbf_tool.storage import places
 
 
 def choose_target(
-    path: str | os.PathLike[str], output: str | os.PathLike[str] | None, in_place: bool, allow_table_files: bool, dry_run: bool = False
+    path: str | os.PathLike[str],
+    output: str | os.PathLike[str] | None,
+    in_place: bool,
+    allow_table_files: bool,
+    dry_run: bool = False,
+    append: bool = False,
 ) -> str:
     """The path to write. Raises UsageError unless exactly one way is chosen, RefusedError where the target is not to be written.
 
@@ -22,16 +25,12 @@ def choose_target(
     """
     source = os.fsdecode(path)
     if dry_run and output is None and not in_place:
-        return source
+        return places.shown(source)
     if (output is None) == (not in_place):
-        raise UsageError("say where the result goes: either an output path (-o OUT) or in place (--in-place)", file=source)
+        raise UsageError("say where the result goes: either an output path (-o OUT) or in place (--in-place)", file=places.shown(source))
     target = source if output is None else os.fsdecode(output)
-    if output is not None and os.path.lexists(target):
-        raise RefusedError("the target exists", file=target, hint="name another, or remove it first")
-    folder = os.path.dirname(target) or "."
-    if not os.path.isdir(folder):
-        raise RefusedError("its folder does not exist", file=target, hint="create it first")
-    table = None if allow_table_files else managing_table(target)
+    places.ensure_writable(target, in_place=in_place, append=append)
+    table = None if allow_table_files else places.managing_table(target)
     if table is not None:
         kind, where = table
         raise RefusedError(
@@ -44,8 +43,7 @@ def choose_target(
 
 def finish_interrupted(path: str | os.PathLike[str]) -> list[str]:
     """Undo what commands that were killed left of this file and beside it; answers with what was done, in words. Raises WriteError."""
-    sweep(os.fsdecode(path))
-    length = recover(os.fsdecode(path))
+    length = places.finish_interrupted(os.fsdecode(path))
     return [] if length is None else [f"{os.fsdecode(path)}: an append to it had been interrupted; it was cut back to {length:,} bytes"]
 
 

@@ -40,6 +40,8 @@ class ProbeReport:
     type: str
     values: tuple[ValueAnswer, ...]
     bytes_read: int
+    requests: int = 0
+    """Questions put to a server; 0 for a local file."""
 
     @property
     def is_absent(self) -> bool:

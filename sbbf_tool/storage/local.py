@@ -24,10 +24,13 @@ if TYPE_CHECKING:
 
     from pyarrow import NativeFile
 
+    from sbbf_tool.storage.source import Bytes, Source
+
 TEMPORARY_SUFFIX = ".sbbf-tmp"
 FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 """What the system answers to one who may not write there, rather than cannot."""
 _COPY_BYTES = 64 << 20
+_READ_BYTES = 4 << 20
 
 
 class LocalSource:
@@ -48,6 +51,7 @@ class LocalSource:
             raise UnreadableError("not a regular file", file=self.name)
         self.size = self._stat.st_size
         self.bytes_read = 0
+        self.requests = 0
 
     def __enter__(self) -> LocalSource:
         return self
@@ -82,6 +86,9 @@ class LocalSource:
         """`length` bytes from `offset`, or fewer at the end of the file."""
         return self.read(offset, max(0, min(length, self.size - offset)))
 
+    def prefetch(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Nothing to do: a read of a local file costs little, and the kernel reads ahead."""
+
     def open_arrow(self) -> NativeFile:
         """An independent pyarrow stream over the very file that is open here, whatever its path names by now."""
         import pyarrow
@@ -102,21 +109,16 @@ def _identity(status: os.stat_result) -> tuple[int, int, int, int]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def replace(
-    source: LocalSource,
-    target: str,
-    keep: int,
-    pieces: Iterable[bytes | bytearray | memoryview],
-    verify: Callable[[LocalSource], None],
-) -> list[str]:
+def replace(source: Source, target: str, keep: int, pieces: Iterable[Bytes], verify: Callable[[Source], None]) -> list[str]:
     """Make `target` the first `keep` bytes of `source` followed by `pieces`, in one step and only after `verify` accepted them.
 
-    `target` is the source's own path, or one that does not exist. Mode, owner and extended attributes are the source's; symbolic
-    links are followed. Answers with warnings in words. Raises RefusedError (another writer, source changed, target exists, no
+    `target` is the source's own path, or one that does not exist. Mode, owner and extended attributes are those of a local source;
+    symbolic links are followed. Answers with warnings in words. Raises RefusedError (another writer, source changed, target exists, no
     permission) and WriteError (disk full and the like); the old file is whole in every case.
     """
     real = os.path.realpath(target)
-    in_place = real == os.path.realpath(source.name)
+    own = source if isinstance(source, LocalSource) and real == os.path.realpath(source.name) else None
+    in_place = own is not None
     if in_place and not source.is_unchanged():
         raise _changed(source)
     if in_place and not os.access(target, os.W_OK):
@@ -125,12 +127,12 @@ def replace(
         raise _exists(target)
     folder, base = os.path.split(real)
     warnings = []
-    with sole_writer(source) if in_place else nullcontext(), temporary_file(folder, base) as (temporary, fd):
+    with sole_writer(own) if own is not None else nullcontext(), temporary_file(folder, base) as (temporary, fd):
         try:
             _copy(source, fd, keep)
             for piece in pieces:
                 write_all(fd, piece)
-            warnings += _carry_over(source, fd)
+            warnings += _carry_over(source, fd) if isinstance(source, LocalSource) else _usual_mode(fd)
             os.fsync(fd)
         except OSError as error:
             raise WriteError(reason_of(error), file=target, hint="the old file is untouched") from error
@@ -138,8 +140,8 @@ def replace(
             verify(written)
         if not source.is_unchanged():
             raise _changed(source)
-        if in_place and source._stat.st_nlink > 1:
-            warnings.append(f"{target}: has {source._stat.st_nlink} hard links; the other names keep the old content")
+        if own is not None and own._stat.st_nlink > 1:
+            warnings.append(f"{target}: has {own._stat.st_nlink} hard links; the other names keep the old content")
         try:
             remove_stale_checksum(real)
             _publish(temporary, real, in_place)
@@ -152,7 +154,7 @@ def replace(
     return warnings
 
 
-def _changed(source: LocalSource) -> RefusedError:
+def _changed(source: Source) -> RefusedError:
     return RefusedError("the file changed while it was worked on", file=source.name, hint="run the command again")
 
 
@@ -254,13 +256,13 @@ def locked_file(folder: str, base: str, mode: int = 0o600) -> tuple[str, int]:
     return locked_file(folder, base, mode)
 
 
-def _copy(source: LocalSource, fd: int, count: int) -> None:
+def _copy(source: Source, fd: int, count: int) -> None:
     """The first `count` bytes of the source to the start of `fd`, by the kernel where it can: a reflink where the file system can."""
     position = 0
     by_kernel = hasattr(os, "copy_file_range")
     while position < count:
         want = min(_COPY_BYTES, count - position)
-        if by_kernel:
+        if by_kernel and isinstance(source, LocalSource):
             try:
                 done = os.copy_file_range(source._fd, fd, want, position, position)
             except OSError as error:
@@ -273,7 +275,7 @@ def _copy(source: LocalSource, fd: int, count: int) -> None:
             # Some cluster file systems refuse, some answer 0: copy by hand from here, and let a real error show itself there.
             by_kernel = False
         os.lseek(fd, position, os.SEEK_SET)
-        data = source.read(position, min(want, 4 << 20))
+        data = source.read(position, min(want, _READ_BYTES))
         write_all(fd, data)
         position += len(data)
     os.lseek(fd, count, os.SEEK_SET)
@@ -306,6 +308,14 @@ def _carry_over(source: LocalSource, fd: int) -> list[str]:
                 except OSError:
                     lost.append(f"attribute {name}")
     return [f"{source.name}: could not be carried over: {', '.join(lost)}"] if lost else []
+
+
+def _usual_mode(fd: int) -> list[str]:
+    """What the file would have if it had been opened for writing by any other program."""
+    mask = os.umask(0)
+    os.umask(mask)
+    os.fchmod(fd, 0o666 & ~mask)
+    return []
 
 
 def _publish(temporary: str, target: str, in_place: bool) -> None:

@@ -115,6 +115,8 @@ Prove = Callable[[ParquetFile, StoredFilter, BloomFilter], FilterProof]
 
 def gather(file: ParquetFile, columns: Sequence[Column], reads: Reads, prove: Prove | None = None) -> tuple[ColumnFacts, ...]:
     """The facts of these columns as far as `reads` goes; `prove` asks a filter for its chunk's values, where that is DATA."""
+    if reads >= Reads.FILTERS:
+        file.expect_filters(columns, whole=True)
     chunks = {
         (number, column.index): _chunk(file, number, column, reads) for number in range(file.footer.num_row_groups) for column in columns
     }

@@ -1,0 +1,13 @@
+"""Objects of S3, Google Cloud Storage and Azure, files of HDFS, and what HTTP servers give: each service behind the same few questions.
+
+    location    what a URL names
+    store       the questions that each service answers: a range of one version, the names below a prefix, a new version in one step
+    s3          by botocore; the only one that writes
+    cloud       Google Cloud Storage, Azure and HTTP, by obstore
+    arrow       HDFS, by pyarrow and libhdfs
+    source      one version of an object, read in few requests
+    listing     the Parquet files that a URL means
+    publish     how an object gets a new version without uploading what the store has already
+
+Nothing here is imported for local files.
+"""

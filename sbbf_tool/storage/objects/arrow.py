@@ -1,0 +1,122 @@
+"""HDFS, by pyarrow's file system: libhdfs of the installed Hadoop, found by `HADOOP_HOME`, `ARROW_LIBHDFS_DIR` and `CLASSPATH`.
+
+A file is written as a temporary one beside its place and renamed. It is never replaced: pyarrow's move takes the old file away first, so
+that there would be a moment without either.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+from pyarrow import ArrowException
+from pyarrow import fs as arrow
+
+from sbbf_tool.errors import RefusedError, UnreadableError, WriteError
+from sbbf_tool.storage.objects.location import Location
+from sbbf_tool.storage.objects.store import ChangedError, DeniedError, MissingError, Version
+from sbbf_tool.storage.source import Bytes, PlannedSource, Source
+
+_COPY_BYTES = 8 << 20
+_Answer = TypeVar("_Answer")
+
+
+class ArrowStore:
+    """See `ObjectStore`. A file's version is its length and the time of its last change."""
+
+    def __init__(self, files: arrow.FileSystem, root: str = "/") -> None:
+        self._files = files
+        self._root = root
+
+    @classmethod
+    def of_hdfs(cls, url: str) -> ArrowStore:
+        """The cluster that `hdfs://HOST:PORT` names; of `hdfs://`, the one that Hadoop's configuration names."""
+        try:
+            return cls(arrow.HadoopFileSystem.from_uri(f"{url}/" if url != "hdfs://" else "hdfs://default:0/"))
+        except (OSError, ArrowException, ValueError) as error:
+            hint = "pyarrow needs a Hadoop installation: JAVA_HOME, HADOOP_HOME, CLASSPATH from `hadoop classpath --glob`"
+            raise UnreadableError(f"HDFS cannot be reached ({_reason(error)})", hint=hint) from error
+
+    def tail(self, key: str, length: int) -> tuple[bytes, Version]:
+        version = self.version(key)
+        if version is None:
+            raise MissingError("no such file")
+        start = max(0, version.size - length)
+        return self.get(key, start, version.size - start, version), version
+
+    def get(self, key: str, offset: int, length: int, version: Version) -> bytes:
+        try:
+            with self._files.open_input_file(self._path(key)) as stream:
+                data: bytes = stream.read_at(length, offset)
+        except (OSError, ArrowException) as error:
+            raise self._told(error) from error
+        # Looked at after reading: what is still so now was so meanwhile.
+        if self.version(key) != version:
+            raise ChangedError
+        return data
+
+    def version(self, key: str) -> Version | None:
+        try:
+            info = self._files.get_file_info(self._path(key))
+        except (OSError, ArrowException) as error:
+            raise self._told(error) from error
+        return Version(info.size, None, str(info.mtime_ns)) if info.type == arrow.FileType.File else None
+
+    def keys(self, prefix: str, limit: int | None = None) -> Iterator[str]:
+        folder = prefix[: prefix.rfind("/") + 1]
+        try:
+            found = self._files.get_file_info(arrow.FileSelector(self._path(folder), allow_not_found=True, recursive=True))
+        except (OSError, ArrowException) as error:
+            raise self._told(error) from error
+        cut = len(self._path(""))
+        keys = sorted(info.path[cut:] for info in found if info.type == arrow.FileType.File)
+        yield from [key for key in keys if key.startswith(prefix)][:limit]
+
+    def ensure_writable(self, target: Location, in_place: bool) -> None:
+        if in_place:
+            hint = "write a new file with -o, and rename it in a maintenance window: hdfs dfs -mv"
+            raise RefusedError("a file of HDFS is not replaced: for a moment there would be neither", hint=hint)
+        if self.version(target.key) is not None:
+            raise RefusedError("the target exists", hint="name another, or remove it first")
+
+    def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Bytes, ...]) -> list[str]:
+        self.ensure_writable(target, in_place=getattr(source, "location", None) == target)
+        folder, slash, base = target.key.rpartition("/")
+        temporary = self._path(f"{folder}{slash}.{base}.{os.urandom(6).hex()}.sbbf-tmp")
+        written = False
+        try:
+            with PlannedSource(target.name, source, keep, pieces) as planned, self._files.open_output_stream(temporary) as stream:
+                for start in range(0, planned.size, _COPY_BYTES):
+                    stream.write(planned.read_up_to(start, _COPY_BYTES))
+            if self._files.get_file_info(temporary).size != planned.size:
+                raise WriteError("the new file has another length than was written", hint="nothing was changed")
+            self.ensure_writable(target, in_place=False)
+            self._files.move(temporary, self._path(target.key))
+            written = True
+        except (OSError, ArrowException) as error:
+            raise WriteError(_reason(error), hint="nothing was changed") from error
+        finally:
+            if not written:
+                self._remove(temporary)
+        return []
+
+    def _remove(self, path: str) -> None:
+        try:
+            self._files.delete_file(path)
+        except (OSError, ArrowException):
+            return
+
+    def _path(self, key: str) -> str:
+        return f"{self._root}{key}"
+
+    def _told(self, error: Any) -> UnreadableError:
+        if isinstance(error, FileNotFoundError):
+            return MissingError("no such file")
+        if isinstance(error, PermissionError):
+            return DeniedError("access denied", hint="check the user (HADOOP_USER_NAME) or the Kerberos ticket (kinit)")
+        return UnreadableError(f"it cannot be read ({_reason(error)})")
+
+
+def _reason(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]

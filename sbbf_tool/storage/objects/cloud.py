@@ -1,0 +1,167 @@
+"""Google Cloud Storage, Azure and HTTP servers, by obstore (the Rust crate object_store): read, and not written.
+
+Credentials are found as its builders find them: `GOOGLE_APPLICATION_CREDENTIALS`, application default credentials and the machine's service
+account; `AZURE_STORAGE_*` and `AZURE_*`, managed and workload identity. An HTTP server must know ranges (RFC 9110, section 14) and tell
+versions apart: by ETag, or by the time of the last change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Any
+
+import obstore
+from obstore import exceptions as wrong
+from obstore.store import HTTPStore, from_url
+
+from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError
+from sbbf_tool.storage.objects.location import Location
+from sbbf_tool.storage.objects.store import (
+    CONNECT_SECONDS,
+    READ_SECONDS,
+    TRIES,
+    Answer,
+    ChangedError,
+    DeniedError,
+    MissingError,
+    Version,
+    tried,
+)
+from sbbf_tool.storage.source import Bytes, Source
+
+_NAMES = {"gs": "Google Cloud Storage", "azure": "Azure", "http": "an HTTP server"}
+_HINTS = {
+    "gs": "check GOOGLE_APPLICATION_CREDENTIALS, or gcloud auth application-default login",
+    "azure": "check AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ACCOUNT_KEY and the like",
+    "http": "a signed URL may have expired",
+}
+
+
+class CloudStore:
+    """See `ObjectStore`. `path` and `secret` are those of the one URL that the store is for, where it is signed."""
+
+    def __init__(self, service: str, root: str, path: str, secret: str) -> None:
+        self._service = service
+        self._signed = bool(secret)
+        clients: Any = {
+            "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
+            "timeout": timedelta(seconds=READ_SECONDS),
+            "allow_http": True,
+            "user_agent": "sbbf",
+        }
+        retries: Any = {"max_retries": TRIES - 1, "retry_timeout": timedelta(seconds=READ_SECONDS * TRIES)}
+        if service == "http":
+            url = f"{root}/{path}?{secret}" if secret else root
+            self._store: Any = self._answered(lambda: HTTPStore(url, client_options=clients, retry_config=retries))
+        else:
+            self._store = self._answered(lambda: from_url(root, client_options=clients, retry_config=retries))
+
+    def tail(self, key: str, length: int) -> tuple[bytes, Version]:
+        def ask() -> tuple[bytes, Version]:
+            if self._service == "azure":
+                # Its service knows no range counted from the end.
+                size = obstore.head(self._store, self._path(key))["size"]
+                if not size:
+                    return self._get(key, {})
+                return self._get(key, {"range": (max(0, size - length), size)})
+            return self._get(key, {"range": {"suffix": length}})
+
+        return self._answered(lambda: tried(ask, _is_worth_another_try))
+
+    def get(self, key: str, offset: int, length: int, version: Version) -> bytes:
+        options: dict[str, Any] = {"range": (offset, offset + length)}
+        if version.tag is not None:
+            options["if_match"] = version.tag
+        data, found = self._answered(lambda: tried(lambda: self._get(key, options), _is_worth_another_try))
+        if found != version:
+            raise ChangedError
+        return data
+
+    def version(self, key: str) -> Version | None:
+        try:
+            return _version(self._answered(lambda: obstore.head(self._store, self._path(key))))
+        except MissingError:
+            return None
+
+    def keys(self, prefix: str, limit: int | None = None) -> Iterator[str]:
+        if self._service == "http":
+            raise UsageError("an HTTP server lists nothing", hint="name its files")
+        # Only whole parts of a key can be a prefix here; the rest is compared.
+        folder = prefix[: prefix.rfind("/") + 1]
+        pages = obstore.list(self._store, prefix=folder or None)
+        found = (meta["path"] for page in self._pages(pages) for meta in page)
+        yield from islice((key for key in found if key.startswith(prefix)), limit)
+
+    def _pages(self, stream: Any) -> Iterator[Any]:
+        pages = iter(stream)
+        while True:
+            page = self._answered(lambda: next(pages, None))
+            if page is None:
+                return
+            yield page
+
+    def ensure_writable(self, target: Location, in_place: bool) -> None:
+        hint = "write to a local file with -o, prove it with sbbf verify, and copy it there"
+        raise RefusedError(f"sbbf reads from {_NAMES[self._service]} and does not write there", hint=hint)
+
+    def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Bytes, ...]) -> list[str]:
+        self.ensure_writable(target, in_place=False)
+        raise AssertionError("it refuses")
+
+    def _path(self, key: str) -> str:
+        return "" if self._signed else key
+
+    def _get(self, key: str, options: Any) -> tuple[bytes, Version]:
+        found = obstore.get(self._store, self._path(key), options=options)
+        version = _version(found.meta)
+        if version.tag is None and version.modified is None:
+            raise UnreadableError(
+                "the server gives neither ETag nor Last-Modified: a change could not be noticed", hint="download the file"
+            )
+        return bytes(found.bytes()), version
+
+    def _answered(self, ask: Callable[[], Answer]) -> Answer:
+        """What the service answers, or its error as one of this package's. What obstore says holds URLs with all that is in them."""
+        try:
+            return ask()
+        except FileNotFoundError:
+            raise MissingError("no such object") from None
+        except (wrong.BaseError, ValueError, OSError, TypeError) as error:
+            raise self._told(error) from None
+
+    def _told(self, error: Exception) -> SbbfError:
+        hint = _HINTS[self._service]
+        if isinstance(error, wrong.PreconditionError | wrong.NotModifiedError):
+            return ChangedError()
+        if isinstance(error, wrong.PermissionDeniedError | wrong.UnauthenticatedError):
+            return DeniedError("access denied", hint=hint)
+        if isinstance(error, wrong.NotSupportedError):
+            return UnreadableError("the server cannot give a part of a file: it answered with the whole", hint="download it")
+        if isinstance(error, wrong.InvalidPathError):
+            return UsageError("this cannot be the name of an object")
+        text = str(error)
+        status = next((number for number in _STATUSES if f" {number}" in text or f"status: {number}" in text), None)
+        if status == 416:
+            return UnreadableError("the server has no such range: the object is empty, or was cut short")
+        if status is not None:
+            return UnreadableError(f"the server answered {status}, {TRIES} tries")
+        if any(word in text for word in ("redential", "metadata endpoint", "Account", "oken")) and self._service != "http":
+            return DeniedError("no credentials that can be used", hint=hint)
+        return UnreadableError(f"it cannot be reached ({type(error).__name__}, {TRIES} tries)", hint="check the network and the name")
+
+
+_STATUSES = (416, 400, 429, 500, 501, 502, 503, 504)
+
+
+def _is_worth_another_try(error: Exception) -> bool:
+    # What broke before the answer began was tried again by obstore; this is a body that was cut off.
+    return isinstance(error, wrong.GenericError) and "retries" not in str(error)
+
+
+def _version(meta: Any) -> Version:
+    tag, modified = meta["e_tag"], meta["last_modified"]
+    # A weak ETag promises no equal bytes (RFC 9110, section 8.8.1); 1970 is what obstore says where the server said nothing.
+    told = modified if isinstance(modified, datetime) and modified.timestamp() > 0 else None
+    return Version(meta["size"], None if tag is None or tag.startswith("W/") else tag, told.isoformat() if told else None)

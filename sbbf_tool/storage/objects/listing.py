@@ -1,0 +1,147 @@
+"""The Parquet files that a URL means, and whether it lies in a table: what `local.parquet_files` and `tables` say of paths."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+
+from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
+from sbbf_tool.storage.objects.location import Location, parse_location
+from sbbf_tool.storage.objects.store import DeniedError, ObjectStore, store_of
+
+_MAGIC = re.compile(r"[*?\[]")
+_MAX_ANCESTORS = 32
+
+
+def parquet_files(url: str) -> Iterator[str]:
+    """The object itself, those below it where it is a prefix, those that match where it is a glob; in order of their keys.
+
+    `*` stops at a slash and `**` does not. Below a prefix, names that start with a dot or `_` are passed over. Raises UnreadableError
+    where there is none.
+    """
+    location = parse_location(url)
+    if location.service == "http":
+        yield url
+        return
+    store = store_of(location)
+    try:
+        if _MAGIC.search(location.key):
+            yield from _found(_globbed(store, location), location, "no file matches")
+        elif not location.key or location.key.endswith("/"):
+            yield from _found(_below(store, location, location.key), location, "no *.parquet file below this prefix")
+        elif _is_prefix(store, location.key):
+            yield from _found(_below(store, location, f"{location.key}/"), location, "no *.parquet file below this prefix")
+        else:
+            yield location.name
+    except SbbfError as error:
+        raise error.at(file=location.name) from error.__cause__
+
+
+def _found(names: Iterable[str], location: Location, otherwise: str) -> Iterator[str]:
+    found = False
+    for name in names:
+        found = True
+        yield name
+    if not found:
+        raise UnreadableError(otherwise, file=location.name)
+
+
+def _is_prefix(store: ObjectStore, key: str) -> bool:
+    """Whether there are keys below this one and no object has it. Who may not list may still read the object."""
+    try:
+        first = next(store.keys(key, 1), None)
+        return first is not None and first != key and next(store.keys(f"{key}/", 1), None) is not None
+    except DeniedError:
+        return False
+
+
+def _below(store: ObjectStore, location: Location, prefix: str) -> Iterator[str]:
+    for key in store.keys(prefix):
+        parts = key[len(prefix) :].split("/")
+        if parts[-1].endswith(".parquet") and not any(part.startswith((".", "_")) for part in parts):
+            yield location.with_key(key).name
+
+
+def _globbed(store: ObjectStore, location: Location) -> Iterator[str]:
+    literal = location.key[: _MAGIC.search(location.key).start()]  # type: ignore[union-attr]
+    matches = _matcher(location.key)
+    if next(store.keys(location.key, 1), None) == location.key:
+        # A name that is there wins over the pattern that it also is.
+        yield location.name
+        return
+    for key in store.keys(literal):
+        if matches(key):
+            yield location.with_key(key).name
+
+
+def _matcher(pattern: str) -> Callable[[str], bool]:
+    """`*`, `?` and `[...]` within a part of a key, `**` over any number of parts; a folder that matches means what is below it."""
+    written = []
+    position = 0
+    while position < len(pattern):
+        character = pattern[position]
+        position += 1
+        closing = pattern.find("]", position + 1 + (pattern[position : position + 1] == "!")) if character == "[" else -1
+        if character == "*" and pattern.startswith("*/", position):
+            written.append("(?:[^/]+/)*")
+            position += 2
+        elif character == "*" and pattern.startswith("*", position):
+            written.append(".*")
+            position += 1
+        elif character == "*":
+            written.append("[^/]*")
+        elif character == "?":
+            written.append("[^/]")
+        elif closing > 0:
+            members = pattern[position:closing].replace("\\", "\\\\")
+            written.append(f"[^{members[1:]}]" if members.startswith("!") else f"[{members}]")
+            position = closing + 1
+        else:
+            written.append(re.escape(character))
+    whole = re.compile("".join(written) + r"(?P<below>/.*)?", re.DOTALL)
+
+    def matches(key: str) -> bool:
+        found = whole.fullmatch(key)
+        if found is None:
+            return False
+        below = (found["below"] or "").split("/")[1:]
+        return not below or (below[-1].endswith(".parquet") and not any(part.startswith((".", "_")) for part in below))
+
+    return matches
+
+
+def managing_table(url: str) -> tuple[str, str] | None:
+    """Table format and prefix of the table that the object lies in; None for a bare one. Raises RefusedError where nobody may look."""
+    location = parse_location(url)
+    parts = location.key.split("/")[:-1]
+    try:
+        for count in range(len(parts), max(-1, len(parts) - _MAX_ANCESTORS), -1):
+            folder = "".join(f"{part}/" for part in parts[:count])
+            kind = _kind_of(location.service, location.root, location.bucket, folder)
+            if kind is not None:
+                return kind, location.with_key(folder).name
+    except DeniedError:
+        hint = "allow listing the bucket, or say that it lies in none with --allow-table-files"
+        raise RefusedError("whether it lies in a table cannot be seen: listing is denied", file=location.name, hint=hint) from None
+    except SbbfError as error:
+        raise error.at(file=location.name) from error.__cause__
+    return None
+
+
+@lru_cache(4096)
+def _kind_of(service: str, root: str, bucket: str, folder: str) -> str | None:
+    store = store_of(Location(service, root, bucket, folder))
+
+    def has(prefix: str) -> bool:
+        return next(store.keys(folder + prefix, 1), None) is not None
+
+    if has("_delta_log/"):
+        return "Delta"
+    if has(".hoodie/"):
+        return "Hudi"
+    if any(key.endswith((".metadata.json", ".metadata.json.gz", "version-hint.text")) for key in store.keys(f"{folder}metadata/", 1000)):
+        return "Iceberg"
+    if has("schema/schema-") and has("snapshot/") and has("manifest/"):
+        return "Paimon"
+    return None

@@ -1,0 +1,73 @@
+"""What a URL names: which service, which bucket (or container, host, cluster), which key in it."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from sbbf_tool.errors import UsageError
+
+_SERVICES = {
+    **dict.fromkeys(("s3", "s3a", "s3n"), "s3"),
+    **dict.fromkeys(("gs", "gcs"), "gs"),
+    **dict.fromkeys(("az", "azure", "abfs", "abfss", "wasb", "wasbs", "adl"), "azure"),
+    **dict.fromkeys(("http", "https"), "http"),
+    **dict.fromkeys(("hdfs", "viewfs"), "hdfs"),
+}
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)(?:/(.*))?", re.DOTALL)
+
+
+class Location(NamedTuple):
+    service: str
+    """`s3`, `gs`, `azure`, `http` or `hdfs`."""
+    root: str
+    """Scheme and bucket, container, host or cluster: `s3://bucket`."""
+    bucket: str
+    key: str
+    """Never starts with a slash. Nothing in it is decoded: `%20` is three characters, except to an HTTP server."""
+    secret: str = ""
+    """The query of an HTTP URL, which may be a signature; it is shown nowhere."""
+
+    @property
+    def name(self) -> str:
+        """The URL as it may be shown."""
+        return f"{self.root}/{self.key}{'?...' if self.secret else ''}"
+
+    def with_key(self, key: str) -> Location:
+        return self._replace(key=key, secret="")
+
+
+def parse_location(url: str) -> Location:
+    """Raises UsageError where the URL names nothing that can be read here."""
+    found = _URL.fullmatch(url)
+    scheme = found[1].lower() if found else ""
+    service = _SERVICES.get(scheme)
+    if found is None or service is None:
+        known = ", ".join(f"{name}://" for name in _SERVICES)
+        raise UsageError(f"no such kind of place: {scheme}://", hint=f"there are {known} and paths")
+    bucket, key = found[2], found[3] or ""
+    if service == "http":
+        return _http(url)
+    if "@" in bucket and ":" in bucket.rpartition("@")[0]:
+        raise UsageError(f"{scheme}: a URL must not hold a password", hint="credentials are found in the environment, profiles and roles")
+    if not bucket and service != "hdfs":
+        raise UsageError(f"no bucket is named: {url}", hint=f"{scheme}://BUCKET/KEY")
+    if service == "s3":
+        scheme = "s3"
+    return Location(service, f"{scheme}://{bucket}", bucket, key)
+
+
+def _http(url: str) -> Location:
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise UsageError("not a URL of the web", hint="https://HOST/PATH") from None
+    if not host:
+        raise UsageError("no host is named", hint="https://HOST/PATH")
+    if parts.username is not None or parts.password is not None:
+        raise UsageError(f"{parts.scheme}://{host}: a URL must not hold a password", hint="use a signed URL")
+    origin = f"[{host}]" if ":" in host else host
+    root = f"{parts.scheme.lower()}://{origin}{f':{port}' if port else ''}"
+    return Location("http", root, host, parts.path.lstrip("/"), parts.query)

@@ -1,0 +1,60 @@
+"""How an object gets a new version: proven before a byte is sent, put together by the store in one step, and read back.
+
+An unfinished upload cannot be read, so what is proven is the plan: old bytes, pinned to the version that was read, and the new ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sbbf_tool.errors import RefusedError, SbbfError, WriteError
+from sbbf_tool.storage.objects.location import parse_location
+from sbbf_tool.storage.objects.source import ObjectSource
+from sbbf_tool.storage.objects.store import ChangedError, store_of
+from sbbf_tool.storage.source import Bytes, PlannedSource, Source
+
+_COMPARED_BYTES = 64 << 10
+
+
+def ensure_writable(target: str, in_place: bool) -> None:
+    """Raises RefusedError where the target cannot be written, as far as can be told before the work."""
+    location = parse_location(target)
+    try:
+        store_of(location).ensure_writable(location, in_place)
+    except SbbfError as error:
+        raise error.at(file=location.name) from error.__cause__
+
+
+def replace(source: Source, target: str, keep: int, pieces: tuple[Bytes, ...], verify: Callable[[Source], None]) -> list[str]:
+    """See `places.replace`."""
+    location = parse_location(target)
+    with PlannedSource(location.name, source, keep, pieces) as planned:
+        verify(planned)
+        # Read now: once the object is replaced, its old version cannot be read any more.
+        samples = [_sample(planned, 0, 8), _sample(planned, keep - _COMPARED_BYTES, keep)]
+        try:
+            warnings = store_of(location).replace(source, location, keep, pieces)
+        except ChangedError as error:
+            raise RefusedError(error.message, file=location.name, hint=error.hint) from error
+        except SbbfError as error:
+            raise error.at(file=location.name) from error.__cause__
+        _read_back(target, planned, [*samples, _sample(planned, keep, planned.size)])
+    return [f"{location.name}: {warning}" for warning in warnings]
+
+
+def _sample(planned: PlannedSource, start: int, end: int) -> tuple[int, bytes]:
+    start, end = max(0, start), min(end, planned.size)
+    return start, planned.read(start, end - start)
+
+
+def _read_back(target: str, planned: PlannedSource, samples: list[tuple[int, bytes]]) -> None:
+    """Compare what the store gives now with what was meant: length, first bytes, last old bytes, all new bytes."""
+    try:
+        with ObjectSource(target) as written:
+            same = written.size == planned.size and all(written.read(start, len(data)) == data for start, data in samples)
+    except SbbfError as error:
+        hint = "it was proven and written; look at it with sbbf verify"
+        raise WriteError(f"the new object could not be read back ({error.message})", file=planned.name, hint=hint) from error
+    if not same:
+        hint = "another process may have written it in the same moment; look at it with sbbf verify"
+        raise WriteError("the object holds other bytes than were written to it", file=planned.name, hint=hint)

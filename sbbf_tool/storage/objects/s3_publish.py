@@ -1,0 +1,292 @@
+"""A new version of an S3 object: the store copies the old bytes itself, only the new ones are uploaded, and it changes in one step.
+
+    5 MiB and more   multipart upload: UploadPartCopy of the old bytes, pinned to the ETag that was read, then the new bytes as last parts
+    below            the whole in one PUT
+
+Both on condition that the object is still the version that was read (`If-Match`), or that there is none (`If-None-Match: *`). Metadata,
+tags, storage class and encryption go along. What cannot be finished is aborted; nobody ever sees a half.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+import botocore.exceptions as wrong
+
+from sbbf_tool.errors import RefusedError, SbbfError, UsageError, WriteError
+from sbbf_tool.storage.objects.location import Location
+from sbbf_tool.storage.objects.parts import Part, plan_parts
+from sbbf_tool.storage.objects.source import ObjectSource, ensure_unchanged
+from sbbf_tool.storage.objects.store import Answer, ChangedError, DeniedError, MissingError
+from sbbf_tool.storage.source import Bytes, PlannedSource, Source
+
+if TYPE_CHECKING:
+    from sbbf_tool.storage.objects.s3 import S3Store
+
+_CARRIED = (
+    "CacheControl",
+    "ContentDisposition",
+    "ContentEncoding",
+    "ContentLanguage",
+    "ContentType",
+    "Expires",
+    "Metadata",
+    "WebsiteRedirectLocation",
+    "StorageClass",
+    "ServerSideEncryption",
+    "SSEKMSKeyId",
+    "BucketKeyEnabled",
+)
+_ARCHIVES = ("GLACIER", "DEEP_ARCHIVE")
+_PARTS_IN_FLIGHT = 4
+_UNTOUCHED = "the old object is untouched"
+_UNCONDITIONAL = "this store has no conditional writes: whoever wrote the object in the moment of publishing was overwritten"
+
+
+def ensure_writable(store: S3Store, target: Location, in_place: bool) -> None:
+    """Raises RefusedError where the key is taken, or the object is of a kind that is not replaced."""
+    if not target.key or target.key.endswith("/"):
+        raise UsageError("this is a prefix and names no object")
+    if not in_place:
+        if store.version(target.key) is not None:
+            raise _exists()
+        return
+    found = store.head(target.key)
+    if found.get("StorageClass") in _ARCHIVES:
+        raise RefusedError(
+            f"it is in storage class {found['StorageClass']}, where a new version could not be read", hint="write it with -o"
+        )
+    if found.get("ObjectLockMode") or found.get("ObjectLockLegalHoldStatus") == "ON":
+        raise RefusedError("it is locked, and the lock would not go along", hint="write elsewhere with -o, and lock that")
+
+
+def replace(store: S3Store, source: Source, target: Location, keep: int, pieces: tuple[Bytes, ...]) -> list[str]:
+    """See `ObjectStore.replace`."""
+    old = source if isinstance(source, ObjectSource) and source.location.service == "s3" else None
+    in_place = old is not None and old.location == target
+    attributes, warnings = _attributes(old, in_place) if old is not None else ({"ContentType": "application/vnd.apache.parquet"}, [])
+    if in_place:
+        warnings += _unfinished(store, target.key)
+    with PlannedSource(target.name, source, keep, pieces) as planned:
+        writing = _Writing(store, target, old, in_place, planned, attributes)
+        parts = plan_parts(keep, planned.size, can_copy=old is not None)
+        if parts is None:
+            writing.put()
+        else:
+            writing.put_together(parts)
+    return warnings + ([_UNCONDITIONAL] if writing.was_unconditional else [])
+
+
+class _Writing:
+    """One object on its way."""
+
+    def __init__(
+        self, store: S3Store, target: Location, old: ObjectSource | None, in_place: bool, planned: PlannedSource, attributes: dict[str, Any]
+    ) -> None:
+        self._client = store.client
+        self._store = store
+        self._place = {"Bucket": target.bucket, "Key": target.key}
+        self._old = old
+        self._in_place = in_place
+        self._planned = planned
+        self._attributes = attributes
+        self.was_unconditional = False
+
+    def put(self) -> None:
+        data = self._planned.read(0, self._planned.size)
+        self._on_condition(
+            lambda condition: self._client.put_object(**self._place, Body=data, ContentMD5=_md5(data), **self._attributes, **condition),
+            expected=hashlib.md5(data, usedforsecurity=False).hexdigest(),
+        )
+
+    def put_together(self, parts: tuple[Part, ...]) -> None:
+        upload = self._written(lambda: self._client.create_multipart_upload(**self._place, **self._attributes))["UploadId"]
+        try:
+            with ThreadPoolExecutor(_PARTS_IN_FLIGHT, thread_name_prefix="sbbf-put") as pool:
+                try:
+                    numbered = enumerate(parts, 1)
+                    tags = list(pool.map(lambda one: self._written(lambda: self._part(upload, *one)), numbered))
+                except BaseException:
+                    # A part that arrived after the abort would stay: wait for those on their way.
+                    pool.shutdown(cancel_futures=True)
+                    raise
+            self._ensure_complete(upload, parts, tags)
+            listed = {"Parts": [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(tags, 1)]}
+            self._on_condition(
+                lambda condition: self._client.complete_multipart_upload(
+                    **self._place, UploadId=upload, MultipartUpload=listed, **condition
+                ),
+                expected=_tag_of(tags),
+            )
+        except BaseException as error:
+            self._abort(upload, error)
+            raise
+
+    def _part(self, upload: str, number: int, part: Part) -> str:
+        place = {**self._place, "UploadId": upload, "PartNumber": number}
+        if not part.is_copy:
+            data = self._planned.read(part.start, part.end - part.start)
+            return str(self._client.upload_part(**place, Body=data, ContentMD5=_md5(data))["ETag"])
+        assert self._old is not None
+        answer = self._client.upload_part_copy(
+            **place,
+            CopySource={"Bucket": self._old.location.bucket, "Key": self._old.location.key},
+            CopySourceIfMatch=self._old.version.tag,
+            CopySourceRange=f"bytes={part.start}-{part.end - 1}",
+        )
+        tag = answer.get("CopyPartResult", {}).get("ETag")
+        if not tag:
+            raise WriteError("the store says that it copied a part and not which", hint=_UNTOUCHED)
+        return str(tag)
+
+    def _ensure_complete(self, upload: str, parts: tuple[Part, ...], tags: list[str]) -> None:
+        """Every part must have the size that it should, and what was copied must still be what was read: some stores check neither."""
+        found: dict[int, tuple[int, str]] = {}
+        marker = 0
+        while True:
+            asked = {**self._place, "UploadId": upload, "PartNumberMarker": marker}
+            page = self._written(lambda: self._client.list_parts(**asked))  # noqa: B023  called before the loop goes on
+            found |= {part["PartNumber"]: (part["Size"], _bare(part["ETag"])) for part in page.get("Parts", ())}
+            if not page.get("IsTruncated"):
+                break
+            marker = page["NextPartNumberMarker"]
+        meant = {number: (part.end - part.start, _bare(tag)) for number, (part, tag) in enumerate(zip(parts, tags, strict=True), 1)}
+        if found != meant:
+            raise WriteError("the store holds other parts than were sent and copied", hint=_UNTOUCHED)
+        if self._old is not None:
+            ensure_unchanged(self._old)
+
+    def _on_condition(self, write: Callable[[dict[str, str]], object], expected: str | None) -> None:
+        """The step that makes the new object visible; where the store knows no conditions, after a look, and without."""
+        condition = {"IfNoneMatch": "*"}
+        if self._in_place:
+            assert self._old is not None
+            condition = {"IfMatch": self._old.version.tag or "*"}
+        try:
+            self._written(lambda: write(condition))
+        except _NoConditionsError:
+            now = self._store.version(self._place["Key"])
+            if self._in_place and (self._old is None or now != self._old.version):
+                raise ChangedError from None
+            if not self._in_place and now is not None:
+                raise _exists() from None
+            self.was_unconditional = True
+            self._written(lambda: write({}))
+        except ChangedError:
+            if self._is_there(expected):
+                # The answer to the first try was lost, and the second found its own work.
+                return
+            raise self._refusal() from None
+        except SbbfError:
+            if self._is_there(expected):
+                return
+            raise
+
+    def _refusal(self) -> SbbfError:
+        return ChangedError() if self._in_place else _exists()
+
+    def _is_there(self, tag: str | None) -> bool:
+        with suppress(SbbfError):
+            now = self._store.version(self._place["Key"])
+            return now is not None and tag is not None and _bare(now.tag or "") == tag and now.size == self._planned.size
+        return False
+
+    def _written(self, ask: Callable[[], Answer]) -> Answer:
+        """What the store answers, or its error as one of this package's about writing."""
+        from sbbf_tool.storage.objects.s3 import code_of, told
+
+        try:
+            return ask()
+        except (wrong.BotoCoreError, wrong.ClientError) as error:
+            if isinstance(error, wrong.ClientError) and code_of(error) == (501, "NotImplemented"):
+                raise _NoConditionsError("the store cannot do what is needed (NotImplemented)", hint=_UNTOUCHED) from error
+            reason = told(error, self._place["Bucket"])
+            if isinstance(reason, ChangedError | UsageError):
+                raise reason from error
+            if isinstance(reason, DeniedError):
+                raise RefusedError(f"it may not be written: {reason.message}", hint=reason.hint) from error
+            raise WriteError(reason.message, hint=_UNTOUCHED) from error
+
+    def _abort(self, upload: str, why: BaseException) -> None:
+        from sbbf_tool.storage.objects.s3 import answered
+
+        try:
+            with suppress(MissingError):
+                answered(lambda: self._client.abort_multipart_upload(**self._place, UploadId=upload), self._place["Bucket"])
+        except SbbfError as error:
+            if isinstance(why, SbbfError):
+                why.hint = f"{_UNTOUCHED}, and an unfinished upload stays ({error.message}): aws s3api abort-multipart-upload removes it"
+
+
+class _NoConditionsError(RefusedError):
+    """The store knows no If-Match here."""
+
+
+def _exists() -> RefusedError:
+    return RefusedError("the target exists", hint="name another, or remove it first")
+
+
+def _attributes(old: ObjectSource, in_place: bool) -> tuple[dict[str, Any], list[str]]:
+    """What the new object takes over from the old one, as arguments; and warnings about what it cannot."""
+    from sbbf_tool.storage.objects.s3 import S3Store, answered
+
+    assert isinstance(old.store, S3Store)
+    client, place = old.store.client, {"Bucket": old.location.bucket, "Key": old.location.key}
+    head = old.store.head(old.location.key)
+    carried = {name: head[name] for name in _CARRIED if head.get(name)}
+    warnings = []
+    try:
+        tags = answered(lambda: client.get_object_tagging(**place), place["Bucket"]).get("TagSet", ())
+        if tags:
+            carried["Tagging"] = urlencode([(tag["Key"], tag["Value"]) for tag in tags])
+    except DeniedError as error:
+        if in_place:
+            hint = "allow s3:GetObjectTagging, or write elsewhere with -o"
+            raise RefusedError("its tags cannot be read, and would be lost", hint=hint) from error
+        warnings.append("the old object's tags could not be read, and were not carried over")
+    except SbbfError as error:
+        if "NotImplemented" not in error.message:
+            raise
+    with suppress(SbbfError):
+        acl = answered(lambda: client.get_object_acl(**place), place["Bucket"])
+        owner = acl.get("Owner", {}).get("ID")
+        if any(grant.get("Grantee", {}).get("ID") != owner for grant in acl.get("Grants", ())):
+            warnings.append("the old object's access list was not carried over: the new one is its owner's alone, or as the bucket says")
+    return carried, warnings
+
+
+def _unfinished(store: S3Store, key: str) -> list[str]:
+    """Uploads of this key that were begun by whomever and never finished or aborted: they cost, and nobody sees them."""
+    from sbbf_tool.storage.objects.s3 import answered
+
+    with suppress(SbbfError):
+        uploads = answered(lambda: store.client.list_multipart_uploads(Bucket=store.bucket, Prefix=key), store.bucket).get("Uploads", ())
+        count = sum(upload["Key"] == key for upload in uploads)
+        if count:
+            return [
+                f"{count} unfinished upload{'s' * (count > 1)} of it from before: aws s3api abort-multipart-upload, or a lifecycle rule"
+            ]
+    return []
+
+
+def _md5(data: bytes) -> str:
+    return base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()
+
+
+def _bare(tag: str) -> str:
+    return tag.strip('"')
+
+
+def _tag_of(tags: list[str]) -> str | None:
+    """The ETag that most stores give an object of such parts; None where the parts' own are no hashes."""
+    try:
+        joined = b"".join(bytes.fromhex(_bare(tag)) for tag in tags)
+    except ValueError:
+        return None
+    return f"{hashlib.md5(joined, usedforsecurity=False).hexdigest()}-{len(tags)}"

@@ -1,0 +1,208 @@
+"""One version of an object, read by ranges.
+
+opening        one request for the last bytes: with them come size, ETag, and mostly the whole footer
+pinned         every further request asks for that ETag; a changed object is an error, never a mixture
+small reads    bring what stands near them, more and more as the reader goes on
+large reads    are split, and several parts are on their way at a time
+prefetch       near ranges together, the others at a time
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from sbbf_tool.errors import SbbfError, UnreadableError
+from sbbf_tool.storage.objects.location import parse_location
+from sbbf_tool.storage.objects.store import ChangedError, store_of
+from sbbf_tool.storage.source import ensure_within, open_stream
+
+if TYPE_CHECKING:
+    from pyarrow import NativeFile
+
+    from sbbf_tool.storage.objects.location import Location
+    from sbbf_tool.storage.objects.store import ObjectStore
+
+IN_FLIGHT = 16
+
+_TAIL_BYTES = 64 << 10
+_LEAST_BYTES = 4 << 10
+_MOST_AHEAD = 1 << 20
+_PART_BYTES = 8 << 20
+_NEAR_BYTES = 64 << 10
+_HELD_BYTES = 64 << 20
+_READERS = 16
+
+
+class ObjectSource:
+    """See `Source`. Threads may share one."""
+
+    def __init__(self, url: str) -> None:
+        self.location: Location = parse_location(url)
+        self.name = self.location.name
+        self.bytes_read = 0
+        self.requests = 0
+        self._lock = Lock()
+        # Start -> bytes, those used last at the end.
+        self._held: OrderedDict[int, bytes] = OrderedDict()
+        # Where each of the latest readers will go on -> how much it got the last time.
+        self._readers: OrderedDict[int, int] = OrderedDict()
+        try:
+            self.store: ObjectStore = store_of(self.location)
+            tail, self.version = self.store.tail(self.location.key, _TAIL_BYTES)
+        except SbbfError as error:
+            raise error.at(file=self.name) from error.__cause__
+        self.size = self.version.size
+        self._count(tail)
+        self._tail_start = self.size - len(tail)
+        self._tail = tail
+
+    def __enter__(self) -> ObjectSource:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        with self._lock:
+            self._held.clear()
+
+    def read(self, offset: int, length: int) -> bytes:
+        ensure_within(self, offset, length)
+        if not length:
+            return b""
+        held = self._find(offset, length)
+        if held is not None:
+            return held
+        if length >= _PART_BYTES:
+            return b"".join(self._fetch_all([(start, end - start) for start, end in _parts(offset, offset + length)]))
+        wanted = max(length, self._window(offset, length))
+        data = self._fetch(offset, min(wanted, self.size - offset))
+        if len(data) <= _MOST_AHEAD:
+            self._hold(offset, data)
+        with self._lock:
+            self._readers[offset + len(data)] = len(data)
+            while len(self._readers) > _READERS:
+                self._readers.popitem(last=False)
+        return data[:length]
+
+    def read_up_to(self, offset: int, length: int) -> bytes:
+        return self.read(offset, max(0, min(length, self.size - offset)))
+
+    def prefetch(self, ranges: Iterable[tuple[int, int]]) -> None:
+        missing = [
+            (offset, length)
+            for offset, length in _within(ranges, self.size)
+            if length <= _PART_BYTES and self._find(offset, length) is None
+        ]
+        listed, total = [], 0
+        for offset, length in _joined(missing):
+            total += length
+            if total > _HELD_BYTES // 2:
+                break
+            listed.append((offset, length))
+        for (offset, _), data in zip(listed, self._fetch_all(listed), strict=True):
+            self._hold(offset, data)
+
+    def open_arrow(self) -> NativeFile:
+        return open_stream(self, self.begin_read)
+
+    def begin_read(self, offset: int, length: int) -> Future[bytes]:
+        """A range that is fetched meanwhile."""
+        return _threads(os.getpid()).submit(self._fetch, offset, length)
+
+    def is_unchanged(self) -> bool:
+        try:
+            return self.store.version(self.location.key) == self.version
+        except SbbfError:
+            return False
+
+    def _window(self, offset: int, length: int) -> int:
+        """How much to fetch at least: twice as much as the last time where a reader goes on from there, over a gap perhaps."""
+        with self._lock:
+            for end in reversed(self._readers):
+                if end <= offset <= end + _NEAR_BYTES + self._readers[end]:
+                    return min(2 * max(self._readers.pop(end), length), _MOST_AHEAD)
+        return _LEAST_BYTES
+
+    def _find(self, offset: int, length: int) -> bytes | None:
+        if offset >= self._tail_start:
+            start = offset - self._tail_start
+            return self._tail[start : start + length]
+        with self._lock:
+            for start, data in reversed(self._held.items()):
+                if start <= offset and offset + length <= start + len(data):
+                    self._held.move_to_end(start)
+                    return data[offset - start : offset - start + length]
+        return None
+
+    def _hold(self, offset: int, data: bytes) -> None:
+        with self._lock:
+            self._held[offset] = data
+            size = sum(map(len, self._held.values()))
+            while size > _HELD_BYTES:
+                size -= len(self._held.popitem(last=False)[1])
+
+    def _fetch(self, offset: int, length: int) -> bytes:
+        try:
+            data = self.store.get(self.location.key, offset, length, self.version)
+        except SbbfError as error:
+            # One that changed may be shorter now, and then the range is what the service speaks of.
+            raise error.at(file=self.name) from error.__cause__
+        if len(data) != length:
+            raise UnreadableError(f"{len(data):,} bytes came where {length:,} were asked for", file=self.name, place=f"byte {offset}")
+        self._count(data)
+        return data
+
+    def _fetch_all(self, ranges: list[tuple[int, int]]) -> list[bytes]:
+        if len(ranges) == 1:
+            return [self._fetch(*ranges[0])]
+        return [future.result() for future in [self.begin_read(*one) for one in ranges]]
+
+    def _count(self, data: bytes) -> None:
+        with self._lock:
+            self.requests += 1
+            self.bytes_read += len(data)
+
+
+def ensure_unchanged(source: ObjectSource) -> None:
+    """Raises ChangedError where the name means another version by now."""
+    if source.store.version(source.location.key) != source.version:
+        raise ChangedError().at(file=source.name)
+
+
+@cache
+def _threads(process: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(IN_FLIGHT, thread_name_prefix="sbbf-fetch")
+
+
+def _within(ranges: Iterable[tuple[int, int]], size: int) -> Iterator[tuple[int, int]]:
+    for offset, length in ranges:
+        if 0 <= offset < size and length > 0:
+            yield offset, min(length, size - offset)
+
+
+def _joined(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The ranges in order, those together that are so near that one request costs less than two."""
+    start = end = -1
+    for offset, length in sorted(ranges):
+        if start >= 0 and offset <= end + _NEAR_BYTES and max(end, offset + length) - start <= _PART_BYTES:
+            end = max(end, offset + length)
+            continue
+        if start >= 0:
+            yield start, end - start
+        start, end = offset, offset + length
+    if start >= 0:
+        yield start, end - start
+
+
+def _parts(start: int, end: int) -> Iterator[tuple[int, int]]:
+    while start < end:
+        stop = min(end, start + _PART_BYTES)
+        yield start, stop
+        start = stop

@@ -1,0 +1,133 @@
+"""Where a name leads: a path to the local file system, a URL to its service. Whoever reads or writes by name comes through here.
+
+Paths cost nothing more than before: what speaks to services is imported when the first URL is met.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from urllib.parse import unquote
+
+from sbbf_tool.errors import RefusedError, UsageError
+from sbbf_tool.storage import append as local_append
+from sbbf_tool.storage import local, tables
+from sbbf_tool.storage.source import Bytes, Source
+
+
+def is_url(name: str | os.PathLike[str]) -> bool:
+    """Whether a name is a URL of another place than the local file system."""
+    text = os.fsdecode(name)
+    return "://" in text and not text.startswith(("/", ".", "file://"))
+
+
+def shown(name: str | os.PathLike[str]) -> str:
+    """A name as it may be printed: the query of a signed URL is a secret."""
+    if not is_url(name):
+        return os.fsdecode(name)
+    from sbbf_tool.storage.objects.location import parse_location
+
+    return parse_location(os.fsdecode(name)).name
+
+
+def open_source(name: str | os.PathLike[str]) -> Source:
+    """The file, open. Raises UnreadableError where it is missing or cannot be opened, UsageError where the URL cannot mean one."""
+    if is_url(name):
+        from sbbf_tool.storage.objects.source import ObjectSource
+
+        return ObjectSource(os.fsdecode(name))
+    return local.LocalSource(_path(name))
+
+
+def parquet_files(name: str) -> Iterator[str]:
+    """The Parquet files that a name means: itself, those below it where it is a folder or prefix, those that match where it is a glob.
+
+    Raises UnreadableError where there is none.
+    """
+    if is_url(name):
+        from sbbf_tool.storage.objects import listing
+
+        return listing.parquet_files(name)
+    return local.parquet_files(_path(name))
+
+
+def managing_table(name: str) -> tuple[str, str] | None:
+    """Table format and folder of the table that a file lies in; None for a bare file."""
+    if is_url(name):
+        from sbbf_tool.storage.objects import listing
+
+        return listing.managing_table(name)
+    return tables.managing_table(_path(name))
+
+
+def ensure_writable(target: str, *, in_place: bool, append: bool = False) -> None:
+    """Raises RefusedError where `target` cannot or must not be written, as far as can be told before the work.
+
+    Unless it is to be changed in place, nothing may be there, not even the source itself.
+    """
+    if is_url(target):
+        from sbbf_tool.storage.objects import publish
+
+        if append:
+            raise RefusedError(
+                "an object cannot grow where it stands", file=target, hint="leave out --append: the store copies the old bytes itself"
+            )
+        publish.ensure_writable(target, in_place=in_place)
+        return
+    path = _path(target)
+    if not in_place and os.path.lexists(path):
+        raise RefusedError("the target exists", file=target, hint="name another, or remove it first")
+    if not os.path.isdir(os.path.dirname(path) or "."):
+        raise RefusedError("its folder does not exist", file=target, hint="create it first")
+
+
+def replace(source: Source, target: str, keep: int, pieces: Iterable[Bytes], verify: Callable[[Source], None]) -> list[str]:
+    """Make `target` the first `keep` bytes of `source` followed by `pieces`, in one step and only after `verify` accepted them.
+
+    `target` is the source's own name, or one where nothing is. Answers with warnings in words. Raises RefusedError (source changed,
+    target exists, no permission) and WriteError; the old file is whole in every case.
+    """
+    if is_url(target):
+        from sbbf_tool.storage.objects import publish
+
+        return publish.replace(source, target, keep, tuple(pieces), verify)
+    return local.replace(source, _path(target), keep, pieces, verify)
+
+
+def append(source: Source, pieces: Iterable[Bytes], verify: Callable[[Source], None]) -> list[str]:
+    """See `storage.append`; only of local files."""
+    if not isinstance(source, local.LocalSource):
+        raise RefusedError("an object cannot grow where it stands", file=source.name, hint="leave out --append")
+    return local_append.append(source, pieces, verify)
+
+
+def finish_interrupted(name: str) -> int | None:
+    """Undo what commands that were killed left of a file and beside it; the length that it was cut back to, if it was. Raises WriteError.
+
+    A store keeps what was not completed out of sight, and nothing is to be undone there.
+    """
+    if is_url(name):
+        return None
+    local.sweep(_path(name))
+    return local_append.recover(_path(name))
+
+
+def interrupted_length(name: str) -> int | None:
+    """The length that `finish_interrupted` would cut this file back to; None where it would leave it alone. Only reads."""
+    return None if is_url(name) else local_append.interrupted_length(_path(name))
+
+
+def has_journal(name: str) -> bool:
+    """Whether an append to this file was begun and not finished."""
+    return not is_url(name) and os.path.lexists(local_append.journal_of(_path(name)))
+
+
+def _path(name: str | os.PathLike[str]) -> str:
+    """The path that a name is; `file://` URLs are paths in other words."""
+    text = os.fsdecode(name)
+    if not text.startswith("file://"):
+        return text
+    host, slash, path = text.removeprefix("file://").partition("/")
+    if host not in ("", "localhost") or not slash:
+        raise UsageError(f"a file of another machine, or no absolute path: {text}", hint="file:///PATH")
+    return unquote(f"/{path}")

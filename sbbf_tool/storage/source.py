@@ -1,0 +1,192 @@
+"""What every place where bytes live offers to those who read them, and a file that is planned and not yet written, read as if it were.
+
+`open_source` of `places` makes sources; `LocalSource` and `ObjectSource` are the two kinds.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Protocol
+
+from sbbf_tool.errors import UnreadableError
+
+if TYPE_CHECKING:
+    from pyarrow import NativeFile
+
+Bytes = bytes | bytearray | memoryview
+
+_FIRST_WINDOW = 256 << 10
+_LARGEST_WINDOW = 8 << 20
+
+
+class Source(Protocol):
+    """A file open for ranged reads, of one version for as long as it is open. Use as a context manager."""
+
+    @property
+    def name(self) -> str:
+        """What the user called it, without what is secret in it."""
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def bytes_read(self) -> int: ...
+    @property
+    def requests(self) -> int:
+        """Questions put to a server; 0 of a local file."""
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Exactly `length` bytes from `offset`. Raises UnreadableError where the file does not have them, or is another by now."""
+
+    def read_up_to(self, offset: int, length: int) -> bytes:
+        """`length` bytes from `offset`, or fewer at the end of the file."""
+
+    def prefetch(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Say which ranges (offset and length) will be read soon: where reads are slow, near ones come together and all at a time."""
+
+    def open_arrow(self) -> NativeFile:
+        """An independent pyarrow stream over the same version of the file."""
+
+    def is_unchanged(self) -> bool:
+        """Whether the name still means the version that is open here."""
+
+    def close(self) -> None: ...
+    def __enter__(self) -> Source: ...
+    def __exit__(self, *exc_info: object) -> None: ...
+
+
+def ensure_within(source: Source, offset: int, length: int) -> None:
+    """Raises UnreadableError where the file does not have this range."""
+    if offset < 0 or length < 0 or offset + length > source.size:
+        raise UnreadableError(f"bytes {offset:,} to {offset + length:,} are outside the file, which has {source.size:,}", file=source.name)
+
+
+class PlannedSource:
+    """The first `keep` bytes of a source followed by `pieces`: what a file will be, for those who must prove it before it is one."""
+
+    def __init__(self, name: str, source: Source, keep: int, pieces: Iterable[Bytes]) -> None:
+        self.name = name
+        self.requests = 0
+        self._source = source
+        self.keep = keep
+        self._pieces = [memoryview(piece).cast("B") for piece in pieces]
+        self._starts = list(accumulate((len(piece) for piece in self._pieces), initial=keep))
+        self.size = self._starts[-1]
+        self.bytes_read = 0
+
+    def __enter__(self) -> PlannedSource:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """The source stays open: it is not this one's."""
+
+    def read(self, offset: int, length: int) -> bytes:
+        ensure_within(self, offset, length)
+        self.bytes_read += length
+        end = offset + length
+        parts: list[Bytes] = []
+        if offset < self.keep and length:
+            parts.append(self._source.read(offset, min(end, self.keep) - offset))
+        for piece, (start, stop) in zip(self._pieces, pairwise(self._starts), strict=True):
+            if start < end and offset < stop:
+                parts.append(piece[max(offset - start, 0) : end - start])
+        return b"".join(parts)
+
+    def read_up_to(self, offset: int, length: int) -> bytes:
+        return self.read(offset, max(0, min(length, self.size - offset)))
+
+    def prefetch(self, ranges: Iterable[tuple[int, int]]) -> None:
+        self._source.prefetch((offset, min(length, self.keep - offset)) for offset, length in ranges if offset < self.keep)
+
+    def open_arrow(self) -> NativeFile:
+        return open_stream(self)
+
+    def is_unchanged(self) -> bool:
+        return self._source.is_unchanged()
+
+
+BeginRead = Callable[[int, int], Future[bytes]]
+"""Fetches a range, offset and length, while its caller does something else."""
+
+
+def open_stream(source: Source, begin_read: BeginRead | None = None) -> NativeFile:
+    """A pyarrow stream over any source."""
+    import pyarrow
+
+    return pyarrow.PythonFile(_Stream(source, begin_read), mode="r")
+
+
+class _Stream(io.RawIOBase):
+    """A source as a Python file. Who reads on gets larger and larger windows, the next of which is on its way already where that can be;
+    never more is fetched ahead than was read before.
+    """
+
+    def __init__(self, source: Source, begin_read: BeginRead | None) -> None:
+        self._source = source
+        self._begin_read = begin_read
+        self._position = 0
+        self._held, self._held_from = b"", 0
+        self._window = 0
+        self._ahead: Future[bytes] | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._position = offset + (0, self._position, self._source.size)[whence]
+        return self._position
+
+    def size(self) -> int:
+        return self._source.size
+
+    def read(self, size: int | None = -1) -> bytes:
+        left = max(0, self._source.size - self._position)
+        length = left if size is None or size < 0 else min(size, left)
+        parts: list[bytes] = []
+        while length:
+            held = self._held_at(self._position, length)
+            parts.append(held)
+            self._position += len(held)
+            length -= len(held)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def readinto(self, buffer: Bytes) -> int:  # type: ignore[override]
+        data = self.read(len(buffer))
+        memoryview(buffer).cast("B")[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._held, self._ahead = b"", None
+        super().close()
+
+    def _held_at(self, position: int, length: int) -> bytes:
+        """Some bytes at `position`, at most `length`, at least one."""
+        end = self._held_from + len(self._held)
+        if not self._held_from <= position < end:
+            if position == end and self._held:
+                self._window = min(max(2 * self._window, _FIRST_WINDOW), _LARGEST_WINDOW)
+            else:
+                self._window, self._ahead = 0, None
+            if self._ahead is not None:
+                self._held = self._ahead.result()
+            else:
+                self._held = self._source.read_up_to(position, max(length, self._window))
+            self._held_from, self._ahead = position, None
+            self._look_ahead(position + len(self._held))
+        start = position - self._held_from
+        return self._held[start : start + length]
+
+    def _look_ahead(self, position: int) -> None:
+        if self._begin_read is not None and self._window and position < self._source.size:
+            self._ahead = self._begin_read(position, min(self._window, self._source.size - position))

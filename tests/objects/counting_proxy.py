@@ -1,0 +1,182 @@
+"""A proxy on loopback between a client and a server: it counts what goes by, and breaks what it is told to break."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One request and what was answered; sizes are those of the bodies."""
+
+    method: str
+    path: str
+    query: str
+    headers: dict[str, str]
+    uploaded: int
+    status: int
+    downloaded: int
+
+    @property
+    def operation(self) -> str:
+        """What S3 calls it."""
+        query = parse_qs(self.query, keep_blank_values=True)
+        copies = "x-amz-copy-source" in self.headers
+        match self.method:
+            case "PUT" if "partNumber" in query:
+                return "UploadPartCopy" if copies else "UploadPart"
+            case "PUT":
+                return "PutObject"
+            case "POST" if "uploads" in query:
+                return "CreateMultipartUpload"
+            case "POST" if "uploadId" in query:
+                return "CompleteMultipartUpload"
+            case "DELETE" if "uploadId" in query:
+                return "AbortMultipartUpload"
+            case "GET" if "uploadId" in query:
+                return "ListParts"
+            case "GET" if "uploads" in query:
+                return "ListMultipartUploads"
+            case "GET" if "list-type" in query:
+                return "ListObjectsV2"
+            case "GET" if "tagging" in query or "acl" in query:
+                return "GetObjectTagging" if "tagging" in query else "GetObjectAcl"
+            case "GET":
+                return "GetObject"
+            case "HEAD":
+                return "HeadObject"
+        return self.method
+
+
+Fault = Callable[[Exchange], str | int | None]
+"""Asked before a request is passed on, with status 0: a status answers with that error, `cut` closes the connection amid the body of the
+request, `cut answer` amid that of the answer, `lose answer` passes it on and closes before the answer; None leaves it alone. It may also
+do something of its own first."""
+
+
+@dataclass
+class Proxy:
+    url: str
+    upstream: str
+    exchanges: list[Exchange] = field(default_factory=list)
+    fault: Fault | None = None
+
+    def operations(self) -> list[str]:
+        return [one.operation for one in self.exchanges]
+
+    def count(self, operation: str) -> int:
+        return self.operations().count(operation)
+
+    @property
+    def uploaded(self) -> int:
+        return sum(one.uploaded for one in self.exchanges)
+
+    @property
+    def downloaded(self) -> int:
+        return sum(one.downloaded for one in self.exchanges)
+
+    def forget(self) -> None:
+        self.exchanges.clear()
+        self.fault = None
+
+
+@contextmanager
+def running(upstream: str) -> Iterator[Proxy]:
+    """A proxy before `upstream`, an address such as `http://127.0.0.1:8080`."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    server.daemon_threads = True
+    proxy = Proxy(f"http://127.0.0.1:{server.server_port}", upstream)
+    server.proxy = proxy  # type: ignore[attr-defined]
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    try:
+        yield proxy
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def handle_one_request(self) -> None:
+        try:
+            super().handle_one_request()
+        except OSError:
+            self.close_connection = True
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+    def _pass_on(self) -> None:
+        proxy: Proxy = self.server.proxy  # type: ignore[attr-defined]
+        parts = urlsplit(self.path)
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        length = int(headers.get("content-length", 0))
+        told = proxy.fault(Exchange(self.command, parts.path, parts.query, headers, length, 0, 0)) if proxy.fault else None
+        if told == "cut":
+            uploaded = len(self.rfile.read(length // 2))
+            proxy.exchanges.append(Exchange(self.command, parts.path, parts.query, headers, uploaded, 0, 0))
+            self._cut()
+            return
+        body = self.rfile.read(length)
+        if isinstance(told, int):
+            answer = b"<Error><Code>InternalError</Code><Message>as asked</Message></Error>"
+            self._record(proxy, parts, headers, length, told, len(answer))
+            self._answer(told, [("Content-Type", "application/xml")], answer)
+            return
+        connection = http.client.HTTPConnection(urlsplit(proxy.upstream).netloc, timeout=60)
+        try:
+            connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+            for name, value in self.headers.items():
+                if name.lower() not in ("connection", "expect"):
+                    connection.putheader(name, value)
+            connection.endheaders(body or None)
+            answer = connection.getresponse()
+            data = answer.read()
+            self._record(proxy, parts, headers, length, answer.status, len(data))
+            if told == "lose answer":
+                self._cut()
+            elif told == "cut answer":
+                self._answer(answer.status, answer.getheaders(), data[: len(data) // 2], claimed=len(data))
+                self._cut()
+            else:
+                self._answer(answer.status, answer.getheaders(), data)
+        finally:
+            connection.close()
+
+    do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _pass_on  # noqa: N815  as http.server calls them
+
+    def _record(self, proxy: Proxy, parts: object, headers: dict[str, str], uploaded: int, status: int, downloaded: int) -> None:
+        proxy.exchanges.append(Exchange(self.command, parts.path, parts.query, headers, uploaded, status, downloaded))  # type: ignore[attr-defined]
+
+    def _answer(self, status: int, headers: list[tuple[str, str]], data: bytes, claimed: int | None = None) -> None:
+        self.send_response_only(status)
+        has_length = False
+        for name, value in headers:
+            if name.lower() in ("connection", "transfer-encoding"):
+                continue
+            if name.lower() == "content-length":
+                has_length = True
+                value = value if self.command == "HEAD" else str(len(data) if claimed is None else claimed)
+            self.send_header(name, value)
+        if not has_length:
+            self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+        self.wfile.flush()
+
+    def _cut(self) -> None:
+        """With a reset, as of a cable: closing politely would send what is buffered first."""
+        self.close_connection = True
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.connection.shutdown(socket.SHUT_RDWR)

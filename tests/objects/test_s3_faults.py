@@ -1,0 +1,183 @@
+"""Connections that break, stores that fail, rivals and kills amid publishing: the old object is whole, and nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import environment
+from large_files import large, small
+
+import sbbf_tool
+from sbbf_tool.errors import RefusedError, SbbfError, WriteError
+
+STEPS = ("CreateMultipartUpload", "UploadPart", "UploadPartCopy", "ListParts", "CompleteMultipartUpload")
+
+
+def of(operation: str, told: str | int, times: int | None = None):
+    """A fault of one operation, each time or the first few."""
+    seen = []
+
+    def fault(one):
+        if one.operation == operation and (times is None or len(seen) < times):
+            seen.append(one)
+            return told
+        return None
+
+    return fault
+
+
+@pytest.mark.parametrize("told", [500, "cut"])
+@pytest.mark.parametrize("step", STEPS)
+def test_a_step_that_fails_leaves_the_old_object_and_nothing_else(bucket, step, told):
+    url = bucket.put("large.parquet", large())
+    bucket.proxy.fault = of(step, told)
+    with pytest.raises(WriteError, match="the old object is untouched") as caught:
+        sbbf_tool.add_filters(url, ["id"], in_place=True)
+    assert caught.value.exit_code == 5
+    assert bucket.proxy.count("AbortMultipartUpload") == (step != "CreateMultipartUpload")
+    bucket.proxy.forget()
+    assert bucket.get("large.parquet") == large()
+    assert bucket.unfinished() == []
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_step_that_fails_once_is_tried_again(bucket, step):
+    url = bucket.put("large.parquet", large())
+    bucket.proxy.fault = of(step, "cut", times=1)
+    sbbf_tool.add_filters(url, ["id"], in_place=True)
+    bucket.proxy.forget()
+    assert sbbf_tool.verify(url).is_sound
+    assert bucket.unfinished() == []
+
+
+def test_a_completion_whose_answer_is_lost_is_a_completion(bucket):
+    # In place Swift refuses the conditional one first; a new object is completed at once.
+    url = bucket.put("large.parquet", large())
+    bucket.proxy.fault = of("CompleteMultipartUpload", "lose answer")
+    sbbf_tool.add_filters(url, ["id"], output=bucket.url("new.parquet"))
+    bucket.proxy.forget()
+    assert sbbf_tool.verify(bucket.url("new.parquet")).is_sound
+    assert bucket.unfinished() == []
+
+
+@pytest.mark.parametrize("told", [500, "cut"])
+def test_a_put_that_fails_leaves_the_old_object(bucket, told):
+    url = bucket.put("small.parquet", small())
+    bucket.proxy.fault = of("PutObject", told)
+    with pytest.raises(WriteError, match="the old object is untouched"):
+        sbbf_tool.add_filters(url, ["id"], in_place=True)
+    assert bucket.get("small.parquet") == small()
+
+
+def test_an_abort_that_fails_is_told(bucket):
+    url = bucket.put("large.parquet", large())
+    part, abort = of("UploadPart", 500), of("AbortMultipartUpload", 500)
+    bucket.proxy.fault = lambda one: part(one) or abort(one)
+    with pytest.raises(WriteError, match="an unfinished upload stays"):
+        sbbf_tool.add_filters(url, ["id"], in_place=True)
+    assert bucket.unfinished() == ["large.parquet"]
+
+
+@pytest.mark.parametrize("step", ["CreateMultipartUpload", "UploadPartCopy", "ListParts", "PutObject"])
+def test_an_object_that_changes_meanwhile_keeps_the_change(bucket, step):
+    data, theirs = (small(), small(600)) if step == "PutObject" else (large(), large()[:-1000] + bytes(1000))
+    url = bucket.put("x.parquet", data)
+
+    def rival(one):
+        if one.operation == step and not done:
+            done.append(one)
+            bucket.client.put_object(Bucket=bucket.name, Key="x.parquet", Body=theirs)
+
+    done: list[object] = []
+    bucket.proxy.fault = rival
+    with pytest.raises(RefusedError, match=f"{url}: the object changed while it was worked on; run the command again"):
+        sbbf_tool.add_filters(url, ["id"], in_place=True)
+    assert done
+    assert bucket.get("x.parquet") == theirs
+    assert bucket.unfinished() == []
+
+
+def test_an_object_that_changes_while_it_is_read_is_told(bucket):
+    url = bucket.put("large.parquet", large())
+    calls = []
+
+    def rival(one):
+        if one.operation == "GetObject" and len(calls) < 2:
+            calls.append(one)
+            if len(calls) == 2:
+                bucket.client.put_object(Bucket=bucket.name, Key="large.parquet", Body=small())
+
+    bucket.proxy.fault = rival
+    with pytest.raises(SbbfError, match="the object changed while it was worked on"):
+        sbbf_tool.add_filters(url, ["payload"], in_place=True)
+    assert bucket.get("large.parquet") == small()
+
+
+def command(url: str) -> list[str]:
+    return [sys.executable, "-m", "sbbf_tool", "add-filter", url, "-c", "id", "--in-place"]
+
+
+def killed_at(bucket, url: str, step: str, number: int) -> int:
+    """The exit code of a command that is sent this signal when it asks for this step, which is answered a while later."""
+    running: list[subprocess.Popen[bytes]] = []
+
+    def kill(one):
+        if one.operation == step and running and running[0].poll() is None:
+            running[0].send_signal(number)
+            time.sleep(0.3)
+
+    bucket.proxy.fault = kill
+    running.append(
+        subprocess.Popen(
+            command(url), env={**os.environ, **environment(bucket.proxy.url)}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+    )
+    code = running[0].wait(timeout=60)
+    time.sleep(0.5)  # what was under way when it died may still arrive
+    bucket.proxy.forget()
+    return code
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("step", ["GetObject", *STEPS])
+def test_a_kill_leaves_a_whole_object(bucket, step):
+    url = bucket.put("large.parquet", large())
+    assert killed_at(bucket, url, step, signal.SIGKILL) == -signal.SIGKILL
+    data = bucket.get("large.parquet")
+    assert data[: len(large())] == large()
+    if data != large():
+        # The completion had been sent, and the store went through with it.
+        assert step == "CompleteMultipartUpload"
+        assert sbbf_tool.verify(url).is_sound
+    else:
+        # The half is out of sight. The next command works, and says that it is there.
+        report = sbbf_tool.add_filters(url, ["id"], in_place=True)
+        assert any("unfinished upload" in warning for warning in report.warnings) == bool(bucket.unfinished())
+    assert sbbf_tool.verify(url).is_sound
+
+
+@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_command_that_is_asked_to_end_leaves_nothing(bucket, number, exit_code):
+    url = bucket.put("large.parquet", large())
+    assert killed_at(bucket, url, "UploadPartCopy", number) == exit_code
+    assert bucket.get("large.parquet") == large()
+    assert bucket.unfinished() == []
+
+
+def test_a_failing_proof_sends_nothing(bucket, monkeypatch):
+    from sbbf_tool.operations import add
+
+    def refuse(*arguments: object) -> None:
+        raise SbbfError("not this")
+
+    url = bucket.put("large.parquet", large())
+    monkeypatch.setattr(add, "ensure_holding_all", refuse)
+    with pytest.raises(SbbfError, match="not this"):
+        sbbf_tool.add_filters(url, ["id"], in_place=True)
+    assert bucket.proxy.uploaded == 0
+    assert bucket.proxy.count("CreateMultipartUpload") == 0

@@ -1,0 +1,187 @@
+"""New versions of S3 objects: what is uploaded, what is carried, what is refused, and that nothing is left behind."""
+
+from __future__ import annotations
+
+import io
+
+import pyarrow.parquet as pq
+import pytest
+from large_files import ABSENT, PRESENT, large, small
+
+import sbbf_tool
+from sbbf_tool.cli import run
+from sbbf_tool.errors import RefusedError, UsageError
+
+MIB = 1 << 20
+
+
+def test_only_the_tail_of_a_large_object_is_uploaded(bucket):
+    url = bucket.put("lake/large.parquet", large(), Metadata={"who": "me"}, ContentType="application/x-own", CacheControl="max-age=60")
+    report = sbbf_tool.add_filters(url, ["id"], in_place=True)
+    new = bucket.get("lake/large.parquet")
+    tail = report.new_bytes - report.old_bytes
+    assert new[: len(large())] == large()
+    assert report.new_bytes == len(new)
+    uploads = [one for one in bucket.proxy.exchanges if one.operation == "UploadPart"]
+    assert [one.uploaded for one in uploads] == [tail]
+    assert bucket.proxy.uploaded < tail + 2000  # beyond the tail, the list of parts
+    assert bucket.proxy.count("UploadPartCopy") == 1
+    assert bucket.proxy.count("CompleteMultipartUpload") == 2  # conditional, which Swift does not know; then after a look
+    assert bucket.unfinished() == []
+    head = bucket.head("lake/large.parquet")
+    assert (head["Metadata"], head["ContentType"], head["CacheControl"]) == ({"who": "me"}, "application/x-own", "max-age=60")
+    assert sbbf_tool.verify(url).is_sound
+    assert sbbf_tool.probe(url, "id", [ABSENT]).is_absent
+    assert not sbbf_tool.probe(url, "id", [PRESENT]).is_absent
+
+
+def test_values_are_read_once_and_proven_from_what_was_read(bucket):
+    url = bucket.put("large.parquet", large())
+    report = sbbf_tool.add_filters(url, ["id"], in_place=True)
+    tail = report.new_bytes - report.old_bytes
+    column = sum(pq.read_metadata(io.BytesIO(large())).row_group(n).column(0).total_compressed_size for n in range(3))
+    # The column once, what is fetched ahead of it, the footer, and what is read back.
+    assert column < bucket.proxy.downloaded - tail < column * 1.6 + 300_000
+    assert len(bucket.proxy.exchanges) < 60
+
+
+def test_filters_are_taken_away_byte_for_byte(bucket):
+    url = bucket.put("large.parquet", large())
+    sbbf_tool.add_filters(url, ["id"], in_place=True)
+    bucket.proxy.forget()
+    report = sbbf_tool.remove_filters(url, in_place=True)
+    assert report.way == "cut back"
+    assert bucket.proxy.count("UploadPart") == 0
+    assert bucket.get("large.parquet") == large()
+    assert bucket.unfinished() == []
+
+
+def test_a_small_object_is_put_in_one_piece(bucket):
+    url = bucket.put("small.parquet", small(), Metadata={"a": "1"})
+    report = sbbf_tool.add_filters(url, ["id", "name"], in_place=True)
+    assert bucket.proxy.count("PutObject") == 2  # the first one conditional
+    assert bucket.proxy.count("CreateMultipartUpload") == 0
+    assert bucket.get("small.parquet")[: len(small())] == small()
+    assert len(report.filters) == 6
+    assert bucket.head("small.parquet")["Metadata"] == {"a": "1"}
+    assert sbbf_tool.verify(url).is_sound
+
+
+def test_the_lack_of_conditional_writes_is_told(bucket):
+    url = bucket.put("small.parquet", small())
+    (warning,) = sbbf_tool.add_filters(url, ["id"], in_place=True).warnings
+    assert warning.startswith(f"{url}: this store has no conditional writes")
+
+
+@pytest.mark.parametrize("data", [small(), large()], ids=["small", "large"])
+def test_a_new_object_beside_the_old_one(bucket, data):
+    url = bucket.put("old.parquet", data)
+    report = sbbf_tool.add_filters(url, ["id"], output=bucket.url("copies/new.parquet"))
+    assert report.warnings == ()  # If-None-Match is known
+    assert bucket.get("old.parquet") == data
+    assert bucket.get("copies/new.parquet")[: len(data)] == data
+    assert bucket.proxy.uploaded < max(len(data) // 4, 60_000)
+    assert sbbf_tool.verify(bucket.url("copies/new.parquet")).is_sound
+
+
+def test_an_existing_object_is_not_overwritten(bucket):
+    url = bucket.put("old.parquet", small())
+    bucket.put("there.parquet", b"something")
+    with pytest.raises(RefusedError, match="the target exists"):
+        sbbf_tool.add_filters(url, ["id"], output=bucket.url("there.parquet"))
+    assert bucket.get("there.parquet") == b"something"
+
+
+def test_an_object_that_comes_to_exist_meanwhile_is_not_overwritten(bucket):
+    for data in (small(), large()):
+        url = bucket.put("old.parquet", data)
+
+        def rival(one):
+            if one.operation in ("PutObject", "CompleteMultipartUpload") and not rival.done:
+                rival.done = True
+                bucket.client.put_object(Bucket=bucket.name, Key="new.parquet", Body=b"theirs")
+
+        rival.done = False
+        bucket.proxy.fault = rival
+        with pytest.raises(RefusedError, match="the target exists"):
+            sbbf_tool.add_filters(url, ["id"], output=bucket.url("new.parquet"))
+        assert bucket.get("new.parquet") == b"theirs"
+        assert bucket.unfinished() == []
+        bucket.client.delete_object(Bucket=bucket.name, Key="new.parquet")
+
+
+def test_between_the_file_system_and_the_store(bucket, tmp_path):
+    here = tmp_path / "here.parquet"
+    here.write_bytes(large())
+    sbbf_tool.add_filters(here, ["id"], output=bucket.url("there.parquet"))
+    assert bucket.get("there.parquet")[: len(large())] == large()
+    assert bucket.head("there.parquet")["ContentType"] == "application/vnd.apache.parquet"
+    sbbf_tool.remove_filters(bucket.url("there.parquet"), output=tmp_path / "back.parquet")
+    assert (tmp_path / "back.parquet").read_bytes() == large()
+    with pytest.raises(RefusedError, match="the target exists"):
+        sbbf_tool.remove_filters(bucket.url("there.parquet"), output=tmp_path / "back.parquet")
+
+
+def test_resize_and_repair(bucket):
+    url = bucket.put("large.parquet", large())
+    sbbf_tool.add_filters(url, ["id"], in_place=True)
+    sbbf_tool.resize_filters(url, num_bytes=16384, in_place=True)
+    assert {row.bitset_bytes for row in sbbf_tool.inspect(url).filters} == {16384}
+    assert sbbf_tool.repair(url, in_place=True, dry_run=True).steps == ()
+    assert sbbf_tool.verify(url).is_sound
+
+
+def test_the_spellings_of_spark_mean_the_same_object(bucket):
+    url = bucket.put("small.parquet", small())
+    for scheme in ("s3a", "s3n"):
+        report = sbbf_tool.inspect(url.replace("s3://", f"{scheme}://"))
+        assert report.file == url
+    sbbf_tool.add_filters(url.replace("s3://", "s3a://"), ["id"], in_place=True)
+    assert sbbf_tool.verify(url).is_sound
+
+
+def test_keys_are_taken_as_they_are_written(bucket):
+    for key in ("with space.parquet", "per%20cent.parquet", "plus+and#hash.parquet", "ünïcödé=ł.parquet", "day=2026-01-31/quest?.parquet"):
+        url = bucket.put(key, large() if "%" in key or "?" in key else small())
+        sbbf_tool.add_filters(url, ["id"], in_place=True)
+        assert len(sbbf_tool.inspect(url).filters) == 3
+        assert key in bucket.listed()
+
+
+def test_what_cannot_be_asked_is_refused(bucket, capsys):
+    url = bucket.put("small.parquet", small())
+    assert run(["add-filter", url, "-c", "id", "--in-place", "--append"]) == 4
+    assert "an object cannot grow where it stands" in capsys.readouterr().err
+    with pytest.raises(UsageError, match="names no object"):
+        sbbf_tool.add_filters(url, ["id"], output=bucket.url("folder/"))
+    assert bucket.proxy.uploaded == 0
+
+
+def test_files_of_tables_are_refused(bucket):
+    markers = {
+        "delta": "delta/_delta_log/0.json",
+        "hudi": "hudi/.hoodie/hoodie.properties",
+        "iceberg": "iceberg/metadata/v1.metadata.json",
+    }
+    for name, marker in markers.items():
+        bucket.put(marker, b"{}")
+        url = bucket.put(f"{name}/data/day=1/file.parquet", small())
+        with pytest.raises(RefusedError, match=f"(?i)it lies in a {name} table"):
+            sbbf_tool.add_filters(url, ["id"], in_place=True)
+        sbbf_tool.add_filters(url, ["id"], in_place=True, allow_table_files=True)
+
+
+def test_unfinished_uploads_of_others_are_told_and_left_alone(bucket):
+    url = bucket.put("large.parquet", large())
+    bucket.client.create_multipart_upload(Bucket=bucket.name, Key="large.parquet")
+    bucket.client.create_multipart_upload(Bucket=bucket.name, Key="large.parquet.other")
+    warnings = sbbf_tool.add_filters(url, ["id"], in_place=True).warnings
+    assert any("1 unfinished upload of it from before" in warning for warning in warnings)
+    assert sorted(bucket.unfinished()) == ["large.parquet", "large.parquet.other"]
+
+
+def test_a_dry_run_writes_nothing(bucket):
+    url = bucket.put("large.parquet", large())
+    sbbf_tool.add_filters(url, ["id"], in_place=True, dry_run=True)
+    assert bucket.proxy.uploaded == 0
+    assert set(bucket.proxy.operations()) <= {"HeadObject", "GetObject", "ListObjectsV2"}

@@ -1,0 +1,269 @@
+"""Reading S3 objects: how few requests it takes, that a changed object is an error and never a mixture, and what every error looks like."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+
+import pyarrow.parquet as pq
+import pytest
+from conftest import environment, forget_clients
+from large_files import ABSENT, PRESENT, large, small
+from swift_server import free_ports
+
+import sbbf_tool
+from sbbf_tool.cli import run
+from sbbf_tool.errors import UnreadableError
+from sbbf_tool.storage.objects.source import ObjectSource
+from sbbf_tool.storage.places import open_source, parquet_files
+
+
+def test_a_footer_comes_with_the_first_request(bucket):
+    url = bucket.put("small.parquet", small())
+    assert sbbf_tool.inspect(url).row_groups == 3
+    assert bucket.proxy.operations() == ["GetObject"]
+
+
+def test_a_probe_of_many_row_groups_takes_few_requests_in_one_round(bucket, capsys):
+    url = bucket.put("large.parquet", large())
+    sbbf_tool.add_filters(url, ["id"], in_place=True)
+    size = len(bucket.get("large.parquet"))
+    bucket.proxy.forget()
+    assert run(["probe", url, "id", str(ABSENT), "--quiet", "--stats"]) == 1
+    # The listing, the end of the object, and of each filter that is not in it the header and the block.
+    assert bucket.proxy.operations() == ["ListObjectsV2", *["GetObject"] * (bucket.proxy.count("GetObject"))]
+    assert bucket.proxy.count("GetObject") <= 4
+    counted = sum(one.downloaded for one in bucket.proxy.exchanges if one.operation == "GetObject")
+    assert counted < size / 25
+    requests = bucket.proxy.count("GetObject")
+    assert capsys.readouterr().err == f"{counted:,} bytes read of 1 files, by {requests} requests\n"
+    assert run(["probe", url, "id", str(PRESENT), "--quiet"]) == 0
+
+
+def test_what_is_read_is_what_is_there(bucket):
+    data = large()
+    url = bucket.put("large.parquet", data)
+    with open_source(url) as source:
+        assert source.size == len(data)
+        for offset, length in ((0, 4), (4, 100), (1000, 3_000_000), (len(data) - 8, 8), (len(data) - 100_000, 100_000), (5, 0)):
+            assert source.read(offset, length) == data[offset : offset + length]
+        assert source.read_up_to(len(data) - 10, 100) == data[-10:]
+        with pytest.raises(UnreadableError, match="outside the file"):
+            source.read(len(data) - 1, 2)
+        with source.open_arrow() as stream:
+            assert pq.ParquetFile(stream).read().num_rows == pq.read_metadata(io.BytesIO(data)).num_rows
+
+
+def test_a_large_read_goes_in_parts_at_a_time(bucket):
+    data = large() * 4
+    url = bucket.put("big", data)
+    with open_source(url) as source:
+        bucket.proxy.forget()
+        assert source.read(0, source.size) == data
+        assert bucket.proxy.count("GetObject") == 3  # of at most 8 MiB
+
+
+def test_a_stream_reads_ahead_and_never_much_too_far(bucket):
+    data = large() * 2
+    url = bucket.put("big", data)
+    with open_source(url) as source, source.open_arrow() as stream:
+        bucket.proxy.forget()
+        found = [stream.read(100_000) for _ in range(20)]
+        assert b"".join(found) == data[:2_000_000]
+        assert bucket.proxy.count("GetObject") < 8
+        assert bucket.proxy.downloaded < 6_000_000
+
+
+def test_prefetched_ranges_come_together_where_they_are_near(bucket):
+    data = large()
+    url = bucket.put("large.parquet", data)
+    with open_source(url) as source:
+        bucket.proxy.forget()
+        near = [(1_000_000 + n * 1000, 32) for n in range(50)]
+        far = [(n * 500_000, 32) for n in range(4)]
+        source.prefetch([*near, *far])
+        asked = bucket.proxy.count("GetObject")
+        assert asked == 4
+        for offset, length in (*near, *far):
+            assert source.read(offset, length) == data[offset : offset + length]
+        assert bucket.proxy.count("GetObject") == asked
+
+
+def test_a_changed_object_is_an_error_and_no_mixture(bucket):
+    url = bucket.put("large.parquet", large())
+    with open_source(url) as source:
+        assert source.is_unchanged()
+        bucket.put("large.parquet", large()[::-1])
+        assert not source.is_unchanged()
+        with pytest.raises(UnreadableError, match="the object changed while it was worked on"):
+            source.read(100, 100)
+        with pytest.raises(UnreadableError, match=f"{url}: the object changed"), source.open_arrow() as stream:
+            stream.read(100)
+
+
+def test_an_object_that_was_removed_is_an_error(bucket):
+    url = bucket.put("large.parquet", large())
+    with open_source(url) as source:
+        bucket.client.delete_object(Bucket=bucket.name, Key="large.parquet")
+        assert not source.is_unchanged()
+        with pytest.raises(UnreadableError, match="no such object"):
+            source.read(100, 100)
+
+
+def test_an_answer_that_is_cut_off_is_asked_for_again(bucket):
+    url = bucket.put("large.parquet", large())
+    cut = []
+
+    def once(one):
+        if one.operation == "GetObject" and len(cut) < 2:
+            cut.append(one)
+            return "cut answer"
+        return None
+
+    with open_source(url) as source:
+        bucket.proxy.fault = once
+        assert source.read(100, 300_000) == large()[100:300_100]
+    assert len(cut) == 2
+
+
+def test_folders_and_globs(bucket):
+    for key in (
+        "lake/a=1/x.parquet",
+        "lake/a=1/_tmp/y.parquet",
+        "lake/a=2/z.parquet",
+        "lake/.hidden/h.parquet",
+        "lake/notes.txt",
+        "lake2/q.parquet",
+    ):
+        bucket.put(key, small())
+    url = bucket.url
+
+    def names(pattern: str) -> list[str]:
+        return [name.removeprefix(bucket.url("")) for name in parquet_files(url(pattern))]
+
+    assert names("lake") == names("lake/") == ["lake/a=1/x.parquet", "lake/a=2/z.parquet"]
+    assert names("") == ["lake/a=1/x.parquet", "lake/a=2/z.parquet", "lake2/q.parquet"]
+    assert names("lake/*/z.parquet") == ["lake/a=2/z.parquet"]
+    assert names("*/**/x.parquet") == ["lake/a=1/x.parquet"]
+    assert names("lake/a=[12]/?.parquet") == ["lake/a=1/x.parquet", "lake/a=2/z.parquet"]
+    assert names("lake*") == ["lake/a=1/x.parquet", "lake/a=2/z.parquet", "lake2/q.parquet"]
+    assert names("lake/a=1/x.parquet") == ["lake/a=1/x.parquet"]
+    assert names("lake/none.parquet") == ["lake/none.parquet"]  # who opens it will be told
+    for pattern, why in (("none/", "below this prefix"), ("lake/*.csv", "no file matches")):
+        with pytest.raises(UnreadableError, match=why):
+            names(pattern)
+
+
+def test_every_command_takes_a_prefix(bucket, capsys):
+    for number in range(3):
+        bucket.put(f"lake/day={number}/part.parquet", small())
+    lake = bucket.url("lake/")
+    assert run(["add-filter", lake, "-c", "id", "--in-place"]) == 0
+    for arguments, lines in (
+        (["inspect", lake, "--json"], 3),
+        (["verify", lake, "--json"], 3),
+        (["explain", bucket.url("lake/day=1/part.parquet"), "id", "4"], None),
+    ):
+        capsys.readouterr()
+        assert run(arguments) == 0, arguments
+        if lines:
+            reports = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+            assert [report["file"] for report in reports] == [bucket.url(f"lake/day={n}/part.parquet") for n in range(lines)]
+    assert run(["probe", lake, "id", "5", "--quiet"]) == 1
+    assert run(["advise", lake]) == 0
+    assert run(["check", lake, "--quick"]) == 0
+
+
+def test_more_objects_than_a_page_of_a_listing(bucket, monkeypatch):
+    from sbbf_tool.storage.objects import s3
+
+    monkeypatch.setattr(s3, "_PAGE_KEYS", 3)
+    keys = [f"many/{number:04}.parquet" for number in range(8)]
+    for key in keys:
+        bucket.put(key, b"")
+    assert list(s3.S3Store(bucket.name).keys("many/", 5)) == keys[:5]
+    assert [name.removeprefix(bucket.url("")) for name in parquet_files(bucket.url("many/"))] == keys
+
+
+def test_errors_are_one_line_with_the_right_code(bucket, capsys, monkeypatch):
+    url = bucket.put("small.parquet", small())
+    bucket.put("empty.parquet", b"")
+    bucket.put("text.parquet", b"this is no Parquet file, and long enough to have a footer")
+
+    def told(name: str, code: int) -> str:
+        forget_clients()
+        assert run(["inspect", name]) == code
+        printed, complaint = capsys.readouterr()
+        assert printed == ""
+        assert complaint.startswith("sbbf: ")
+        assert complaint.count("\n") == 1
+        assert "testing" not in complaint
+        return complaint.removeprefix("sbbf: ").rstrip("\n")
+
+    assert told(bucket.url("none.parquet"), 3) == f"{bucket.url('none.parquet')}: no such object"
+    assert told("s3://no-such-bucket/x.parquet", 3) == "s3://no-such-bucket/x.parquet: no such bucket: no-such-bucket"
+    assert "too short" in told(bucket.url("empty.parquet"), 3) or "empty" in told(bucket.url("empty.parquet"), 3)
+    assert bucket.url("text.parquet") in told(bucket.url("text.parquet"), 3)
+    assert "no bucket is named" in told("s3://", 2)
+    assert "cannot be a bucket's name" in told("s3://no bucket/x.parquet", 2)
+    assert "no such kind of place: ftp://" in told("ftp://host/x.parquet", 2)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+    assert "does not take the credentials (SignatureDoesNotMatch)" in told(url, 3)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test:guest")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "guests")
+    assert "access denied (AccessDenied); check AWS_PROFILE" in told(url, 3)
+    monkeypatch.setenv("AWS_NO_SIGN_REQUEST", "true")
+    assert "the store answered 412" in told(url, 3)  # as Swift says of what is not signed
+    monkeypatch.delenv("AWS_NO_SIGN_REQUEST")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    assert "no credentials that can be used" in told(url, 3)
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+    assert "the profile named by AWS_PROFILE" in told(url, 3)
+
+
+def test_a_server_that_fails_is_asked_three_times(bucket, capsys):
+    url = bucket.put("small.parquet", small())
+    for status in (500, 503):
+        bucket.proxy.fault = lambda one, status=status: status
+        with pytest.raises(UnreadableError, match=f"the store answered {status} InternalError, 3 tries"):
+            open_source(url)
+        assert len(bucket.proxy.exchanges) == 3
+        bucket.proxy.forget()
+
+
+def test_a_server_that_is_not_there_is_told_soon(monkeypatch, capsys):
+    (port,) = free_ports(1)
+    for name, value in environment(f"http://127.0.0.1:{port}").items():
+        monkeypatch.setenv(name, value)
+    forget_clients()
+    start = time.monotonic()
+    assert run(["inspect", "s3://bucket/x.parquet"]) == 3
+    assert time.monotonic() - start < 20
+    assert "the store cannot be reached (EndpointConnection, 3 tries)" in capsys.readouterr().err
+    forget_clients()
+
+
+def test_credentials_of_a_profile(bucket, tmp_path, monkeypatch):
+    url = bucket.put("small.parquet", small())
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL", "AWS_REGION"):
+        monkeypatch.delenv(name)
+    credentials, config = tmp_path / "credentials", tmp_path / "config"
+    credentials.write_text("[lake]\naws_access_key_id = test:tester\naws_secret_access_key = testing\n")
+    config.write_text(f"[profile lake]\nregion = us-east-1\nendpoint_url = {bucket.proxy.url}\n")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(credentials))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+    monkeypatch.setenv("AWS_PROFILE", "lake")
+    forget_clients()
+    assert sbbf_tool.inspect(url).row_groups == 3
+
+
+def test_a_store_that_ignores_ranges_is_not_misread(bucket):
+    url = bucket.put("large.parquet", large())
+
+    with open_source(url) as source:
+        assert isinstance(source, ObjectSource)
+        source.store.client.meta.events.register("before-sign.s3.GetObject", lambda request, **_: request.headers.__delitem__("Range"))
+        with pytest.raises(UnreadableError, match="cannot give a part of an object"):
+            source.read(100, 100)
