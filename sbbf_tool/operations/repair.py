@@ -8,7 +8,7 @@ still there for who keeps the old length, and nothing is lost that a reader may 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from enum import IntEnum
 from typing import NamedTuple
@@ -28,7 +28,7 @@ from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import FilterPlace
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
 from sbbf_tool.reports.changes import RepairReport, RepairStep
-from sbbf_tool.reports.findings import Finding
+from sbbf_tool.reports.findings import Evidence, Finding
 from sbbf_tool.storage.places import interrupted_length
 
 
@@ -150,7 +150,7 @@ class _Step(NamedTuple):
 def _prescribe(rules: Iterable[Rule], columns: Iterable[ColumnFacts], rebuild: bool) -> tuple[dict[ChunkKey, _Step], list[Finding]]:
     """The step for each chunk that needs one, and the findings that are not cured everywhere they were found."""
     steps: dict[ChunkKey, _Step] = {}
-    left = []
+    left: list[tuple[Rule, Finding, list[tuple[ChunkKey, ChunkFacts, Evidence]]]] = []
     for column in columns:
         chunks = {chunk.row_group: chunk for chunk in column.chunks}
         for rule in rules:
@@ -161,18 +161,25 @@ def _prescribe(rules: Iterable[Rule], columns: Iterable[ColumnFacts], rebuild: b
                 chunk, key = chunks[seen.row_group], (seen.row_group, column.column.index)
                 treatment = _treatment(rule, column.column, chunk, rebuild)
                 if treatment is None:
-                    uncured.append((key, seen))
+                    uncured.append((key, chunk, seen))
                 else:
                     before = steps.get(key, _Step(treatment, (), (), chunk.stored))
                     rules_and_facts = (*before.rules, rule.name), (*before.facts, seen.fact)
                     steps[key] = _Step(max(before.treatment, treatment), *rules_and_facts, chunk.stored)
             if finding is not None and uncured:
-                left.append((finding, uncured))
+                left.append((rule, finding, uncured))
+    gone = {key for key, step in steps.items() if step.treatment >= Treatment.DROP}
     return steps, [
-        replace(finding, evidence=tuple(seen for _, seen in still))
-        for finding, uncured in left
-        if (still := [(key, seen) for key, seen in uncured if key not in steps or steps[key].treatment < Treatment.DROP])
+        replace(finding, evidence=tuple(seen for _, _, seen in still))
+        for rule, finding, uncured in left
+        if (still := [one for one in uncured if one[0] not in gone and not _has_its_bytes_again(rule, one[1], gone)])
     ]
+
+
+def _has_its_bytes_again(rule: Rule, chunk: ChunkFacts, gone: Collection[ChunkKey]) -> bool:
+    """Whether a filter shared its bytes only with filters that are dropped, and was proven: so the others were the damaged ones."""
+    is_proven = chunk.proof is not None and chunk.proof.is_proven
+    return rule.name == "overlapping-filter" and is_proven and all(overlap.filter_of in gone for overlap in chunk.overlaps)
 
 
 def _treatment(rule: Rule, column: Column, chunk: ChunkFacts, rebuild: bool) -> Treatment | None:

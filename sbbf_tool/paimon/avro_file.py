@@ -30,6 +30,7 @@ WRITABLE_CODECS = frozenset(("null", "deflate", "zstandard"))
 _SYNC = 16
 _BLOCK = 64 << 10
 """Bytes of values after which a block is written."""
+_PIECE = 1 << 20
 _META = Map(Primitive("bytes"))
 
 
@@ -158,9 +159,12 @@ def _inflate(block: bytes, codec: str) -> bytes:
 def _unzstd(block: bytes) -> bytes:
     import pyarrow as pa
 
+    # Memory is taken as it is filled: pyarrow makes room for all that is asked for, and most blocks are small.
+    unpacked = bytearray()
     with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
-        unpacked: bytes = stream.read(MAX_BLOCK + 1)
-    return unpacked
+        while len(unpacked) <= MAX_BLOCK and (piece := stream.read(_PIECE)):
+            unpacked += piece
+    return bytes(unpacked)
 
 
 def _unsnap(block: bytes) -> bytes:

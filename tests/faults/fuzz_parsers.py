@@ -1,4 +1,4 @@
-"""What fuzzing feeds: footer, filter header, page header, and the splice that writes footers.
+"""What fuzzing feeds: footer, filter header, page header, the splice that writes footers; Paimon's containers and manifests; key material.
 
 Each target takes any bytes and lets nothing out but the package's own errors; what parses must also keep its word.
 """
@@ -10,7 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from sbbf_tool.errors import SbbfError
+from sbbf_tool.paimon.bloom64 import KIND, parse_bloom64
+from sbbf_tool.paimon.index_container import build_container, parse_container
+from sbbf_tool.paimon.manifest import parse_manifest
 from sbbf_tool.parquet import compact
+from sbbf_tool.parquet.encryption.key_material import parse_material, parse_material_file
 from sbbf_tool.parquet.filters import FilterHeader, build_header, parse_header
 from sbbf_tool.parquet.footer import FilterPlace, Footer, parse_tail, set_filters
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData
@@ -72,8 +76,31 @@ def compact_struct(data: bytes) -> None:
         return
 
 
+def container(data: bytes) -> None:
+    """A Paimon file index that parses is written back as it was, and its filters are inside it."""
+    parsed = parse_container(data)
+    assert build_container(parsed) == data or len(build_container(parsed)) == len(data)
+    for kinds in parsed.indexes.values():
+        for index in kinds.values():
+            body = parsed.body_of(index)
+            assert len(body) == index.length or index.empty
+            if index.kind == KIND and body:
+                assert 0 <= parse_bloom64(body).fill <= 1
+
+
+def manifest(data: bytes) -> None:
+    """Avro, as Paimon's manifests are."""
+    for entry in parse_manifest(data):
+        assert "/" not in entry.file.name
+
+
+def key_material(data: bytes) -> None:
+    parse_material_file(data)
+    parse_material(data, parse_material_file(data).get)
+
+
 TARGETS: dict[str, Callable[[bytes], None]] = {
-    target.__name__: target for target in (footer, tail, filter_header, page_header, compact_struct)
+    target.__name__: target for target in (footer, tail, filter_header, page_header, compact_struct, container, manifest, key_material)
 }
 
 

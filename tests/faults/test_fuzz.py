@@ -17,8 +17,17 @@ import pytest
 
 MUTATIONS = 4000
 GUIDED = Path(__file__).with_name("fuzz_guided.py")
-GUIDED_RUNS = {"tail": 100_000, "filter_header": 500_000, "page_header": 200_000, "compact_struct": 150_000, "footer": 50_000}
-"""A million in all, more of what is quick."""
+GUIDED_RUNS = {
+    "tail": 100_000,
+    "filter_header": 500_000,
+    "page_header": 200_000,
+    "compact_struct": 150_000,
+    "footer": 50_000,
+    "container": 200_000,
+    "manifest": 20_000,
+    "key_material": 50_000,
+}
+"""More than a million in all, more of what is quick."""
 
 
 def mutated(choose: random.Random, seeds: list[bytes]) -> bytes:

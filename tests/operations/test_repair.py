@@ -72,6 +72,16 @@ def test_what_rebuilding_cures(rule, path):
     assert repair(path, rebuild=True, dry_run=True).is_clean
 
 
+def test_a_filter_that_shared_its_bytes_with_one_that_lied_is_not_left_over(path):
+    DEFECTS["overlapping-filter"].make(path)
+    # Without the proof nobody knows which of the two is damaged.
+    assert {finding.rule for finding in repair(path, quick=True, dry_run=True).left} == {"overlapping-filter"}
+    report = repair(path, in_place=True)
+    assert [(step.row_group, step.column, step.treatment) for step in report.steps] == [(0, "name", "drop")]
+    assert (report.left, report.is_sound) == ((), True)
+    assert "overlapping-filter" not in rules_found(path)
+
+
 def test_a_sound_file_is_left_alone(path):
     shutil.copyfile(SOUND, path)
     before = path.stat()

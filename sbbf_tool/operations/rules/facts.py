@@ -46,6 +46,15 @@ class Bits:
 
 
 @dataclass(frozen=True, slots=True)
+class Overlap:
+    """Something whose bytes are also a filter's."""
+
+    words: str
+    filter_of: tuple[int, int] | None
+    """Row group and leaf column whose filter it is; None of pages and page indexes."""
+
+
+@dataclass(frozen=True, slots=True)
 class ChunkFacts:
     """One column chunk and its filter. What was not read, or is not there, is None."""
 
@@ -60,7 +69,7 @@ class ChunkFacts:
     stored: StoredFilter | None = None
     unreadable: str | None = None
     """Why the bytes at the filter's place are no filter."""
-    overlaps: tuple[str, ...] = ()
+    overlaps: tuple[Overlap, ...] = ()
     """What else lies in the filter's bytes."""
     bits: Bits | None = None
     proof: FilterProof | None = None
@@ -195,9 +204,12 @@ def _with_bits(file: ParquetFile, chunk: ChunkFacts, stored: StoredFilter, prove
     return replace(chunk, bits=bits, proof=prove(file, stored, bloom) if prove else None)
 
 
-def _overlaps(file: ParquetFile, filters: Iterable[StoredFilter]) -> dict[tuple[int, int], tuple[str, ...]]:
+_FILTER = "filter"
+
+
+def _overlaps(file: ParquetFile, filters: Iterable[StoredFilter]) -> dict[tuple[int, int], tuple[Overlap, ...]]:
     """For each filter that does not have its bytes for itself, by row group and column: whose they are too."""
-    own = [Used(stored.place.offset, stored.end, "filter", stored.row_group, stored.column) for stored in filters]
+    own = [Used(stored.place.offset, stored.end, _FILTER, stored.row_group, stored.column) for stored in filters]
     ranges = sorted([*own, *used_ranges(file.footer)])
     starts = [used.start for used in ranges]
     furthest = list(accumulate((used.end for used in ranges), max))
@@ -206,7 +218,11 @@ def _overlaps(file: ParquetFile, filters: Iterable[StoredFilter]) -> dict[tuple[
         others = list(_meeting(ranges, starts, furthest, mine))
         if others:
             found[mine.row_group, mine.column] = tuple(
-                f"the {other.what} of column {file.footer.columns[other.column].name}, row group {other.row_group}" for other in others
+                Overlap(
+                    f"the {other.what} of column {file.footer.columns[other.column].name}, row group {other.row_group}",
+                    (other.row_group, other.column) if other.what == _FILTER else None,
+                )
+                for other in others
             )
     return found
 

@@ -45,7 +45,7 @@ def _overlapping(chunk: ChunkFacts) -> str | None:
     if not chunk.overlaps:
         return None
     more = f" and {len(chunk.overlaps) - 1} more" if len(chunk.overlaps) > 1 else ""
-    return f"its bytes are also those of {chunk.overlaps[0]}{more}"
+    return f"its bytes are also those of {chunk.overlaps[0].words}{more}"
 
 
 def _missing_length(chunk: ChunkFacts) -> str | None:
