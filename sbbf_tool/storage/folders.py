@@ -14,7 +14,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from sbbf_tool.storage.local import locked_file, sweep_folder, sync_folder, write_all
+from sbbf_tool.storage.local import open_locked, sweep_folder, sync_folder, temporary_path, write_all
 
 _NEW_FILE = 0o666  # less what the user's umask takes away, as for any other program's files
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
@@ -85,13 +85,16 @@ class LocalFolders:
         if folder not in self._swept:
             self._swept.add(folder)
             sweep_folder(folder)
-        temporary, fd = locked_file(folder, base, _NEW_FILE)
+        temporary = temporary_path(folder, base)
         try:
-            write_all(fd, data)
-            os.fsync(fd)
-            yield temporary
+            fd = open_locked(temporary, _NEW_FILE)
+            try:
+                write_all(fd, data)
+                os.fsync(fd)
+                yield temporary
+            finally:
+                os.close(fd)
         finally:
-            os.close(fd)
             with suppress(OSError):
                 os.unlink(temporary)
 
