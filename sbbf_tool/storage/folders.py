@@ -59,6 +59,8 @@ class LocalFolders:
         with self._written(target, data) as temporary:
             try:
                 os.link(temporary, target)
+            except FileExistsError:
+                raise FileExistsError(errno.EEXIST, "the file exists", path) from None
             except OSError as error:
                 if error.errno in _NO_LINKS:
                     reason = "this file system has no hard links, without which a file cannot be created only where there is none"

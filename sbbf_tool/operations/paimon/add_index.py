@@ -75,6 +75,9 @@ def add_paimon_index(
 def _commit(files: WritableFiles, path: str, additions: Iterable[Addition]) -> Published | None:
     try:
         return publish(files, path, additions, lambda: time.time_ns() // 1_000_000)
+    except FileExistsError as error:
+        message = "it came to be there while indexes were built, so somebody else adds them too; nothing was changed"
+        raise RefusedError(message, file=error.filename or path, hint="run again") from error
     except OSError as error:
         if error.errno in FORBIDDEN:
             raise RefusedError(f"{reason_of(error)}; nothing was changed", file=error.filename or path) from error
