@@ -31,13 +31,16 @@ class LocalFolders:
         self.files_read = 0
         self._swept: set[str] = set()
 
-    def read(self, path: str) -> bytes:
-        """The whole file. Raises FileNotFoundError when there is none."""
+    def read(self, path: str, most: int | None = None) -> bytes:
+        """The whole file. Raises FileNotFoundError when there is none, OSError also when it has more than `most` bytes."""
         # Without O_NONBLOCK, opening a FIFO would wait for a writer that never comes.
         fd = os.open(_local(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with open(fd, "rb", buffering=0) as stream:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode):
                 raise OSError(errno.EINVAL, "not a regular file", path)
+            if most is not None and status.st_size > most:
+                raise OSError(errno.EFBIG, f"has {status.st_size:,} bytes, where {most:,} are the most", path)
             data = stream.readall()
         self.bytes_read += len(data)
         self.files_read += 1

@@ -358,10 +358,10 @@ def test_a_commit_whose_outcome_is_unknown_takes_nothing_away(new_table: NewTabl
             self.read(str(maker.root / "schema" / "schema-0"))
             super().create(path, data)
 
-        def read(self, path: str) -> bytes:
+        def read(self, path: str, most: int | None = None) -> bytes:
             if self.gone:
                 raise OSError(5, "Input/output error", path)
-            return super().read(path)
+            return super().read(path, most)
 
     maker = new_table(options={"file-index.in-manifest-threshold": "1 b"})
     maker.commit(NewFile(columns(0), name="a.parquet"))
