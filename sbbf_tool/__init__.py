@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from sbbf_tool.operations.explain import explain
     from sbbf_tool.operations.inspect import inspect
     from sbbf_tool.operations.keys import Keys
+    from sbbf_tool.operations.paimon.add_index import add_paimon_index
+    from sbbf_tool.operations.paimon.build import build_paimon_index
+    from sbbf_tool.operations.paimon.inspect import inspect_paimon
+    from sbbf_tool.operations.paimon.probe import probe_paimon
+    from sbbf_tool.operations.paimon.verify import verify_paimon
     from sbbf_tool.operations.probe import probe
     from sbbf_tool.operations.remove import remove_filters
     from sbbf_tool.operations.repair import repair
@@ -46,16 +51,21 @@ _HOMES = {
     "UsageError": "sbbf_tool.errors",
     "WriteError": "sbbf_tool.errors",
     "add_filters": "sbbf_tool.operations.add",
+    "add_paimon_index": "sbbf_tool.operations.paimon.add_index",
     "advise": "sbbf_tool.operations.advise",
+    "build_paimon_index": "sbbf_tool.operations.paimon.build",
     "check": "sbbf_tool.operations.check",
     "engines": "sbbf_tool.operations.engines",
     "explain": "sbbf_tool.operations.explain",
     "inspect": "sbbf_tool.operations.inspect",
+    "inspect_paimon": "sbbf_tool.operations.paimon.inspect",
     "probe": "sbbf_tool.operations.probe",
+    "probe_paimon": "sbbf_tool.operations.paimon.probe",
     "remove_filters": "sbbf_tool.operations.remove",
     "repair": "sbbf_tool.operations.repair",
     "resize_filters": "sbbf_tool.operations.resize",
     "verify": "sbbf_tool.operations.verify",
+    "verify_paimon": "sbbf_tool.operations.paimon.verify",
 }
 
 __all__ = [
@@ -70,16 +80,21 @@ __all__ = [
     "UsageError",
     "WriteError",
     "add_filters",
+    "add_paimon_index",
     "advise",
+    "build_paimon_index",
     "check",
     "engines",
     "explain",
     "inspect",
+    "inspect_paimon",
     "probe",
+    "probe_paimon",
     "remove_filters",
     "repair",
     "resize_filters",
     "verify",
+    "verify_paimon",
 ]
 
 

@@ -94,8 +94,9 @@ def loaded_after(code: str) -> set[str]:
     return set(done.stderr.split())
 
 
-def test_help_loads_neither_numpy_nor_pyarrow():
-    loaded = loaded_after("from sbbf_tool.cli import run; assert run(['--help']) == 0")
+@pytest.mark.parametrize("arguments", [["--help"], ["paimon", "--help"], ["paimon", "probe", "--help"]], ids=" ".join)
+def test_help_loads_neither_numpy_nor_pyarrow(arguments):
+    loaded = loaded_after(f"from sbbf_tool.cli import run; assert run({arguments!r}) == 0")
     assert "click" in loaded
     assert not loaded & {"numpy", "pyarrow", "pyspark", "rich", "thrift"}
 

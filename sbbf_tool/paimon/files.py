@@ -10,12 +10,18 @@ from typing import Protocol, runtime_checkable
 
 from sbbf_tool.errors import UnreadableError
 
+LARGEST_METADATA = (1 << 31) - 1
+"""Bytes: offsets in a container are Java ints, and so are the lengths of arrays that Paimon reads its other files into."""
+
 
 class Files(Protocol):
     """Reading."""
 
-    def read(self, path: str) -> bytes:
-        """The whole file. Raises FileNotFoundError when there is none, another OSError when it cannot be had."""
+    def read(self, path: str, most: int | None = None) -> bytes:
+        """The whole file. Raises FileNotFoundError when there is none, another OSError when it cannot be had.
+
+        A file of more than `most` bytes is not read: an OSError, too.
+        """
 
     def list(self, directory: str) -> Sequence[str]:
         """The names in a directory, in any order; none when there is no such directory."""
@@ -36,9 +42,18 @@ class WritableFiles(Files, Protocol):
 
 
 def read_required(files: Files, path: str) -> bytes:
-    """A file that must be there. Raises UnreadableError, with its path, when it is not or cannot be read."""
+    """A file of metadata that must be there. Raises UnreadableError, with its path, when it is not, cannot be read, or is too large."""
+    return _read(files, path, LARGEST_METADATA)
+
+
+def read_data(files: Files, path: str) -> bytes:
+    """A data file, whatever its size. Raises UnreadableError, with its path, when it is not there or cannot be read."""
+    return _read(files, path, None)
+
+
+def _read(files: Files, path: str, most: int | None) -> bytes:
     try:
-        return files.read(path)
+        return files.read(path, most)
     except FileNotFoundError:
         raise UnreadableError("no such file", file=path) from None
     except (OSError, ValueError) as error:  # ValueError: a path that no file system takes

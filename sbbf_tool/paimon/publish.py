@@ -7,6 +7,8 @@ comes second plans anew. LATEST is a hint, written last. Whatever was written fo
 from __future__ import annotations
 
 import contextlib
+import random
+import time
 import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -16,7 +18,9 @@ from sbbf_tool.paimon.commit_plan import Addition, plan_commit
 from sbbf_tool.paimon.files import WritableFiles, join
 from sbbf_tool.paimon.table import open_table, snapshot_path
 
-_ATTEMPTS = 5
+_ATTEMPTS = 10
+_FIRST_WAIT, _LONGEST_WAIT = 0.02, 0.5
+"""Seconds; the wait doubles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,9 @@ def publish(files: WritableFiles, path: str, additions: Iterable[Addition], now_
             if addition.path is not None:
                 index_files.create(addition.path, addition.container)
             written.append(addition if addition.path is None else replace(addition, container=b""))
-        for _ in range(_ATTEMPTS):
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                time.sleep(random.uniform(0, min(_LONGEST_WAIT, _FIRST_WAIT * 2**attempt)))  # so that rivals do not stay in step
             table = open_table(files, path)
             live = {each.entry.identity for each in table.live_files}
             present = [addition for addition in written if addition.entry.identity in live]

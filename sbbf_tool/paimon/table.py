@@ -30,6 +30,7 @@ SNAPSHOT_PREFIX = "snapshot-"
 SCHEMA_PREFIX = "schema-"
 POSTPONE_BUCKET = -2
 _MAX_LEVELS = 20
+_LARGEST_HINT = 100  # bytes: it is a number
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +171,7 @@ def latest_snapshot_id(files: Files, root: str) -> int | None:
     """The number of a table's latest snapshot, None when it has none. The LATEST file is a hint: it may lag behind."""
     directory = join(root, "snapshot")
     try:
-        hint = int(files.read(join(directory, "LATEST")).decode("ascii"))
+        hint = int(files.read(join(directory, "LATEST"), _LARGEST_HINT).decode("ascii"))
     except (OSError, ValueError):
         hint = 0
     ids = _numbered(files, directory, SNAPSHOT_PREFIX)

@@ -14,7 +14,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from sbbf_tool.storage.local import locked_file, sweep_folder, sync_folder, write_all
+from sbbf_tool.storage.local import open_locked, sweep_folder, sync_folder, temporary_path, write_all
 
 _NEW_FILE = 0o666  # less what the user's umask takes away, as for any other program's files
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
@@ -31,13 +31,16 @@ class LocalFolders:
         self.files_read = 0
         self._swept: set[str] = set()
 
-    def read(self, path: str) -> bytes:
-        """The whole file. Raises FileNotFoundError when there is none."""
+    def read(self, path: str, most: int | None = None) -> bytes:
+        """The whole file. Raises FileNotFoundError when there is none, OSError also when it has more than `most` bytes."""
         # Without O_NONBLOCK, opening a FIFO would wait for a writer that never comes.
         fd = os.open(_local(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with open(fd, "rb", buffering=0) as stream:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode):
                 raise OSError(errno.EINVAL, "not a regular file", path)
+            if most is not None and status.st_size > most:
+                raise OSError(errno.EFBIG, f"has {status.st_size:,} bytes, where {most:,} are the most", path)
             data = stream.readall()
         self.bytes_read += len(data)
         self.files_read += 1
@@ -59,6 +62,8 @@ class LocalFolders:
         with self._written(target, data) as temporary:
             try:
                 os.link(temporary, target)
+            except FileExistsError:
+                raise FileExistsError(errno.EEXIST, "the file exists", path) from None
             except OSError as error:
                 if error.errno in _NO_LINKS:
                     reason = "this file system has no hard links, without which a file cannot be created only where there is none"
@@ -85,13 +90,16 @@ class LocalFolders:
         if folder not in self._swept:
             self._swept.add(folder)
             sweep_folder(folder)
-        temporary, fd = locked_file(folder, base, _NEW_FILE)
+        temporary = temporary_path(folder, base)
         try:
-            write_all(fd, data)
-            os.fsync(fd)
-            yield temporary
+            fd = open_locked(temporary, _NEW_FILE)
+            try:
+                write_all(fd, data)
+                os.fsync(fd)
+                yield temporary
+            finally:
+                os.close(fd)
         finally:
-            os.close(fd)
             with suppress(OSError):
                 os.unlink(temporary)
 

@@ -227,33 +227,42 @@ def temporary_file(folder: str, base: str) -> Iterator[tuple[str, int]]:
     What dead processes left of its like goes first.
     """
     sweep(os.path.join(folder, base))
+    path = temporary_path(folder, base)
+    # From the moment there may be a file, whatever ends us takes it away.
     try:
-        path, fd = locked_file(folder, base)
-    except OSError as error:
-        hint = "write elsewhere with -o"
-        if error.errno in FORBIDDEN:
-            raise RefusedError(f"cannot create a file beside it: {reason_of(error)}", file=os.path.join(folder, base), hint=hint) from error
-        raise WriteError(reason_of(error), file=os.path.join(folder, base), hint=hint) from error
-    try:
-        yield path, fd
+        try:
+            fd = open_locked(path)
+        except OSError as error:
+            hint = "write elsewhere with -o"
+            if error.errno in FORBIDDEN:
+                message = f"cannot create a file beside it: {reason_of(error)}"
+                raise RefusedError(message, file=os.path.join(folder, base), hint=hint) from error
+            raise WriteError(reason_of(error), file=os.path.join(folder, base), hint=hint) from error
+        try:
+            yield path, fd
+        finally:
+            os.close(fd)
     finally:
-        os.close(fd)
         # Mostly it is not there any more; where it cannot be removed, the next command tries again.
         with suppress(OSError):
             os.unlink(path)
 
 
-def locked_file(folder: str, base: str, mode: int = 0o600) -> tuple[str, int]:
-    """Path and descriptor of a new file beside the file `base` of `folder`, locked so that no other process sweeps it. Raises OSError."""
-    path = os.path.join(folder, f"{_stem(base)}{os.urandom(6).hex()}{TEMPORARY_SUFFIX}")
+def temporary_path(folder: str, base: str) -> str:
+    """A name that nothing has, beside the file `base` of `folder`, and that `sweep` knows as ours."""
+    return os.path.join(folder, f"{_stem(base)}{os.urandom(6).hex()}{TEMPORARY_SUFFIX}")
+
+
+def open_locked(path: str, mode: int = 0o600) -> int:
+    """The descriptor of a new file, locked so that no other process sweeps it away. Raises OSError."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     with suppress(OSError):
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     if os.fstat(fd).st_nlink:
-        return path, fd
+        return fd
     # Another process swept it away before it was locked.
     os.close(fd)
-    return locked_file(folder, base, mode)
+    return open_locked(path, mode)
 
 
 def _copy(source: Source, fd: int, count: int) -> None:

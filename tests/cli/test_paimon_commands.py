@@ -441,6 +441,17 @@ class TestBrokenInput:
                 assert "internal error" not in err
             path.write_bytes(kept)
 
+    def test_metadata_beyond_all_reason_is_not_read(self, orders, capfd):
+        (index,) = orders.rglob("*.index")
+        for path, arguments in ((index, ["inspect", index]), (orders / "snapshot" / "snapshot-4", ["inspect", orders])):
+            kept = path.read_bytes()
+            os.truncate(path, 1 << 40)
+            assert sbbf(*arguments) == 3
+            said = one_error(capfd)
+            assert str(path) in said
+            assert "has 1,099,511,627,776 bytes" in said
+            path.write_bytes(kept)
+
     @pytest.mark.parametrize("arguments", [["inspect"], ["probe", "x", "1"], ["verify"], ["add-index", "-c", "x"]])
     def test_what_is_no_table(self, tmp_path, arguments, capfd):
         command, *rest = arguments

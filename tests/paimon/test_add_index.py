@@ -315,6 +315,22 @@ def test_who_is_always_second_gives_up(new_table: NewTable) -> None:
     assert not any(name.endswith(".index") or ("manifest-list" in name and len(name) > 40) for name in left)
 
 
+def test_two_at_the_same_index_file(new_table: NewTable) -> None:
+    maker = new_table(options={"file-index.in-manifest-threshold": "1 b"})
+    maker.commit(NewFile(columns(0), name="a.parquet"), NewFile(columns(0), name="b.parquet"))
+    before = contents(maker.root)
+    theirs = maker.root / "bucket-0" / "b.parquet.index"
+
+    def come_first(path: str) -> None:
+        if path == str(theirs):
+            theirs.write_bytes(b"theirs")
+
+    with pytest.raises(RefusedError, match="somebody else adds them too") as caught:
+        index_s(Disturbed(come_first), maker)
+    assert caught.value.file == str(theirs)
+    assert contents(maker.root) == before | {"bucket-0/b.parquet.index": b"theirs"}
+
+
 @pytest.mark.parametrize("failing", ["a.parquet.index", "b.parquet.index", "/manifest/manifest-", "/manifest/manifest-list-", "/snapshot/"])
 def test_a_failing_disk_leaves_the_table_as_it_was(new_table: NewTable, failing: str) -> None:
     maker = new_table(options={"file-index.in-manifest-threshold": "1 b"})
@@ -342,10 +358,10 @@ def test_a_commit_whose_outcome_is_unknown_takes_nothing_away(new_table: NewTabl
             self.read(str(maker.root / "schema" / "schema-0"))
             super().create(path, data)
 
-        def read(self, path: str) -> bytes:
+        def read(self, path: str, most: int | None = None) -> bytes:
             if self.gone:
                 raise OSError(5, "Input/output error", path)
-            return super().read(path)
+            return super().read(path, most)
 
     maker = new_table(options={"file-index.in-manifest-threshold": "1 b"})
     maker.commit(NewFile(columns(0), name="a.parquet"))

@@ -179,9 +179,9 @@ def test_probe_says_which_files_remain(new_table: NewTable) -> None:
     read: list[str] = []
 
     class Watched(LocalFolders):
-        def read(self, path: str) -> bytes:
+        def read(self, path: str, most: int | None = None) -> bytes:
             read.append(path)
-            return super().read(path)
+            return super().read(path, most)
 
     report = probe_paimon(str(maker.root), "s", ["a", "x", None, "nowhere"], files=Watched())
     assert answers(report) == {

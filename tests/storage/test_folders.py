@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sbbf_tool.storage.folders import LocalFolders
-from sbbf_tool.storage.local import locked_file
+from sbbf_tool.storage.local import open_locked, temporary_path
 
 
 @pytest.fixture
@@ -73,9 +73,9 @@ def test_a_pipe_is_not_waited_for(files: LocalFolders, tmp_path: Path) -> None:
 
 
 def test_what_a_dead_process_left_is_removed_and_what_a_living_one_writes_is_not(tmp_path: Path) -> None:
-    dead, fd = locked_file(str(tmp_path), "other")
-    os.close(fd)
-    alive, fd = locked_file(str(tmp_path), "other")
+    dead, alive = (temporary_path(str(tmp_path), "other") for _ in range(2))
+    os.close(open_locked(dead))
+    fd = open_locked(alive)
     foreign = tmp_path / ".someone.tmp"
     foreign.touch()
     files = LocalFolders()

@@ -17,7 +17,7 @@ from sbbf_tool.operations.paimon.build import BuiltIndex, build_index
 from sbbf_tool.operations.paimon.requests import IndexRequest, declared_requests, index_requests, request_in_file
 from sbbf_tool.paimon.commit_plan import Addition, check_publishable
 from sbbf_tool.paimon.fast_hash import key_of
-from sbbf_tool.paimon.files import Files, WritableFiles, join, names_in, read_required
+from sbbf_tool.paimon.files import Files, WritableFiles, join, names_in, read_data
 from sbbf_tool.paimon.index_options import bloom_columns, boolean_option, in_manifest_threshold
 from sbbf_tool.paimon.manifest import INDEX_SUFFIX
 from sbbf_tool.paimon.publish import Published, publish
@@ -75,6 +75,9 @@ def add_paimon_index(
 def _commit(files: WritableFiles, path: str, additions: Iterable[Addition]) -> Published | None:
     try:
         return publish(files, path, additions, lambda: time.time_ns() // 1_000_000)
+    except FileExistsError as error:
+        message = "it came to be there while indexes were built, so somebody else adds them too; nothing was changed"
+        raise RefusedError(message, file=error.filename or path, hint="run again") from error
     except OSError as error:
         if error.errno in FORBIDDEN:
             raise RefusedError(f"{reason_of(error)}; nothing was changed", file=error.filename or path) from error
@@ -147,7 +150,7 @@ def _build(table: Table, live: LiveFile, requests: Sequence[IndexRequest], left_
     if not in_file:
         return None
     try:
-        return build_index(read_required(table.files, live.path), live.path, in_file)
+        return build_index(read_data(table.files, live.path), live.path, in_file)
     except (UnreadableError, UsageError) as error:
         left_alone.append(LeftAlone(file.name, str(error)))
         return None

@@ -19,7 +19,7 @@ from sbbf_tool.paimon.bloom64 import KIND, BloomFilter64, build_bloom64, parse_b
 from sbbf_tool.paimon.data_file import column_hashes
 from sbbf_tool.paimon.data_types import DataType
 from sbbf_tool.paimon.fast_hash import Hashes, distinct
-from sbbf_tool.paimon.files import Files, WritableFiles, read_required
+from sbbf_tool.paimon.files import Files, WritableFiles, read_data
 from sbbf_tool.paimon.index_container import build_container, lay_out, parse_container
 from sbbf_tool.paimon.manifest import INDEX_SUFFIX
 from sbbf_tool.paimon.table import LiveFile, Table, table_around
@@ -111,7 +111,7 @@ def build(files: Files, path: str, requests: Sequence[IndexRequest], found: tupl
         types = {request.column: indexed_type(schema, parse_indexed_column(request.column)) for request in requests}
     settled = [IndexRequest(asked.column, asked.items, asked.fpp, asked.type or types.get(asked.column)) for asked in requests]
     try:
-        return build_index(read_required(files, path), path, settled)
+        return build_index(read_data(files, path), path, settled)
     except (UnreadableError, UsageError) as error:
         raise error.at(file=path) from None
 

@@ -15,7 +15,7 @@ from sbbf_tool.paimon.bloom64 import KIND, MAX_PROBES, BloomFilter64, parse_bloo
 from sbbf_tool.paimon.data_file import column_hashes
 from sbbf_tool.paimon.data_types import DataType
 from sbbf_tool.paimon.file_index import NONE, find_index
-from sbbf_tool.paimon.files import Files, names_in, read_required
+from sbbf_tool.paimon.files import Files, names_in, read_data, read_required
 from sbbf_tool.paimon.hash_batch import HashBatch
 from sbbf_tool.paimon.index_container import Container, parse_container
 from sbbf_tool.paimon.manifest import INDEX_SUFFIX, data_file_of
@@ -71,7 +71,7 @@ def verify_pair(files: Files, index_path: str, data_path: str, types: Mapping[st
         raise error.at(file=index_path) from None
     if (found := found_around(files, data_path)) is not None:
         known = _types(container, found[0].schema_of(found[1].file)) | known
-    columns = verify_container(container, read_required(files, data_path), data_path, known)
+    columns = verify_container(container, read_data(files, data_path), data_path, known)
     return VerifyReport(index_path, (VerifiedFile(data_path, "file", columns),))
 
 
@@ -80,7 +80,7 @@ def _verify_live(table: Table, live: LiveFile) -> VerifiedFile:
     if index.container is None:
         return VerifiedFile(live.file.name, index.place, (), index.problem if index.place != NONE else None)
     try:
-        data = read_required(table.files, live.path)
+        data = read_data(table.files, live.path)
         columns = verify_container(index.container, data, live.path, _types(index.container, table.schema_of(live.file)))
     except (UnreadableError, UsageError) as error:
         return VerifiedFile(live.file.name, index.place, (), str(error))
