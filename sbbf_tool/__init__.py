@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError, WriteError
     from sbbf_tool.operations.add import add_filters
     from sbbf_tool.operations.advise import advise
+    from sbbf_tool.operations.bare import inspect_bare, probe_bare, verify_bare
     from sbbf_tool.operations.check import Policy, check
     from sbbf_tool.operations.engines import engines
     from sbbf_tool.operations.explain import explain
@@ -48,11 +49,14 @@ _HOMES = {
     "engines": "sbbf_tool.operations.engines",
     "explain": "sbbf_tool.operations.explain",
     "inspect": "sbbf_tool.operations.inspect",
+    "inspect_bare": "sbbf_tool.operations.bare",
     "probe": "sbbf_tool.operations.probe",
+    "probe_bare": "sbbf_tool.operations.bare",
     "remove_filters": "sbbf_tool.operations.remove",
     "repair": "sbbf_tool.operations.repair",
     "resize_filters": "sbbf_tool.operations.resize",
     "verify": "sbbf_tool.operations.verify",
+    "verify_bare": "sbbf_tool.operations.bare",
 }
 
 __all__ = [
@@ -70,11 +74,14 @@ __all__ = [
     "engines",
     "explain",
     "inspect",
+    "inspect_bare",
     "probe",
+    "probe_bare",
     "remove_filters",
     "repair",
     "resize_filters",
     "verify",
+    "verify_bare",
 ]
 
 
