@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sbbf_tool.errors import AuthenticationError, RefusedError, SbbfError, UnreadableError, UsageError, WriteError
     from sbbf_tool.operations.add import add_filters
     from sbbf_tool.operations.advise import advise
+    from sbbf_tool.operations.bare import inspect_bare, probe_bare, verify_bare
     from sbbf_tool.operations.check import Policy, check
     from sbbf_tool.operations.engines import engines
     from sbbf_tool.operations.explain import explain
@@ -58,13 +59,16 @@ _HOMES = {
     "engines": "sbbf_tool.operations.engines",
     "explain": "sbbf_tool.operations.explain",
     "inspect": "sbbf_tool.operations.inspect",
+    "inspect_bare": "sbbf_tool.operations.bare",
     "inspect_paimon": "sbbf_tool.operations.paimon.inspect",
     "probe": "sbbf_tool.operations.probe",
+    "probe_bare": "sbbf_tool.operations.bare",
     "probe_paimon": "sbbf_tool.operations.paimon.probe",
     "remove_filters": "sbbf_tool.operations.remove",
     "repair": "sbbf_tool.operations.repair",
     "resize_filters": "sbbf_tool.operations.resize",
     "verify": "sbbf_tool.operations.verify",
+    "verify_bare": "sbbf_tool.operations.bare",
     "verify_paimon": "sbbf_tool.operations.paimon.verify",
 }
 
@@ -87,13 +91,16 @@ __all__ = [
     "engines",
     "explain",
     "inspect",
+    "inspect_bare",
     "inspect_paimon",
     "probe",
+    "probe_bare",
     "probe_paimon",
     "remove_filters",
     "repair",
     "resize_filters",
     "verify",
+    "verify_bare",
     "verify_paimon",
 ]
 

@@ -49,10 +49,11 @@ def verify(files: tuple[str, ...], type_name: str | None, values: Iterable[str],
 
 
 def _show(report: BareReport) -> None:
-    click.echo(f"{report.file}: {report.file_bytes:,} bytes, a filter with a header of {report.header_bytes} bytes, {report.header}")
-    cells = (render.size(report.bitset_bytes), render.size(report.blocks), render.percent(report.fill_ratio))
-    estimates = (render.percent(report.estimated_fpp), render.estimate(report.estimated_ndv), " or ".join(report.dialects))
-    render.show_table(("bitset", "blocks", "fill", "est. fpp", "est. ndv", "dialect"), [(*cells, *estimates)], range(5))
+    click.echo(f"{report.file}: {report.file_bytes:,} bytes, a bare filter, header: {report.header}")
+    sizes = (render.size(report.header_bytes), render.size(report.bitset_bytes), render.size(report.blocks))
+    estimates = (render.percent(report.fill_ratio), render.percent(report.estimated_fpp), render.estimate(report.estimated_ndv))
+    headers = ("header", "bitset", "blocks", "fill", "est. fpp", "est. ndv", "dialect")
+    render.show_table(headers, [(*sizes, *estimates, " or ".join(report.dialects))], range(6))
     for oddity in report.oddities:
         click.echo(f"odd: {oddity}")
 

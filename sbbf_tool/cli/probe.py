@@ -34,7 +34,7 @@ class NegativeValues(click.Command):
 @click.argument("values", nargs=-1, metavar="VALUE...")
 @click.option("--values-file", type=click.Path(), help="Ask for the values in this file too, one a line; - reads standard input.")
 @click.option("--null", "ask_null", is_flag=True, help="Ask for null.")
-@click.option("--dialect", metavar="NAME", help="Rely on filters of this draft of the format, of which nothing is said else.")
+@click.option("--dialect", metavar="NAME", help="Rely on filters of this draft of the format; else nothing is said of them.")
 @click.option("--bare", is_flag=True, help="FILE is one filter, header and bitset, and nothing else: there is no COLUMN, but --type.")
 @click.option("--type", "type_name", metavar="TYPE", help="With --bare: the type of its values, such as INT64 or STRING.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing; the exit code answers.")

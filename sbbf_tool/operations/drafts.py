@@ -101,7 +101,7 @@ def in_dialect(file: ParquetFile, stored: StoredFilter, dialect: Dialect) -> tup
     except UnreadableError as error:
         return mine, hasher, f"no value of the column can be read to see that it is of {dialect.name}: {error.message}"
     refuted = not all(holds(bloom, hasher, plain) for plain in sample)
-    return mine, hasher, f"it is not of {dialect.name}: stored values are not found in it so" if refuted else None
+    return mine, hasher, f"it is not of {dialect.name}: values that are stored are not found" if refuted else None
 
 
 def sample_of(file: ParquetFile, row_group: int, column: Column) -> list[bytes]:

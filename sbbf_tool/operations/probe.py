@@ -104,7 +104,7 @@ def ask_row_group(file: ParquetFile, row_group: int, question: Question, dialect
             if hasher is not None:
                 hashes = [[hasher.hash_value(form) for form in literal.forms] for literal in question.literals]
         elif stored.header.readings:
-            reason = f"{reason}; --dialect asks it in one"
+            reason = f"{reason}; --dialect NAME asks it"
     may_hold = {} if stored is None or reason else _check(file, stored, [h for forms in hashes for h in forms])
     answers = []
     for literal, forms in zip(question.literals, hashes, strict=True):

@@ -114,7 +114,7 @@ class _Tally:
             self._miss(values, np.flatnonzero(absent & ~nans))
         if self._column.width is not None and self._column.width < _BYTES_NEVER_MET:
             self._meet(np.frombuffer(hashes, np.uint64))
-        if equals.is_interval(self._column):
+        if equals.is_interval(self._column) and self._hasher is hashing:  # nobody asks a draft's filter for that form
             self.intervals_missed += self._bloom.count_missing(values.hashes_of_equals())
         self.equals_missed.update(plain for plain in values.equal_floats() if not self._bloom.check_hash(self._hasher.hash_value(plain)))
 

@@ -123,7 +123,7 @@ RULES = (
         reads=Reads.FILTERS,
         message="The filter is of a draft of the format that was never released, so no reader gains by it and some fail.",
         why="Builds of parquet-mr's branch from 2019 and 2020, and tools written after the text of that time. Its header does not tell how "
-        "it hashes; the values do.",
+        "it hashes; the values do. ClickHouse and DuckDB fail the query, DataFusion and parquet-java ignore the filter.",
         look=at_each_filter(_draft),
         cure=cures.rebuild,
     ),

@@ -1,0 +1,143 @@
+"""The drafts on the command line: `--dialect` and `--bare`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sbbf_tool.bloom.dialects import dialect_named
+from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.cli import run
+from sbbf_tool.parquet.draft_headers import build_draft_header
+
+VALUES = [f"value {n}" for n in range(1000)]
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    """A filter of the first draft, and its values in a file beside it."""
+    bloom = BloomFilter.empty(2048)
+    hasher = dialect_named("draft1-raw").hasher(bloom.num_blocks, is_number=False)
+    for value in VALUES:
+        bloom.insert_hash(hasher.hash_value(value.encode()))
+    path = tmp_path / "filter.bin"
+    path.write_bytes(build_draft_header(dialect_named("draft1-raw"), 2048) + bytes(bloom))
+    (tmp_path / "values.txt").write_text("\n".join(VALUES))
+    return path
+
+
+@pytest.fixture
+def drafted(fixtures: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Path:
+    path = tmp_path / "a.parquet"
+    arguments = ["add-filter", str(fixtures / "events.parquet"), "-c", "user_id", "-o", str(path), "--dialect", "draft2-page"]
+    assert run(arguments) == 0
+    assert "sbbf: warning: draft2-page is a draft" in capfd.readouterr().err
+    return path
+
+
+def said(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = run(list(arguments))
+    return code, *capfd.readouterr()
+
+
+def test_a_parquet_file(drafted, capfd):
+    code, out, _ = said(capfd, "inspect", str(drafted))
+    assert code == 0
+    assert out.count("by the column's values it is draft2-page") == 3
+    code, out, _ = said(capfd, "probe", str(drafted), "user_id", "42")
+    assert (code, out.count("cannot say")) == (0, 3)
+    code, out, _ = said(capfd, "probe", str(drafted), "user_id", "42", "--dialect", "draft2-page")
+    assert (code, out.count("absent")) == (1, 3)
+    code, out, err = said(capfd, "probe", str(drafted), "user_id", "42", "--dialect", "draft3")
+    assert (code, out) == (2, "")
+    assert err.startswith("sbbf: no dialect 'draft3'; there are today, ")
+    code, out, _ = said(capfd, "verify", str(drafted))
+    assert code == 1
+    assert out.count("every value found, as draft2-page") == 3
+    assert "cure: sbbf repair" in out
+    assert said(capfd, "repair", str(drafted), "--rebuild", "--in-place")[0] == 0
+    assert said(capfd, "verify", str(drafted))[0] == 0
+
+
+def test_json_tells_the_dialect(drafted, capfd):
+    _, out, _ = said(capfd, "inspect", str(drafted), "--json")
+    for row in json.loads(out)["filters"]:
+        assert (row["dialects"], row["dialect"]) == (["draft1-page", "draft2-page"], "draft2-page")
+    _, out, _ = said(capfd, "verify", str(drafted), "--json")
+    assert [proof["dialect"] for proof in json.loads(out)["filters"]] == ["draft2-page"] * 3
+
+
+def test_a_header_that_lies_is_warned_of_loudly(fixtures, capfd):
+    code, _, err = said(capfd, "add-filter", str(fixtures / "events.parquet"), "-c", "user_id", "-n", "--dialect", "draft2-final")
+    assert code == 0
+    assert "LOSES ROWS" in err
+
+
+def test_a_bare_file(bare, capfd):
+    values = str(bare.with_name("values.txt"))
+    code, out, _ = said(capfd, "inspect", "--bare", str(bare))
+    assert code == 0
+    assert "a bare filter, header: 12 plain bytes" in out
+    assert "draft1-raw or branch-12" in out
+    code, out, _ = said(capfd, "verify", "--bare", str(bare), "--type", "STRING", "--values-file", values)
+    assert (code, "as draft1-raw: every one of 1000 values found" in out.replace(",", "")) == (0, True)
+    code, out, _ = said(capfd, "verify", "--bare", str(bare), "--type", "STRING", "--values-file", values, "--dialect", "branch-12")
+    assert code == 1
+    assert "values are called absent, such as value" in out
+    code, out, _ = said(capfd, "probe", "--bare", str(bare), "--type", "STRING", "nobody")
+    assert (code, "cannot say" in out) == (0, True)
+    code, out, _ = said(capfd, "probe", "--bare", str(bare), "--type", "STRING", "nobody", "--dialect", "draft1-raw")
+    assert code == 1
+    assert said(capfd, "probe", "--bare", str(bare), "--type", "STRING", "--values-file", values, "--dialect", "draft1-raw")[0] == 0
+    _, out, _ = said(capfd, "inspect", "--bare", str(bare), "--json")
+    assert json.loads(out)["dialects"] == ["draft1-raw", "branch-12"]
+    _, out, _ = said(capfd, "verify", "--bare", str(bare), "--type", "STRING", "--values-file", values, "--json")
+    assert json.loads(out)["dialect"] == "draft1-raw"
+
+
+WRONG = {
+    "no type": (["probe", "--bare", "FILE", "x"], "give --type"),
+    "no such type": (["probe", "--bare", "FILE", "x", "--type", "WORDS"], "no type 'WORDS'"),
+    "no values": (["verify", "--bare", "FILE", "--type", "STRING"], "give --values-file"),
+    "a value of another type": (["probe", "--bare", "FILE", "x", "--type", "INT32"], "'x' is not a value of INT32"),
+    "a values file that is not there": (["verify", "--bare", "FILE", "--type", "INT32", "--values-file", "none"], "no such file"),
+    "another dialect": (
+        ["probe", "--bare", "FILE", "x", "--type", "STRING", "--dialect", "draft1-page"],
+        "is not of draft1-page",
+    ),
+    "no column": (["probe", "FILE"], "no column was named"),
+    "a type of a Parquet file": (["probe", "FILE", "c", "x", "--type", "INT32"], "--type is for --bare"),
+    "values for a Parquet file": (["verify", "FILE", "--values-file", "none"], "are for --bare"),
+    "two bare files": (["verify", "--bare", "FILE", "FILE", "--type", "INT32", "--values-file", "none"], "name one file"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "words"), WRONG.values(), ids=list(WRONG))
+def test_what_cannot_be_asked(bare, capfd, arguments, words):
+    code, out, err = said(capfd, *(str(bare) if argument == "FILE" else argument for argument in arguments))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert words in err
+
+
+def test_what_is_no_filter(tmp_path, capfd):
+    path = tmp_path / "no filter"
+    for content in (b"", b"PAR1", bytes(100), b"\xff" * 100, (128 << 20).to_bytes(4, "little") + bytes(20)):
+        path.write_bytes(content)
+        code, out, err = said(capfd, "inspect", "--bare", str(path))
+        assert (code, out, err.count("\n")) == (3, "", 1)
+        assert str(path) in err
+
+
+def test_code_of_the_drafts_is_loaded_for_drafts_alone(fixtures, bare):
+    def loaded(*arguments: str) -> bool:
+        program = f"from sbbf_tool.cli import run; run({list(arguments)!r}); import sys; print('sbbf_tool.bloom.dialects' in sys.modules)"
+        return subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout.endswith("True\n")
+
+    path = str(fixtures / "pyarrow-filters.parquet")
+    assert not loaded("inspect", path)
+    assert not loaded("probe", path, "id", "1")
+    assert loaded("inspect", "--bare", str(bare))
