@@ -36,6 +36,8 @@ class FilterReport:
     oddities: tuple[str, ...] = ()
     broken: str | None = None
     """Why the filter cannot be read: its bytes contradict the format."""
+    encrypted: bool = False
+    """The column is encrypted; header and bitset then are modules, whose overhead `header_bytes` counts."""
 
 
 @dataclass(frozen=True, slots=True)
