@@ -61,6 +61,8 @@ def _show(report: InspectReport) -> None:
         )
     if not any(row.has_filter for row in report.filters):
         click.echo("no column has a Bloom filter; `sbbf add-filter` gives it one")
+    if sealed := dict.fromkeys(row.column for row in report.filters if row.encrypted):
+        click.echo(f"encrypted: {', '.join(sealed)}")
     for row in report.filters:
         for oddity in row.oddities:
             click.echo(f"odd: column {row.column}, row group {row.row_group}: {oddity}")

@@ -79,10 +79,15 @@ def advise(
         columns=tuple(columns),
         queries=tuple(_query(query, counts, plan) for query, counts in zip(asked, survey_of_all.counts, strict=True)),
         sampled=tuple(drawn),
-        command=plan.command() if plan is not None else None,
+        command=_command(plan, known_keys) if plan is not None else None,
         plan=plan.as_json() if plan is not None else None,
         unread=tuple(survey_of_all.unread),
     )
+
+
+def _command(plan: Plan, keys: Keys | None) -> tuple[str, ...]:
+    program, name, *rest = plan.command()
+    return (program, name, *(("--keys", keys.path) if keys is not None and keys.path is not None else ()), *rest)
 
 
 class _Survey:

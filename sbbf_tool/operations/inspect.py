@@ -84,6 +84,7 @@ def _chunk_report(file: ParquetFile, row_group: int, column: Column, stored_filt
         chunk_bytes=(meta.total_compressed_size or 0) if meta else 0,
         num_values=(meta.num_values or 0) if meta else 0,
         has_filter=place is not None,
+        encrypted=file.is_encrypted(row_group, column),
         **known,
     )
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from sbbf_tool.parquet.encryption.keys import Keys as Keys
-from sbbf_tool.parquet.encryption.keys import KeyService
+from sbbf_tool.parquet.encryption.keys import KeyService, KmsClient
 
-KeysGiven = Keys | Mapping[str, Any] | KeyService | None
-"""`Keys`, the object that a keys file holds (keys may be bytes), or a function from a key metadata to a key: see `Keys.of`."""
+KeysGiven = Keys | Mapping[str, Any] | KeyService | KmsClient | None
+"""`Keys`, the object that a keys file holds (keys may be bytes), a function from a key metadata to a key, or a KMS client: `Keys.of`."""
 
 
 def read_keys(path: str | None) -> Keys | None:

@@ -27,8 +27,6 @@ from sbbf_tool.storage.source import Source
 # A filter of this size comes with its header: a second request would cost more.
 _SMALL_FILTER = 4 << 10
 
-_KEY_MATERIAL_PREFIX = "_KEY_MATERIAL_FOR_"
-
 
 class ParquetFile:
     """An open file and its footer. Use as a context manager."""
@@ -165,6 +163,13 @@ class ParquetFile:
         index = column if isinstance(column, int) else column.index
         return self._cipher is not None and self._cipher.has_key((row_group, index))
 
+    def warnings_about_keys(self, target: str) -> list[str]:
+        """What a copy of this file under another name lacks: key material that is kept beside the file."""
+        mine, copied = key_material_path(self.name), key_material_path(target)
+        if self._cipher is None or os.path.abspath(mine) == os.path.abspath(copied) or not os.path.lexists(mine):
+            return []
+        return [f"{target}: readers look for its keys in {copied}: copy {mine}"]
+
     def encryption_of(self, row_group: int, column: Column) -> str | None:
         """Why a chunk's bytes mean nothing to us, for want of a key; None where they are in the clear, or the key was given."""
         if not self.is_encrypted(row_group, column) or self.has_key(row_group, column):
@@ -197,12 +202,17 @@ class _Named:
             error.at(file=self._file, place=place)
 
 
+def key_material_path(path: str) -> str:
+    """Where parquet-java keeps the key material of a file, if not in it."""
+    folder, base = os.path.split(path)
+    return os.path.join(folder, f"_KEY_MATERIAL_FOR_{base}.json")
+
+
 class _KeyMaterial:
     """Key material that parquet-java put beside a file instead of into it; read when a key is first looked for there."""
 
     def __init__(self, path: str) -> None:
-        folder, base = os.path.split(path)
-        self.path = os.path.join(folder, f"{_KEY_MATERIAL_PREFIX}{base}.json")
+        self.path = key_material_path(path)
         self._known: dict[str, bytes] | None = None
 
     def find(self, reference: str) -> bytes | None:

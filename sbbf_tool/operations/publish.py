@@ -31,7 +31,8 @@ def publish(file: ParquetFile, target: str, patch: Patch, compare: Callable[[Par
 
     if append:
         return places.append(file.source, patch.pieces, verify)
-    return places.replace(file.source, target, patch.keep, patch.pieces, verify)
+    warnings = places.replace(file.source, target, patch.keep, patch.pieces, verify)
+    return [*warnings, *file.warnings_about_keys(target)]
 
 
 def ensure_same_footer(file: ParquetFile, fresh: ParquetFile, changed: Iterable[ChunkKey]) -> None:

@@ -25,7 +25,7 @@ class ChunkPages(NamedTuple):
     meta: ColumnMetaData
     """The chunk's metadata, whose offsets are those of `read`."""
     read: Callable[[int, int], bytes]
-    """`length` bytes from `offset`, or fewer at the end."""
+    """`length` bytes from `offset`, or fewer: at the end, and of an encrypted chunk at the end of a page header."""
     open_arrow: Callable[[], NativeFile]
     """A new stream of the same bytes."""
 

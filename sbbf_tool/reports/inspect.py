@@ -40,6 +40,8 @@ class FilterReport:
     """Of these the one that the column's values are found in, where that is one."""
     broken: str | None = None
     """Why the filter cannot be read: its bytes contradict the format."""
+    encrypted: bool = False
+    """The column is encrypted; header and bitset then are modules, whose overhead `header_bytes` counts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,8 @@ def algorithm_of(stated: EncryptionAlgorithm | None, prefix: bytes | None) -> Al
     if stated is None or form is None:
         raise UnreadableError("it is encrypted by an algorithm that the format does not have")
     if form.aad_file_unique is None:
-        raise UnreadableError("its encryption states no aad_file_unique, so nothing binds its modules to their places")
+        # DuckDB 2.0 writes such files: modules without AAD, and columns that are not said to be encrypted.
+        raise UnreadableError("its encryption has no aad_file_unique, and so is not the format's", hint="DuckDB alone reads such files")
     if form.supply_aad_prefix and prefix is None:
         raise RefusedError("it was written with an AAD prefix that it does not store", hint='give it as "aad_prefix" beside the keys')
     if form.aad_prefix is not None and prefix is not None and form.aad_prefix != prefix:

@@ -38,18 +38,23 @@ class KeyMaterial:
     """Of double wrapping, in base64; None where the master key itself wraps the key."""
     wrapped_wrapping_key: str | None
 
-    def unwrap(self, master: Key) -> Key:
-        """The key. Raises AuthenticationError where this is not its master key, UnreadableError where the service wraps otherwise."""
-        name = self.master_key_id.encode()
+    def unwrap(self, by_master: Callable[[str, str], Key]) -> Key:
+        """The key, where `by_master(wrapped, master key's id)` unwraps what the key service wrapped. Raises AuthenticationError where
+        that was not the right key, and what `by_master` raises.
+        """
         if self.wrapping_key_id is None:
-            return self._opened(master, self.wrapped, name)
+            return by_master(self.wrapped, self.master_key_id)
         assert self.wrapped_wrapping_key is not None
-        wrapping = self._opened(master, self.wrapped_wrapping_key, name)
+        wrapping = by_master(self.wrapped_wrapping_key, self.master_key_id)
         return self._opened(wrapping, self.wrapped, _from_base64(self.wrapping_key_id))
+
+    def unwrap_locally(self, master: Key) -> Key:
+        """The key, by its master key. Raises AuthenticationError where this is not it, or where the key service wraps otherwise."""
+        return self.unwrap(lambda wrapped, name: self._opened(master, _local_wrap(wrapped), name.encode()))
 
     def _opened(self, key: Key, wrapped: str, aad: bytes) -> Key:
         try:
-            plain = open_gcm(key, _from_base64(_local_wrap(wrapped)), aad)
+            plain = open_gcm(key, _from_base64(wrapped), aad)
         except AuthenticationError:
             raise AuthenticationError(f"its key does not unwrap with master key {self.master_key_id!r}: a wrong master key") from None
         if len(plain) not in KEY_SIZES:

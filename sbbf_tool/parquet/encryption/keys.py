@@ -11,7 +11,8 @@ key service, or the key itself wrapped in another (`key_material`). The keys' ow
     }
 
 KEY is 16, 24 or 32 bytes in hexadecimal or base64, or an object that says which: {"hex": ...}, {"base64": ...}, {"text": ...}. All four
-parts may be left out. A key id is the key metadata as text, or the id of the master key that wraps the file's keys.
+parts may be left out. A key id is the key metadata as text (0x... where it is none), or the id of the master key that wraps the
+file's keys.
 """
 
 from __future__ import annotations
@@ -22,14 +23,21 @@ import os
 from base64 import b64decode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
-from sbbf_tool.errors import RefusedError, UsageError
-from sbbf_tool.parquet.encryption.key_material import parse_material
+from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError
+from sbbf_tool.parquet.encryption.key_material import KeyMaterial, parse_material
 from sbbf_tool.parquet.encryption.modules import KEY_SIZES, Key
 
 KeyService = Callable[[bytes], "bytes | None"]
 """From a key metadata to the key; None where it has none, or gives it to others."""
+
+
+class KmsClient(Protocol):
+    """A key service that unwraps keys, as `pyarrow.parquet.encryption.KmsClient` does and parquet-java's interface of that name."""
+
+    def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes: ...
+
 
 KEYS_FILE_VARIABLE, KEYS_VARIABLE = "SBBF_KEYS_FILE", "SBBF_KEYS"
 
@@ -46,7 +54,7 @@ class Keys:
     """By column, named as everywhere in this package."""
     by_id: Mapping[str, Key] = field(default_factory=dict)
     aad_prefix: bytes | None = None
-    service: KeyService | None = None
+    service: KeyService | KmsClient | None = None
     path: str | None = None
     """The file they came from, which a command that is proposed may name."""
 
@@ -59,15 +67,15 @@ class Keys:
         return f"<Keys: {', '.join(parts)}>"
 
     @classmethod
-    def of(cls, given: Keys | Mapping[str, Any] | KeyService | None) -> Keys | None:
+    def of(cls, given: Keys | Mapping[str, Any] | KeyService | KmsClient | None) -> Keys | None:
         """Keys from what a caller may give: `Keys`, the object above (where keys may be bytes too), or a key service. UsageError."""
         if given is None or isinstance(given, Keys):
             return given
         if isinstance(given, Mapping):
             return _from_object(given)
-        if callable(given):
+        if callable(given) or hasattr(given, "unwrap_key"):
             return cls(service=given)
-        raise UsageError(f"keys are given as a {type(given).__name__}", hint="give Keys, a dict or a callable")
+        raise UsageError(f"keys are given as a {type(given).__name__}", hint="give Keys, a dict, a function or a KMS client")
 
     @classmethod
     def from_json(cls, text: str | bytes, *, where: str = "keys") -> Keys:
@@ -87,7 +95,12 @@ class Keys:
         try:
             with open(path, "rb") as stream:
                 text = stream.read()
-        except OSError as error:
+        except (OSError, ValueError) as error:
+            if _may_be_keys(path):
+                hint = "and let nobody use that key any more: a command line can be read by others"
+                raise UsageError("keys are given in a file, and not on the command line", hint=hint) from None
+            if not isinstance(error, OSError):
+                raise UsageError("the keys cannot be read: no file can have this name") from None
             raise UsageError(f"the keys cannot be read: {(error.strerror or 'unreadable').lower()}", file=path) from None
         keys = cls.from_json(text, where=path)
         return cls(keys.footer, keys.columns, keys.by_id, keys.aad_prefix, path=path)
@@ -108,48 +121,59 @@ class Keys:
         """
         if metadata is None:
             return None
-        described = parse_material(metadata, material)
-        if self.service is not None and (key := self._ask(described.raw if described is not None else metadata)) is not None:
-            return key
-        if described is not None:
-            master = self.by_id.get(described.master_key_id)
-            return described.unwrap(master) if master is not None else None
-        name = name_of(metadata)
-        return self.by_id.get(name) if name is not None else None
+        wrapped = parse_material(metadata, material)
+        if wrapped is None:
+            known = self.by_id.get(id_of(metadata)) or self.by_id.get(f"0x{metadata.hex()}")
+            return known or self._ask(lambda ask: ask(metadata))
+        master = self.by_id.get(wrapped.master_key_id)
+        return wrapped.unwrap_locally(master) if master is not None else self._ask(lambda ask: ask(wrapped.raw), wrapped)
 
-    def _ask(self, metadata: bytes) -> Key | None:
-        assert self.service is not None
+    def _ask(self, question: Callable[[KeyService], bytes | None], wrapped: KeyMaterial | None = None) -> Key | None:
+        """The key service's answer; None where it has none."""
+        service = self.service
         try:
-            key = self.service(metadata)
+            if callable(service):
+                return _answered(question(service))
+            if service is None or wrapped is None:
+                return None
+            unwrap = service.unwrap_key
+            return wrapped.unwrap(lambda key, master: _answered(unwrap(key, master)))
+        except SbbfError:
+            raise
         except (LookupError, PermissionError):
             return None
         except Exception as error:
             # Its words may hold what must not be shown.
             raise RefusedError(f"the key service failed ({type(error).__name__})") from error
-        if key is None:
-            return None
-        if not isinstance(key, bytes | bytearray) or len(key) not in KEY_SIZES:
-            raise RefusedError("the key service did not answer with a key of 16, 24 or 32 bytes")
-        return Key(key)
 
 
-def name_of(metadata: bytes | None) -> str | None:
-    """A key metadata as the id that it may be; None where it is not text."""
+def _answered(key: object) -> Key:
+    if key is None:
+        raise LookupError
+    if not isinstance(key, bytes | bytearray) or len(key) not in KEY_SIZES:
+        raise RefusedError("the key service did not answer with a key of 16, 24 or 32 bytes")
+    return Key(bytes(key))
+
+
+def id_of(metadata: bytes) -> str:
+    """A key metadata as a key's id: the text that it is, else in hexadecimal behind 0x."""
     try:
-        text = (metadata or b"").decode()
+        text = metadata.decode()
     except UnicodeDecodeError:
-        return None
-    return text if text.isprintable() and text else None
+        text = ""
+    return text if text.isprintable() and text else f"0x{metadata.hex()}"
 
 
 def described(metadata: bytes | None) -> str:
-    """What to tell of a key that is missing: its id in brackets, where it has one that can be shown."""
+    """What to tell of a key that is missing: its id in brackets, where it has one that is short enough to show."""
+    if not metadata:
+        return ""
     try:
-        found = parse_material(metadata, lambda reference: None) if metadata is not None else None
-    except Exception:
-        found = None
-    name = found.master_key_id if found is not None else name_of(metadata)
-    return f" (key id {name!r})" if name and len(name) <= _SHOWN_CHARACTERS else ""
+        found = parse_material(metadata, lambda reference: None)
+    except UnreadableError:
+        return ""
+    name = found.master_key_id if found is not None else id_of(metadata)
+    return f" (key id {name!r})" if len(name) <= _SHOWN_CHARACTERS else ""
 
 
 def _from_object(found: Any) -> Keys:
@@ -168,6 +192,12 @@ def _from_object(found: Any) -> Keys:
         by_id={str(name): _key(value, f"keys, {name}") for name, value in found.get("keys", {}).items()},
         aad_prefix=None if prefix is None else _prefix(prefix),
     )
+
+
+def _may_be_keys(text: str) -> bool:
+    """Whether what should have been a path is a key, or an object of keys: then it must not be shown."""
+    forms = (_formed(text.strip(), form) for form in _FORMS)
+    return text.lstrip().startswith("{") or any(found is not None and len(found) in KEY_SIZES for found in forms)
 
 
 _FORMS: dict[str, Callable[[str], bytes]] = {

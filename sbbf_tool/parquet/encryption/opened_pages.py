@@ -74,7 +74,13 @@ class OpenedPages:
         self.meta.total_compressed_size = self._end - len(MAGIC)
 
     def as_pages(self) -> ChunkPages:
-        return ChunkPages(self.meta, self.read, self.open_arrow)
+        return ChunkPages(self.meta, self._read_header_or_page, self.open_arrow)
+
+    def _read_header_or_page(self, offset: int, length: int) -> bytes:
+        """As `read`, but no further than a header's end where it begins in one: whoever follows headers opens no page."""
+        at = bisect_right(self._starts, offset) - 1
+        left = self._pages[at].start + len(self._pages[at].header) - offset if at >= 0 else 0
+        return self.read(offset, min(length, left) if left > 0 else length)
 
     def read(self, offset: int, length: int) -> bytes:
         """Bytes of the opened chunk, which begins where a file's first page does; fewer at its end. Raises AuthenticationError."""
