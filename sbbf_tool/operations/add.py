@@ -149,6 +149,10 @@ def _compare(file: ParquetFile, fresh: ParquetFile, patch: Patch, jobs: int | No
     ensure_holding_all(file, fresh, read_written(file, fresh, patch), jobs, meter, memory)
 
 
+_NOTHING_TO_SPEAK_OF = 64 << 10
+"""Bytes of a column's filters below which nobody minds that its data takes less."""
+
+
 def _size_warnings(file: ParquetFile, wish: Sizing, built: Mapping[ChunkKey, Built]) -> Iterator[str]:
     worst: dict[int, float] = {}
     for (_, column), one in built.items():
@@ -157,6 +161,12 @@ def _size_warnings(file: ParquetFile, wish: Sizing, built: Mapping[ChunkKey, Bui
         if fpp > wish.fpp * 1.25:
             name = file.footer.columns[column].name
             yield f"column {name}: the error rate is {fpp:.3g}, not {wish.fpp:.3g}, within the size that was allowed"
+    for column in sorted(worst):
+        filters = sum(one.bloom.num_bytes for (_, owner), one in built.items() if owner == column)
+        data = sum(chunk_bytes(file, key) for key in built if key[1] == column)
+        if filters > max(data, _NOTHING_TO_SPEAK_OF):
+            name = file.footer.columns[column].name
+            yield f"column {name}: its filters take {filters:,} bytes and its data {data:,}; ask for a higher --fpp, or leave it out"
 
 
 def _engine_warnings(file: ParquetFile, keys: Iterable[ChunkKey]) -> Iterator[str]:

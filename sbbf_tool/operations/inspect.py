@@ -18,6 +18,7 @@ from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.filters import FilterHeader, StoredFilter
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData
 from sbbf_tool.reports.inspect import ColumnTotal, FilterReport, InspectReport, UnusedRange
+from sbbf_tool.storage import places
 
 
 def inspect(
@@ -55,7 +56,7 @@ def inspect(
             filters=tuple(rows),
             columns=_totals(file, chosen, rows, all_chunks),
             unused=tuple(UnusedRange(found.start, found.length, found.what) for found in unused),
-            notes=tuple(_engine_notes(chosen, rows)),
+            notes=(*_journal_notes(file), *_engine_notes(chosen, rows)),
         )
 
 
@@ -132,6 +133,11 @@ def _odd_places(meta: ColumnMetaData | None) -> tuple[str, ...]:
     if meta is None or meta.bloom_filter_offset is None:
         return ()
     return (f"bloom_filter_offset is {meta.bloom_filter_offset}, which means none",)
+
+
+def _journal_notes(file: ParquetFile) -> Iterator[str]:
+    if places.has_journal(file.name):
+        yield f"an append to it was begun and not finished: the next command that changes it, or sbbf repair {file.name}, cuts it back"
 
 
 def _engine_notes(columns: Sequence[Column], rows: Sequence[FilterReport]) -> Iterator[str]:

@@ -94,6 +94,12 @@ def test_a_limit_is_kept_and_what_it_costs_is_said(tmp_path):
     assert add_filters(path, ["v"], dry_run=True, max_bytes=8192).warnings == ()
 
 
+def test_filters_that_take_more_than_the_data_are_pointed_at(tmp_path):
+    path = write_column(tmp_path / "v.parquet", pa.array(range(5000), pa.int64()))
+    (warning,) = add_filters(path, ["v"], dry_run=True, ndv=10**6).warnings
+    assert warning.startswith("column v: its filters take 2,097,152 bytes and its data ")
+
+
 @pytest.mark.parametrize(
     "wish",
     [{"fpp": 0.0}, {"fpp": 1.0}, {"fpp": -0.1}, {"fpp": math.nan}, {"ndv": 0}, {"ndv": -5}, {"max_bytes": 63}, {"max_bytes": 0}],

@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from sbbf_tool import RefusedError, UnreadableError, WriteError, add_filters, inspect, remove_filters
+from sbbf_tool import RefusedError, UnreadableError, WriteError, add_filters, inspect, remove_filters, repair
 from sbbf_tool.storage import append as append_module
 from sbbf_tool.storage.append import append, journal_of, recover
 from sbbf_tool.storage.local import LocalSource
@@ -195,6 +195,23 @@ class TestOfRealFiles:
         report = add_filters(events, ["user_id"], in_place=True)
         assert "had been interrupted" in report.warnings[0]
         assert events.read_bytes()[: report.old_bytes] == (fixtures / "events.parquet").read_bytes()
+
+    def test_an_append_that_was_written_and_not_accepted_is_pointed_out(self, events, tmp_path):
+        """The file can be read, and yet the next command that changes it will cut it back."""
+        add_filters(events, ["user_id"], output=tmp_path / "new.parquet")
+        tail = (tmp_path / "new.parquet").read_bytes()[events.stat().st_size :]
+        program = (
+            "import os, signal, sys\n"
+            "from sbbf_tool.storage.append import append\n"
+            "from sbbf_tool.storage.local import LocalSource\n"
+            "def die(written): os.kill(os.getpid(), signal.SIGKILL)\n"
+            "append(LocalSource(sys.argv[1]), [sys.stdin.buffer.read()], die)\n"
+        )
+        assert subprocess.run([sys.executable, "-c", program, str(events)], input=tail).returncode == -signal.SIGKILL
+        (note,) = [note for note in inspect(events).notes if "append" in note]
+        assert f"sbbf repair {events}, cuts it back" in note
+        assert repair(events, in_place=True).cut_back_to == events.stat().st_size
+        assert not any("append" in note for note in inspect(events).notes)
 
     def test_killed_at_any_moment(self, events, fixtures):
         before = (fixtures / "events.parquet").read_bytes()
