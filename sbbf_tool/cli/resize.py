@@ -52,4 +52,4 @@ def command(file: str, as_json: bool, **options: Any) -> None:
     done = "would be resized in" if report.dry_run else "resized in"
     old, new = (sum(getattr(row, name) for row in report.filters) for name in ("old_bytes", "new_bytes"))
     rest = f"; {report.unchanged} have that size already" if report.unchanged else ""
-    click.echo(f"{len(rows)} filters {done} {report.output}: {old:,} -> {new:,} bytes of bitsets{rest}")
+    click.echo(f"{render.counted(len(rows), 'filter')} {done} {report.output}: {old:,} -> {new:,} bytes of bitsets{rest}")
