@@ -131,6 +131,5 @@ def _show(report: AddReport) -> None:
     added = report.new_bytes - report.old_bytes
     done, proof = ("would be added to", "nothing was written") if report.dry_run else ("added to", "every value verified")
     share = render.percent(added / report.old_bytes)
-    click.echo(
-        f"{render.counted(len(report.filters), 'filter')} {done} {report.output}: {added:,} bytes behind {report.old_bytes:,} ({share}); {proof}"
-    )
+    filters = render.counted(len(report.filters), "filter")
+    click.echo(f"{filters} {done} {report.output}: {added:,} bytes behind {report.old_bytes:,} ({share}); {proof}")

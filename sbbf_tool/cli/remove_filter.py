@@ -54,9 +54,8 @@ def command(
         render.show_json(report)
         return
     done = "would be removed from" if dry_run else "removed from"
-    click.echo(
-        f"{render.counted(len(report.removed), 'filter')} {done} {report.output} ({report.way}): {report.old_bytes:,} -> {report.new_bytes:,} bytes"
-    )
+    filters = render.counted(len(report.removed), "filter")
+    click.echo(f"{filters} {done} {report.output} ({report.way}): {report.old_bytes:,} -> {report.new_bytes:,} bytes")
     if report.unreferenced_bytes:
         left = "between bytes that stay where they are" if compact else "--compact drops them"
         click.echo(f"{report.unreferenced_bytes:,} bytes are left that nothing leads to; {left}")
