@@ -60,7 +60,10 @@ def _show(report: InspectReport) -> None:
             + (f"; mean est. fpp {render.percent(total.mean_fpp)}" if total.mean_fpp is not None else "")
         )
     if not any(row.has_filter for row in report.filters):
-        click.echo("no column has a Bloom filter; `sbbf add-filter` gives it one")
+        which = "column whose metadata can be read" if report.closed else "column"
+        click.echo(f"no {which} has a Bloom filter; `sbbf add-filter` gives it one")
+    if report.closed:
+        click.echo(f"not to be seen without their keys: {', '.join(report.closed)}")
     if sealed := dict.fromkeys(row.column for row in report.filters if row.encrypted):
         click.echo(f"encrypted: {', '.join(sealed)}")
     for row in report.filters:

@@ -56,8 +56,18 @@ def inspect(
             filters=tuple(rows),
             columns=_totals(file, chosen, rows, all_chunks),
             unused=tuple(UnusedRange(found.start, found.length, found.what) for found in unused),
-            notes=(*_journal_notes(file), *_engine_notes(chosen, rows)),
+            notes=(*_journal_notes(file), *_engine_notes(chosen, rows), *_key_notes(file)),
+            closed=tuple(column.name for column in chosen if _is_closed(file, column)),
         )
+
+
+def _key_notes(file: ParquetFile) -> Iterator[str]:
+    if file.ring is not None and not file.footer.is_writable:
+        yield "the footer's signature was not checked: its key was not given"
+
+
+def _is_closed(file: ParquetFile, column: Column) -> bool:
+    return any(file.footer.chunk(row_group, column.index) is None for row_group in range(file.footer.num_row_groups))
 
 
 def _chunk_report(file: ParquetFile, row_group: int, column: Column, stored_filters: list[StoredFilter]) -> FilterReport:

@@ -78,6 +78,8 @@ class InspectReport:
     columns: tuple[ColumnTotal, ...]
     unused: tuple[UnusedRange, ...]
     notes: tuple[str, ...] = ()
+    closed: tuple[str, ...] = ()
+    """Columns that may have filters and do not show them: their metadata are encrypted, and their key was not given."""
 
     @property
     def broken(self) -> tuple[FilterReport, ...]:

@@ -59,6 +59,8 @@ class Encryption:
     ctr: bool = False
     aad_prefix: bytes | None = None
     store_prefix: bool = True
+    key_ids: Mapping[bytes, str] = field(default_factory=dict)
+    """What the file says of a key, as its metadata."""
 
     def keys(self) -> dict[str, Any]:
         """The same as our tool takes it."""
@@ -166,6 +168,8 @@ class ParquetJava:
 
     def _encryption(self, how: Encryption) -> Any:
         builder = self._crypto.FileEncryptionProperties.builder(how.footer_key)
+        if how.footer_key in how.key_ids:
+            builder = builder.withFooterKeyID(how.key_ids[how.footer_key])
         cipher = self._crypto.ParquetCipher
         builder = builder.withAlgorithm(cipher.AES_GCM_CTR_V1 if how.ctr else cipher.AES_GCM_V1)
         if how.plaintext_footer:
@@ -177,7 +181,8 @@ class ParquetJava:
         if how.column_keys or how.footer_key_columns:
             columns = self._jvm.java.util.HashMap()
             for name, key in how.column_keys.items():
-                columns[self._column(name)] = self._crypto.ColumnEncryptionProperties.builder(self._column(name)).withKey(key).build()
+                column = self._crypto.ColumnEncryptionProperties.builder(self._column(name)).withKey(key)
+                columns[self._column(name)] = (column.withKeyID(how.key_ids[key]) if key in how.key_ids else column).build()
             for name in how.footer_key_columns:
                 columns[self._column(name)] = self._crypto.ColumnEncryptionProperties.builder(self._column(name)).build()
             builder = builder.withEncryptedColumns(columns)

@@ -6,6 +6,7 @@ Both algorithms, footers in the clear and encrypted, uniform keys and column key
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from sbbf_tool import add_filters, inspect, probe, remove_filters, resize_filter
 from .parquet_java import COLUMNS, FIRST_ID, ROW_GROUPS, ROWS, ROWS_A_GROUP, Encryption, ParquetJava
 
 if TYPE_CHECKING:
+    from _pytest.mark import ParameterSet
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.engines
@@ -37,6 +39,11 @@ WAYS = {
     "columns-signed": Encryption(K16, OWN, ("score",), plaintext_footer=True),
     "columns-signed-ctr-prefix": Encryption(K32, OWN, ("score",), plaintext_footer=True, ctr=True, aad_prefix=b"stored"),
 }
+
+
+def usually(names: Iterable[str], *usual: str) -> list[ParameterSet]:
+    """Parameters of which all but these few are for long runs."""
+    return [pytest.param(name, marks=() if name in usual else pytest.mark.heavy) for name in names]
 
 
 @pytest.fixture(scope="session")
@@ -70,7 +77,7 @@ def assert_parquet_java_uses_our_filters(java: ParquetJava, path: Path, how: Enc
         assert java.row_groups_left(path, how, column, values_of(column, 0)[0]) >= 1
 
 
-@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize("name", usually(WAYS, "uniform-supplied", "columns", "columns-signed-ctr-prefix"))
 def test_filters_added_to_an_encrypted_file(java: ParquetJava, tmp_path: Path, name: str) -> None:
     how = WAYS[name]
     plain, path = java.write(tmp_path / "before.parquet", how), tmp_path / "after.parquet"
@@ -85,8 +92,8 @@ def test_filters_added_to_an_encrypted_file(java: ParquetJava, tmp_path: Path, n
     assert path.read_bytes() == plain.read_bytes()
 
 
-@pytest.mark.parametrize("name", ["uniform-ctr-192", "columns", "columns-signed-ctr-prefix"])
-@pytest.mark.parametrize("pages", ["v1", "v2", "v1-plain", "v2-plain-zstd"])
+@pytest.mark.parametrize("name", usually(["uniform-ctr-192", "columns", "columns-signed-ctr-prefix"], "uniform-ctr-192", "columns"))
+@pytest.mark.parametrize("pages", usually(["v1", "v2", "v1-plain", "v2-plain-zstd"], "v2"))
 def test_filters_that_parquet_java_wrote(java: ParquetJava, tmp_path: Path, name: str, pages: str) -> None:
     how = WAYS[name]
     path = java.write(
@@ -108,7 +115,7 @@ def test_filters_that_parquet_java_wrote(java: ParquetJava, tmp_path: Path, name
     assert probe(path, "name", ["nobody"], keys=how.keys()).is_absent
 
 
-@pytest.mark.parametrize("name", ["uniform-supplied", "columns", "columns-signed"])
+@pytest.mark.parametrize("name", usually(["uniform-supplied", "columns", "columns-signed"], "columns-signed"))
 def test_filters_resized_and_replaced(java: ParquetJava, tmp_path: Path, name: str) -> None:
     how = WAYS[name]
     path = java.write(tmp_path / "file.parquet", how, filters=COLUMNS)

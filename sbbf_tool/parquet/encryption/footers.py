@@ -27,7 +27,7 @@ class FooterSeal:
 
     def __init__(self, cipher: FileCipher, crypto: bytes | None) -> None:
         self.cipher = cipher
-        self._crypto = crypto
+        self.crypto = crypto
 
     @property
     def is_complete(self) -> bool:
@@ -47,10 +47,10 @@ class FooterSeal:
         """The footer as it is stored, with fresh nonces, and what follows it."""
         key, aad = self.cipher.footer_key, self.cipher.algorithm.aad.of_footer()
         assert key is not None, "whoever changes a footer asks first whether that can be done"
-        if self._crypto is None:
+        if self.crypto is None:
             stored = raw + modules.sign(key, raw, aad)
             return stored, build_tail(stored)
-        stored = self._crypto + modules.build_gcm(key, raw, aad)
+        stored = self.crypto + modules.build_gcm(key, raw, aad)
         return stored, build_tail(stored, MAGIC_ENCRYPTED)
 
 
@@ -64,7 +64,11 @@ def parse_footer(stored: bytes, start: int, *, encrypted: bool, ring: KeyRing | 
         return _parse_encrypted(stored, start, ring)
     footer = Footer(stored, start)
     stated = footer.metadata.encryption_algorithm
-    if stated is None or ring is None:
+    if ring is None:
+        return footer
+    if stated is None:
+        if any(chunk.crypto_metadata is not None for row_group in footer.metadata.row_groups for chunk in row_group.columns):
+            raise AuthenticationError("it has encrypted columns, and its footer is neither encrypted nor signed: nothing vouches for it")
         return footer
     raw, signature = stored[:-SIGNATURE_BYTES], stored[-SIGNATURE_BYTES:]
     key = ring.footer_key(footer.metadata.footer_signing_key_metadata)

@@ -1,0 +1,471 @@
+"""Files with modular encryption, by every operation: those of parquet-java in fixtures/encrypted, and the conformance files."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from interop.corpus_edits import edit_footer
+from interop.parquet_java import COLUMNS, FIRST_ID, ROW_GROUPS, ROWS, ROWS_A_GROUP
+from samples import listing
+
+from sbbf_tool import (
+    AuthenticationError,
+    Keys,
+    Policy,
+    RefusedError,
+    SbbfError,
+    add_filters,
+    advise,
+    check,
+    explain,
+    inspect,
+    probe,
+    remove_filters,
+    repair,
+    resize_filters,
+    verify,
+)
+from sbbf_tool.cli import run
+from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.parquet.encryption.aad import Module
+from sbbf_tool.parquet.filters import build_header, parse_header
+from sbbf_tool.parquet.footer import open_metadata, set_filters
+from sbbf_tool.parquet.idl.ttypes import FileMetaData
+
+FILES = ("java-columns", "java-signed", "java-ctr-supplied")
+PLAIN = {"java-columns": {"id", "nested.code"}, "java-signed": {"id", "nested.code"}, "java-ctr-supplied": set()}
+SECRET = json.loads((Path(__file__).parent.parent.parent / "fixtures" / "encrypted" / "keys.json").read_text())["keys"]
+
+
+def keys_of(name: str, **changes: object) -> dict[str, object]:
+    return {"keys": SECRET, **({"aad_prefix": "fixtures"} if name == "java-ctr-supplied" else {}), **changes}
+
+
+@pytest.fixture
+def file(fixtures, tmp_path) -> Callable[[str], Path]:
+    """A copy of a fixture that a test may change."""
+
+    def copy(name: str) -> Path:
+        return Path(shutil.copy(fixtures / "encrypted" / f"{name}.parquet", tmp_path / f"{name}.parquet"))
+
+    return copy
+
+
+def values(column: str, row_group: int) -> list[object]:
+    rows = ROWS[row_group * ROWS_A_GROUP : (row_group + 1) * ROWS_A_GROUP]
+    if column == "nested.tag":
+        return [tag for row in rows for tag in row.tags]
+    return [value for row in rows if (value := getattr(row, column.removeprefix("nested."))) is not None]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_value_is_proven(file, name):
+    path = file(name)
+    if name == "java-signed":
+        add_filters(path, COLUMNS, in_place=True, keys=keys_of(name))
+    report = verify(path, keys=keys_of(name))
+    assert report.is_sound
+    assert {(proof.row_group, proof.column): (proof.values, proof.unproven) for proof in report.filters} == {
+        (number, column): (len(values(column, number)), None) for number in range(ROW_GROUPS) for column in COLUMNS
+    }
+    assert {row.encrypted for row in inspect(path, keys=keys_of(name)).filters if row.column in PLAIN[name]} <= {False}
+    assert all(row.encrypted for row in inspect(path, keys=keys_of(name)).filters if row.column not in PLAIN[name])
+    for column, absent in (("id", FIRST_ID + 1), ("name", "nobody"), ("nested.tag", "none")):
+        assert probe(path, column, [absent], keys=keys_of(name)).is_absent
+        for number in range(ROW_GROUPS):
+            answers = probe(path, column, values(column, number), keys=keys_of(name)).values
+            assert {value.row_groups[number].answer for value in answers} == {"maybe"}
+
+
+@pytest.mark.parametrize("append", [False, True])
+@pytest.mark.parametrize("name", FILES)
+def test_what_is_added_is_encrypted_and_comes_off_again(file, name, append):
+    path, keys = file(name), keys_of(name)
+    old = path.read_bytes()
+    report = add_filters(path, COLUMNS, in_place=True, append=append, replace=True, keys=keys)
+    new = path.read_bytes()
+    assert new.startswith(old)
+    for built in report.filters:
+        found = new[built.offset : built.offset + 64]
+        if built.column in PLAIN[name]:
+            assert parse_header(found).num_bytes == built.bitset_bytes
+        else:
+            with pytest.raises(SbbfError):
+                parse_header(found)
+    assert verify(path, keys=keys).is_sound
+    if name == "java-signed":
+        remove_filters(path, in_place=True, keys=keys)
+        assert path.read_bytes() == old
+    else:
+        assert {built.what for built in inspect(path, keys=keys).unused} == {"unreferenced filter", "superseded footer"}
+        assert remove_filters(path, compact=True, in_place=True, keys=keys).unreferenced_bytes == 0
+        assert path.stat().st_size < len(old)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_all_else_of_a_footer_stays_as_it_was(file, name):
+    path, keys = file(name), keys_of(name)
+    with ParquetFile.open(path, keys) as before:
+        add_filters(path, COLUMNS, output=path.with_suffix(".new"), replace=True, keys=keys)
+    with ParquetFile.open(path.with_suffix(".new"), keys) as after:
+        chunks = {(number, index): None for number in range(ROW_GROUPS) for index in range(len(COLUMNS))}
+        bare = [set_filters(one.footer.raw, chunks, one.footer.seal, leave_open=True) for one in (before, after)]
+        assert bare[0] == bare[1]
+        assert open_metadata(before.footer.raw, chunks, before.footer.seal) != open_metadata(after.footer.raw, chunks, after.footer.seal)
+        # Of an encrypted footer, what says how it is encrypted; of a signed one, the place of the signature.
+        assert after.footer.end == after.source.size
+
+
+def test_no_nonce_is_used_twice(file):
+    path, keys = file("java-columns"), keys_of("java-columns")
+    found = []
+    for number in range(2):
+        out = path.with_name(str(number))
+        add_filters(path, ["name"], output=out, replace=True, keys=keys)
+        with ParquetFile.open(out, keys) as opened:
+            starts = [start for row_group in range(ROW_GROUPS) for start in modules_of(opened, row_group, 1)[:2]]
+            crypto = len(opened.footer.seal.crypto)
+            starts.append(opened.footer.start + crypto)
+            sealed = [opened.footer.metadata.row_groups[row_group].columns[1].encrypted_column_metadata for row_group in range(ROW_GROUPS)]
+            found += [out.read_bytes()[start + 4 : start + 16] for start in starts] + [module[4:16] for module in sealed]
+    assert len(found) == len(set(found)) == 2 * 10
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_resized_repaired_advised_explained_checked(file, name):
+    path, keys = file(name), keys_of(name)
+    add_filters(path, COLUMNS, in_place=True, replace=True, keys=keys)
+    resized = resize_filters(path, num_bytes=64, in_place=True, keys=keys)
+    assert resized.filters
+    assert verify(path, keys=keys).is_sound
+    assert {finding.rule for finding in check(path, keys=keys).findings} >= {"saturated"}
+    assert repair(path, rebuild=True, in_place=True, keys=keys).is_sound
+    assert "saturated" not in {finding.rule for finding in check(path, keys=keys).findings}
+    explained = explain(path, "name", "nobody", keys=keys)
+    assert {(group.filter, group.dictionary) for group in explained.row_groups} <= {("absent", "absent"), ("absent", None)}
+    advice = {column.column: column for column in advise(str(path), queries=["name = 'name-31'"], keys=keys).columns}
+    assert advice["name"].filters == ROW_GROUPS
+    assert advice["name"].ndv == max(len(set(values("name", number))) for number in range(ROW_GROUPS))
+
+
+# Keys that are missing or wrong
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("which", SECRET)
+def test_a_wrong_key_is_an_authentication_error(file, name, which):
+    path = file(name)
+    wrong = {**SECRET, which: "ab" * (len(SECRET[which]) // 2)}
+    if name == "java-ctr-supplied" and which != "tags":
+        return
+    before = listing(path.parent)
+    for work in (
+        lambda keys: inspect(path, keys=keys),
+        lambda keys: probe(path, "name", ["x"], keys=keys),
+        lambda keys: verify(path, keys=keys),
+        lambda keys: check(path, keys=keys),
+        lambda keys: add_filters(path, ["id"], in_place=True, replace=True, keys=keys),
+        lambda keys: remove_filters(path, in_place=True, keys=keys),
+    ):
+        with pytest.raises(AuthenticationError) as caught:
+            work(keys_of(name, keys=wrong))
+        assert str(path) in str(caught.value)
+        assert not any(key in str(caught.value) for key in wrong.values())
+    assert listing(path.parent) == before
+
+
+def test_without_a_column_key(file):
+    path, some = file("java-columns"), keys_of("java-columns", keys={"footer": SECRET["footer"]})
+    report = inspect(path, keys=some)
+    assert report.closed == ("name", "nested.tag")
+    assert {row.column for row in report.filters} == {"id", "score", "nested.code"}
+    (value,) = probe(path, "name", ["x"], keys=some).values
+    why = "its column is encrypted with a key of its own (key id 'names'), which was not given"
+    assert {(answer.answer, answer.reason) for answer in value.row_groups} == {("cannot say", why)}
+    before = listing(path.parent)
+    for work, message in (
+        (lambda: add_filters(path, ["name"], in_place=True, keys=some), "the column is encrypted"),
+        (lambda: remove_filters(path, ["name"], in_place=True, keys=some), "its metadata are encrypted"),
+        (lambda: remove_filters(path, in_place=True, keys=some), "its metadata are encrypted"),
+    ):
+        with pytest.raises(RefusedError, match=message) as caught:
+            work()
+        assert "key" in (caught.value.hint or "")
+    assert listing(path.parent) == before
+    add_filters(path, ["id", "score"], in_place=True, replace=True, keys=some)
+    assert verify(path, keys=keys_of("java-columns")).is_sound
+
+
+def test_without_the_footer_key_of_a_signed_file(file):
+    path = file("java-signed")
+    some = {"columns": {"name": SECRET["names"]}}
+    add_filters(path, ["name", "id"], in_place=True, keys=keys_of("java-signed"))
+    assert not probe(path, "name", [values("name", 0)[0]], keys=some).is_absent
+    assert [proof.unproven for proof in verify(path, ["name", "id"], keys=some).filters] == [None] * 2 * ROW_GROUPS
+    with pytest.raises(RefusedError, match="its footer is signed"):
+        add_filters(path, ["name"], in_place=True, replace=True, keys=some)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "error", "message"),
+    [(None, RefusedError, "does not store"), ("other", AuthenticationError, "another AAD prefix")],
+)
+def test_an_aad_prefix_that_is_missing_or_another(file, prefix, error, message):
+    with pytest.raises(error, match=message):
+        inspect(file("java-ctr-supplied"), keys=keys_of("java-ctr-supplied", aad_prefix=prefix))
+
+
+def test_a_signed_file_that_is_no_longer_said_to_be(file):
+    path = file("java-signed")
+
+    def strip(metadata: FileMetaData) -> None:
+        metadata.encryption_algorithm = metadata.footer_signing_key_metadata = None
+
+    edit_footer(path, strip)
+    with pytest.raises(AuthenticationError, match="neither encrypted nor signed"):
+        inspect(path, keys=keys_of("java-signed"))
+
+
+# Bytes that are not the writer's
+
+
+def flip(path: Path, data: bytes, bit: int) -> None:
+    path.write_bytes(data[: bit // 8] + bytes([data[bit // 8] ^ 1 << bit % 8]) + data[bit // 8 + 1 :])
+
+
+def read_filter(path: Path, keys: dict[str, object], row_group: int, column: int) -> bytes:
+    with ParquetFile.open(path, keys) as opened:
+        return opened.read_bitset(opened.stored_filter(row_group, opened.footer.columns[column]))
+
+
+def test_a_flipped_bit_anywhere_in_a_filter(file):
+    path, keys = file("java-columns"), keys_of("java-columns")
+    data = path.read_bytes()
+    (place,) = [row for row in inspect(path, ["name"], keys=keys).filters if row.row_group == 1]
+    header = 8 * place.offset
+    # Every bit of the header's module, and of length word, nonce and tag of the bitset's; one of each byte between.
+    bitset = header + 8 * (place.stated_length - place.bitset_bytes - 32)
+    end = header + 8 * place.stated_length
+    bits = [*range(header, bitset + 8 * 16), *range(bitset + 8 * 16, end - 8 * 16, 8), *range(end - 8 * 16, end)]
+    for bit in bits:
+        flip(path, data, bit)
+        with pytest.raises(AuthenticationError):
+            read_filter(path, keys, 1, 1)
+    report = verify(path, keys=keys)
+    assert not report.is_sound
+    assert [finding.rule for finding in report.findings if finding.severity == "error"] == ["damaged-encrypted-filter"]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_flipped_bit_anywhere_in_a_footer(file, name):
+    path, keys = file(name), keys_of(name)
+    data = path.read_bytes()
+    with ParquetFile.open(path, keys) as opened:
+        first, last = 8 * opened.footer.start, 8 * (opened.footer.end - 8)
+    found = set()
+    for bit in range(first + 1, last, 41):
+        flip(path, data, bit)
+        try:
+            assert "signature was not checked" in inspect(path, keys=keys).notes[-1]
+        except SbbfError as error:
+            found.add(type(error))
+    assert AuthenticationError in found
+    # In the clear stand how a footer is encrypted, and all of a signed one: such a bit may also make it unreadable, or ask for other keys.
+    for bit in range(last - 8 * 28, last):
+        flip(path, data, bit)
+        with pytest.raises(AuthenticationError):
+            inspect(path, keys=keys)
+
+
+@pytest.mark.parametrize("column", ["name", "nested.tag", "score"])
+def test_a_flipped_bit_in_pages(file, column):
+    path, keys = file("java-columns"), keys_of("java-columns")
+    data = path.read_bytes()
+    with ParquetFile.open(path, keys) as opened:
+        index = COLUMNS.index(column)
+        meta = opened.footer.chunk(2, index)
+        start = min(offset for offset in (meta.dictionary_page_offset, meta.data_page_offset) if offset)
+        end = start + meta.total_compressed_size
+    for bit in range(8 * start, 8 * end, 8 * 13 + 1):
+        flip(path, data, bit)
+        with pytest.raises(AuthenticationError):
+            add_filters(path, [column], output=path.with_name("out"), replace=True, keys=keys)
+        with pytest.raises(FileNotFoundError):
+            path.with_name("out").stat()
+    report = verify(path, [column], keys=keys)
+    assert [proof.row_group for proof in report.filters if proof.unproven] == [2]
+    assert len(report.unread) == 1
+
+
+def modules_of(opened: ParquetFile, row_group: int, column: int) -> tuple[int, int, int]:
+    """First byte of header and bitset of a filter, and the byte behind it."""
+    stored = opened.stored_filter(row_group, opened.footer.columns[column])
+    return stored.place.offset, stored.bitset_offset, stored.end
+
+
+@pytest.mark.parametrize("part", ["header", "bitset", "filter"])
+@pytest.mark.parametrize("other", [(1, 1), (0, 2)], ids=["row group", "column"])
+def test_modules_of_another_chunk(file, part, other):
+    path, keys = file("java-ctr-supplied"), keys_of("java-ctr-supplied")
+    with ParquetFile.open(path, keys) as opened:
+        mine, theirs = modules_of(opened, 0, 1), modules_of(opened, *other)
+    data = bytearray(path.read_bytes())
+    first, last = {"header": (0, 1), "bitset": (1, 2), "filter": (0, 2)}[part]
+    data[mine[first] : mine[last]] = data[theirs[first] : theirs[last]]
+    path.write_bytes(data)
+    message = "its bitset" if part == "bitset" else f"another chunk is there: column {COLUMNS[other[1]]}, row group {other[0]}"
+    with pytest.raises(AuthenticationError, match=message):
+        probe(path, "name", ["x"], keys=keys)
+    (finding,) = [found for found in verify(path, ["name"], keys=keys).findings if found.severity == "error"]
+    assert finding.rule == "damaged-encrypted-filter"
+    assert message in finding.evidence[0].fact
+
+
+@pytest.mark.parametrize("module", [Module.COLUMN_INDEX, Module.OFFSET_INDEX, Module.BLOOM_FILTER_BITSET])
+def test_a_header_encrypted_as_another_module(file, module):
+    """As parquet-go does, for which 6 and 7 are a filter's modules."""
+    path, keys = file("java-columns"), keys_of("java-columns")
+    with ParquetFile.open(path, keys) as opened:
+        start, bitset, _ = modules_of(opened, 0, 1)
+        plain = build_header(512).ljust(bitset - start - 32, b"\0")
+        sealed = opened.footer.seal.cipher.close((0, 1), module, plain)
+    data = path.read_bytes()
+    path.write_bytes(data[:start] + sealed + data[bitset:])
+    with pytest.raises(AuthenticationError, match=rf"encrypted as a module of type {int(module)} \({module.words}\), not 8"):
+        probe(path, "name", ["x"], keys=keys)
+
+
+@pytest.fixture
+def damaged(file) -> Path:
+    path = file("java-columns")
+    (place,) = [row for row in inspect(path, ["name"], keys=keys_of("java-columns")).filters if row.row_group == 1]
+    flip(path, path.read_bytes(), 8 * place.offset + 8 * 40)
+    return path
+
+
+def test_a_damaged_filter_is_dropped_or_built_anew(damaged, tmp_path):
+    keys_path = tmp_path / "keys.json"
+    keys_path.write_text(json.dumps(keys_of("java-columns")))
+    keys = Keys.from_file(str(keys_path))
+    (finding,) = [found for found in check(damaged, keys=keys).findings if found.severity == "error"]
+    assert finding.cure == ("sbbf", "repair", str(damaged), "--rebuild", "-c", "name", "--in-place", "--keys", str(keys_path))
+    dropped = repair(damaged, ["name"], output=tmp_path / "dropped", keys=keys)
+    assert [(step.row_group, step.treatment) for step in dropped.steps] == [(1, "drop")]
+    assert run([*finding.cure[1:]]) == 0
+    assert verify(damaged, keys=keys).is_sound
+    assert len(verify(damaged, ["name"], keys=keys).filters) == ROW_GROUPS
+
+
+def test_a_filter_in_the_clear_on_an_encrypted_column(file):
+    path, keys = file("java-columns"), keys_of("java-columns")
+    data = bytearray(path.read_bytes())
+    with ParquetFile.open(path, keys) as opened:
+        start, _, end = modules_of(opened, 0, 1)
+    plain = build_header(512) + bytes(512)
+    data[start : start + len(plain)] = plain
+    path.write_bytes(data)
+    assert end - start > len(plain)
+    with pytest.raises(AuthenticationError):
+        probe(path, "name", ["x"], keys=keys)
+    report = check(path, Policy(select=("secrecy",)), keys=keys)
+    assert [finding.rule for finding in report.findings] == ["plaintext-filter-on-encrypted-column"]
+    assert [step for step in repair(path, in_place=True, keys=keys).steps if step.column == "name"] == []
+
+
+def test_no_filter_in_the_clear_is_made_for_an_encrypted_column(file):
+    some = keys_of("java-columns", keys={"footer": SECRET["footer"]})
+    with ParquetFile.open(file("java-columns"), some) as opened, pytest.raises(RefusedError, match="encrypted"):
+        opened.filter_pieces(0, 1, bytes(64))
+
+
+# The command line
+
+
+class TestCommands:
+    @pytest.fixture
+    def keys_path(self, fixtures) -> str:
+        return str(fixtures / "encrypted" / "keys.json")
+
+    def test_keys_by_option_and_environment(self, file, keys_path, capsys, monkeypatch):
+        path = str(file("java-columns"))
+        assert run(["probe", path, "name", "nobody", "--keys", keys_path]) == 1
+        assert run(["probe", path, "name", "nobody"]) == 4
+        monkeypatch.setenv("SBBF_KEYS_FILE", keys_path)
+        for arguments in (["inspect"], ["verify"], ["check", "--quick"], ["advise"]):
+            assert run([*arguments, path]) == 0
+        assert run(["explain", path, "name", "nobody"]) == 1
+        monkeypatch.delenv("SBBF_KEYS_FILE")
+        monkeypatch.setenv("SBBF_KEYS", Path(keys_path).read_text())
+        assert run(["add-filter", path, "-c", "name", "--replace", "--in-place"]) == 0
+        assert run(["resize", path, "-c", "name", "--bytes", "64", "--in-place"]) == 0
+        assert run(["remove-filter", path, "-c", "name", "--in-place"]) == 0
+        assert run(["repair", path, "--in-place"]) == 0
+        assert not any(secret in text for secret in SECRET.values() for text in capsys.readouterr())
+
+    def test_what_is_closed_is_said(self, file, tmp_path, capsys):
+        (tmp_path / "some.json").write_text(json.dumps({"footer_key": SECRET["footer"]}))
+        assert run(["inspect", str(file("java-columns")), "--keys", str(tmp_path / "some.json")]) == 0
+        out = capsys.readouterr().out
+        assert "not to be seen without their keys: name, nested.tag\n" in out
+        assert "encrypted: score\n" in out
+
+    @pytest.mark.parametrize("given", ["000102030405060708090a0b0c0d0e0f", '{"footer_key": "000102030405060708090a0b0c0d0e0f"}'])
+    def test_a_key_in_the_place_of_a_file(self, file, capsys, given):
+        assert run(["inspect", str(file("java-columns")), "--keys", given]) == 2
+        error = capsys.readouterr().err
+        assert "not on the command line" in error
+        assert "000102" not in error
+
+    def test_without_the_package(self, file, keys_path):
+        program = (
+            "import sys; sys.modules['cryptography'] = None; from sbbf_tool.cli import main;"
+            f"main(['inspect', {str(file('java-columns'))!r}, '--keys', {keys_path!r}])"
+        )
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+        assert done.returncode == 4
+        assert done.stderr.count("\n") == 1
+        assert done.stderr.endswith("the package cryptography is missing; pip install 'sbbf-tool[encryption]'\n")
+
+    def test_plain_files_take_keys_too(self, fixtures, keys_path):
+        assert run(["verify", str(fixtures / "pyarrow-filters.parquet"), "--keys", keys_path]) == 0
+
+
+# The conformance files
+
+
+def conformance_keys(conformance: Path) -> dict[str, dict[str, object]]:
+    known = json.loads((conformance / "encrypted" / "keys.json").read_text())
+    found = {
+        f"encrypted/{name}": {"footer_key": one["footer_key"], "columns": one["column_keys"]}
+        for name, one in known.items()
+        if one["footer_key"]
+    }
+    published = {"double_field": {"text": "1234567890123450"}, "float_field": {"text": "1234567890123451"}}
+    found["parquet-testing/encrypt_columns_and_footer_bloom_filter.parquet.encrypted"] = {
+        "footer_key": {"text": "0123456789012345"},
+        "columns": published,
+    }
+    return found
+
+
+def test_conformance_files(conformance, tmp_path):
+    for name, keys in conformance_keys(conformance).items():
+        path = conformance / name
+        report = verify(path, keys=keys)
+        assert report.is_sound, name
+        assert all(proof.is_proven for proof in report.filters), name
+        columns = sorted({proof.column for proof in report.filters})
+        copy = tmp_path / path.name
+        remove_filters(path, output=copy, keys=keys)
+        bare = copy.read_bytes()
+        add_filters(copy, columns, in_place=True, keys=keys)
+        resize_filters(copy, num_bytes=64, in_place=True, keys=keys)
+        assert len(verify(copy, keys=keys).filters) == len(report.filters), name
+        remove_filters(copy, in_place=True, keys=keys)
+        assert copy.read_bytes() == bare, name
