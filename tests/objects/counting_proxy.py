@@ -130,7 +130,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         body = self.rfile.read(length)
         if isinstance(told, int):
-            answer = b"<Error><Code>InternalError</Code><Message>as asked</Message></Error>"
+            code = {403: "AccessDenied", 412: "PreconditionFailed"}.get(told, "InternalError")
+            answer = f"<Error><Code>{code}</Code><Message>as asked</Message></Error>".encode()
             self._record(proxy, parts, headers, length, told, len(answer))
             self._answer(told, [("Content-Type", "application/xml")], answer)
             return

@@ -101,7 +101,7 @@ def running() -> Iterator[str]:
         processes = [_start(folder, server) for server in SERVERS]
         try:
             for process, port in zip(processes, ports.values(), strict=True):
-                _wait(process, port, folder)
+                wait_for(process, port, folder)
             yield f"http://127.0.0.1:{ports['proxy']}"
         finally:
             for process in processes:
@@ -151,7 +151,8 @@ def _start(folder: Path, server: str) -> subprocess.Popen[bytes]:
         )
 
 
-def _wait(process: subprocess.Popen[bytes], port: int, folder: Path) -> None:
+def wait_for(process: subprocess.Popen[bytes], port: int, folder: Path | None = None) -> None:
+    """Until the server listens. RuntimeError, with what is in the `.out` files of the folder, where it does not."""
     end = time.monotonic() + 60
     while time.monotonic() < end and process.poll() is None:
         try:
@@ -159,5 +160,5 @@ def _wait(process: subprocess.Popen[bytes], port: int, folder: Path) -> None:
             return
         except OSError:
             time.sleep(0.05)
-    said = "".join(path.read_text()[-2000:] for path in folder.glob("*.out"))
-    raise RuntimeError(f"swift did not start: {said}")
+    said = "".join(path.read_text()[-2000:] for path in folder.glob("*.out")) if folder else ""
+    raise RuntimeError(f"the server did not start: {said}")

@@ -7,6 +7,7 @@ versions apart: by ETag, or by the time of the last change.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from itertools import islice
@@ -40,11 +41,10 @@ _HINTS = {
 
 
 class CloudStore:
-    """See `ObjectStore`. `path` and `secret` are those of the one URL that the store is for, where it is signed."""
+    """See `ObjectStore`. `path` and `secret` are those of the one URL of the web that the store is for."""
 
     def __init__(self, service: str, root: str, path: str, secret: str) -> None:
         self._service = service
-        self._signed = bool(secret)
         clients: Any = {
             "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
             "timeout": timedelta(seconds=READ_SECONDS),
@@ -53,7 +53,7 @@ class CloudStore:
         }
         retries: Any = {"max_retries": TRIES - 1, "retry_timeout": timedelta(seconds=READ_SECONDS * TRIES)}
         if service == "http":
-            url = f"{root}/{path}?{secret}" if secret else root
+            url = f"{root}/{path}?{secret}" if secret else f"{root}/{path}"
             self._store: Any = self._answered(lambda: HTTPStore(url, client_options=clients, retry_config=retries))
         else:
             self._store = self._answered(lambda: from_url(root, client_options=clients, retry_config=retries))
@@ -111,7 +111,7 @@ class CloudStore:
         raise AssertionError("it refuses")
 
     def _path(self, key: str) -> str:
-        return "" if self._signed else key
+        return "" if self._service == "http" else key
 
     def _get(self, key: str, options: Any) -> tuple[bytes, Version]:
         found = obstore.get(self._store, self._path(key), options=options)
@@ -142,17 +142,17 @@ class CloudStore:
         if isinstance(error, wrong.InvalidPathError):
             return UsageError("this cannot be the name of an object")
         text = str(error)
-        status = next((number for number in _STATUSES if f" {number}" in text or f"status: {number}" in text), None)
-        if status == 416:
+        found = _STATUS.search(text)
+        if found and found[1] == "416":
             return UnreadableError("the server has no such range: the object is empty, or was cut short")
-        if status is not None:
-            return UnreadableError(f"the server answered {status}, {TRIES} tries")
+        if found:
+            return UnreadableError(f"the server answered {found[1]}{f', {TRIES} tries' if found[1] >= '500' else ''}")
         if any(word in text for word in ("redential", "metadata endpoint", "Account", "oken")) and self._service != "http":
             return DeniedError("no credentials that can be used", hint=hint)
         return UnreadableError(f"it cannot be reached ({type(error).__name__}, {TRIES} tries)", hint="check the network and the name")
 
 
-_STATUSES = (416, 400, 429, 500, 501, 502, 503, 504)
+_STATUS = re.compile(r"status code: (\d{3})\b")
 
 
 def _is_worth_another_try(error: Exception) -> bool:

@@ -53,8 +53,9 @@ def parse_location(url: str) -> Location:
         raise UsageError(f"{scheme}: a URL must not hold a password", hint="credentials are found in the environment, profiles and roles")
     if not bucket and service != "hdfs":
         raise UsageError(f"no bucket is named: {url}", hint=f"{scheme}://BUCKET/KEY")
-    if service == "s3":
-        scheme = "s3"
+    if service in ("s3", "gs"):
+        # Spellings of one place are one place.
+        scheme = service
     return Location(service, f"{scheme}://{bucket}", bucket, key)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from sbbf_tool.errors import UnreadableError, UsageError
@@ -76,11 +76,13 @@ class ObjectStore(Protocol):
 
 def store_of(location: Location) -> ObjectStore:
     """The store that a location is in. Raises UsageError where the package that speaks to it is missing."""
+    # Of the web each URL is a store of its own, since it is escaped and perhaps signed as a whole.
+    path = location.key if location.service == "http" else ""
     # A process that was forked must not use its parent's connections.
-    return _store(os.getpid(), location.service, location.root, location.bucket, location.key if location.secret else "", location.secret)
+    return _store(os.getpid(), location.service, location.root, location.bucket, path, location.secret)
 
 
-@cache
+@lru_cache(256)
 def _store(process: int, service: str, root: str, bucket: str, path: str, secret: str) -> ObjectStore:
     try:
         return _opened(service, root, bucket, path, secret)

@@ -1,0 +1,194 @@
+"""What a URL names, which keys a glob means, and of which parts a new object is made; all without a server."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from concurrent.futures import Future
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
+from sbbf_tool.storage import places
+from sbbf_tool.storage.local import LocalSource
+from sbbf_tool.storage.objects.listing import _matcher
+from sbbf_tool.storage.objects.location import parse_location
+from sbbf_tool.storage.objects.parts import LEAST_PART, MIB, MOST_PART, MOST_PARTS, plan_parts
+from sbbf_tool.storage.source import PlannedSource, open_stream
+
+GIB = 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("url", "service", "root", "key"),
+    [
+        ("s3://bucket/a/b.parquet", "s3", "s3://bucket", "a/b.parquet"),
+        ("s3a://bucket/a b%20c#d?e.parquet", "s3", "s3://bucket", "a b%20c#d?e.parquet"),
+        ("S3N://bucket", "s3", "s3://bucket", ""),
+        ("gs://bucket/x", "gs", "gs://bucket", "x"),
+        ("gcs://bucket/x", "gs", "gs://bucket", "x"),
+        ("az://container/x", "azure", "az://container", "x"),
+        ("abfss://container@account.dfs.core.windows.net/x", "azure", "abfss://container@account.dfs.core.windows.net", "x"),
+        ("https://host:8443/a/b.parquet", "http", "https://host:8443", "a/b.parquet"),
+        ("http://[::1]:80/x", "http", "http://[::1]:80", "x"),
+        ("hdfs://namenode:8020/user/x", "hdfs", "hdfs://namenode:8020", "user/x"),
+        ("hdfs:///user/x", "hdfs", "hdfs://", "user/x"),
+    ],
+)
+def test_what_a_url_names(url, service, root, key):
+    location = parse_location(url)
+    assert (location.service, location.root, location.key) == (service, root, key)
+    assert location.secret == ""
+
+
+def test_what_is_secret_is_not_shown():
+    location = parse_location("https://host/x.parquet?X-Amz-Signature=hush")
+    assert location.name == "https://host/x.parquet?..."
+    assert places.shown("https://host/x.parquet?X-Amz-Signature=hush") == location.name
+    for url in ("https://me:hush@host/x", "s3://me:hush@bucket/x"):
+        with pytest.raises(UsageError, match="must not hold a password") as caught:
+            parse_location(url)
+        assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["ftp://host/x", "s3://", "https:///x", "http://host:port/x", "s4://bucket/x"])
+def test_what_names_nothing(url):
+    with pytest.raises(UsageError):
+        parse_location(url)
+
+
+@pytest.mark.parametrize("name", ["/a/b://c", "./s3://x", "file:///x", "plain.parquet", "s3:/x"])
+def test_paths_are_no_urls(name):
+    assert not places.is_url(name)
+
+
+def test_files_of_this_machine_have_urls_too(tmp_path):
+    path = tmp_path / "a b.parquet"
+    path.write_bytes(b"x")
+    url = path.as_uri()
+    assert "%20" in url
+    assert list(places.parquet_files(url)) == [str(path)]
+    with places.open_source(url) as source:
+        assert (source.read(0, 1), source.requests) == (b"x", 0)
+    with pytest.raises(UsageError, match="another machine"):
+        places.open_source("file://host/x")
+
+
+MATCHES = [
+    ("a/*.parquet", ["a/x.parquet"], ["a/b/x.parquet", "b/x.parquet", "a/x.parquet2"]),
+    ("a/**/x.parquet", ["a/x.parquet", "a/b/x.parquet", "a/b/c/x.parquet"], ["x.parquet", "a/bx.parquet"]),
+    ("a/**", ["a/b", "a/b/c.parquet"], ["b/a"]),
+    ("day=*", ["day=1/x.parquet", "day=1/h=2/x.parquet"], ["day=1/_x.parquet", "day=1/.h/x.parquet", "day=1/notes.txt", "x/day=1"]),
+    ("[ab]?[!c].parquet", ["axd.parquet", "b-e.parquet"], ["axc.parquet", "cxd.parquet", "a/d.parquet"]),
+    ("a.b+c(", ["a.b+c("], ["aXb+c(", "a.bbc("]),
+    ("[", ["["], ["a"]),
+]
+
+
+@pytest.mark.parametrize(("pattern", "yes", "no"), MATCHES)
+def test_what_a_glob_means(pattern, yes, no):
+    matches = _matcher(pattern)
+    assert [key for key in yes if not matches(key)] == []
+    assert [key for key in no if matches(key)] == []
+
+
+@given(keep=st.integers(0, 4 << 40), tail=st.integers(0, 8 * GIB), can_copy=st.booleans())
+def test_parts_are_as_the_store_takes_them(keep, tail, can_copy):
+    size = keep + tail
+    parts = plan_parts(keep, size, can_copy)
+    if parts is None:
+        assert size < LEAST_PART or (keep < LEAST_PART and not can_copy) or size < LEAST_PART
+        return
+    assert parts[0].start == 0
+    assert parts[-1].end == size
+    assert len(parts) <= MOST_PARTS
+    for part, following in pairwise(parts):
+        assert part.end == following.start
+        assert part.end - part.start >= LEAST_PART
+    for part in parts:
+        assert 0 < part.end - part.start <= MOST_PART
+        assert part.is_copy == (can_copy and keep >= LEAST_PART and part.end <= keep)
+
+
+@pytest.mark.parametrize(
+    ("keep", "size", "copies", "uploads"),
+    [
+        (5 * MIB, 5 * MIB + 1, 1, 1),
+        (5 * MIB, 5 * MIB, 1, 0),
+        (5 * MIB - 1, 20 * MIB, 0, 2),
+        (100 * GIB, 100 * GIB + 20 * MIB, 200, 2),
+    ],
+)
+def test_only_what_is_new_is_uploaded(keep, size, copies, uploads):
+    parts = plan_parts(keep, size, can_copy=True)
+    assert parts is not None
+    assert [sum(part.is_copy for part in parts), sum(not part.is_copy for part in parts)] == [copies, uploads]
+
+
+def test_a_planned_file_reads_as_it_will_be(tmp_path):
+    path = tmp_path / "old"
+    path.write_bytes(bytes(range(100)))
+    with LocalSource(path) as source:
+        whole = bytes(range(60)) + b"first" + b"" + b"second"
+        planned = PlannedSource("new", source, 60, (b"first", bytearray(), memoryview(b"second")))
+        assert planned.size == len(whole)
+        for start in range(len(whole) + 1):
+            for end in range(start, len(whole) + 1):
+                assert planned.read(start, end - start) == whole[start:end]
+        with pytest.raises(UnreadableError, match="outside"):
+            planned.read(0, len(whole) + 1)
+        assert planned.open_arrow().read() == whole
+
+
+@given(st.data())
+def test_a_stream_reads_as_the_file_does(data):
+    whole = bytes(n % 251 for n in range(3000))
+
+    class Memory:
+        name, size = "memory", len(whole)
+
+        def read_up_to(self, offset: int, length: int) -> bytes:
+            return whole[offset : offset + length]
+
+    def begin_read(offset: int, length: int) -> Future[bytes]:
+        future: Future[bytes] = Future()
+        future.set_result(whole[offset : offset + length])
+        return future
+
+    stream = open_stream(Memory(), data.draw(st.sampled_from([None, begin_read])))  # type: ignore[arg-type]
+    position = 0
+    for _ in range(data.draw(st.integers(1, 12))):
+        if data.draw(st.booleans()):
+            position = data.draw(st.integers(0, len(whole)))
+            stream.seek(position)
+        length = data.draw(st.integers(0, 1500))
+        assert stream.read(length) == whole[position : position + length]
+        position = min(len(whole), position + length)
+        assert stream.tell() == position
+
+
+def test_local_files_load_nothing_that_speaks_to_services(fixtures):
+    program = (
+        "import sys; from sbbf_tool.cli import run; "
+        f"assert run(['inspect', {str(fixtures / 'events.parquet')!r}]) == 0; "
+        "assert not {'botocore', 'obstore', 'sbbf_tool.storage.objects'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+
+
+def test_a_missing_package_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "obstore", None)
+    monkeypatch.delitem(sys.modules, "sbbf_tool.storage.objects.cloud", raising=False)
+    with pytest.raises(UsageError, match=r"needs the package obstore; pip install 'sbbf-tool\[objects\]'"):
+        places.open_source("gs://some-bucket/x.parquet")
+
+
+def test_only_s3_and_new_files_of_hdfs_are_written(fixtures):
+    import sbbf_tool
+
+    for target in ("gs://bucket/new.parquet", "https://host/new.parquet"):
+        with pytest.raises(RefusedError, match="does not write there; write to a local file"):
+            sbbf_tool.add_filters(fixtures / "events.parquet", ["user_id"], output=target)

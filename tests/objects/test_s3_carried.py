@@ -1,0 +1,155 @@
+"""What OpenStack Swift does not know, against moto: tags, storage classes, access lists, locks, and writes on condition of an ETag."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+import counting_proxy
+import pytest
+from conftest import Bucket, environment, forget_clients
+from large_files import large, small
+from swift_server import free_ports, wait_for
+
+import sbbf_tool
+from sbbf_tool.errors import RefusedError
+
+
+@pytest.fixture(scope="module")
+def moto() -> Iterator[counting_proxy.Proxy]:
+    if find_spec("moto") is None:
+        pytest.skip("moto is not installed")
+    (port,) = free_ports(1)
+    server = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-m", "moto.server", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        wait_for(server, port)
+        with counting_proxy.running(f"http://127.0.0.1:{port}") as proxy:
+            yield proxy
+    finally:
+        server.kill()
+        server.wait()
+
+
+@pytest.fixture
+def bucket(moto: counting_proxy.Proxy, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
+    from sbbf_tool.storage.objects import s3
+
+    for name, value in environment(moto.url).items():
+        monkeypatch.setenv(name, value)
+    forget_clients()
+    client = s3.client(os.getpid())
+    name = f"bucket-{time.monotonic_ns()}"
+    client.create_bucket(Bucket=name)
+    moto.forget()
+    yield Bucket(name, moto, client)
+    moto.forget()
+    forget_clients()
+
+
+DATA = pytest.mark.parametrize("data", [small(), large()], ids=["small", "large"])
+
+
+@DATA
+def test_metadata_tags_and_class_go_along(bucket, data):
+    attributes = {
+        "Metadata": {"who": "me", "odd-name": "value with spaces"},
+        "ContentType": "application/x-own",
+        "ContentEncoding": "identity",
+        "ContentLanguage": "la",
+        "ContentDisposition": 'attachment; filename="x"',
+        "CacheControl": "no-cache",
+        "StorageClass": "STANDARD_IA",
+        "ServerSideEncryption": "AES256",
+        "Tagging": "team=lake&cost+centre=1%2F2",
+    }
+    url = bucket.put("x.parquet", data, **attributes)
+    sbbf_tool.add_filters(url, ["id"], in_place=True)
+    head = bucket.head("x.parquet")
+    assert {name: head.get(name) for name in attributes if name != "Tagging"} == {k: v for k, v in attributes.items() if k != "Tagging"}
+    tags = bucket.client.get_object_tagging(Bucket=bucket.name, Key="x.parquet")["TagSet"]
+    assert {tag["Key"]: tag["Value"] for tag in tags} == {"team": "lake", "cost centre": "1/2"}
+    assert sbbf_tool.verify(url).is_sound
+
+
+@DATA
+def test_the_write_itself_is_on_condition(bucket, data):
+    url = bucket.put("x.parquet", data)
+    tag = bucket.head("x.parquet")["ETag"]
+    assert sbbf_tool.add_filters(url, ["id"], in_place=True).warnings == ()
+    (write,) = (one for one in bucket.proxy.exchanges if one.operation in ("PutObject", "CompleteMultipartUpload"))
+    assert write.headers["if-match"] == tag
+    bucket.proxy.forget()
+    sbbf_tool.remove_filters(url, output=bucket.url("y.parquet"))
+    (write,) = (one for one in bucket.proxy.exchanges if one.operation in ("PutObject", "CompleteMultipartUpload"))
+    assert write.headers["if-none-match"] == "*"
+
+
+@DATA
+def test_a_rival_in_the_last_moment_wins(bucket, data):
+    url = bucket.put("x.parquet", data)
+
+    def rival(one):
+        if one.operation in ("PutObject", "CompleteMultipartUpload") and not done:
+            done.append(one)
+            bucket.client.put_object(Bucket=bucket.name, Key="x.parquet", Body=b"theirs")
+            # moto takes no notice of the condition here, which S3 does.
+            return 412 if one.operation == "CompleteMultipartUpload" else None
+        return None
+
+    done: list[object] = []
+    bucket.proxy.fault = rival
+    with pytest.raises(RefusedError, match="the object changed while it was worked on"):
+        sbbf_tool.add_filters(url, ["id"], in_place=True)
+    assert bucket.get("x.parquet") == b"theirs"
+    assert bucket.unfinished() == []
+
+
+@DATA
+def test_a_write_whose_answer_is_lost_is_recognised(bucket, data):
+    url = bucket.put("x.parquet", data)
+    lost: list[object] = []
+
+    def lose(one):
+        if one.operation in ("PutObject", "CompleteMultipartUpload") and not lost:
+            lost.append(one)
+            return "lose answer"
+        return None
+
+    bucket.proxy.fault = lose
+    sbbf_tool.add_filters(url, ["id"], in_place=True)
+    assert sbbf_tool.verify(url).is_sound
+
+
+def test_tags_that_cannot_be_read_are_not_lost(bucket):
+    url = bucket.put("x.parquet", small(), Tagging="a=b")
+    bucket.proxy.fault = lambda one: 403 if one.operation == "GetObjectTagging" else None
+    with pytest.raises(RefusedError, match="its tags cannot be read, and would be lost; allow s3:GetObjectTagging"):
+        sbbf_tool.add_filters(url, ["id"], in_place=True)
+    (warning,) = sbbf_tool.add_filters(url, ["id"], output=bucket.url("y.parquet")).warnings
+    assert "tags could not be read" in warning
+
+
+def test_an_access_list_is_told(bucket):
+    url = bucket.put("x.parquet", small(), ACL="public-read")
+    (warning,) = sbbf_tool.add_filters(url, ["id"], in_place=True).warnings
+    assert "access list was not carried over" in warning
+
+
+def test_archives_and_locks_are_refused(bucket):
+    url = bucket.put("cold.parquet", small(), StorageClass="DEEP_ARCHIVE")
+    with pytest.raises(RefusedError, match="it is in storage class DEEP_ARCHIVE"):
+        sbbf_tool.add_filters(url, ["id"], in_place=True)
+    bucket.client.create_bucket(Bucket=f"{bucket.name}-locked", ObjectLockEnabledForBucket=True)
+    bucket.client.put_object(
+        Bucket=f"{bucket.name}-locked", Key="x.parquet", Body=small(), ObjectLockLegalHoldStatus="ON", ChecksumAlgorithm="CRC32"
+    )
+    bucket.proxy.forget()
+    with pytest.raises(RefusedError, match="it is locked"):
+        sbbf_tool.add_filters(f"s3://{bucket.name}-locked/x.parquet", ["id"], in_place=True)
+    assert bucket.proxy.uploaded == 0
