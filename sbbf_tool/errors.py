@@ -4,6 +4,7 @@
     |-- UsageError                  2    the question is wrong: no such column, a value the column cannot take
     |-- UnreadableError             3    the input is wrong: missing, not Parquet, bytes that contradict the format
     |-- RefusedError                4    it could be done and must not be, as asked; the message says what would make it safe
+    |   `-- ChangedError                 another process is changing the file, or has changed it since it was opened
     |-- WriteError                  5    the system did not let us write (disk full, input/output error); the old file is whole
 
 An error is one line: file, place, what is wrong, what to do. `place` is a column, a row group or a byte offset, whichever
@@ -55,6 +56,10 @@ class RefusedError(SbbfError):
     """Possible, but unsafe or outside what was allowed; the old file is untouched. Exit 4."""
 
     exit_code = 4
+
+
+class ChangedError(RefusedError):
+    """Another process is at work on the file, or changed it after it was opened: to look again, and to start over, may help."""
 
 
 class WriteError(SbbfError):
