@@ -2,6 +2,7 @@
 
 - `java`, `session`: a Spark to work with, found, started, quiet
 - `source` (`options`, `views`, `pushed`): `spark.read.format("sbbf")`, what `inspect` and `check` know as rows
+- `shipping`: the package itself, for executors that do not have it
 """
 
 from __future__ import annotations
@@ -14,6 +15,13 @@ if TYPE_CHECKING:
 
 def register(spark: SparkSession) -> None:
     """Make `spark.read.format("sbbf")` known to this session. Where the module `pyspark_sbbf` can be imported, Spark finds it by itself."""
+    from pyspark.errors import PySparkException
+
     from sbbf_tool.spark.source import SbbfDataSource
 
-    spark.dataSource.register(SbbfDataSource)
+    try:
+        spark.dataSource.register(SbbfDataSource)
+    except PySparkException as error:
+        # Spark 4.0 has found it by itself, and takes no other in its place.
+        if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
+            raise

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import TypeVar
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.spark.views import Chunks, Findings, View
+from sbbf_tool.spark.views import Chunks, Findings, PaimonIndexes, View
 
 FILES_PER_TASK = 1000
 
@@ -20,7 +20,7 @@ Number = TypeVar("Number", int, float)
 
 _OF_CHUNKS = ("columns", "all")
 _OF_RULES = ("select", "ignore", "quick", "require", "maxFpp", "maxBytesShare", "minNdv", "minChunkBytes")
-NAMES = ("path", "paths", *_OF_CHUNKS, "rules", *_OF_RULES, "where", "errors", "filesPerTask")
+NAMES = ("path", "paths", *_OF_CHUNKS, "rules", *_OF_RULES, "paimon", "where", "errors", "filesPerTask")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,12 @@ def asked(given: Mapping[str, str]) -> Asked:
     """Raises UsageError for an option that does not exist, does not belong to what is read, or cannot have its value."""
     options = _Options(given)
     names = options.names()
-    if options.flag("rules"):
+    if options.flag("paimon"):
+        options.refuse(("columns", "rules", *_OF_RULES, "where"), "of Paimon's indexes")
+        view: View = PaimonIndexes(options.flag("all"))
+    elif options.flag("rules"):
         options.refuse(_OF_CHUNKS, "of rules")
-        view: View = _findings(options)
+        view = _findings(options)
     else:
         options.refuse(_OF_RULES, "of filters; they belong to the option rules")
         view = Chunks(options.list("columns"), options.flag("all"))

@@ -56,6 +56,9 @@ class SbbfDataSource(DataSource):
     - `rules` (`true`): one row a finding of `sbbf check` instead: `rule`, `severity`, `file`, `column`, `message`, `evidence`, `cure`.
       `select` and `ignore` name rules or themes; `quick` leaves out the rules that read data; `require`, `maxFpp`, `maxBytesShare`,
       `minNdv` and `minChunkBytes` are the limits that `sbbf check` has.
+    - `paimon` (`true`): a row an index of the data files of Paimon tables, each path being a table's folder or an `.index` file:
+      `snapshot`, `data_file`, `partition`, `rows`, `place`, the `index` with its `bloom` figures, and `findings`, what is odd about it.
+      With `all`, data files without an index have a row too.
     - `errors`: `row`, or `fail`: a file that cannot be read ends the query.
     - `filesPerTask`: at most so many files a task; fewer where they are large and their data is read.
 
@@ -90,14 +93,12 @@ class _Reader(DataSourceReader):
         self._pushed = Pushed()
 
     def partitions(self) -> list[InputPartition]:
-        from sbbf_tool.operations.lake.discover import discover, path_of
+        from sbbf_tool.operations.lake.discover import path_of
         from sbbf_tool.operations.lake.pack import pack
-        from sbbf_tool.operations.lake.partitions import parse_predicate
 
-        where = parse_predicate(self._asked.where) if self._asked.where else None
         # Relative paths would mean something else where executors work.
         names = [name if "://" in name else os.path.abspath(name) for name in map(path_of, self._asked.names)]
-        files = (file for file in discover(names, where) if self._pushed.wants_file(file.path))
+        files = (file for file in self._asked.view.files(names, self._asked.where) if self._pushed.wants_file(file.path))
         reads_data = self._asked.view.reads_data
         tasks = pack(files, lambda file: (file.bytes or 0) if reads_data else 0, most=self._asked.files_per_task)
         return [FilesPartition(tuple(file.path for file in task)) for task in tasks]

@@ -1,14 +1,17 @@
-"""What the rows of `spark.read.format("sbbf")` are about: column chunks, or findings of rules. Columns are the fields of the reports."""
+"""What the rows of `spark.read.format("sbbf")` are about: column chunks, findings of rules, or the indexes of Paimon tables.
+
+Columns are the fields of the reports.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sbbf_tool.reports.findings import CheckReport, Finding
 from sbbf_tool.reports.inspect import FilterReport, InspectReport
-from sbbf_tool.reports.lake import OK
+from sbbf_tool.reports.lake import OK, LakeFile
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,6 +39,9 @@ class View(Protocol):
     def schema(self) -> str:
         """As Spark's DDL has it."""
 
+    def files(self, names: Iterable[str], where: str | None) -> Iterator[LakeFile]:
+        """What there is to look at below the names, in the partitions that are meant."""
+
     def rows(self, path: str, columns: Collection[str], wants: WantsChunk | None) -> Iterator[Row]:
         """The rows of a file, as far as these columns of the schema need them. Raises SbbfError."""
 
@@ -54,6 +60,9 @@ class Chunks:
     def schema(self) -> str:
         file, *facts = _fields(InspectReport, but=("filters", "columns"))
         return _ddl([file, *_fields(FilterReport), *facts])
+
+    def files(self, names: Iterable[str], where: str | None) -> Iterator[LakeFile]:
+        return _parquet_files(names, where)
 
     def rows(self, path: str, columns: Collection[str], wants: WantsChunk | None) -> Iterator[Row]:
         from sbbf_tool.operations.inspect import inspect
@@ -84,6 +93,9 @@ class Findings:
     def schema(self) -> str:
         return _ddl(_fields(Finding))
 
+    def files(self, names: Iterable[str], where: str | None) -> Iterator[LakeFile]:
+        return _parquet_files(names, where)
+
     def rows(self, path: str, columns: Collection[str], wants: WantsChunk | None) -> Iterator[Row]:
         from sbbf_tool.operations.check import check
         from sbbf_tool.operations.lake.rows import plain
@@ -97,6 +109,53 @@ class Findings:
 
     def parts(self) -> list[View]:
         return []
+
+
+@dataclass(frozen=True, slots=True)
+class PaimonIndexes:
+    """A row an index of a data file of a Paimon table, or of an index file; one also for data files without, where `all_files`."""
+
+    all_files: bool = False
+    reads_data: bool = False
+
+    def schema(self) -> str:
+        import pyarrow as pa
+
+        from sbbf_tool.operations.lake.rows import schema_of
+        from sbbf_tool.reports.paimon import Finding as Oddity  # type: ignore[import-not-found, unused-ignore]
+        from sbbf_tool.reports.paimon import IndexFigures, InspectedFile
+
+        index = pa.field("index", pa.struct(list(schema_of(IndexFigures))))
+        findings = pa.field("findings", pa.list_(pa.struct(list(schema_of(Oddity)))))
+        target = [pa.field("file", pa.string()), pa.field("snapshot", pa.int64())]
+        return _ddl([*target, *_fields(InspectedFile, but=("indexes",)), index, findings])
+
+    def files(self, names: Iterable[str], where: str | None) -> Iterator[LakeFile]:
+        return map(LakeFile, names)
+
+    def rows(self, path: str, columns: Collection[str], wants: WantsChunk | None) -> Iterator[Row]:
+        from sbbf_tool.operations.lake.rows import plain
+        from sbbf_tool.operations.paimon.inspect import inspect_paimon  # type: ignore[import-not-found, unused-ignore]
+
+        report = inspect_paimon(path)
+        for file in report.files:
+            known = {"file": plain(path), "snapshot": report.snapshot, **_values(file, columns), _STATUS: OK}
+            oddities = [oddity for oddity in report.findings if oddity.data_file == file.data_file]
+            for index in file.indexes:
+                about = [oddity for oddity in oddities if oddity.column in (None, index.column)]
+                yield {**known, "index": plain(index), "findings": list(map(plain, about))}
+            if not file.indexes and (self.all_files or oddities):
+                yield {**known, "findings": list(map(plain, oddities))}
+
+    def parts(self) -> list[View]:
+        return []
+
+
+def _parquet_files(names: Iterable[str], where: str | None) -> Iterator[LakeFile]:
+    from sbbf_tool.operations.lake.discover import discover
+    from sbbf_tool.operations.lake.partitions import parse_predicate
+
+    return discover(names, parse_predicate(where) if where else None)
 
 
 def _no_chunk(row_group: int, column: str) -> bool:

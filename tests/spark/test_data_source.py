@@ -11,6 +11,8 @@ import pytest
 
 from sbbf_tool import add_filters, check, inspect
 from sbbf_tool.operations.check import Policy
+from sbbf_tool.spark.session import spark_version
+from sbbf_tool.storage.local import parquet_files
 
 pytestmark = pytest.mark.engines
 
@@ -37,7 +39,7 @@ def pushdown(spark, request):
     """Both with Spark telling conditions to the source, and without."""
     before = spark.conf.get(PUSHDOWN)
     spark.conf.set(PUSHDOWN, request.param)
-    yield request.param == "true"
+    yield request.param == "true" and spark_version() >= (4, 1)
     spark.conf.set(PUSHDOWN, before)
 
 
@@ -71,7 +73,7 @@ def expected_rows(path, **options) -> list[dict]:
 def test_rows_are_what_inspect_knows(read, fixtures, all_chunks):
     frame = read(fixtures, all=str(all_chunks))
     found = rows_of(frame)
-    files = sorted(fixtures.glob("*.parquet"))
+    files = list(parquet_files(str(fixtures)))
     expected = [row for file in files for row in expected_rows(file, all_chunks=all_chunks)]
     if all_chunks:  # a file without row groups has a row, too
         empty = plain(inspect(fixtures / "pyarrow-empty.parquet"))
@@ -196,6 +198,20 @@ def test_limits_and_what_could_not_be_read_are_findings_too(read, lake):
     rows = rows_of(read(lake, rules="true", quick="true", require="amount", max_fpp="0.000001"))
     assert {row["rule"] for row in rows if row["status"] == "ok"} >= {"required-filter", "fpp-above-limit"}
     assert [Path(row["file"]).name for row in rows if row["status"] != "ok"] == ["broken.parquet"]
+
+
+def test_indexes_of_a_paimon_table(read, fixtures):
+    inspect_paimon = pytest.importorskip("sbbf_tool.operations.paimon.inspect").inspect_paimon
+    table = str(fixtures / "paimon" / "orders")
+    report = inspect_paimon(table)
+    rows = rows_of(read(table, paimon="true"))
+    expected = [(report.snapshot, file.data_file, plain(index)) for file in report.files for index in file.indexes]
+    assert [(row["snapshot"], row["data_file"], row["index"]) for row in rows if row["index"]] == expected != []
+    assert {row["status"] for row in rows} == {"ok"}
+    assert {finding["rule"] for row in rows for finding in row["findings"]} <= {finding.rule for finding in report.findings}
+    (row,) = rows_of(read(str(fixtures), paimon="true"))
+    assert (row["status"], row["file"]) == ("failed", str(fixtures))
+    assert "not a Paimon table" in row["reason"]
 
 
 @pytest.mark.parametrize(

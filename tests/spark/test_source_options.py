@@ -60,6 +60,7 @@ def test_what_is_asked_travels():
         ({"path": "/lake", "select": "truth"}, "belong to the option rules"),
         ({"path": "/lake", "maxFpp": "0.1"}, "belong to the option rules"),
         ({"path": "/lake", "rules": "true", "columns": "a"}, "columns is not one of rules"),
+        ({"path": "/lake", "paimon": "true", "where": "dt = '1'"}, "where is not one of Paimon's indexes"),
         ({"path": "/lake", "rules": "true", "maxFpp": "-1"}, "no number above 0"),
         ({"path": "/lake", "rules": "true", "select": "no-such"}, "no rule 'no-such'"),
     ],
