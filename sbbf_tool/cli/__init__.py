@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from io import TextIOWrapper
+from typing import Any
 
 import click
 
@@ -29,6 +30,7 @@ COMMANDS = {
     "advise": "sbbf_tool.cli.advise",
     "explain": "sbbf_tool.cli.explain",
     "engines": "sbbf_tool.cli.engines",
+    "lake": "sbbf_tool.cli.lake",
 }
 """In the order in which `--help` lists them."""
 
@@ -41,26 +43,30 @@ class _Terminated(BaseException):
 
 
 class CommandsByName(click.Group):
-    """A group that imports a command's module when the command is asked for."""
+    """A group that imports a command's module when the command is asked for; `modules` names them."""
+
+    def __init__(self, *args: Any, modules: Mapping[str, str], **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self.modules = modules
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return list(self.modules)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        if cmd_name not in self.modules:
             return None
-        command: click.Command = import_module(COMMANDS[cmd_name]).command
+        command: click.Command = import_module(self.modules[cmd_name]).command
         if not any(parameter.name == "debug" for parameter in command.params):
             command.params.append(_debug_option())
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+        if args and not args[0].startswith("-") and args[0] not in self.modules:
             from difflib import get_close_matches
 
-            near = get_close_matches(args[0], COMMANDS, n=1)
+            near = get_close_matches(args[0], self.modules, n=1)
             raise click.UsageError(
-                f"no command {args[0]!r}; " + (f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}")
+                f"no command {args[0]!r}; " + (f"did you mean {near[0]}?" if near else f"there are {', '.join(self.modules)}")
             )
         return super().resolve_command(ctx, args)
 
@@ -88,7 +94,7 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
     ctx.exit()
 
 
-@click.group(cls=CommandsByName, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=CommandsByName, modules=COMMANDS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Show version and kernel.")
 def cli() -> None:
     """The Bloom filters of Parquet files: seen, asked, proven, and added to files that are already there.

@@ -46,7 +46,7 @@ def command(
     """
     from sbbf_tool.operations.probe import probe
 
-    asked = _values(values, values_file, ask_null)
+    asked = values_of(values, values_file, ask_null)
     bytes_read: list[int] = []
 
     def show(report: ProbeReport) -> int:
@@ -72,7 +72,8 @@ def command(
     return max(codes - {MAYBE, ABSENT}, default=MAYBE if MAYBE in codes else ABSENT)
 
 
-def _values(arguments: tuple[str, ...], values_file: str | None, ask_null: bool) -> list[str | None]:
+def values_of(arguments: tuple[str, ...], values_file: str | None, ask_null: bool) -> list[str | None]:
+    """The values to ask for, those of arguments first. Raises click.UsageError where there is none."""
     found: list[str | None] = [None] if ask_null else []
     for argument in arguments:
         found += _lines("-") if argument == "-" else [argument.removeprefix("\0")]

@@ -43,10 +43,26 @@ def advise(
     """
     listed = (os.fsdecode(names),) if isinstance(names, str | os.PathLike) else tuple(os.fsdecode(name) for name in names)
     asked = tuple(parse_query(query) for query in queries)
-    engines = tuple(engine_names)
+    surveys = over_files(chain.from_iterable(map(parquet_files, listed)), partial(survey, queries=asked))
+    return advise_on(listed, surveys, queries=asked, fpp=fpp, engine_names=engine_names)
+
+
+def advise_on(
+    listed: tuple[str, ...],
+    surveys: Iterable[tuple[str, FileSurvey | SbbfError]],
+    *,
+    queries: Iterable[Query],
+    fpp: float,
+    engine_names: Iterable[str],
+) -> AdviceReport:
+    """`advise` on files that were surveyed elsewhere, with the same queries; `listed` are the names under which they were found.
+
+    Some of the files are opened once more, here, to count distinct values.
+    """
+    asked, engines = tuple(queries), tuple(engine_names)
     if not 0 < fpp < 1:
         raise UsageError(f"an error rate of {fpp}: it must be above 0 and below 1")
-    survey_of_all = _Survey(listed, asked)
+    survey_of_all = _Survey(listed, surveys, asked)
     found = survey_of_all.totals
     users = {key: engines_for(totals.column, engines) for key, totals in found.items()}
     lefts = {key: _share_left(totals, asked, survey_of_all.counts) for key, totals in found.items()}
@@ -84,12 +100,12 @@ def advise(
 class _Survey:
     """The files' surveys, added up."""
 
-    def __init__(self, names: Sequence[str], queries: Sequence[Query]) -> None:
+    def __init__(self, names: tuple[str, ...], surveys: Iterable[tuple[str, FileSurvey | SbbfError]], queries: Sequence[Query]) -> None:
         self.totals: dict[tuple[str, str], Totals] = {}
         self.counts = [QueryCounts() for _ in queries]
         self.unread: list[str] = []
         self.files = self.row_groups = self.bytes = 0
-        for path, found in over_files(chain.from_iterable(map(parquet_files, names)), partial(survey, queries=queries)):
+        for path, found in surveys:
             if isinstance(found, SbbfError):
                 if isinstance(found, UsageError) or names == (path,):
                     raise found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import pyarrow.parquet.encryption as pe
 
 from sbbf_tool.operations.add import add_filters
 from sbbf_tool.operations.verify import verify
+from sbbf_tool.reports.lake import FileOutcome
 
 ROWS = 200
 
@@ -112,6 +114,11 @@ def _encrypted(path: Path) -> None:
     properties = pe.CryptoFactory(_Base64).file_encryption_properties(pe.KmsConnectionConfig(), wish)
     with pq.ParquetWriter(path, table(0).schema, encryption_properties=properties) as writer:
         writer.write_table(table(0))
+
+
+def statuses(folder: Path, outcomes: Iterable[FileOutcome]) -> dict[str, str]:
+    """What became of each file, by its name below the folder, without its ending."""
+    return {outcome.path.removeprefix(f"{folder}/").removesuffix(".parquet"): outcome.status for outcome in outcomes}
 
 
 def digests(folder: Path) -> dict[str, str]:

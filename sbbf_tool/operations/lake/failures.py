@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from sbbf_tool.errors import RefusedError, SbbfError
+from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError, WriteError
 from sbbf_tool.reports.lake import FAILED, OK, REFUSED, FileRow
 
 Row = TypeVar("Row", bound=FileRow)
@@ -34,3 +34,9 @@ def failure(path: str, error: Exception) -> dict[str, object]:
     # One file among a million that meets a defect of ours, or too little memory, must not take the others with it.
     reason = "not enough memory" if isinstance(error, MemoryError) else f"internal error: {type(error).__name__}: {error}; please report it"
     return {"status": FAILED, "reason": reason, "exit_code": INTERNAL_ERROR}
+
+
+def error_of(row: FileRow) -> SbbfError:
+    """The error that a row which is neither `ok` nor `skipped` stands for."""
+    kinds: dict[int, type[SbbfError]] = {kind.exit_code: kind for kind in (UsageError, UnreadableError, RefusedError, WriteError)}
+    return kinds.get(row.exit_code, SbbfError)(row.reason or row.status, file=row.path)

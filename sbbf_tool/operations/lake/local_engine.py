@@ -13,6 +13,7 @@ from functools import partial
 from itertools import islice
 from typing import TypeVar
 
+from sbbf_tool.operations.lake.engine import Lake
 from sbbf_tool.operations.lake.failures import INTERNAL_ERROR
 from sbbf_tool.operations.lake.fill import build_piece, fill_file, publish_file
 from sbbf_tool.operations.lake.pack import TASK_COST, pack
@@ -21,6 +22,29 @@ from sbbf_tool.operations.lake.processes import Processes, Task
 from sbbf_tool.reports.lake import FAILED, OK, BuiltChunk, FileOutcome, FileRow, LakeFile, PlannedFile, PlannedPiece
 
 Row = TypeVar("Row", bound=FileRow)
+
+
+class LocalEngine:
+    """See `engine.Engine`. `jobs` processes, as many as there are cores where None."""
+
+    def __init__(self, jobs: int | None = None) -> None:
+        self.jobs = jobs
+
+    def __enter__(self) -> LocalEngine:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        pass
+
+    def read(self, lake: Lake, work: Callable[[str], Row], row: type[Row], *, reads_data: bool = False) -> Iterator[Row]:
+        return read_files(lake.files(), work, row, jobs=self.jobs, reads_data=reads_data)
+
+    def plan(self, lake: Lake, wish: Wish) -> Iterator[PlannedFile]:
+        return read_files(lake.files(), partial(plan_file, wish=wish), PlannedFile, jobs=self.jobs)
+
+    def add_filters(self, lake: Lake, wish: Wish) -> Iterator[FileOutcome]:
+        return add_filters(lake.files(), wish, jobs=self.jobs)
+
 
 _FILES_WITHOUT_PROCESSES = 50
 """To start processes takes as long as so many small files."""

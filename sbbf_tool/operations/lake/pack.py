@@ -12,7 +12,6 @@ Unit = TypeVar("Unit")
 
 OPENING_COST = 256 << 10
 """To open a file, parse its footer and publish it takes as long as decoding about so many bytes."""
-COPIED_BYTES_A_DECODED_ONE = 16
 TASK_COST = 64 << 20
 """Some seconds of work, or 256 files of nearly nothing."""
 MOST_UNITS = 1000

@@ -18,9 +18,13 @@ if TYPE_CHECKING:
 Row = TypeVar("Row")
 
 
-@cache
 def schema_of(row: type) -> pa.Schema:
     """The Arrow schema of a dataclass: a field of it is a field here, a tuple a list, a dataclass within it a struct."""
+    return _schema_of(row)
+
+
+@cache
+def _schema_of(row: type) -> pa.Schema:
     import pyarrow as pa
 
     return pa.schema([pa.field(name, _arrow_type(hint), nullable=_is_optional(hint)) for name, hint in _hints(row)])
