@@ -1,7 +1,9 @@
 """The filters of a whole lake, by Spark: the same operations that the command line calls, on executors.
 
-- `java`, `session`: a Spark to work with, found, started, quiet
+- `java`, `session` (`scratch`): a Spark to work with, found, started, quiet
 - `source` (`options`, `views`, `pushed`): `spark.read.format("sbbf")`, what `inspect` and `check` know as rows
+- `pipeline` (`rows`, `progress`), and `engine` for the command line: stages that read, and that add filters
+- `watch` (`arrivals`): filters for files as they arrive
 - `shipping`: the package itself, for executors that do not have it
 """
 

@@ -8,11 +8,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from sbbf_tool.operations.lake.engine import Lake
+from sbbf_tool.operations.lake.partitions import Predicate
 from sbbf_tool.operations.lake.plan import Wish
 from sbbf_tool.reports.lake import FileOutcome, FileRow, PlannedFile
 from sbbf_tool.spark import pipeline
 from sbbf_tool.spark.rows import rows_of
 from sbbf_tool.spark.session import session
+from sbbf_tool.spark.watch import watch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,6 +53,12 @@ class SparkEngine:
     def add_filters(self, lake: Lake, wish: Wish) -> Iterator[FileOutcome]:
         assert self._spark is not None
         return rows_of(pipeline.add_filters(self._spark, lake.names, wish, where=lake.where), FileOutcome)
+
+    def watch(
+        self, folder: str, wish: Wish, checkpoint: str, *, every: float | None, most_files: int, where: Predicate | None
+    ) -> Iterator[FileOutcome]:
+        assert self._spark is not None
+        return watch(self._spark, folder, wish, checkpoint, every=every, most_files=most_files, where=where)
 
     def _files(self, lake: Lake) -> DataFrame:
         assert self._spark is not None

@@ -30,7 +30,12 @@ _OURS = re.compile(r"sbbf_tool\.errors\.(\w+): (.*)")
 
 def ddl_of(row: type) -> str:
     """The schema of a dataclass as Spark's DDL."""
-    return ", ".join(f"`{field.name}` {_type_name(field.type)}" for field in schema_of(row))
+    return ddl(schema_of(row))
+
+
+def ddl(fields: Iterable[pa.Field]) -> str:
+    """Arrow's fields as Spark's DDL; a column may be null whatever they say."""
+    return ", ".join(f"`{field.name}` {_type_name(field.type)}" for field in fields)
 
 
 def _type_name(kind: pa.DataType) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from sbbf_tool.reports.findings import CheckReport, Finding
 from sbbf_tool.reports.inspect import FilterReport, InspectReport
 from sbbf_tool.reports.lake import OK, LakeFile
+from sbbf_tool.spark.rows import ddl
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -185,16 +186,4 @@ def _fields(report: type, but: Collection[str] = ()) -> list[pa.Field]:
 def _ddl(fields: list[pa.Field]) -> str:
     import pyarrow as pa
 
-    return ", ".join(
-        f"`{field.name}` {_type(field.type)}" for field in [*fields, pa.field(_STATUS, pa.string()), pa.field(_REASON, pa.string())]
-    )
-
-
-def _type(arrow: pa.DataType) -> str:
-    import pyarrow as pa
-
-    if pa.types.is_list(arrow):
-        return f"array<{_type(arrow.value_type)}>"
-    if pa.types.is_struct(arrow):
-        return f"struct<{', '.join(f'`{field.name}`: {_type(field.type)}' for field in arrow)}>"
-    return {pa.string(): "string", pa.int64(): "bigint", pa.float64(): "double", pa.bool_(): "boolean"}[arrow]
+    return ddl([*fields, pa.field(_STATUS, pa.string()), pa.field(_REASON, pa.string())])

@@ -11,6 +11,7 @@ COMMANDS = {
     "probe": "sbbf_tool.cli.lake.probe",
     "advise": "sbbf_tool.cli.lake.advise",
     "add-filter": "sbbf_tool.cli.lake.add_filter",
+    "watch": "sbbf_tool.cli.lake.watch",
     "verify": "sbbf_tool.cli.lake.verify",
     "check": "sbbf_tool.cli.lake.check",
 }

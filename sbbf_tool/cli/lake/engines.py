@@ -66,10 +66,10 @@ def _chosen(engine: str | None, jobs: int | None, master: str | None, conf: tupl
         raise click.UsageError("--jobs is for --engine local; Spark has its executors")
     from sbbf_tool.spark.engine import SparkEngine
 
-    return SparkEngine(master, dict(map(_setting, conf)), remote)
+    return SparkEngine(master, dict(map(spark_setting, conf)), remote)
 
 
-def _setting(text: str) -> tuple[str, str]:
+def spark_setting(text: str) -> tuple[str, str]:
     key, sign, value = text.partition("=")
     if not sign or not key:
         raise click.UsageError(f"--conf {text}: write key=value")
