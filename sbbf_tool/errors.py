@@ -5,6 +5,7 @@
     |-- UnreadableError             3    the input is wrong: missing, not Parquet, bytes that contradict the format
     |   `-- AuthenticationError     3    encrypted bytes are not what their writer wrote, where it wrote them, or the key is a wrong one
     |-- RefusedError                4    it could be done and must not be, as asked; the message says what would make it safe
+    |   `-- ChangedError                 another process is changing the file, or has changed it since it was opened
     |-- WriteError                  5    the system did not let us write (disk full, input/output error); the old file is whole
 
 An error is one line: file, place, what is wrong, what to do. `place` is a column, a row group or a byte offset, whichever
@@ -60,6 +61,10 @@ class RefusedError(SbbfError):
     """Possible, but unsafe or outside what was allowed; the old file is untouched. Exit 4."""
 
     exit_code = 4
+
+
+class ChangedError(RefusedError):
+    """Another process is at work on the file, or changed it after it was opened: to look again, and to start over, may help."""
 
 
 class WriteError(SbbfError):

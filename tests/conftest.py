@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+from sbbf_tool.errors import UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 CONFORMANCE = "SBBF_CONFORMANCE"
@@ -47,3 +54,28 @@ def conformance() -> Path:
     if not folder:
         pytest.skip(f"{CONFORMANCE} names no folder of conformance files")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One Spark on two threads for the whole run: its files lie in a folder of their own, and its clock is UTC."""
+    pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
+    from sbbf_tool.spark.java import find_java
+    from sbbf_tool.spark.session import session, spark_version
+
+    try:
+        find_java(spark_version())
+    except UsageError as error:
+        pytest.skip(str(error))
+    scratch = tmp_path_factory.mktemp("spark")
+    settings = {
+        "spark.local.dir": scratch / "blocks",
+        "spark.sql.warehouse.dir": scratch / "warehouse",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # half the work for a session of minutes
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": 2,
+    }
+    started = session("local[2]", {name: str(value) for name, value in settings.items()})
+    yield started
+    started.stop()

@@ -23,7 +23,7 @@ ROOMS = {
     "storage": {"errors"},
     "parquet": {"errors", "gregorian", "bloom"},
     "operations": {"errors", "reports", "bloom", "paimon", "storage", "parquet"},
-    "cli": {"errors", "reports", "bloom", "storage", "operations"},
+    "cli": {"errors", "reports", "bloom", "storage", "operations", "spark"},
     "spark": {"errors", "reports", "operations"},
     "__init__": {"errors", "bloom", "operations"},
     "__main__": {"cli"},

@@ -31,6 +31,7 @@ COMMANDS = {
     "explain": "sbbf_tool.cli.explain",
     "engines": "sbbf_tool.cli.engines",
     "paimon": "sbbf_tool.cli.paimon",
+    "lake": "sbbf_tool.cli.lake",
 }
 """In the order in which `--help` lists them."""
 

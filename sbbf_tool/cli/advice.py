@@ -1,7 +1,8 @@
-"""How the report of `sbbf advise` is shown."""
+"""How the report of `sbbf advise` is shown, and its plan saved."""
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +13,32 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.advise import AdviceReport, ColumnAdvice
 
 _HEADERS = ("column", "type", "verdict", "distinct", "left", "holding", "bitset", "all filters", "of data", "skipped if absent", "if there")
+
+
+def query_lines(path: str | None) -> list[str]:
+    """The queries of a file, without comments; none where no file is named."""
+    try:
+        with click.open_file(path or "/dev/null", encoding="utf-8") as stream:
+            return [line.strip() for line in stream if line.strip() and not line.lstrip().startswith("--")]
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"queries file {path}: {getattr(error, 'strerror', None) or 'not UTF-8'}") from None
+
+
+def tell(report: AdviceReport, plan_path: str | None, *, as_json: bool) -> int:
+    """Show the report, save its plan where a path is given, and answer with the exit code. Raises WriteError."""
+    from sbbf_tool.errors import UnreadableError
+    from sbbf_tool.operations.plan_file import write_plan
+
+    render.show_json(report) if as_json else show_advice(report)
+    for reason in report.unread:
+        click.echo(f"sbbf: {reason}", err=True)
+    if plan_path is not None and report.plan is not None:
+        write_plan(plan_path, report.plan)
+    elif plan_path is not None:
+        render.warn(f"{plan_path} was not written: there is nothing to add")
+    if not as_json and report.command is not None:
+        click.echo(shlex.join(report.command))
+    return UnreadableError.exit_code if report.unread else 0
 
 
 def show_advice(report: AdviceReport) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Any
 
 import click
 
-from sbbf_tool.cli import render
-from sbbf_tool.cli.advice import show_advice
+from sbbf_tool.cli.advice import query_lines, tell
 from sbbf_tool.cli.keys import keys_option
 
 
@@ -36,26 +34,7 @@ def command(
     PATH is a Parquet file, a folder (all *.parquet below it) or a glob; all files together get one answer. Reads footers, filters and
     dictionaries of all, and data of a few row groups. Where queries are given, only columns that they ask for get a filter.
     """
-    from sbbf_tool.errors import UnreadableError
     from sbbf_tool.operations.advise import advise
-    from sbbf_tool.operations.plan_file import write_plan
 
-    report = advise(paths, queries=[*queries, *_lines(queries_file)], fpp=fpp, engine_names=engines, keys=keys)
-    render.show_json(report) if as_json else show_advice(report)
-    for reason in report.unread:
-        click.echo(f"sbbf: {reason}", err=True)
-    if plan_path is not None and report.plan is not None:
-        write_plan(plan_path, report.plan)
-    elif plan_path is not None:
-        render.warn(f"{plan_path} was not written: there is nothing to add")
-    if not as_json and report.command is not None:
-        click.echo(shlex.join(report.command))
-    return UnreadableError.exit_code if report.unread else 0
-
-
-def _lines(path: str | None) -> list[str]:
-    try:
-        with click.open_file(path or "/dev/null", encoding="utf-8") as stream:
-            return [line.strip() for line in stream if line.strip() and not line.lstrip().startswith("--")]
-    except (OSError, UnicodeDecodeError) as error:
-        raise click.UsageError(f"queries file {path}: {getattr(error, 'strerror', None) or 'not UTF-8'}") from None
+    report = advise(paths, queries=[*queries, *query_lines(queries_file)], fpp=fpp, engine_names=engines, keys=keys)
+    return tell(report, plan_path, as_json=as_json)

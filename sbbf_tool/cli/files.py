@@ -32,7 +32,7 @@ def each_report(names: tuple[str, ...], work: Callable[[str], Report], show: Cal
     """As `each_file`, of work that only reads: many files at a time. `show` gets each report, in order, and answers with its code."""
     from sbbf_tool.operations.many import over_files
 
-    with _counter() as count:
+    with counter() as count:
         for path, report in over_files(paths_of(names), work):
             yield _told(names, path, report) if isinstance(report, SbbfError) else show(report)
             count()
@@ -56,7 +56,7 @@ def _told(names: tuple[str, ...], path: str, error: SbbfError) -> int:
 
 
 @contextmanager
-def _counter() -> Iterator[Callable[[], None]]:
+def counter() -> Iterator[Callable[[], None]]:
     """To be called once a file: shows on stderr how many there were, where that is a terminal and stdout is not."""
     if not sys.stderr.isatty() or sys.stdout.isatty():
         yield lambda: None

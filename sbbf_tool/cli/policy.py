@@ -3,21 +3,47 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.config import read_config
-from sbbf_tool.operations.check import Policy
-from sbbf_tool.operations.rules import RULES
-from sbbf_tool.operations.rules.rule import Limits
+from sbbf_tool.cli.sizes import BYTES
+
+if TYPE_CHECKING:
+    from sbbf_tool.operations.check import Policy
 
 _LIMITS = ("require", "max_fpp", "max_bytes_share", "min_ndv", "min_chunk_bytes")
 
 
+_OPTIONS = (
+    click.option("--require", multiple=True, metavar="COLUMN", help="This column must have a filter in every row group (repeat for more)."),
+    click.option("--max-fpp", type=float, metavar="RATE", help="No filter may let a larger share of absent values pass."),
+    click.option("--max-bytes-share", type=float, metavar="SHARE", help="Most bytes of a column's filters for each byte of its data."),
+    click.option("--min-ndv", type=int, metavar="N", help="No filter may be of fewer distinct values."),
+    click.option("--min-chunk-bytes", type=BYTES, metavar="BYTES", help="No filter may be of a column chunk with fewer bytes."),
+    click.option("--select", multiple=True, metavar="RULE", help="Run this rule, or rules of this theme, alone (repeat for more)."),
+    click.option("--ignore", multiple=True, metavar="RULE", help="Leave this rule, or rules of this theme, out (repeat for more)."),
+    click.option("--quick", is_flag=True, default=None, help="Leave out the rules that read data."),
+    click.option("--fail-on", metavar="SEVERITY", help="Fail on findings of this severity or a worse one.  [default: error]"),
+    click.option("--config", metavar="FILE", help="Take settings from pyproject.toml ([tool.sbbf.check]) or another TOML file ([check])."),
+)
+
+
+def policy_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options, and the file of settings, that say what to check."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
 def from_options(options: dict[str, Any], config: str | None) -> Policy:
     """Options that were given, then settings of the file. Raises UsageError."""
+    from sbbf_tool.operations.check import Policy
+    from sbbf_tool.operations.rules.rule import Limits
+
     given = {name: value for name, value in options.items() if value not in (None, ())}
     settings = {**(read_config(config) if config else {}), **given}
     limits = Limits(**{name: settings.pop(name) for name in _LIMITS if name in settings})
@@ -26,6 +52,8 @@ def from_options(options: dict[str, Any], config: str | None) -> Policy:
 
 def show_rules(*, as_json: bool) -> None:
     """All rules, in the order of their families."""
+    from sbbf_tool.operations.rules import RULES
+
     rows = [
         {"name": rule.name, "theme": rule.theme, "severity": rule.severity, "reads": rule.reads.name.lower(), "message": rule.message}
         for rule in RULES

@@ -23,10 +23,12 @@ from sbbf_tool.operations.keys import KeysGiven
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.publish import ensure_holding_all, ensure_same_footer, publish, read_written
 from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, finish_interrupted
-from sbbf_tool.parquet.columns import Column, find_column
+from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.parquet.patch import Bytes, ChunkKey, Patch, plan_append
 from sbbf_tool.reports.changes import AddReport
 from sbbf_tool.storage import places
+
+REFUSE, KEEP, REPLACE = "refuse", "keep", "replace"
 
 
 def add_filters(
@@ -71,21 +73,16 @@ def add_filters(
     target = choose_target(path, output, in_place, allow_table_files, dry_run, append)
     warnings = [] if dry_run else finish_interrupted(path)
     with ParquetFile.open(path, keys) as file:
-        chunks = list(_chunks(file, _plan(file, columns, replace)))
+        chunks = choose_chunks(file, columns, REPLACE if replace else REFUSE)
         meter = Meter(progress, sum(chunk_bytes(file, key) for key in chunks) * (1 if dry_run else 2))
         # A copy's pages are read again, from the copy. Where nothing is copied, or a store copies the version that was read, they are
         # the very bytes that were read already.
         memory = HashMemory() if append or places.is_url(target) else None
-        by_wish: dict[Sizing, list[ChunkKey]] = {}
-        for key in chunks:
-            by_wish.setdefault(_wish_for(file, key, limits, wish), []).append(key)
-        built = {
-            key: one for wanted, group in by_wish.items() for key, one in build_filters(file, group, wanted, jobs, meter, memory).items()
-        }
+        built = build_sized(file, chunks, wish, limits, jobs, meter, memory)
         if draft is not None:
             built = add_draft.rebuilt(file, built, draft)
             warnings += add_draft.warnings_of(draft)
-        patch = plan_append(file.footer, file.source.size, {key: _pieces(file, key, one.bloom, draft) for key, one in built.items()})
+        patch = plan_filters(file, {key: one.bloom for key, one in built.items()}, draft)
 
         def compare(fresh: ParquetFile) -> None:
             if draft is not None:
@@ -115,33 +112,51 @@ def _draft(name: str | None) -> Dialect | None:
     return None if dialect is TODAY else dialect
 
 
-def _pieces(file: ParquetFile, key: ChunkKey, bloom: BloomFilter, draft: Dialect | None) -> tuple[Bytes, ...]:
-    return file.filter_pieces(*key, bloom.bitset) if draft is None else add_draft.pieces_of(bloom, draft)
+def choose_chunks(file: ParquetFile, names: Iterable[str], existing: str) -> list[ChunkKey]:
+    """The column chunks that are to get a filter, row group by row group, once nothing is in the way. Raises RefusedError.
 
-
-def _chunks(file: ParquetFile, columns: list[Column]) -> Iterator[ChunkKey]:
-    for row_group in range(file.footer.num_row_groups):
-        for column in columns:
-            yield row_group, column.index
-
-
-def _wish_for(file: ParquetFile, key: ChunkKey, limits: Mapping[str, Sizing], otherwise: Sizing) -> Sizing:
-    return next((wish for name, wish in limits.items() if find_column(file.footer.columns, name).index == key[1]), otherwise)
-
-
-def _plan(file: ParquetFile, names: Iterable[str], replace: bool) -> list[Column]:
-    """The chosen columns, once nothing is in the way. Raises RefusedError."""
+    `existing` says what becomes of a chunk that has a filter: REFUSE the whole, KEEP it and leave the chunk out, or REPLACE it.
+    """
     check_changeable(file)
     chosen = choose_columns(file, names)
     if not chosen:
         raise UsageError("no column was named", file=file.name)
-    for column in chosen:
-        for row_group in range(file.footer.num_row_groups):
+    keys = []
+    for row_group in range(file.footer.num_row_groups):
+        for column in chosen:
             ensure_buildable(file, row_group, column)
-            if file.footer.filter_place(row_group, column.index) is not None and not replace:
+            has_filter = file.footer.filter_place(row_group, column.index) is not None
+            if has_filter and existing == REFUSE:
                 here = f"column {column.name}, row group {row_group}"
                 raise RefusedError("it has a filter already", file=file.name, place=here, hint="replace it with --replace")
-    return chosen
+            if not has_filter or existing == REPLACE:
+                keys.append((row_group, column.index))
+    return keys
+
+
+def build_sized(
+    file: ParquetFile,
+    keys: Iterable[ChunkKey],
+    wish: Sizing,
+    limits: Mapping[str, Sizing],
+    jobs: int | None,
+    meter: Meter,
+    memory: HashMemory | None,
+) -> dict[ChunkKey, Built]:
+    """`build_filters`, sized by `wish` but for the columns that `limits` names. Raises UnreadableError."""
+    special = {find_column(file.footer.columns, name).index: sizing for name, sizing in limits.items()}
+    by_wish: dict[Sizing, list[ChunkKey]] = {}
+    for key in keys:
+        by_wish.setdefault(special.get(key[1], wish), []).append(key)
+    return {key: one for wanted, group in by_wish.items() for key, one in build_filters(file, group, wanted, jobs, meter, memory).items()}
+
+
+def plan_filters(file: ParquetFile, blooms: Mapping[ChunkKey, BloomFilter], draft: Dialect | None = None) -> Patch:
+    """The patch that puts these filters behind the whole old file, encrypted where their columns are; as a `draft` had them if told to."""
+    pieces: dict[ChunkKey, tuple[Bytes, ...]] = {
+        key: file.filter_pieces(*key, bloom.bitset) if draft is None else add_draft.pieces_of(bloom, draft) for key, bloom in blooms.items()
+    }
+    return plan_append(file.footer, file.source.size, pieces)
 
 
 def _compare(file: ParquetFile, fresh: ParquetFile, patch: Patch, jobs: int | None, meter: Meter, memory: HashMemory | None) -> None:

@@ -46,11 +46,30 @@ def advise(
     """
     listed = (os.fsdecode(names),) if isinstance(names, str | os.PathLike) else tuple(os.fsdecode(name) for name in names)
     asked = tuple(parse_query(query) for query in queries)
-    engines = tuple(engine_names)
+    known = Keys.of(keys)
+    # A key service is the caller's own function, which other processes do not have.
+    jobs = 1 if known is not None and known.service is not None else None
+    surveys = over_files(chain.from_iterable(map(parquet_files, listed)), partial(survey, queries=asked, keys=known), jobs)
+    return advise_on(listed, surveys, queries=asked, fpp=fpp, engine_names=engine_names, keys=known)
+
+
+def advise_on(
+    listed: tuple[str, ...],
+    surveys: Iterable[tuple[str, FileSurvey | SbbfError]],
+    *,
+    queries: Iterable[Query],
+    fpp: float,
+    engine_names: Iterable[str],
+    keys: Keys | None = None,
+) -> AdviceReport:
+    """`advise` on files that were surveyed elsewhere, with the same queries; `listed` are the names under which they were found.
+
+    Some of the files are opened once more, here, to count distinct values.
+    """
+    asked, engines = tuple(queries), tuple(engine_names)
     if not 0 < fpp < 1:
         raise UsageError(f"an error rate of {fpp}: it must be above 0 and below 1")
-    known_keys = Keys.of(keys)
-    survey_of_all = _Survey(listed, asked, known_keys)
+    survey_of_all = _Survey(listed, surveys, asked)
     found = survey_of_all.totals
     users = {key: engines_for(totals.column, engines) for key, totals in found.items()}
     lefts = {key: _share_left(totals, asked, survey_of_all.counts) for key, totals in found.items()}
@@ -62,7 +81,7 @@ def advise(
     open_keys = [key for key, reason in reasons.items() if reason is None]
     drawn = sorted({path for key in open_keys for path in found[key].drawn})
     for path in drawn:
-        survey_of_all.unread += _sample(path, {key: found[key] for key in open_keys if path in found[key].drawn}, known_keys)
+        survey_of_all.unread += _sample(path, {key: found[key] for key in open_keys if path in found[key].drawn}, keys)
     columns = []
     for key, totals in found.items():
         lookup = lookup_of(totals, lefts[key])
@@ -79,7 +98,7 @@ def advise(
         columns=tuple(columns),
         queries=tuple(_query(query, counts, plan) for query, counts in zip(asked, survey_of_all.counts, strict=True)),
         sampled=tuple(drawn),
-        command=_command(plan, known_keys) if plan is not None else None,
+        command=_command(plan, keys) if plan is not None else None,
         plan=plan.as_json() if plan is not None else None,
         unread=tuple(survey_of_all.unread),
     )
@@ -93,14 +112,12 @@ def _command(plan: Plan, keys: Keys | None) -> tuple[str, ...]:
 class _Survey:
     """The files' surveys, added up."""
 
-    def __init__(self, names: Sequence[str], queries: Sequence[Query], keys: Keys | None) -> None:
+    def __init__(self, names: tuple[str, ...], surveys: Iterable[tuple[str, FileSurvey | SbbfError]], queries: Sequence[Query]) -> None:
         self.totals: dict[tuple[str, str], Totals] = {}
         self.counts = [QueryCounts() for _ in queries]
         self.unread: list[str] = []
         self.files = self.row_groups = self.bytes = 0
-        # A key service is the caller's own function, which other processes do not have.
-        jobs = 1 if keys is not None and keys.service is not None else None
-        for path, found in over_files(chain.from_iterable(map(parquet_files, names)), partial(survey, queries=queries, keys=keys), jobs):
+        for path, found in surveys:
             if isinstance(found, SbbfError):
                 if isinstance(found, UsageError) or names == (path,):
                     raise found

@@ -67,12 +67,13 @@ def read_plan(path: str | os.PathLike[str]) -> Plan:
     except (ValueError, RecursionError) as error:
         raise UsageError(f"not JSON: {error}", file=name) from None
     try:
-        return _parse(document)
+        return plan_of_document(document)
     except UsageError as error:
         raise error.at(file=name) from None
 
 
-def _parse(document: Any) -> Plan:
+def plan_of_document(document: Any) -> Plan:
+    """The plan of such a JSON document. Raises UsageError."""
     _expect(document, (_VERSION_KEY, "files", "fpp", "replace", "columns"), "the plan")
     _check(document[_VERSION_KEY] == VERSION, _VERSION_KEY, document[_VERSION_KEY], str(VERSION))
     files, fpp, replace, columns = document["files"], document["fpp"], document["replace"], document["columns"]

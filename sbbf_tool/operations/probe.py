@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter, block_index, check_block
@@ -23,6 +25,8 @@ NO_FILTER = "no filter"
 
 # One read of a whole bitset costs about as much as this many reads of a block.
 _BLOCKS_PER_BITSET_READ = 64
+_MANY_HASHES = 1024
+"""They select more blocks than that, and to find out which would cost more than the answer."""
 
 
 def probe(
@@ -105,9 +109,10 @@ def ask_row_group(file: ParquetFile, row_group: int, question: Question, dialect
                 hashes = [[hasher.hash_value(form) for form in literal.forms] for literal in question.literals]
         elif stored.header.readings:
             reason = f"{reason}; --dialect NAME asks it"
-    may_hold = {} if stored is None or reason else _check(file, stored, [h for forms in hashes for h in forms])
+    flags = iter(() if stored is None or reason else may_hold(file, stored, [h for forms in hashes for h in forms]))
     answers = []
     for literal, forms in zip(question.literals, hashes, strict=True):
+        found = [*islice(flags, len(forms))]
         if literal.verdict is not None:
             answers.append(RowGroupAnswer(row_group, literal.verdict, literal.note))
         elif reason:
@@ -115,8 +120,7 @@ def ask_row_group(file: ParquetFile, row_group: int, question: Question, dialect
         elif stored is None:
             answers.append(RowGroupAnswer(row_group, NO_FILTER))
         else:
-            maybe = any(may_hold[h] for h in forms)
-            answers.append(RowGroupAnswer(row_group, literals.MAYBE if maybe else literals.ABSENT))
+            answers.append(RowGroupAnswer(row_group, literals.MAYBE if any(found) else literals.ABSENT))
     return answers
 
 
@@ -138,7 +142,7 @@ def _likely_blocks(file: ParquetFile, question: Question) -> Iterator[tuple[int,
 
 
 def _blocks(file: ParquetFile, question: Question) -> Iterator[tuple[int, int]]:
-    """The ranges that `_check` will read, of every row group."""
+    """The ranges that `may_hold` will read, of every row group."""
     hashes = [h for forms in question.hashes for h in forms]
     for row_group in range(file.footer.num_row_groups):
         if file.encryption_of(row_group, question.column) is None:
@@ -156,17 +160,20 @@ def _is_read_whole(stored: StoredFilter, blocks: Collection[int]) -> bool:
     return stored.is_sealed or len(blocks) > min(_BLOCKS_PER_BITSET_READ, stored.num_blocks // 4)
 
 
-def _check(file: ParquetFile, stored: StoredFilter, hashes: Sequence[int]) -> dict[int, bool]:
-    """Whether the filter may hold each hash, by reading each block once, or the bitset where that is cheaper."""
-    by_block: dict[int, list[int]] = {}
-    for h in hashes:
-        by_block.setdefault(block_index(h, stored.num_blocks), []).append(h)
-    if _is_read_whole(stored, by_block):
-        bloom = BloomFilter(file.read_bitset(stored))
-        return {h: bloom.check_hash(h) for h in hashes}
-    answers = {}
-    for index, members in by_block.items():
-        block = file.source.read(stored.bitset_offset + index * BLOCK_BYTES, BLOCK_BYTES)
-        for h in members:
-            answers[h] = check_block(block, h)
-    return answers
+def may_hold(file: ParquetFile, stored: StoredFilter, hashes: Sequence[int]) -> Sequence[int]:
+    """For each hash 1 where the filter may hold it, else 0; reads each block once, or the bitset where that is cheaper."""
+    if len(hashes) <= _MANY_HASHES:
+        by_block: dict[int, list[int]] = {}
+        for at, h in enumerate(hashes):
+            by_block.setdefault(block_index(h, stored.num_blocks), []).append(at)
+        if not _is_read_whole(stored, by_block):
+            answers = [0] * len(hashes)
+            for index, members in by_block.items():
+                block = file.source.read(stored.bitset_offset + index * BLOCK_BYTES, BLOCK_BYTES)
+                for at in members:
+                    answers[at] = int(check_block(block, hashes[at]))
+            return answers
+    bloom = BloomFilter(file.read_bitset(stored))
+    if len(hashes) <= _BLOCKS_PER_BITSET_READ:
+        return [int(bloom.check_hash(h)) for h in hashes]
+    return bloom.check_hashes(array("Q", hashes))

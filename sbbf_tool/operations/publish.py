@@ -16,6 +16,8 @@ from sbbf_tool.parquet.patch import ChunkKey, Patch
 from sbbf_tool.storage import places
 from sbbf_tool.storage.source import Source
 
+_COMPARED_BYTES = 4 << 20
+
 
 def publish(file: ParquetFile, target: str, patch: Patch, compare: Callable[[ParquetFile], None], *, append: bool = False) -> list[str]:
     """Make `target` what `patch` says, provided that `compare` accepts the new file; `append` writes behind the old one itself.
@@ -66,6 +68,21 @@ def ensure_holding_all(
     for key, missed in count_missing(fresh, blooms, jobs, meter, memory).items():
         if missed:
             raise mistake(file, f"{missed} values of {place_of(file, key)} are absent from the new filter")
+
+
+def ensure_same_pages(file: ParquetFile, fresh: ParquetFile, keys: Iterable[ChunkKey]) -> None:
+    """The pages of these chunks must be in the new file, to the byte, where they were in the old one."""
+    from sbbf_tool.parquet.pages import chunk_range
+
+    for key in keys:
+        meta = file.footer.chunk(*key)
+        assert meta is not None
+        start, end = chunk_range(meta)
+        end = min(end, file.source.size)
+        for position in range(start, end, _COMPARED_BYTES):
+            length = min(_COMPARED_BYTES, end - position)
+            if file.source.read(position, length) != fresh.source.read(position, length):
+                raise mistake(file, f"the pages of {place_of(file, key)} are not what they were")
 
 
 def place_of(file: ParquetFile, key: ChunkKey) -> str:

@@ -43,7 +43,13 @@ def choose_target(
 
 def finish_interrupted(path: str | os.PathLike[str]) -> list[str]:
     """Undo what commands that were killed left of this file and beside it; answers with what was done, in words. Raises WriteError."""
-    length = places.finish_interrupted(os.fsdecode(path))
+    places.sweep(os.fsdecode(path))
+    return cut_back(path)
+
+
+def cut_back(path: str | os.PathLike[str]) -> list[str]:
+    """Undo an append to this file that was killed; answers with what was done, in words. Raises WriteError."""
+    length = places.recover(os.fsdecode(path))
     return [] if length is None else [f"{os.fsdecode(path)}: an append to it had been interrupted; it was cut back to {length:,} bytes"]
 
 

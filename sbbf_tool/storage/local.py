@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
-from sbbf_tool.errors import RefusedError, UnreadableError, WriteError
+from sbbf_tool.errors import ChangedError, RefusedError, UnreadableError, WriteError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -154,8 +154,8 @@ def replace(source: Source, target: str, keep: int, pieces: Iterable[Bytes], ver
     return warnings
 
 
-def _changed(source: Source) -> RefusedError:
-    return RefusedError("the file changed while it was worked on", file=source.name, hint="run the command again")
+def _changed(source: Source) -> ChangedError:
+    return ChangedError("the file changed while it was worked on", file=source.name, hint="run the command again")
 
 
 def _exists(target: str) -> RefusedError:
@@ -187,7 +187,7 @@ def sweep_folder(folder: str, stem: str = r"\..*\.") -> None:
     except OSError:
         return
     for name in names:
-        if ours.fullmatch(name):
+        if name.endswith(TEMPORARY_SUFFIX) and ours.fullmatch(name):
             path = os.path.join(folder, name)
             with suppress(OSError):
                 fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
@@ -209,7 +209,7 @@ def sole_writer(source: LocalSource) -> Iterator[None]:
     try:
         fcntl.flock(source._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise RefusedError("another process is writing this file", file=source.name, hint="wait for it and run again") from None
+        raise ChangedError("another process is writing this file", file=source.name, hint="wait for it and run again") from None
     except OSError as error:
         if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF):
             raise UnreadableError(reason_of(error), file=source.name) from error

@@ -101,19 +101,19 @@ def append(source: Source, pieces: Iterable[Bytes], verify: Callable[[Source], N
     return local_append.append(source, pieces, verify)
 
 
-def finish_interrupted(name: str) -> int | None:
-    """Undo what commands that were killed left of a file and beside it; the length that it was cut back to, if it was. Raises WriteError.
+def sweep(name: str) -> None:
+    """Remove what commands that were killed left beside a file. A store keeps what was not completed out of sight."""
+    if not is_url(name):
+        local.sweep(_path(name))
 
-    A store keeps what was not completed out of sight, and nothing is to be undone there.
-    """
-    if is_url(name):
-        return None
-    local.sweep(_path(name))
-    return local_append.recover(_path(name))
+
+def recover(name: str) -> int | None:
+    """Undo an append to a file that was killed; the length that it was cut back to, if it was. Raises WriteError."""
+    return None if is_url(name) else local_append.recover(_path(name))
 
 
 def interrupted_length(name: str) -> int | None:
-    """The length that `finish_interrupted` would cut this file back to; None where it would leave it alone. Only reads."""
+    """The length that `recover` would cut this file back to; None where it would leave it alone. Only reads."""
     return None if is_url(name) else local_append.interrupted_length(_path(name))
 
 

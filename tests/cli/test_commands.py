@@ -158,7 +158,7 @@ class TestInspect:
         assert run(["inspect", str(filtered), "--json"]) == 0
         document = json.loads(capfd.readouterr().out)
         assert set(document) == {
-            *("file", "file_bytes", "footer_bytes", "created_by", "rows", "row_groups", "filters", "columns", "unused", "notes"),
+            *("file", "file_bytes", "footer_bytes", "created_by", "rows", "row_groups", "filters", "columns", "unused", "notes", "closed"),
         }
         assert set(document["filters"][0]) >= {
             *("row_group", "column", "physical_type", "logical_type", "chunk_bytes", "num_values", "has_filter", "offset", "header_bytes"),

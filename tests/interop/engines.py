@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from .spark_session import quiet_about_pandas
+from sbbf_tool.spark.session import quiet_about_pandas
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

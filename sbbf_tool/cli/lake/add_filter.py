@@ -1,0 +1,64 @@
+"""`sbbf lake add-filter`."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+import click
+
+from sbbf_tool.cli import render
+from sbbf_tool.cli.lake.engines import over_a_lake
+from sbbf_tool.cli.lake.rows import each_row
+from sbbf_tool.cli.sizes import BYTES
+
+if TYPE_CHECKING:
+    from sbbf_tool.operations.lake.engine import Engine, Lake
+    from sbbf_tool.reports.lake import FileRow
+
+
+@click.command(short_help="Give columns of all files Bloom filters.")
+@click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Column to give a filter (repeat for more).")
+@click.option("--plan", "plan_path", metavar="PLAN", help="Columns and sizes that sbbf lake advise planned.")
+@click.option("--advise", "advised", is_flag=True, help="Columns and sizes as sbbf lake advise would have them.")
+@click.option("--fpp", type=float, help="Share of absent values that may pass.  [default: 0.01]")
+@click.option("--ndv", type=int, help="Size for this many distinct values a row group, rather than for those that are found.")
+@click.option("--max-bytes", type=BYTES, help="Largest bitset a row group, such as 1MiB.  [default: 128MiB]")
+@click.option("--replace", is_flag=True, help="Build filters that are there already anew.")
+@click.option("--allow-table-files", is_flag=True, help="Also change files of a Delta, Iceberg, Hudi or Paimon table.")
+@click.option("-n", "--dry-run", is_flag=True, help="Tell what each file would get from its footer, and write nothing.")
+@click.option("--report", "report_path", type=click.Path(), metavar="OUT", help="Save what became of each file as a Parquet file.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document a file, one line each.")
+@over_a_lake
+def command(engine: Engine, lake: Lake, dry_run: bool, report_path: str | None, as_json: bool, **wishes: object) -> int:
+    """Give columns of all files Bloom filters, in place; no data page is touched.
+
+    A file that has every filter is passed over, so that a second run goes on where a first one was stopped. Each file is replaced in one
+    step, after its filters were asked for every value. Exit code 0 where every file has its filters now, else the highest of any file.
+    """
+    from sbbf_tool.cli.lake.wishes import wish_of
+    from sbbf_tool.operations.lake.save import saved
+    from sbbf_tool.reports.lake import FileOutcome, PlannedFile
+
+    wish = wish_of(engine, lake, **wishes)  # type: ignore[arg-type]
+    row_type: type[FileRow] = PlannedFile if dry_run else FileOutcome
+    filters = size = 0
+
+    def show(row: FileRow) -> int:
+        nonlocal filters, size
+        assert isinstance(row, PlannedFile | FileOutcome)
+        filters += row.filters
+        size += row.data_bytes if isinstance(row, PlannedFile) else row.bytes_added
+        for warning in row.warnings if isinstance(row, FileOutcome) else ():
+            render.warn(warning)
+        if as_json:
+            render.show_json(row)
+        save(row)
+        return 0
+
+    with saved(report_path, row_type) if report_path is not None else nullcontext(lambda row: None) as save:
+        files = each_row(engine.plan(lake, wish) if dry_run else engine.add_filters(lake, wish), show, writes=not dry_run)
+    if not as_json:
+        told = f"{filters:,} filters would be built from {size:,} bytes" if dry_run else f"{filters:,} filters added, {size:,} bytes"
+        click.echo(f"{files}; {told}")
+    return files.exit_code

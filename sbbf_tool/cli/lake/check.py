@@ -1,0 +1,44 @@
+"""`sbbf lake check`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sbbf_tool.cli import formats, one_line
+from sbbf_tool.cli.lake.engines import over_a_lake
+from sbbf_tool.cli.lake.rows import each_row
+from sbbf_tool.cli.policy import policy_options
+from sbbf_tool.errors import UnreadableError
+
+if TYPE_CHECKING:
+    from sbbf_tool.operations.lake.engine import Engine, Lake
+    from sbbf_tool.reports.lake import CheckRow
+
+
+@click.command(short_help="Hold filters to rules, as a gate for CI.")
+@policy_options
+@click.option("--format", "form", type=click.Choice(formats.NAMES), default="text", show_default=True, help="How to tell what was found.")
+@over_a_lake
+def command(engine: Engine, lake: Lake, form: str, config: str | None, **options: Any) -> int:
+    """Hold the filters of all files to rules; `sbbf check --list-rules` shows them.
+
+    Exit code 0: no finding is as bad as --fail-on; 1: some is; 2: an unknown rule or setting; 3: something could not be read.
+    """
+    from sbbf_tool.cli import policy
+    from sbbf_tool.operations.lake.read import checking
+    from sbbf_tool.reports.lake import CheckRow
+
+    asked = policy.from_options(options, config)
+
+    def show(row: CheckRow) -> int:
+        if row.report is None:
+            return 0
+        shown.add(row.report)
+        for place in row.report.unread if not row.reason else ():
+            click.echo(f"sbbf: {one_line(str(UnreadableError(place, file=row.path)))}", err=True)
+        return int(row.report.failed)
+
+    with formats.opened(form) as shown:
+        return each_row(engine.read(lake, checking(asked), CheckRow, reads_data=not asked.quick), show).exit_code

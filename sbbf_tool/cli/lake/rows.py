@@ -1,0 +1,52 @@
+"""The rows of a lake as they come: errors to standard error, a count of what became of the files, and the highest exit code."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+import click
+
+from sbbf_tool.cli import one_line
+from sbbf_tool.cli.files import counter
+from sbbf_tool.cli.output import READER_GONE, reader_has_gone
+from sbbf_tool.reports.lake import FAILED, OK, REFUSED, SKIPPED, FileRow
+
+Row = TypeVar("Row", bound=FileRow)
+
+
+class Files:
+    """What became of them."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.exit_code = 0
+
+    def __str__(self) -> str:
+        """`1,000 files: 990 done, 10 failed`."""
+        words = {OK: "done", SKIPPED: "had every filter", REFUSED: "refused", FAILED: "failed"}
+        told = [f"{self.counts[status]:,} {word}" for status, word in words.items() if self.counts[status]]
+        return f"{self.total}: {', '.join(told) or 'nothing to do'}"
+
+    @property
+    def total(self) -> str:
+        count = self.counts.total()
+        return f"{count:,} file{'' if count == 1 else 's'}"
+
+
+def each_row(rows: Iterable[Row], show: Callable[[Row], int], *, writes: bool = False) -> Files:
+    """`show` gets every row and answers with an exit code, such as 1 for findings. Where nobody reads the output any more, what only
+    reads stops.
+    """
+    files = Files()
+    with counter() as count:
+        for row in rows:
+            files.counts[row.status] += 1
+            if row.status in (REFUSED, FAILED):
+                click.echo(f"sbbf: {one_line(f'{row.path}: {row.reason}')}", err=True)
+            files.exit_code = max(files.exit_code, row.exit_code, show(row))
+            count()
+            if not writes and reader_has_gone():
+                raise click.exceptions.Exit(READER_GONE)
+    return files

@@ -1,0 +1,42 @@
+"""What carries out the stages: processes of this machine, or a cluster. Commands know only this."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from sbbf_tool.operations.lake.discover import discover
+from sbbf_tool.operations.lake.partitions import Predicate
+from sbbf_tool.operations.lake.plan import Wish
+from sbbf_tool.reports.lake import FileOutcome, FileRow, LakeFile, PlannedFile
+
+Row = TypeVar("Row", bound=FileRow)
+
+
+@dataclass(frozen=True, slots=True)
+class Lake:
+    """The files that are meant: names of files, folders and globs, and which partitions of them."""
+
+    names: tuple[str, ...]
+    where: Predicate | None = None
+
+    def files(self) -> Iterator[LakeFile]:
+        """As this machine lists them; see `discover`."""
+        return discover(self.names, self.where)
+
+
+class Engine(Protocol):
+    """Use as a context manager. One file's failure is its row, and stops no other; what is wrong with the names raises SbbfError."""
+
+    def __enter__(self) -> Engine: ...
+    def __exit__(self, *exc_info: object) -> None: ...
+
+    def read(self, lake: Lake, work: Callable[[str], Row], row: type[Row], *, reads_data: bool = False) -> Iterator[Row]:
+        """The row, of type `row`, that `work` makes of each file; `reads_data` where it takes the whole file to read."""
+
+    def plan(self, lake: Lake, wish: Wish) -> Iterator[PlannedFile]:
+        """What each file is to get. Writes nothing."""
+
+    def add_filters(self, lake: Lake, wish: Wish) -> Iterator[FileOutcome]:
+        """Give each file the filters that it lacks."""

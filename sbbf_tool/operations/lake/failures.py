@@ -1,0 +1,42 @@
+"""A file's failure is a row: whatever is wrong with one file is told of that file, and the rest of the lake goes on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError, WriteError
+from sbbf_tool.reports.lake import FAILED, OK, REFUSED, FileRow
+
+Row = TypeVar("Row", bound=FileRow)
+
+INTERNAL_ERROR = 70
+
+
+def row_of(row: type[Row], path: str, work: Callable[[], Mapping[str, object]]) -> Row:
+    """The row of a file whose own fields are what `work` answers, `status` and `reason` among them where it is not simply `ok`."""
+    started = time.monotonic()
+    try:
+        known: Mapping[str, object] = work()
+    except Exception as error:
+        known = failure(path, error)
+    told = {"status": OK, "reason": None, "exit_code": 0, "seconds": time.monotonic() - started, **known}
+    return row(path=path, **told)  # type: ignore[arg-type]
+
+
+def failure(path: str, error: Exception) -> dict[str, object]:
+    """Status, reason and exit code that an error stands for. The reason says all that the error does, but for the file's name."""
+    if isinstance(error, SbbfError):
+        reason = ": ".join(part for part in (error.file if error.file != path else None, error.place, error.message) if part)
+        status = REFUSED if isinstance(error, RefusedError) else FAILED
+        return {"status": status, "reason": f"{reason}; {error.hint}" if error.hint else reason, "exit_code": error.exit_code}
+    # One file among a million that meets a defect of ours, or too little memory, must not take the others with it.
+    reason = "not enough memory" if isinstance(error, MemoryError) else f"internal error: {type(error).__name__}: {error}; please report it"
+    return {"status": FAILED, "reason": reason, "exit_code": INTERNAL_ERROR}
+
+
+def error_of(row: FileRow) -> SbbfError:
+    """The error that a row which is neither `ok` nor `skipped` stands for."""
+    kinds: dict[int, type[SbbfError]] = {kind.exit_code: kind for kind in (UsageError, UnreadableError, RefusedError, WriteError)}
+    return kinds.get(row.exit_code, SbbfError)(row.reason or row.status, file=row.path)

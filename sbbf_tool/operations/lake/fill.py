@@ -1,0 +1,143 @@
+"""Build and publish: the filters of a file's row groups, apart and proven, and the one step that puts them into the file.
+
+build     a piece of a file (some row groups) -> the filter of each chunk, asked for every value that it was built from
+publish   one file, all its filters -> a copy with the filters behind it, compared with the old file, then renamed over it
+
+The footer is the truth: a file that has every filter is left alone, so that a second run, a retried task and a speculative twin do
+nothing. A file that changed between the stages is done once more, as a whole. The pages of the copy are compared with those that the
+filters were proven against, to the byte, so that the proof holds for the new file without its values being decoded again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+
+from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.errors import ChangedError, RefusedError
+from sbbf_tool.operations.add import build_sized, plan_filters
+from sbbf_tool.operations.build import Built, HashMemory, Meter, count_missing
+from sbbf_tool.operations.lake.failures import failure, row_of
+from sbbf_tool.operations.lake.plan import Wish, fingerprint
+from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.operations.publish import ensure_same_footer, ensure_same_pages, mistake, place_of, publish, read_written
+from sbbf_tool.operations.targets import choose_target, cut_back
+from sbbf_tool.parquet.patch import ChunkKey, Patch
+from sbbf_tool.reports.lake import OK, SKIPPED, BuiltChunk, FileOutcome
+
+MOST_BITSET_BYTES = 1 << 30
+"""Of all filters of one file, which its publisher holds in memory."""
+
+_PATIENCE_SECONDS = 60.0
+_FIRST_PAUSE = 0.05
+
+
+def build_piece(path: str, print_of_plan: str | None, row_groups: Iterable[int], wish: Wish) -> Iterator[BuiltChunk]:
+    """The filters of some row groups, one by one; a single row with the reason where one cannot be built, or the file is another one."""
+    numbers = set(row_groups)
+    started = time.monotonic()
+    try:
+        with ParquetFile.open(path) as file:
+            if fingerprint(file) != print_of_plan:
+                raise ChangedError("the file changed after it was planned", file=path)
+            for key in wish.chunks(file):
+                if key[0] in numbers:
+                    built = _proven(file, key, wish)
+                    seconds, started = time.monotonic() - started, time.monotonic()
+                    bits = bytes(built.bloom.bitset)
+                    yield BuiltChunk(path, OK, None, 0, seconds, print_of_plan, key[0], key[1], built.values, built.bytes_read, bits)
+    except Exception as error:
+        told = {"seconds": time.monotonic() - started, "fingerprint": print_of_plan, **failure(path, error)}
+        # Whoever publishes finds that the file is another one, and does it anew.
+        if not isinstance(error, ChangedError):
+            yield BuiltChunk(path=path, **told)  # type: ignore[arg-type]
+        else:
+            yield BuiltChunk(path=path, **{**told, "status": SKIPPED})  # type: ignore[arg-type]
+
+
+def fill_file(path: str, wish: Wish, most_bitset_bytes: int = MOST_BITSET_BYTES) -> FileOutcome:
+    """Build and publish all filters that one file lacks."""
+    return row_of(FileOutcome, path, partial(_published, path, wish, {}, None, most_bitset_bytes))
+
+
+def publish_file(path: str, chunks: Iterable[BuiltChunk], wish: Wish, most_bitset_bytes: int = MOST_BITSET_BYTES) -> FileOutcome:
+    """Put the chunks' filters into the file; built anew where the file is not the one that they were built from."""
+    return row_of(FileOutcome, path, partial(_gathered, path, chunks, wish, most_bitset_bytes))
+
+
+def _gathered(path: str, chunks: Iterable[BuiltChunk], wish: Wish, most_bitset_bytes: int) -> dict[str, object]:
+    built: dict[ChunkKey, Built] = {}
+    size, print_of_plan = 0, None
+    for chunk in chunks:
+        print_of_plan = chunk.fingerprint
+        if chunk.bitset is not None:
+            size += len(chunk.bitset)
+            _ensure_in_bounds(path, size, most_bitset_bytes)
+            built[chunk.row_group, chunk.column] = Built(BloomFilter(chunk.bitset), chunk.values, chunk.data_bytes_read)
+        elif chunk.status != SKIPPED:
+            return {"status": chunk.status, "reason": chunk.reason, "exit_code": chunk.exit_code}
+    return _published(path, wish, built, print_of_plan, most_bitset_bytes)
+
+
+def _published(path: str, wish: Wish, built: dict[ChunkKey, Built], print_of_plan: str | None, most_bitset_bytes: int) -> dict[str, object]:
+    """Until it is done: where another writer is at work on the file, wait for what it makes of it; where it changed, once more."""
+    deadline, pause, changes = time.monotonic() + _PATIENCE_SECONDS, _FIRST_PAUSE, 0
+    warnings = cut_back(path)
+    while True:
+        target = choose_target(path, None, True, wish.allow_table_files)
+        with ParquetFile.open(path) as file:
+            keys = wish.chunks(file)
+            if not keys:
+                return {"status": SKIPPED, "reason": "it has every filter"}
+            if print_of_plan != (found := fingerprint(file)):
+                changes += print_of_plan is not None
+                if changes > 1:
+                    raise RefusedError("the file keeps changing", file=path, hint="run again when its writer is done")
+                built, print_of_plan = {}, found
+            for key in keys:
+                if key not in built:
+                    built[key] = _proven(file, key, wish)
+                    _ensure_in_bounds(path, sum(one.bloom.num_bytes for one in built.values()), most_bitset_bytes)
+            try:
+                return _write(file, target, {key: built[key] for key in keys}, warnings)
+            except ChangedError:
+                if time.monotonic() > deadline:
+                    raise
+        time.sleep(pause)
+        pause = min(2 * pause, 1.0)
+
+
+def _write(file: ParquetFile, target: str, built: Mapping[ChunkKey, Built], warnings: list[str]) -> dict[str, object]:
+    blooms = {key: one.bloom for key, one in built.items()}
+    patch = plan_filters(file, blooms)
+    said = publish(file, target, patch, partial(_compare, file, blooms, patch))
+    return {
+        "filters": len(blooms),
+        "bytes_added": patch.size - file.source.size,
+        "data_bytes_read": sum(one.bytes_read for one in built.values()),
+        "warnings": (*warnings, *said),
+    }
+
+
+def _compare(file: ParquetFile, blooms: Mapping[ChunkKey, BloomFilter], patch: Patch, fresh: ParquetFile) -> None:
+    ensure_same_footer(file, fresh, patch.places)
+    for key, written in read_written(file, fresh, patch).items():
+        if written != blooms[key]:
+            raise mistake(file, f"the filter of {place_of(file, key)} was written as another one")
+    ensure_same_pages(file, fresh, patch.places)
+
+
+def _proven(file: ParquetFile, key: ChunkKey, wish: Wish) -> Built:
+    """The filter of a chunk, asked for every value. Raises UnreadableError."""
+    memory, meter = HashMemory(), Meter(None, 0)
+    built = build_sized(file, [key], wish.sizing, wish.size_limits, 1, meter, memory)[key]
+    if missed := count_missing(file, {key: built.bloom}, 1, meter, memory)[key]:
+        raise mistake(file, f"{missed} values of {place_of(file, key)} are absent from the new filter")
+    return built
+
+
+def _ensure_in_bounds(path: str, size: int, most: int) -> None:
+    if size > most:
+        hint = "give the filters a largest size with --max-bytes, or ask for fewer columns at a time"
+        raise RefusedError(f"its filters together take more than {most:,} bytes of memory", file=path, hint=hint)

@@ -1,0 +1,96 @@
+"""Many values asked of one file at a time: which of its row groups may hold each. What is certainly absent costs no line in the answer."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.operations.probe import NO_FILTER, Question, may_hold, question_of
+from sbbf_tool.parquet.columns import find_column
+from sbbf_tool.parquet.literals import ABSENT, CANNOT_SAY
+from sbbf_tool.reports.lake import KeyHit, KeysReport, Unanswered
+
+
+def probe_keys(path: str, column: str, keys: tuple[str | None, ...]) -> KeysReport:
+    """What the filters of `column` say of the values, written as for `probe`; None asks for null.
+
+    Raises UsageError (no such column, a value it cannot hold) and UnreadableError (a filter that contradicts the format).
+    """
+    with ParquetFile.open(path) as file:
+        with file.named():
+            found = find_column(file.footer.columns, column)
+            asked = _asked(question_of(found, keys))
+        hits: dict[int, list[int]] = {}
+        silent: dict[tuple[str, str | None], list[int]] = {}
+        for number in range(file.footer.num_row_groups):
+            why = _ask(file, number, asked, hits)
+            if why is not None:
+                silent.setdefault(why, []).append(number)
+        literals = asked.question.literals
+        return KeysReport(
+            file=file.name,
+            column=found.name,
+            type=found.type_name,
+            keys=len(keys),
+            row_groups=file.footer.num_row_groups,
+            hits=tuple(KeyHit(literals[at].text, tuple(hits[at])) for at in sorted(hits)),
+            unanswered=tuple(Unanswered(tuple(numbers), answer, reason) for (answer, reason), numbers in silent.items()),
+            bytes_read=file.source.bytes_read,
+        )
+
+
+class _Asked(NamedTuple):
+    """A question's hashes in one row, each with the position of its value; and the values that no filter is needed, or able, to judge."""
+
+    question: Question
+    hashes: array[int]
+    owners: array[int]
+    unknowable: list[int]
+
+
+_last: _Asked | None = None
+
+
+def _asked(question: Question) -> _Asked:
+    global _last
+    # Over a lake it is the same question, of file after file.
+    if _last is None or _last.question is not question:
+        hashes, owners, unknowable = array("Q"), array("Q"), []
+        for at, (literal, forms) in enumerate(zip(question.literals, question.hashes, strict=True)):
+            if literal.verdict is None:
+                hashes.extend(forms)
+                owners.extend([at] * len(forms))
+            elif literal.verdict != ABSENT:
+                unknowable.append(at)
+        _last = _Asked(question, hashes, owners, unknowable)
+    return _last
+
+
+def _ask(file: ParquetFile, number: int, asked: _Asked, hits: dict[int, list[int]]) -> tuple[str, str | None] | None:
+    """Adds the row group to the hits of the values that it may hold; or answers why its filter says nothing of any."""
+    for at in asked.unknowable:
+        hits.setdefault(at, []).append(number)
+    if not asked.hashes:
+        return None
+    reason = file.encryption_of(number, asked.question.column)
+    stored = None if reason else file.stored_filter(number, asked.question.column)
+    if stored is not None:
+        reason = stored.header.beyond_us
+    if reason:
+        return CANNOT_SAY, reason
+    if stored is None:
+        return NO_FILTER, None
+    for position in _positions(bytes(may_hold(file, stored, asked.hashes))):
+        found = hits.setdefault(asked.owners[position], [])
+        if found[-1:] != [number]:
+            found.append(number)
+    return None
+
+
+def _positions(flags: bytes) -> Iterator[int]:
+    position = flags.find(1)
+    while position >= 0:
+        yield position
+        position = flags.find(1, position + 1)

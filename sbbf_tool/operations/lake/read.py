@@ -1,0 +1,65 @@
+"""The stages that only read, file by file: inspect, probe, verify, check, and the survey that `advise` adds up.
+
+Each function answers with another, from a path to the row of that file, that can be sent to other processes and machines.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from sbbf_tool.operations.check import Policy, checked
+from sbbf_tool.operations.inspect import inspect
+from sbbf_tool.operations.lake.failures import Row, failure, row_of
+from sbbf_tool.operations.lake.keys import probe_keys
+from sbbf_tool.operations.queries import Query
+from sbbf_tool.operations.survey import FileSurvey, survey
+from sbbf_tool.operations.verify import verify
+from sbbf_tool.reports.lake import CheckRow, InspectRow, ProbeRow, SurveyRow, VerifyRow
+
+
+def inspecting(columns: Iterable[str] = ()) -> Callable[[str], InspectRow]:
+    """`inspect`, of these columns, all where empty."""
+    return partial(_reported, InspectRow, partial(inspect, columns=tuple(columns)))
+
+
+def probing(column: str, keys: Iterable[str | None]) -> Callable[[str], ProbeRow]:
+    """Many values asked of one column."""
+    return partial(_reported, ProbeRow, partial(probe_keys, column=column, keys=tuple(keys)))
+
+
+def verifying(columns: Iterable[str] = ()) -> Callable[[str], VerifyRow]:
+    """`verify`, of the filters of these columns, all where empty."""
+    return partial(_reported, VerifyRow, partial(verify, columns=tuple(columns)))
+
+
+def checking(policy: Policy) -> Callable[[str], CheckRow]:
+    return partial(_checked, policy)
+
+
+def surveying(queries: Iterable[Query] = ()) -> Callable[[str], SurveyRow]:
+    return partial(_surveyed, tuple(queries))
+
+
+def survey_of(row: SurveyRow) -> FileSurvey:
+    """The survey of a row whose status is `ok`."""
+    assert row.survey is not None
+    found: FileSurvey = pickle.loads(row.survey)
+    return found
+
+
+def _reported(row: type[Row], work: Callable[[str], object], path: str) -> Row:
+    return row_of(row, path, lambda: {"report": work(path)})
+
+
+def _checked(policy: Policy, path: str) -> CheckRow:
+    def work() -> dict[str, object]:
+        done = checked(path, policy)
+        return {"report": done.report, **(failure(path, done.errors[0]) if done.errors else {})}
+
+    return row_of(CheckRow, path, work)
+
+
+def _surveyed(queries: tuple[Query, ...], path: str) -> SurveyRow:
+    return row_of(SurveyRow, path, lambda: {"survey": pickle.dumps(survey(path, queries))})

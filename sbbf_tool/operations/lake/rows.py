@@ -1,0 +1,103 @@
+"""Rows as Arrow has them: the schema of a row's dataclass, batches of rows, and rows again.
+
+The dataclasses of `reports` are the only declaration there is: local processes hand them over as they are, Spark and Parquet files get
+them by way of this module. Text of a file's name that is not UTF-8 is escaped, since Arrow's strings cannot hold it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, is_dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args, get_origin, get_type_hints
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Row = TypeVar("Row")
+
+
+def schema_of(row: type) -> pa.Schema:
+    """The Arrow schema of a dataclass: a field of it is a field here, a tuple a list, a dataclass within it a struct."""
+    return _schema_of(row)
+
+
+@cache
+def _schema_of(row: type) -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.schema([pa.field(name, _arrow_type(hint), nullable=_is_optional(hint)) for name, hint in _hints(row)])
+
+
+def to_batch(row: type, rows: Iterable[object]) -> pa.RecordBatch:
+    """The rows as one batch of `schema_of(row)`."""
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_pylist([cast("dict[str, Any]", plain(one)) for one in rows], schema=schema_of(row))
+
+
+def from_batch(row: type[Row], batch: pa.RecordBatch | pa.Table) -> Iterator[Row]:
+    """The rows of a batch, which may lack fields that have a default and may have more than the dataclass."""
+    for values in batch.to_pylist():
+        yield cast(Row, _made(row, values))
+
+
+def from_dict(row: type[Row], values: dict[str, Any]) -> Row:
+    """One row, of plain dicts and lists."""
+    return cast(Row, _made(row, values))
+
+
+def _hints(row: type) -> list[tuple[str, Any]]:
+    hints = get_type_hints(row)
+    return [(field.name, hints[field.name]) for field in fields(row)]
+
+
+def _is_optional(hint: Any) -> bool:
+    return get_origin(hint) is UnionType and NoneType in get_args(hint)
+
+
+def _inner(hint: Any) -> Any:
+    """X of `X | None`."""
+    return next(one for one in get_args(hint) if one is not NoneType) if _is_optional(hint) else hint
+
+
+def _arrow_type(hint: Any) -> pa.DataType:
+    import pyarrow as pa
+
+    hint = _inner(hint)
+    simple = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(), bytes: pa.binary()}
+    if hint in simple:
+        return simple[hint]
+    if get_origin(hint) is tuple and get_args(hint)[1:] == (...,):
+        return pa.list_(_arrow_type(get_args(hint)[0]))
+    if is_dataclass(hint):
+        return pa.struct(list(schema_of(cast(type, hint))))
+    raise TypeError(f"{hint!r} has no place in a row")
+
+
+def plain(value: object) -> object:
+    """A report, or a value of one, as dicts, lists and text that any engine holds."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, tuple):
+        return [plain(one) for one in value]
+    if is_dataclass(value):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    return value
+
+
+def _made(hint: Any, value: Any) -> Any:
+    hint = _inner(hint)
+    if value is None:
+        return None
+    if get_origin(hint) is tuple:
+        return tuple(_made(get_args(hint)[0], one) for one in value)
+    if is_dataclass(hint):
+        return cast(Any, hint)(**{name: _made(inner, value[name]) for name, inner in _cached_hints(cast(type, hint)) if name in value})
+    return value
+
+
+@cache
+def _cached_hints(row: type) -> tuple[tuple[str, Any], ...]:
+    return tuple(_hints(row))

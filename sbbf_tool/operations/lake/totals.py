@@ -1,0 +1,60 @@
+"""What `inspect` tells of each file, added up over a lake, in memory that grows with its columns alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sbbf_tool.reports.inspect import ColumnTotal, InspectReport
+
+
+@dataclass(slots=True)
+class LakeColumn:
+    """A column over all files."""
+
+    column: str
+    files: int = 0
+    """Those in which it has a filter."""
+    row_groups_with_filter: int = 0
+    row_groups: int = 0
+    """All of the lake, those of files without such a column among them."""
+    filter_bytes: int = 0
+    chunk_bytes: int = 0
+    """Of the column in the files in which it has a filter."""
+    fpp_sum: float = 0.0
+    measured: int = 0
+
+    @property
+    def mean_fpp(self) -> float | None:
+        """Over the row groups whose filters could be measured."""
+        return self.fpp_sum / self.measured if self.measured else None
+
+
+class InspectTotals:
+    """Of the reports that were added."""
+
+    def __init__(self) -> None:
+        self.rows = self.row_groups = self.bytes = 0
+        self._columns: dict[str, LakeColumn] = {}
+
+    def add(self, report: InspectReport) -> None:
+        self.rows += report.rows
+        self.row_groups += report.row_groups
+        self.bytes += report.file_bytes
+        for total in report.columns:
+            if total.row_groups_with_filter:
+                self._add(self._columns.setdefault(total.column, LakeColumn(total.column)), total)
+
+    def _add(self, known: LakeColumn, total: ColumnTotal) -> None:
+        known.files += 1
+        known.row_groups_with_filter += total.row_groups_with_filter
+        known.filter_bytes += total.filter_bytes
+        known.chunk_bytes += total.chunk_bytes
+        if total.mean_fpp is not None:
+            known.fpp_sum += total.mean_fpp * total.row_groups_with_filter
+            known.measured += total.row_groups_with_filter
+
+    def columns(self) -> list[LakeColumn]:
+        """Those that have a filter anywhere, in the order in which they came up."""
+        for column in self._columns.values():
+            column.row_groups = self.row_groups
+        return list(self._columns.values())

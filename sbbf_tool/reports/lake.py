@@ -1,0 +1,151 @@
+"""What the stages of work on a lake answer with: one row a file, or a column chunk, in every engine the same.
+
+Rows travel between processes and through Spark, where each field is a column: `operations.lake.rows` derives the Arrow schema.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sbbf_tool.reports.findings import CheckReport
+from sbbf_tool.reports.inspect import InspectReport
+from sbbf_tool.reports.verify import VerifyReport
+
+OK, SKIPPED, REFUSED, FAILED = "ok", "skipped", "refused", "failed"
+"""Done; nothing to do, since the file has what it should; must not be done, as asked; could not be done."""
+
+
+@dataclass(frozen=True, slots=True)
+class LakeFile:
+    """A file as a listing has it."""
+
+    path: str
+    bytes: int | None = None
+    modified: float | None = None
+    """Seconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileRow:
+    """What every row of a file begins with."""
+
+    path: str
+    status: str
+    """`ok`, `skipped`, `refused` or `failed`."""
+    reason: str | None
+    """In words; None where the status is `ok`."""
+    exit_code: int
+    """That a command on this file alone would end with, findings and answers apart."""
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class InspectRow(FileRow):
+    report: InspectReport | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyRow(FileRow):
+    report: VerifyReport | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRow(FileRow):
+    report: CheckReport | None = None
+    """Also of a file that could not be opened: then no rule was run."""
+
+
+@dataclass(frozen=True, slots=True)
+class SurveyRow(FileRow):
+    """What `advise` adds up."""
+
+    survey: bytes | None = None
+    """A pickled `FileSurvey`, for a process of the same version."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyHit:
+    """Row groups that may hold a value."""
+
+    value: str
+    row_groups: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """Row groups that may hold any of the values, since no filter speaks for them: `no filter`, or `cannot say` with the reason."""
+
+    row_groups: tuple[int, ...]
+    answer: str
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeysReport:
+    """What one file's filters say of many values; those that are certainly absent are not listed."""
+
+    file: str
+    column: str
+    type: str
+    keys: int
+    """Values that were asked for."""
+    row_groups: int
+    hits: tuple[KeyHit, ...]
+    unanswered: tuple[Unanswered, ...]
+    bytes_read: int
+
+    @property
+    def is_absent(self) -> bool:
+        """Every value is certainly absent from the whole file."""
+        return not self.hits and not self.unanswered
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeRow(FileRow):
+    report: KeysReport | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPiece:
+    """Row groups whose filters are built together."""
+
+    row_groups: tuple[int, ...]
+    data_bytes: int
+    """Compressed bytes of the chunks to read."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFile(FileRow):
+    """What a file is to get: `ok` where there is something to do."""
+
+    bytes: int = 0
+    fingerprint: str | None = None
+    """Of length and footer: a file with another one has changed since."""
+    columns: tuple[str, ...] = ()
+    filters: int = 0
+    data_bytes: int = 0
+    pieces: tuple[PlannedPiece, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltChunk(FileRow):
+    """The filter of one column chunk, proven against the chunk's values; or, with another status than `ok`, why there is none."""
+
+    fingerprint: str | None = None
+    row_group: int = 0
+    column: int = 0
+    """The leaf's number in the schema."""
+    values: int = 0
+    data_bytes_read: int = 0
+    bitset: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileOutcome(FileRow):
+    """What became of one file."""
+
+    filters: int = 0
+    """Filters that were added."""
+    bytes_added: int = 0
+    data_bytes_read: int = 0
+    warnings: tuple[str, ...] = ()

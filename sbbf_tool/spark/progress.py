@@ -1,0 +1,65 @@
+"""How far a run has come, while it runs: accumulators that executors add to, looked at twice a second."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+from typing import TYPE_CHECKING
+
+from sbbf_tool.reports.lake import FileOutcome
+
+if TYPE_CHECKING:
+    from pyspark import Accumulator
+    from pyspark.sql import SparkSession
+
+Progress = Callable[[int, int, int], None]
+"""Called with files, filters and bytes added so far. Tasks that were done twice count twice."""
+
+_SECONDS = 0.5
+
+
+class Tally:
+    """What the executors have done so far."""
+
+    def __init__(self, files: Accumulator[int], filters: Accumulator[int], bytes_added: Accumulator[int]) -> None:
+        self.files, self.filters, self.bytes_added = files, filters, bytes_added
+
+    @classmethod
+    def of(cls, spark: SparkSession) -> Tally | None:
+        """None for a client of Spark Connect, where there are no accumulators."""
+        try:
+            context = spark.sparkContext
+        except Exception:  # errors of several kinds, by version
+            return None
+        return cls(context.accumulator(0), context.accumulator(0), context.accumulator(0))
+
+    def add(self, outcome: FileOutcome) -> None:
+        self.files.add(1)
+        self.filters.add(outcome.filters)
+        self.bytes_added.add(outcome.bytes_added)
+
+
+@contextmanager
+def watched(tally: Tally | None, progress: Progress | None) -> Iterator[None]:
+    """Calls `progress` from another thread while the block runs, and a last time at its end."""
+    if tally is None or progress is None:
+        yield
+        return
+    done = Event()
+
+    def tell() -> None:
+        progress(tally.files.value, tally.filters.value, tally.bytes_added.value)
+
+    def watch() -> None:
+        while not done.wait(_SECONDS):
+            tell()
+
+    watcher = Thread(target=watch, name="sbbf-progress", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
+        tell()

@@ -1,0 +1,123 @@
+"""A Spark session: a Java found for it, its workers on this very Python, and nothing on the screen but what goes wrong."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING
+
+from sbbf_tool.errors import UsageError
+from sbbf_tool.spark.java import Version, find_java
+from sbbf_tool.spark.scratch import scratch_folder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+OLDEST_SPARK: Version = (4, 0)
+"""The first whose data sources may be written in Python."""
+
+_INSTALL = "pip install 'sbbf-tool[spark]'"
+_MASTER = re.compile(r"local($|\[|-cluster\[)|spark://|yarn$|k8s://")
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.python.filterPushdown.enabled": "true",
+}
+_JVM_OPTIONS = "spark.driver.extraJavaOptions"
+_LOG4J = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex{1}
+"""
+
+
+def session(master: str | None = None, conf: Mapping[str, str] | None = None, remote: str | None = None) -> SparkSession:
+    """The session of this process where it has one, else a new one.
+
+    `master` is a cluster's address, `local[2]`, or what Spark's own configuration says where None; `remote` is the address of a
+    Spark Connect server (`sc://host`) in place of one. `conf` goes before this tool's few settings. Raises UsageError where there is
+    no PySpark 4, where no Java is to be had, or where Spark does not start.
+    """
+    if master is not None and remote is not None:
+        raise UsageError("a master and a remote were given", hint="give one of the two: a session has one server")
+    if master is not None and not _MASTER.match(master):
+        raise UsageError(f"no master {master!r}", hint="there are local[N], spark://host:port, yarn and k8s://https://host:port")
+    version = spark_version()
+    asked = dict(conf or {})
+    if remote is None or not remote.startswith("sc://"):
+        _prepare(version, master or remote)
+        asked = {**_SETTINGS, **asked, **_quiet(asked.get(_JVM_OPTIONS, ""))}
+    with quiet_about_pandas():
+        from pyspark.errors import PySparkException
+        from pyspark.sql import SparkSession
+
+        builder = SparkSession.builder.appName("sbbf")
+        if master is not None:
+            builder = builder.master(master)
+        if remote is not None:
+            builder = builder.remote(remote)
+        for name, value in asked.items():
+            builder = builder.config(name, value)
+        try:
+            return builder.getOrCreate()
+        except PySparkException as error:
+            said = (str(error) or type(error).__name__).splitlines()[0]
+            raise UsageError(f"Spark does not start: {said}", place=remote or master) from error
+
+
+def spark_version() -> Version:
+    """Of the PySpark that is installed. Raises UsageError where there is none, or one too old."""
+    try:
+        import pyspark
+    except ImportError as error:
+        raise UsageError("PySpark is not installed", hint=_INSTALL) from error
+    found = tuple(int(number) for number in re.findall(r"\d+", pyspark.__version__)[:3])
+    if found < OLDEST_SPARK:
+        raise UsageError(f"PySpark {pyspark.__version__} is too old: 4.0 is the first with data sources in Python", hint=_INSTALL)
+    return found
+
+
+@contextmanager
+def quiet_about_pandas() -> Iterator[None]:
+    """For calls into PySpark 4, which warns of every pandas from 3.0 on; no pandas is used here."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
+        yield
+
+
+def _prepare(version: Version, master: str | None) -> None:
+    """The environment in which Spark is started: it is read by Spark's scripts, and by its workers."""
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        return  # spark-submit started us: there is a Java already, and whose workers run what is settled
+    os.environ["JAVA_HOME"] = find_java(version)
+    if not (master or "").startswith(("yarn", "k8s")):
+        # Without it workers take the `python3` of their PATH. On another machine, this interpreter's path would mean nothing.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if (master or "").startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+
+def _quiet(jvm_options: str) -> dict[str, str]:
+    """The setting by which Spark logs errors alone, from its first moment on, where nobody configured what it logs."""
+    if any(name in os.environ for name in ("SPARK_CONF_DIR", "SPARK_HOME", "PYSPARK_GATEWAY_PORT")):
+        return {}
+    return {_JVM_OPTIONS: f"{shlex.quote(f'-Dlog4j2.configurationFile={_log_configuration()}')} {jvm_options}".rstrip()}
+
+
+@cache
+def _log_configuration() -> str:
+    path = scratch_folder("logging") / "log4j2.properties"
+    path.write_text(_LOG4J)
+    return str(path)

@@ -1,0 +1,92 @@
+"""A run of `sbbf lake add-filter` in processes of its own, which can be killed: the driver, its JVM, and the executors of its cluster."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+CLUSTER = "local-cluster[2,1,1024]"
+
+
+class Run:
+    """Use as a context manager: whatever it started is gone afterwards."""
+
+    def __init__(self, lake: Path, scratch: Path, *arguments: str, master: str = CLUSTER) -> None:
+        self.lake = lake
+        settings = [
+            f"spark.local.dir={scratch / 'blocks'}",
+            f"spark.sql.warehouse.dir={scratch / 'warehouse'}",
+            "spark.task.maxFailures=20",
+        ]
+        conf = [word for setting in settings for word in ("--conf", setting)]
+        command = [sys.executable, "-m", "sbbf_tool", "lake", "add-filter", str(lake), *arguments, "--master", master, *conf]
+        package = str(Path(__file__).parent.parent.parent)
+        self.log = scratch / "log"
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                command, cwd=scratch, env={**os.environ, "PYTHONPATH": package}, stdout=log, stderr=log, start_new_session=True
+            )
+        self._seen: set[int] = set()
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._seen |= set(self.descendants())
+        for pid in (self.process.pid, *self._seen):
+            kill(pid)
+        self.process.wait()
+
+    def descendants(self) -> list[int]:
+        """Every process that this run started, in whatever generation."""
+        found, frontier = [], [self.process.pid]
+        while frontier:
+            children = [child for pid in frontier for child in _children(pid)]
+            found += children
+            frontier = children
+        self._seen |= set(found)
+        return found
+
+    def executors(self) -> list[int]:
+        return [pid for pid in self.descendants() if b"CoarseGrainedExecutorBackend" in _command(pid)]
+
+    def driver_jvm(self) -> int | None:
+        return next((pid for pid in self.descendants() if b"SparkSubmit" in _command(pid)), None)
+
+    def wait_until(self, is_so: Callable[[], object]) -> bool:
+        """False where the run ended before."""
+        while self.process.poll() is None:
+            self.descendants()
+            if is_so():
+                return True
+            time.sleep(0.01)
+        return False
+
+    def said(self) -> str:
+        return self.log.read_text(errors="replace")
+
+
+def kill(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    with suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            found += [int(child) for child in (task / "children").read_text().split()]
+    return found
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""

@@ -1,0 +1,139 @@
+"""Small lakes for tests: many files, a file of many row groups, and one in which everything is wrong that can be."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as pe
+
+from sbbf_tool.operations.add import add_filters
+from sbbf_tool.operations.verify import verify
+from sbbf_tool.reports.lake import FileOutcome
+
+ROWS = 200
+
+
+def table(number: int, rows: int = ROWS) -> pa.Table:
+    ids = np.arange(number * rows, (number + 1) * rows)
+    return pa.table({"id": ids, "name": [f"u{value}" for value in ids], "x": ids * 0.5})
+
+
+def small_files(folder: Path, count: int) -> Path:
+    """Files of 200 rows; file n has the ids from 200 n on."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(count):
+        pq.write_table(table(number), folder / f"part-{number:05d}.parquet")
+    return folder
+
+
+def partitioned(folder: Path, days: int = 3, regions: tuple[str, ...] = ("eu", "us")) -> Path:
+    """One file for each day and region, as Hive lays them out."""
+    for day in range(1, days + 1):
+        for region in regions:
+            small_files(folder / f"dt=2026-01-{day:02d}" / f"region={region}", 1)
+    return folder
+
+
+def large_file(path: Path, row_groups: int, rows_a_group: int = 50_000) -> Path:
+    """A file whose values do not compress."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(row_groups)
+    schema = pa.schema([("id", pa.int64()), ("key", pa.int64())])
+    with pq.ParquetWriter(path, schema, use_dictionary=False, compression="none") as writer:
+        for number in range(row_groups):
+            ids = np.arange(number * rows_a_group, (number + 1) * rows_a_group)
+            writer.write_table(pa.table({"id": ids, "key": rng.integers(0, 1 << 62, rows_a_group)}), row_group_size=rows_a_group)
+    return path
+
+
+MIXED = {
+    "broken": "failed",
+    "empty": "failed",
+    "encrypted": "refused",
+    "filtered": "skipped",
+    "good-1": "ok",
+    "good-2": "ok",
+    "half-filtered": "ok",
+    "managed/orders/part": "refused",
+    "no-rows": "ok",
+    "no-such-column": "refused",
+    "unreadable-pages": "failed",
+}
+"""What becomes of each file of `mixed` that is to get filters of `id` and `name`."""
+
+
+def mixed(folder: Path) -> Path:
+    """Good files among broken, empty, encrypted, filtered and table-managed ones."""
+    small_files(folder, 1)
+    good = folder / "part-00000.parquet"
+    for name in ("good-1", "good-2", "filtered", "half-filtered", "unreadable-pages", "broken"):
+        shutil.copyfile(good, folder / f"{name}.parquet")
+    good.unlink()
+    add_filters(folder / "filtered.parquet", ["id", "name"], in_place=True)
+    add_filters(folder / "half-filtered.parquet", ["id"], in_place=True)
+    (folder / "empty.parquet").touch()
+    broken = folder / "broken.parquet"
+    broken.write_bytes(broken.read_bytes()[:-20] + b"\0" * 12 + b"PAR1....")
+    _spoil_pages(folder / "unreadable-pages.parquet")
+    _encrypted(folder / "encrypted.parquet")
+    managed = small_files(folder / "managed" / "orders", 1) / "part-00000.parquet"
+    managed.rename(managed.with_name("part.parquet"))
+    (folder / "managed" / "orders" / "_delta_log").mkdir()
+    pq.write_table(pa.table({"other": [1]}), folder / "no-such-column.parquet")
+    pq.write_table(table(0).slice(0, 0), folder / "no-rows.parquet")
+    return folder
+
+
+def _spoil_pages(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    column = pq.read_metadata(path).row_group(0).column(0)
+    start = column.dictionary_page_offset or column.data_page_offset
+    data[start : start + 200] = bytes(200)
+    path.write_bytes(data)
+
+
+class _Base64(pe.KmsClient):
+    """Wraps no key: the file is encrypted, and that is all that a test needs."""
+
+    def __init__(self, configuration: pe.KmsConnectionConfig) -> None:
+        super().__init__()
+
+    def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> bytes:
+        return base64.b64encode(key_bytes)
+
+
+def _encrypted(path: Path) -> None:
+    wish = pe.EncryptionConfiguration(footer_key="f", column_keys={"k": ["id", "name"]})
+    properties = pe.CryptoFactory(_Base64).file_encryption_properties(pe.KmsConnectionConfig(), wish)
+    with pq.ParquetWriter(path, table(0).schema, encryption_properties=properties) as writer:
+        writer.write_table(table(0))
+
+
+def statuses(folder: Path, outcomes: Iterable[FileOutcome]) -> dict[str, str]:
+    """What became of each file, by its name below the folder, without its ending."""
+    return {outcome.path.removeprefix(f"{folder}/").removesuffix(".parquet"): outcome.status for outcome in outcomes}
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Every file below a folder, hidden ones too, by a digest of its content."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.rglob("*")) if path.is_file()
+    }
+
+
+def assert_filled(folder: Path, columns: tuple[str, ...]) -> None:
+    """Every file has a proven filter for each of the columns in each row group, reads back, and nothing lies about."""
+    assert not [path for path in folder.rglob(".*") if path.is_file()]
+    for path in sorted(folder.rglob("*.parquet")):
+        report = verify(path)
+        metadata = pq.read_metadata(path)
+        wanted = {(number, column) for number in range(metadata.num_row_groups) for column in columns}
+        assert {(proof.row_group, proof.column) for proof in report.filters if proof.is_proven} >= wanted, path
+        pq.read_table(path)

@@ -1,0 +1,158 @@
+"""`sbbf lake`, on this machine: a line a file where asked, a sum otherwise, errors told one by one, and the highest exit code."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+from lakes import MIXED, assert_filled, digests, large_file, mixed, partitioned, small_files
+
+from sbbf_tool.cli import run
+
+
+@pytest.fixture
+def lake(tmp_path):
+    return small_files(tmp_path / "lake", 3)
+
+
+def sbbf(capsys, *arguments: object) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = run(["lake", *map(str, arguments)])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def test_from_nothing_to_an_audited_lake(lake, capsys):
+    code, out, err = sbbf(capsys, "add-filter", lake, "-c", "id", "-c", "name")
+    assert (code, err) == (0, "")
+    assert out.startswith("3 files: 3 done; 6 filters added, ")
+    before = digests(lake)
+    assert sbbf(capsys, "add-filter", lake, "-c", "id", "-c", "name")[:2] == (0, "3 files: 3 had every filter; 0 filters added, 0 bytes\n")
+    assert digests(lake) == before
+    assert_filled(lake, ("id", "name"))
+    code, out, _ = sbbf(capsys, "verify", lake)
+    assert (code, out) == (0, "3 files: 3 done; 6 of 6 filters proven\n")
+    code, out, _ = sbbf(capsys, "inspect", lake)
+    assert code == 0
+    assert out.splitlines()[1].split()[:4] == ["id", "3", "3", "3"]
+    assert out.splitlines()[-1].startswith("3 files: 3 done; 600 rows in 3 row groups, ")
+    code, out, _ = sbbf(capsys, "check", lake, "--require", "id")
+    assert code == 0
+    assert out.splitlines()[-1].startswith("3 files: ")
+
+
+def test_advice_is_taken(tmp_path, capsys):
+    lake, plan = tmp_path / "lake", tmp_path / "plan.json"
+    large_file(lake / "a.parquet", row_groups=6, rows_a_group=5000)
+    code, out, _ = sbbf(capsys, "advise", lake, "--plan", plan)
+    assert code == 0
+    assert "key: add:" in out
+    assert list(json.loads(plan.read_text())["columns"]) == ["key"]
+    assert sbbf(capsys, "add-filter", lake, "--plan", plan, "-n")[1].startswith("1 file: 1 done; 6 filters would be built")
+    code, out, err = sbbf(capsys, "add-filter", lake, "--advise")
+    assert code == 0
+    assert err.startswith("key: ")
+    assert out.startswith("1 file: 1 done; 6 filters added")
+    assert_filled(lake, ("key",))
+    code, _, err = sbbf(capsys, "add-filter", lake, "--advise")
+    assert (code, err) == (0, "sbbf: warning: no column deserves a filter; sbbf lake advise tells why\n")
+    assert sbbf(capsys, "add-filter", lake, "--plan", plan)[1].startswith("1 file: 1 had every filter")
+
+
+def test_a_dry_run_writes_nothing(lake, capsys):
+    before = digests(lake)
+    _, out, _ = sbbf(capsys, "add-filter", lake, "-c", "id", "-n", "--json")
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [(row["status"], row["filters"], row["columns"]) for row in rows] == [("ok", 1, ["id"])] * 3
+    assert sbbf(capsys, "add-filter", lake, "-c", "id", "-n")[1].startswith("3 files: 3 done; 3 filters would be built from ")
+    assert digests(lake) == before
+
+
+def test_a_report_of_a_mixed_lake(tmp_path, capsys):
+    lake, report = mixed(tmp_path / "lake"), tmp_path / "report.parquet"
+    code, out, err = sbbf(capsys, "add-filter", lake, "-c", "id", "-c", "name", "--report", report)
+    assert code == 4
+    assert out.startswith("11 files: 4 done, 1 had every filter, 3 refused, 3 failed; ")
+    told = {line.split(": ")[1].removeprefix(f"{lake}/").removesuffix(".parquet") for line in err.splitlines()}
+    assert told == {name for name, status in MIXED.items() if status in ("refused", "failed")}
+    rows = pq.read_table(report).to_pylist()
+    assert {row["path"].removeprefix(f"{lake}/").removesuffix(".parquet"): row["status"] for row in rows} == MIXED
+    assert [row["exit_code"] for row in rows if row["status"] == "failed"] == [3, 3, 3]
+    code, _, err = sbbf(capsys, "add-filter", lake, "-c", "id", "--report", report)
+    assert (code, err) == (4, f"sbbf: {report}: the report exists already; name another, or remove it first\n")
+    assert sbbf(capsys, "add-filter", lake, "-c", "id", "--report", tmp_path / "no" / "such")[0] == 5
+
+
+def test_who_may_hold_these_people(lake, capsys, tmp_path):
+    keys = tmp_path / "keys.txt"
+    keys.write_text("\n".join(["7", "250", "999999999"]))
+    code, out, _ = sbbf(capsys, "probe", lake, "-c", "id", "--values-file", keys)
+    assert code == 0
+    assert out.splitlines()[0] == f"{lake}/part-00000.parquet: any of the values: row group 0 (no filter)"
+    sbbf(capsys, "add-filter", lake, "-c", "id")
+    code, out, _ = sbbf(capsys, "probe", lake, "-c", "id", "--values-file", keys)
+    assert code == 0
+    lines = out.splitlines()
+    assert f"{lake}/part-00000.parquet: 7: row group 0" in lines
+    assert f"{lake}/part-00001.parquet: 250: row group 0" in lines
+    assert lines[-1].startswith("3 values asked of 3 files: ")
+    code, out, _ = sbbf(capsys, "probe", lake, "-c", "id", "--value", "-5", "--json")
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert code in (0, 1)
+    assert [row["report"]["keys"] for row in rows] == [1, 1, 1]
+    assert code == int(not any(row["report"]["hits"] for row in rows))
+    code, _, err = sbbf(capsys, "probe", lake, "-c", "di", "--value", "5")
+    assert code == 2
+    assert err.count("no column 'di'") == 3
+
+
+def test_partitions(tmp_path, capsys):
+    lake = partitioned(tmp_path / "lake")
+    code, out, _ = sbbf(capsys, "add-filter", lake, "-c", "id", "--where", "dt >= '2026-01-02' and region = 'eu'")
+    assert code == 0
+    assert out.startswith("2 files: 2 done; ")
+    for predicate, said in (("day = 1", "no partition column 'day'"), ("dt >", "not understood"), ("dt > 5", "is no number")):
+        code, _, err = sbbf(capsys, "inspect", lake, "--where", predicate)
+        assert code == 2
+        assert said in err
+
+
+def test_lies_are_findings(lake, capsys):
+    sbbf(capsys, "add-filter", lake, "-c", "id")
+    path = lake / "part-00001.parquet"
+    data = bytearray(path.read_bytes())
+    place = pq.read_metadata(path).row_group(0).column(0)
+    data[place.bloom_filter_offset + 16 : place.bloom_filter_offset + place.bloom_filter_length] = bytes(place.bloom_filter_length - 16)
+    path.write_bytes(data)
+    for command in ("verify", "check"):
+        code, out, _ = sbbf(capsys, command, lake)
+        assert code == 1
+        assert f"{path}: error: empty-filter" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["add-filter", "x"], "say which columns: one of --column, --plan and --advise"),
+        (["add-filter", "x", "-c", "a", "--advise"], "say which columns"),
+        (["add-filter", "x", "--advise", "--ndv", "5"], "leave out"),
+        (["inspect", "x", "--master", "local[2]", "--engine", "local"], "are for --engine spark"),
+        (["inspect", "x", "--conf", "a=b"], "are for --engine spark"),
+        (["inspect", "x", "--engine", "spark", "--jobs", "2"], "--jobs is for --engine local"),
+        (["inspect", "x", "--engine", "spark", "--conf", "a"], "write key=value"),
+        (["probe", "x", "-c", "id"], "no value to ask for"),
+        (["inspcet", "x"], "did you mean inspect?"),
+    ],
+)
+def test_what_contradicts_itself(capsys, arguments, said):
+    code, _, err = sbbf(capsys, *arguments)
+    assert code == 2
+    assert said in err
+
+
+def test_nothing_there(capsys, tmp_path):
+    code, _, err = sbbf(capsys, "inspect", tmp_path)
+    assert (code, err) == (3, f"sbbf: {tmp_path}: no *.parquet file below this folder\n")
+    code, _, err = sbbf(capsys, "inspect", tmp_path / "gone")
+    assert (code, err) == (3, f"sbbf: {tmp_path}/gone: no such file or directory\n")

@@ -1,0 +1,153 @@
+"""The lake by Spark: the same rows and the same bytes as on one machine, each stage to be looked at, saved and taken up again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from lakes import MIXED, assert_filled, digests, large_file, mixed, partitioned, small_files, statuses
+
+from sbbf_tool.cli import run
+from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.operations.add import add_filters as add_to_one
+from sbbf_tool.operations.lake.plan import Wish
+from sbbf_tool.reports.lake import BuiltChunk, FileOutcome, InspectRow, KeyHit, LakeFile, PlannedFile, ProbeRow, VerifyRow
+
+pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
+
+from sbbf_tool.spark import pipeline
+from sbbf_tool.spark.rows import ddl_of, rows_of
+
+pytestmark = pytest.mark.engines
+
+
+def outcomes(frame) -> Iterator[FileOutcome]:
+    return rows_of(frame, FileOutcome)
+
+
+def test_a_mixed_lake_is_done_as_far_as_it_can_be(spark, tmp_path):
+    lake = mixed(tmp_path / "lake")
+    told = []
+    frame = pipeline.add_filters(spark, str(lake), ["id", "name"], progress=lambda *so_far: told.append(so_far))
+    assert statuses(lake, outcomes(frame)) == MIXED
+    summed = {row.status: (row.files, row.filters) for row in pipeline.report(frame).collect()}
+    assert summed == {"ok": (4, 7), "skipped": (1, 0), "refused": (3, 0), "failed": (3, 0)}
+    assert told[-1][:2] == (11, 7)
+    after = digests(lake)
+    again = pipeline.add_filters(spark, str(lake), ["id", "name"], report=str(tmp_path / "report"))
+    assert statuses(lake, outcomes(again)) == MIXED | {name: "skipped" for name, status in MIXED.items() if status == "ok"}
+    assert digests(lake) == after
+    assert spark.read.parquet(str(tmp_path / "report")).count() == len(MIXED)
+
+
+def test_each_stage_can_be_looked_at_saved_and_taken_up_again(spark, tmp_path):
+    lake, alone = tmp_path / "lake", tmp_path / "alone"
+    large_file(lake / "a.parquet", row_groups=5)
+    shutil.copytree(lake, alone)
+    add_to_one(alone / "a.parquet", ["id", "key"], in_place=True)
+    small_files(lake, 1)
+    wish = Wish(("id", "key"))
+
+    files = pipeline.discover(spark, [str(lake)])
+    assert [(row.path, row.bytes) for row in rows_of(files, LakeFile)] == [
+        (str(path), path.stat().st_size) for path in sorted(lake.iterdir())
+    ]
+    assert [row.report.filters for row in rows_of(pipeline.inspect(files), InspectRow)] == [(), ()]
+
+    pipeline.plan(files, wish, piece_bytes=1).write.parquet(str(tmp_path / "plan"))
+    planned = spark.read.parquet(str(tmp_path / "plan"))
+    (large,) = [row for row in rows_of(planned, PlannedFile) if row.status == "ok"]
+    assert (large.filters, [piece.row_groups for piece in large.pieces]) == (10, [(number,) for number in range(5)])
+
+    pipeline.build(planned, wish).write.parquet(str(tmp_path / "built"))
+    built = spark.read.parquet(str(tmp_path / "built"))
+    assert {(row.row_group, row.column) for row in rows_of(built, BuiltChunk)} == {(group, at) for group in range(5) for at in (0, 1)}
+
+    published = pipeline.publish(built, wish)
+    assert [(row.status, row.filters) for row in outcomes(published)] == [("ok", 10)]
+    assert (lake / "a.parquet").read_bytes() == (alone / "a.parquet").read_bytes()
+    assert [row.reason for row in outcomes(published)] == ["it has every filter"]
+    verified = rows_of(pipeline.verify(files), VerifyRow)
+    assert sorted(sum(proof.is_proven for proof in row.report.filters) for row in verified) == [0, 10]
+
+
+def test_large_and_small_files_in_one_run(spark, tmp_path):
+    lake = small_files(tmp_path / "lake", 2)
+    large_file(lake / "one-group.parquet", row_groups=1)
+    large_file(lake / "seven.parquet", row_groups=7)
+    size = (lake / "one-group.parquet").stat().st_size
+    frame = pipeline.add_filters(spark, str(lake), "id", whole_bytes=size - 1, piece_bytes=1)
+    assert {Path(row.path).stem: (row.status, row.filters) for row in outcomes(frame)} == {
+        "one-group": ("ok", 1),
+        "seven": ("ok", 7),
+        "part-00000": ("ok", 1),
+        "part-00001": ("ok", 1),
+    }
+    assert_filled(lake, ("id",))
+
+
+def test_what_a_lake_is_may_be_told_in_many_ways(spark, tmp_path):
+    lake = partitioned(tmp_path / "a lake%20")
+    paths = sorted(str(path) for path in lake.rglob("*.parquet"))
+
+    def found(files, where=None, **how):
+        return sorted(row.path for row in rows_of(pipeline.discover(spark, files, where, **how), LakeFile))
+
+    assert found(str(lake)) == paths
+    assert found([f"file:{lake}/dt=2026-01-01", f"{lake}/dt=2026-01-0[23]/*/*.parquet"]) == paths
+    assert found(str(lake), "dt > '2026-01-01' and region = 'eu'") == [paths[2], paths[4]]
+    # As Spark itself lists: by binaryFile, and the addresses that it gives of a table's files.
+    listing = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(str(lake))
+    assert found(listing.select("path", "length", "modificationTime"), "region = 'us'") == paths[1::2]
+    assert found(listing.select("path")) == paths
+    spark.read.parquet(str(lake)).createOrReplaceTempView("people")
+    assert found("people", table=True) == paths
+    assert found("people", "region = 'eu'", table=True) == paths[::2]
+
+
+def test_what_is_wrong_with_the_request_is_told_as_elsewhere(spark, tmp_path):
+    lake = str(partitioned(tmp_path / "lake"))
+    with pytest.raises(UsageError, match="no partition column 'regoin'; did you mean region"):
+        list(rows_of(pipeline.discover(spark, lake, "regoin = 'eu'"), LakeFile))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UnreadableError, match=r"no \*\.parquet file below"):
+        pipeline.add_filters(spark, str(tmp_path / "empty"), "id")
+    with pytest.raises(UsageError, match="no column was named"):
+        pipeline.plan(pipeline.discover(spark, lake), [])
+
+
+def test_many_keys_of_all_files(spark, tmp_path):
+    lake = small_files(tmp_path / "lake", 3)
+    pipeline.add_filters(spark, str(lake), "id")
+    rows = {Path(row.path).stem: row for row in rows_of(pipeline.probe(pipeline.discover(spark, str(lake)), "id", ["7", "207"]), ProbeRow)}
+    assert KeyHit("7", (0,)) in rows["part-00000"].report.hits
+    assert KeyHit("207", (0,)) in rows["part-00001"].report.hits
+
+
+@pytest.mark.parametrize("command", [["inspect"], ["verify"], ["probe", "-c", "id", "--value", "7"], ["add-filter", "-c", "name", "-n"]])
+def test_both_engines_say_the_same(spark, tmp_path, capsys, command):
+    lake = mixed(tmp_path / "lake")
+
+    def said(*engine):
+        capsys.readouterr()
+        code = run(["lake", command[0], str(lake), *command[1:], "--json", *engine])
+        printed = capsys.readouterr()
+        rows = [{**json.loads(line), "seconds": 0} for line in printed.out.splitlines()]
+        return code, sorted(rows, key=lambda row: row["path"]), sorted(printed.err.splitlines())
+
+    assert said("--engine", "spark") == said("--engine", "local")
+
+
+def test_advice_of_a_lake(spark, tmp_path):
+    lake = tmp_path / "lake"
+    large_file(lake / "a.parquet", row_groups=3, rows_a_group=5000)
+    report = pipeline.advise(pipeline.discover(spark, str(lake)))
+    assert [(column.column, column.verdict) for column in report.columns] == [("id", "no gain"), ("key", "add")]
+
+
+def test_schemas_are_sparks(spark):
+    for row in (LakeFile, PlannedFile, BuiltChunk, FileOutcome, InspectRow, VerifyRow, ProbeRow):
+        assert spark.createDataFrame([], ddl_of(row)).columns == list(row.__dataclass_fields__)

@@ -1,0 +1,117 @@
+"""Drivers and executors of a real cluster killed in the middle of publishing, and two pipelines on one lake: no file is ever damaged."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from lake_cluster import Run, kill
+from lakes import assert_filled, small_files
+
+from sbbf_tool.errors import UsageError
+from sbbf_tool.operations.lake.discover import discover
+from sbbf_tool.operations.lake.local_engine import add_filters
+from sbbf_tool.operations.lake.plan import Wish
+
+pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
+
+from sbbf_tool.spark.java import find_java
+from sbbf_tool.spark.session import spark_version
+
+pytestmark = [
+    pytest.mark.engines,
+    pytest.mark.heavy,
+    pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="finds processes by /proc"),
+]
+
+FILES, ROUNDS, AT_LEAST = 1500, 5, 100
+COLUMNS = ("id", "name")
+ARGUMENTS = ("-c", "id", "-c", "name")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def java():
+    try:
+        find_java(spark_version())
+    except UsageError as error:
+        pytest.skip(str(error))
+
+
+class Watched:
+    """A lake, and its files as they were."""
+
+    def __init__(self, folder: Path, count: int) -> None:
+        self.folder = small_files(folder, count)
+        self.old = {path: path.read_bytes() for path in folder.iterdir()}
+
+    def done(self) -> int:
+        return sum(os.stat(path).st_size != len(data) for path, data in self.old.items())
+
+    def assert_whole(self) -> None:
+        """Every file is the old one to the byte, or begins with it and has all its filters."""
+        for path, old in self.old.items():
+            new = path.read_bytes()
+            assert new[: len(old)] == old, path
+            group = pq.read_metadata(path).row_group(0)
+            filtered = [group.column(at).bloom_filter_offset is not None for at in range(group.num_columns)]
+            assert filtered == ([False] * 3 if len(new) == len(old) else [True, True, False]), path
+
+
+@pytest.fixture
+def lake(tmp_path):
+    return Watched(tmp_path / "lake", FILES)
+
+
+def scratch(tmp_path: Path, number: int) -> Path:
+    folder = tmp_path / f"run-{number}"
+    folder.mkdir()
+    return folder
+
+
+def test_drivers_and_executors_are_killed_ten_times(lake, tmp_path):
+    chance = random.Random(1)
+    for number in range(ROUNDS):
+        begun = lake.done()
+        with Run(lake.folder, scratch(tmp_path, number), *ARGUMENTS) as run:
+            assert run.wait_until(lambda: lake.done() > begun + AT_LEAST), run.said()  # noqa: B023
+            time.sleep(chance.uniform(0, 0.3))
+            jvm = run.driver_jvm()
+            assert jvm is not None
+            kill(chance.choice([jvm, run.process.pid]))
+        assert run.process.returncode != 0
+        lake.assert_whole()
+    left = FILES - lake.done()
+    assert left
+    killed = 0
+    with Run(lake.folder, scratch(tmp_path, ROUNDS), *ARGUMENTS) as run:
+        while killed < ROUNDS:
+            begun = lake.done()
+            step = left // (2 * ROUNDS)
+            assert run.wait_until(lambda: lake.done() > begun + step and run.executors()), run.said()  # noqa: B023
+            time.sleep(chance.uniform(0, 0.2))
+            kill(chance.choice(run.executors()))
+            killed += 1
+        lake.assert_whole()
+        assert run.process.wait(300) == 0, run.said()
+    lake.assert_whole()
+    assert lake.done() == FILES
+    assert_filled(lake.folder, COLUMNS)
+    assert f"{FILES:,} files: " in run.said()
+
+
+def test_two_pipelines_on_one_lake(lake, tmp_path):
+    with Run(lake.folder, scratch(tmp_path, 0), *ARGUMENTS) as one, Run(lake.folder, scratch(tmp_path, 1), *ARGUMENTS) as other:
+        assert one.wait_until(lambda: lake.done() > 20), one.said()
+        # And a third, that has no cluster.
+        here = list(add_filters(discover([str(lake.folder)]), Wish(COLUMNS), jobs=2))
+        assert one.process.wait(300) == 0, one.said()
+        assert other.process.wait(300) == 0, other.said()
+    assert {outcome.status for outcome in here} <= {"ok", "skipped"}
+    assert all("refused" not in run.said() and "failed" not in run.said() for run in (one, other))
+    lake.assert_whole()
+    assert lake.done() == FILES
+    assert_filled(lake.folder, COLUMNS)

