@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from sbbf_tool.operations.explain import explain
     from sbbf_tool.operations.inspect import inspect
     from sbbf_tool.operations.probe import probe
+    from sbbf_tool.operations.prune import prune
     from sbbf_tool.operations.remove import remove_filters
     from sbbf_tool.operations.repair import repair
     from sbbf_tool.operations.resize import resize_filters
@@ -49,6 +50,7 @@ _HOMES = {
     "explain": "sbbf_tool.operations.explain",
     "inspect": "sbbf_tool.operations.inspect",
     "probe": "sbbf_tool.operations.probe",
+    "prune": "sbbf_tool.operations.prune",
     "remove_filters": "sbbf_tool.operations.remove",
     "repair": "sbbf_tool.operations.repair",
     "resize_filters": "sbbf_tool.operations.resize",
@@ -71,6 +73,7 @@ __all__ = [
     "explain",
     "inspect",
     "probe",
+    "prune",
     "remove_filters",
     "repair",
     "resize_filters",

@@ -31,7 +31,11 @@ class ParquetFile:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> ParquetFile:
-        source = places.open_source(path)
+        return cls.of(places.open_source(path))
+
+    @classmethod
+    def of(cls, source: Source) -> ParquetFile:
+        """The file of a source, which is closed with it, or here where it is none."""
         try:
             return cls(source)
         except UnreadableError as error:

@@ -32,8 +32,7 @@ def probe(path: str | os.PathLike[str], column: str, values: Iterable[object]) -
         with file.named():
             found = find_column(file.footer.columns, column)
             question = question_of(found, listed)
-        file.expect_filters([found], also=_likely_blocks(file, question))
-        file.source.prefetch(_blocks(file, question))
+        expect_answers(file, question)
         by_row_group = [ask_row_group(file, number, question) for number in range(file.footer.num_row_groups)]
         return ProbeReport(
             file=file.name,
@@ -92,6 +91,12 @@ def ask_row_group(file: ParquetFile, row_group: int, question: Question) -> list
             maybe = any(may_hold[h] for h in forms)
             answers.append(RowGroupAnswer(row_group, literals.MAYBE if maybe else literals.ABSENT))
     return answers
+
+
+def expect_answers(file: ParquetFile, question: Question) -> None:
+    """Say that every row group's filter will be asked this: see `Source.prefetch`."""
+    file.expect_filters([question.column], also=_likely_blocks(file, question))
+    file.source.prefetch(_blocks(file, question))
 
 
 def _likely_blocks(file: ParquetFile, question: Question) -> Iterator[tuple[int, int]]:
