@@ -30,7 +30,9 @@ ROOMS = {
 
 # Third-party package -> the only rooms that may know it.
 HOMES = {
+    "botocore": {"storage"},
     "click": {"cli"},
+    "obstore": {"storage"},
     "rich": {"cli"},
     "pyspark": {"spark"},
     "thrift": {"parquet"},
