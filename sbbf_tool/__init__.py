@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from sbbf_tool.operations.paimon.probe import probe_paimon
     from sbbf_tool.operations.paimon.verify import verify_paimon
     from sbbf_tool.operations.probe import probe
+    from sbbf_tool.operations.prune import prune
     from sbbf_tool.operations.remove import remove_filters
     from sbbf_tool.operations.repair import repair
     from sbbf_tool.operations.resize import resize_filters
@@ -64,6 +65,7 @@ _HOMES = {
     "probe": "sbbf_tool.operations.probe",
     "probe_bare": "sbbf_tool.operations.bare",
     "probe_paimon": "sbbf_tool.operations.paimon.probe",
+    "prune": "sbbf_tool.operations.prune",
     "remove_filters": "sbbf_tool.operations.remove",
     "repair": "sbbf_tool.operations.repair",
     "resize_filters": "sbbf_tool.operations.resize",
@@ -96,6 +98,7 @@ __all__ = [
     "probe",
     "probe_bare",
     "probe_paimon",
+    "prune",
     "remove_filters",
     "repair",
     "resize_filters",

@@ -31,8 +31,10 @@ ROOMS = {
 
 # Third-party package -> the only rooms that may know it.
 HOMES = {
+    "botocore": {"storage"},
     "click": {"cli"},
     "cryptography": {"parquet"},
+    "obstore": {"storage"},
     "rich": {"cli"},
     "pyspark": {"spark"},
     "thrift": {"parquet"},

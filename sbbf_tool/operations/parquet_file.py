@@ -42,8 +42,12 @@ class ParquetFile:
     @classmethod
     def open(cls, path: str | os.PathLike[str], keys: KeysGiven = None) -> ParquetFile:
         """Raises UnreadableError, and RefusedError where the footer is encrypted and its key is not among `keys`."""
+        return cls.of(places.open_source(path), keys)
+
+    @classmethod
+    def of(cls, source: Source, keys: KeysGiven = None) -> ParquetFile:
+        """The file of a source, which is closed with it, or here where it is none."""
         given = Keys.of(keys)
-        source = places.open_source(path)
         try:
             return cls(source, None if given is None else KeyRing(given, _KeyMaterial(source.name).find))
         except UnreadableError as error:

@@ -45,8 +45,7 @@ def probe(
         with file.named():
             found = find_column(file.footer.columns, column)
             question = question_of(found, listed)
-        file.expect_filters([found], also=_likely_blocks(file, question))
-        file.source.prefetch(_blocks(file, question))
+        expect_answers(file, question)
         by_row_group = [ask_row_group(file, number, question, spoken) for number in range(file.footer.num_row_groups)]
         return ProbeReport(
             file=file.name,
@@ -128,6 +127,12 @@ def _dialect(name: str) -> Dialect:
     from sbbf_tool.bloom.dialects import dialect_named
 
     return dialect_named(name)
+
+
+def expect_answers(file: ParquetFile, question: Question) -> None:
+    """Say that every row group's filter will be asked this: see `Source.prefetch`."""
+    file.expect_filters([question.column], also=_likely_blocks(file, question))
+    file.source.prefetch(_blocks(file, question))
 
 
 def _likely_blocks(file: ParquetFile, question: Question) -> Iterator[tuple[int, int]]:

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from sbbf_tool.errors import RefusedError, UsageError
 from sbbf_tool.storage import append as local_append
 from sbbf_tool.storage import local, tables
 from sbbf_tool.storage.source import Bytes, Source
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
 
 
 def is_url(name: str | os.PathLike[str]) -> bool:
@@ -37,6 +41,30 @@ def open_source(name: str | os.PathLike[str]) -> Source:
 
         return ObjectSource(os.fsdecode(name))
     return local.LocalSource(_path(name))
+
+
+def open_through(files: FileSystem, path: str) -> Source:
+    """A file as one of pyarrow's file systems gives it."""
+    from pyarrow.fs import LocalFileSystem
+
+    if isinstance(files, LocalFileSystem):
+        return local.LocalSource(path)
+    from sbbf_tool.storage.objects.arrow import ArrowStore
+    from sbbf_tool.storage.objects.location import Location
+    from sbbf_tool.storage.objects.source import ObjectSource
+
+    return ObjectSource.of_store(ArrowStore(files, ""), Location("arrow", files.type_name, "", path))
+
+
+def arrow_files(names: list[str]) -> tuple[FileSystem, list[str]]:
+    """The pyarrow file system that reads all of these files, and the path of each in it. Raises UsageError where none does."""
+    if any(map(is_url, names)):
+        from sbbf_tool.storage.objects import arrow
+
+        return arrow.file_system(names)
+    from pyarrow.fs import LocalFileSystem
+
+    return LocalFileSystem(), [os.path.abspath(_path(name)) for name in names]
 
 
 def parquet_files(name: str) -> Iterator[str]:

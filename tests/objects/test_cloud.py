@@ -8,6 +8,7 @@ import base64
 import hashlib
 import hmac
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from email.utils import formatdate
 from importlib.util import find_spec
 
 import pytest
-from conftest import forget_clients
+from conftest import environment, forget_clients
 from large_files import large, small
 from swift_server import free_ports, wait_for
 
@@ -104,6 +105,8 @@ def xml_server() -> Iterator[str]:
 
 @pytest.fixture
 def google(xml_server: str, tmp_path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Put]:
+    from sbbf_tool.storage.objects import s3
+
     account = tmp_path / "account.json"
     account.write_text(
         json.dumps({"gcs_base_url": xml_server, "disable_oauth": True, "client_email": "", "private_key": "", "private_key_id": ""})
@@ -111,14 +114,15 @@ def google(xml_server: str, tmp_path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT", str(account))
     forget_clients()
     bucket = f"b{free_ports(1)[0]}"
-    headers = {"Host": "s3.amazonaws.com"}
+    for name, value in environment(xml_server).items():
+        monkeypatch.setenv(name, value)
+    client = s3.client(os.getpid())
+    client.create_bucket(Bucket=bucket)
 
     def put(key: str, data: bytes) -> str:
-        asked = urllib.request.Request(f"{xml_server}/{bucket}{'/' if key else ''}{key}", data, headers, method="PUT")
-        urllib.request.urlopen(asked).close()
+        client.put_object(Bucket=bucket, Key=key, Body=data, ACL="public-read")
         return f"gs://{bucket}/{key}"
 
-    put("", b"")
     yield put
     forget_clients()
 

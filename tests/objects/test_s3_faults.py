@@ -15,6 +15,8 @@ from large_files import large, small
 import sbbf_tool
 from sbbf_tool.errors import RefusedError, SbbfError, WriteError
 
+pytestmark = pytest.mark.heavy
+
 STEPS = ("CreateMultipartUpload", "UploadPart", "UploadPartCopy", "ListParts", "CompleteMultipartUpload")
 
 
@@ -143,7 +145,6 @@ def killed_at(bucket, url: str, step: str, number: int) -> int:
     return code
 
 
-@pytest.mark.heavy
 @pytest.mark.parametrize("step", ["GetObject", *STEPS])
 def test_a_kill_leaves_a_whole_object(bucket, step):
     url = bucket.put("large.parquet", large())

@@ -45,6 +45,7 @@ def test_values_are_read_once_and_proven_from_what_was_read(bucket):
     assert len(bucket.proxy.exchanges) < 60
 
 
+@pytest.mark.heavy
 def test_filters_are_taken_away_byte_for_byte(bucket):
     url = bucket.put("large.parquet", large())
     sbbf_tool.add_filters(url, ["id"], in_place=True)
@@ -92,6 +93,7 @@ def test_an_existing_object_is_not_overwritten(bucket):
     assert bucket.get("there.parquet") == b"something"
 
 
+@pytest.mark.heavy
 def test_an_object_that_comes_to_exist_meanwhile_is_not_overwritten(bucket):
     for data in (small(), large()):
         url = bucket.put("old.parquet", data)
@@ -110,6 +112,7 @@ def test_an_object_that_comes_to_exist_meanwhile_is_not_overwritten(bucket):
         bucket.client.delete_object(Bucket=bucket.name, Key="new.parquet")
 
 
+@pytest.mark.heavy
 def test_between_the_file_system_and_the_store(bucket, tmp_path):
     here = tmp_path / "here.parquet"
     here.write_bytes(large())
@@ -122,6 +125,7 @@ def test_between_the_file_system_and_the_store(bucket, tmp_path):
         sbbf_tool.remove_filters(bucket.url("there.parquet"), output=tmp_path / "back.parquet")
 
 
+@pytest.mark.heavy
 def test_resize_and_repair(bucket):
     url = bucket.put("large.parquet", large())
     sbbf_tool.add_filters(url, ["id"], in_place=True)
@@ -140,6 +144,7 @@ def test_the_spellings_of_spark_mean_the_same_object(bucket):
     assert sbbf_tool.verify(url).is_sound
 
 
+@pytest.mark.heavy
 def test_keys_are_taken_as_they_are_written(bucket):
     for key in ("with space.parquet", "per%20cent.parquet", "plus+and#hash.parquet", "ünïcödé=ł.parquet", "day=2026-01-31/quest?.parquet"):
         url = bucket.put(key, large() if "%" in key or "?" in key else small())

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 from pyarrow import ArrowException
 from pyarrow import fs as arrow
 
-from sbbf_tool.errors import RefusedError, UnreadableError, WriteError
-from sbbf_tool.storage.objects.location import Location
+from sbbf_tool.errors import RefusedError, UnreadableError, UsageError, WriteError
+from sbbf_tool.storage.objects.location import Location, parse_location
 from sbbf_tool.storage.objects.store import ChangedError, DeniedError, MissingError, Version
 from sbbf_tool.storage.source import Bytes, PlannedSource, Source
 
@@ -25,7 +25,7 @@ _Answer = TypeVar("_Answer")
 class ArrowStore:
     """See `ObjectStore`. A file's version is its length and the time of its last change."""
 
-    def __init__(self, files: arrow.FileSystem, root: str = "/") -> None:
+    def __init__(self, files: Any, root: str = "/") -> None:
         self._files = files
         self._root = root
 
@@ -116,6 +116,22 @@ class ArrowStore:
         if isinstance(error, PermissionError):
             return DeniedError("access denied", hint="check the user (HADOOP_USER_NAME) or the Kerberos ticket (kinit)")
         return UnreadableError(f"it cannot be read ({_reason(error)})")
+
+
+def file_system(urls: list[str]) -> tuple[Any, list[str]]:
+    """pyarrow's own file system for these URLs, and the path of each in it. Raises UsageError where they are of several, or it has none."""
+    locations = [parse_location(url) for url in urls]
+    services = {location.service for location in locations}
+    if len(services) > 1:
+        raise UsageError("files of several kinds of place in one dataset", hint="make a pyarrow dataset of each, and a union of them")
+    service, paths = locations[0].service, [f"{location.bucket}/{location.key}" for location in locations]
+    if service == "s3":
+        endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+        return arrow.S3FileSystem(endpoint_override=endpoint, region=os.environ.get("AWS_REGION") or None), paths
+    if service == "gs":
+        return arrow.GcsFileSystem(), paths
+    hint = "make a pyarrow dataset with the file system that you read them by, and prune that"
+    raise UsageError(f"sbbf makes no dataset of {locations[0].root}", hint=hint)
 
 
 def _reason(error: Exception) -> str:

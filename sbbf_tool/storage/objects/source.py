@@ -43,8 +43,24 @@ class ObjectSource:
     """See `Source`. Threads may share one."""
 
     def __init__(self, url: str) -> None:
-        self.location: Location = parse_location(url)
-        self.name = self.location.name
+        location = parse_location(url)
+        try:
+            store = store_of(location)
+        except SbbfError as error:
+            raise error.at(file=location.name) from error.__cause__
+        self._open(store, location)
+
+    @classmethod
+    def of_store(cls, store: ObjectStore, location: Location) -> ObjectSource:
+        """An object of a store that was made elsewhere."""
+        source = cls.__new__(cls)
+        source._open(store, location)
+        return source
+
+    def _open(self, store: ObjectStore, location: Location) -> None:
+        self.store = store
+        self.location = location
+        self.name = location.name
         self.bytes_read = 0
         self.requests = 0
         self._lock = Lock()
@@ -53,7 +69,6 @@ class ObjectSource:
         # Where each of the latest readers will go on -> how much it got the last time.
         self._readers: OrderedDict[int, int] = OrderedDict()
         try:
-            self.store: ObjectStore = store_of(self.location)
             tail, self.version = self.store.tail(self.location.key, _TAIL_BYTES)
         except SbbfError as error:
             raise error.at(file=self.name) from error.__cause__

@@ -1,0 +1,179 @@
+"""`prune`: filters for readers that have none. The files and row groups that may hold a value, as a pyarrow dataset ready to read.
+
+pyarrow, and polars and pandas above it, never ask a Bloom filter. What min and max or a filter rule out is taken out of the dataset here,
+before they read; what nobody can say anything of stays in.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
+from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.operations.probe import Question, ask_row_group, expect_answers, question_of
+from sbbf_tool.operations.pruning import by_statistics, row_group_bytes
+from sbbf_tool.parquet.columns import find_column
+from sbbf_tool.parquet.literals import ABSENT
+from sbbf_tool.reports.prune import PrunedFile, PruneReport
+from sbbf_tool.storage import places
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+
+    _OpenFile = Callable[[ds.ParquetFileFragment], ParquetFile]
+
+
+def prune(
+    data: ds.Dataset | str | os.PathLike[str] | Sequence[str | os.PathLike[str]], column: str, values: Iterable[object]
+) -> PruneReport:
+    """Which files and row groups of `data` may hold one of `values` in `column`; the report's `dataset()` reads only those.
+
+    `data` is a pyarrow dataset of Parquet files, or paths: files, folders (`key=value` folders become partition columns), globs, URLs.
+    Values are as in `probe`; None asks for null, and keeps every row group that may hold one. A file that cannot be asked is left in, and
+    told as a warning. What is left is not filtered: do that when you read it. Raises UsageError (no file has such a column, a value that
+    it cannot hold, not Parquet), UnreadableError (no file).
+    """
+    asked = tuple(values)
+    if not asked:
+        raise UsageError("no value to ask for")
+    import pyarrow.dataset as ds
+
+    open_file: _OpenFile = _open_fragment
+    if isinstance(data, ds.Dataset):
+        dataset = data
+    else:
+        dataset, open_file = _dataset_of([data] if isinstance(data, str | os.PathLike) else list(data))
+    found: list[_Asked] = []
+    pruned = _pruned(dataset, lambda fragment: _asked(fragment, open_file, column, asked), found)
+    unknown = [one.unknown for one in found if one.unknown is not None]
+    if unknown and len(unknown) == len(found):
+        raise unknown[0]
+    left = [one for one in found if one.row_groups]
+    return PruneReport(
+        column=column,
+        values=tuple("null" if value is None else str(value) for value in asked),
+        files=tuple(PrunedFile(one.file, one.row_groups, one.in_all) for one in left),
+        files_in_all=len(found),
+        row_groups_in_all=sum(one.in_all for one in found),
+        by_statistics=sum(one.by_statistics for one in found),
+        by_filter=sum(one.by_filter for one in found),
+        bytes_in_all=sum(one.bytes_in_all for one in found),
+        bytes_left=sum(one.bytes_left for one in found),
+        bytes_read=sum(one.bytes_read for one in found),
+        requests=sum(one.requests for one in found),
+        warnings=tuple(f"{one.file}: left in: {one.warning}" for one in found if one.warning),
+        _dataset=pruned,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is left of one file."""
+
+    file: str
+    row_groups: tuple[int, ...]
+    in_all: int
+    by_statistics: int = 0
+    by_filter: int = 0
+    bytes_in_all: int = 0
+    bytes_left: int = 0
+    bytes_read: int = 0
+    requests: int = 0
+    warning: str = ""
+    unknown: UsageError | None = None
+    """Set where the file has no such column."""
+
+
+def _pruned(dataset: ds.Dataset, ask: Callable[[ds.ParquetFileFragment], _Asked], found: list[_Asked]) -> ds.Dataset:
+    """The dataset of what `ask` leaves, all of whose answers go to `found`; with the schema and the partitions that it had."""
+    import pyarrow.dataset as ds
+
+    if isinstance(dataset, ds.UnionDataset):
+        return ds.UnionDataset(dataset.schema, [_pruned(child, ask, found) for child in dataset.children])
+    left = []
+    try:
+        fragments = list(dataset.get_fragments())
+    except ValueError:
+        # pyarrow does not tell what was left out.
+        raise UsageError("a dataset that is filtered already cannot be pruned", hint="prune first, then filter") from None
+    for fragment in fragments:
+        if not isinstance(fragment, ds.ParquetFileFragment):
+            raise UsageError(f"a dataset of {type(fragment).__name__}s, not of Parquet files")
+        answer = ask(fragment)
+        found.append(answer)
+        if answer.row_groups:
+            left.append(fragment.subset(row_group_ids=answer.row_groups))
+    return ds.FileSystemDataset(left, dataset.schema, dataset.format, dataset.filesystem)
+
+
+def _asked(fragment: ds.ParquetFileFragment, open_file: _OpenFile, column: str, values: tuple[object, ...]) -> _Asked:
+    # The fragment may be some row groups of its file already.
+    numbers = tuple(info.id for info in fragment.row_groups)
+    whole = _Asked(fragment.path, numbers, len(numbers))
+    try:
+        with open_file(fragment) as file:
+            whole = replace(whole, file=file.name, bytes_in_all=sum(row_group_bytes(file, number) for number in numbers))
+            whole = replace(whole, bytes_left=whole.bytes_in_all)
+            try:
+                with file.named():
+                    found = find_column(file.footer.columns, column)
+            except UsageError as error:
+                # Its rows are read as if they held null.
+                return replace(whole, warning=error.message, unknown=error)
+            with file.named():
+                question = question_of(found, values)
+            return _ask(file, whole, question)
+    except (UnreadableError, RefusedError) as error:
+        return replace(whole, warning=error.message)
+
+
+def _ask(file: ParquetFile, whole: _Asked, question: Question) -> _Asked:
+    expect_answers(file, question)
+    left, by_minmax, by_filter = [], 0, 0
+    for number in whole.row_groups:
+        ruled_out = [answer.answer == ABSENT for answer in by_statistics(file, number, question)]
+        if all(ruled_out):
+            by_minmax += 1
+            continue
+        # Each value may be ruled out by the one or by the other.
+        absent = [answer.is_absent for answer in ask_row_group(file, number, question)]
+        if all(one or other for one, other in zip(ruled_out, absent, strict=True)):
+            by_filter += 1
+        else:
+            left.append(number)
+    return replace(
+        whole,
+        row_groups=tuple(left),
+        by_statistics=by_minmax,
+        by_filter=by_filter,
+        bytes_left=sum(row_group_bytes(file, number) for number in left),
+        bytes_read=file.source.bytes_read,
+        requests=file.source.requests,
+    )
+
+
+def _open_fragment(fragment: ds.ParquetFileFragment) -> ParquetFile:
+    """The file of a fragment through the file system that the dataset was made with: its credentials are none of ours."""
+    return ParquetFile.of(places.open_through(fragment.filesystem, fragment.path))
+
+
+def _dataset_of(names: list[str | os.PathLike[str]]) -> tuple[ds.Dataset, _OpenFile]:
+    """A dataset of the files that the names mean, and how to open one of them."""
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    files = [file for name in names for file in places.parquet_files(os.fsdecode(name))]
+    if not files:
+        raise UsageError("no file was named")
+    filesystem, paths = places.arrow_files(files)
+    by_path = dict(zip(paths, files, strict=True))
+    try:
+        dataset = ds.dataset(paths, filesystem=filesystem, format="parquet", partitioning="hive")
+    except (OSError, pa.ArrowException) as error:
+        raise UnreadableError(
+            f"pyarrow makes no dataset of this ({' '.join(str(error).split())[:200]})", file=places.shown(files[0])
+        ) from error
+    return dataset, lambda fragment: ParquetFile.open(by_path[fragment.path])

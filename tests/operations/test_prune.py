@@ -1,0 +1,213 @@
+"""`prune`: the same rows by fewer bytes, for readers that never ask a filter."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import fs
+
+import sbbf_tool
+from sbbf_tool.errors import UnreadableError, UsageError
+
+ROWS, ROW_GROUP_ROWS, FILES = 40_000, 10_000, 4
+DAYS = (1, 2)
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory) -> Path:
+    """Files in folders `day=1` and `day=2`, of a random even `id` spread over everything, with filters; `name` has none."""
+    folder = tmp_path_factory.mktemp("lake")
+    random = np.random.default_rng(3)
+    for number in range(FILES):
+        path = folder / f"day={DAYS[number % 2]}" / f"{number}.parquet"
+        path.parent.mkdir(exist_ok=True)
+        ids = random.integers(0, 1 << 40, ROWS) * 2
+        ids[:2] = 0, 1 << 41
+        table = pa.table({"id": ids, "number": range(number * ROWS, (number + 1) * ROWS), "name": [f"n{n}" for n in range(ROWS)]})
+        pq.write_table(table, path, row_group_size=ROW_GROUP_ROWS)
+        sbbf_tool.add_filters(path, ["id"], in_place=True)
+    return folder
+
+
+def some_id(lake: Path, number: int, row: int) -> int:
+    (path,) = lake.glob(f"*/{number}.parquet")
+    return pq.read_table(path, columns=["id"], partitioning=None)["id"][row].as_py()
+
+
+class CountingFiles(fs.FileSystemHandler):
+    """pyarrow's local files, with a count of the bytes that are read."""
+
+    def __init__(self) -> None:
+        self.local = fs.LocalFileSystem()
+        self.read = 0
+
+    def open_input_file(self, path):
+        return pa.PythonFile(_CountingFile(self, path), mode="r")
+
+    open_input_stream = open_input_file
+
+    def get_file_info(self, paths):
+        return self.local.get_file_info(paths)
+
+    def get_file_info_selector(self, selector):
+        return self.local.get_file_info(selector)
+
+    def get_type_name(self):
+        return "counting"
+
+    def normalize_path(self, path):
+        return path
+
+    def __eq__(self, other):
+        return self is other
+
+    def __ne__(self, other):
+        return self is not other
+
+    __hash__ = object.__hash__
+
+    def _none(self, *arguments):
+        raise NotImplementedError
+
+    copy_file = create_dir = delete_dir = delete_dir_contents = delete_file = delete_root_dir_contents = move = _none
+    open_append_stream = open_output_stream = _none
+
+
+class _CountingFile:
+    def __init__(self, files: CountingFiles, path: str) -> None:
+        self._files, self._stream = files, open(path, "rb")  # noqa: SIM115  closed by who reads it
+
+    def __getattr__(self, name):
+        return getattr(self._stream, name)
+
+    def read(self, size=-1):
+        data = self._stream.read(size)
+        self._files.read += len(data)
+        return data
+
+
+def test_the_same_rows_by_fewer_bytes(lake):
+    counting = CountingFiles()
+    whole = ds.dataset(str(lake), filesystem=fs.PyFileSystem(counting), partitioning="hive", format="parquet")
+    for value in (some_id(lake, 1, 25_000), (1 << 40) + 1):
+        condition = ds.field("id") == value
+        counting.read = 0
+        expected = whole.to_table(filter=condition)
+        by_all, counting.read = counting.read, 0
+        report = sbbf_tool.prune(whole, "id", [value])
+        found = report.dataset().to_table(filter=condition)
+        assert found.equals(expected)
+        assert found.schema.names == ["id", "number", "name", "day"]
+        assert counting.read < by_all / 4
+        assert report.row_groups <= 2
+        assert report.by_filter >= FILES * 4 - 2
+    assert expected.num_rows == 0
+
+
+def test_counts_add_up(lake):
+    report = sbbf_tool.prune(lake, "id", [some_id(lake, 2, 15_000)])
+    assert (report.files_in_all, report.row_groups_in_all) == (FILES, FILES * 4)
+    assert report.row_groups + report.by_statistics + report.by_filter == FILES * 4
+    assert (str(next(lake.glob("*/2.parquet"))), 1) in [(one.file, number) for one in report.files for number in one.row_groups]
+    assert report.bytes_left < report.bytes_in_all / 4
+    assert report.bytes_read < report.bytes_in_all / 10
+    assert report.warnings == ()
+
+
+def test_statistics_count_too(lake):
+    report = sbbf_tool.prune(lake, "number", [ROWS + 5])
+    assert [(one.file[-9:], one.row_groups) for one in report.files] == [("1.parquet", (0,))]
+    assert (report.by_statistics, report.by_filter) == (FILES * 4 - 1, 0)
+
+
+def test_several_values_each_by_the_one_or_the_other(lake):
+    values = [some_id(lake, 0, 5), some_id(lake, 3, 39_000), -5, 77]
+    report = sbbf_tool.prune(lake, "id", values)
+    assert 2 <= report.row_groups <= 4
+    condition = ds.field("id").isin(values)
+    assert report.dataset().to_table(filter=condition).num_rows == ds.dataset(lake, partitioning="hive").to_table(filter=condition).num_rows
+
+
+def test_null_and_columns_without_filter_keep_what_cannot_be_ruled_out(lake):
+    report = sbbf_tool.prune(lake, "name", ["n17"])
+    assert report.by_filter == 0
+    assert report.row_groups >= FILES
+    assert sbbf_tool.prune(lake, "id", [None]).row_groups in (0, FILES * 4)
+
+
+def test_partition_columns_stay(lake):
+    report = sbbf_tool.prune(lake, "id", [some_id(lake, 1, 3)])
+    table = report.dataset().to_table(filter=ds.field("day") == 2)
+    assert set(table["day"].to_pylist()) == {2}
+    assert sbbf_tool.prune([next(lake.glob("*/1.parquet"))], "id", [some_id(lake, 1, 3)]).dataset().schema.names[-1] == "day"
+
+
+def test_what_the_dataset_left_out_already_stays_out(lake):
+    value = some_id(lake, 0, 5)
+    whole = ds.dataset(lake, partitioning="hive")
+    with pytest.raises(UsageError, match="prune first, then filter"):
+        sbbf_tool.prune(whole.filter(ds.field("day") == 2), "id", [value])
+    subsets = [fragment.subset(row_group_ids=[1, 3]) for fragment in whole.get_fragments()]
+    half = ds.FileSystemDataset(subsets, whole.schema, whole.format, whole.filesystem)
+    report = sbbf_tool.prune(half, "number", [ROWS // 4 * 3 + 1, 1])
+    assert report.row_groups_in_all == FILES * 2
+    assert [one.row_groups for one in report.files] == [(3,)]
+
+
+def test_a_union(lake):
+    parts = [ds.dataset(lake / f"day={day}") for day in DAYS]
+    value = some_id(lake, 1, 3)
+    report = sbbf_tool.prune(ds.dataset(parts), "id", [value])
+    assert report.files_in_all == FILES
+    assert report.dataset().to_table(filter=ds.field("id") == value).num_rows == 1
+
+
+def test_polars_and_pandas_read_it(lake):
+    value = some_id(lake, 3, 12_345)
+    left = sbbf_tool.prune(lake, "id", [value]).dataset()
+    frame = pl.scan_pyarrow_dataset(left).filter(pl.col("id") == value).collect()
+    expected = pl.scan_parquet(str(lake), hive_partitioning=True).filter(pl.col("id") == value).collect()
+    assert frame.select(expected.columns).cast(expected.schema).equals(expected)
+    assert len(frame) == 1
+    assert left.to_table(filter=ds.field("id") == value)["number"].to_pylist() == frame["number"].to_list()
+
+
+def test_nothing_left_is_an_empty_dataset_of_the_same_schema(lake):
+    report = sbbf_tool.prune(lake, "number", [-1])
+    assert (report.files, report.row_groups, report.bytes_left) == ((), 0, 0)
+    assert report.dataset().schema == ds.dataset(lake, partitioning="hive").schema
+    assert report.dataset().to_table().num_rows == 0
+
+
+def test_a_file_that_cannot_be_asked_is_left_in(lake, tmp_path):
+    path = tmp_path / "other.parquet"
+    pq.write_table(pa.table({"something": [1, 2]}), path)
+    report = sbbf_tool.prune([*sorted(lake.glob("*/*.parquet")), path], "number", [-1])
+    assert [one.file for one in report.files] == [str(path)]
+    assert report.warnings == (f"{path}: left in: no column 'number'",) or report.warnings[0].startswith(f"{path}: left in: no column")
+
+
+def test_what_cannot_be_asked(lake, tmp_path):
+    with pytest.raises(UsageError, match="no column 'idd'"):
+        sbbf_tool.prune(lake, "idd", [1])
+    with pytest.raises(UsageError, match="no value"):
+        sbbf_tool.prune(lake, "id", [])
+    with pytest.raises(UsageError):
+        sbbf_tool.prune(lake, "id", ["not a number"])
+    with pytest.raises(UnreadableError):
+        sbbf_tool.prune(tmp_path / "none", "id", [1])
+    with pytest.raises(UsageError, match="not of Parquet files"):
+        sbbf_tool.prune(ds.dataset(pa.table({"id": [1]})), "id", [1])
+
+
+def test_what_is_left_travels(lake):
+    value = some_id(lake, 1, 3)
+    left = sbbf_tool.prune(lake, "id", [value]).dataset()
+    assert pickle.loads(pickle.dumps(left)).count_rows(filter=ds.field("id") == value) == 1
