@@ -28,7 +28,7 @@ pytestmark = [
     pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="finds processes by /proc"),
 ]
 
-FILES, ROUNDS, AT_LEAST = 1500, 5, 100
+FILES, ROUNDS, AT_LEAST = 1000, 5, 60
 COLUMNS = ("id", "name")
 ARGUMENTS = ("-c", "id", "-c", "name")
 
