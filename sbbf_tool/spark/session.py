@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import re
 import shlex
-import shutil
 import sys
-import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.spark.java import Version, find_java
+from sbbf_tool.spark.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,7 +24,11 @@ OLDEST_SPARK: Version = (4, 0)
 
 _INSTALL = "pip install 'sbbf-tool[spark]'"
 _MASTER = re.compile(r"local($|\[|-cluster\[)|spark://|yarn$|k8s://")
-_SETTINGS = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.python.filterPushdown.enabled": "true",
+}
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
 _LOG4J = """\
 rootLogger.level = error
@@ -117,8 +118,6 @@ def _quiet(jvm_options: str) -> dict[str, str]:
 
 @cache
 def _log_configuration() -> str:
-    folder = tempfile.mkdtemp(prefix="sbbf-spark-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    path = Path(folder, "log4j2.properties")
+    path = scratch_folder("logging") / "log4j2.properties"
     path.write_text(_LOG4J)
     return str(path)

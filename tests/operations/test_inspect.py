@@ -13,6 +13,7 @@ from samples import events, filter_at, footer_start, listing, places, write_even
 
 from sbbf_tool import RefusedError, UsageError, add_filters, inspect, remove_filters
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
+from sbbf_tool.storage.local import LocalSource
 
 LEAVES = ["id", "name", "score", "flag", "nothing", "tags.list.element", "point.x", "point.y"]
 
@@ -52,6 +53,22 @@ def test_each_filter_is_measured_from_its_own_bits(filtered):
         if row.column != "nothing":
             assert row.bits_per_value == row.bitset_bytes * 8 / row.estimated_ndv
         assert row.oddities == ()
+
+
+def test_bitsets_are_read_of_the_filters_that_are_to_be_measured(filtered, monkeypatch):
+    read = []
+    monkeypatch.setattr(LocalSource, "read", lambda self, *place, plain=LocalSource.read: (read.append(place), plain(self, *place))[1])
+    whole = inspect(filtered)
+    bitsets = {(row.row_group, row.column): (row.offset + row.header_bytes, row.bitset_bytes) for row in whole.filters}
+    assert set(bitsets.values()) <= set(read)
+    read.clear()
+    report = inspect(filtered, measure=lambda row_group, column: (row_group, column) == (1, "name"))
+    assert set(bitsets.values()) & set(read) == {bitsets[1, "name"]}
+    measured = dict.fromkeys(("fill_ratio", "estimated_fpp", "estimated_ndv", "bits_per_value"))
+    for row, known in zip(report.filters, whole.filters, strict=True):
+        assert row == (known if (row.row_group, row.column) == (1, "name") else dataclasses.replace(known, **measured))
+    assert report.unused == whole.unused != ()
+    assert inspect(filtered, search=False) == dataclasses.replace(whole, unused=())
 
 
 def test_estimates_come_near_the_truth(filtered):

@@ -34,7 +34,7 @@ def to_batch(row: type, rows: Iterable[object]) -> pa.RecordBatch:
     """The rows as one batch of `schema_of(row)`."""
     import pyarrow as pa
 
-    return pa.RecordBatch.from_pylist([cast("dict[str, Any]", _plain(one)) for one in rows], schema=schema_of(row))
+    return pa.RecordBatch.from_pylist([cast("dict[str, Any]", plain(one)) for one in rows], schema=schema_of(row))
 
 
 def from_batch(row: type[Row], batch: pa.RecordBatch | pa.Table) -> Iterator[Row]:
@@ -76,13 +76,14 @@ def _arrow_type(hint: Any) -> pa.DataType:
     raise TypeError(f"{hint!r} has no place in a row")
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
+    """A report, or a value of one, as dicts, lists and text that any engine holds."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, tuple):
-        return [_plain(one) for one in value]
+        return [plain(one) for one in value]
     if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     return value
 
 

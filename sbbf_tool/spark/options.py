@@ -1,0 +1,126 @@
+"""The options of `spark.read.format("sbbf")`, read once: what they ask for, or the one that is wrong.
+
+Spark takes names of options in any case, and so does this; underscores make no difference either.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from typing import TypeVar
+
+from sbbf_tool.errors import UsageError
+from sbbf_tool.spark.views import Chunks, Findings, PaimonIndexes, View
+
+FILES_PER_TASK = 1000
+
+Number = TypeVar("Number", int, float)
+
+_OF_CHUNKS = ("columns", "all")
+_OF_RULES = ("select", "ignore", "quick", "require", "maxFpp", "maxBytesShare", "minNdv", "minChunkBytes")
+NAMES = ("path", "paths", *_OF_CHUNKS, "rules", *_OF_RULES, "paimon", "where", "errors", "filesPerTask")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What one `load` is to read."""
+
+    names: tuple[str, ...]
+    """Files, folders, globs."""
+    view: View
+    where: str | None
+    """A condition on the folders of partitions."""
+    failing: bool
+    """Whether a file that cannot be read ends the query rather than being a row."""
+    files_per_task: int
+
+
+def asked(given: Mapping[str, str]) -> Asked:
+    """Raises UsageError for an option that does not exist, does not belong to what is read, or cannot have its value."""
+    options = _Options(given)
+    names = options.names()
+    if options.flag("paimon"):
+        options.refuse(("columns", "rules", *_OF_RULES, "where"), "of Paimon's indexes")
+        view: View = PaimonIndexes(options.flag("all"))
+    elif options.flag("rules"):
+        options.refuse(_OF_CHUNKS, "of rules")
+        view = _findings(options)
+    else:
+        options.refuse(_OF_RULES, "of filters; they belong to the option rules")
+        view = Chunks(options.list("columns"), options.flag("all"))
+    errors = options.one("errors") or "row"
+    if errors not in ("row", "fail"):
+        raise UsageError(f"option errors: {errors!r} is neither row nor fail")
+    return Asked(names, view, options.one("where"), errors == "fail", options.number("filesPerTask", int) or FILES_PER_TASK)
+
+
+def _findings(options: _Options) -> Findings:
+    from sbbf_tool.operations.check import Policy
+    from sbbf_tool.operations.rules.rule import Limits
+
+    limits: dict[str, object] = {"require": options.list("require"), "max_fpp": options.number("maxFpp", float)}
+    limits |= {"max_bytes_share": options.number("maxBytesShare", float), "min_ndv": options.number("minNdv", int)}
+    limits |= {"min_chunk_bytes": options.number("minChunkBytes", int)}
+    assert limits.keys() == {field.name for field in fields(Limits)}
+    return Findings(Policy(Limits(**limits), options.list("select"), options.list("ignore"), options.flag("quick")))  # type: ignore[arg-type]
+
+
+class _Options:
+    def __init__(self, given: Mapping[str, str]) -> None:
+        known = {_key(name): name for name in NAMES}
+        self._given: dict[str, str] = {}
+        for name, value in given.items():
+            if _key(name) not in known:
+                near = get_close_matches(_key(name), known, n=1)
+                raise UsageError(f"no option {name!r}", hint=f"did you mean {known[near[0]]}?" if near else f"there are {', '.join(NAMES)}")
+            self._given[known[_key(name)]] = str(value)
+
+    def names(self) -> tuple[str, ...]:
+        names = (*self.list("paths"), *([self._given["path"]] if "path" in self._given else []))
+        if not names:
+            raise UsageError("no path was given", hint="load a file, a folder or a glob")
+        return names
+
+    def one(self, name: str) -> str | None:
+        return self._given.get(name)
+
+    def flag(self, name: str) -> bool:
+        text = self._given.get(name, "false").lower()
+        if text not in ("true", "false"):
+            raise UsageError(f"option {name}: {text!r} is neither true nor false")
+        return text == "true"
+
+    def list(self, name: str) -> tuple[str, ...]:
+        """`a,b`, or `["a", "b,c"]` where a name has a comma in it."""
+        text = self._given.get(name, "").strip()
+        if not text.startswith("["):
+            return tuple(part.strip() for part in text.split(",") if part.strip())
+        try:
+            parts = json.loads(text)
+        except ValueError:
+            parts = None
+        if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
+            raise UsageError(f"option {name}: {text:.80} is no list of texts as JSON has it")
+        return tuple(parts)
+
+    def number(self, name: str, kind: Callable[[str], Number]) -> Number | None:
+        if name not in self._given:
+            return None
+        try:
+            number = kind(self._given[name])
+        except ValueError:
+            number = kind("0")
+        if not number > 0:
+            raise UsageError(f"option {name}: {self._given[name]!r} is no number above 0")
+        return number
+
+    def refuse(self, names: tuple[str, ...], why: str) -> None:
+        for name in names:
+            if name in self._given:
+                raise UsageError(f"option {name} is not one {why}")
+
+
+def _key(name: str) -> str:
+    return name.replace("_", "").lower()

@@ -1,0 +1,49 @@
+"""This package as a zip that Python can import, for executors that do not have it.
+
+What is compiled cannot be imported from a zip, so there the numpy kernel does the work. What the package needs (numpy, pyarrow, thrift,
+xxhash) must be installed where executors run.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyspark_sbbf
+import sbbf_tool
+from sbbf_tool.spark.scratch import scratch_folder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ZIP_NAME = "sbbf-tool.zip"
+_SHIPPED = (".py", ".toml")
+_NO_TIME = (1980, 1, 1, 0, 0, 0)
+
+
+def ship(spark: SparkSession) -> None:
+    """Give this very package to the executors of a session, by classic Spark or Spark Connect, and make the format known to it."""
+    from sbbf_tool.spark import register
+
+    # Classic Spark hands out the file itself for as long as the session lives.
+    spark.addArtifacts(write_zip(scratch_folder("shipping") / ZIP_NAME), pyfile=True)
+    register(spark)
+
+
+def write_zip(path: str | os.PathLike[str]) -> str:
+    """Write the package to a zip, for `spark-submit --py-files`, and answer with its path. The same package makes the same bytes."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in _modules():
+            archive.writestr(zipfile.ZipInfo(name, _NO_TIME), content, zipfile.ZIP_DEFLATED)
+    return os.fspath(path)
+
+
+def _modules() -> Iterator[tuple[str, bytes]]:
+    for package in (sbbf_tool, pyspark_sbbf):
+        folder = Path(package.__path__[0])
+        for file in sorted(folder.rglob("*")):
+            if file.suffix in _SHIPPED:
+                yield str(Path(package.__name__) / file.relative_to(folder)), file.read_bytes()

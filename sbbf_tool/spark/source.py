@@ -1,0 +1,127 @@
+"""`spark.read.format("sbbf")`: see `SbbfDataSource`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from sbbf_tool.errors import UsageError
+from sbbf_tool.spark.options import Asked, asked
+from sbbf_tool.spark.pushed import Pushed, pushed
+from sbbf_tool.spark.views import Row, View, failed
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
+    from pyspark.sql.types import StructType
+
+_PLANNED_WITH_FILTERS = "pyspark.sql.worker.data_source_pushdown_filters"
+"""The module in which Spark 4.1 and newer plan a read whose conditions they push."""
+
+
+class SbbfDataSource(DataSource):
+    """The Bloom filters of Parquet files as a table.
+
+    One row a filter, by file, row group and column, with all that `sbbf inspect` knows:
+
+        filters = spark.read.format("sbbf").load("/lake/events")
+        filters.groupBy("column").agg({"estimated_fpp": "avg", "bitset_bytes": "sum"}).show()
+
+    Spark finds the format where the package is installed; elsewhere, `sbbf_tool.spark.register(spark)` makes it known to a session.
+    A path is a Parquet file, a folder (all *.parquet below it) or a glob, and `load` takes several. Executors read the files, so they
+    need to see them by the same path, and to have the package.
+
+    Columns: `file`; of the chunk `row_group`, `column`, its types, bytes and values, `has_filter`; of the filter its place, sizes,
+    `fill_ratio`, `estimated_fpp`, `estimated_ndv`, what is odd about it and, where it contradicts the format, why it is `broken`; then
+    the file's own `file_bytes`, `created_by`, `rows`, `row_groups`, ...; and `status`: `ok`, or `failed` or `refused` of a file that
+    could not be read (damaged, empty, encrypted), with the `reason`. Such a file has one row, and never ends a query.
+
+    What is read is what a query needs. Files are listed on the driver, and only footers and filters are read, never data:
+
+    - `.option("columns", "user_id,session")` looks at these columns alone; of a file that has no such column, a row says so.
+    - `.option("where", "dt >= '2026-01-01' and region = 'eu'")` chooses files by their partitions' folders.
+    - with `spark.sql.python.filterPushdown.enabled` (Spark 4.1 and newer; set in sessions that this package starts), conditions on
+      `file` choose files, and conditions on `column` and `row_group` choose chunks, before anything is opened. Without it the answer
+      is the same.
+    - `.schema("file string, column string, bitset_bytes long")` asks for these columns alone; without fill, estimates and `unused` no
+      bitset is read.
+
+    Further options:
+
+    - `all` (`true`): a row also for every column chunk without a filter, and for files without row groups.
+    - `rules` (`true`): one row a finding of `sbbf check` instead: `rule`, `severity`, `file`, `column`, `message`, `evidence`, `cure`.
+      `select` and `ignore` name rules or themes; `quick` leaves out the rules that read data; `require`, `maxFpp`, `maxBytesShare`,
+      `minNdv` and `minChunkBytes` are the limits that `sbbf check` has.
+    - `paimon` (`true`): a row an index of the data files of Paimon tables, each path being a table's folder or an `.index` file:
+      `snapshot`, `data_file`, `partition`, `rows`, `place`, the `index` with its `bloom` figures, and `findings`, what is odd about it.
+      With `all`, data files without an index have a row too.
+    - `errors`: `row`, or `fail`: a file that cannot be read ends the query.
+    - `filesPerTask`: at most so many files a task; fewer where they are large and their data is read.
+
+    Lists are written `a,b`, or `["a", "b,c"]` where a name has a comma.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return "sbbf"
+
+    def schema(self) -> str:
+        return asked(self.options).view.schema()
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        kind = _PushingReader if _PLANNED_WITH_FILTERS in sys.modules else _Reader
+        return kind(asked(self.options), tuple(schema.fieldNames()))
+
+
+@dataclass
+class FilesPartition(InputPartition):
+    """The files of one task."""
+
+    paths: tuple[str, ...]
+
+
+class _Reader(DataSourceReader):
+    """Lists files where it was made, on the driver, and reads them where it travels to."""
+
+    def __init__(self, asked: Asked, columns: tuple[str, ...]) -> None:
+        self._asked = asked
+        self._columns = columns
+        self._pushed = Pushed()
+
+    def partitions(self) -> list[InputPartition]:
+        from sbbf_tool.operations.lake.discover import path_of
+        from sbbf_tool.operations.lake.pack import pack
+
+        # Relative paths would mean something else where executors work.
+        names = [name if "://" in name else os.path.abspath(name) for name in map(path_of, self._asked.names)]
+        files = (file for file in self._asked.view.files(names, self._asked.where) if self._pushed.wants_file(file.path))
+        reads_data = self._asked.view.reads_data
+        tasks = pack(files, lambda file: (file.bytes or 0) if reads_data else 0, most=self._asked.files_per_task)
+        return [FilesPartition(tuple(file.path for file in task)) for task in tasks]
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+        # Of a query that needs no file Spark makes a task without files.
+        for path in partition.paths if isinstance(partition, FilesPartition) else ():
+            for row in self._rows(self._asked.view, path):
+                yield tuple(row.get(column) for column in self._columns)
+
+    def _rows(self, view: View, path: str) -> Iterable[Row]:
+        try:
+            return list(view.rows(path, self._columns, self._pushed.wants_chunk if self._pushed.chooses_chunks else None))
+        except Exception as error:
+            if self._asked.failing:
+                raise
+            parts = view.parts() if isinstance(error, UsageError) else []
+            return [row for part in parts for row in self._rows(part, path)] if len(parts) > 1 else [failed(path, error)]
+
+
+class _PushingReader(_Reader):
+    """A reader that is told conditions. Where Spark does not push them it refuses to work with one, and does not say so beforehand."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        self._pushed = pushed(filters)
+        return filters

@@ -1,0 +1,200 @@
+"""What the rows of `spark.read.format("sbbf")` are about: column chunks, findings of rules, or the indexes of Paimon tables.
+
+Columns are the fields of the reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from sbbf_tool.reports.findings import CheckReport, Finding
+from sbbf_tool.reports.inspect import FilterReport, InspectReport
+from sbbf_tool.reports.lake import OK, LakeFile
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from _typeshed import DataclassInstance
+
+    from sbbf_tool.operations.check import Policy
+
+Row = dict[str, Any]
+"""By column; a column that is not in it is null."""
+WantsChunk = Callable[[int, str], bool]
+"""Whether a query asks for a chunk, by row group and full name of the column."""
+
+_STATUS, _REASON = "status", "reason"
+_OF_BITS = frozenset(("fill_ratio", "estimated_fpp", "estimated_ndv", "bits_per_value"))
+"""What only the bitsets tell."""
+
+
+class View(Protocol):
+    """One kind of rows. Travels to executors."""
+
+    @property
+    def reads_data(self) -> bool:
+        """Whether a file costs by its bytes, and not only by its footer and filters."""
+
+    def schema(self) -> str:
+        """As Spark's DDL has it."""
+
+    def files(self, names: Iterable[str], where: str | None) -> Iterator[LakeFile]:
+        """What there is to look at below the names, in the partitions that are meant."""
+
+    def rows(self, path: str, columns: Collection[str], wants: WantsChunk | None) -> Iterator[Row]:
+        """The rows of a file, as far as these columns of the schema need them. Raises SbbfError."""
+
+    def parts(self) -> list[View]:
+        """Views that together are this one, for a file on which this one as a whole is a wrong request; none where it has no parts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunks:
+    """A row a filter, and one a column chunk without where `all_chunks`; what the file's report knows is in each."""
+
+    columns: tuple[str, ...] = ()
+    all_chunks: bool = False
+    reads_data: bool = False
+
+    def schema(self) -> str:
+        file, *facts = _fields(InspectReport, but=("filters", "columns"))
+        return _ddl([file, *_fields(FilterReport), *facts])
+
+    def files(self, names: Iterable[str], where: str | None) -> Iterator[LakeFile]:
+        return _parquet_files(names, where)
+
+    def rows(self, path: str, columns: Collection[str], wants: WantsChunk | None) -> Iterator[Row]:
+        from sbbf_tool.operations.inspect import inspect
+
+        measure = _no_chunk if _OF_BITS.isdisjoint(columns) else wants
+        report = inspect(path, self.columns, all_chunks=self.all_chunks, measure=measure, search="unused" in columns)
+        file = _values(report, columns) | {_STATUS: OK}
+        for chunk in report.filters:
+            if wants is None or wants(chunk.row_group, chunk.column):
+                yield _values(chunk, columns) | file
+        if self.all_chunks and not report.filters:
+            yield file  # it has no row groups
+
+    def parts(self) -> list[View]:
+        return [replace(self, columns=(column,)) for column in self.columns]
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """A row a finding, and one for what could not be read, so that rules could not be run on it."""
+
+    policy: Policy
+
+    @property
+    def reads_data(self) -> bool:
+        return not self.policy.quick
+
+    def schema(self) -> str:
+        return _ddl(_fields(Finding))
+
+    def files(self, names: Iterable[str], where: str | None) -> Iterator[LakeFile]:
+        return _parquet_files(names, where)
+
+    def rows(self, path: str, columns: Collection[str], wants: WantsChunk | None) -> Iterator[Row]:
+        from sbbf_tool.operations.check import check
+        from sbbf_tool.operations.lake.rows import plain
+        from sbbf_tool.reports.lake import FAILED
+
+        report: CheckReport = check(path, self.policy)
+        for finding in report.findings:
+            yield _values(finding, columns) | {_STATUS: OK}
+        for reason in report.unread:
+            yield {"file": plain(report.file), _STATUS: FAILED, _REASON: reason}
+
+    def parts(self) -> list[View]:
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class PaimonIndexes:
+    """A row an index of a data file of a Paimon table, or of an index file; one also for data files without, where `all_files`."""
+
+    all_files: bool = False
+    reads_data: bool = False
+
+    def schema(self) -> str:
+        import pyarrow as pa
+
+        from sbbf_tool.operations.lake.rows import schema_of
+        from sbbf_tool.reports.paimon import Finding as Oddity  # type: ignore[import-not-found, unused-ignore]
+        from sbbf_tool.reports.paimon import IndexFigures, InspectedFile
+
+        index = pa.field("index", pa.struct(list(schema_of(IndexFigures))))
+        findings = pa.field("findings", pa.list_(pa.struct(list(schema_of(Oddity)))))
+        target = [pa.field("file", pa.string()), pa.field("snapshot", pa.int64())]
+        return _ddl([*target, *_fields(InspectedFile, but=("indexes",)), index, findings])
+
+    def files(self, names: Iterable[str], where: str | None) -> Iterator[LakeFile]:
+        return map(LakeFile, names)
+
+    def rows(self, path: str, columns: Collection[str], wants: WantsChunk | None) -> Iterator[Row]:
+        from sbbf_tool.operations.lake.rows import plain
+        from sbbf_tool.operations.paimon.inspect import inspect_paimon  # type: ignore[import-not-found, unused-ignore]
+
+        report = inspect_paimon(path)
+        for file in report.files:
+            known = {"file": plain(path), "snapshot": report.snapshot, **_values(file, columns), _STATUS: OK}
+            oddities = [oddity for oddity in report.findings if oddity.data_file == file.data_file]
+            for index in file.indexes:
+                about = [oddity for oddity in oddities if oddity.column in (None, index.column)]
+                yield {**known, "index": plain(index), "findings": list(map(plain, about))}
+            if not file.indexes and (self.all_files or oddities):
+                yield {**known, "findings": list(map(plain, oddities))}
+
+    def parts(self) -> list[View]:
+        return []
+
+
+def _parquet_files(names: Iterable[str], where: str | None) -> Iterator[LakeFile]:
+    from sbbf_tool.operations.lake.discover import discover
+    from sbbf_tool.operations.lake.partitions import parse_predicate
+
+    return discover(names, parse_predicate(where) if where else None)
+
+
+def _no_chunk(row_group: int, column: str) -> bool:
+    return False
+
+
+def failed(path: str, error: Exception) -> Row:
+    """The row of a file that cannot be read, or that met a defect of ours."""
+    from sbbf_tool.operations.lake.failures import failure
+    from sbbf_tool.operations.lake.rows import plain
+
+    return {"file": plain(path), **failure(path, error)}
+
+
+def _values(report: DataclassInstance, columns: Collection[str]) -> Row:
+    from sbbf_tool.operations.lake.rows import plain
+
+    return {field.name: plain(getattr(report, field.name)) for field in fields(report) if field.name in columns}
+
+
+def _fields(report: type, but: Collection[str] = ()) -> list[pa.Field]:
+    from sbbf_tool.operations.lake.rows import schema_of
+
+    return [field for field in schema_of(report) if field.name not in but]
+
+
+def _ddl(fields: list[pa.Field]) -> str:
+    import pyarrow as pa
+
+    return ", ".join(
+        f"`{field.name}` {_type(field.type)}" for field in [*fields, pa.field(_STATUS, pa.string()), pa.field(_REASON, pa.string())]
+    )
+
+
+def _type(arrow: pa.DataType) -> str:
+    import pyarrow as pa
+
+    if pa.types.is_list(arrow):
+        return f"array<{_type(arrow.value_type)}>"
+    if pa.types.is_struct(arrow):
+        return f"struct<{', '.join(f'`{field.name}`: {_type(field.type)}' for field in arrow)}>"
+    return {pa.string(): "string", pa.int64(): "bigint", pa.float64(): "double", pa.bool_(): "boolean"}[arrow]

@@ -1,0 +1,59 @@
+"""The data source where executors are processes of their own: a local cluster, and a Spark Connect server without the package."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from places import CLUSTER, LAKE_PROGRAM, REPOSITORY, connect_server, run_program
+
+from sbbf_tool import add_filters, check, inspect
+from sbbf_tool.spark.shipping import ZIP_NAME
+
+pytestmark = [pytest.mark.engines]
+pytest.importorskip("pyspark")
+
+
+@pytest.fixture
+def lake(tmp_path, fixtures):
+    folder = tmp_path / "lake"
+    folder.mkdir()
+    for number in range(3):
+        add_filters(fixtures / "events.parquet", ["user_id", "session"], output=folder / f"{number}-events.parquet")
+    (folder / "broken.parquet").write_text("no Parquet file")
+    return folder
+
+
+def assert_read(told: dict, lake: Path) -> None:
+    """Every row, and every finding, is what this process says."""
+    files = sorted(str(file) for file in lake.glob("*-events.parquet"))
+    expected = [(file, row.row_group, row.column, row.fill_ratio) for file in files for row in inspect(file).filters]
+    assert [(row["file"], row["row_group"], row["column"], row["fill_ratio"]) for row in told["rows"] if row["status"] == "ok"] == expected
+    assert [row["file"] for row in told["rows"] if row["status"] != "ok"] == [str(lake / "broken.parquet")]
+    assert told["chosen"] == 9
+    assert sorted(rule for rule in told["rules"] if rule) == sorted(finding.rule for file in files for finding in check(file).findings)
+
+
+def test_a_cluster_of_worker_processes(lake, tmp_path):
+    """Nobody registers the format: workers find the module `pyspark_sbbf`."""
+    told = run_program(sys.executable, str(LAKE_PROGRAM), CLUSTER, str(lake), folder=tmp_path, PYTHONPATH=str(REPOSITORY))
+    assert_read(told, lake)
+    assert len({worker["parent"] for worker in told["workers"]}) == 2
+    assert {worker["place"] for worker in told["workers"]} == {str(REPOSITORY / "sbbf_tool" / "__init__.py")}
+
+
+@pytest.mark.heavy
+def test_a_cluster_whose_workers_get_the_package_from_the_driver(lake, tmp_path):
+    told = run_program(sys.executable, str(LAKE_PROGRAM), CLUSTER, str(lake), "ship", folder=tmp_path)
+    assert_read(told, lake)
+    assert len({worker["parent"] for worker in told["workers"]}) == 2
+    assert all(ZIP_NAME in worker["place"] and worker["kernel"] == "numpy" for worker in told["workers"])
+
+
+def test_a_connect_server_gets_the_package_from_its_client(lake, tmp_path):
+    pytest.importorskip("grpc")
+    with connect_server(tmp_path) as address:
+        told = run_program(sys.executable, str(LAKE_PROGRAM), address, str(lake), "ship", folder=tmp_path)
+    assert_read(told, lake)
+    assert all(ZIP_NAME in worker["place"] and worker["kernel"] == "numpy" for worker in told["workers"])

@@ -1,0 +1,247 @@
+"""`spark.read.format("sbbf")` on a local Spark: its rows are what `inspect` and `check` say, and it opens only the files it needs."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from sbbf_tool import add_filters, check, inspect
+from sbbf_tool.operations.check import Policy
+from sbbf_tool.spark.session import spark_version
+from sbbf_tool.storage.local import parquet_files
+
+pytestmark = pytest.mark.engines
+
+ENCRYPTED = b"PAR1" + bytes(20) + (16).to_bytes(4, "little") + b"PARE"
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+
+
+@pytest.fixture(scope="module")
+def read(spark):
+    """A read of the format with options."""
+    from sbbf_tool.spark import register
+
+    register(spark)
+
+    def read(path, schema=None, **options):
+        reader = spark.read.format("sbbf").options(**options)
+        return (reader.schema(schema) if schema else reader).load(str(path) if isinstance(path, Path) else path)
+
+    return read
+
+
+@pytest.fixture(params=["true", "false"], ids=["pushed", "not pushed"])
+def pushdown(spark, request):
+    """Both with Spark telling conditions to the source, and without."""
+    before = spark.conf.get(PUSHDOWN)
+    spark.conf.set(PUSHDOWN, request.param)
+    yield request.param == "true" and spark_version() >= (4, 1)
+    spark.conf.set(PUSHDOWN, before)
+
+
+@pytest.fixture
+def lake(tmp_path, fixtures):
+    """Two days in folders; the second has a file that is no Parquet file."""
+    for day in ("2026-01-01", "2026-01-02"):
+        (tmp_path / f"dt={day}").mkdir()
+        add_filters(fixtures / "events.parquet", ["user_id", "session"], output=tmp_path / f"dt={day}" / "events.parquet")
+    (tmp_path / "dt=2026-01-02" / "broken.parquet").write_bytes(b"PAR1 and no more")
+    return tmp_path
+
+
+def plain(report) -> dict:
+    """As Spark gives it: lists for tuples."""
+    return json.loads(json.dumps(dataclasses.asdict(report)))
+
+
+def rows_of(frame) -> list[dict]:
+    return [row.asDict(recursive=True) for row in frame.collect()]
+
+
+def expected_rows(path, **options) -> list[dict]:
+    report = plain(inspect(path, **options))
+    chunks = report.pop("filters")
+    del report["columns"]
+    return [{**chunk, **report, "status": "ok", "reason": None} for chunk in chunks]
+
+
+@pytest.mark.parametrize("all_chunks", [False, True])
+def test_rows_are_what_inspect_knows(read, fixtures, all_chunks):
+    frame = read(fixtures, all=str(all_chunks))
+    found = rows_of(frame)
+    files = list(parquet_files(str(fixtures)))
+    expected = [row for file in files for row in expected_rows(file, all_chunks=all_chunks)]
+    if all_chunks:  # a file without row groups has a row, too
+        empty = plain(inspect(fixtures / "pyarrow-empty.parquet"))
+        assert empty["row_groups"] == 0
+        place = [row["file"] for row in expected].index(str(fixtures / "pyarrow-encodings.parquet"))
+        nothing = dict.fromkeys(frame.columns)
+        expected.insert(place, {**nothing, **{name: empty[name] for name in empty.keys() & nothing.keys()}, "status": "ok"})
+    assert found == expected
+    assert len({row["file"] for row in found}) > 15
+
+
+def test_the_columns_are_the_fields_of_the_reports(read, fixtures):
+    types = dict(read(fixtures).dtypes)
+    assert (types["file"], types["row_group"], types["column"], types["has_filter"]) == ("string", "bigint", "string", "boolean")
+    assert (types["fill_ratio"], types["oddities"]) == ("double", "array<string>")
+    assert types["unused"] == "array<struct<offset:bigint,length:bigint,what:string>>"
+
+
+def test_only_the_columns_that_are_asked_for(read, fixtures):
+    file = fixtures / "pyarrow-filters.parquet"
+    rows = rows_of(read(file, schema="bitset_bytes int, column string, estimated_fpp float", columns="id,`k`"))
+    expected = [(row.bitset_bytes, row.column) for row in inspect(file, ["id", "k"]).filters]
+    assert [(row["bitset_bytes"], row["column"]) for row in rows] == expected
+    assert all(0 < row["estimated_fpp"] < 0.05 for row in rows)
+
+
+def test_a_column_that_a_file_does_not_have_is_told_of_that_file(read, fixtures):
+    files = [str(fixtures / "pyarrow-filters.parquet"), str(fixtures / "pyarrow-plain.parquet")]
+    rows = rows_of(read(files, columns='["id", "nmae"]'))
+    told = [(row["file"], row["column"], row["reason"]) for row in rows if row["status"] != "ok"]
+    assert told == [(file, None, "no column 'nmae'; did you mean name, maybe?") for file in files]
+    assert [row["column"] for row in rows if row["status"] == "ok"] == ["id"] * inspect(files[0]).row_groups
+
+
+def test_files_that_cannot_be_read_are_rows(read, tmp_path, fixtures):
+    (tmp_path / "a-empty.parquet").touch()
+    (tmp_path / "b-cut.parquet").write_bytes((fixtures / "events.parquet").read_bytes()[:-100])
+    (tmp_path / "c-encrypted.parquet").write_bytes(ENCRYPTED)
+    shutil.copy(fixtures / "spark-96-bytes.parquet", tmp_path / "d.parquet")
+    rows = rows_of(read(tmp_path))
+    told = {Path(row["file"]).name: (row["status"], row["reason"]) for row in rows}
+    assert told["a-empty.parquet"][0] == told["b-cut.parquet"][0] == "failed"
+    assert told["c-encrypted.parquet"][0] == "refused"
+    assert "footer is encrypted" in told["c-encrypted.parquet"][1]
+    assert all(reason and "\n" not in reason for status, reason in told.values() if status != "ok")
+    assert {row["status"] for row in rows if row["file"].endswith("/d.parquet")} == {"ok"}
+    assert len(rows) == 3 + len(inspect(fixtures / "spark-96-bytes.parquet").filters)
+
+
+def test_a_broken_filter_is_a_row_that_says_why(read, lake):
+    file = lake / "dt=2026-01-01" / "events.parquet"
+    first = inspect(file).filters[0]
+    data = bytearray(file.read_bytes())
+    data[first.offset : first.offset + 16] = b"\xff" * 16
+    file.write_bytes(data)
+    rows = rows_of(read(file))
+    assert [row["broken"] is not None for row in rows] == [True] + [False] * 5
+    assert {row["status"] for row in rows} == {"ok"}
+
+
+def test_errors_may_end_the_query(read, lake):
+    from pyspark.errors import PySparkException
+
+    with pytest.raises(PySparkException, match=r"UnreadableError: .*broken\.parquet"):
+        read(lake, errors="fail").collect()
+
+
+def test_conditions_on_the_file_choose_files_before_any_is_opened(read, lake, pushdown):
+    from pyspark.errors import PySparkException
+    from pyspark.sql.functions import col
+
+    frame = read(lake, errors="fail").filter(col("file").endswith("events.parquet"))
+    if not pushdown:
+        with pytest.raises(PySparkException, match=r"broken\.parquet"):
+            frame.collect()
+        return
+    assert len(rows_of(frame)) == 12
+    assert len(rows_of(frame.filter(~col("file").contains("dt=2026-01-01")))) == 6
+    assert len(rows_of(frame.filter(col("file") == str(lake / "dt=2026-01-01" / "events.parquet")))) == 6
+    assert rows_of(read(lake, errors="fail").filter("file in ('nothing', 'of the kind')")) == []
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "column = 'session'",
+        "column in ('session', 'nothing') and row_group = 2",
+        "row_group in (0, 1) and column != 'session'",
+        "column = 'session' and column = 'user_id'",
+        "row_group > 1 or column = 'user_id'",
+        "file like '%2026-01-02%' and row_group = 1 and estimated_ndv > 1000",
+        "status != 'ok'",
+        "column is null",
+    ],
+)
+def test_conditions_choose_the_same_rows_wherever_they_are_asked(spark, read, lake, pushdown, condition):
+    everything = spark.createDataFrame(read(lake).collect(), read(lake).schema)
+    order = ["file", "row_group", "column"]
+    assert rows_of(read(lake).filter(condition).sort(order)) == rows_of(everything.filter(condition).sort(order))
+
+
+def test_where_chooses_files_by_their_folders(read, lake):
+    rows = rows_of(read(lake, where="dt < '2026-01-02'", errors="fail"))
+    assert {Path(row["file"]).parent.name for row in rows} == {"dt=2026-01-01"}
+    assert len(rows) == 6
+
+
+def test_files_are_packed_into_tasks(read, lake):
+    assert read(lake).rdd.getNumPartitions() == 1
+    assert read(lake, filesPerTask="1").rdd.getNumPartitions() == 3
+
+
+def test_a_row_a_finding(read, fixtures):
+    file = fixtures / "duckdb-defaults.parquet"
+    policy = Policy(select=("worth", "under-64-bytes"), ignore=("dictionary-encoded",))
+    rows = rows_of(read(file, rules="true", select="worth,under-64-bytes", ignore="dictionary-encoded"))
+    assert rows == [{**plain(finding), "status": "ok", "reason": None} for finding in check(file, policy).findings]
+    assert len(rows) > 1
+
+
+def test_limits_and_what_could_not_be_read_are_findings_too(read, lake):
+    rows = rows_of(read(lake, rules="true", quick="true", require="amount", max_fpp="0.000001"))
+    assert {row["rule"] for row in rows if row["status"] == "ok"} >= {"required-filter", "fpp-above-limit"}
+    assert [Path(row["file"]).name for row in rows if row["status"] != "ok"] == ["broken.parquet"]
+
+
+def test_indexes_of_a_paimon_table(read, fixtures):
+    inspect_paimon = pytest.importorskip("sbbf_tool.operations.paimon.inspect").inspect_paimon
+    table = str(fixtures / "paimon" / "orders")
+    report = inspect_paimon(table)
+    rows = rows_of(read(table, paimon="true"))
+    expected = [(report.snapshot, file.data_file, plain(index)) for file in report.files for index in file.indexes]
+    assert [(row["snapshot"], row["data_file"], row["index"]) for row in rows if row["index"]] == expected != []
+    assert {row["status"] for row in rows} == {"ok"}
+    assert {finding["rule"] for row in rows for finding in row["findings"]} <= {finding.rule for finding in report.findings}
+    (row,) = rows_of(read(str(fixtures), paimon="true"))
+    assert (row["status"], row["file"]) == ("failed", str(fixtures))
+    assert "not a Paimon table" in row["reason"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"colums": "id"}, "no option 'colums'; did you mean columns?"),
+        ({"rules": "true", "select": "truht"}, "no rule 'truht'; did you mean truth"),
+        ({"where": "dt >"}, "dt >"),
+    ],
+)
+def test_a_wrong_option_ends_the_query_with_its_reason(read, fixtures, options, said):
+    from pyspark.errors import PySparkException
+
+    with pytest.raises(PySparkException) as error:
+        read(fixtures, **options).collect()
+    assert "UsageError" in str(error.value)
+    assert said in str(error.value)
+
+
+def test_no_file_ends_the_query_with_its_reason(read, tmp_path):
+    from pyspark.errors import PySparkException
+
+    with pytest.raises(PySparkException, match=r"no \*\.parquet file below this folder"):
+        read(tmp_path).collect()
+
+
+def test_the_manual_names_every_option():
+    from sbbf_tool.spark.options import NAMES
+    from sbbf_tool.spark.source import SbbfDataSource
+
+    for name in NAMES:
+        if name not in ("path", "paths"):
+            assert f'"{name}"' in SbbfDataSource.__doc__ or f"`{name}`" in SbbfDataSource.__doc__, name

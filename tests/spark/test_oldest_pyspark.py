@@ -1,0 +1,36 @@
+"""The oldest PySpark that has Python data sources, 4.0.0, in an environment of its own, passes the tests of the data source."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+from places import REPOSITORY
+
+pytestmark = [pytest.mark.engines, pytest.mark.heavy]
+
+OLDEST = "4.0.0"
+
+
+def test_the_data_source_on_the_oldest_pyspark(tmp_path):
+    python = tmp_path / "bin" / "python"
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path)], check=True)
+    installed = subprocess.run([python, "-m", "pip", "install", "-q", f"pyspark=={OLDEST}"], capture_output=True, text=True)
+    if installed.returncode:
+        pytest.skip(f"PySpark {OLDEST} cannot be installed here: {installed.stderr[-300:]}")
+    # All the rest is that of this environment, on the path behind the other's own.
+    shared = Path(sysconfig.get_path("purelib"))
+    (tmp_path / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages" / "shared.pth").write_text(str(shared))
+    version = subprocess.run([python, "-c", "import pyspark; print(pyspark.__version__)"], capture_output=True, text=True, check=True)
+    assert version.stdout.strip() == OLDEST
+    # This PySpark leaves sockets for the garbage collector.
+    command = [python, "-W", "ignore::ResourceWarning", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    command += ["-W", "ignore::pytest.PytestUnraisableExceptionWarning", "-W", "ignore::ResourceWarning"]
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    tests = [str(REPOSITORY / "tests" / "spark" / "test_data_source.py")]
+    done = subprocess.run([*command, *tests], cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stdout[-5000:]

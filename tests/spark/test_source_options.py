@@ -1,0 +1,70 @@
+"""Options of the data source without a Spark: what they mean, and which are refused."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from sbbf_tool import UsageError
+from sbbf_tool.spark.options import FILES_PER_TASK, asked
+from sbbf_tool.spark.views import Chunks, Findings
+
+
+def test_without_options_filters_of_one_path():
+    found = asked({"path": "/lake"})
+    assert found.names == ("/lake",)
+    assert found.view == Chunks()
+    assert (found.where, found.failing, found.files_per_task) == (None, False, FILES_PER_TASK)
+
+
+def test_several_paths_come_as_json():
+    assert asked({"paths": '["/a,b", "/c"]'}).names == ("/a,b", "/c")
+
+
+@pytest.mark.parametrize("name", ["filesPerTask", "filespertask", "files_per_task", "FILESPERTASK"])
+def test_names_in_any_case_with_underscores_or_without(name):
+    assert asked({"path": "/lake", name: "7"}).files_per_task == 7
+
+
+@pytest.mark.parametrize(("text", "columns"), [("a,b", ("a", "b")), (" a , b,", ("a", "b")), ('["a", "b,c"]', ("a", "b,c")), ("", ())])
+def test_lists(text, columns):
+    assert asked({"path": "/lake", "columns": text}).view == Chunks(columns)
+
+
+def test_rules_with_their_limits():
+    view = asked({"path": "/lake", "rules": "true", "select": "truth", "quick": "false", "maxFpp": "0.5", "require": "a,b"}).view
+    assert isinstance(view, Findings)
+    assert view.policy.select == ("truth",)
+    assert (view.policy.limits.max_fpp, view.policy.limits.require) == (0.5, ("a", "b"))
+    assert view.reads_data
+
+
+def test_what_is_asked_travels():
+    found = asked({"path": "/lake", "rules": "true", "quick": "true"})
+    assert pickle.loads(pickle.dumps(found)) == found
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "no path was given"),
+        ({"path": "/lake", "colunms": "a"}, "did you mean columns"),
+        ({"path": "/lake", "recursiveFileLookup": "true"}, "there are path"),
+        ({"path": "/lake", "all": "yes"}, "neither true nor false"),
+        ({"path": "/lake", "errors": "ignore"}, "neither row nor fail"),
+        ({"path": "/lake", "filesPerTask": "0"}, "no number above 0"),
+        ({"path": "/lake", "filesPerTask": "many"}, "no number above 0"),
+        ({"path": "/lake", "columns": '["a'}, "no list of texts"),
+        ({"path": "/lake", "columns": "[1]"}, "no list of texts"),
+        ({"path": "/lake", "select": "truth"}, "belong to the option rules"),
+        ({"path": "/lake", "maxFpp": "0.1"}, "belong to the option rules"),
+        ({"path": "/lake", "rules": "true", "columns": "a"}, "columns is not one of rules"),
+        ({"path": "/lake", "paimon": "true", "where": "dt = '1'"}, "where is not one of Paimon's indexes"),
+        ({"path": "/lake", "rules": "true", "maxFpp": "-1"}, "no number above 0"),
+        ({"path": "/lake", "rules": "true", "select": "no-such"}, "no rule 'no-such'"),
+    ],
+)
+def test_what_is_refused(options, said):
+    with pytest.raises(UsageError, match=said):
+        asked(options)
