@@ -2,6 +2,7 @@
 
 - `java`, `session`: a Spark to work with, found, started, quiet
 - `source` (`options`, `views`, `pushed`): `spark.read.format("sbbf")`, what `inspect` and `check` know as rows
+- `pipeline` (`rows`, `progress`), `engine`: filters for a lake, stage by stage, and the same for `sbbf lake`
 - `shipping`: the package itself, for executors that do not have it
 """
 

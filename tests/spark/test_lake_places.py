@@ -34,7 +34,7 @@ def add_filters(lake: Path, folder: Path, *command: str, engine: tuple[str, ...]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 3, done.stderr[-3000:]
-    assert f"sbbf: {lake}/day=3/broken.parquet: " in done.stderr
+    assert f"sbbf: {lake}/day=3/broken.parquet: " in done.stdout + done.stderr  # spark-submit makes one stream of both
     rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     return {row["path"].removeprefix(f"{lake}/"): row["status"] for row in rows}
 
