@@ -47,8 +47,8 @@ class ParquetFile:
     @classmethod
     def of(cls, source: Source, keys: KeysGiven = None) -> ParquetFile:
         """The file of a source, which is closed with it, or here where it is none."""
-        given = Keys.of(keys)
         try:
+            given = Keys.of(keys)
             return cls(source, None if given is None else KeyRing(given, _KeyMaterial(source.name).find))
         except UnreadableError as error:
             source.close()

@@ -34,6 +34,11 @@ class SparkEngine:
         before = _active()
         self._spark = session(*self._wish)
         self._is_ours = self._spark is not before
+        if self._wish[2] is not None:
+            # A server of Spark Connect is somebody else's machine: it gets the package from here.
+            from sbbf_tool.spark.shipping import ship
+
+            ship(self._spark)
         if self._is_ours:
             with suppress(Exception):  # a client of Spark Connect has no context, and no log
                 # What fails is raised here and told in a line; the log would tell it before, with the traces of two languages.

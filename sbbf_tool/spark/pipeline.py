@@ -49,7 +49,7 @@ from sbbf_tool.reports.lake import (
     VerifyRow,
 )
 from sbbf_tool.spark.progress import Progress, Tally, watched
-from sbbf_tool.spark.rows import Batches, Piece, cores_of, ddl_of, mapped, rows_of, spark_errors, spread, worked
+from sbbf_tool.spark.rows import Batches, Piece, cores_of, ddl_of, mapped, rows_of, small_batches, spark_errors, spread, worked
 from sbbf_tool.spark.session import quiet_about_pandas
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _named(frame: DataFrame, predicate: Predicate | None) -> DataFrame:
 
 def read(files: DataFrame, work: Callable[[str], Row], row: type[Row], *, reads_data: bool = False, tasks: int | None = None) -> DataFrame:
     """The row that `work` makes of each file's path."""
-    bundles = spread(files, LakeFile, lambda one: (one.bytes or 0) if reads_data else 0, tasks)
+    bundles = spread(files, LakeFile, "bytes" if reads_data else None, tasks)
     return worked(bundles, LakeFile, row, lambda one: (work(one.path),))
 
 
@@ -183,7 +183,7 @@ def build(planned: DataFrame, wish: Wish | Iterable[str], *, tasks: int | None =
     def work(piece: Piece) -> Iterator[BuiltChunk]:
         return build_piece(piece.path, piece.fingerprint, piece.row_groups, wished)
 
-    return worked(spread(pieces, Piece, lambda piece: piece.data_bytes, tasks), Piece, BuiltChunk, work, apart=True)
+    return worked(spread(pieces, Piece, "data_bytes", tasks), Piece, BuiltChunk, work, apart=True)
 
 
 def publish(
@@ -213,7 +213,7 @@ def fill(files: DataFrame, wish: Wish | Iterable[str], *, tasks: int | None = No
     def work(one: LakeFile) -> tuple[FileOutcome]:
         return (_counted(tally, fill_file(one.path, wished)),)
 
-    return worked(spread(_named(files, None), LakeFile, lambda one: one.bytes or 0, tasks), LakeFile, FileOutcome, work)
+    return worked(spread(_named(files, None), LakeFile, "bytes", tasks), LakeFile, FileOutcome, work)
 
 
 # --- all of it ---
@@ -245,7 +245,7 @@ def add_filters(
     tally = Tally.of(spark)
     found = discover(spark, files, where).persist()
     try:
-        with spark_errors(), quiet_about_pandas(), watched(tally, progress):
+        with spark_errors(), quiet_about_pandas(), small_batches(spark), watched(tally, progress):
             is_small = col("bytes").isNotNull() & (col("bytes") <= whole_bytes)
             outcomes = fill(found.where(is_small), wished, tasks=tasks, tally=tally)
             if found.where(~is_small).isEmpty():

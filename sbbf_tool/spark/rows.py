@@ -6,17 +6,18 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, TypeVar
 
 from sbbf_tool import errors
 from sbbf_tool.errors import SbbfError, UnreadableError
 from sbbf_tool.operations.lake.pack import pack
-from sbbf_tool.operations.lake.rows import from_batch, from_dict, schema_of, to_batch
+from sbbf_tool.operations.lake.rows import from_dict, schema_of, to_batch
 from sbbf_tool.spark.session import quiet_about_pandas
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 Unit = TypeVar("Unit")
 Row = TypeVar("Row")
@@ -25,6 +26,8 @@ Batches = Iterator["pa.RecordBatch"]
 BUNDLE_COST = 8 << 20
 """Units are dealt out to tasks in bundles of so much work, as `pack` counts it: some 30 small files."""
 _TASKS_A_CORE = 4
+_ROWS_A_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
+_FEW_ROWS = 64
 _OURS = re.compile(r"sbbf_tool\.errors\.(\w+): (.*)")
 
 
@@ -48,22 +51,25 @@ def _type_name(kind: pa.DataType) -> str:
     return {"string": "string", "int64": "bigint", "double": "double", "bool": "boolean", "binary": "binary"}[str(kind)]
 
 
-def spread(frame: DataFrame, unit: type[Unit], cost: Callable[[Unit], int], tasks: int | None) -> DataFrame:
+def spread(frame: DataFrame, unit: type, cost: str | None, tasks: int | None) -> DataFrame:
     """The rows of `frame`, each a `unit`, in bundles that are dealt evenly to `tasks` tasks (four a core, where None).
 
-    A row of the answer is a bundle. It takes no job to find out how many there are: one task bundles what the others have listed.
+    `cost` names the field of bytes by which they are bundled; nothing but their number counts where None. A row of the answer is a
+    bundle. It takes no job to find out how many there are: one task bundles what the others have listed.
     """
-    schema = f"units array<struct<{', '.join(f'`{field.name}`: {_type_name(field.type)}' for field in schema_of(unit))}>>"
+    fields = list(schema_of(unit))
+    schema = f"units array<struct<{', '.join(f'`{field.name}`: {_type_name(field.type)}' for field in fields)}>>"
 
     def bundle(batches: Batches) -> Batches:
         import pyarrow as pa
 
-        fields = pa.schema([("units", pa.list_(pa.struct(list(schema_of(unit)))))])
-        units = (one for batch in batches for one in from_batch(unit, batch))
-        for bundled in pack(units, cost, BUNDLE_COST):
-            yield pa.RecordBatch.from_pylist([{"units": to_batch(unit, bundled).to_pylist()}], schema=fields)
+        for batch in batches:
+            costs = batch.column(cost).to_pylist() if cost is not None else [0] * batch.num_rows
+            ends = accumulate(map(len, pack(costs, lambda size: size or 0, BUNDLE_COST)), initial=0)
+            units = pa.StructArray.from_arrays(batch.columns, fields=fields)
+            yield pa.RecordBatch.from_arrays([pa.ListArray.from_arrays(pa.array(list(ends), pa.int32()), units)], names=["units"])
 
-    bundles = mapped(frame.select([field.name for field in schema_of(unit)]).repartition(1), bundle, schema)
+    bundles = mapped(frame.select([field.name for field in fields]).repartition(1), bundle, schema)
     return bundles.repartition(tasks or _TASKS_A_CORE * cores_of(frame))
 
 
@@ -111,6 +117,22 @@ def rows_of(frame: DataFrame, row: type[Row]) -> Iterator[Row]:
                 yield from_dict(row, found.asDict(recursive=True))
         finally:
             kept.unpersist()
+
+
+@contextmanager
+def small_batches(spark: SparkSession) -> Iterator[None]:
+    """Spark 4.0 counts rows where it hands batches to Python, 10,000 in each, and each may be a bitset; later ones count bytes too."""
+    try:
+        spark.conf.get("spark.sql.execution.arrow.maxBytesPerBatch")
+        before = None
+    except Exception:  # no such setting, which classic Spark and Spark Connect say differently
+        before = spark.conf.get(_ROWS_A_BATCH)
+        spark.conf.set(_ROWS_A_BATCH, _FEW_ROWS)
+    try:
+        yield
+    finally:
+        if before is not None:
+            spark.conf.set(_ROWS_A_BATCH, before)
 
 
 @contextmanager

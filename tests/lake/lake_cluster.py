@@ -65,7 +65,7 @@ class Run:
             self.descendants()
             if is_so():
                 return True
-            time.sleep(0.01)
+            time.sleep(0.05)
         return False
 
     def said(self) -> str:

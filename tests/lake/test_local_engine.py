@@ -88,9 +88,10 @@ def kill_at(number: int, path: str) -> FileRow:
 
 
 def test_a_file_that_kills_its_process_is_the_only_one_that_is_lost(tmp_path):
-    small_files(tmp_path, 250)
-    rows = list(read_files(discover([str(tmp_path)]), partial(kill_at, 123), InspectRow, jobs=2))
-    assert len(rows) == 250
+    path = str(small_files(tmp_path, 1) / "part-00000.parquet")
+    files = [LakeFile(path if number != 123 else str(tmp_path / "part-00123.parquet")) for number in range(1500)]
+    rows = list(read_files(files, partial(kill_at, 123), InspectRow, jobs=2))
+    assert len(rows) == 1500
     assert [(Path(row.path).stem, row.exit_code) for row in rows if row.status != "ok"] == [("part-00123", 70)]
     assert "was killed" in rows[123].reason
 

@@ -27,6 +27,7 @@ class Task(Generic[Unit, Row]):
         self.units = units
         self.work = work
         self.future: Future[list[Row]] | None = None
+        self.pool: ProcessPoolExecutor | None = None
 
 
 class Processes:
@@ -54,6 +55,7 @@ class Processes:
         except BrokenProcessPool:
             self._stop()
             task.future = self._running().submit(task.work, task.units)
+        task.pool = self._pool
         return task
 
     def rows(self, task: Task[Unit, Row], lost: Callable[[Unit], Row]) -> list[Row]:
@@ -63,7 +65,8 @@ class Processes:
             return task.future.result()
         except BrokenProcessPool:
             # One of several tasks did it. Each is tried again by itself, and the culprit found by halving.
-            self._stop()
+            if task.pool is self._pool:
+                self._stop()
             return self._apart(task.units, task.work, lost)
 
     def _apart(self, units: Sequence[Unit], work: Callable[[Sequence[Unit]], list[Row]], lost: Callable[[Unit], Row]) -> list[Row]:

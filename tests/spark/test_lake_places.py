@@ -1,0 +1,65 @@
+"""`sbbf lake` where Spark is elsewhere: a cluster of processes, a Connect server without the package, a job of spark-submit."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from places import CLUSTER, REPOSITORY, connect_server
+
+from sbbf_tool import verify
+
+pytestmark = [pytest.mark.engines, pytest.mark.heavy]
+pytest.importorskip("pyspark")
+
+
+@pytest.fixture
+def lake(tmp_path, fixtures):
+    folder = tmp_path / "lake"
+    for day in (1, 2, 3):
+        (folder / f"day={day}").mkdir(parents=True)
+        shutil.copyfile(fixtures / "events.parquet", folder / f"day={day}" / "events.parquet")
+    (folder / "day=3" / "broken.parquet").write_text("no Parquet file")
+    return folder
+
+
+def add_filters(lake: Path, folder: Path, *command: str, engine: tuple[str, ...] = ()) -> dict[str, str]:
+    """Runs the command on all days but the first; answers with the status of each file."""
+    words = [*command, "lake", "add-filter", str(lake), "-c", "user_id", "--where", "day >= 2", "--json", *engine]
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 3, done.stderr[-3000:]
+    assert f"sbbf: {lake}/day=3/broken.parquet: " in done.stdout + done.stderr  # spark-submit makes one stream of both
+    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return {row["path"].removeprefix(f"{lake}/"): row["status"] for row in rows}
+
+
+EXPECTED = {"day=2/events.parquet": "ok", "day=3/events.parquet": "ok", "day=3/broken.parquet": "failed"}
+
+
+def assert_done(lake: Path, statuses: dict[str, str]) -> None:
+    assert statuses == EXPECTED
+    assert [len(verify(lake / f"day={day}" / "events.parquet").filters) for day in (1, 2, 3)] == [0, 3, 3]
+    assert all(proof.is_proven for day in (2, 3) for proof in verify(lake / f"day={day}" / "events.parquet").filters)
+
+
+def test_on_a_cluster_of_processes(lake, tmp_path):
+    assert_done(lake, add_filters(lake, tmp_path, sys.executable, "-m", "sbbf_tool", engine=("--master", CLUSTER)))
+
+
+def test_on_a_connect_server_without_the_package(lake, tmp_path):
+    pytest.importorskip("grpc")
+    with connect_server(tmp_path) as address:
+        assert_done(lake, add_filters(lake, tmp_path, sys.executable, "-m", "sbbf_tool", engine=("--remote", address)))
+
+
+def test_by_spark_submit(lake, tmp_path):
+    job = tmp_path / "job.py"
+    job.write_text("from sbbf_tool.cli import main\n\nmain()\n")
+    submit = str(Path(sys.executable).with_name("spark-submit"))
+    assert_done(lake, add_filters(lake, tmp_path, submit, "--master", "local[2]", str(job), engine=("--engine", "spark")))
