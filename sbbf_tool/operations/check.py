@@ -19,7 +19,7 @@ from sbbf_tool.operations.rules.secrecy import THEME as SECRECY
 from sbbf_tool.operations.verify import unread_chunks
 from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.reports.findings import ERROR, SEVERITIES, CheckReport, Evidence, Finding, RuleOutcome
-from sbbf_tool.storage.places import parquet_files
+from sbbf_tool.storage.places import parquet_files, shown
 
 PASSED, FAILED, NOT_RUN = "passed", "failed", "not run"
 
@@ -98,7 +98,7 @@ def ensure_columns(names: Iterable[str], policy: Policy, keys: KeysGiven = None)
                         find_column(file.footer.columns, column)
                         del unseen[column]
                     except UsageError as error:
-                        unseen[column] = unseen[column] or UsageError(error.message, file=path, place=error.place, hint=error.hint)
+                        unseen[column] = unseen[column] or UsageError(error.message, file=shown(path), place=error.place, hint=error.hint)
         except (UnreadableError, RefusedError):
             continue  # whoever checks it will be told
         if not unseen:
