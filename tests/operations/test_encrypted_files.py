@@ -52,7 +52,7 @@ def file(fixtures, tmp_path) -> Callable[[str], Path]:
     """A copy of a fixture that a test may change."""
 
     def copy(name: str) -> Path:
-        return Path(shutil.copy(fixtures / "encrypted" / f"{name}.parquet", tmp_path / f"{name}.parquet"))
+        return Path(shutil.copy(fixtures / "encrypted" / f"{name}.parquet.encrypted", tmp_path / f"{name}.parquet"))
 
     return copy
 
