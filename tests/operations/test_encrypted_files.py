@@ -52,7 +52,7 @@ def file(fixtures, tmp_path) -> Callable[[str], Path]:
     """A copy of a fixture that a test may change."""
 
     def copy(name: str) -> Path:
-        return Path(shutil.copy(fixtures / "encrypted" / f"{name}.parquet", tmp_path / f"{name}.parquet"))
+        return Path(shutil.copy(fixtures / "encrypted" / f"{name}.parquet.encrypted", tmp_path / f"{name}.parquet"))
 
     return copy
 
@@ -339,6 +339,23 @@ def test_a_header_encrypted_as_another_module(file, module):
     path.write_bytes(data[:start] + sealed + data[bitset:])
     with pytest.raises(AuthenticationError, match=rf"encrypted as a module of type {int(module)} \({module.words}\), not 8"):
         probe(path, "name", ["x"], keys=keys)
+
+
+def test_ordinals_that_were_exchanged(file):
+    """By who holds the footer key alone: signed again, and still not what the columns' keys vouch for."""
+    path, keys = file("java-signed"), keys_of("java-signed")
+    with ParquetFile.open(path, keys) as opened:
+        raw, start, seal = opened.footer.raw, opened.footer.start, opened.footer.seal
+    path.with_name("bare").write_bytes(b"PAR1" + raw + len(raw).to_bytes(4, "little") + b"PAR1")
+
+    def exchange(metadata: FileMetaData) -> None:
+        assert [row_group.ordinal for row_group in metadata.row_groups] == [0, 1, 2]
+        metadata.row_groups[0].ordinal, metadata.row_groups[1].ordinal = 1, 0
+
+    edit_footer(path.with_name("bare"), exchange)
+    path.write_bytes(path.read_bytes()[:start] + seal.close_footer(path.with_name("bare").read_bytes()[4:-8]))
+    with pytest.raises(AuthenticationError, match="the metadata of column name, row group 0: it does not authenticate"):
+        inspect(path, keys=keys)
 
 
 @pytest.fixture

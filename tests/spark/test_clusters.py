@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from places import CLUSTER, LAKE_PROGRAM, REPOSITORY, connect_server, run_program
+from lake_folders import CLUSTER, LAKE_PROGRAM, REPOSITORY, connect_server, run_program
 
 from sbbf_tool import add_filters, check, inspect
 from sbbf_tool.spark.shipping import ZIP_NAME

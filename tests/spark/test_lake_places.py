@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from places import CLUSTER, REPOSITORY, connect_server
+from lake_folders import CLUSTER, REPOSITORY, connect_server
 
 from sbbf_tool import verify
 

@@ -9,7 +9,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-from places import REPOSITORY
+from lake_folders import REPOSITORY
 
 pytestmark = [pytest.mark.engines, pytest.mark.heavy]
 

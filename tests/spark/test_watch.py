@@ -10,7 +10,7 @@ import threading
 import time
 
 import pytest
-from places import REPOSITORY
+from lake_folders import REPOSITORY
 
 from sbbf_tool import UnreadableError, UsageError, inspect, verify
 from sbbf_tool.cli import run
