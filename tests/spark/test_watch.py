@@ -180,7 +180,7 @@ def test_killed_at_any_moment_it_goes_on_from_its_checkpoint(tmp_path, arrive):
         for _ in range(4 + kill):  # somewhere in the batch that follows
             watch.stdout.readline()
         os.killpg(watch.pid, signal.SIGKILL)
-        watch.wait()
+        watch.communicate()
         assert all(verify(path).is_sound for path in files)
     assert 8 <= sum(bool(inspect(path).filters) for path in files) < len(files)
     assert subprocess.run([*command, "--available-now"], env=environment, timeout=300).returncode == 0
