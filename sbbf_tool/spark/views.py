@@ -123,7 +123,7 @@ class PaimonIndexes:
         import pyarrow as pa
 
         from sbbf_tool.operations.lake.rows import schema_of
-        from sbbf_tool.reports.paimon import Finding as Oddity  # type: ignore[import-not-found, unused-ignore]
+        from sbbf_tool.reports.paimon import Finding as Oddity
         from sbbf_tool.reports.paimon import IndexFigures, InspectedFile
 
         index = pa.field("index", pa.struct(list(schema_of(IndexFigures))))
@@ -136,7 +136,7 @@ class PaimonIndexes:
 
     def rows(self, path: str, columns: Collection[str], wants: WantsChunk | None) -> Iterator[Row]:
         from sbbf_tool.operations.lake.rows import plain
-        from sbbf_tool.operations.paimon.inspect import inspect_paimon  # type: ignore[import-not-found, unused-ignore]
+        from sbbf_tool.operations.paimon.inspect import inspect_paimon
 
         report = inspect_paimon(path)
         for file in report.files:
