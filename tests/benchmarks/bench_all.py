@@ -1,0 +1,108 @@
+"""All figures of speed in one run, beside what was asked of each: a table, and the same as JSON.
+
+    python tests/benchmarks/bench_all.py [--json FILE] [--rounds 3] [--scale 1.0]
+
+Takes some minutes and, while files of 200 columns are about, some 30 GB of disk; `--scale 0.01` tries it out. What is measured, and how,
+is told in `bench_kernel.py` and `bench_files.py`; lakes have `bench_lake.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import tempfile
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple
+
+import bench_files
+import bench_kernel
+
+
+class Figure(NamedTuple):
+    """`ratio` is how many times less than the peer we take, or, `of_the_peer`, how many times as much; `wanted` bounds it."""
+
+    what: str
+    ours: str
+    peer: str
+    ratio: float
+    wanted: float
+    of_the_peer: bool
+    note: str = ""
+
+    @property
+    def reached(self) -> bool:
+        return self.ratio <= self.wanted if self.of_the_peer else self.ratio >= self.wanted
+
+
+def of_kernel(rounds: int, scale: float) -> Iterator[Figure]:
+    with tempfile.TemporaryDirectory() as folder:
+        library = bench_kernel.compile_floor(Path(folder))
+        for column, wanted in ((bench_kernel.integers(int(10_000_000 * scale)), 8), (bench_kernel.strings(int(2_000_000 * scale)), 4)):
+            rows = {row.what: row for row in bench_kernel.measure(column, library, rounds)}
+            ours, extra, floor = rows["compiled"], rows["pyarrow, extra"], rows.get("floor")
+            what, mine = f"hash and insert, {column.name}", f"{ours.per_value:.1f} ns a value"
+            assert ours.pyarrow_over_this is not None
+            yield Figure(what, mine, f"pyarrow, {extra.per_value:.1f} ns more with a filter", ours.pyarrow_over_this, wanted, False)
+            if floor is not None and ours.this_over_floor is not None:
+                yield Figure(what, mine, f"the lower bound, {floor.per_value:.1f} ns", ours.this_over_floor, 2, True)
+
+
+WANTED = {"append": {20: 12.0, 200: 60.0}, "copy": {20: 3.0, 200: 10.0}}
+
+
+def of_files(rounds: int, scale: float) -> Iterator[Figure]:
+    for name, benchmark in bench_files.BENCHMARKS.items():
+        with tempfile.TemporaryDirectory(prefix="sbbf-bench-") as folder:
+            for found in benchmark(Path(folder), rounds, scale):
+                unit = "bytes" if name == "dictionary" else "s"
+                shown = "{:,.0f}" if name == "dictionary" else "{:.2f}"
+                wanted, of_the_peer = _wanted(name, found.what)
+                yield Figure(
+                    found.what,
+                    f"{shown.format(found.seconds)} {unit}",
+                    f"{found.peer}, {shown.format(found.peer_seconds)} {unit}",
+                    found.ratio,
+                    wanted,
+                    of_the_peer,
+                    found.note,
+                )
+
+
+def _wanted(name: str, what: str) -> tuple[float, bool]:
+    if name in ("add20", "add200"):
+        return WANTED["append" if "append" in what else "copy"][int(name.removeprefix("add"))], False
+    return {"dictionary": (1.05, True), "probe": (1.0, False), "files": (1.0, False), "footer": (4.0, True)}[name]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", metavar="FILE", help="write the figures here, too")
+    parser.add_argument("--rounds", type=int, default=3, help="measurements of each contestant, of which the median counts")
+    parser.add_argument("--scale", type=float, default=1.0, help="fraction of the rows")
+    chosen = parser.parse_args()
+    packages = ("sbbf-tool", "pyarrow", "duckdb", "datafusion")
+    machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, " + ", ".join(
+        f"{name} {version(name)}" for name in packages
+    )
+    print(f"{machine}\n\n| what | sbbf | peer | ratio | wanted | |\n|---|---|---|---|---|---|")
+    figures = []
+    for source in (of_kernel(chosen.rounds, chosen.scale), of_files(chosen.rounds, chosen.scale)):
+        for figure in source:
+            figures.append(figure)
+            sign, mark = ("at most", "of it") if figure.of_the_peer else ("at least", "faster")
+            print(
+                f"| {figure.what} | {figure.ours} | {figure.peer} | {figure.ratio:.2f} x {mark} | {sign} {figure.wanted:g} x | "
+                f"{'' if figure.reached else 'not reached'} |",
+                flush=True,
+            )
+    if chosen.json:
+        document = {"machine": machine, "figures": [{**figure._asdict(), "reached": figure.reached} for figure in figures]}
+        Path(chosen.json).write_text(json.dumps(document, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
