@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 from pathlib import Path
 
@@ -82,7 +83,8 @@ class CountingFiles(fs.FileSystemHandler):
 
 class _CountingFile:
     def __init__(self, files: CountingFiles, path: str) -> None:
-        self._files, self._stream = files, open(path, "rb")  # noqa: SIM115  closed by who reads it
+        # pyarrow does not close it.
+        self._files, self._stream = files, io.BytesIO(Path(path).read_bytes())
 
     def __getattr__(self, name):
         return getattr(self._stream, name)
