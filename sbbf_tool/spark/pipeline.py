@@ -6,8 +6,9 @@
     planned = pipeline.plan(files, ["user_id"])
     outcomes = pipeline.publish(pipeline.build(planned, ["user_id"]), ["user_id"])
 
-Each stage is a lazy DataFrame with one row a file (`build`: one a column chunk), whose columns are the fields of a dataclass of
-`sbbf_tool.reports.lake`; it can be looked at, filtered and saved, and the next stage takes it from there. `add_filters` does all of it.
+Each stage after the listing is a lazy DataFrame with one row a file (`build`: one a column chunk), whose columns are the fields of a
+dataclass of `sbbf_tool.reports.lake`; it can be looked at, filtered and saved, and the next stage takes it from there. `add_filters`
+does all of it.
 
 The work is that of `sbbf_tool.operations.lake`, the same as the local engine's. Files are built in pieces of row groups, so that one
 large file keeps all cores busy; the bitsets, and never data, are shuffled to the one task that publishes the file. Nothing is decided
@@ -49,7 +50,7 @@ from sbbf_tool.reports.lake import (
     VerifyRow,
 )
 from sbbf_tool.spark.progress import Progress, Tally, watched
-from sbbf_tool.spark.rows import Batches, Piece, cores_of, ddl_of, mapped, rows_of, small_batches, spark_errors, spread, worked
+from sbbf_tool.spark.rows import Batches, Piece, cores_of, ddl_of, mapped, publishing, rows_of, settled, spark_errors, spread, worked
 from sbbf_tool.spark.session import quiet_about_pandas
 
 if TYPE_CHECKING:
@@ -70,21 +71,22 @@ def discover(
     `length` and `modificationTime`, or `bytes` and `modified`, too. With `table`, the one name is that of a table in Spark's catalog.
 
     `where` chooses partitions by the folders of the paths: see `operations.lake.partitions`. Paths are listed by an executor; addresses
-    such as hdfs://, by Spark as `binaryFile`, which passes over files of no bytes. No file is read.
+    such as hdfs://, by Spark as `binaryFile`, which passes over files of no bytes. No file is read. The listing is made now, and kept by
+    the driver.
     """
     predicate = parse_predicate(where) if isinstance(where, str) else where
     if table:
         with spark_errors():
             files = spark.createDataFrame([(path,) for path in spark.table(str(files)).inputFiles()], "path string")
     if not isinstance(files, str | Iterable):
-        return _named(files, predicate)
+        return settled(_named(files, predicate), LakeFile)
     names = [files] if isinstance(files, str) else list(files)
     addresses = [name for name in names if "://" in name and not name.startswith("file:")]
     paths = [path_of(name) for name in names if name not in addresses]
     found = [_named(_listing(spark, addresses), predicate)] if addresses else []
     if paths:
         found.append(_paths(spark, paths, predicate))
-    return found[0] if len(found) == 1 else found[0].unionByName(found[1])
+    return settled(found[0] if len(found) == 1 else found[0].unionByName(found[1]), LakeFile)
 
 
 def _paths(spark: SparkSession, names: list[str], predicate: Predicate | None) -> DataFrame:
@@ -173,7 +175,10 @@ def plan(files: DataFrame, wish: Wish | Iterable[str], *, piece_bytes: int = PIE
 
 
 def build(planned: DataFrame, wish: Wish | Iterable[str], *, tasks: int | None = None) -> DataFrame:
-    """`BuiltChunk`s: the filter of each column chunk, proven; files whose status is not `ok` are passed over."""
+    """`BuiltChunk`s: the filter of each column chunk, proven; files whose status is not `ok` are passed over.
+
+    A plan that was saved, rather than a lazy one, is not made again, differently, when an executor is lost while files are published.
+    """
     from pyspark.sql.functions import col, explode
 
     wished = _wish(wish)
@@ -243,24 +248,17 @@ def add_filters(
 
     wished = _wish(wish)
     tally = Tally.of(spark)
-    found = discover(spark, files, where).persist()
-    try:
-        with spark_errors(), quiet_about_pandas(), small_batches(spark), watched(tally, progress):
-            is_small = col("bytes").isNotNull() & (col("bytes") <= whole_bytes)
-            outcomes = fill(found.where(is_small), wished, tasks=tasks, tally=tally)
-            if found.where(~is_small).isEmpty():
-                return _kept(spark, outcomes, report)
-            large = plan(found.where(~is_small), wished, piece_bytes=piece_bytes, tasks=tasks).persist()
-            try:
-                in_one = fill(large.where("status = 'ok' and size(pieces) <= 1"), wished, tasks=tasks, tally=tally)
-                in_pieces = build(large.where("size(pieces) > 1"), wished, tasks=tasks)
-                settled = _as_outcomes(large.where("status != 'ok'"))
-                several = (in_one, publish(in_pieces, wished, tally=tally), settled)
-                return _kept(spark, reduce(DataFrame.unionByName, several, outcomes), report)
-            finally:
-                large.unpersist()
-    finally:
-        found.unpersist()
+    found = discover(spark, files, where)
+    is_small = col("bytes").isNotNull() & (col("bytes") <= whole_bytes)
+    with spark_errors(), quiet_about_pandas(), publishing(spark), watched(tally, progress):
+        outcomes = fill(found.where(is_small), wished, tasks=tasks, tally=tally)
+        if not found.where(~is_small).isEmpty():
+            large = settled(plan(found.where(~is_small), wished, piece_bytes=piece_bytes, tasks=tasks), PlannedFile)
+            in_one = fill(large.where("status = 'ok' and size(pieces) <= 1"), wished, tasks=tasks, tally=tally)
+            in_pieces = publish(build(large.where("size(pieces) > 1"), wished, tasks=tasks), wished, tally=tally)
+            others = _as_outcomes(large.where("status != 'ok'"))
+            outcomes = reduce(DataFrame.unionByName, (in_one, in_pieces, others), outcomes)
+        return _kept(spark, outcomes, report)
 
 
 def report(outcomes: DataFrame, path: str | None = None) -> DataFrame:

@@ -26,8 +26,11 @@ Batches = Iterator["pa.RecordBatch"]
 BUNDLE_COST = 8 << 20
 """Units are dealt out to tasks in bundles of so much work, as `pack` counts it: some 30 small files."""
 _TASKS_A_CORE = 4
+_BYTES_A_BATCH = "spark.sql.execution.arrow.maxBytesPerBatch"
 _ROWS_A_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
-_FEW_ROWS = 64
+_FEW_ROWS = "64"
+_CHECKSUM = "spark.sql.shuffle.orderIndependentChecksum.enabled"
+_CHECKSUM_RETRY = "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch"
 _OURS = re.compile(r"sbbf_tool\.errors\.(\w+): (.*)")
 
 
@@ -55,7 +58,8 @@ def spread(frame: DataFrame, unit: type, cost: str | None, tasks: int | None) ->
     """The rows of `frame`, each a `unit`, in bundles that are dealt evenly to `tasks` tasks (four a core, where None).
 
     `cost` names the field of bytes by which they are bundled; nothing but their number counts where None. A row of the answer is a
-    bundle. It takes no job to find out how many there are: one task bundles what the others have listed.
+    bundle. It takes no job to find out how many there are: one task bundles what the others have listed, in an order of its own, so that
+    the same units make the same bundles when an executor is lost and they are made again.
     """
     fields = list(schema_of(unit))
     schema = f"units array<struct<{', '.join(f'`{field.name}`: {_type_name(field.type)}' for field in fields)}>>"
@@ -69,7 +73,8 @@ def spread(frame: DataFrame, unit: type, cost: str | None, tasks: int | None) ->
             units = pa.StructArray.from_arrays(batch.columns, fields=fields)
             yield pa.RecordBatch.from_arrays([pa.ListArray.from_arrays(pa.array(list(ends), pa.int32()), units)], names=["units"])
 
-    bundles = mapped(frame.select([field.name for field in fields]).repartition(1), bundle, schema)
+    names = [field.name for field in fields]
+    bundles = mapped(frame.select(names).repartition(1).sortWithinPartitions(names), bundle, schema)
     return bundles.repartition(tasks or _TASKS_A_CORE * cores_of(frame))
 
 
@@ -119,20 +124,39 @@ def rows_of(frame: DataFrame, row: type[Row]) -> Iterator[Row]:
             kept.unpersist()
 
 
+def settled(frame: DataFrame, row: type) -> DataFrame:
+    """The same rows, worked out now and kept by the driver. A lazy frame would be worked out again when an executor is lost, from files
+    that have changed since, and a unit could fall between the bundles of before and after.
+    """
+    with spark_errors(), quiet_about_pandas():
+        return frame.sparkSession.createDataFrame(frame.toArrow(), ddl_of(row))
+
+
 @contextmanager
-def small_batches(spark: SparkSession) -> Iterator[None]:
-    """Spark 4.0 counts rows where it hands batches to Python, 10,000 in each, and each may be a bitset; later ones count bytes too."""
-    try:
-        spark.conf.get("spark.sql.execution.arrow.maxBytesPerBatch")
-        before = None
-    except Exception:  # no such setting, which classic Spark and Spark Connect say differently
-        before = spark.conf.get(_ROWS_A_BATCH)
-        spark.conf.set(_ROWS_A_BATCH, _FEW_ROWS)
+def publishing(spark: SparkSession) -> Iterator[None]:
+    """Settings for a job that changes what it reads, as long as it runs; those that a version of Spark does not have are left out.
+
+    Spark 4.0 counts rows where it hands batches to Python, 10,000 in each, and each may be a bitset; later ones count bytes too. Spark
+    4.2 ends a job when a lost task gives other rows the second time. Ours do: it finds the file published, and says so.
+    """
+    wanted = {_CHECKSUM: "false", _CHECKSUM_RETRY: "false"}
+    if _setting(spark, _BYTES_A_BATCH) is None:
+        wanted[_ROWS_A_BATCH] = _FEW_ROWS
+    before = {name: value for name in wanted if (value := _setting(spark, name)) is not None}
+    for name in before:
+        spark.conf.set(name, wanted[name])
     try:
         yield
     finally:
-        if before is not None:
-            spark.conf.set(_ROWS_A_BATCH, before)
+        for name, value in before.items():
+            spark.conf.set(name, value)
+
+
+def _setting(spark: SparkSession, name: str) -> str | None:
+    try:
+        return spark.conf.get(name)
+    except Exception:  # no such setting, which classic Spark and Spark Connect say differently
+        return None
 
 
 @contextmanager
@@ -142,16 +166,26 @@ def spark_errors() -> Iterator[None]:
 
     try:
         yield
-    except PySparkException as error:
+    except Exception as error:
+        # What the JVM raises reaches us by py4j where PySpark has no class of its own for it.
+        if not isinstance(error, PySparkException) and type(error).__module__.partition(".")[0] not in ("py4j", "grpc"):
+            raise
         said = str(error)
         ours = _OURS.search(said)
         if ours is not None and hasattr(errors, ours[1]):
             kind: type[SbbfError] = getattr(errors, ours[1])
             raise kind(ours[2]) from error
-        if error.getCondition() == "PATH_NOT_FOUND":
+        if isinstance(error, PySparkException) and error.getCondition() == "PATH_NOT_FOUND":
             path = (error.getMessageParameters() or {}).get("path", "")
             raise UnreadableError("no such file or directory", file=path.removeprefix("file:")) from error
-        raise SbbfError(f"Spark failed: {said.splitlines()[0] if said else type(error).__name__}") from error
+        raise SbbfError(f"Spark failed: {_cause(said) or type(error).__name__}", hint="what was published stays; run again") from error
+
+
+def _cause(said: str) -> str:
+    """The innermost cause of a Java exception's trace, else the first line."""
+    lines = said.splitlines()
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    return (causes or lines or [""])[-1 if causes else 0]
 
 
 @dataclass(frozen=True, slots=True)
