@@ -6,7 +6,6 @@ Keys are the long options without their dashes. What is not known, or is of the 
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import Any, NamedTuple
@@ -55,6 +54,8 @@ def read_config(path: str) -> dict[str, Any]:
 
 
 def _read_toml(path: str) -> dict[str, Any]:
+    import tomllib
+
     try:
         with open(path, "rb") as stream:
             return tomllib.load(stream)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
 
+_VARIABLES = {"SBBF_KEYS_FILE", "SBBF_KEYS"}
 _HELP = "The keys of encrypted files, as JSON; else the file that SBBF_KEYS_FILE names, or the JSON in SBBF_KEYS."
 
 
 def _read(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
-    if ctx.resilient_parsing:
+    # Where nobody speaks of keys, nothing about them is imported.
+    if ctx.resilient_parsing or (value is None and not _VARIABLES & os.environ.keys()):
         return None
     from sbbf_tool.operations.keys import read_keys
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.dialects import TODAY, Dialect, dialect_named
@@ -19,7 +20,6 @@ from sbbf_tool.errors import RefusedError, UsageError
 from sbbf_tool.operations import add_draft
 from sbbf_tool.operations.build import Built, HashMemory, Meter, Progress, Sizing, build_filters, chunk_bytes, ensure_buildable, report_of
 from sbbf_tool.operations.engines import warnings_for
-from sbbf_tool.operations.keys import KeysGiven
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.publish import ensure_holding_all, ensure_same_footer, publish, read_written
 from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, finish_interrupted
@@ -27,6 +27,9 @@ from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.parquet.patch import Bytes, ChunkKey, Patch, plan_append
 from sbbf_tool.reports.changes import AddReport
 from sbbf_tool.storage import places
+
+if TYPE_CHECKING:
+    from sbbf_tool.operations.keys import KeysGiven
 
 REFUSE, KEEP, REPLACE = "refuse", "keep", "replace"
 

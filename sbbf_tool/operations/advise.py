@@ -11,10 +11,10 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom import sizing
 from sbbf_tool.errors import SbbfError, UnreadableError, UsageError
-from sbbf_tool.operations.keys import KeysGiven
 from sbbf_tool.operations.many import over_files
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.plan_file import Plan
@@ -26,6 +26,9 @@ from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.parquet.encryption.keys import Keys
 from sbbf_tool.reports.advise import AdviceReport, ColumnAdvice, QueryAdvice
 from sbbf_tool.storage.places import parquet_files
+
+if TYPE_CHECKING:
+    from sbbf_tool.operations.keys import KeysGiven
 
 SAMPLED_ROW_GROUPS = 2
 

@@ -6,10 +6,9 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError
-from sbbf_tool.operations.keys import KeysGiven
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.rules import RULES, THEMES
 from sbbf_tool.operations.rules.facts import ColumnFacts, Reads, gather
@@ -20,6 +19,9 @@ from sbbf_tool.operations.verify import unread_chunks
 from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.reports.findings import ERROR, SEVERITIES, CheckReport, Evidence, Finding, RuleOutcome
 from sbbf_tool.storage.places import parquet_files, shown
+
+if TYPE_CHECKING:
+    from sbbf_tool.operations.keys import KeysGiven
 
 PASSED, FAILED, NOT_RUN = "passed", "failed", "not run"
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.operations.engines import HARM, USED, engine, engines, verdicts_for
-from sbbf_tool.operations.keys import KeysGiven
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.probe import Question, ask_row_group, question_of
 from sbbf_tool.operations.pruning import by_dictionary, by_statistics, row_group_bytes, shown_bounds
@@ -20,6 +19,9 @@ from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.parquet.literals import ABSENT
 from sbbf_tool.reports.engines import EngineReport, EngineVerdict
 from sbbf_tool.reports.explain import EngineExplanation, ExplainReport, RowGroupExplanation
+
+if TYPE_CHECKING:
+    from sbbf_tool.operations.keys import KeysGiven
 
 STATISTICS, DICTIONARY, FILTER, READ, HARMED = "statistics", "dictionary", "filter", "read", "harm"
 

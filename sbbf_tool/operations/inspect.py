@@ -6,12 +6,11 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import SbbfError, UnreadableError
 from sbbf_tool.operations.engines import warnings_for
-from sbbf_tool.operations.keys import KeysGiven
 from sbbf_tool.operations.layout import unused_ranges
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column, find_column
@@ -19,6 +18,9 @@ from sbbf_tool.parquet.filters import FilterHeader, StoredFilter
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData
 from sbbf_tool.reports.inspect import ColumnTotal, FilterReport, InspectReport, UnusedRange
 from sbbf_tool.storage import places
+
+if TYPE_CHECKING:
+    from sbbf_tool.operations.keys import KeysGiven
 
 
 def inspect(

@@ -9,20 +9,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
-from sbbf_tool.operations.keys import KeysGiven
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.parquet.encryption import filters as sealed_filters
-from sbbf_tool.parquet.encryption.file_cipher import FileCipher, KeyRing
-from sbbf_tool.parquet.encryption.footers import FooterSeal, parse_footer
-from sbbf_tool.parquet.encryption.key_material import parse_material_file
-from sbbf_tool.parquet.encryption.keys import Keys
 from sbbf_tool.parquet.filters import HEADER_GUESS, StoredFilter, build_header, parse_header
-from sbbf_tool.parquet.footer import TAIL_BYTES, Footer, parse_tail
+from sbbf_tool.parquet.footer import TAIL_BYTES, Footer, Tail, parse_tail
 from sbbf_tool.parquet.pages import ChunkPages
 from sbbf_tool.storage import places
 from sbbf_tool.storage.source import Source
+
+# Most files are not encrypted, and a command for one of those starts sooner without what knows about keys: that is imported when needed.
+if TYPE_CHECKING:
+    from sbbf_tool.operations.keys import KeysGiven
+    from sbbf_tool.parquet.encryption.file_cipher import FileCipher, KeyRing
 
 # A filter of this size comes with its header: a second request would cost more.
 _SMALL_FILTER = 4 << 10
@@ -37,7 +37,7 @@ class ParquetFile:
         with self.named():
             size = source.size
             tail = parse_tail(source.read(max(0, size - TAIL_BYTES), min(size, TAIL_BYTES)), size)
-            self.footer = parse_footer(source.read(tail.start, tail.length), tail.start, encrypted=tail.encrypted, ring=ring)
+            self.footer = self._parse_footer(tail)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], keys: KeysGiven = None) -> ParquetFile:
@@ -48,8 +48,7 @@ class ParquetFile:
     def of(cls, source: Source, keys: KeysGiven = None) -> ParquetFile:
         """The file of a source, which is closed with it, or here where it is none."""
         try:
-            given = Keys.of(keys)
-            return cls(source, None if given is None else KeyRing(given, _KeyMaterial(source.name).find))
+            return cls(source, None if keys is None else _ring(source.name, keys))
         except UnreadableError as error:
             source.close()
             if places.has_journal(source.name):
@@ -73,12 +72,24 @@ class ParquetFile:
 
     @property
     def _cipher(self) -> FileCipher | None:
+        if self.footer.seal is None:
+            return None
+        from sbbf_tool.parquet.encryption.footers import FooterSeal
+
         return self.footer.seal.cipher if isinstance(self.footer.seal, FooterSeal) else None
+
+    def _parse_footer(self, tail: Tail) -> Footer:
+        stored = self.source.read(tail.start, tail.length)
+        if self.ring is None and not tail.encrypted:
+            return Footer(stored, tail.start)
+        from sbbf_tool.parquet.encryption.footers import parse_footer
+
+        return parse_footer(stored, tail.start, encrypted=tail.encrypted, ring=self.ring)
 
     def parse_footer_ending_at(self, end: int) -> Footer:
         """The superseded footer that ended the file when it had `end` bytes. Raises UnreadableError, RefusedError."""
         tail = parse_tail(self.source.read(end - TAIL_BYTES, TAIL_BYTES), end)
-        return parse_footer(self.source.read(tail.start, tail.length), tail.start, encrypted=tail.encrypted, ring=self.ring)
+        return self._parse_footer(tail)
 
     def stored_filter(self, row_group: int, column: Column) -> StoredFilter | None:
         """The filter of a chunk; None where the footer names none.
@@ -99,6 +110,8 @@ class ParquetFile:
             if place.offset >= self.footer.end:
                 raise UnreadableError(f"outside the file, which has {self.source.size:,} bytes")
             if cipher is not None:
+                from sbbf_tool.parquet.encryption import filters as sealed_filters
+
                 stored = sealed_filters.open_filter(self.source.read_up_to, self.footer.start, cipher, (row_group, column.index), place)
             else:
                 header = parse_header(self.source.read(place.offset, min(HEADER_GUESS, self.source.size - place.offset)))
@@ -127,6 +140,8 @@ class ParquetFile:
         data = self.source.read(stored.bitset_offset, stored.bitset_bytes)
         if not stored.is_sealed:
             return data
+        from sbbf_tool.parquet.encryption import filters as sealed_filters
+
         assert self._cipher is not None
         column = self.footer.columns[stored.column]
         with self.named(lambda: f"column {column.name}, row group {stored.row_group}, filter at byte {stored.place.offset}"):
@@ -134,7 +149,11 @@ class ParquetFile:
 
     def end_of_sealed_filter(self, start: int, end: int) -> int | None:
         """The byte behind the encrypted filter, of whichever chunk, that begins at `start`; None where there is none before `end`."""
-        return None if self._cipher is None else sealed_filters.end_of_any_filter(self.source.read_up_to, start, end, self._cipher)
+        if self._cipher is None:
+            return None
+        from sbbf_tool.parquet.encryption import filters as sealed_filters
+
+        return sealed_filters.end_of_any_filter(self.source.read_up_to, start, end, self._cipher)
 
     def filter_pieces(
         self, row_group: int, column: int, bitset: bytes | bytearray | memoryview
@@ -145,6 +164,8 @@ class ParquetFile:
             raise RefusedError(reason, hint="a filter in the clear would leak it")
         if self._cipher is None or not self.has_key(row_group, column):
             return header, bitset
+        from sbbf_tool.parquet.encryption import filters as sealed_filters
+
         return sealed_filters.close_filter(self._cipher, (row_group, column), header, bitset)
 
     def pages(self, row_group: int, column: Column) -> ChunkPages:
@@ -186,6 +207,14 @@ class ParquetFile:
         return _Named(self.name, place)
 
 
+def _ring(name: str, keys: KeysGiven) -> KeyRing | None:
+    from sbbf_tool.parquet.encryption.file_cipher import KeyRing
+    from sbbf_tool.parquet.encryption.keys import Keys
+
+    given = Keys.of(keys)
+    return None if given is None else KeyRing(given, _KeyMaterial(name).find)
+
+
 class _Named:
     """See `ParquetFile.named`. A class, since a lake's every file enters three, and a place is put into words only when it is needed."""
 
@@ -221,6 +250,8 @@ class _KeyMaterial:
 
     def find(self, reference: str) -> bytes | None:
         if self._known is None:
+            from sbbf_tool.parquet.encryption.key_material import parse_material_file
+
             self._known = {}
             if places.is_url(self.path) or os.path.lexists(self.path):
                 with places.open_source(self.path) as source:

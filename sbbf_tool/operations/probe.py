@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter, block_index, check_block
 from sbbf_tool.bloom.hashing import hash_value
-from sbbf_tool.operations.keys import KeysGiven
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet import literals
 from sbbf_tool.parquet.columns import Column, find_column
@@ -20,6 +19,7 @@ from sbbf_tool.reports.probe import ProbeReport, RowGroupAnswer, ValueAnswer
 
 if TYPE_CHECKING:
     from sbbf_tool.bloom.dialects import Dialect
+    from sbbf_tool.operations.keys import KeysGiven
 
 NO_FILTER = "no filter"
 

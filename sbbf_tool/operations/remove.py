@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import RefusedError, UnreadableError
-from sbbf_tool.operations.keys import KeysGiven
 from sbbf_tool.operations.layout import OLD_FILTER, OLD_FOOTER, end_of_data, unused_ranges
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.publish import ensure_same_footer, mistake, publish
@@ -20,6 +20,9 @@ from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import TAIL_BYTES, FilterPlace, Footer, open_metadata, set_filters
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
 from sbbf_tool.reports.changes import RemoveReport
+
+if TYPE_CHECKING:
+    from sbbf_tool.operations.keys import KeysGiven
 
 CUT_BACK, COMPACTED, NEW_FOOTER = "cut back", "compacted", "new footer"
 

@@ -11,11 +11,10 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from enum import IntEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.errors import RefusedError
 from sbbf_tool.operations.build import Built, Meter, Progress, Sizing, build_filters, chunk_bytes, ensure_buildable, report_of
-from sbbf_tool.operations.keys import KeysGiven
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.publish import ensure_holding_all, ensure_same_footer, mistake, place_of, publish, read_written
 from sbbf_tool.operations.rules import secrecy, structure, truth, worth
@@ -30,6 +29,9 @@ from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
 from sbbf_tool.reports.changes import RepairReport, RepairStep
 from sbbf_tool.reports.findings import Evidence, Finding
 from sbbf_tool.storage.places import interrupted_length
+
+if TYPE_CHECKING:
+    from sbbf_tool.operations.keys import KeysGiven
 
 
 class Treatment(IntEnum):

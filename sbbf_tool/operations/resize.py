@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import RefusedError, UsageError
 from sbbf_tool.operations.build import Built, Meter, Progress, Sizing, build_filters, chunk_bytes, ensure_buildable
-from sbbf_tool.operations.keys import KeysGiven
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.publish import ensure_holding_all, ensure_same_footer, mistake, place_of, publish, read_written
 from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, finish_interrupted
@@ -22,6 +22,9 @@ from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
 from sbbf_tool.reports.changes import ResizedFilter, ResizeReport
+
+if TYPE_CHECKING:
+    from sbbf_tool.operations.keys import KeysGiven
 
 FOLDED, REBUILT = "folded", "rebuilt"
 

@@ -8,19 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.operations.distinct import Distinct, containment
-from sbbf_tool.operations.keys import KeysGiven
 from sbbf_tool.operations.overlap import Reservoir, overlap
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.pruning import is_without_values, row_group_bytes
 from sbbf_tool.operations.queries import Query, QueryCounts, count_query
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.statistics import Bounds, bounds
+
+if TYPE_CHECKING:
+    from sbbf_tool.operations.keys import KeysGiven
 
 SAMPLED_FILES = 4
 

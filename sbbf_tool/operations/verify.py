@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom.filter import BloomFilter
-from sbbf_tool.operations.keys import KeysGiven
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.rules import secrecy, structure, truth
 from sbbf_tool.operations.rules.facts import ChunkFacts, ColumnFacts, Prove, Reads, gather
@@ -18,6 +17,7 @@ from sbbf_tool.reports.verify import FilterProof, VerifyReport
 
 if TYPE_CHECKING:
     from sbbf_tool.operations.build import Progress
+    from sbbf_tool.operations.keys import KeysGiven
 
 RULES = (*truth.RULES, *structure.RULES, *secrecy.RULES)
 

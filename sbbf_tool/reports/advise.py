@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ColumnAdvice:
     """Whether one column, over all files, deserves a filter."""
 
@@ -45,7 +45,7 @@ class ColumnAdvice:
     """The same where it is there; None where it is not known in how many row groups."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class QueryAdvice:
     """Row groups that a query reads."""
 
@@ -60,7 +60,7 @@ class QueryAdvice:
     """After those and the filters advised, on average; row groups of which no dictionary tells are taken not to hold the values."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AdviceReport:
     paths: tuple[str, ...]
     files: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BareReport:
     """Header and bitset, and nothing that tells what column they are of."""
 
@@ -25,7 +25,7 @@ class BareReport:
     oddities: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BareProof:
     """A bare filter asked for values that it should hold."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from sbbf_tool.reports.findings import ERROR, Finding
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BuiltFilter:
     """One filter as it was written, or, of a dry run, as it would be."""
 
@@ -23,7 +23,7 @@ class BuiltFilter:
     """Error rate measured from the bits that are set."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AddReport:
     file: str
     output: str
@@ -36,7 +36,7 @@ class AddReport:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RemoveReport:
     file: str
     output: str
@@ -52,7 +52,7 @@ class RemoveReport:
     warnings: tuple[str, ...] = field(default=())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RepairStep:
     """What was done with the filter of one column chunk, or, of a dry run, would be."""
 
@@ -68,7 +68,7 @@ class RepairStep:
     """The filter that takes its place."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RepairReport:
     file: str
     output: str
@@ -95,7 +95,7 @@ class RepairReport:
         return not any(finding.severity == ERROR for finding in self.left)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ResizedFilter:
     """One filter that was made smaller, or built anew, or, of a dry run, would be."""
 
@@ -111,7 +111,7 @@ class ResizedFilter:
     new_fpp: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ResizeReport:
     file: str
     output: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ColumnFamily:
     """Columns that no engine tells apart. `types` are their names, physical and logical, with * for anything."""
 
@@ -18,7 +18,7 @@ class ColumnFamily:
     """Whether its fixed-length DECIMALs are longer than their digits need."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EngineVerdict:
     """What one engine does with a filter on a column of one family."""
 
@@ -54,7 +54,7 @@ class EngineVerdict:
         return f"{self.name}{releases} {self.effect}: {self.says}{unproven}; {self.cure}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EngineReport:
     """An engine: what holds for all columns, then a verdict for each family of columns, in the table's order."""
 
@@ -96,7 +96,7 @@ class EngineReport:
         return bool(self.places)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EnginesReport:
     """The table of `sbbf engines`."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RowGroupExplanation:
     """What each means of pruning says of one value in one row group: `absent`, `maybe`, or `cannot say` with the reason."""
 
@@ -32,7 +32,7 @@ class RowGroupExplanation:
         return "absent" in (self.statistics, self.dictionary, self.filter)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EngineExplanation:
     """What one engine makes of a file's row groups."""
 
@@ -54,7 +54,7 @@ class EngineExplanation:
     """What becomes of a query where a filter harms it: `loses rows` or `fails`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ExplainReport:
     file: str
     column: str

@@ -10,7 +10,7 @@ SEVERITIES = (ERROR, WARNING, INFO)
 released readers lose rows, fail, or gain nothing by it. Info: it costs a little, or promises less than one may think."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Evidence:
     """What a rule saw, and in which row group; None where it is about the column as a whole."""
 
@@ -18,7 +18,7 @@ class Evidence:
     fact: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Finding:
     """What one rule found wrong with the filters of one column."""
 
@@ -33,7 +33,7 @@ class Finding:
     """The command that cures it, program and arguments; None where no command does."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RuleOutcome:
     """What became of one rule on one file: `passed`, `failed` or `not run`, with the reason for the last."""
 
@@ -43,7 +43,7 @@ class RuleOutcome:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CheckReport:
     file: str
     failed: bool

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FilterReport:
     """One column chunk and its filter; every field from `offset` on is None where it has none, or where it is `broken`."""
 
@@ -44,7 +44,7 @@ class FilterReport:
     """The column is encrypted; header and bitset then are modules, whose overhead `header_bytes` counts."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ColumnTotal:
     """A column over all row groups."""
 
@@ -57,7 +57,7 @@ class ColumnTotal:
     """Mean over the row groups whose filter could be measured: of row groups without the value, the share still read."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class UnusedRange:
     """Bytes that nothing in the footer leads to."""
 
@@ -66,7 +66,7 @@ class UnusedRange:
     what: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class InspectReport:
     file: str
     file_bytes: int

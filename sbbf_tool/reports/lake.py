@@ -15,7 +15,7 @@ OK, SKIPPED, REFUSED, FAILED = "ok", "skipped", "refused", "failed"
 """Done; nothing to do, since the file has what it should; must not be done, as asked; could not be done."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LakeFile:
     """A file as a listing has it."""
 
@@ -25,7 +25,7 @@ class LakeFile:
     """Seconds since 1970."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FileRow:
     """What every row of a file begins with."""
 
@@ -39,23 +39,23 @@ class FileRow:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class InspectRow(FileRow):
     report: InspectReport | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class VerifyRow(FileRow):
     report: VerifyReport | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CheckRow(FileRow):
     report: CheckReport | None = None
     """Also of a file that could not be opened: then no rule was run."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SurveyRow(FileRow):
     """What `advise` adds up."""
 
@@ -63,7 +63,7 @@ class SurveyRow(FileRow):
     """A pickled `FileSurvey`, for a process of the same version."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KeyHit:
     """Row groups that may hold a value."""
 
@@ -71,7 +71,7 @@ class KeyHit:
     row_groups: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Unanswered:
     """Row groups that may hold any of the values, since no filter speaks for them: `no filter`, or `cannot say` with the reason."""
 
@@ -80,7 +80,7 @@ class Unanswered:
     reason: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KeysReport:
     """What one file's filters say of many values; those that are certainly absent are not listed."""
 
@@ -100,12 +100,12 @@ class KeysReport:
         return not self.hits and not self.unanswered
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ProbeRow(FileRow):
     report: KeysReport | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PlannedPiece:
     """Row groups whose filters are built together."""
 
@@ -114,7 +114,7 @@ class PlannedPiece:
     """Compressed bytes of the chunks to read."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PlannedFile(FileRow):
     """What a file is to get: `ok` where there is something to do."""
 
@@ -127,7 +127,7 @@ class PlannedFile(FileRow):
     pieces: tuple[PlannedPiece, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BuiltChunk(FileRow):
     """The filter of one column chunk, proven against the chunk's values; or, with another status than `ok`, why there is none."""
 
@@ -140,7 +140,7 @@ class BuiltChunk(FileRow):
     bitset: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FileOutcome(FileRow):
     """What became of one file."""
 

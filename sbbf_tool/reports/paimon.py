@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BloomFigures:
     """What there is to know of a filter without its values."""
 
@@ -23,7 +23,7 @@ class BloomFigures:
     """Estimated number of distinct values put in; None when the filter is full."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class IndexFigures:
     """One index of one column."""
 
@@ -41,7 +41,7 @@ class IndexFigures:
     """None for other kinds, EMPTY entries, and bodies that cannot be read."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class InspectedFile:
     """A data file and its index. For a container alone, `data_file` is the container's name and `rows` is unknown."""
 
@@ -57,7 +57,7 @@ class InspectedFile:
     indexes: tuple[IndexFigures, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ColumnTotal:
     """A column's filters over all data files."""
 
@@ -70,7 +70,7 @@ class ColumnTotal:
     """Mean over the files with a filter: of files without the value, the share still read."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Finding:
     """Something odd, under a rule's name."""
 
@@ -80,7 +80,7 @@ class Finding:
     column: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class InspectReport:
     target: str
     snapshot: int | None
@@ -99,7 +99,7 @@ class InspectReport:
         return self.snapshot is not None or not any(file.rows is None for file in self.files)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ValueAnswer:
     """What one file's index says of one value."""
 
@@ -111,7 +111,7 @@ class ValueAnswer:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ProbedFile:
     data_file: str
     path: str
@@ -130,7 +130,7 @@ class ProbedFile:
         return any(answer.remain for answer in self.answers)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ProbeReport:
     table: str
     snapshot: int | None
@@ -153,7 +153,7 @@ class ProbeReport:
         return tuple(file for file in self.files if not file.remain)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BuiltColumn:
     """A filter that was built."""
 
@@ -172,7 +172,7 @@ class BuiltColumn:
     """Estimated chance of a "maybe" for an absent value."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BuildReport:
     data_file: str
     output: str
@@ -185,7 +185,7 @@ class BuildReport:
     """The table the data file belongs to; it knows nothing of the new index."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class VerifiedColumn:
     """One filter asked for all values of its column."""
 
@@ -200,7 +200,7 @@ class VerifiedColumn:
     """Why the filter could not be asked; None when it was."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class VerifiedFile:
     data_file: str
     place: str
@@ -210,7 +210,7 @@ class VerifiedFile:
     """Why nothing of the file could be checked; None when something was, or it has no index."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class VerifyReport:
     target: str
     files: tuple[VerifiedFile, ...]
@@ -231,7 +231,7 @@ class VerifyReport:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AddedIndex:
     """A data file's new index."""
 
@@ -244,7 +244,7 @@ class AddedIndex:
     columns: tuple[BuiltColumn, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LeftAlone:
     """A data file, or a column of it, that got no index, and why."""
 
@@ -252,7 +252,7 @@ class LeftAlone:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AddIndexReport:
     table: str
     dry_run: bool

@@ -1,7 +1,4 @@
-"""What `probe` answers with.
-
-Without slots, unlike other reports: over a lake thousands of them travel between processes, and with slots that takes twice as long.
-"""
+"""What `probe` answers with."""
 
 from __future__ import annotations
 

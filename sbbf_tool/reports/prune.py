@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PrunedFile:
     """A file of which something is left, and the row groups that are."""
 
@@ -18,7 +18,7 @@ class PrunedFile:
     row_groups_in_all: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PruneReport:
     """Files and row groups that may hold one of the values, and a pyarrow dataset of them alone."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sbbf_tool.reports.findings import ERROR, Finding
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FilterProof:
     """One filter, asked for every value of its column chunk."""
 
@@ -53,7 +53,7 @@ class FilterProof:
         return self.unproven is None and not self.missed and not self.intervals_missed
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class VerifyReport:
     file: str
     created_by: str | None

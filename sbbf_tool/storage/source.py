@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from sbbf_tool.errors import UnreadableError
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from pyarrow import NativeFile
 
 Bytes = bytes | bytearray | memoryview
@@ -110,7 +111,7 @@ class PlannedSource:
         return self._source.is_unchanged()
 
 
-BeginRead = Callable[[int, int], Future[bytes]]
+BeginRead: TypeAlias = "Callable[[int, int], Future[bytes]]"
 """Fetches a range, offset and length, while its caller does something else."""
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from sbbf_tool.errors import SbbfError
-from sbbf_tool.reports.findings import CheckReport
+
+if TYPE_CHECKING:
+    from sbbf_tool.reports.findings import CheckReport
 
 NAMES = ("text", "json", "junit", "sarif", "github")
 
