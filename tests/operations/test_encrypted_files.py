@@ -353,7 +353,7 @@ def test_ordinals_that_were_exchanged(file):
         metadata.row_groups[0].ordinal, metadata.row_groups[1].ordinal = 1, 0
 
     edit_footer(path.with_name("bare"), exchange)
-    path.write_bytes(path.read_bytes()[:start] + seal.close_footer(path.with_name("bare").read_bytes()[4:-8]))
+    path.write_bytes(path.read_bytes()[:start] + b"".join(seal.close_footer(path.with_name("bare").read_bytes()[4:-8])))
     with pytest.raises(AuthenticationError, match="the metadata of column name, row group 0: it does not authenticate"):
         inspect(path, keys=keys)
 
