@@ -22,6 +22,17 @@ SERVERS = ("account", "container", "object", "proxy")
 # eventlet warns that it is old; the servers are no test.
 _RUN = "import sys, warnings; warnings.simplefilter('ignore'); from swift.{module} import main; sys.argv[1:] = [{conf!r}]; sys.exit(main())"
 
+# In a process of its own: Swift brings eventlet, which from then on warns of every fork.
+_RING = """
+import sys, warnings
+warnings.simplefilter('ignore')
+from swift.common.ring import RingBuilder
+ring = RingBuilder(part_power=4, replicas=1, min_part_hours=0)
+ring.add_dev({"region": 1, "zone": 1, "ip": "127.0.0.1", "port": int(sys.argv[1]), "device": "disk", "weight": 1, "id": 0})
+ring.rebalance(seed=1)
+ring.get_ring().save(sys.argv[2])
+"""
+
 _BACKEND = """
 [DEFAULT]
 devices = {folder}/srv
@@ -121,8 +132,6 @@ def free_ports(count: int) -> list[int]:
 
 
 def _configure(folder: Path, ports: dict[str, int]) -> None:
-    from swift.common.ring import RingBuilder
-
     (folder / "srv" / "disk").mkdir(parents=True)
     (folder / "swift.conf").write_text(_SWIFT)
     user = _user()
@@ -130,10 +139,7 @@ def _configure(folder: Path, ports: dict[str, int]) -> None:
         text = _PROXY if server == "proxy" else _BACKEND
         (folder / f"{server}.conf").write_text(text.format(folder=folder, port=port, server=server, user=user))
         if server != "proxy":
-            ring = RingBuilder(part_power=4, replicas=1, min_part_hours=0)
-            ring.add_dev({"region": 1, "zone": 1, "ip": "127.0.0.1", "port": port, "device": "disk", "weight": 1, "id": 0})
-            ring.rebalance(seed=1)
-            ring.get_ring().save(str(folder / f"{server}.ring.gz"))
+            subprocess.run([sys.executable, "-c", _RING, str(port), str(folder / f"{server}.ring.gz")], check=True)
 
 
 def _user() -> str:

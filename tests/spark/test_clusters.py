@@ -35,6 +35,7 @@ def assert_read(told: dict, lake: Path) -> None:
     assert sorted(rule for rule in told["rules"] if rule) == sorted(finding.rule for file in files for finding in check(file).findings)
 
 
+@pytest.mark.heavy
 def test_a_cluster_of_worker_processes(lake, tmp_path):
     """Nobody registers the format: workers find the module `pyspark_sbbf`."""
     told = run_program(sys.executable, str(LAKE_PROGRAM), CLUSTER, str(lake), folder=tmp_path, PYTHONPATH=str(REPOSITORY))

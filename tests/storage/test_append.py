@@ -14,6 +14,7 @@ import time
 import pytest
 
 from sbbf_tool import RefusedError, UnreadableError, WriteError, add_filters, inspect, remove_filters, repair
+from sbbf_tool.operations.targets import finish_interrupted
 from sbbf_tool.storage import append as append_module
 from sbbf_tool.storage.append import append, journal_of, recover
 from sbbf_tool.storage.local import LocalSource
@@ -227,7 +228,7 @@ class TestOfRealFiles:
             time.sleep(usual * (0.6 + 0.06 * number))
             process.kill()
             process.wait()
-            recover(str(events))
+            finish_interrupted(events)  # as the next command does
             assert events.read_bytes() in (before, whole)
             assert not [name for name in os.listdir(events.parent) if name.startswith(".")]
 
