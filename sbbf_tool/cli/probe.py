@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.probe import ProbeReport
 
 MAYBE, ABSENT = 0, 1
+
+MOST_VALUES = 1_000_000
+"""From a file or a pipe: all are held, with an answer each, and a pipe may have no end."""
 
 
 class NegativeValues(click.Command):
@@ -107,9 +111,16 @@ def asked_values(arguments: tuple[str, ...], values_file: str | None, ask_null: 
     """The values of a command line: its arguments, those that come on standard input or in a file, and None for null."""
     found: list[str | None] = [None] if ask_null else []
     for argument in arguments:
-        found += lines_of("-") if argument == "-" else [argument.removeprefix("\0")]
+        found += _few_of("-") if argument == "-" else [argument.removeprefix("\0")]
     if values_file is not None:
-        found += lines_of(values_file)
+        found += _few_of(values_file)
     if not found:
         raise click.UsageError("no value to ask for")
+    return found
+
+
+def _few_of(name: str) -> list[str]:
+    found = list(islice(lines_of(name), MOST_VALUES + 1))
+    if len(found) > MOST_VALUES:
+        raise click.UsageError(f"more than {MOST_VALUES:,} values in {'standard input' if name == '-' else name}: ask in several runs")
     return found

@@ -111,6 +111,15 @@ class TestProbe:
         ("column", "value", "code"),
         [("n", "-5", 0), ("n", "-4", 1), ("x", "-1.5", 0), ("x", "-.5", 1), ("x", "-inf", 0), ("x", "-Infinity", 0), ("text", "-5", 0)],
     )
+    def test_more_values_than_can_be_held_are_refused(self, filtered, tmp_path, capfd, monkeypatch):
+        """A pipe may have no end."""
+        monkeypatch.setattr("sbbf_tool.cli.probe.MOST_VALUES", 1000)
+        listed = tmp_path / "keys"
+        for count, code in ((1000, 1), (1001, 2)):
+            listed.write_text("-1\n" * count)
+            assert run(["probe", str(filtered), "user_id", "--quiet", "--values-file", str(listed)]) == code
+        assert "more than 1,000 values in" in capfd.readouterr().err
+
     def test_negative_numbers_are_values(self, numbers, column, value, code):
         assert run(["probe", numbers, column, value]) == code
 
