@@ -51,14 +51,22 @@ class PatientOutput:
 
 @contextmanager
 def patient_output() -> Iterator[PatientOutput]:
-    """`sys.stdout` is patient while the block runs; where there is none at all, what is printed is thrown away."""
-    before = sys.stdout
-    patient = PatientOutput(before if before is not None else open(os.devnull, "w"))  # noqa: SIM115  as long as the process
-    sys.stdout = cast(TextIO, patient)
+    """`sys.stdout` and `sys.stderr` are patient while the block runs; answers with the first.
+
+    Where one is not there at all, what is printed to it is thrown away. What becomes of messages never changes the exit code.
+    """
+    before = sys.stdout, sys.stderr
+    patient = PatientOutput(_or_nowhere(sys.stdout))
+    sys.stdout, sys.stderr = cast(TextIO, patient), cast(TextIO, PatientOutput(_or_nowhere(sys.stderr)))
     try:
         yield patient
     finally:
-        sys.stdout = before
+        sys.stderr.flush()
+        sys.stdout, sys.stderr = before
+
+
+def _or_nowhere(stream: TextIO | None) -> TextIO:
+    return stream if stream is not None else open(os.devnull, "w")
 
 
 def reader_has_gone() -> bool:

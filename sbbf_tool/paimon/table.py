@@ -175,7 +175,10 @@ def latest_snapshot_id(files: Files, root: str) -> int | None:
     except (OSError, ValueError):
         hint = 0
     ids = _numbered(files, directory, SNAPSHOT_PREFIX)
-    return hint if hint in ids and hint + 1 not in ids else max(ids, default=None)
+    newest = max(ids, default=None)
+    if hint > (newest or 0):
+        raise UnreadableError(f"LATEST names snapshot {hint}, which is not there", file=snapshot_path(root, hint))
+    return hint if hint in ids and hint + 1 not in ids else newest
 
 
 def snapshot_path(root: str, snapshot_id: int) -> str:

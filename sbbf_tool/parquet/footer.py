@@ -66,6 +66,8 @@ class Footer:
         self.metadata: FileMetaData = parse_struct(FileMetaData, raw)
         if not self.metadata.schema or self.metadata.row_groups is None:
             raise UnreadableError("the footer has no schema or no list of row groups")
+        if not self.metadata.row_groups and (self.metadata.num_rows or 0) > 0:
+            raise UnreadableError(f"the footer counts {self.metadata.num_rows:,} rows and has no row group")
         self.columns: tuple[Column, ...] = leaf_columns(self.metadata.schema)
         """Leaf columns in the schema's order; a column's `index` is its position in every row group."""
         for number, row_group in enumerate(self.metadata.row_groups):

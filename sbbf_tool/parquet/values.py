@@ -114,7 +114,7 @@ def read_chunk(
             chunk = _Chunk(stream, pq.read_metadata(pa.BufferReader(_narrow_file(footer, row_group, column, meta))))
             plan = plan_batches(column, meta, group.num_rows, lambda: read_pages(chunk.read, meta), chunk.longest_in_dictionary)
             arrays = chunk.leaves(plan.rows, as_dictionary=plan.as_dictionary)
-            for array in arrays if plan.as_dictionary else _gathered(arrays):
+            for array in _within_dictionary(arrays) if plan.as_dictionary else _gathered(arrays):
                 yield PlainValues(column, array, normalised_intervals=normalised)
     except SbbfError as error:
         raise error.at(place=place) from error.__cause__
@@ -126,6 +126,13 @@ def read_chunk(
         # that another reader may find would be missing from a filter.
         counts = f"{chunk.rows_decoded:,} rows come out, the row group has {group.num_rows:,}"
         raise UnreadableError(f"the pages cannot be decoded ({counts})", place=place)
+
+
+def _within_dictionary(arrays: Iterator[pa.Array]) -> Iterator[pa.Array]:
+    """The arrays; pyarrow decodes an index behind the end of the dictionary, and says nothing of it."""
+    for array in arrays:
+        array.validate(full=True)
+        yield array
 
 
 class _Chunk:

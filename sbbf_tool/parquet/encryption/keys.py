@@ -20,6 +20,7 @@ from __future__ import annotations
 import binascii
 import json
 import os
+import re
 from base64 import b64decode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -39,6 +40,7 @@ class KmsClient(Protocol):
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes: ...
 
 
+_MOST_BYTES = 8 << 20
 KEYS_FILE_VARIABLE, KEYS_VARIABLE = "SBBF_KEYS_FILE", "SBBF_KEYS"
 
 _PARTS = ("footer_key", "columns", "keys", "aad_prefix")
@@ -94,7 +96,7 @@ class Keys:
     def from_file(cls, path: str) -> Keys:
         try:
             with open(path, "rb") as stream:
-                text = stream.read()
+                text = stream.read(_MOST_BYTES + 1)
         except (OSError, ValueError) as error:
             if _may_be_keys(path):
                 hint = "and let nobody use that key any more: a command line can be read by others"
@@ -102,6 +104,8 @@ class Keys:
             if not isinstance(error, OSError):
                 raise UsageError("the keys cannot be read: no file can have this name") from None
             raise UsageError(f"the keys cannot be read: {(error.strerror or 'unreadable').lower()}", file=path) from None
+        if len(text) > _MOST_BYTES:
+            raise UsageError(f"more than {_MOST_BYTES:,} bytes are no file of keys", file=path)
         keys = cls.from_json(text, where=path)
         return cls(keys.footer, keys.columns, keys.by_id, keys.aad_prefix, path=path)
 
@@ -188,14 +192,24 @@ def _from_object(found: Any) -> Keys:
     footer, prefix = found.get("footer_key"), found.get("aad_prefix")
     return Keys(
         footer=None if footer is None else _key(footer, "footer_key"),
-        columns={str(name): _key(value, f"columns, {name}") for name, value in found.get("columns", {}).items()},
-        by_id={str(name): _key(value, f"keys, {name}") for name, value in found.get("keys", {}).items()},
+        columns={str(name): _key(value, f"columns, {_shown(str(name))}") for name, value in found.get("columns", {}).items()},
+        by_id={str(name): _key(value, f"keys, {_shown(str(name))}") for name, value in found.get("keys", {}).items()},
         aad_prefix=None if prefix is None else _prefix(prefix),
     )
 
 
+def _shown(name: str) -> str:
+    """A name as it may be printed: who exchanges names and keys has keys for names."""
+    return "a name that may be a key" if _may_be_keys(name) else name
+
+
+_DIGITS_OF_A_KEY = re.compile("[0-9A-Fa-f]{32}")
+
+
 def _may_be_keys(text: str) -> bool:
-    """Whether what should have been a path is a key, or an object of keys: then it must not be shown."""
+    """Whether what should have been a path or a name is a key, or holds keys: then it must not be shown."""
+    if _DIGITS_OF_A_KEY.search(text):
+        return True
     forms = (_formed(text.strip(), form) for form in _FORMS)
     return text.lstrip().startswith("{") or any(found is not None and len(found) in KEY_SIZES for found in forms)
 

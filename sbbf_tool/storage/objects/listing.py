@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
+from sbbf_tool.storage.local import is_passed_over
 from sbbf_tool.storage.objects.location import Location, parse_location
 from sbbf_tool.storage.objects.store import DeniedError, ObjectStore, store_of
 
@@ -59,7 +60,7 @@ def _is_prefix(store: ObjectStore, key: str) -> bool:
 def _below(store: ObjectStore, location: Location, prefix: str) -> Iterator[str]:
     for key in store.keys(prefix):
         parts = key[len(prefix) :].split("/")
-        if parts[-1].endswith(".parquet") and not any(part.startswith((".", "_")) for part in parts):
+        if parts[-1].endswith(".parquet") and not any(map(is_passed_over, parts)):
             yield location.with_key(key).name
 
 
@@ -106,7 +107,7 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
         if found is None:
             return False
         below = (found["below"] or "").split("/")[1:]
-        return not below or (below[-1].endswith(".parquet") and not any(part.startswith((".", "_")) for part in below))
+        return not below or (below[-1].endswith(".parquet") and not any(map(is_passed_over, below)))
 
     return matches
 

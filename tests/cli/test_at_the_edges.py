@@ -1,0 +1,92 @@
+"""What a user's shell, editor and disk can do to a command: its answer stays true, and its exit code with it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from interop.corpus_edits import edit_footer
+
+from sbbf_tool import UnreadableError, UsageError, inspect, probe, probe_paimon
+from sbbf_tool.cli import run
+from sbbf_tool.operations.keys import Keys
+
+KEY = bytes(range(16)).hex()
+
+
+@pytest.fixture
+def path(fixtures, tmp_path) -> Path:
+    return shutil.copy(fixtures / "pyarrow-filters.parquet", tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize("redirection", ["2>/dev/full", "2>&-", ">/dev/full 2>&1"])
+def test_messages_that_cannot_be_written_change_no_exit_code(redirection, tmp_path):
+    """1 would say that the value is certainly absent."""
+    command = f"{sys.executable} -m sbbf_tool probe {tmp_path}/missing.parquet id 1 -q {redirection}"
+    assert subprocess.run(["bash", "-c", command]).returncode == 3
+
+
+def test_values_behind_a_byte_order_mark(path, tmp_path):
+    stored = pq.read_table(path)["name"].drop_null()[0].as_py()
+    listed = tmp_path / "values"
+    listed.write_bytes(b"\xef\xbb\xbf" + stored.encode() + b"\n")
+    assert run(["probe", str(path), "name", "--quiet", "--values-file", str(listed)]) == 0
+    listed.write_bytes(f"{stored}\n".encode("utf-16"))
+    assert run(["probe", str(path), "name", "--quiet", "--values-file", str(listed)]) == 2
+
+
+@pytest.mark.parametrize("given", [f"footer={KEY}", f"0x{KEY}", f"footer:{KEY},names:{KEY}"])
+def test_a_key_for_a_file_name_is_not_shown(given, path, capfd):
+    assert run(["inspect", str(path), "--keys", given]) == 2
+    assert KEY not in capfd.readouterr().err
+
+
+def test_a_key_for_a_key_id_is_not_shown():
+    with pytest.raises(UsageError) as caught:
+        Keys.from_json(f'{{"keys": {{"{KEY}": "footer"}}}}')
+    assert KEY not in str(caught.value)
+
+
+def test_keys_without_an_end():
+    with pytest.raises(UsageError, match="no file of keys"):
+        Keys.from_file("/dev/zero")
+
+
+def test_a_footer_that_lost_its_row_groups(path):
+    def lose(metadata) -> None:
+        metadata.row_groups = []
+
+    edit_footer(path, lose)
+    with pytest.raises(UnreadableError, match="rows and has no row group"):
+        inspect(path)
+
+
+def test_a_schema_of_another_type_than_the_chunks(path):
+    """A value of that type would be hashed as nobody hashed it."""
+
+    def change(metadata) -> None:
+        next(element for element in metadata.schema if element.name == "id").type = 6
+
+    edit_footer(path, change)
+    with pytest.raises(UnreadableError, match="the schema says BYTE_ARRAY"):
+        probe(path, "id", ["1"])
+
+
+def test_a_partition_whose_column_begins_with_an_underscore(tmp_path):
+    for name, value in (("a.parquet", 1), ("_p=1/b.parquet", 2), ("_temporary/c.parquet", 3)):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        pq.write_table(pa.table({"x": [value]}), tmp_path / name, bloom_filter_options={"x": {"ndv": 1}})
+    assert [run(["probe", str(tmp_path), "x", str(value), "--quiet"]) for value in (1, 2, 3)] == [0, 0, 1]
+
+
+def test_a_latest_snapshot_that_is_gone(fixtures, tmp_path):
+    table = shutil.copytree(fixtures / "paimon" / "orders", tmp_path / "orders")
+    (table / "snapshot" / "snapshot-4").unlink()
+    (table / "snapshot" / "LATEST").write_text("4")
+    with pytest.raises(UnreadableError, match="LATEST names snapshot 4"):
+        probe_paimon(str(table), "customer", ["x"])
