@@ -18,9 +18,10 @@ def lines_of(name: str) -> Iterator[str]:
         raise click.UsageError("standard input is closed")
     try:
         with click.open_file(name, encoding="utf-8", errors="surrogateescape") as stream:
-            first = next(stream, "").removeprefix("\ufeff")
+            lines = iter(stream)
+            first = next(lines, "").removeprefix("\ufeff")
             if first.startswith(_UTF_16):
                 raise click.UsageError(f"values file {name}: it is UTF-16; save it as UTF-8")
-            yield from filter(None, (line.rstrip("\r\n") for line in chain((first,), stream)))
+            yield from filter(None, (line.rstrip("\r\n") for line in chain((first,), lines)))
     except OSError as error:
         raise click.UsageError(f"values file {name}: {(error.strerror or 'unreadable').lower()}") from None

@@ -5,13 +5,12 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any
 
 import counting_proxy
 import pytest
 import swift_server
+from buckets import Bucket, environment, forget_clients
 
 _NUMBERS = itertools.count()
 
@@ -23,58 +22,6 @@ def swift() -> Iterator[counting_proxy.Proxy]:
         pytest.skip("OpenStack Swift is not installed")
     with swift_server.running() as address, counting_proxy.running(address) as proxy:
         yield proxy
-
-
-@dataclass
-class Bucket:
-    name: str
-    proxy: counting_proxy.Proxy
-    client: Any
-
-    def url(self, key: str) -> str:
-        return f"s3://{self.name}/{key}"
-
-    def put(self, key: str, data: bytes, **attributes: Any) -> str:
-        """Put it there without being counted; the URL."""
-        self.client.put_object(Bucket=self.name, Key=key, Body=data, **attributes)
-        self.proxy.forget()
-        return self.url(key)
-
-    def get(self, key: str) -> bytes:
-        data: bytes = self.client.get_object(Bucket=self.name, Key=key)["Body"].read()
-        return data
-
-    def head(self, key: str) -> dict[str, Any]:
-        head: dict[str, Any] = self.client.head_object(Bucket=self.name, Key=key)
-        return head
-
-    def listed(self) -> list[str]:
-        return [entry["Key"] for entry in self.client.list_objects_v2(Bucket=self.name).get("Contents", ())]
-
-    def unfinished(self) -> list[str]:
-        return [upload["Key"] for upload in self.client.list_multipart_uploads(Bucket=self.name).get("Uploads", ())]
-
-
-def environment(url: str) -> dict[str, str]:
-    """What makes S3 clients speak to this address."""
-    return {
-        "AWS_ENDPOINT_URL": url,
-        "AWS_ACCESS_KEY_ID": swift_server.ACCESS_KEY,
-        "AWS_SECRET_ACCESS_KEY": swift_server.SECRET_KEY,
-        "AWS_REGION": "us-east-1",
-        "AWS_CONFIG_FILE": os.devnull,
-        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-        "AWS_EC2_METADATA_DISABLED": "true",
-    }
-
-
-def forget_clients() -> None:
-    """Clients are kept for as long as a process lives, and the environment is read when they are made."""
-    from sbbf_tool.storage.objects import listing, s3, store
-
-    s3.client.cache_clear()
-    store._store.cache_clear()
-    listing._kind_of.cache_clear()
 
 
 @pytest.fixture

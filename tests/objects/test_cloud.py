@@ -18,7 +18,7 @@ from email.utils import formatdate
 from importlib.util import find_spec
 
 import pytest
-from conftest import environment, forget_clients
+from buckets import environment, forget_clients
 from large_files import large, small
 from swift_server import free_ports, wait_for
 

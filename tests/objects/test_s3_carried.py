@@ -11,7 +11,7 @@ from importlib.util import find_spec
 
 import counting_proxy
 import pytest
-from conftest import Bucket, environment, forget_clients
+from buckets import Bucket, environment, forget_clients
 from large_files import large, small
 from swift_server import free_ports, wait_for
 

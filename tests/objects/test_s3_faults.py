@@ -9,7 +9,7 @@ import sys
 import time
 
 import pytest
-from conftest import environment
+from buckets import environment
 from large_files import large, small
 
 import sbbf_tool

@@ -8,7 +8,7 @@ import time
 
 import pyarrow.parquet as pq
 import pytest
-from conftest import environment, forget_clients
+from buckets import environment, forget_clients
 from large_files import ABSENT, PRESENT, large, small
 from swift_server import free_ports
 
