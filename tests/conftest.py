@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from sbbf_tool.errors import UsageError
 
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 CONFORMANCE = "SBBF_CONFORMANCE"
 START = time.monotonic()
+
+# How long an example takes depends on the machine and on what else it does, and proves nothing.
+settings.register_profile("sbbf", deadline=None)
+settings.load_profile("sbbf")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,18 +1,17 @@
 """Filters from the values of column chunks, and the proof of filters against those values: several chunks at a time, memory bounded.
 
-A chunk whose pages are all dictionary-encoded is read no further than its dictionary; every other one is streamed. What a filter is
-built from, it is verified against the same way, in the file that was written.
+What a filter is built from (`stored_values`), it is verified against the same way, in the file that was written.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Lock
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.filter import BloomFilter
@@ -21,6 +20,9 @@ from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.patch import ChunkKey, Patch
 from sbbf_tool.reports.changes import BuiltFilter
+
+if TYPE_CHECKING:
+    from sbbf_tool.operations.stored_values import StoredValues
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, bytes done and bytes in all."""
@@ -189,10 +191,12 @@ def count_missing(
 ) -> dict[ChunkKey, int]:
     """How many values of each chunk its filter does not hold; they are read again unless `memory` has them. Raises UnreadableError."""
 
+    from sbbf_tool.operations.stored_values import StoredValues
+
     def count(key: ChunkKey) -> int:
         bloom = blooms[key]
         runs = memory.of(key) if memory is not None else None
-        missing = sum(bloom.count_missing(hashes) for hashes in (runs if runs is not None else _hashes(_values(file, key)[0])))
+        missing = sum(bloom.count_missing(hashes) for hashes in (runs if runs is not None else StoredValues(file, key).hashes()))
         meter.advance(f"verifying {file.footer.columns[key[1]].name}", chunk_bytes(file, key))
         return missing
 
@@ -213,52 +217,8 @@ def _in_parallel(work: Callable[[ChunkKey], _Answer], keys: Iterable[ChunkKey], 
             raise
 
 
-class _Values(Protocol):
-    """A run of values of a chunk."""
-
-    def __len__(self) -> int: ...
-    def hashes(self) -> memoryview: ...
-    def hashes_of_equals(self) -> memoryview: ...
-
-
-def _values(file: ParquetFile, key: ChunkKey) -> tuple[Iterator[_Values], int, int | None]:
-    """The values of a chunk, the bytes of the file that they take to read, and at most how many of them are distinct, if known."""
-    from sbbf_tool.parquet import dictionary, equals, values
-
-    row_group, column = key[0], file.footer.columns[key[1]]
-    pages = file.pages(row_group, column)
-    meta = pages.meta
-    bytes_read = 0
-
-    def read(offset: int, length: int) -> bytes:
-        nonlocal bytes_read
-        data = pages.read(offset, length)
-        bytes_read += len(data)
-        return data
-
-    with file.named(f"column {column.name}, row group {row_group}"):
-        # A filter of the dictionary alone would lose the rows of a page that does not refer to it, whatever the footer says.
-        if dictionary.is_dictionary_encoded(meta) and dictionary.has_only_dictionary_pages(read, meta):
-            normalised = equals.is_interval(column) and equals.interval_form(file.footer) == equals.INTERVAL_FORM
-            page = dictionary.read_dictionary_page(read, column, meta, normalised_intervals=normalised)
-            if page is not None:
-                return iter((page,)), bytes_read, len(page)
-    return _streamed(file, key, values.read_chunk(pages.open_arrow, file.footer, row_group, column, meta)), chunk_bytes(file, key), None
-
-
-def _streamed(file: ParquetFile, key: ChunkKey, values: Iterator[_Values]) -> Iterator[_Values]:
-    with file.named():
-        yield from values
-
-
-def _hashes(values: Iterator[_Values]) -> Iterator[memoryview]:
-    """All that goes into a filter of these values."""
-    for run in values:
-        yield run.hashes()
-        yield run.hashes_of_equals()
-
-
 def _build(file: ParquetFile, key: ChunkKey, wish: Sizing, memory: HashMemory | None) -> Built:
+    from sbbf_tool.operations.stored_values import StoredValues
     from sbbf_tool.parquet import equals
 
     column = file.footer.columns[key[1]]
@@ -266,30 +226,26 @@ def _build(file: ParquetFile, key: ChunkKey, wish: Sizing, memory: HashMemory | 
     assert meta is not None
     _check_counts(file, key)
     forms = 2 if equals.is_interval(column) and equals.interval_form(file.footer) else 1
-    values, bytes_read, distinct = _values(file, key)
+    values = StoredValues(file, key)
     nulls = (meta.statistics.null_count or 0) if meta.statistics else 0
-    size = wish.bytes_for((meta.num_values or 0) - nulls if distinct is None else distinct, forms)
+    size = wish.bytes_for((meta.num_values or 0) - nulls if values.distinct is None else values.distinct, forms)
     if not wish.is_stated:
         # What the metadata claim must not cost more memory than the bytes that are there can account for.
         most = _FILTER_BYTES_PER_CHUNK_BYTE * min(chunk_bytes(file, key), file.source.size)
         size = min(size, max(sizing.MIN_BYTES, 1 << most.bit_length()))
-    bloom, count = _filled(values, size, key, memory)
-    if not wish.is_stated and bloom.num_bytes < wish.bytes_for(count, forms) and bloom.fpp > wish.fpp:
-        bloom, count = _filled(_values(file, key)[0], wish.bytes_for(count, forms), key, None)
-        bytes_read *= 2
-    return Built(bloom if wish.is_stated else bloom.fold_to_fpp(wish.fpp), count, bytes_read)
+    bloom = _filled(values, size, key, memory)
+    if not wish.is_stated and bloom.num_bytes < wish.bytes_for(values.count, forms) and bloom.fpp > wish.fpp:
+        bloom = _filled(values, wish.bytes_for(values.count, forms), key, None)
+    return Built(bloom if wish.is_stated else bloom.fold_to_fpp(wish.fpp), values.count, values.bytes_read)
 
 
-def _filled(values: Iterator[_Values], num_bytes: int, key: ChunkKey, memory: HashMemory | None) -> tuple[BloomFilter, int]:
+def _filled(values: StoredValues, num_bytes: int, key: ChunkKey, memory: HashMemory | None) -> BloomFilter:
     bloom = BloomFilter.empty(num_bytes)
-    count = 0
-    for run in values:
-        for hashes in (run.hashes(), run.hashes_of_equals()):
-            bloom.insert_hashes(hashes)
-            if memory is not None and len(hashes):
-                memory.keep(key, hashes)
-        count += len(run)
-    return bloom, count
+    for hashes in values.hashes():
+        bloom.insert_hashes(hashes)
+        if memory is not None and len(hashes):
+            memory.keep(key, hashes)
+    return bloom
 
 
 def _check_counts(file: ParquetFile, key: ChunkKey) -> None:

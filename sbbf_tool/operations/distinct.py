@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sbbf_tool.operations.parquet_file import ParquetFile
-from sbbf_tool.parquet import dictionary, values
+from sbbf_tool.parquet import plain_pages, values
 from sbbf_tool.parquet.columns import Column
 
 if TYPE_CHECKING:
@@ -87,8 +87,8 @@ def count_distinct(file: ParquetFile, row_group: int, column: Column, count: int
     pages = file.pages(row_group, column)
     meta = pages.meta
     with file.named(f"column {column.name}, row group {row_group}"):
-        if dictionary.is_dictionary_encoded(meta):
-            page = dictionary.read_dictionary_page(pages.read, column, meta)
+        if plain_pages.is_dictionary_encoded(meta):
+            page = plain_pages.read_dictionary_page(pages.read, column, meta)
             if page is not None:
                 sketch.add(page.hashes())
                 return Distinct(count, float(len(page)), DICTIONARY, *sketch.smallest(COMPARED))

@@ -48,14 +48,14 @@ def by_dictionary(file: ParquetFile, row_group: int, question: Question) -> list
 
     Reads the dictionary page and hashes it; `absent` is certain, as of a filter.
     """
-    from sbbf_tool.parquet import dictionary
+    from sbbf_tool.parquet import plain_pages
 
     column, meta = question.column, file.footer.chunk(row_group, question.column.index)
-    if meta is None or file.encryption_of(row_group, column) or not dictionary.is_dictionary_encoded(meta):
+    if meta is None or file.encryption_of(row_group, column) or not plain_pages.is_dictionary_encoded(meta):
         return None
     with file.named(f"column {column.name}, row group {row_group}"):
         pages = file.pages(row_group, column)
-        page = dictionary.read_dictionary_page(pages.read, column, pages.meta)
+        page = plain_pages.read_dictionary_page(pages.read, column, pages.meta)
         if page is None:
             return [Answer(CANNOT_SAY, "its dictionary page is very large, or of a codec that is not read here")] * len(question.literals)
         held = set(page.hashes())

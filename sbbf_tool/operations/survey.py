@@ -115,8 +115,8 @@ def _chunk(file: ParquetFile, number: int, column: Column) -> ChunkSurvey:
 
 
 def _dictionary_length(file: ParquetFile, number: int, column: Column) -> int | None:
-    from sbbf_tool.parquet.dictionary import is_dictionary_encoded
     from sbbf_tool.parquet.pages import chunk_range, read_header
+    from sbbf_tool.parquet.plain_pages import is_dictionary_encoded
 
     meta = file.footer.chunk(number, column.index)
     if meta is None or not is_dictionary_encoded(meta):
@@ -129,8 +129,8 @@ def _dictionary_length(file: ParquetFile, number: int, column: Column) -> int | 
 
 
 def _dictionary_headers(file: ParquetFile) -> Iterator[tuple[int, int]]:
-    from sbbf_tool.parquet.dictionary import is_dictionary_encoded
     from sbbf_tool.parquet.pages import chunk_range
+    from sbbf_tool.parquet.plain_pages import is_dictionary_encoded
 
     for row_group in file.footer.metadata.row_groups:
         for chunk in row_group.columns:

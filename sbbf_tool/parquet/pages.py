@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.parquet import compact
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, Encoding, PageHeader, PageType
-from sbbf_tool.parquet.structs import parse_struct
+from sbbf_tool.parquet.structs import parse_prefix
 
 DICTIONARY_ENCODINGS = (Encoding.PLAIN_DICTIONARY, Encoding.RLE_DICTIONARY)
 
@@ -73,9 +72,8 @@ def read_header(read: Callable[[int, int], bytes], position: int, end: int) -> t
     while True:
         data = read(position, min(window, end - position))
         try:
-            length = compact.skip(data, 0, compact.STRUCT)
-            return parse_struct(PageHeader, data), length
-        except (IndexError, UnreadableError) as error:
+            return parse_prefix(PageHeader, data)
+        except UnreadableError as error:
             if window >= end - position or len(data) < window:
                 raise UnreadableError("it is cut short, or is none", place=f"page header at byte {position}") from error
         window *= 4

@@ -1,6 +1,6 @@
 """All figures of speed in one run, beside what was asked of each: a table, and the same as JSON.
 
-    python tests/benchmarks/bench_all.py [--json FILE] [--rounds 3] [--scale 1.0] [--only NAME ...]
+    python tests/benchmarks/bench_all.py [--json FILE] [--rounds 3] [--scale 1.0] [--only NAME ...] [--folder DIR]
 
 Takes some minutes and, while files of 200 columns are about, some 30 GB of disk; `--scale 0.01` tries it out. What is measured, and how,
 is told in `bench_kernel.py` and `bench_files.py`; lakes have `bench_lake.py`.
@@ -54,8 +54,8 @@ def of_kernel(rounds: int, scale: float) -> Iterator[Figure]:
 WANTED = {"append": {20: 12.0, 200: 60.0}, "copy": {20: 3.0, 200: 10.0}}
 
 
-def of_files(name: str, rounds: int, scale: float) -> Iterator[Figure]:
-    with tempfile.TemporaryDirectory(prefix="sbbf-bench-") as folder:
+def of_files(name: str, rounds: int, scale: float, parent: str | None) -> Iterator[Figure]:
+    with tempfile.TemporaryDirectory(prefix="sbbf-bench-", dir=parent) as folder:
         for found in bench_files.BENCHMARKS[name](Path(folder), rounds, scale):
             unit = "bytes" if name == "dictionary" else "s"
             shown = "{:,.0f}" if name == "dictionary" else "{:.2f}"
@@ -83,6 +83,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="measurements of each contestant, of which the median counts")
     parser.add_argument("--scale", type=float, default=1.0, help="fraction of the rows")
     parser.add_argument("--only", nargs="+", choices=("kernel", *bench_files.BENCHMARKS), default=("kernel", *bench_files.BENCHMARKS))
+    parser.add_argument("--folder", help="where files are made; the system's place for temporary files by default, or one in memory")
     chosen = parser.parse_args()
     packages = ("sbbf-tool", "pyarrow", "duckdb", "datafusion")
     machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, " + ", ".join(
@@ -91,7 +92,7 @@ def main() -> None:
     print(f"{machine}\n\n| what | sbbf | peer | ratio | wanted | |\n|---|---|---|---|---|---|")
     figures = []
     for name in chosen.only:
-        source = of_kernel(chosen.rounds, chosen.scale) if name == "kernel" else of_files(name, chosen.rounds, chosen.scale)
+        source = of_kernel(chosen.rounds, chosen.scale) if name == "kernel" else of_files(name, chosen.rounds, chosen.scale, chosen.folder)
         for figure in source:
             figures.append(figure)
             sign, mark = ("at most", "of it") if figure.of_the_peer else ("at least", "faster")

@@ -104,7 +104,5 @@ class AnyOrder(RuleBasedStateMachine):
         assert [path.name for path in self.folder.iterdir()] == ["a.parquet"]
 
 
-AnyOrder.TestCase.settings = settings(
-    max_examples=15, stateful_step_count=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-)
+AnyOrder.TestCase.settings = settings(max_examples=15, stateful_step_count=12, derandomize=True, suppress_health_check=list(HealthCheck))
 test_any_order = AnyOrder.TestCase

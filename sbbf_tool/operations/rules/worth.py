@@ -9,7 +9,7 @@ from sbbf_tool.bloom import sizing
 from sbbf_tool.operations.rules import cures
 from sbbf_tool.operations.rules.facts import ChunkFacts, ColumnFacts, Reads
 from sbbf_tool.operations.rules.rule import Limits, Rule, at_each_filter, percent
-from sbbf_tool.parquet.dictionary import is_dictionary_encoded
+from sbbf_tool.parquet.plain_pages import is_dictionary_encoded
 from sbbf_tool.parquet.statistics import bounds
 from sbbf_tool.reports.findings import INFO, WARNING, Evidence
 

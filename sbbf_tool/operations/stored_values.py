@@ -1,0 +1,82 @@
+"""The values of one column chunk by the cheapest way there is.
+
+its dictionary, and the PLAIN pages after it     where there are only such: nothing is decoded, and of many pages nothing is read
+all pages, decoded by pyarrow                    else
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.parquet import equals, plain_pages
+from sbbf_tool.parquet.patch import ChunkKey
+
+
+class _Values(Protocol):
+    """A run of values."""
+
+    def __len__(self) -> int: ...
+    def hashes(self) -> memoryview: ...
+    def hashes_of_equals(self) -> memoryview: ...
+
+
+class StoredValues:
+    """A chunk's values as hashes; not to be shared by threads. Raises UnreadableError where they cannot be read."""
+
+    def __init__(self, file: ParquetFile, key: ChunkKey) -> None:
+        self._file = file
+        self._row_group, self._column = key[0], file.footer.columns[key[1]]
+        self._pages = file.pages(self._row_group, self._column)
+        self._normalised = equals.is_interval(self._column) and equals.interval_form(file.footer) == equals.INTERVAL_FORM
+        self.count = 0
+        """Values that the last `hashes` came from: non-null ones, each of a dictionary once."""
+        self.bytes_read = 0
+        """Bytes of the chunk that were read."""
+        self._dictionary: plain_pages.PlainPage | None = None
+        if plain_pages.is_dictionary_encoded(self._pages.meta):
+            with self._named():
+                self._dictionary = plain_pages.read_dictionary_page(
+                    self._read, self._column, self._pages.meta, normalised_intervals=self._normalised
+                )
+        self.distinct = len(self._dictionary) if self._dictionary is not None else None
+        """How many values are distinct at most, where the footer says that all are in a dictionary."""
+
+    def hashes(self) -> Iterator[memoryview]:
+        """All that goes into a filter of these values, run by run; some of it maybe twice."""
+        with self._named():
+            if plain_pages.may_be_plain(self._column, self._pages.meta):
+                try:
+                    yield from self._counted(self._plain_pages())
+                    return
+                except plain_pages.NotPlainError:
+                    pass  # What came already is stored, and does no harm in a filter.
+            yield from self._counted(self._decoded())
+
+    def _counted(self, runs: Iterator[_Values]) -> Iterator[memoryview]:
+        self.count = 0
+        for run in runs:
+            yield run.hashes()
+            yield run.hashes_of_equals()
+            self.count += len(run)
+
+    def _plain_pages(self) -> Iterator[_Values]:
+        return plain_pages.read_plain_pages(
+            self._read, self._column, self._pages.meta, self._dictionary, normalised_intervals=self._normalised
+        )
+
+    def _decoded(self) -> Iterator[_Values]:
+        from sbbf_tool.parquet.values import read_chunk
+
+        self.bytes_read += max(0, self._pages.meta.total_compressed_size or 0)
+        return read_chunk(self._pages.open_arrow, self._file.footer, self._row_group, self._column, self._pages.meta)
+
+    def _read(self, offset: int, length: int) -> bytes:
+        data = self._pages.read(offset, length)
+        self.bytes_read += len(data)
+        return data
+
+    def _named(self) -> AbstractContextManager[None]:
+        return self._file.named(lambda: f"column {self._column.name}, row group {self._row_group}")
