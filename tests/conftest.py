@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from sbbf_tool.errors import UsageError
 
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 CONFORMANCE = "SBBF_CONFORMANCE"
 START = time.monotonic()
+
+# How long one example takes says more about the machine, and about what was imported before, than about the code.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -8,15 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
 
 from sbbf_tool.bloom import kernels
 from sbbf_tool.bloom.interface import Kernel
 from sbbf_tool.errors import UsageError
-
-# How long one example takes says more about the machine, and about what was imported before, than about the code.
-settings.register_profile("bloom", deadline=None)
-settings.load_profile("bloom")
 
 
 @pytest.fixture(scope="module", params=["spec", "numpy", "compiled", "compiled-plain"])

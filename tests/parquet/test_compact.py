@@ -5,7 +5,7 @@ from __future__ import annotations
 import made_footers as made
 import pytest
 import wire
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from wire import Field
 
@@ -58,7 +58,6 @@ def test_a_value_cut_anywhere_is_an_error(kind, value):
             compact.skip(raw[:length], 0, kind)
 
 
-@settings(deadline=None)
 @given(st.lists(made.random_fields(3), max_size=6).map(tuple))
 def test_fields_are_where_the_other_reader_finds_them(struct):
     raw = wire.write(struct)

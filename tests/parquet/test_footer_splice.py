@@ -29,7 +29,7 @@ from sbbf_tool.parquet.structs import parse_struct
 PLACE = FilterPlace(1 << 40, 70_000)
 Key = tuple[int, int]
 
-at_random = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+at_random = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 def is_filter(field: Field) -> bool:
