@@ -95,8 +95,11 @@ def manifest(data: bytes) -> None:
 
 
 def key_material(data: bytes) -> None:
-    parse_material_file(data)
-    parse_material(data, parse_material_file(data).get)
+    """A key metadata, or the file of them that lies beside a Parquet file. A wrapping key has both a name and bytes, or is none."""
+    one = parse_material(data, lambda reference: data)
+    found = [one] if one is not None else [parse_material(each, lambda reference: None) for each in parse_material_file(data).values()]
+    for material in filter(None, found):
+        assert (material.wrapping_key_id is None) == (material.wrapped_wrapping_key is None)
 
 
 TARGETS: dict[str, Callable[[bytes], None]] = {

@@ -15,6 +15,8 @@ from pathlib import Path
 import fuzz_parsers
 import pytest
 
+from sbbf_tool.errors import SbbfError
+
 MUTATIONS = 4000
 GUIDED = Path(__file__).with_name("fuzz_guided.py")
 GUIDED_RUNS = {
@@ -57,8 +59,14 @@ def mutated(choose: random.Random, seeds: list[bytes]) -> bytes:
 
 @pytest.mark.parametrize("name", fuzz_parsers.TARGETS)
 def test_the_corpus_is_what_parses(name):
-    for seed in fuzz_parsers.seeds(name):
-        fuzz_parsers.feed(fuzz_parsers.TARGETS[name], seed)
+    """All but one: mutations of what is refused at once would seldom come far."""
+    refused = []
+    for path in fuzz_parsers.corpus_of(name).iterdir():
+        try:
+            fuzz_parsers.TARGETS[name](path.read_bytes())
+        except SbbfError:
+            refused.append(path.name)
+    assert refused == (["too-long"] if name == "tail" else [])
 
 
 @pytest.mark.parametrize("name", fuzz_parsers.TARGETS)

@@ -214,7 +214,7 @@ def test_a_snapshot_comes_back() -> None:
 
 
 @pytest.mark.parametrize("folder", ["snapshot", "schema", "manifest"])
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60)
 @given(data=st.data())
 def test_mutated_metadata_gives_an_answer_or_an_error_of_ours(tmp_path: Path, folder: str, data: st.DataObject) -> None:
     maker = TableMaker(tmp_path / "t", (("id", "BIGINT"), ("s", "STRING")))

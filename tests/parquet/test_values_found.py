@@ -66,7 +66,7 @@ def leaves_of(value: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize(("kind", "values"), TYPES, ids=[str(kind) for kind, _ in TYPES])
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.data())
 def test_any_value_of_any_type(tmp_path: Path, kind: pa.DataType, values: st.SearchStrategy[Any], data: st.DataObject) -> None:
     rows = data.draw(st.lists(st.none() | values, min_size=1, max_size=12))
@@ -78,7 +78,7 @@ def test_any_value_of_any_type(tmp_path: Path, kind: pa.DataType, values: st.Sea
 
 
 @pytest.mark.parametrize("annotation", [decimal(38, 3), INTERVAL], ids=["decimal in bytes", "interval"])
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.data())
 def test_any_bytes_of_a_type_that_pyarrow_does_not_write(tmp_path: Path, annotation: dict[str, Any], data: st.DataObject) -> None:
     """Bytes of a decimal with whatever padding; months, days and milliseconds up to the last bit."""

@@ -92,7 +92,7 @@ def check(path: Path, kind: pa.DataType, rows: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for _, kind in SHAPES], ids=[name for name, _ in SHAPES])
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.data())
 def test_any_nested_value(tmp_path: Path, kind: pa.DataType, data: st.DataObject) -> None:
     rows = data.draw(st.lists(values_of(kind), min_size=1, max_size=20))
