@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 from interop.corpus_edits import edit_footer
 
-from sbbf_tool import UnreadableError, UsageError, inspect, probe, probe_paimon
+from sbbf_tool import Keys, UnreadableError, UsageError, inspect, probe, probe_paimon
 from sbbf_tool.cli import run
-from sbbf_tool.operations.keys import Keys
+from sbbf_tool.operations.keys import read_keys
 
 KEY = bytes(range(16)).hex()
 
@@ -54,7 +54,7 @@ def test_a_key_for_a_key_id_is_not_shown():
 
 def test_keys_without_an_end():
     with pytest.raises(UsageError, match="no file of keys"):
-        Keys.from_file("/dev/zero")
+        read_keys("/dev/zero")
 
 
 def test_a_footer_that_lost_its_row_groups(path):
