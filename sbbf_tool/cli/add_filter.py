@@ -102,12 +102,12 @@ def command(
 
 
 def _plan(path: str | None, columns: tuple[str, ...], *sizes: float | None) -> Plan | None:
-    from sbbf_tool.operations.plan_file import read_plan
-
     if path is None:
         return None
     if columns or any(size is not None for size in sizes):
         raise click.UsageError("the plan says which columns, and how large: leave out -c, --fpp, --ndv and --max-bytes")
+    from sbbf_tool.operations.plan_file import read_plan
+
     return read_plan(path)
 
 
