@@ -13,7 +13,7 @@ from sbbf_tool.cli.keys import keys_option
 from sbbf_tool.errors import UnreadableError
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports.changes import RepairReport
+    from sbbf_tool.reports.repair import RepairReport
 
 
 @click.command(short_help="Cure what is wrong with filters, in the footer alone.")

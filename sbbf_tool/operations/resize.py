@@ -21,7 +21,7 @@ from sbbf_tool.operations.targets import check_changeable, choose_columns, choos
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
-from sbbf_tool.reports.changes import ResizedFilter, ResizeReport
+from sbbf_tool.reports.resize import ResizedFilter, ResizeReport
 
 if TYPE_CHECKING:
     from sbbf_tool.operations.keys import KeysGiven
