@@ -112,6 +112,10 @@ def _plan(path: str | None, columns: tuple[str, ...], *sizes: float | None) -> P
 
 
 def _show(report: AddReport) -> None:
+    added = report.new_bytes - report.old_bytes
+    if not added:
+        click.echo(f"{report.output}: it has no row group, so there is nothing to add; nothing was written")
+        return
     render.show_table(
         ("row group", "column", "hashed", "est. ndv", "offset", "bitset", "fpp"),
         [
@@ -128,7 +132,6 @@ def _show(report: AddReport) -> None:
         ],
         (0, 2, 3, 4, 5, 6),
     )
-    added = report.new_bytes - report.old_bytes
     done, proof = ("would be added to", "nothing was written") if report.dry_run else ("added to", "every value verified")
     share = render.percent(added / report.old_bytes)
     filters = render.counted(len(report.filters), "filter")

@@ -76,6 +76,8 @@ def add_filters(
     warnings = [] if dry_run else finish_interrupted(path)
     with ParquetFile.open(path, keys) as file:
         chunks = choose_chunks(file, columns, REPLACE if replace else REFUSE)
+        if not chunks and in_place:
+            return AddReport(file.name, target, dry_run, file.source.size, file.source.size, (), 0, tuple(warnings))
         times_read = 1 + (draft is not None) + (not dry_run)
         meter = Meter(progress, times_read * sum(chunk_bytes(file, key) for key in chunks))
         # A copy's pages are read again, from the copy. Where nothing is copied, or a store copies the version that was read, they are
@@ -117,7 +119,8 @@ def _draft(name: str) -> Draft | None:
 
 
 def choose_chunks(file: ParquetFile, names: Iterable[str], existing: str) -> list[ChunkKey]:
-    """The column chunks that are to get a filter, row group by row group, once nothing is in the way. Raises RefusedError.
+    """The column chunks that are to get a filter, row group by row group, once nothing is in the way; none of a file without row groups.
+    Raises RefusedError.
 
     `existing` says what becomes of a chunk that has a filter: REFUSE the whole, KEEP it and leave the chunk out, or REPLACE it.
     """

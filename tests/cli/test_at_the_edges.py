@@ -90,3 +90,13 @@ def test_a_latest_snapshot_that_is_gone(fixtures, tmp_path):
     (table / "snapshot" / "LATEST").write_text("4")
     with pytest.raises(UnreadableError, match="LATEST names snapshot 4"):
         probe_paimon(str(table), "customer", ["x"])
+
+
+@pytest.mark.parametrize("append", [[], ["--append"]])
+def test_a_file_without_row_groups_is_left_as_it_is(tmp_path, append, capfd):
+    path = tmp_path / "empty.parquet"
+    pq.ParquetWriter(path, pa.schema([("x", pa.int64())])).close()
+    before = path.read_bytes(), path.stat().st_ino
+    assert run(["add-filter", str(path), "-c", "x", "--in-place", *append]) == 0
+    assert capfd.readouterr() == (f"{path}: it has no row group, so there is nothing to add; nothing was written\n", "")
+    assert (path.read_bytes(), path.stat().st_ino) == before
