@@ -5,19 +5,12 @@ from __future__ import annotations
 import click
 
 from sbbf_tool.cli import one_line, render
-from sbbf_tool.cli.paimon.columns import HEADERS, NUMBERS, of_column
+from sbbf_tool.cli.paimon.columns import HEADERS, NUMBERS, columns_option, of_column
 
 
 @click.command(short_help="Build an index file for a data file.")
 @click.argument("data_file", metavar="DATAFILE")
-@click.option(
-    "-c",
-    "--column",
-    "columns",
-    multiple=True,
-    metavar="COL[:items=N,fpp=P]",
-    help="Column to index (repeat for more); m[key] is an entry of the map m.  [default: those that the options of the table around name]",
-)
+@columns_option("the options of the table around")
 @click.option("-o", "--output", metavar="OUT", help="Write the index here; it must not exist.  [default: DATAFILE.index]")
 @click.option("-n", "--dry-run", is_flag=True, help="Read and build, and write nothing.")
 @click.option("--json", "as_json", is_flag=True, help="The report as one JSON document.")
