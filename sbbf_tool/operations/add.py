@@ -65,6 +65,7 @@ def add_filters(
     Raises RefusedError where the change would be unsafe (the message says what would make it safe), UnreadableError, UsageError,
     WriteError; the old file is whole in every case.
     """
+    sizing.ensure_rate(fpp)
     limits = {name: Sizing(fpp, ndv, most) for name, most in max_bytes.items()} if isinstance(max_bytes, Mapping) else {}
     wish = Sizing(fpp, ndv, max_bytes if isinstance(max_bytes, int) else sizing.MAX_BYTES)
     if append and not in_place:

@@ -100,3 +100,14 @@ def test_a_file_without_row_groups_is_left_as_it_is(tmp_path, append, capfd):
     assert run(["add-filter", str(path), "-c", "x", "--in-place", *append]) == 0
     assert capfd.readouterr() == (f"{path}: it has no row group, so there is nothing to add; nothing was written\n", "")
     assert (path.read_bytes(), path.stat().st_ino) == before
+
+
+@pytest.mark.parametrize("command", [["add-filter", "-n"], ["resize", "-n"], ["advise"], ["lake", "add-filter", "-n"]], ids=" ".join)
+@pytest.mark.parametrize("rate", ["1e-300", "2e-19"])
+def test_an_error_rate_that_no_filter_reaches(path, command, rate, capfd):
+    column = [] if "advise" in command else ["-c", "id"]
+    assert run([*command, str(path), *column, "--fpp", rate]) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.startswith(f"sbbf: an error rate of {rate}: a filter of 128 MiB")
+    assert err.count("\n") == 1
