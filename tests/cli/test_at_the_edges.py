@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from interop.corpus_edits import edit_footer
 
+import sbbf_tool.cli
 from sbbf_tool import Keys, UnreadableError, UsageError, inspect, probe, probe_paimon
 from sbbf_tool.cli import run
 from sbbf_tool.operations.keys import read_keys
@@ -111,3 +113,42 @@ def test_an_error_rate_that_no_filter_reaches(path, command, rate, capfd):
     assert out == ""
     assert err.startswith(f"sbbf: an error rate of {rate}: a filter of 128 MiB")
     assert err.count("\n") == 1
+
+
+NAMING = {
+    "inspect": ["inspect", "FILE"],
+    "probe": ["probe", "FILE", "COLUMN", "1"],
+    "verify": ["verify", "FILE"],
+    "check": ["check", "FILE"],
+    "explain": ["explain", "FILE", "COLUMN", "1"],
+    "advise": ["advise", "FILE"],
+    "lake inspect": ["lake", "inspect", "FILE"],
+    "add-filter": ["add-filter", "FILE", "-c", "COLUMN", "--replace", "--in-place"],
+    "resize": ["resize", "FILE", "--bytes", "64", "--rebuild", "-n"],
+    "repair": ["repair", "FILE", "-n"],
+    "remove-filter": ["remove-filter", "FILE", "-n"],
+}
+
+
+@pytest.mark.parametrize("arguments", NAMING.values(), ids=list(NAMING))
+def test_control_characters_of_names_do_not_reach_the_terminal(arguments, tmp_path, capfd):
+    path, column = tmp_path / "two\nlines\x1b[31m.parquet", "red\x1b[31m\x9bcolumn"
+    pq.write_table(pa.table({column: [1, 2, 3]}), path, bloom_filter_options={column: {"ndv": 3}})
+    names = {"FILE": str(path), "COLUMN": column}
+    assert run([names.get(argument, argument) for argument in arguments]) in (0, 1)
+    said = "".join(capfd.readouterr())
+    assert not {character for character in said if not character.isprintable()} - {"\n"}
+    assert "two\\nlines\\x1b[31m.parquet" in said or "red\\x1b[31m\\x9bcolumn" in said
+
+
+def test_what_people_read_is_printed_in_one_place():
+    """`say` shows what does not print by its code; what echoes for itself are documents that escape in their own way, and the table."""
+    package = Path(sbbf_tool.cli.__file__).parent
+    echoing = {
+        str(path.relative_to(package))
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and node.attr in ("echo", "secho")
+    }
+    documents = {"formats/github.py", "formats/junit.py", "formats/sarif.py", "policy.py"}
+    assert echoing == documents | {"__init__.py", "output.py", "render.py"}

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbbf_tool.cli import one_line, render
+from sbbf_tool.cli import render
+from sbbf_tool.cli.output import say
 from sbbf_tool.cli.paimon.columns import HEADERS, NUMBERS, columns_option, of_column
 from sbbf_tool.errors import UnreadableError
 
@@ -33,7 +34,7 @@ def command(table: str, columns: tuple[str, ...], dry_run: bool, as_json: bool) 
     report = add_paimon_index(table, columns, dry_run=dry_run)
     render.show_json(report) if as_json else _show(report)
     for left in report.unread:
-        click.echo(f"sbbf: {one_line(str(UnreadableError(left.reason, file=left.data_file)))}", err=True)
+        say(f"sbbf: {UnreadableError(left.reason, file=left.data_file)}", err=True)
     return UnreadableError.exit_code if report.unread else 0
 
 
@@ -45,13 +46,13 @@ def _show(report: AddIndexReport) -> None:
         render.show_table(("data file", "place", "bytes", *HEADERS), rows, (2, *(at + 3 for at in NUMBERS)))
     for reason, count in Counter(left.reason for left in report.left_alone).items():
         names = [left.data_file for left in report.left_alone if left.reason == reason]
-        click.echo(one_line(f"left alone: {names[0] if count == 1 else render.counted(count, 'data file')}: {reason}"))
+        say(f"left alone: {names[0] if count == 1 else render.counted(count, 'data file')}: {reason}")
     for note in report.notes:
-        click.echo(one_line(f"note: {note}"))
+        say(f"note: {note}")
     many = render.counted(len(report.added), "data file")
     if report.dry_run:
-        click.echo(one_line(f"{report.table}: {many} would get an index; nothing was written"))
+        say(f"{report.table}: {many} would get an index; nothing was written")
     elif report.snapshot_after is None:
-        click.echo(one_line(f"{report.table}: nothing to add, and nothing was written"))
+        say(f"{report.table}: nothing to add, and nothing was written")
     else:
-        click.echo(one_line(f"{report.table}: {many} with a new index, every value verified; now at snapshot {report.snapshot_after}"))
+        say(f"{report.table}: {many} with a new index, every value verified; now at snapshot {report.snapshot_after}")

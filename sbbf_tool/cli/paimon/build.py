@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from sbbf_tool.cli import one_line, render
+from sbbf_tool.cli import render
+from sbbf_tool.cli.output import say
 from sbbf_tool.cli.paimon.columns import HEADERS, NUMBERS, columns_option, of_column
 
 
@@ -29,6 +30,6 @@ def command(data_file: str, columns: tuple[str, ...], output: str | None, dry_ru
         return
     render.show_table(HEADERS, [of_column(column) for column in report.columns], NUMBERS)
     done = "would be written; nothing was" if report.dry_run else "written, every value verified"
-    click.echo(one_line(f"{report.output}: {report.size:,} bytes {done}"))
+    say(f"{report.output}: {report.size:,} bytes {done}")
     if report.table is not None and not report.dry_run:
-        click.echo(one_line(f"note: the table {report.table} does not know of this file; sbbf paimon add-index adds one that it uses"))
+        say(f"note: the table {report.table} does not know of this file; sbbf paimon add-index adds one that it uses")
