@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from sbbf_tool.operations.engines import engines
     from sbbf_tool.operations.explain import explain
     from sbbf_tool.operations.inspect import inspect
-    from sbbf_tool.operations.keys import Keys
     from sbbf_tool.operations.paimon.add_index import add_paimon_index
     from sbbf_tool.operations.paimon.build import build_paimon_index
     from sbbf_tool.operations.paimon.inspect import inspect_paimon
@@ -40,11 +39,12 @@ if TYPE_CHECKING:
     from sbbf_tool.operations.resize import resize_filters
     from sbbf_tool.operations.rules.rule import Limits
     from sbbf_tool.operations.verify import verify
+    from sbbf_tool.parquet.encryption.keys import Keys
 
 _HOMES = {
     "AuthenticationError": "sbbf_tool.errors",
     "BloomFilter": "sbbf_tool.bloom.filter",
-    "Keys": "sbbf_tool.operations.keys",
+    "Keys": "sbbf_tool.parquet.encryption.keys",
     "Limits": "sbbf_tool.operations.rules.rule",
     "Policy": "sbbf_tool.operations.check",
     "RefusedError": "sbbf_tool.errors",

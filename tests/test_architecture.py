@@ -25,7 +25,7 @@ ROOMS = {
     "operations": {"errors", "reports", "bloom", "paimon", "storage", "parquet"},
     "cli": {"errors", "reports", "bloom", "storage", "operations", "spark"},
     "spark": {"errors", "reports", "operations"},
-    "__init__": {"errors", "bloom", "operations"},
+    "__init__": {"errors", "bloom", "parquet", "operations"},
     "__main__": {"cli"},
 }
 

@@ -64,9 +64,9 @@ def _closed_form(mean: float) -> float:
 def bytes_for(ndv: float, fpp: float) -> int:
     """The smallest power of two from 64 bytes to 128 MiB whose error rate with `ndv` values is at most `fpp`.
 
-    128 MiB also when even that is not enough: compare with `fpp_of`. UsageError unless 0 < `fpp` < 1.
+    128 MiB also when even that is not enough: compare with `fpp_of`. UsageError where no filter has such a rate.
     """
-    _check_rate(fpp)
+    ensure_rate(fpp)
     size = MIN_BYTES
     while size < MAX_BYTES and fpp_of(ndv, size) > fpp:
         size *= 2
@@ -75,7 +75,7 @@ def bytes_for(ndv: float, fpp: float) -> int:
 
 def ndv_for(num_bytes: int, fpp: float) -> int:
     """The largest number of distinct values that a filter of `num_bytes` bytes holds at an error rate of at most `fpp`."""
-    _check_rate(fpp)
+    ensure_rate(fpp)
     low, high = 0, 1
     while fpp_of(high, num_bytes) <= fpp:
         low, high = high, high * 2
@@ -88,6 +88,14 @@ def ndv_for(num_bytes: int, fpp: float) -> int:
     return low
 
 
-def _check_rate(fpp: float) -> None:
+LEAST_FPP = fpp_of(1, MAX_BYTES)
+"""No filter that may be written has a lower rate: it is that of the largest one with a single value in it."""
+
+
+def ensure_rate(fpp: float) -> None:
+    """Raises UsageError unless `fpp` is a rate that some filter can have."""
     if not 0.0 < fpp < 1.0:
-        raise UsageError(f"an error rate of {fpp}", hint="rates are fractions between 0 and 1: 0.01 is one in a hundred")
+        raise UsageError(f"an error rate of {fpp}: it must be above 0 and below 1", hint="0.01 is one in a hundred")
+    if fpp < LEAST_FPP:
+        largest = f"a filter of {MAX_BYTES >> 20} MiB, the largest"
+        raise UsageError(f"an error rate of {fpp}: {largest}, with one value in it has {LEAST_FPP:.2g}", hint="ask for that or more")

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from sbbf_tool.cli.output import patient_output
+from sbbf_tool.cli.output import patient_output, say
 from sbbf_tool.errors import SbbfError, UsageError, WriteError
 
 COMMANDS = {
@@ -164,10 +164,5 @@ def _fail(context: click.Context | None, error: BaseException, message: str, exi
         import traceback
 
         traceback.print_exception(error)
-    click.echo(f"sbbf: {one_line(message)}", err=True)
+    say(f"sbbf: {message}", err=True)
     return exit_code
-
-
-def one_line(message: str) -> str:
-    """A message on one line, whatever a file's bytes or names put into it."""
-    return "".join(character if character.isprintable() else character.encode("unicode_escape").decode() for character in message)

@@ -10,6 +10,7 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.files import each_file
 from sbbf_tool.cli.keys import keys_option
+from sbbf_tool.cli.output import say
 from sbbf_tool.cli.sizes import BYTES
 
 if TYPE_CHECKING:
@@ -102,16 +103,20 @@ def command(
 
 
 def _plan(path: str | None, columns: tuple[str, ...], *sizes: float | None) -> Plan | None:
-    from sbbf_tool.operations.plan_file import read_plan
-
     if path is None:
         return None
     if columns or any(size is not None for size in sizes):
         raise click.UsageError("the plan says which columns, and how large: leave out -c, --fpp, --ndv and --max-bytes")
+    from sbbf_tool.operations.plan_file import read_plan
+
     return read_plan(path)
 
 
 def _show(report: AddReport) -> None:
+    added = report.new_bytes - report.old_bytes
+    if not added:
+        say(f"{report.output}: it has no row group, so there is nothing to add; nothing was written")
+        return
     render.show_table(
         ("row group", "column", "hashed", "est. ndv", "offset", "bitset", "fpp"),
         [
@@ -128,8 +133,7 @@ def _show(report: AddReport) -> None:
         ],
         (0, 2, 3, 4, 5, 6),
     )
-    added = report.new_bytes - report.old_bytes
     done, proof = ("would be added to", "nothing was written") if report.dry_run else ("added to", "every value verified")
     share = render.percent(added / report.old_bytes)
     filters = render.counted(len(report.filters), "filter")
-    click.echo(f"{filters} {done} {report.output}: {added:,} bytes behind {report.old_bytes:,} ({share}); {proof}")
+    say(f"{filters} {done} {report.output}: {added:,} bytes behind {report.old_bytes:,} ({share}); {proof}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sbbf_tool.cli import render
+from sbbf_tool.cli.output import say
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.advise import AdviceReport, ColumnAdvice
@@ -31,25 +32,25 @@ def tell(report: AdviceReport, plan_path: str | None, *, as_json: bool) -> int:
 
     render.show_json(report) if as_json else show_advice(report)
     for reason in report.unread:
-        click.echo(f"sbbf: {reason}", err=True)
+        say(f"sbbf: {reason}", err=True)
     if plan_path is not None and report.plan is not None:
         write_plan(plan_path, report.plan)
     elif plan_path is not None:
         render.warn(f"{plan_path} was not written: there is nothing to add")
     if not as_json and report.command is not None:
-        click.echo(shlex.join(report.command))
+        say(shlex.join(report.command))
     return UnreadableError.exit_code if report.unread else 0
 
 
 def show_advice(report: AdviceReport) -> None:
     files = f"{report.paths[0]}" if report.files == 1 else f"{report.files:,} files"
-    click.echo(f"{files}: {report.bytes:,} bytes, {report.row_groups:,} row groups; filters for an error rate of {report.fpp:g}")
+    say(f"{files}: {report.bytes:,} bytes, {report.row_groups:,} row groups; filters for an error rate of {report.fpp:g}")
     render.show_table(_HEADERS, [_row(column) for column in report.columns], tuple(range(3, len(_HEADERS))))
     for column in report.columns:
         source = f" [distinct values: {column.ndv_source}]" if column.ndv_source else ""
-        click.echo(f"{column.column}: {column.verdict}: {column.reason}{source}")
+        say(f"{column.column}: {column.verdict}: {column.reason}{source}")
         for caution in column.cautions:
-            click.echo(f"note: column {column.column}: {caution}")
+            say(f"note: column {column.column}: {caution}")
     if report.queries:
         headers = ("query", "row groups", "after min and max", "dictionaries", "filters there", "filters advised")
         rows = [
@@ -61,7 +62,7 @@ def show_advice(report: AdviceReport) -> None:
         ]
         render.show_table(headers, rows, (1, 2, 3, 4, 5))
     if report.command is None:
-        click.echo("nothing to add")
+        say("nothing to add")
 
 
 def _row(column: ColumnAdvice) -> tuple[str, ...]:

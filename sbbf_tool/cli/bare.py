@@ -9,6 +9,7 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.files import each_file
+from sbbf_tool.cli.output import say
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.bare import BareProof, BareReport
@@ -49,13 +50,13 @@ def verify(files: tuple[str, ...], type_name: str | None, values: Iterable[str],
 
 
 def _show(report: BareReport) -> None:
-    click.echo(f"{report.file}: {report.file_bytes:,} bytes, a bare filter, header: {report.header}")
+    say(f"{report.file}: {report.file_bytes:,} bytes, a bare filter, header: {report.header}")
     sizes = (render.size(report.header_bytes), render.size(report.bitset_bytes), render.size(report.blocks))
     estimates = (render.percent(report.fill_ratio), render.percent(report.estimated_fpp), render.estimate(report.estimated_ndv))
     headers = ("header", "bitset", "blocks", "fill", "est. fpp", "est. ndv", "dialect")
     render.show_table(headers, [(*sizes, *estimates, " or ".join(report.dialects))], range(6))
     for oddity in report.oddities:
-        click.echo(f"odd: {oddity}")
+        say(f"odd: {oddity}")
 
 
 def _show_proof(proof: BareProof) -> None:
@@ -65,4 +66,4 @@ def _show_proof(proof: BareProof) -> None:
         told = f"{proof.missed:,} of {proof.values:,} values are called absent, such as {', '.join(proof.examples)}"
     else:
         told = f"every one of {proof.values:,} values found, {render.percent(proof.estimated_fpp)} of absent ones pass"
-    click.echo(f"{proof.file}: {f'as {proof.dialect}: ' if proof.dialect else ''}{told}")
+    say(f"{proof.file}: {f'as {proof.dialect}: ' if proof.dialect else ''}{told}")

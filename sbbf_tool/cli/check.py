@@ -10,6 +10,7 @@ import click
 from sbbf_tool.cli import formats
 from sbbf_tool.cli.files import each_report
 from sbbf_tool.cli.keys import keys_option
+from sbbf_tool.cli.output import say
 from sbbf_tool.cli.policy import policy_options
 
 
@@ -39,7 +40,7 @@ def command(paths: tuple[str, ...], form: str, config: str | None, keys: Any, li
     def show(done: Checked) -> int:
         shown.add(done.report)
         for error in done.errors:
-            click.echo(f"sbbf: {error}", err=True)
+            say(f"sbbf: {error}", err=True)
         return max([int(done.report.failed), *(error.exit_code for error in done.errors)])
 
     with formats.opened(form) as shown:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sbbf_tool.cli import render
+from sbbf_tool.cli.output import say
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.engines import EnginesReport, EngineVerdict
@@ -40,16 +41,16 @@ def _show_table(report: EnginesReport) -> None:
     rows = [(family.name, *(cell(engine.verdicts[at]) for engine in readers)) for at, family in enumerate(report.families)]
     render.show_table(("type", *(engine.id for engine in readers)), rows)
     for note, number in notes.items():
-        click.echo(f"{number}: {note}")
-    click.echo(f"never, on any type: {', '.join(engine.name for engine in report.engines if not engine.uses_filters)}")
+        say(f"{number}: {note}")
+    say(f"never, on any type: {', '.join(engine.name for engine in report.engines if not engine.uses_filters)}")
 
 
 def _show_engine(report: EnginesReport) -> None:
     (engine,) = report.engines
-    click.echo(f"{engine.name} {engine.version}: {engine.predicates or engine.otherwise}")
+    say(f"{engine.name} {engine.version}: {engine.predicates or engine.otherwise}")
     for fact in ("default", "length", "shows", "caution", "source"):
         if getattr(engine, fact):
-            click.echo(f"  {fact}: {getattr(engine, fact)}")
+            say(f"  {fact}: {getattr(engine, fact)}")
     rows = [
         (label, mark, told.sentence.removeprefix(f"{engine.name}: "), told.evidence)
         for family, verdict in zip(report.families, engine.verdicts, strict=True)

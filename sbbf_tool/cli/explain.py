@@ -8,6 +8,7 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.keys import keys_option
+from sbbf_tool.cli.output import say
 from sbbf_tool.cli.probe import ABSENT, MAYBE, NegativeValues
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def command(file: str, column: str, value: str, engine_name: str | None, keys: A
 
 
 def _show(report: ExplainReport) -> None:
-    click.echo(f"{report.file}: column {report.column}, {report.type}, value {report.value}")
+    say(f"{report.file}: column {report.column}, {report.type}, value {report.value}")
     groups = [
         (
             *(str(row.row_group), render.size(row.bytes), render.size(row.column_bytes), row.low or "", row.high or "", row.statistics),
@@ -55,6 +56,6 @@ def _show(report: ExplainReport) -> None:
     rows = [(", ".join(one.name for one in engines), *cells) for cells, engines in alike.items()]
     render.show_table(_EFFECTS, rows, (1, 2, 3, 4, 5, 6))
     if len(report.engines) == 1:
-        click.echo(f"{report.engines[0].name}: {report.engines[0].says}")
+        say(f"{report.engines[0].name}: {report.engines[0].says}")
     if report.note:
-        click.echo(f"note: {report.note}")
+        say(f"note: {report.note}")

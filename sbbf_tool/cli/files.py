@@ -9,8 +9,7 @@ from typing import TypeVar
 
 import click
 
-from sbbf_tool.cli import one_line
-from sbbf_tool.cli.output import READER_GONE, reader_has_gone
+from sbbf_tool.cli.output import READER_GONE, reader_has_gone, say
 from sbbf_tool.errors import SbbfError, UsageError
 
 Report = TypeVar("Report")
@@ -51,7 +50,7 @@ def paths_of(names: tuple[str, ...]) -> Iterator[str]:
 def _told(names: tuple[str, ...], path: str, error: SbbfError) -> int:
     if isinstance(error, UsageError) or names == (path,):
         raise error
-    click.echo(f"sbbf: {one_line(str(error))}", err=True)
+    say(f"sbbf: {error}", err=True)
     return error.exit_code
 
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sbbf_tool.cli import one_line, render
+from sbbf_tool.cli import render
 from sbbf_tool.cli.files import each_report
 from sbbf_tool.cli.keys import keys_option
+from sbbf_tool.cli.output import say
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.inspect import FilterReport, InspectReport
@@ -40,39 +41,39 @@ def command(files: tuple[str, ...], columns: tuple[str, ...], all_chunks: bool, 
     def show(report: InspectReport) -> int:
         render.show_json(report) if as_json else _show(report)
         for row in report.broken:
-            click.echo(f"sbbf: {one_line(str(broken_filter_error(report, row)))}", err=True)
+            say(f"sbbf: {broken_filter_error(report, row)}", err=True)
         return broken_filter_error(report, report.broken[0]).exit_code if report.broken else 0
 
     return max(each_report(files, partial(inspect, columns=columns, all_chunks=all_chunks, keys=keys), show))
 
 
 def _show(report: InspectReport) -> None:
-    click.echo(
+    say(
         f"{report.file}: {report.file_bytes:,} bytes, {report.rows:,} rows in {report.row_groups} row groups, "
         f"written by {report.created_by or 'an unnamed writer'}"
     )
     if report.filters:
         render.show_table(_HEADERS, [_row(row) for row in report.filters], _NUMBERS)
     for total in report.columns:
-        click.echo(
+        say(
             f"{total.column}: {total.row_groups_with_filter} of {total.row_groups} row groups have a filter, "
             f"{total.filter_bytes:,} bytes for {total.chunk_bytes:,} of data"
             + (f"; mean est. fpp {render.percent(total.mean_fpp)}" if total.mean_fpp is not None else "")
         )
     if not any(row.has_filter for row in report.filters):
         which = "column whose metadata can be read" if report.closed else "column"
-        click.echo(f"no {which} has a Bloom filter; `sbbf add-filter` gives it one")
+        say(f"no {which} has a Bloom filter; `sbbf add-filter` gives it one")
     if report.closed:
-        click.echo(f"not to be seen without their keys: {', '.join(report.closed)}")
+        say(f"not to be seen without their keys: {', '.join(report.closed)}")
     if sealed := dict.fromkeys(row.column for row in report.filters if row.encrypted):
-        click.echo(f"encrypted: {', '.join(sealed)}")
+        say(f"encrypted: {', '.join(sealed)}")
     for row in report.filters:
         for oddity in row.oddities:
-            click.echo(f"odd: column {row.column}, row group {row.row_group}: {oddity}")
+            say(f"odd: column {row.column}, row group {row.row_group}: {oddity}")
     for note in report.notes:
-        click.echo(f"note: {note}")
+        say(f"note: {note}")
     for unused in report.unused:
-        click.echo(f"unreferenced: {unused.length:,} bytes at byte {unused.offset}: {unused.what}")
+        say(f"unreferenced: {unused.length:,} bytes at byte {unused.offset}: {unused.what}")
 
 
 def _row(row: FilterReport) -> tuple[str, ...]:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import click
 
-_VARIABLES = {"SBBF_KEYS_FILE", "SBBF_KEYS"}
 _HELP = "The keys of encrypted files, as JSON; else the file that SBBF_KEYS_FILE names, or the JSON in SBBF_KEYS."
 
 
 def _read(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
-    # Where nobody speaks of keys, nothing about them is imported.
-    if ctx.resilient_parsing or (value is None and not _VARIABLES & os.environ.keys()):
+    if ctx.resilient_parsing:
         return None
     from sbbf_tool.operations.keys import read_keys
 

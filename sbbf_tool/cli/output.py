@@ -1,4 +1,6 @@
-"""Standard output that may fail: a reader that has gone, a disk that is full. The work goes on, and its exit code stays true."""
+"""Standard output: lines that stay lines, and an output that may fail: a reader that has gone, a disk that is full. The work goes on, and
+its exit code stays true.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO, cast
+
+import click
 
 READER_GONE = 141
 """What a shell reports of a program that died of a closed pipe."""
@@ -47,6 +51,16 @@ class PatientOutput:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self._stream.fileno())
         os.close(nowhere)
+
+
+def say(line: str, *, err: bool = False) -> None:
+    """Print one line, whatever a file's bytes or names put into it. All that people read comes through here, or is a cell of a table."""
+    click.echo(one_line(line), err=err)
+
+
+def one_line(text: str) -> str:
+    """A text on one line: what does not print, such as a terminal's escape sequences, is shown by its code."""
+    return "".join(character if character.isprintable() else character.encode("unicode_escape").decode() for character in text)
 
 
 @contextmanager

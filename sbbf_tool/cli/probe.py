@@ -12,6 +12,7 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.files import each_report
 from sbbf_tool.cli.keys import keys_option
+from sbbf_tool.cli.output import say
 from sbbf_tool.cli.values import lines_of
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def command(
         if as_json:
             render.show_json(report)
         elif not quiet:
-            click.echo(f"{report.file}: {report.type}" if bare else f"{report.file}: column {report.column}, {report.type}")
+            say(f"{report.file}: {report.type}" if bare else f"{report.file}: column {report.column}, {report.type}")
             render.show_table(
                 ("value", "row group", "answer", "reason"),
                 [
@@ -103,7 +104,7 @@ def command(
         codes = set(each_report((file,), partial(probe, column=column, values=asked, dialect=dialect, keys=keys), show))
     if stats:
         by_requests = f", by {requests:,} requests" if requests else ""
-        click.echo(f"{sum(bytes_read):,} bytes read of {len(bytes_read):,} files{by_requests}", err=True)
+        say(f"{sum(bytes_read):,} bytes read of {len(bytes_read):,} files{by_requests}", err=True)
     return max(codes - {MAYBE, ABSENT}, default=MAYBE if MAYBE in codes else ABSENT)
 
 

@@ -8,6 +8,7 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.keys import keys_option
+from sbbf_tool.cli.output import say
 
 
 @click.command(short_help="Take Bloom filters away.")
@@ -55,7 +56,7 @@ def command(
         return
     done = "would be removed from" if dry_run else "removed from"
     filters = render.counted(len(report.removed), "filter")
-    click.echo(f"{filters} {done} {report.output} ({report.way}): {report.old_bytes:,} -> {report.new_bytes:,} bytes")
+    say(f"{filters} {done} {report.output} ({report.way}): {report.old_bytes:,} -> {report.new_bytes:,} bytes")
     if report.unreferenced_bytes:
         left = "between bytes that stay where they are" if compact else "--compact drops them"
-        click.echo(f"{report.unreferenced_bytes:,} bytes are left that nothing leads to; {left}")
+        say(f"{report.unreferenced_bytes:,} bytes are left that nothing leads to; {left}")

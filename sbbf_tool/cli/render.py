@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sbbf_tool.cli import one_line
+from sbbf_tool.cli.output import one_line, say
 
 if TYPE_CHECKING:
     from sbbf_tool.operations.build import Progress
@@ -23,7 +23,7 @@ def show_json(report: Any) -> None:
 
 
 def warn(message: str) -> None:
-    click.echo(f"sbbf: warning: {one_line(message)}", err=True)
+    say(f"sbbf: warning: {message}", err=True)
 
 
 def show_table(headers: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
@@ -65,10 +65,10 @@ def progress_bar() -> Iterator[Progress | None]:
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("opening", total=None)
-        yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total)
+        yield lambda what, done, total: bar.update(task, description=one_line(what), completed=done, total=total)
 
 
 def size(count: int | None) -> str:

@@ -10,10 +10,11 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.files import each_file, paths_of
 from sbbf_tool.cli.formats.text import show_findings
 from sbbf_tool.cli.keys import keys_option
+from sbbf_tool.cli.output import say
 from sbbf_tool.errors import UnreadableError
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports.changes import RepairReport
+    from sbbf_tool.reports.repair import RepairReport
 
 
 @click.command(short_help="Cure what is wrong with filters, in the footer alone.")
@@ -59,4 +60,4 @@ def _show(report: RepairReport) -> None:
     mood = "would be " if report.dry_run else ""
     done = [] if report.cut_back_to is None else [f"{mood}cut back to {report.cut_back_to:,} bytes, from before an append was interrupted"]
     done += [f"{mood}repaired in {len(rows)} places; {report.new_bytes - report.old_bytes:,} bytes are added"] if rows else []
-    click.echo(f"{report.output}: {' and '.join(done) or 'nothing to repair'}")
+    say(f"{report.output}: {' and '.join(done) or 'nothing to repair'}")

@@ -8,6 +8,7 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.keys import keys_option
+from sbbf_tool.cli.output import say
 from sbbf_tool.cli.sizes import BYTES
 
 _HEADERS = ("row group", "column", "way", "old bitset", "new bitset", "old fpp", "new fpp")
@@ -52,4 +53,4 @@ def command(file: str, as_json: bool, **options: Any) -> None:
     done = "would be resized in" if report.dry_run else "resized in"
     old, new = (sum(getattr(row, name) for row in report.filters) for name in ("old_bytes", "new_bytes"))
     rest = f"; {report.unchanged} have that size already" if report.unchanged else ""
-    click.echo(f"{render.counted(len(rows), 'filter')} {done} {report.output}: {old:,} -> {new:,} bytes of bitsets{rest}")
+    say(f"{render.counted(len(rows), 'filter')} {done} {report.output}: {old:,} -> {new:,} bytes of bitsets{rest}")

@@ -10,6 +10,7 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.files import each_file
 from sbbf_tool.cli.formats.text import show_findings
 from sbbf_tool.cli.keys import keys_option
+from sbbf_tool.cli.output import say
 from sbbf_tool.errors import UnreadableError
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def command(
             report = verify(path, columns, keys=keys, progress=progress)
         render.show_json(report) if as_json else _show(report)
         for place in report.unread:
-            click.echo(f"sbbf: {UnreadableError(place, file=report.file)}", err=True)
+            say(f"sbbf: {UnreadableError(place, file=report.file)}", err=True)
         return UnreadableError.exit_code if report.unread else int(not report.is_sound)
 
     return max(each_file(paths, work))
@@ -78,4 +79,4 @@ def _show(report: VerifyReport) -> None:
         render.show_table(_HEADERS, rows, (0, 3, 4, 5, 6))
     show_findings(report.findings)
     proven = sum(proof.is_proven for proof in report.filters)
-    click.echo(f"{report.file}: {f'{proven} of {len(report.filters)} filters proven' if report.filters else 'no filter to prove'}")
+    say(f"{report.file}: {f'{proven} of {len(report.filters)} filters proven' if report.filters else 'no filter to prove'}")

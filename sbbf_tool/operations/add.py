@@ -14,10 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom import sizing
-from sbbf_tool.bloom.dialects import TODAY, Dialect, dialect_named
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import RefusedError, UsageError
-from sbbf_tool.operations import add_draft
 from sbbf_tool.operations.build import Built, HashMemory, Meter, Progress, Sizing, build_filters, chunk_bytes, ensure_buildable, report_of
 from sbbf_tool.operations.engines import warnings_for
 from sbbf_tool.operations.parquet_file import ParquetFile
@@ -29,6 +27,7 @@ from sbbf_tool.reports.changes import AddReport
 from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
+    from sbbf_tool.operations.add_draft import Draft
     from sbbf_tool.operations.keys import KeysGiven
 
 REFUSE, KEEP, REPLACE = "refuse", "keep", "replace"
@@ -66,30 +65,34 @@ def add_filters(
     Raises RefusedError where the change would be unsafe (the message says what would make it safe), UnreadableError, UsageError,
     WriteError; the old file is whole in every case.
     """
+    sizing.ensure_rate(fpp)
     limits = {name: Sizing(fpp, ndv, most) for name, most in max_bytes.items()} if isinstance(max_bytes, Mapping) else {}
     wish = Sizing(fpp, ndv, max_bytes if isinstance(max_bytes, int) else sizing.MAX_BYTES)
     if append and not in_place:
         raise UsageError("to append (--append) is to change the file in place; say so (--in-place)", file=os.fsdecode(path))
     if jobs is not None and jobs < 1:
         raise UsageError(f"{jobs} jobs: it must be at least 1")
-    draft = _draft(dialect)
+    draft = None if dialect is None else _draft(dialect)
     target = choose_target(path, output, in_place, allow_table_files, dry_run, append)
     warnings = [] if dry_run else finish_interrupted(path)
     with ParquetFile.open(path, keys) as file:
         chunks = choose_chunks(file, columns, REPLACE if replace else REFUSE)
-        meter = Meter(progress, sum(chunk_bytes(file, key) for key in chunks) * (1 if dry_run else 2))
+        if not chunks and in_place:
+            return AddReport(file.name, target, dry_run, file.source.size, file.source.size, (), 0, tuple(warnings))
+        times_read = 1 + (draft is not None) + (not dry_run)
+        meter = Meter(progress, times_read * sum(chunk_bytes(file, key) for key in chunks))
         # A copy's pages are read again, from the copy. Where nothing is copied, or a store copies the version that was read, they are
         # the very bytes that were read already.
         memory = HashMemory() if append or places.is_url(target) else None
         built = build_sized(file, chunks, wish, limits, jobs, meter, memory)
         if draft is not None:
-            built = add_draft.rebuilt(file, built, draft)
-            warnings += add_draft.warnings_of(draft)
+            built = draft.rebuilt(file, built, meter)
+            warnings += draft.warnings()
         patch = plan_filters(file, {key: one.bloom for key, one in built.items()}, draft)
 
         def compare(fresh: ParquetFile) -> None:
             if draft is not None:
-                add_draft.compare(file, fresh, patch, draft)
+                draft.compare(file, fresh, patch, meter)
             else:
                 _compare(file, fresh, patch, jobs, meter, memory)
 
@@ -109,14 +112,16 @@ def add_filters(
         )
 
 
-def _draft(name: str | None) -> Dialect | None:
-    """The draft's dialect of this name; None for today's format. Raises UsageError."""
-    dialect = None if name is None else dialect_named(name)
-    return None if dialect is TODAY else dialect
+def _draft(name: str) -> Draft | None:
+    # Hardly anybody asks for one, and everybody would wait for its import.
+    from sbbf_tool.operations.add_draft import Draft
+
+    return Draft.named(name)
 
 
 def choose_chunks(file: ParquetFile, names: Iterable[str], existing: str) -> list[ChunkKey]:
-    """The column chunks that are to get a filter, row group by row group, once nothing is in the way. Raises RefusedError.
+    """The column chunks that are to get a filter, row group by row group, once nothing is in the way; none of a file without row groups.
+    Raises RefusedError.
 
     `existing` says what becomes of a chunk that has a filter: REFUSE the whole, KEEP it and leave the chunk out, or REPLACE it.
     """
@@ -154,10 +159,10 @@ def build_sized(
     return {key: one for wanted, group in by_wish.items() for key, one in build_filters(file, group, wanted, jobs, meter, memory).items()}
 
 
-def plan_filters(file: ParquetFile, blooms: Mapping[ChunkKey, BloomFilter], draft: Dialect | None = None) -> Patch:
+def plan_filters(file: ParquetFile, blooms: Mapping[ChunkKey, BloomFilter], draft: Draft | None = None) -> Patch:
     """The patch that puts these filters behind the whole old file, encrypted where their columns are; as a `draft` had them if told to."""
     pieces: dict[ChunkKey, tuple[Bytes, ...]] = {
-        key: file.filter_pieces(*key, bloom.bitset) if draft is None else add_draft.pieces_of(bloom, draft) for key, bloom in blooms.items()
+        key: file.filter_pieces(*key, bloom.bitset) if draft is None else draft.pieces(bloom) for key, bloom in blooms.items()
     }
     return plan_append(file.footer, file.source.size, pieces)
 

@@ -70,8 +70,7 @@ def advise_on(
     Some of the files are opened once more, here, to count distinct values.
     """
     asked, engines = tuple(queries), tuple(engine_names)
-    if not 0 < fpp < 1:
-        raise UsageError(f"an error rate of {fpp}: it must be above 0 and below 1")
+    sizing.ensure_rate(fpp)
     survey_of_all = _Survey(listed, surveys, asked)
     found = survey_of_all.totals
     users = {key: engines_for(totals.column, engines) for key, totals in found.items()}

@@ -3,19 +3,21 @@
 The facts are in `engines.toml`, beside this module, whose head says how they are written down: each with the release it is true of,
 where one can read it, and whether it was seen by running the engine. They go stale; a verdict is advice, never a proof.
 
-The file is read when it is first asked for. Columns of the plainest types never ask: nothing is said of them.
+The file is read (`engine_table`) when it is first asked for. Columns of the plainest types never ask: nothing is said of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.reports.engines import ColumnFamily, EngineReport, EnginesReport, EngineVerdict
+
+if TYPE_CHECKING:
+    from sbbf_tool.reports.engines import ColumnFamily, EngineReport, EnginesReport, EngineVerdict
 
 USED, UNUSED, HARM = "used", "unused", "harm"
 EFFECTS = ("loses rows", "fails")
@@ -42,7 +44,8 @@ def engines(type_name: str | None = None, engine_name: str | None = None) -> Eng
     everything = _table()
     chosen = [everything.families.index(family) for family in _families_named(type_name)]
     asked = everything.engines if engine_name is None else (engine(engine_name),)
-    return EnginesReport(
+    return replace(
+        everything,
         families=tuple(everything.families[at] for at in chosen),
         engines=tuple(replace(one, verdicts=tuple(one.verdicts[at] for at in chosen)) for one in asked),
     )
@@ -207,74 +210,6 @@ def _near(name: str, known: Iterable[str], all_names: Iterable[str]) -> str:
 
 @lru_cache(maxsize=1)
 def _table() -> EnginesReport:
-    import tomllib
-    from pkgutil import get_data
+    from sbbf_tool.operations.engine_table import load_table
 
-    # Not importlib.resources: it takes three times as long to import, which every inspect would wait for.
-    data = get_data(__package__, "engines.toml")
-    assert data is not None, "it is part of the package"
-    return read_table(tomllib.loads(data.decode()))
-
-
-def read_table(data: Mapping[str, Any]) -> EnginesReport:
-    """The table from what `engines.toml` holds. Raises ValueError or TypeError where it breaks the rules at its top."""
-    families = tuple(ColumnFamily(**{key: _frozen(value) for key, value in row.items()}) for row in data["families"])
-    found = tuple(_read_engine(row, [family.id for family in families]) for row in data["engine"])
-    for ids in ([family.id for family in families], [one.id for one in found]):
-        if len(set(ids)) < len(ids):
-            raise ValueError(f"an id is there twice: {ids}")
-    return EnginesReport(families, found)
-
-
-def _read_engine(row: Mapping[str, Any], families: Sequence[str]) -> EngineReport:
-    facts = {key: _frozen(value) for key, value in row.items() if key != "row"}
-    common = {"engine": row["id"], "name": row["name"], "source": row["source"], "evidence": row["evidence"]}
-    today: dict[str, EngineVerdict] = {}
-    past: dict[str, EngineVerdict] = {}
-    for entry in row.get("row", ()):
-        said = {key: value for key, value in entry.items() if key != "on"}
-        for family in _families_on(entry["on"], families):
-            verdict = EngineVerdict(**{**common, "family": family, **said})
-            _check(verdict)
-            before = past if verdict.until else today
-            if family in before:
-                raise ValueError(f"{row['id']}: two rows on {family}")
-            before[family] = verdict
-    silent = {"verdict": UNUSED, "says": row["otherwise"]}
-    verdicts = [
-        replace(today.get(family) or EngineVerdict(**{**common, "family": family, **silent}), past=past.get(family)) for family in families
-    ]
-    report = EngineReport(**facts, verdicts=tuple(verdicts))
-    if report.uses_filters != bool(today) or not set(report.places) <= PLACES.keys() or report.evidence not in EVIDENCE:
-        raise ValueError(f"{report.id}: places, rows or evidence")
-    return report
-
-
-def _families_on(patterns: Iterable[str], families: Sequence[str]) -> list[str]:
-    from fnmatch import filter as matching
-
-    found: list[str] = []
-    for pattern in patterns:
-        named = matching(families, pattern)
-        if not named:
-            raise ValueError(f"no family {pattern!r}")
-        found += named
-    return found
-
-
-def _check(verdict: EngineVerdict) -> None:
-    """A harm has an effect and a cure and nothing else has; an older release is worth a row for its harm only."""
-    is_harm = verdict.verdict == HARM
-    sound = (
-        verdict.verdict in (USED, UNUSED, HARM)
-        and verdict.evidence in EVIDENCE
-        and verdict.source.startswith("https://")
-        and (verdict.effect in EFFECTS) == is_harm == (verdict.cure is not None)
-        and (is_harm or verdict.until is None)
-    )
-    if not sound:
-        raise ValueError(f"{verdict.engine}: the row on {verdict.family} breaks a rule: {verdict}")
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+    return load_table()

@@ -1,17 +1,54 @@
-"""The keys of encrypted files, as a caller gives them and as the command line finds them."""
+"""The keys of encrypted files, as a caller gives them and as the command line finds them.
+
+Most commands are given none, and then nothing about keys is imported.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from sbbf_tool.parquet.encryption.keys import Keys as Keys
-from sbbf_tool.parquet.encryption.keys import KeyService, KmsClient
+from sbbf_tool.errors import UsageError
 
-KeysGiven = Keys | Mapping[str, Any] | KeyService | KmsClient | None
-"""`Keys`, the object that a keys file holds (keys may be bytes), a function from a key metadata to a key, or a KMS client: `Keys.of`."""
+if TYPE_CHECKING:
+    from sbbf_tool.parquet.encryption.keys import Keys, KeyService, KmsClient
+
+    KeysGiven: TypeAlias = Keys | Mapping[str, Any] | KeyService | KmsClient | None
+    """What `Keys.of` takes: `Keys`, what a keys file holds (keys may be bytes), a function from key metadata to a key, or a KMS client."""
+
+_FILE_VARIABLE, _JSON_VARIABLE = "SBBF_KEYS_FILE", "SBBF_KEYS"
+_MOST_BYTES = 8 << 20
 
 
 def read_keys(path: str | None) -> Keys | None:
     """The keys of this file, else those that the environment names or holds; None where there are none. Raises UsageError."""
-    return Keys.from_file(path) if path is not None else Keys.from_environment()
+    if path is None:
+        path = os.environ.get(_FILE_VARIABLE) or None
+    if path is not None:
+        return _read_file(path)
+    text = os.environ.get(_JSON_VARIABLE)
+    if not text:
+        return None
+    from sbbf_tool.parquet.encryption.keys import Keys
+
+    return Keys.from_json(text, where=_JSON_VARIABLE)
+
+
+def _read_file(path: str) -> Keys:
+    from sbbf_tool.parquet.encryption.keys import Keys, may_be_keys
+
+    try:
+        with open(path, "rb") as stream:
+            text = stream.read(_MOST_BYTES + 1)
+    except (OSError, ValueError) as error:
+        if may_be_keys(path):
+            hint = "and let nobody use that key any more: a command line can be read by others"
+            raise UsageError("keys are given in a file, and not on the command line", hint=hint) from None
+        if not isinstance(error, OSError):
+            raise UsageError("the keys cannot be read: no file can have this name") from None
+        raise UsageError(f"the keys cannot be read: {(error.strerror or 'unreadable').lower()}", file=path) from None
+    if len(text) > _MOST_BYTES:
+        raise UsageError(f"more than {_MOST_BYTES:,} bytes are no file of keys", file=path)
+    keys = Keys.from_json(text, where=path)
+    return Keys(keys.footer, keys.columns, keys.by_id, keys.aad_prefix, path=path)

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
-from sbbf_tool.parquet.columns import PHYSICAL_TYPES, Column
+from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import HEADER_GUESS, StoredFilter, build_header, parse_header
 from sbbf_tool.parquet.footer import TAIL_BYTES, Footer, Tail, parse_tail
 from sbbf_tool.parquet.pages import ChunkPages
@@ -106,7 +106,8 @@ class ParquetFile:
         place = self.footer.filter_place(row_group, column.index)
         if place is None:
             return None
-        self._ensure_same_type(row_group, column)
+        with self.named(lambda: f"column {column.name}, row group {row_group}"):
+            self.footer.ensure_type(row_group, column)
         with self.named(lambda: f"column {column.name}, row group {row_group}, filter at byte {place.offset}"):
             if place.offset >= self.footer.end:
                 raise UnreadableError(f"outside the file, which has {self.source.size:,} bytes")
@@ -135,17 +136,6 @@ class ParquetFile:
                 if place is not None:
                     length = place.length or _SMALL_FILTER
                     yield place.offset, length if whole else min(length, _SMALL_FILTER)
-
-    def _ensure_same_type(self, row_group: int, column: Column) -> None:
-        """The chunk says once more of which type its values are: a footer that contradicts itself would have values hashed as another's."""
-        meta = self.footer.chunk(row_group, column.index)
-        stated = meta.type if meta is not None else None
-        if stated is None or not 0 <= stated < len(PHYSICAL_TYPES) or PHYSICAL_TYPES[stated] != column.physical:
-            raise UnreadableError(
-                f"the schema says {column.physical}, and its chunk another type of values",
-                file=self.name,
-                place=f"column {column.name}, row group {row_group}",
-            )
 
     def read_bitset(self, stored: StoredFilter) -> bytes:
         """The bitset of a filter. One that is encrypted raises AuthenticationError where it is not what the writer encrypted."""

@@ -19,7 +19,7 @@ from sbbf_tool.operations.targets import check_changeable, choose_columns, choos
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import TAIL_BYTES, FilterPlace, Footer, open_metadata, set_filters
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
-from sbbf_tool.reports.changes import RemoveReport
+from sbbf_tool.reports.remove import RemoveReport
 
 if TYPE_CHECKING:
     from sbbf_tool.operations.keys import KeysGiven

@@ -26,8 +26,8 @@ from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import FilterPlace
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
-from sbbf_tool.reports.changes import RepairReport, RepairStep
 from sbbf_tool.reports.findings import Evidence, Finding
+from sbbf_tool.reports.repair import RepairReport, RepairStep
 from sbbf_tool.storage.places import interrupted_length
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from sbbf_tool.operations.targets import check_changeable, choose_columns, choos
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
-from sbbf_tool.reports.changes import ResizedFilter, ResizeReport
+from sbbf_tool.reports.resize import ResizedFilter, ResizeReport
 
 if TYPE_CHECKING:
     from sbbf_tool.operations.keys import KeysGiven
@@ -39,8 +39,8 @@ class Aim:
     def __post_init__(self) -> None:
         if (self.fpp is None) == (self.num_bytes is None):
             raise UsageError("say what size is wanted: either an error rate or a number of bytes")
-        if self.fpp is not None and not 0 < self.fpp < 1:
-            raise UsageError(f"an error rate of {self.fpp}: it must be above 0 and below 1")
+        if self.fpp is not None:
+            sizing.ensure_rate(self.fpp)
         size = self.num_bytes
         if size is not None and (size & (size - 1) or not sizing.MIN_BYTES <= size <= sizing.MAX_BYTES):
             raise UsageError(f"a size of {size:,} bytes", hint="readers agree on powers of two from 64 bytes to 128 MiB only")

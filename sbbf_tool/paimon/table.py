@@ -150,21 +150,25 @@ class Table:
 def open_table(files: Files, path: str, *, snapshot: int | None = None, branch: str | None = None) -> Table:
     """A table at its latest snapshot, or at the one with this number.
 
-    Raises UnreadableError when the directory is not a table, UsageError when it has no such snapshot.
+    Raises UnreadableError when the directory is not a table or lacks the snapshot's schema, UsageError when it has no such snapshot.
     """
     path = path.rstrip("/") or "/"
     root = _branch_root(path, branch)
+    if snapshot is None:
+        number = latest_snapshot_id(files, root)
+    else:
+        number = snapshot if snapshot in _numbered(files, join(root, "snapshot"), SNAPSHOT_PREFIX) else None
+    found = _read_snapshot(files, root, number) if number is not None else None
+    # Listed only now: a schema comes before the snapshot that names it.
     schema_ids = _numbered(files, join(root, "schema"), SCHEMA_PREFIX)
     if not schema_ids:
         raise UnreadableError("not a Paimon table: below it is no schema/schema-<number>", file=root)
-    if snapshot is None:
-        latest = latest_snapshot_id(files, root)
-        found = _read_snapshot(files, root, latest) if latest is not None else None
-        return Table(files, path, found, _read_schema(files, path, branch, max(schema_ids)), branch)
-    if snapshot not in _numbered(files, join(root, "snapshot"), SNAPSHOT_PREFIX):
+    if found is None and snapshot is not None:
         raise UsageError(f"no snapshot {snapshot}", file=path)
-    found = _read_snapshot(files, root, snapshot)
-    return Table(files, path, found, _read_schema(files, path, branch, found.schema_id), branch)
+    if found is not None and found.schema_id not in schema_ids:
+        raise UnreadableError(f"its schema is schema-{found.schema_id}, which is not there", file=snapshot_path(root, found.id))
+    schema_id = max(schema_ids) if found is None or snapshot is None else found.schema_id
+    return Table(files, path, found, _read_schema(files, path, branch, schema_id), branch)
 
 
 def latest_snapshot_id(files: Files, root: str) -> int | None:

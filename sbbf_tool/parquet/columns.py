@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -153,6 +152,8 @@ def _find_column(columns: Sequence[Column], name: str) -> Column:
     below = [column.name for column in columns if column.path[: len(path)] == path]
     if below:
         raise UsageError(f"column {name!r} is a group", hint=f"name a leaf of it: {_some(below)}")
+    from difflib import get_close_matches
+
     names = {column.name: None for column in columns} | {quote(column.short_path): None for column in columns}
     near = get_close_matches(name, names, n=3) or [known for known in names if known.lower() == name.lower()]
     listed = f"did you mean {_some(near)}?" if near else f"the file has {_some(list(names))}"

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 from sbbf_tool.errors import RefusedError, UnreadableError
 from sbbf_tool.parquet import compact
-from sbbf_tool.parquet.columns import Column, leaf_columns
+from sbbf_tool.parquet.columns import PHYSICAL_TYPES, Column, leaf_columns
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, FileMetaData
 from sbbf_tool.parquet.structs import parse_struct
 
@@ -101,6 +101,15 @@ class Footer:
     def stored(self, raw: bytes) -> tuple[bytes, bytes]:
         """What a file ends with whose footer is `raw`: that, encrypted or signed as this one is, then length and magic."""
         return (raw, build_tail(raw)) if self.seal is None else self.seal.close_footer(raw)
+
+    def ensure_type(self, row_group: int, column: Column) -> None:
+        """A chunk says once more of which physical type its values are; where that is another, values would be hashed as nobody hashed
+        them. Raises UnreadableError.
+        """
+        meta = self.chunk(row_group, column.index)
+        stated = meta.type if meta is not None else None
+        if stated is None or not 0 <= stated < len(PHYSICAL_TYPES) or PHYSICAL_TYPES[stated] != column.physical:
+            raise UnreadableError(f"the schema says {column.physical}, and its chunk another type of values")
 
     def filter_place(self, row_group: int, column: int) -> FilterPlace | None:
         """Where this chunk's filter is. Offsets of 0 and below mean none: builds before parquet-mr 1.12 wrote such."""

@@ -250,6 +250,8 @@ class LeftAlone:
 
     data_file: str
     reason: str
+    unread: bool = False
+    """It could not be read; the others are not to be indexed, or already are."""
 
 
 @dataclass(frozen=True)
@@ -262,3 +264,7 @@ class AddIndexReport:
     added: tuple[AddedIndex, ...]
     left_alone: tuple[LeftAlone, ...]
     notes: tuple[str, ...]
+
+    @property
+    def unread(self) -> tuple[LeftAlone, ...]:
+        return tuple(left for left in self.left_alone if left.unread)

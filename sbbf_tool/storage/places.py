@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
 
 from sbbf_tool.errors import RefusedError, UsageError
 from sbbf_tool.storage import append as local_append
@@ -158,4 +157,6 @@ def _path(name: str | os.PathLike[str]) -> str:
     host, slash, path = text.removeprefix("file://").partition("/")
     if host not in ("", "localhost") or not slash:
         raise UsageError(f"a file of another machine, or no absolute path: {text}", hint="file:///PATH")
+    from urllib.parse import unquote
+
     return unquote(f"/{path}")

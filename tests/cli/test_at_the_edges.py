@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import shutil
 import subprocess
 import sys
@@ -12,9 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 from interop.corpus_edits import edit_footer
 
-from sbbf_tool import UnreadableError, UsageError, inspect, probe, probe_paimon
+import sbbf_tool.cli
+from sbbf_tool import Keys, UnreadableError, UsageError, inspect, probe, probe_paimon
 from sbbf_tool.cli import run
-from sbbf_tool.operations.keys import Keys
+from sbbf_tool.operations.keys import read_keys
 
 KEY = bytes(range(16)).hex()
 
@@ -54,7 +56,7 @@ def test_a_key_for_a_key_id_is_not_shown():
 
 def test_keys_without_an_end():
     with pytest.raises(UsageError, match="no file of keys"):
-        Keys.from_file("/dev/zero")
+        read_keys("/dev/zero")
 
 
 def test_a_footer_that_lost_its_row_groups(path):
@@ -90,3 +92,63 @@ def test_a_latest_snapshot_that_is_gone(fixtures, tmp_path):
     (table / "snapshot" / "LATEST").write_text("4")
     with pytest.raises(UnreadableError, match="LATEST names snapshot 4"):
         probe_paimon(str(table), "customer", ["x"])
+
+
+@pytest.mark.parametrize("append", [[], ["--append"]])
+def test_a_file_without_row_groups_is_left_as_it_is(tmp_path, append, capfd):
+    path = tmp_path / "empty.parquet"
+    pq.ParquetWriter(path, pa.schema([("x", pa.int64())])).close()
+    before = path.read_bytes(), path.stat().st_ino
+    assert run(["add-filter", str(path), "-c", "x", "--in-place", *append]) == 0
+    assert capfd.readouterr() == (f"{path}: it has no row group, so there is nothing to add; nothing was written\n", "")
+    assert (path.read_bytes(), path.stat().st_ino) == before
+
+
+@pytest.mark.parametrize("command", [["add-filter", "-n"], ["resize", "-n"], ["advise"], ["lake", "add-filter", "-n"]], ids=" ".join)
+@pytest.mark.parametrize("rate", ["1e-300", "2e-19"])
+def test_an_error_rate_that_no_filter_reaches(path, command, rate, capfd):
+    column = [] if "advise" in command else ["-c", "id"]
+    assert run([*command, str(path), *column, "--fpp", rate]) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.startswith(f"sbbf: an error rate of {rate}: a filter of 128 MiB")
+    assert err.count("\n") == 1
+
+
+NAMING = {
+    "inspect": ["inspect", "FILE"],
+    "probe": ["probe", "FILE", "COLUMN", "1"],
+    "verify": ["verify", "FILE"],
+    "check": ["check", "FILE"],
+    "explain": ["explain", "FILE", "COLUMN", "1"],
+    "advise": ["advise", "FILE"],
+    "lake inspect": ["lake", "inspect", "FILE"],
+    "add-filter": ["add-filter", "FILE", "-c", "COLUMN", "--replace", "--in-place"],
+    "resize": ["resize", "FILE", "--bytes", "64", "--rebuild", "-n"],
+    "repair": ["repair", "FILE", "-n"],
+    "remove-filter": ["remove-filter", "FILE", "-n"],
+}
+
+
+@pytest.mark.parametrize("arguments", NAMING.values(), ids=list(NAMING))
+def test_control_characters_of_names_do_not_reach_the_terminal(arguments, tmp_path, capfd):
+    path, column = tmp_path / "two\nlines\x1b[31m.parquet", "red\x1b[31m\x9bcolumn"
+    pq.write_table(pa.table({column: [1, 2, 3]}), path, bloom_filter_options={column: {"ndv": 3}})
+    names = {"FILE": str(path), "COLUMN": column}
+    assert run([names.get(argument, argument) for argument in arguments]) in (0, 1)
+    said = "".join(capfd.readouterr())
+    assert not {character for character in said if not character.isprintable()} - {"\n"}
+    assert "two\\nlines\\x1b[31m.parquet" in said or "red\\x1b[31m\\x9bcolumn" in said
+
+
+def test_what_people_read_is_printed_in_one_place():
+    """`say` shows what does not print by its code; what echoes for itself are documents that escape in their own way, and the table."""
+    package = Path(sbbf_tool.cli.__file__).parent
+    echoing = {
+        str(path.relative_to(package))
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and node.attr in ("echo", "secho")
+    }
+    documents = {"formats/github.py", "formats/junit.py", "formats/sarif.py", "policy.py"}
+    assert echoing == documents | {"__init__.py", "output.py", "render.py"}

@@ -140,4 +140,5 @@ def test_code_of_the_drafts_is_loaded_for_drafts_alone(fixtures, bare):
     path = str(fixtures / "pyarrow-filters.parquet")
     assert not loaded("inspect", path)
     assert not loaded("probe", path, "id", "1")
+    assert not loaded("add-filter", path, "-c", "id", "--replace", "-n")
     assert loaded("inspect", "--bare", str(bare))

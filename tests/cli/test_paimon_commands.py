@@ -340,7 +340,7 @@ class TestAddIndex:
         before = contents(plain.root)
         capfd.readouterr()
         assert sbbf("add-index", plain.root, "-c", "s") == 0
-        assert capfd.readouterr().out.endswith("nothing to add; snapshot 3 stays the latest\n")
+        assert capfd.readouterr().out.endswith(f"{plain.root}: nothing to add, and nothing was written\n")
         assert contents(plain.root) == before
 
     def test_a_dry_run_writes_nothing(self, orders, capfd):
@@ -351,6 +351,47 @@ class TestAddIndex:
         report = document(capfd)
         assert (report["dry_run"], len(report["added"]), report["snapshot_after"]) == (True, 2, None)
         assert contents(orders) == before
+
+    def test_exit_3_where_a_data_file_cannot_be_read(self, plain, capfd):
+        (broken,) = Path(plain.root).rglob("0.parquet")
+        broken.write_bytes(b"noise")
+        assert sbbf("add-index", plain.root, "-c", "s") == 3
+        out, err = capfd.readouterr()
+        assert "left alone: 0.parquet: " in out
+        assert out.endswith("1 data file with a new index, every value verified; now at snapshot 3\n")
+        assert err.startswith("sbbf: 0.parquet: a Parquet file that does not read: ")
+        assert err.count("\n") == 1
+        broken.unlink()
+        assert sbbf("add-index", plain.root, "-c", "s", "--json") == 3
+        assert [left["unread"] for left in json.loads(capfd.readouterr().out)["left_alone"]] == [True, False]
+
+    def test_another_commit_that_came_first(self, plain, monkeypatch, capfd):
+        """Whoever took the files away or indexed them: what is said of the table is true."""
+        from sbbf_tool.operations.paimon import add_index
+
+        built = add_index.build_index
+
+        def outrun(*arguments: Any) -> Any:
+            monkeypatch.setattr(add_index, "build_index", built)
+            assert sbbf("add-index", plain.root, "-c", "s") == 0
+            capfd.readouterr()
+            return built(*arguments)
+
+        monkeypatch.setattr(add_index, "build_index", outrun)
+        assert sbbf("add-index", plain.root, "-c", "s") == 0
+        out = capfd.readouterr().out
+        assert "left alone: 2 data files: another commit took it away, or indexed it, meanwhile\n" in out
+        assert out.endswith(f"{plain.root}: nothing to add, and nothing was written\n")
+
+    @pytest.mark.parametrize("options", [[], ["--snapshot", "2"]])
+    def test_a_snapshot_whose_schema_is_gone(self, plain, options, capfd):
+        path = Path(plain.root, "snapshot", "snapshot-2")
+        path.write_text(path.read_text().replace('"schemaId":0', '"schemaId":7').replace('"schemaId": 0', '"schemaId": 7'))
+        assert sbbf("inspect", plain.root, *options) == 3
+        assert one_error(capfd) == f"sbbf: {path}: its schema is schema-7, which is not there\n"
+        if not options:
+            assert sbbf("add-index", plain.root, "-c", "s") == 3
+            assert "its schema is schema-7, which is not there" in one_error(capfd)
 
     @pytest.mark.parametrize(
         ("options", "said"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
@@ -52,7 +53,7 @@ class AskedPruner(Asked, Protocol):
         """For each question, asked alone, the row groups that were read."""
 
 
-class _Dialect:
+class _Dialect(ABC):
     """How a condition is written; the engines differ in a few places."""
 
     quote = '"'
@@ -61,11 +62,11 @@ class _Dialect:
     under_key = "{column}[{key}]"
     _types: ClassVar[dict[Any, str]] = {}
 
-    def type_of(self, path: Path, expression: str) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def type_of(self, path: Path, expression: str) -> str: ...
 
-    def literal(self, kind: str, text: str) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def literal(self, kind: str, text: str) -> str: ...
 
     def condition(self, path: Path, question: Question) -> str:
         column = f"{self.quote}{question.path[0]}{self.quote}"

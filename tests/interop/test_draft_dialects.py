@@ -12,7 +12,7 @@ import pytest
 
 from sbbf_tool.bloom.dialects import DRAFTS, TODAYS
 from sbbf_tool.operations.add import add_filters
-from sbbf_tool.operations.add_draft import warnings_of
+from sbbf_tool.operations.add_draft import Draft
 
 from .engines import ClickHouse, DuckDB, Engine, PruningEngine
 from .facts import FIXTURES
@@ -71,6 +71,6 @@ def test_under_todays_header_rows_are_lost(drafts: dict[str, Path], pruning_engi
 
 def test_the_warnings_say_so() -> None:
     for dialect in DRAFTS:
-        said = " ".join(warnings_of(dialect))
+        said = " ".join(Draft(dialect).warnings())
         assert ("LOSES ROWS" in said) == (dialect.header == TODAYS)
         assert ("ClickHouse and DuckDB fail" in said) == (dialect.header != TODAYS)

@@ -12,7 +12,7 @@ from sbbf_tool.errors import RefusedError, UnreadableError, WriteError
 from sbbf_tool.storage.local import LocalSource
 from sbbf_tool.storage.objects.arrow import ArrowStore
 from sbbf_tool.storage.objects.location import parse_location
-from sbbf_tool.storage.objects.store import ChangedError, MissingError
+from sbbf_tool.storage.objects.store import MissingError, OtherVersionError
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def test_reading(store, tmp_path):
     assert version.size == len(large())
     assert store.get("x", 5, 100, version) == large()[5:105]
     (tmp_path / "x").write_bytes(small())
-    with pytest.raises(ChangedError):
+    with pytest.raises(OtherVersionError):
         store.get("x", 5, 100, version)
     assert store.version("none") is None
     with pytest.raises(MissingError):

@@ -13,7 +13,7 @@ from buckets import environment
 from large_files import large, small
 
 import sbbf_tool
-from sbbf_tool.errors import RefusedError, SbbfError, WriteError
+from sbbf_tool.errors import ChangedError, SbbfError, WriteError
 
 pytestmark = pytest.mark.heavy
 
@@ -97,7 +97,7 @@ def test_an_object_that_changes_meanwhile_keeps_the_change(bucket, step):
 
     done: list[object] = []
     bucket.proxy.fault = rival
-    with pytest.raises(RefusedError, match=f"{url}: the object changed while it was worked on; run the command again"):
+    with pytest.raises(ChangedError, match=f"{url}: the object changed while it was worked on; run the command again"):
         sbbf_tool.add_filters(url, ["id"], in_place=True)
     assert done
     assert bucket.get("x.parquet") == theirs

@@ -81,6 +81,15 @@ def test_a_file_of_each_dialect_is_seen_and_proven(events, dialect):
     assert pq.read_table(path).equals(pq.read_table(events))
 
 
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_progress_ends_at_the_total(events, tmp_path, dry_run):
+    told = []
+    target = {"dry_run": True, "in_place": True} if dry_run else {"output": tmp_path / "new.parquet"}
+    add_filters(events, COLUMNS, dialect=TOLD[0], progress=lambda what, done, total: told.append((done, total)), **target)
+    assert len(told) == (2 if dry_run else 3) * 3 * len(COLUMNS)
+    assert told[-1][0] == told[-1][1] > 0
+
+
 def test_a_draft_with_todays_header_is_found_out_by_its_values(events):
     path = with_filters(events, "draft2-final", ("name",))
     assert all(row.dialect is None and row.oddities == () for row in inspect(path).filters)

@@ -16,7 +16,6 @@ from samples import listing
 
 from sbbf_tool import (
     AuthenticationError,
-    Keys,
     Policy,
     RefusedError,
     SbbfError,
@@ -32,6 +31,7 @@ from sbbf_tool import (
     verify,
 )
 from sbbf_tool.cli import run
+from sbbf_tool.operations.keys import read_keys
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet.encryption.aad import Module
 from sbbf_tool.parquet.filters import build_header, parse_header
@@ -369,7 +369,7 @@ def damaged(file) -> Path:
 def test_a_damaged_filter_is_dropped_or_built_anew(damaged, tmp_path):
     keys_path = tmp_path / "keys.json"
     keys_path.write_text(json.dumps(keys_of("java-columns")))
-    keys = Keys.from_file(str(keys_path))
+    keys = read_keys(str(keys_path))
     (finding,) = [found for found in check(damaged, keys=keys).findings if found.severity == "error"]
     assert finding.cure == ("sbbf", "repair", str(damaged), "--rebuild", "-c", "name", "--in-place", "--keys", str(keys_path))
     dropped = repair(damaged, ["name"], output=tmp_path / "dropped", keys=keys)

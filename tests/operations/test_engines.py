@@ -17,7 +17,8 @@ import sbbf_tool
 from sbbf_tool.errors import UsageError
 from sbbf_tool.operations import engines as module
 from sbbf_tool.operations.add import add_filters
-from sbbf_tool.operations.engines import engine, engines, family_of, read_table, verdicts_for, warnings_for
+from sbbf_tool.operations.engine_table import parse_table
+from sbbf_tool.operations.engines import engine, engines, family_of, verdicts_for, warnings_for
 from sbbf_tool.operations.inspect import inspect
 from sbbf_tool.parquet.columns import PHYSICAL_TYPES, Column, Logical
 
@@ -124,29 +125,29 @@ class TestData:
         data = tomllib.loads(TABLE.read_text())
         data["engine"][0]["row"][0] |= spoil
         with pytest.raises(ValueError, match=r"family|rule"):
-            read_table(data)
+            parse_table(data)
 
     def test_two_rows_on_one_column_are_a_contradiction(self):
         data = tomllib.loads(TABLE.read_text())
         data["engine"][0]["row"].append({"on": ["int32"], "verdict": "unused", "says": "No longer."})
         with pytest.raises(ValueError, match="two rows on int32"):
-            read_table(data)
+            parse_table(data)
 
     @pytest.mark.parametrize("spoil", [{"places": ["attic"]}, {"places": []}, {"evidence": "hearsay"}])
     def test_an_engine_that_breaks_a_rule_is_no_table(self, spoil):
         data = tomllib.loads(TABLE.read_text())
         data["engine"][0] |= spoil
         with pytest.raises(ValueError, match="parquet-java"):
-            read_table(data)
+            parse_table(data)
 
     def test_an_id_or_a_field_too_many_is_no_table(self):
         data = tomllib.loads(TABLE.read_text())
         twice = data | {"engine": [*data["engine"], copy.deepcopy(data["engine"][0])]}
         with pytest.raises(ValueError, match="twice"):
-            read_table(twice)
+            parse_table(twice)
         data["engine"][0]["colour"] = "red"
         with pytest.raises(TypeError, match="colour"):
-            read_table(data)
+            parse_table(data)
 
 
 class TestCompleteness:

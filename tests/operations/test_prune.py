@@ -75,7 +75,7 @@ class CountingFiles(fs.FileSystemHandler):
     __hash__ = object.__hash__
 
     def _none(self, *arguments):
-        raise NotImplementedError
+        raise AssertionError("prune only reads")
 
     copy_file = create_dir = delete_dir = delete_dir_contents = delete_file = delete_root_dir_contents = move = _none
     open_append_stream = open_output_stream = _none

@@ -192,24 +192,6 @@ class TestKeys:
         assert HEX not in str(caught.value)
         assert "123456789" not in str(caught.value)
 
-    def test_from_a_file_or_the_environment(self, tmp_path, monkeypatch):
-        path = tmp_path / "keys.json"
-        path.write_text(json.dumps({"footer_key": HEX}))
-        assert Keys.from_environment() is None
-        monkeypatch.setenv("SBBF_KEYS", json.dumps({"footer_key": BASE64}))
-        assert Keys.from_environment().footer == Key(SECRETS[2])
-        monkeypatch.setenv("SBBF_KEYS_FILE", str(path))
-        assert Keys.from_environment().footer == Key(SECRETS[0])
-        assert Keys.from_environment().path == str(path)
-        with pytest.raises(UsageError, match=r"nothing\.json: the keys cannot be read: no such file"):
-            Keys.from_file(str(tmp_path / "nothing.json"))
-
-    @pytest.mark.parametrize("given", [HEX, BASE64, json.dumps({"footer_key": HEX}), "0123456789012345"])
-    def test_a_key_in_the_place_of_a_file_is_not_shown(self, given):
-        with pytest.raises(UsageError, match="not on the command line") as caught:
-            Keys.from_file(given)
-        assert given not in str(caught.value)
-
     def test_nothing_shows_a_key(self):
         keys = Keys.of({"footer_key": HEX, "columns": {"a": BASE64}, "keys": {"k": HEX}})
         for shown in (repr(keys), str(keys), f"{keys.footer!r} {keys.columns}", repr(vars(keys))):

@@ -9,8 +9,8 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 import click
 
-from sbbf_tool.cli import one_line
 from sbbf_tool.cli.formats import words
+from sbbf_tool.cli.output import one_line
 from sbbf_tool.reports.findings import SEVERITIES, CheckReport, Finding, RuleOutcome
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-import click
-
-from sbbf_tool.cli import one_line
 from sbbf_tool.cli.formats import words
+from sbbf_tool.cli.output import say
 from sbbf_tool.reports.findings import SEVERITIES, CheckReport, Finding
 
 
@@ -23,11 +21,11 @@ class Format:
         self._files += 1
         self._findings.update(finding.severity for finding in report.findings)
         show_findings(report.findings)
-        click.echo(one_line(f"{report.file}: {_sum(report)}"))
+        say(f"{report.file}: {_sum(report)}")
 
     def end(self) -> None:
         if self._files > 1:
-            click.echo(f"{self._files:,} files: {_counted(self._findings)}")
+            say(f"{self._files:,} files: {_counted(self._findings)}")
 
 
 def show_findings(findings: Iterable[Finding]) -> None:
@@ -36,9 +34,9 @@ def show_findings(findings: Iterable[Finding]) -> None:
     for finding in findings:
         by_rule.setdefault(finding.rule, []).append(finding)
     for rule, found in by_rule.items():
-        click.echo(one_line(f"{found[0].file}: {found[0].severity}: {rule}"))
+        say(f"{found[0].file}: {found[0].severity}: {rule}")
         for line in words.in_full(found):
-            click.echo(f"    {one_line(line)}")
+            say(f"    {line}")
 
 
 def _sum(report: CheckReport) -> str:

@@ -10,6 +10,7 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.lake.engines import over_a_lake
 from sbbf_tool.cli.lake.rows import each_row
+from sbbf_tool.cli.output import say
 from sbbf_tool.cli.sizes import BYTES
 
 if TYPE_CHECKING:
@@ -60,5 +61,5 @@ def command(engine: Engine, lake: Lake, dry_run: bool, report_path: str | None, 
         files = each_row(engine.plan(lake, wish) if dry_run else engine.add_filters(lake, wish), show, writes=not dry_run)
     if not as_json:
         told = f"{filters:,} filters would be built from {size:,} bytes" if dry_run else f"{filters:,} filters added, {size:,} bytes"
-        click.echo(f"{files}; {told}")
+        say(f"{files}; {told}")
     return files.exit_code

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sbbf_tool.cli import formats, one_line
+from sbbf_tool.cli import formats
 from sbbf_tool.cli.lake.engines import over_a_lake
 from sbbf_tool.cli.lake.rows import each_row
+from sbbf_tool.cli.output import say
 from sbbf_tool.cli.policy import policy_options
 from sbbf_tool.errors import UnreadableError
 
@@ -37,7 +38,7 @@ def command(engine: Engine, lake: Lake, form: str, config: str | None, **options
             return 0
         shown.add(row.report)
         for place in row.report.unread if not row.reason else ():
-            click.echo(f"sbbf: {one_line(str(UnreadableError(place, file=row.path)))}", err=True)
+            say(f"sbbf: {UnreadableError(place, file=row.path)}", err=True)
         return int(row.report.failed)
 
     with formats.opened(form) as shown:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbbf_tool.cli import one_line, render
+from sbbf_tool.cli import render
 from sbbf_tool.cli.lake.engines import over_a_lake
 from sbbf_tool.cli.lake.rows import each_row
+from sbbf_tool.cli.output import say
 from sbbf_tool.errors import UnreadableError
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def command(engine: Engine, lake: Lake, columns: tuple[str, ...], as_json: bool)
             return 0
         totals.add(row.report)
         for broken in row.report.broken:
-            click.echo(f"sbbf: {one_line(f'{row.path}: {broken.broken}')}", err=True)
+            say(f"sbbf: {row.path}: {broken.broken}", err=True)
         return UnreadableError.exit_code if row.report.broken else 0
 
     files = each_row(engine.read(lake, inspecting(columns), InspectRow), show)
@@ -52,6 +53,6 @@ def command(engine: Engine, lake: Lake, columns: tuple[str, ...], as_json: bool)
             )
             for total in totals.columns()
         ]
-        render.show_table(_HEADERS, rows, tuple(range(1, len(_HEADERS)))) if rows else click.echo("no column has a Bloom filter")
-        click.echo(f"{files}; {totals.rows:,} rows in {totals.row_groups:,} row groups, {totals.bytes:,} bytes")
+        render.show_table(_HEADERS, rows, tuple(range(1, len(_HEADERS)))) if rows else say("no column has a Bloom filter")
+        say(f"{files}; {totals.rows:,} rows in {totals.row_groups:,} row groups, {totals.bytes:,} bytes")
     return files.exit_code

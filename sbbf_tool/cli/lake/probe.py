@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbbf_tool.cli import one_line, render
+from sbbf_tool.cli import render
 from sbbf_tool.cli.lake.engines import over_a_lake
 from sbbf_tool.cli.lake.rows import each_row
+from sbbf_tool.cli.output import say
 from sbbf_tool.cli.probe import ABSENT, MAYBE, asked_values
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def command(
 
     files = each_row(engine.read(lake, probing(column, asked), ProbeRow), show)
     if not as_json:
-        click.echo(
+        say(
             f"{len(asked):,} values asked of {files.total}: {len(found):,} may be in {holding['hits']:,} of them; "
             f"{holding['silent']:,} have row groups without a filter that answers"
         )
@@ -60,10 +61,10 @@ def command(
 
 def _show(report: KeysReport) -> None:
     for hit in report.hits:
-        click.echo(one_line(f"{report.file}: {hit.value}: row group{_numbers(hit.row_groups)}"))
+        say(f"{report.file}: {hit.value}: row group{_numbers(hit.row_groups)}")
     for silent in report.unanswered:
         why = f"{silent.answer}: {silent.reason}" if silent.reason else silent.answer
-        click.echo(one_line(f"{report.file}: any of the values: row group{_numbers(silent.row_groups)} ({why})"))
+        say(f"{report.file}: any of the values: row group{_numbers(silent.row_groups)} ({why})")
 
 
 def _numbers(row_groups: tuple[int, ...]) -> str:

@@ -8,9 +8,8 @@ from typing import TypeVar
 
 import click
 
-from sbbf_tool.cli import one_line
 from sbbf_tool.cli.files import counter
-from sbbf_tool.cli.output import READER_GONE, reader_has_gone
+from sbbf_tool.cli.output import READER_GONE, reader_has_gone, say
 from sbbf_tool.reports.lake import FAILED, OK, REFUSED, SKIPPED, FileRow
 
 Row = TypeVar("Row", bound=FileRow)
@@ -44,7 +43,7 @@ def each_row(rows: Iterable[Row], show: Callable[[Row], int], *, writes: bool = 
         for row in rows:
             files.counts[row.status] += 1
             if row.status in (REFUSED, FAILED):
-                click.echo(f"sbbf: {one_line(f'{row.path}: {row.reason}')}", err=True)
+                say(f"sbbf: {row.path}: {row.reason}", err=True)
             files.exit_code = max(files.exit_code, row.exit_code, show(row))
             count()
             if not writes and reader_has_gone():

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbbf_tool.cli import one_line, render
+from sbbf_tool.cli import render
 from sbbf_tool.cli.formats.text import show_findings
 from sbbf_tool.cli.lake.engines import over_a_lake
 from sbbf_tool.cli.lake.rows import each_row
+from sbbf_tool.cli.output import say
 from sbbf_tool.errors import UnreadableError
 
 if TYPE_CHECKING:
@@ -41,10 +42,10 @@ def command(engine: Engine, lake: Lake, columns: tuple[str, ...], as_json: bool)
         if not as_json:
             show_findings(row.report.findings)
         for place in row.report.unread:
-            click.echo(f"sbbf: {one_line(str(UnreadableError(place, file=row.path)))}", err=True)
+            say(f"sbbf: {UnreadableError(place, file=row.path)}", err=True)
         return UnreadableError.exit_code if row.report.unread else int(not row.report.is_sound)
 
     files = each_row(engine.read(lake, verifying(columns), VerifyRow, reads_data=True), show)
     if not as_json:
-        click.echo(f"{files}; {filters[True]:,} of {filters.total():,} filters proven")
+        say(f"{files}; {filters[True]:,} of {filters.total():,} filters proven")
     return files.exit_code

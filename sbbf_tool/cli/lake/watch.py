@@ -7,6 +7,7 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.lake.engines import spark_setting
 from sbbf_tool.cli.lake.rows import each_row
+from sbbf_tool.cli.output import say
 from sbbf_tool.cli.sizes import BYTES, SECONDS
 
 
@@ -58,7 +59,7 @@ def command(
         if as_json:
             render.show_json(row)
         elif row.status == OK:
-            click.echo(f"{row.path}: {row.filters} filters added, {row.bytes_added:,} bytes")
+            say(f"{row.path}: {row.filters} filters added, {row.bytes_added:,} bytes")
         for warning in row.warnings:
             render.warn(warning)
         return 0
@@ -69,5 +70,5 @@ def command(
     with SparkEngine(master, dict(map(spark_setting, conf))) as engine:
         files = each_row(engine.watch(path, wish, checkpoint, every=every, most_files=max_files, where=chosen), show, writes=True)
     if not as_json:
-        click.echo(str(files))
+        say(str(files))
     return files.exit_code

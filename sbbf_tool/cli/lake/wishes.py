@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sbbf_tool.cli import render
+from sbbf_tool.cli.output import say
 
 if TYPE_CHECKING:
     from sbbf_tool.operations.lake.engine import Engine, Lake
@@ -49,7 +50,7 @@ def wish_of(
             raise click.exceptions.Exit(0)
         for column in report.columns:
             if column.verdict == "add":
-                click.echo(f"{column.column}: {column.reason}", err=True)
+                say(f"{column.column}: {column.reason}", err=True)
         plan = plan_of_document(report.plan)
     wish = Wish.of_plan(plan, allow_table_files=allow_table_files)
     return wish if not replace else Wish(wish.columns, wish.sizing, wish.limits, True, allow_table_files)

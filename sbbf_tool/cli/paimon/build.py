@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import click
 
-from sbbf_tool.cli import one_line, render
-from sbbf_tool.cli.paimon.columns import HEADERS, NUMBERS, of_column
+from sbbf_tool.cli import render
+from sbbf_tool.cli.output import say
+from sbbf_tool.cli.paimon.columns import HEADERS, NUMBERS, columns_option, of_column
 
 
 @click.command(short_help="Build an index file for a data file.")
 @click.argument("data_file", metavar="DATAFILE")
-@click.option(
-    "-c",
-    "--column",
-    "columns",
-    multiple=True,
-    metavar="COL[:items=N,fpp=P]",
-    help="Column to index (repeat for more); m[key] is an entry of the map m.  [default: those that the options of the table around name]",
-)
+@columns_option("the options of the table around")
 @click.option("-o", "--output", metavar="OUT", help="Write the index here; it must not exist.  [default: DATAFILE.index]")
 @click.option("-n", "--dry-run", is_flag=True, help="Read and build, and write nothing.")
 @click.option("--json", "as_json", is_flag=True, help="The report as one JSON document.")
@@ -36,6 +30,6 @@ def command(data_file: str, columns: tuple[str, ...], output: str | None, dry_ru
         return
     render.show_table(HEADERS, [of_column(column) for column in report.columns], NUMBERS)
     done = "would be written; nothing was" if report.dry_run else "written, every value verified"
-    click.echo(one_line(f"{report.output}: {report.size:,} bytes {done}"))
+    say(f"{report.output}: {report.size:,} bytes {done}")
     if report.table is not None and not report.dry_run:
-        click.echo(one_line(f"note: the table {report.table} does not know of this file; sbbf paimon add-index adds one that it uses"))
+        say(f"note: the table {report.table} does not know of this file; sbbf paimon add-index adds one that it uses")

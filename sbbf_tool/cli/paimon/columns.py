@@ -1,8 +1,11 @@
-"""A built filter as a row of a table, for `build` and `add-index`."""
+"""The columns that `build` and `add-index` are told to index, and a built filter as a row of a table."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
 
 from sbbf_tool.cli import render
 
@@ -11,6 +14,18 @@ if TYPE_CHECKING:
 
 HEADERS = ("column", "type", "rows", "nulls", "distinct", "items", "fpp", "k", "bits", "fill", "est. fpp")
 NUMBERS = tuple(range(2, len(HEADERS)))
+
+
+def columns_option(those_named: str) -> Callable[[Any], Any]:
+    """Hands `columns` to the command; where none are given, those that the options of a table name: `those_named` tells of which."""
+    return click.option(
+        "-c",
+        "--column",
+        "columns",
+        multiple=True,
+        metavar="COL[:items=N,fpp=P]",
+        help=f"Column to index (repeat for more); m[key] is an entry of the map m.  [default: those that {those_named} name]",
+    )
 
 
 def of_column(column: BuiltColumn) -> tuple[str, ...]:

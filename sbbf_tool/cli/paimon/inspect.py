@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbbf_tool.cli import one_line, render
+from sbbf_tool.cli import render
+from sbbf_tool.cli.output import say
 from sbbf_tool.errors import UnreadableError
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def command(target: str, snapshot: int | None, branch: str | None, as_json: bool
     report = inspect_paimon(target, snapshot=snapshot, branch=branch)
     render.show_json(report) if as_json else _show(report)
     for finding in report.broken:
-        click.echo(f"sbbf: {one_line(str(UnreadableError(finding.message, file=finding.data_file, place=_column(finding))))}", err=True)
+        say(f"sbbf: {UnreadableError(finding.message, file=finding.data_file, place=_column(finding))}", err=True)
     return UnreadableError.exit_code if report.broken else 0
 
 
@@ -40,18 +41,18 @@ def _show(report: InspectReport) -> None:
     indexed = sum(file.place != "none" for file in report.files)
     if report.is_table:
         state = f"snapshot {report.snapshot}" if report.snapshot is not None else "no snapshot"
-        click.echo(one_line(f"{report.target}: {state}, {render.counted(len(report.files), 'data file')}, {indexed:,} with an index"))
+        say(f"{report.target}: {state}, {render.counted(len(report.files), 'data file')}, {indexed:,} with an index")
     else:
-        click.echo(one_line(f"{report.target}: {report.files[0].size:,} bytes, indexes: {len(report.files[0].indexes):,}"))
+        say(f"{report.target}: {report.files[0].size:,} bytes, indexes: {len(report.files[0].indexes):,}")
     if rows := [row for file in report.files for row in _rows(file, report.is_table)]:
         render.show_table(_HEADERS, rows, (2, 7, 8, 9, 10, 11, 12))
     for total in report.columns if report.is_table else ():
         have = f"{total.files_with_filter:,} of {render.counted(total.files, 'data file')} have a filter, {total.filter_bytes:,} bytes"
-        click.echo(one_line(f"{total.column}: {have}; mean est. fpp {render.percent(total.mean_error_rate)}"))
+        say(f"{total.column}: {have}; mean est. fpp {render.percent(total.mean_error_rate)}")
     if report.is_table and not indexed:
-        click.echo("no data file has an index")
+        say("no data file has an index")
     for line in _odd(report):
-        click.echo(one_line(f"odd: {line}"))
+        say(f"odd: {line}")
 
 
 def _rows(file: InspectedFile, in_table: bool) -> Iterator[tuple[str, ...]]:

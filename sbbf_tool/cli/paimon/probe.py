@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbbf_tool.cli import one_line, render
+from sbbf_tool.cli import render
+from sbbf_tool.cli.output import say
 from sbbf_tool.cli.probe import ABSENT, MAYBE, NegativeValues, asked_values
 
 if TYPE_CHECKING:
@@ -53,13 +54,13 @@ def command(
     elif not quiet:
         _show(report)
     if stats:
-        click.echo(f"{files.bytes_read:,} bytes read of {files.files_read:,} files", err=True)
+        say(f"{files.bytes_read:,} bytes read of {files.files_read:,} files", err=True)
     return MAYBE if report.remaining else ABSENT
 
 
 def _show(report: ProbeReport) -> None:
     state = f"snapshot {report.snapshot}" if report.snapshot is not None else "no snapshot"
-    click.echo(one_line(f"{report.table}: {state}, column {report.column}, {report.type}"))
+    say(f"{report.table}: {state}, column {report.column}, {report.type}")
     pairs = [(file, answer) for at in range(report.num_values) for file in report.files for answer in (file.answers[at],)]
     rows = [
         (
@@ -71,6 +72,6 @@ def _show(report: ProbeReport) -> None:
     if rows:
         render.show_table(_HEADERS, rows, (3,))
     kept, all_rows = (sum(file.rows for file in files) for files in (report.remaining, report.files))
-    click.echo(f"remaining: {len(report.remaining):,} of {render.counted(len(report.files), 'data file')}, {kept:,} of {all_rows:,} rows")
+    say(f"remaining: {len(report.remaining):,} of {render.counted(len(report.files), 'data file')}, {kept:,} of {all_rows:,} rows")
     if report.unused is not None:
-        click.echo(one_line(f"note: Paimon does not ask this table's indexes, and reads every file: {report.unused}"))
+        say(f"note: Paimon does not ask this table's indexes, and reads every file: {report.unused}")

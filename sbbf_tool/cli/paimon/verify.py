@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbbf_tool.cli import one_line, render
+from sbbf_tool.cli import render
+from sbbf_tool.cli.output import say
 from sbbf_tool.errors import UnreadableError
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def command(target: str, data_file: str | None, snapshot: int | None, branch: st
     render.show_json(report) if as_json else _show(report)
     for file, column, problem in report.problems:
         place = f"column {column}" if column is not None else None
-        click.echo(f"sbbf: {one_line(str(UnreadableError(problem, file=file, place=place)))}", err=True)
+        say(f"sbbf: {UnreadableError(problem, file=file, place=place)}", err=True)
     return UnreadableError.exit_code if report.problems else int(report.loses)
 
 
@@ -47,10 +48,10 @@ def _show(report: VerifyReport) -> None:
     if rows:
         render.show_table(_HEADERS, rows, (3, 4, 5))
     for line in _lost(report):
-        click.echo(one_line(line))
+        say(line)
     proven = sum(row[-1] == _PROVEN for row in rows)
     result = f"{proven:,} of {render.counted(len(rows), 'filter')} proven" if rows else "no filter to prove"
-    click.echo(one_line(f"{report.target}: {result}"))
+    say(f"{report.target}: {result}")
 
 
 _PROVEN = "every value found"

@@ -60,7 +60,7 @@ def add_paimon_index(
     else:
         published = _commit(writable, opened.path, additions)
         gone = set(published.gone) if published else {each.data_file for each in added}
-    left_alone += (LeftAlone(name, "another commit took it away meanwhile") for name in sorted(gone))
+    left_alone += (LeftAlone(name, "another commit took it away, or indexed it, meanwhile") for name in sorted(gone))
     return AddIndexReport(
         opened.path,
         dry_run,
@@ -152,7 +152,8 @@ def _build(table: Table, live: LiveFile, requests: Sequence[IndexRequest], left_
     try:
         return build_index(read_data(table.files, live.path), live.path, in_file)
     except (UnreadableError, UsageError) as error:
-        left_alone.append(LeftAlone(file.name, str(error)))
+        error.file = None  # the report names it
+        left_alone.append(LeftAlone(file.name, str(error), unread=isinstance(error, UnreadableError)))
         return None
 
 

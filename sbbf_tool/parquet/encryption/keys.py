@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import binascii
 import json
-import os
 import re
 from base64 import b64decode
 from collections.abc import Callable, Mapping
@@ -39,9 +38,6 @@ class KmsClient(Protocol):
 
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes: ...
 
-
-_MOST_BYTES = 8 << 20
-KEYS_FILE_VARIABLE, KEYS_VARIABLE = "SBBF_KEYS_FILE", "SBBF_KEYS"
 
 _PARTS = ("footer_key", "columns", "keys", "aad_prefix")
 _SHOWN_CHARACTERS = 40
@@ -91,31 +87,6 @@ class Keys:
             raise UsageError("not JSON that anybody would write", file=where) from None
         except UsageError as error:
             raise error.at(file=where) from None
-
-    @classmethod
-    def from_file(cls, path: str) -> Keys:
-        try:
-            with open(path, "rb") as stream:
-                text = stream.read(_MOST_BYTES + 1)
-        except (OSError, ValueError) as error:
-            if _may_be_keys(path):
-                hint = "and let nobody use that key any more: a command line can be read by others"
-                raise UsageError("keys are given in a file, and not on the command line", hint=hint) from None
-            if not isinstance(error, OSError):
-                raise UsageError("the keys cannot be read: no file can have this name") from None
-            raise UsageError(f"the keys cannot be read: {(error.strerror or 'unreadable').lower()}", file=path) from None
-        if len(text) > _MOST_BYTES:
-            raise UsageError(f"more than {_MOST_BYTES:,} bytes are no file of keys", file=path)
-        keys = cls.from_json(text, where=path)
-        return cls(keys.footer, keys.columns, keys.by_id, keys.aad_prefix, path=path)
-
-    @classmethod
-    def from_environment(cls) -> Keys | None:
-        """The keys of the file that SBBF_KEYS_FILE names, else those in SBBF_KEYS; None where neither is set."""
-        if path := os.environ.get(KEYS_FILE_VARIABLE):
-            return cls.from_file(path)
-        text = os.environ.get(KEYS_VARIABLE)
-        return cls.from_json(text, where=KEYS_VARIABLE) if text else None
 
     def find(self, metadata: bytes | None, material: Callable[[str], bytes | None]) -> Key | None:
         """The key that a file's key metadata means; None where it means none of these.
@@ -200,13 +171,13 @@ def _from_object(found: Any) -> Keys:
 
 def _shown(name: str) -> str:
     """A name as it may be printed: who exchanges names and keys has keys for names."""
-    return "a name that may be a key" if _may_be_keys(name) else name
+    return "a name that may be a key" if may_be_keys(name) else name
 
 
 _DIGITS_OF_A_KEY = re.compile("[0-9A-Fa-f]{32}")
 
 
-def _may_be_keys(text: str) -> bool:
+def may_be_keys(text: str) -> bool:
     """Whether what should have been a path or a name is a key, or holds keys: then it must not be shown."""
     if _DIGITS_OF_A_KEY.search(text):
         return True

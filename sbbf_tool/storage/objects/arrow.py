@@ -15,7 +15,7 @@ from pyarrow import fs as arrow
 
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError, WriteError
 from sbbf_tool.storage.objects.location import Location, parse_location
-from sbbf_tool.storage.objects.store import ChangedError, DeniedError, MissingError, Version
+from sbbf_tool.storage.objects.store import DeniedError, MissingError, OtherVersionError, Version
 from sbbf_tool.storage.source import Bytes, PlannedSource, Source
 
 _COPY_BYTES = 8 << 20
@@ -53,7 +53,7 @@ class ArrowStore:
             raise self._told(error) from error
         # Looked at after reading: what is still so now was so meanwhile.
         if self.version(key) != version:
-            raise ChangedError
+            raise OtherVersionError
         return data
 
     def version(self, key: str) -> Version | None:

@@ -24,9 +24,9 @@ from sbbf_tool.storage.objects.store import (
     READ_SECONDS,
     TRIES,
     Answer,
-    ChangedError,
     DeniedError,
     MissingError,
+    OtherVersionError,
     Version,
     tried,
 )
@@ -76,7 +76,7 @@ class CloudStore:
             options["if_match"] = version.tag
         data, found = self._answered(lambda: tried(lambda: self._get(key, options), _is_worth_another_try))
         if found != version:
-            raise ChangedError
+            raise OtherVersionError
         return data
 
     def version(self, key: str) -> Version | None:
@@ -134,7 +134,7 @@ class CloudStore:
     def _told(self, error: Exception) -> SbbfError:
         hint = _HINTS[self._service]
         if isinstance(error, wrong.PreconditionError | wrong.NotModifiedError):
-            return ChangedError()
+            return OtherVersionError()
         if isinstance(error, wrong.PermissionDeniedError | wrong.UnauthenticatedError):
             return DeniedError("access denied", hint=hint)
         if isinstance(error, wrong.NotSupportedError):

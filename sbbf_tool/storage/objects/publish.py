@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sbbf_tool.errors import RefusedError, SbbfError, WriteError
+from sbbf_tool.errors import ChangedError, SbbfError, WriteError
 from sbbf_tool.storage.objects.location import parse_location
 from sbbf_tool.storage.objects.source import ObjectSource
-from sbbf_tool.storage.objects.store import ChangedError, store_of
+from sbbf_tool.storage.objects.store import OtherVersionError, store_of
 from sbbf_tool.storage.source import Bytes, PlannedSource, Source
 
 _COMPARED_BYTES = 64 << 10
@@ -34,8 +34,8 @@ def replace(source: Source, target: str, keep: int, pieces: tuple[Bytes, ...], v
         samples = [_sample(planned, 0, 8), _sample(planned, keep - _COMPARED_BYTES, keep)]
         try:
             warnings = store_of(location).replace(source, location, keep, pieces)
-        except ChangedError as error:
-            raise RefusedError(error.message, file=location.name, hint=error.hint) from error
+        except OtherVersionError as error:
+            raise ChangedError(error.message, file=location.name, hint=error.hint) from error
         except SbbfError as error:
             raise error.at(file=location.name) from error.__cause__
         _read_back(target, planned, [*samples, _sample(planned, keep, planned.size)])

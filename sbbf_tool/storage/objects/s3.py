@@ -27,9 +27,9 @@ from sbbf_tool.storage.objects.store import (
     READ_SECONDS,
     TRIES,
     Answer,
-    ChangedError,
     DeniedError,
     MissingError,
+    OtherVersionError,
     Version,
     tried,
 )
@@ -62,9 +62,9 @@ class S3Store:
         try:
             data, found = self._ranged(key, f"bytes={offset}-{offset + length - 1}", IfMatch=version.tag)
         except _NoSuchRangeError:
-            raise ChangedError from None
+            raise OtherVersionError from None
         if found != version:
-            raise ChangedError
+            raise OtherVersionError
         return data
 
     def _ranged(self, key: str, wanted: str, **pinned: Any) -> tuple[bytes, Version]:
@@ -187,7 +187,7 @@ def _of_answer(status: int, code: str, bucket: str) -> SbbfError:
     if status in (401, 403):
         return DeniedError(f"access denied ({code})", hint=_CREDENTIALS)
     if code in ("PreconditionFailed", "ConditionalRequestConflict"):
-        return ChangedError()
+        return OtherVersionError()
     if status == 416:
         return _NoSuchRangeError("no such range")
     if status in (301, 307, 400) and code in ("PermanentRedirect", "AuthorizationHeaderMalformed", "TemporaryRedirect", "301", "307"):

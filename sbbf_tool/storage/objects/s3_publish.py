@@ -23,7 +23,7 @@ from sbbf_tool.errors import RefusedError, SbbfError, UsageError, WriteError
 from sbbf_tool.storage.objects.location import Location
 from sbbf_tool.storage.objects.parts import Part, plan_parts
 from sbbf_tool.storage.objects.source import ObjectSource, ensure_unchanged
-from sbbf_tool.storage.objects.store import Answer, ChangedError, DeniedError, MissingError
+from sbbf_tool.storage.objects.store import Answer, DeniedError, MissingError, OtherVersionError
 from sbbf_tool.storage.source import Bytes, PlannedSource, Source
 
 if TYPE_CHECKING:
@@ -173,12 +173,12 @@ class _Writing:
         except _NoConditionsError:
             now = self._store.version(self._place["Key"])
             if self._in_place and (self._old is None or now != self._old.version):
-                raise ChangedError from None
+                raise OtherVersionError from None
             if not self._in_place and now is not None:
                 raise _exists() from None
             self.was_unconditional = True
             self._written(lambda: write({}))
-        except ChangedError:
+        except OtherVersionError:
             if self._is_there(expected):
                 # The answer to the first try was lost, and the second found its own work.
                 return
@@ -189,7 +189,7 @@ class _Writing:
             raise
 
     def _refusal(self) -> SbbfError:
-        return ChangedError() if self._in_place else _exists()
+        return OtherVersionError() if self._in_place else _exists()
 
     def _is_there(self, tag: str | None) -> bool:
         with suppress(SbbfError):
@@ -207,7 +207,7 @@ class _Writing:
             if isinstance(error, wrong.ClientError) and code_of(error) == (501, "NotImplemented"):
                 raise _NoConditionsError("the store cannot do what is needed (NotImplemented)", hint=_UNTOUCHED) from error
             reason = told(error, self._place["Bucket"])
-            if isinstance(reason, ChangedError | UsageError):
+            if isinstance(reason, OtherVersionError | UsageError):
                 raise reason from error
             if isinstance(reason, DeniedError):
                 raise RefusedError(f"it may not be written: {reason.message}", hint=reason.hint) from error

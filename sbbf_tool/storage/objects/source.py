@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import SbbfError, UnreadableError
 from sbbf_tool.storage.objects.location import parse_location
-from sbbf_tool.storage.objects.store import ChangedError, store_of
+from sbbf_tool.storage.objects.store import OtherVersionError, store_of
 from sbbf_tool.storage.source import ensure_within, open_stream
 
 if TYPE_CHECKING:
@@ -186,9 +186,9 @@ class ObjectSource:
 
 
 def ensure_unchanged(source: ObjectSource) -> None:
-    """Raises ChangedError where the name means another version by now."""
+    """Raises OtherVersionError where the name means another version by now."""
     if source.store.version(source.location.key) != source.version:
-        raise ChangedError().at(file=source.name)
+        raise OtherVersionError().at(file=source.name)
 
 
 @cache

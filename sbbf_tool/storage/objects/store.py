@@ -30,7 +30,7 @@ class Version:
     modified: str | None = None
 
 
-class ChangedError(UnreadableError):
+class OtherVersionError(UnreadableError):
     """The object is no longer the version that was asked for."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class ObjectStore(Protocol):
         """The last `length` bytes of the object (all, where it has fewer), and which version they are of; one request."""
 
     def get(self, key: str, offset: int, length: int, version: Version) -> bytes:
-        """A range of this version. Raises ChangedError where there is another by now."""
+        """A range of this version. Raises OtherVersionError where there is another by now."""
 
     def version(self, key: str) -> Version | None:
         """The version that is there now; None where there is none."""

@@ -1,0 +1,21 @@
+"""What `remove_filters` answers with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class RemoveReport:
+    file: str
+    output: str
+    dry_run: bool
+    old_bytes: int
+    new_bytes: int
+    removed: tuple[tuple[int, str], ...]
+    """(row group, column) of each filter taken away."""
+    way: str
+    """`cut back` to the footer before, `compacted`, or `new footer`."""
+    unreferenced_bytes: int
+    """Bytes left in the file that nothing leads to any more."""
+    warnings: tuple[str, ...] = ()

@@ -1,0 +1,46 @@
+"""Where the keys of encrypted files are read from: a file, or the environment. What they say is tested in tests/parquet."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from base64 import b64encode
+
+import pytest
+
+from sbbf_tool.errors import UsageError
+from sbbf_tool.operations.keys import read_keys
+from sbbf_tool.parquet.encryption.modules import Key
+
+FIRST, SECOND = bytes(range(16)), bytes(range(32))
+HEX, BASE64 = FIRST.hex(), b64encode(SECOND).decode()
+
+
+def test_from_a_file_or_the_environment(tmp_path, monkeypatch):
+    path = tmp_path / "keys.json"
+    path.write_text(json.dumps({"footer_key": HEX}))
+    assert read_keys(None) is None
+    monkeypatch.setenv("SBBF_KEYS", json.dumps({"footer_key": BASE64}))
+    assert read_keys(None).footer == Key(SECOND)
+    monkeypatch.setenv("SBBF_KEYS_FILE", str(path))
+    assert read_keys(None).footer == Key(FIRST)
+    assert read_keys(None).path == str(path)
+    with pytest.raises(UsageError, match=r"nothing\.json: the keys cannot be read: no such file"):
+        read_keys(str(tmp_path / "nothing.json"))
+
+
+@pytest.mark.parametrize("given", [HEX, BASE64, json.dumps({"footer_key": HEX}), "0123456789012345"])
+def test_a_key_in_the_place_of_a_file_is_not_shown(given):
+    with pytest.raises(UsageError, match="not on the command line") as caught:
+        read_keys(given)
+    assert given not in str(caught.value)
+
+
+def test_without_keys_nothing_about_them_is_loaded(fixtures):
+    """Start-up is most of the time of a short command."""
+    program = "import sys; from sbbf_tool.cli import run; run(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
+    arguments = ["probe", str(fixtures / "pyarrow-filters.parquet"), "id", "1"]
+    done = subprocess.run([sys.executable, "-c", program, *arguments], check=True, capture_output=True, text=True)
+    assert "sbbf_tool.operations.probe" in done.stderr.split()
+    assert not [name for name in done.stderr.split() if "encryption" in name or "cryptography" in name]
