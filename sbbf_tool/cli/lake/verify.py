@@ -44,7 +44,7 @@ def command(engine: Engine, lake: Lake, columns: tuple[str, ...], as_json: bool)
             click.echo(f"sbbf: {one_line(str(UnreadableError(place, file=row.path)))}", err=True)
         return UnreadableError.exit_code if row.report.unread else int(not row.report.is_sound)
 
-    files = each_row(engine.read(lake, verifying(columns), VerifyRow, reads_data=True), show)
+    files = each_row(engine.read(lake, verifying(columns, lake.keys), VerifyRow, reads_data=True), show)
     if not as_json:
         click.echo(f"{files}; {filters[True]:,} of {filters.total():,} filters proven")
     return files.exit_code

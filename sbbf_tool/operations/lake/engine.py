@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from sbbf_tool.operations.lake.discover import discover
 from sbbf_tool.operations.lake.partitions import Predicate
 from sbbf_tool.operations.lake.plan import Wish
 from sbbf_tool.reports.lake import FileOutcome, FileRow, LakeFile, PlannedFile
+
+if TYPE_CHECKING:
+    from sbbf_tool.operations.keys import Keys
 
 Row = TypeVar("Row", bound=FileRow)
 
@@ -20,6 +23,8 @@ class Lake:
 
     names: tuple[str, ...]
     where: Predicate | None = None
+    keys: Keys | None = field(default=None, repr=False)
+    """Of the files that are encrypted."""
 
     def files(self) -> Iterator[LakeFile]:
         """As this machine lists them; see `discover`."""
