@@ -40,6 +40,7 @@ from sbbf_tool.operations.lake.fill import MOST_BITSET_BYTES, build_piece, fill_
 from sbbf_tool.operations.lake.pack import TASK_COST
 from sbbf_tool.operations.lake.partitions import Predicate, parse_predicate
 from sbbf_tool.operations.lake.plan import PIECE_BYTES, Wish, plan_file
+from sbbf_tool.operations.lake.prove import plan_proofs, prove_piece, report_proofs
 from sbbf_tool.operations.lake.rows import from_batch, to_batch
 from sbbf_tool.operations.queries import parse_query
 from sbbf_tool.reports.advise import AdviceReport
@@ -52,6 +53,7 @@ from sbbf_tool.reports.lake import (
     LakeFile,
     PlannedFile,
     ProbeRow,
+    ProvenPiece,
     SurveyRow,
     VerifyRow,
 )
@@ -154,9 +156,39 @@ def probe(files: DataFrame, column: str, values: Iterable[str | None], *, keys: 
     return read(files, reading.probing(column, values, keys), ProbeRow, tasks=tasks)
 
 
-def verify(files: DataFrame, columns: Iterable[str] = (), *, keys: KeysGiven = None, tasks: int | None = None) -> DataFrame:
-    """`VerifyRow`s: the filters of each file, asked for every value. Takes outcomes of `publish` too."""
-    return read(_named(files, None), reading.verifying(columns, keys), VerifyRow, reads_data=True, tasks=tasks)
+def verify(
+    files: DataFrame,
+    columns: Iterable[str] = (),
+    *,
+    keys: KeysGiven = None,
+    whole_bytes: int = TASK_COST,
+    piece_bytes: int = PIECE_BYTES,
+    tasks: int | None = None,
+) -> DataFrame:
+    """`VerifyRow`s: the filters of each file, asked for every value. Takes outcomes of `publish` too; what is lazy of `files` is done now.
+
+    Filters of files of more than `whole_bytes` are proven in pieces of row groups, and the proofs brought to one task a file, which makes
+    of them what `verify` says of the whole.
+    """
+    from pyspark.sql.functions import col
+
+    names = tuple(columns)
+    found = settled(_named(files, None), LakeFile)
+    is_large = col("bytes").isNotNull() & (col("bytes") > whole_bytes)
+    small = read(found.where(~is_large), reading.verifying(names, keys), VerifyRow, reads_data=True, tasks=tasks)
+    large = found.where(is_large)
+    if large.isEmpty():
+        return small
+    planned = read(large, lambda path: plan_proofs(path, names, keys, piece_bytes), PlannedFile, tasks=tasks)
+
+    def prove(piece: Piece) -> tuple[ProvenPiece]:
+        return (prove_piece(piece.path, piece.fingerprint, piece.row_groups, names, keys),)
+
+    def join(path: str, proven: Iterator[ProvenPiece]) -> VerifyRow:
+        return report_proofs(path, proven, names, keys)
+
+    proven = worked(spread(_pieces(planned), Piece, "data_bytes", tasks), Piece, ProvenPiece, prove)
+    return small.unionByName(_joined(proven, ProvenPiece, VerifyRow, join, tasks))
 
 
 def check(files: DataFrame, policy: Policy | None = None, *, keys: KeysGiven = None, tasks: int | None = None) -> DataFrame:
