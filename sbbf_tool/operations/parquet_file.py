@@ -7,7 +7,7 @@ errors of the first are told here which file they are about.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -125,13 +125,21 @@ class ParquetFile:
                 raise UnreadableError(f"a bitset of {stored.header.num_bytes:,} bytes would run into {where}")
             return stored
 
-    def expect_filters(self, columns: Iterable[Column], *, whole: bool = False, also: Iterable[tuple[int, int]] = ()) -> None:
+    def expect_filters(
+        self,
+        columns: Iterable[Column],
+        *,
+        whole: bool = False,
+        also: Iterable[tuple[int, int]] = (),
+        row_groups: Sequence[int] | None = None,
+    ) -> None:
         """Say that these columns' filters, or their headers, will be read soon, and `also` these ranges: all then come at a time."""
-        self.source.prefetch(chain(self._filter_ranges(columns, whole), also))
+        numbers = range(self.footer.num_row_groups) if row_groups is None else row_groups
+        self.source.prefetch(chain(self._filter_ranges(columns, numbers, whole), also))
 
-    def _filter_ranges(self, columns: Iterable[Column], whole: bool) -> Iterator[tuple[int, int]]:
+    def _filter_ranges(self, columns: Iterable[Column], row_groups: Sequence[int], whole: bool) -> Iterator[tuple[int, int]]:
         for column in columns:
-            for row_group in range(self.footer.num_row_groups):
+            for row_group in row_groups:
                 place = self.footer.filter_place(row_group, column.index)
                 if place is not None:
                     length = place.length or _SMALL_FILTER

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom.filter import BloomFilter
@@ -11,7 +11,7 @@ from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.rules import secrecy, structure, truth
 from sbbf_tool.operations.rules.facts import ChunkFacts, ColumnFacts, Prove, Reads, gather
 from sbbf_tool.operations.rules.rule import Limits, find_all
-from sbbf_tool.parquet.columns import find_column
+from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.reports.verify import FilterProof, VerifyReport
 
@@ -32,19 +32,29 @@ def verify(
     column), RefusedError (encrypted footer, and no key).
     """
     with ParquetFile.open(path, keys) as file:
-        with file.named():
-            chosen = [find_column(file.footer.columns, name) for name in columns] or list(file.footer.columns)
-        facts = gather(file, chosen, Reads.DATA, _telling(progress, gather(file, chosen, Reads.FOOTER)))
-        proofs = sorted(
-            (chunk.proof or _unproven(column, chunk) for column in facts for chunk in column.filters), key=lambda proof: proof.row_group
-        )
-        return VerifyReport(
-            file=file.name,
-            created_by=file.footer.metadata.created_by,
-            filters=tuple(proofs),
-            findings=find_all(RULES, facts, Limits()),
-            unread=unread_chunks(facts),
-        )
+        chosen = columns_of(file, columns)
+        return report_of(file, chosen, _telling(progress, gather(file, chosen, Reads.FOOTER)))
+
+
+def columns_of(file: ParquetFile, names: Iterable[str]) -> list[Column]:
+    """The columns of these names, all where empty. Raises UsageError."""
+    with file.named():
+        return [find_column(file.footer.columns, name) for name in names] or list(file.footer.columns)
+
+
+def report_of(file: ParquetFile, columns: Sequence[Column], prove: Prove) -> VerifyReport:
+    """The report on an open file, in which `prove` answers with the proof of each filter that can be asked."""
+    facts = gather(file, columns, Reads.DATA, prove)
+    proofs = sorted(
+        (chunk.proof or _unproven(column, chunk) for column in facts for chunk in column.filters), key=lambda proof: proof.row_group
+    )
+    return VerifyReport(
+        file=file.name,
+        created_by=file.footer.metadata.created_by,
+        filters=tuple(proofs),
+        findings=find_all(RULES, facts, Limits()),
+        unread=unread_chunks(facts),
+    )
 
 
 def _telling(progress: Progress | None, facts: Iterable[ColumnFacts]) -> Prove:

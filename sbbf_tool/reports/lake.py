@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from sbbf_tool.reports.findings import CheckReport
 from sbbf_tool.reports.inspect import InspectReport
-from sbbf_tool.reports.verify import VerifyReport
+from sbbf_tool.reports.verify import FilterProof, VerifyReport
 
 OK, SKIPPED, REFUSED, FAILED = "ok", "skipped", "refused", "failed"
 """Done; nothing to do, since the file has what it should; must not be done, as asked; could not be done."""
@@ -107,7 +107,7 @@ class ProbeRow(FileRow):
 
 @dataclass(frozen=True)
 class PlannedPiece:
-    """Row groups whose filters are built together."""
+    """Row groups whose filters are built, or proven, together."""
 
     row_groups: tuple[int, ...]
     data_bytes: int
@@ -116,7 +116,7 @@ class PlannedPiece:
 
 @dataclass(frozen=True)
 class PlannedFile(FileRow):
-    """What a file is to get: `ok` where there is something to do."""
+    """What a file is to get, or which of its filters are to be proven: `ok` where there is something to do."""
 
     bytes: int = 0
     fingerprint: str | None = None
@@ -138,6 +138,21 @@ class BuiltChunk(FileRow):
     values: int = 0
     data_bytes_read: int = 0
     bitset: bytes | None = None
+
+
+@dataclass(frozen=True)
+class ProvenFilter:
+    column: int
+    """The leaf's number in the schema."""
+    proof: FilterProof
+
+
+@dataclass(frozen=True)
+class ProvenPiece(FileRow):
+    """Proofs of the filters of some row groups; with another status than `ok`, why there are none."""
+
+    fingerprint: str | None = None
+    proofs: tuple[ProvenFilter, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sbbf_tool.operations.lake.engine import Lake
 from sbbf_tool.operations.lake.partitions import Predicate
 from sbbf_tool.operations.lake.plan import Wish
-from sbbf_tool.reports.lake import FileOutcome, FileRow, PlannedFile
+from sbbf_tool.reports.lake import FileOutcome, FileRow, PlannedFile, VerifyRow
 from sbbf_tool.spark import pipeline
 from sbbf_tool.spark.rows import rows_of
 from sbbf_tool.spark.session import session
@@ -51,6 +51,9 @@ class SparkEngine:
 
     def read(self, lake: Lake, work: Callable[[str], Row], row: type[Row], *, reads_data: bool = False) -> Iterator[Row]:
         return rows_of(pipeline.read(self._files(lake), work, row, reads_data=reads_data), row)
+
+    def verify(self, lake: Lake, columns: tuple[str, ...] = ()) -> Iterator[VerifyRow]:
+        return rows_of(pipeline.verify(self._files(lake), columns, keys=lake.keys), VerifyRow)
 
     def plan(self, lake: Lake, wish: Wish) -> Iterator[PlannedFile]:
         return rows_of(pipeline.plan(self._files(lake), wish), PlannedFile)

@@ -15,6 +15,12 @@ large file keeps all cores busy; the bitsets, and never data, are shuffled to th
 but by a file's footer: a retried task, a speculative one, a second run and another pipeline find what is done and leave it.
 
 Paths must mean the same file on every executor, which must have this package installed.
+
+The keys of encrypted files (`keys`; `Wish.keys` of stages that add) reach executors as part of the pickled function that a stage maps,
+and in no other way: not as SQL, a setting, a column, an option or the environment. Plans, the UI, event logs and checkpoints name that
+function and do not hold it. On its way it is as safe as all that Spark sends: `spark.network.crypto.enabled`, and for functions of more
+than 1 MiB, which Spark puts on disk, `spark.io.encryption.enabled`. Rows are in the clear, and tell what reports tell, values of
+encrypted columns among it; filters of encrypted columns are never in them. A key service is called on the executors.
 """
 
 from __future__ import annotations
@@ -34,6 +40,7 @@ from sbbf_tool.operations.lake.fill import MOST_BITSET_BYTES, build_piece, fill_
 from sbbf_tool.operations.lake.pack import TASK_COST
 from sbbf_tool.operations.lake.partitions import Predicate, parse_predicate
 from sbbf_tool.operations.lake.plan import PIECE_BYTES, Wish, plan_file
+from sbbf_tool.operations.lake.prove import plan_proofs, prove_piece, report_proofs
 from sbbf_tool.operations.lake.rows import from_batch, to_batch
 from sbbf_tool.operations.queries import parse_query
 from sbbf_tool.reports.advise import AdviceReport
@@ -46,6 +53,7 @@ from sbbf_tool.reports.lake import (
     LakeFile,
     PlannedFile,
     ProbeRow,
+    ProvenPiece,
     SurveyRow,
     VerifyRow,
 )
@@ -56,6 +64,9 @@ from sbbf_tool.spark.session import quiet_about_pandas
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from sbbf_tool.operations.keys import Keys, KeysGiven
+
+Part = TypeVar("Part", bound=FileRow)
 Row = TypeVar("Row", bound=FileRow)
 
 _LISTED_AT_ONCE = 10_000
@@ -135,34 +146,70 @@ def read(files: DataFrame, work: Callable[[str], Row], row: type[Row], *, reads_
     return worked(bundles, LakeFile, row, lambda one: (work(one.path),))
 
 
-def inspect(files: DataFrame, columns: Iterable[str] = (), *, tasks: int | None = None) -> DataFrame:
+def inspect(files: DataFrame, columns: Iterable[str] = (), *, keys: KeysGiven = None, tasks: int | None = None) -> DataFrame:
     """`InspectRow`s: the filters of each file, of all columns where none is named."""
-    return read(files, reading.inspecting(columns), InspectRow, tasks=tasks)
+    return read(files, reading.inspecting(columns, keys), InspectRow, tasks=tasks)
 
 
-def probe(files: DataFrame, column: str, keys: Iterable[str | None], *, tasks: int | None = None) -> DataFrame:
+def probe(files: DataFrame, column: str, values: Iterable[str | None], *, keys: KeysGiven = None, tasks: int | None = None) -> DataFrame:
     """`ProbeRow`s: which row groups of each file may hold which of many values."""
-    return read(files, reading.probing(column, keys), ProbeRow, tasks=tasks)
+    return read(files, reading.probing(column, values, keys), ProbeRow, tasks=tasks)
 
 
-def verify(files: DataFrame, columns: Iterable[str] = (), *, tasks: int | None = None) -> DataFrame:
-    """`VerifyRow`s: the filters of each file, asked for every value. Takes outcomes of `publish` too."""
-    return read(_named(files, None), reading.verifying(columns), VerifyRow, reads_data=True, tasks=tasks)
+def verify(
+    files: DataFrame,
+    columns: Iterable[str] = (),
+    *,
+    keys: KeysGiven = None,
+    whole_bytes: int = TASK_COST,
+    piece_bytes: int = PIECE_BYTES,
+    tasks: int | None = None,
+) -> DataFrame:
+    """`VerifyRow`s: the filters of each file, asked for every value. Takes outcomes of `publish` too; what is lazy of `files` is done now.
+
+    Filters of files of more than `whole_bytes` are proven in pieces of row groups, and the proofs brought to one task a file, which makes
+    of them what `verify` says of the whole.
+    """
+    from pyspark.sql.functions import col
+
+    names = tuple(columns)
+    found = settled(_named(files, None), LakeFile)
+    is_large = col("bytes").isNotNull() & (col("bytes") > whole_bytes)
+    small = read(found.where(~is_large), reading.verifying(names, keys), VerifyRow, reads_data=True, tasks=tasks)
+    large = found.where(is_large)
+    if large.isEmpty():
+        return small
+    planned = read(large, lambda path: plan_proofs(path, names, keys, piece_bytes), PlannedFile, tasks=tasks)
+
+    def prove(piece: Piece) -> tuple[ProvenPiece]:
+        return (prove_piece(piece.path, piece.fingerprint, piece.row_groups, names, keys),)
+
+    def join(path: str, proven: Iterator[ProvenPiece]) -> VerifyRow:
+        return report_proofs(path, proven, names, keys)
+
+    proven = worked(spread(_pieces(planned), Piece, "data_bytes", tasks), Piece, ProvenPiece, prove)
+    return small.unionByName(_joined(proven, ProvenPiece, VerifyRow, join, tasks))
 
 
-def check(files: DataFrame, policy: Policy | None = None, *, tasks: int | None = None) -> DataFrame:
+def check(files: DataFrame, policy: Policy | None = None, *, keys: KeysGiven = None, tasks: int | None = None) -> DataFrame:
     """`CheckRow`s: what the rules find in each file."""
     policy = policy or Policy()
-    return read(files, reading.checking(policy), CheckRow, reads_data=not policy.quick, tasks=tasks)
+    return read(files, reading.checking(policy, keys), CheckRow, reads_data=not policy.quick, tasks=tasks)
 
 
 def advise(
-    files: DataFrame, *, queries: Iterable[str] = (), fpp: float = 0.01, readers: Iterable[str] = (), tasks: int | None = None
+    files: DataFrame,
+    *,
+    queries: Iterable[str] = (),
+    fpp: float = 0.01,
+    readers: Iterable[str] = (),
+    keys: Keys | None = None,
+    tasks: int | None = None,
 ) -> AdviceReport:
     """Which columns of all files together deserve a filter: `Wish.of_plan` takes what it plans. Reads some data on the driver."""
     asked = tuple(parse_query(query) for query in queries)
-    rows = rows_of(read(files, reading.surveying(asked), SurveyRow, tasks=tasks), SurveyRow)
-    return advise_on(("the lake",), surveys(rows), queries=asked, fpp=fpp, engine_names=readers)
+    rows = rows_of(read(files, reading.surveying(asked, keys), SurveyRow, tasks=tasks), SurveyRow)
+    return advise_on(("the lake",), surveys(rows), queries=asked, fpp=fpp, engine_names=readers, keys=keys)
 
 
 # --- plan, build, publish ---
@@ -179,15 +226,12 @@ def build(planned: DataFrame, wish: Wish | Iterable[str], *, tasks: int | None =
 
     A plan that was saved, rather than a lazy one, is not made again, differently, when an executor is lost while files are published.
     """
-    from pyspark.sql.functions import col, explode
-
     wished = _wish(wish)
-    pieces = planned.where("status = 'ok'").select("path", "fingerprint", explode("pieces").alias("piece"))
-    pieces = pieces.select("path", "fingerprint", col("piece.row_groups"), col("piece.data_bytes"))
 
     def work(piece: Piece) -> Iterator[BuiltChunk]:
         return build_piece(piece.path, piece.fingerprint, piece.row_groups, wished)
 
+    pieces = _pieces(planned.where("status = 'ok'"))
     return worked(spread(pieces, Piece, "data_bytes", tasks), Piece, BuiltChunk, work, apart=True)
 
 
@@ -202,13 +246,10 @@ def publish(
     """`FileOutcome`s: the filters of each file brought to one task, which puts them into it; `most_bitset_bytes` of them at most."""
     wished = _wish(wish)
 
-    def run(batches: Batches) -> Batches:
-        chunks = (chunk for batch in batches for chunk in from_batch(BuiltChunk, batch))
-        for path, of_file in groupby(chunks, key=lambda chunk: chunk.path):
-            yield to_batch(FileOutcome, [_counted(tally, publish_file(path, of_file, wished, most_bitset_bytes))])
+    def work(path: str, chunks: Iterator[BuiltChunk]) -> FileOutcome:
+        return _counted(tally, publish_file(path, chunks, wished, most_bitset_bytes))
 
-    gathered = built.repartition(tasks or cores_of(built), "path").sortWithinPartitions("path", "row_group", "column")
-    return mapped(gathered, run, ddl_of(FileOutcome))
+    return _joined(built, BuiltChunk, FileOutcome, work, tasks, ("row_group", "column"))
 
 
 def fill(files: DataFrame, wish: Wish | Iterable[str], *, tasks: int | None = None, tally: Tally | None = None) -> DataFrame:
@@ -276,6 +317,35 @@ def report(outcomes: DataFrame, path: str | None = None) -> DataFrame:
     if path is not None:
         outcomes.write.parquet(path)
     return summed
+
+
+def _pieces(planned: DataFrame) -> DataFrame:
+    """A `Piece` a row; a planned file without any has one without row groups, so that it is not lost on the way."""
+    from pyspark.sql.functions import array, coalesce, col, explode_outer, lit
+
+    pieces = planned.select("path", "fingerprint", explode_outer("pieces").alias("piece"))
+    none = array().cast("array<bigint>")
+    row_groups, data_bytes = coalesce(col("piece.row_groups"), none), coalesce(col("piece.data_bytes"), lit(0))
+    return pieces.select("path", "fingerprint", row_groups.alias("row_groups"), data_bytes.cast("bigint").alias("data_bytes"))
+
+
+def _joined(
+    parts: DataFrame,
+    part: type[Part],
+    row: type[Row],
+    work: Callable[[str, Iterator[Part]], Row],
+    tasks: int | None,
+    order: tuple[str, ...] = (),
+) -> DataFrame:
+    """The row that `work` makes of all parts of a file, brought to one task in this order."""
+
+    def run(batches: Batches) -> Batches:
+        found = (one for batch in batches for one in from_batch(part, batch))
+        for path, of_file in groupby(found, key=lambda one: one.path):
+            yield to_batch(row, [work(path, of_file)])
+
+    gathered = parts.repartition(tasks or cores_of(parts), "path").sortWithinPartitions("path", *order)
+    return mapped(gathered, run, ddl_of(row))
 
 
 def _wish(wish: Wish | Iterable[str]) -> Wish:

@@ -40,6 +40,9 @@ def test_from_nothing_to_an_audited_lake(lake, capsys):
     code, out, _ = sbbf(capsys, "check", lake, "--require", "id")
     assert code == 0
     assert out.splitlines()[-1].startswith("3 files: ")
+    code, out, _ = sbbf(capsys, "check", lake, "--require", "x", "--json")
+    assert (code, [json.loads(line)["failed"] for line in out.splitlines()]) == (1, [True] * 3)
+    assert sbbf(capsys, "check", lake, "--require", "x", "--format", "json")[1] == out
 
 
 def test_advice_is_taken(tmp_path, capsys):

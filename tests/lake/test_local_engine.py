@@ -14,7 +14,7 @@ import pytest
 from lakes import MIXED, assert_filled, digests, large_file, mixed, small_files
 
 from sbbf_tool.operations.lake.discover import discover
-from sbbf_tool.operations.lake.local_engine import add_filters, read_files
+from sbbf_tool.operations.lake.local_engine import add_filters, read_files, verify_files
 from sbbf_tool.operations.lake.pack import TASK_COST
 from sbbf_tool.operations.lake.plan import Wish
 from sbbf_tool.operations.lake.read import inspecting, verifying
@@ -79,6 +79,30 @@ def test_a_file_of_many_row_groups_is_work_for_all(tmp_path, monkeypatch):
     assert_filled(lake, ("id", "key"))
     assert len(list(builders.iterdir())) == 2
     assert str(os.getpid()) not in os.listdir(builders)
+
+
+def test_a_file_of_many_row_groups_is_proven_by_all(tmp_path, monkeypatch):
+    import sbbf_tool.operations.lake.local_engine as local_engine
+
+    provers = tmp_path / "provers"
+    provers.mkdir()
+
+    def prove(*asked):
+        (provers / str(os.getpid())).touch()
+        time.sleep(0.05)
+        return really(*asked)
+
+    really = local_engine.prove_piece
+    monkeypatch.setattr(local_engine, "prove_piece", prove)
+    lake = mixed(tmp_path / "lake")
+    large_file(lake / "large.parquet", row_groups=12)
+    outcomes(lake, Wish(("id",)))
+    alone = [row.report for row in verify_files(discover([str(lake)]), jobs=1)]
+    rows = list(verify_files(discover([str(lake)]), jobs=2, task_cost=1, piece_bytes=1))
+    assert [row.report for row in rows] == alone
+    assert {Path(row.path).stem for row in rows if row.status != "ok"} == {"broken", "empty", "encrypted"}
+    assert len(list(provers.iterdir())) == 2
+    assert str(os.getpid()) not in os.listdir(provers)
 
 
 def kill_at(number: int, path: str) -> FileRow:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from sbbf_tool.cli import run
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.operations.add import add_filters as add_to_one
 from sbbf_tool.operations.lake.plan import Wish
+from sbbf_tool.operations.lake.prove import plan_proofs
 from sbbf_tool.reports.lake import BuiltChunk, FileOutcome, InspectRow, KeyHit, LakeFile, PlannedFile, ProbeRow, VerifyRow
 
 pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
@@ -72,6 +74,20 @@ def test_each_stage_can_be_looked_at_saved_and_taken_up_again(spark, tmp_path):
     assert [row.reason for row in outcomes(published)] == ["it has every filter"]
     verified = rows_of(pipeline.verify(files), VerifyRow)
     assert sorted(sum(proof.is_proven for proof in row.report.filters) for row in verified) == [0, 10]
+
+
+def test_a_large_file_is_proven_in_pieces(spark, tmp_path):
+    lake = mixed(tmp_path / "lake")
+    large_file(lake / "large.parquet", row_groups=5)
+    add_to_one(lake / "large.parquet", ["id", "key"], in_place=True)
+    files = pipeline.discover(spark, str(lake))
+    whole = sorted(rows_of(pipeline.verify(files), VerifyRow), key=lambda row: row.path)
+    for smallest in (0, 100_000):  # everything in pieces, or the one large file
+        frame = pipeline.verify(files, whole_bytes=smallest, piece_bytes=1)
+        found = sorted(rows_of(frame, VerifyRow), key=lambda row: row.path)
+        assert [replace(row, seconds=0) for row in found] == [replace(row, seconds=0) for row in whole]
+    planned = pipeline.read(files, lambda path: plan_proofs(path, piece_bytes=1), PlannedFile)
+    assert [len(row.pieces) for row in rows_of(planned.where("path like '%/large.parquet'"), PlannedFile)] == [5]
 
 
 def test_large_and_small_files_in_one_run(spark, tmp_path):

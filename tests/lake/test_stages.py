@@ -20,11 +20,13 @@ from sbbf_tool.operations.lake.fill import build_piece, fill_file, publish_file
 from sbbf_tool.operations.lake.pack import OPENING_COST, pack
 from sbbf_tool.operations.lake.partitions import parse_predicate
 from sbbf_tool.operations.lake.plan import Wish, plan_file
+from sbbf_tool.operations.lake.prove import plan_proofs, prove_piece, report_proofs
 from sbbf_tool.operations.lake.read import checking, inspecting, probing, surveying, verifying
 from sbbf_tool.operations.lake.rows import from_batch, schema_of, to_batch
 from sbbf_tool.operations.plan_file import Plan
 from sbbf_tool.operations.probe import probe
-from sbbf_tool.reports.lake import CheckRow, FileOutcome, InspectRow, LakeFile, PlannedFile, ProbeRow, SurveyRow, VerifyRow
+from sbbf_tool.operations.verify import verify
+from sbbf_tool.reports.lake import CheckRow, FileOutcome, InspectRow, LakeFile, PlannedFile, ProbeRow, ProvenPiece, SurveyRow, VerifyRow
 from sbbf_tool.storage.local import LocalSource, sole_writer
 
 WISH = Wish(("id",))
@@ -100,6 +102,7 @@ def test_every_row_goes_to_arrow_and_comes_back(tmp_path):
         ProbeRow: probing("id", ["1", "nonsense"]),
         VerifyRow: verifying(),
         CheckRow: checking(Policy()),
+        ProvenPiece: lambda path: prove_piece(path, plan_proofs(path).fingerprint, (0,)),
         SurveyRow: surveying(),
         PlannedFile: lambda path: plan_file(path, Wish(("name",))),
         FileOutcome: lambda path: fill_file(path, Wish(("name",))),
@@ -150,6 +153,46 @@ def test_pieces_built_apart_are_the_filters_of_add_filter(large, tmp_path):
     assert (outcome.status, outcome.filters) == ("ok", 6)
     assert outcome.bytes_added == alone.stat().st_size - planned.bytes
     assert large.read_bytes() == alone.read_bytes()
+
+
+def test_proofs_made_apart_are_the_report_of_verify(large):
+    add_filters(large, ["id", "key"], in_place=True)
+    data = bytearray(large.read_bytes())
+    place = pq.read_metadata(large).row_group(4).column(1)
+    data[place.bloom_filter_offset + 100 : place.bloom_filter_offset + 5000] = bytes(4900)
+    large.write_bytes(data)
+    for columns in ((), ("key",), ("id",)):
+        planned = plan_proofs(str(large), columns, piece_bytes=1)
+        assert [piece.row_groups for piece in planned.pieces] == [(number,) for number in range(6)]
+        pieces = [prove_piece(str(large), planned.fingerprint, piece.row_groups, columns) for piece in planned.pieces]
+        assert [len(piece.proofs) for piece in pieces] == [len(columns) or 2] * 6
+        row = report_proofs(str(large), reversed(pieces), columns)
+        assert row.report == verify(large, columns)
+        assert row.report.is_sound == (columns == ("id",))
+
+
+def test_proofs_of_a_file_that_changed_count_for_nothing(large):
+    add_filters(large, ["id"], in_place=True)
+    planned = plan_proofs(str(large), piece_bytes=1)
+    pieces = [prove_piece(str(large), planned.fingerprint, piece.row_groups) for piece in planned.pieces]
+    lying = [replace(piece, proofs=tuple(replace(one, proof=replace(one.proof, missed=1)) for one in piece.proofs)) for piece in pieces]
+    assert not any(proof.is_proven for proof in report_proofs(str(large), lying).report.filters)  # proofs are taken as they are
+    large_file(large, row_groups=2, rows_a_group=10_000)
+    add_filters(large, ["id"], in_place=True)
+    assert prove_piece(str(large), planned.fingerprint, (0,)).status == "skipped"
+    report = report_proofs(str(large), lying).report
+    assert report == verify(large)
+    assert report.is_sound
+
+
+def test_a_piece_that_cannot_be_proven_is_told(large):
+    add_filters(large, ["id"], in_place=True)
+    planned = plan_proofs(str(large), piece_bytes=1)
+    pieces = [prove_piece(str(large), planned.fingerprint, piece.row_groups) for piece in planned.pieces]
+    row = report_proofs(str(large), [*pieces[:3], replace(pieces[3], status="failed", reason="killed", exit_code=70, proofs=())])
+    assert (row.status, row.reason, row.exit_code, row.report) == ("failed", "killed", 70, None)
+    assert plan_proofs(f"{large}.gone").exit_code == 3
+    assert plan_proofs(str(large), ("no such",)).exit_code == 2
 
 
 def test_publishing_again_changes_nothing(large):

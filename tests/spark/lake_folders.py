@@ -39,8 +39,8 @@ def _remove_work_of(application: str | None) -> None:
 
 
 @contextmanager
-def connect_server(folder: Path) -> Iterator[str]:
-    """The address of a Spark Connect server with its own Python processes, started as its own script starts it."""
+def connect_server(folder: Path, **more: object) -> Iterator[str]:
+    """The address of a Spark Connect server with its own Python processes, started as its own script starts it, with `more` settings."""
     import pyspark
 
     from sbbf_tool.spark.java import find_java
@@ -51,6 +51,7 @@ def connect_server(folder: Path) -> Iterator[str]:
         port = free.getsockname()[1]
     home = Path(pyspark.__file__).parent
     settings = {"spark.connect.grpc.binding.port": port, "spark.ui.enabled": "false", "spark.local.dir": folder, "spark.log.level": "ERROR"}
+    settings |= more
     command = [str(home / "sbin" / "start-connect-server.sh"), "--master", "local[2]"]
     for name, value in settings.items():
         command += ["--conf", f"{name}={value}"]

@@ -10,9 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from interop.shown_keys import KEYS, assert_no_key
 from lake_folders import CLUSTER, REPOSITORY, connect_server
 
-from sbbf_tool import verify
+from sbbf_tool import Keys, verify
 
 pytestmark = [pytest.mark.engines, pytest.mark.heavy]
 pytest.importorskip("pyspark")
@@ -56,6 +57,27 @@ def test_on_a_connect_server_without_the_package(lake, tmp_path):
     pytest.importorskip("grpc")
     with connect_server(tmp_path) as address:
         assert_done(lake, add_filters(lake, tmp_path, sys.executable, "-m", "sbbf_tool", engine=("--remote", address)))
+
+
+def test_a_connect_server_shows_no_key(lake, tmp_path, fixtures):
+    """Keys go to it in the function that is to be mapped. Its event log is what its UI and a history server show."""
+    pytest.importorskip("grpc")
+    pytest.importorskip("cryptography")
+    signed, events = lake / "day=1" / "signed.parquet", tmp_path / "events"
+    shutil.copy(fixtures / "encrypted" / "java-signed.parquet.encrypted", signed)
+    events.mkdir()
+    logged = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": events, "spark.eventLog.compress": "false"}
+    with connect_server(tmp_path, **logged) as address:
+        words = ["add-filter", str(signed), "-c", "name", "--keys", str(KEYS), "--remote", address]
+        environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+        done = subprocess.run([sys.executable, "-m", "sbbf_tool", "lake", *words], env=environment, capture_output=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert [proof.is_proven for proof in verify(signed, keys=Keys.from_file(str(KEYS))).filters] == [True] * 3
+    logs = [path for path in events.rglob("*") if path.is_file() and not path.name.endswith(".crc")]
+    said = b"".join([done.stdout, done.stderr, *(path.read_bytes() for path in (*logs, tmp_path / "server.txt"))]).decode("latin-1")
+    assert "SparkListenerConnectOperationStarted" in said
+    assert "SparkListenerSQLExecutionStart" in said
+    assert_no_key(said)
 
 
 def test_by_spark_submit(lake, tmp_path):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 @click.command(short_help="Hold filters to rules, as a gate for CI.")
 @policy_options
 @click.option("--format", "form", type=click.Choice(formats.NAMES), default="text", show_default=True, help="How to tell what was found.")
+@click.option("--json", "form", flag_value="json", help="One JSON document a file, one line each, as --format json.")
 @over_a_lake
 def command(engine: Engine, lake: Lake, form: str, config: str | None, **options: Any) -> int:
     """Hold the filters of all files to rules; `sbbf check --list-rules` shows them.
@@ -42,4 +43,4 @@ def command(engine: Engine, lake: Lake, form: str, config: str | None, **options
         return int(row.report.failed)
 
     with formats.opened(form) as shown:
-        return each_row(engine.read(lake, checking(asked), CheckRow, reads_data=not asked.quick), show).exit_code
+        return each_row(engine.read(lake, checking(asked, lake.keys), CheckRow, reads_data=not asked.quick), show).exit_code

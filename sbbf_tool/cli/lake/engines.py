@@ -1,4 +1,4 @@
-"""The options that every command of `sbbf lake` has: which files, and who does the work."""
+"""The options that every command of `sbbf lake` has: which files, the keys of encrypted ones, and who does the work."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sbbf_tool.cli.keys import keys_option
+
 if TYPE_CHECKING:
     from sbbf_tool.operations.lake.engine import Engine
 
@@ -16,6 +18,7 @@ LOCAL, SPARK = "local", "spark"
 _OPTIONS = (
     click.argument("paths", nargs=-1, required=True, metavar="PATH..."),
     click.option("--where", metavar="PREDICATE", help="Only files of these partitions: \"dt >= '2026-01-01' and region = 'eu'\"."),
+    keys_option,
     click.option(
         "--engine",
         type=click.Choice((LOCAL, SPARK)),
@@ -35,6 +38,7 @@ def over_a_lake(function: Callable[..., int]) -> Callable[..., int]:
     def command(
         paths: tuple[str, ...],
         where: str | None,
+        keys: Any,
         engine: str | None,
         jobs: int | None,
         master: str | None,
@@ -45,7 +49,7 @@ def over_a_lake(function: Callable[..., int]) -> Callable[..., int]:
         from sbbf_tool.operations.lake.engine import Lake
         from sbbf_tool.operations.lake.partitions import parse_predicate
 
-        lake = Lake(paths, parse_predicate(where) if where is not None else None)
+        lake = Lake(paths, parse_predicate(where) if where is not None else None, keys)
         with _chosen(engine, jobs, master, conf, remote) as chosen:
             return function(chosen, lake, **options)
 

@@ -44,7 +44,7 @@ def command(engine: Engine, lake: Lake, columns: tuple[str, ...], as_json: bool)
             say(f"sbbf: {row.path}: {broken.broken}", err=True)
         return UnreadableError.exit_code if row.report.broken else 0
 
-    files = each_row(engine.read(lake, inspecting(columns), InspectRow), show)
+    files = each_row(engine.read(lake, inspecting(columns, lake.keys), InspectRow), show)
     if not as_json:
         rows = [
             (

@@ -50,7 +50,7 @@ def command(
                 _show(row.report)
         return 0
 
-    files = each_row(engine.read(lake, probing(column, asked), ProbeRow), show)
+    files = each_row(engine.read(lake, probing(column, asked, lake.keys), ProbeRow), show)
     if not as_json:
         say(
             f"{len(asked):,} values asked of {files.total}: {len(found):,} may be in {holding['hits']:,} of them; "

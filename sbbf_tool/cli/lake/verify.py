@@ -28,9 +28,6 @@ def command(engine: Engine, lake: Lake, columns: tuple[str, ...], as_json: bool)
 
     Shows what contradicts the data or the format. Exit code 0: no filter does; 1: some filter does; 3: something could not be read.
     """
-    from sbbf_tool.operations.lake.read import verifying
-    from sbbf_tool.reports.lake import VerifyRow
-
     filters: Counter[bool] = Counter()
 
     def show(row: VerifyRow) -> int:
@@ -45,7 +42,7 @@ def command(engine: Engine, lake: Lake, columns: tuple[str, ...], as_json: bool)
             say(f"sbbf: {UnreadableError(place, file=row.path)}", err=True)
         return UnreadableError.exit_code if row.report.unread else int(not row.report.is_sound)
 
-    files = each_row(engine.read(lake, verifying(columns), VerifyRow, reads_data=True), show)
+    files = each_row(engine.verify(lake, columns), show)
     if not as_json:
         say(f"{files}; {filters[True]:,} of {filters.total():,} filters proven")
     return files.exit_code

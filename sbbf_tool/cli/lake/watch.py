@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from sbbf_tool.cli import render
+from sbbf_tool.cli.keys import keys_option
 from sbbf_tool.cli.lake.engines import spark_setting
 from sbbf_tool.cli.lake.rows import each_row
 from sbbf_tool.cli.output import say
@@ -23,6 +26,7 @@ from sbbf_tool.cli.sizes import BYTES, SECONDS
 @click.option("--where", metavar="PREDICATE", help="Only files of these partitions: \"dt >= '2026-01-01' and region = 'eu'\".")
 @click.option("--fpp", type=float, default=0.01, show_default=True, help="Share of absent values that may pass.")
 @click.option("--max-bytes", type=BYTES, help="Largest bitset a row group, such as 1MiB.  [default: 128MiB]")
+@keys_option
 @click.option("--master", metavar="URL", help="Spark's master: local[4], spark://host:port, yarn, k8s://...  [default: as configured]")
 @click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark (repeat for more).")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document a file, one line each.")
@@ -36,6 +40,7 @@ def command(
     where: str | None,
     fpp: float,
     max_bytes: int | None,
+    keys: Any,
     master: str | None,
     conf: tuple[str, ...],
     as_json: bool,
@@ -64,7 +69,7 @@ def command(
             render.warn(warning)
         return 0
 
-    wish = Wish(columns, Sizing(fpp, None, sizing.MAX_BYTES if max_bytes is None else max_bytes))
+    wish = Wish(columns, Sizing(fpp, None, sizing.MAX_BYTES if max_bytes is None else max_bytes), keys=keys)
     every = None if available_now else interval or 60.0
     chosen = parse_predicate(where) if where is not None else None
     with SparkEngine(master, dict(map(spark_setting, conf))) as engine:

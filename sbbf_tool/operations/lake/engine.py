@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from sbbf_tool.operations.lake.discover import discover
 from sbbf_tool.operations.lake.partitions import Predicate
 from sbbf_tool.operations.lake.plan import Wish
-from sbbf_tool.reports.lake import FileOutcome, FileRow, LakeFile, PlannedFile
+from sbbf_tool.reports.lake import FileOutcome, FileRow, LakeFile, PlannedFile, VerifyRow
+
+if TYPE_CHECKING:
+    from sbbf_tool.operations.keys import Keys
 
 Row = TypeVar("Row", bound=FileRow)
 
@@ -20,6 +23,8 @@ class Lake:
 
     names: tuple[str, ...]
     where: Predicate | None = None
+    keys: Keys | None = field(default=None, repr=False)
+    """Of the files that are encrypted."""
 
     def files(self) -> Iterator[LakeFile]:
         """As this machine lists them; see `discover`."""
@@ -34,6 +39,9 @@ class Engine(Protocol):
 
     def read(self, lake: Lake, work: Callable[[str], Row], row: type[Row], *, reads_data: bool = False) -> Iterator[Row]:
         """The row, of type `row`, that `work` makes of each file; `reads_data` where it takes the whole file to read."""
+
+    def verify(self, lake: Lake, columns: tuple[str, ...] = ()) -> Iterator[VerifyRow]:
+        """The filters of these columns (of all, where empty) of each file proven; a large file by all workers together."""
 
     def plan(self, lake: Lake, wish: Wish) -> Iterator[PlannedFile]:
         """What each file is to get. Writes nothing."""

@@ -1,6 +1,7 @@
 """The lake by a few processes of this machine: rows come in the files' order as they are ready, in memory that does not grow with them.
 
-Small files are packed into tasks; a file too large for one is built in pieces by all processes, and published by one.
+Small files are packed into tasks; a file too large for one is built, or proven, in pieces by all processes, and put
+together by one.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
-from typing import TypeVar
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from sbbf_tool.operations.lake.engine import Lake
 from sbbf_tool.operations.lake.failures import INTERNAL_ERROR
@@ -19,8 +20,14 @@ from sbbf_tool.operations.lake.fill import build_piece, fill_file, publish_file
 from sbbf_tool.operations.lake.pack import TASK_COST, pack
 from sbbf_tool.operations.lake.plan import PIECE_BYTES, Wish, plan_file
 from sbbf_tool.operations.lake.processes import Processes, Task
-from sbbf_tool.reports.lake import FAILED, OK, BuiltChunk, FileOutcome, FileRow, LakeFile, PlannedFile, PlannedPiece
+from sbbf_tool.operations.lake.prove import plan_proofs, prove_piece, report_proofs
+from sbbf_tool.operations.lake.read import verifying
+from sbbf_tool.reports.lake import FAILED, OK, BuiltChunk, FileOutcome, FileRow, LakeFile, PlannedFile, PlannedPiece, ProvenPiece, VerifyRow
 
+if TYPE_CHECKING:
+    from sbbf_tool.operations.keys import KeysGiven
+
+Part = TypeVar("Part", bound=FileRow)
 Row = TypeVar("Row", bound=FileRow)
 
 
@@ -38,6 +45,9 @@ class LocalEngine:
 
     def read(self, lake: Lake, work: Callable[[str], Row], row: type[Row], *, reads_data: bool = False) -> Iterator[Row]:
         return read_files(lake.files(), work, row, jobs=self.jobs, reads_data=reads_data)
+
+    def verify(self, lake: Lake, columns: tuple[str, ...] = ()) -> Iterator[VerifyRow]:
+        return verify_files(lake.files(), columns, lake.keys, jobs=self.jobs)
 
     def plan(self, lake: Lake, wish: Wish) -> Iterator[PlannedFile]:
         return read_files(lake.files(), partial(plan_file, wish=wish), PlannedFile, jobs=self.jobs)
@@ -60,24 +70,42 @@ def read_files(
 
     `reads_data` says whether it takes a file's bytes to read or only footer and filters, by which files are packed into tasks.
     """
-    remaining = iter(files)
     workers = _workers(jobs)
-    first = list(islice(remaining, _FILES_WITHOUT_PROCESSES + 1))
-    if workers == 1 or (len(first) <= _FILES_WITHOUT_PROCESSES and _bytes(first) * reads_data < TASK_COST):
-        for found in (*first, *remaining):
+    is_little, files = _look_ahead(files, reads_data)
+    if workers == 1 or is_little:
+        for found in files:
             yield work(found.path)
         return
-    tasks = (
-        Task([found.path for found in packed], partial(_rows, work))
-        for packed in pack(_chained(first, remaining), _size_if(reads_data), most=_READING_TASK)
-    )
-    with Processes(workers) as processes:
-        ahead: deque[Task[str, Row]] = deque()
-        while True:
-            ahead += map(processes.submit, islice(tasks, workers * _TASKS_AHEAD - len(ahead)))
-            if not ahead:
-                return
-            yield from processes.rows(ahead.popleft(), partial(_lost, row))
+    packs = pack(files, _size_if(reads_data), most=_READING_TASK)
+    yield from _by_processes((_Packed(Task([found.path for found in packed], partial(_rows, work))) for packed in packs), workers, row)
+
+
+def verify_files(
+    files: Iterable[LakeFile],
+    columns: tuple[str, ...] = (),
+    keys: KeysGiven = None,
+    *,
+    jobs: int | None = None,
+    task_cost: int = TASK_COST,
+    piece_bytes: int = PIECE_BYTES,
+) -> Iterator[VerifyRow]:
+    """What `verify` says of each file, in order, `jobs` processes at a time.
+
+    Of a file of more than `task_cost` bytes filters are proven in pieces of about `piece_bytes` of data.
+    """
+    workers, work = _workers(jobs), verifying(columns, keys)
+    is_little, files = _look_ahead(files, reads_data=True)
+    if workers == 1 or (is_little and task_cost >= TASK_COST):
+        for found in files:
+            yield work(found.path)
+        return
+
+    def split(path: str) -> _Split[ProvenPiece, VerifyRow] | None:
+        planned = plan_proofs(path, columns, keys, piece_bytes)
+        prove = partial(_prove, path, planned.fingerprint, columns, keys)
+        return _split(planned, prove, partial(_report, columns, keys), ProvenPiece)
+
+    yield from _by_processes(_work(files, partial(_rows, work), split, task_cost), workers, VerifyRow)
 
 
 def add_filters(
@@ -92,9 +120,19 @@ def add_filters(
         for found in files:
             yield fill_file(found.path, wish)
         return
+
+    def split(path: str) -> _Split[BuiltChunk, FileOutcome] | None:
+        planned = plan_file(path, wish, piece_bytes)
+        return _split(planned, partial(_build, path, planned.fingerprint, wish), partial(_publish, wish), BuiltChunk)
+
+    fill = partial(_rows, partial(fill_file, wish=wish))
+    yield from _by_processes(_work(files, fill, split, task_cost), workers, FileOutcome)
+
+
+def _by_processes(work: Iterator[_Packed[Row] | _Split[Part, Row]], workers: int, row: type[Row]) -> Iterator[Row]:
+    """The rows that come of the work, in its order, of which little is begun before it is asked for."""
     with Processes(workers) as processes:
-        work = _work(files, wish, task_cost, piece_bytes)
-        ahead: deque[_Packed | _Split] = deque()
+        ahead: deque[_Packed[Row] | _Split[Part, Row]] = deque()
         while True:
             while sum(one.tasks for one in ahead) < workers * _TASKS_AHEAD and (fresh := next(work, None)) is not None:
                 fresh.submit(processes)
@@ -103,17 +141,17 @@ def add_filters(
                 return
             head = ahead.popleft()
             if isinstance(head, _Split):
-                # While one process publishes, the others go on with what comes next.
-                ahead.appendleft(head.built(processes))
+                # While one process puts the parts together, the others go on with what comes next.
+                ahead.appendleft(head.joined(processes))
             else:
-                yield from processes.rows(head.task, partial(_lost, FileOutcome))
+                yield from processes.rows(head.task, partial(_lost, row))
 
 
 @dataclass
-class _Packed:
-    """Files whose outcomes come of one task."""
+class _Packed(Generic[Row]):
+    """Files whose rows come of one task."""
 
-    task: Task[str, FileOutcome]
+    task: Task[str, Row]
     tasks = 1
 
     def submit(self, processes: Processes) -> None:
@@ -121,12 +159,13 @@ class _Packed:
 
 
 @dataclass
-class _Split:
-    """A file whose pieces are built apart."""
+class _Split(Generic[Part, Row]):
+    """A file whose pieces are worked on apart."""
 
-    planned: PlannedFile
-    wish: Wish
-    pieces: list[Task[PlannedPiece, BuiltChunk]]
+    path: str
+    part: type[Part]
+    pieces: list[Task[PlannedPiece, Part]]
+    join: Callable[[list[Part], Sequence[str]], list[Row]]
 
     @property
     def tasks(self) -> int:
@@ -136,24 +175,34 @@ class _Split:
         for piece in self.pieces:
             processes.submit(piece)
 
-    def built(self, processes: Processes) -> _Packed:
-        """Waits for the pieces; answers with the publishing of them, which has begun."""
-        path = self.planned.path
-        chunks = [chunk for piece in self.pieces for chunk in processes.rows(piece, lambda _: _lost(BuiltChunk, path))]
-        return _Packed(processes.submit(Task([path], partial(_publish, chunks, self.wish))))
+    def joined(self, processes: Processes) -> _Packed[Row]:
+        """Waits for the pieces; answers with what puts them together, which has begun."""
+        parts = [part for piece in self.pieces for part in processes.rows(piece, lambda _: _lost(self.part, self.path))]
+        return _Packed(processes.submit(Task([self.path], partial(self.join, parts))))
 
 
-def _work(files: Iterable[LakeFile], wish: Wish, task_cost: int, piece_bytes: int) -> Iterator[_Packed | _Split]:
-    """Units in the files' order: runs of small files, and each large one, planned, by itself."""
-    fill = partial(_rows, partial(fill_file, wish=wish))
+def _work(
+    files: Iterable[LakeFile],
+    whole: Callable[[Sequence[str]], list[Row]],
+    split: Callable[[str], _Split[Part, Row] | None],
+    task_cost: int,
+) -> Iterator[_Packed[Row] | _Split[Part, Row]]:
+    """Units in the files' order: runs of small files, done `whole`, and each large one by itself, where it can be `split`."""
     for packed in pack(files, lambda found: found.bytes or 0, task_cost):
         (first, *others) = packed
-        planned = plan_file(first.path, wish, piece_bytes) if not others and (first.bytes or 0) > task_cost else None
-        if planned is not None and planned.status == OK and len(planned.pieces) > 1:
-            build = partial(_build, planned.path, planned.fingerprint, wish)
-            yield _Split(planned, wish, [Task([piece], build) for piece in planned.pieces])
-        else:
-            yield _Packed(Task([found.path for found in packed], fill))
+        parts = split(first.path) if not others and (first.bytes or 0) > task_cost else None
+        yield _Packed(Task([found.path for found in packed], whole)) if parts is None else parts
+
+
+def _split(
+    planned: PlannedFile,
+    work: Callable[[Sequence[PlannedPiece]], list[Part]],
+    join: Callable[[list[Part], Sequence[str]], list[Row]],
+    part: type[Part],
+) -> _Split[Part, Row] | None:
+    if planned.status != OK or len(planned.pieces) < 2:
+        return None
+    return _Split(planned.path, part, [Task([piece], work) for piece in planned.pieces], join)
 
 
 def _rows(work: Callable[[str], Row], paths: Sequence[str]) -> list[Row]:
@@ -164,8 +213,18 @@ def _build(path: str, print_of_plan: str | None, wish: Wish, pieces: Sequence[Pl
     return [chunk for piece in pieces for chunk in build_piece(path, print_of_plan, piece.row_groups, wish)]
 
 
-def _publish(chunks: list[BuiltChunk], wish: Wish, paths: Sequence[str]) -> list[FileOutcome]:
+def _publish(wish: Wish, chunks: list[BuiltChunk], paths: Sequence[str]) -> list[FileOutcome]:
     return [publish_file(path, chunks, wish) for path in paths]
+
+
+def _prove(
+    path: str, print_of_plan: str | None, columns: tuple[str, ...], keys: KeysGiven, pieces: Sequence[PlannedPiece]
+) -> list[ProvenPiece]:
+    return [prove_piece(path, print_of_plan, piece.row_groups, columns, keys) for piece in pieces]
+
+
+def _report(columns: tuple[str, ...], keys: KeysGiven, proven: list[ProvenPiece], paths: Sequence[str]) -> list[VerifyRow]:
+    return [report_proofs(path, proven, columns, keys) for path in paths]
 
 
 def _lost(row: type[Row], path: str) -> Row:
@@ -177,14 +236,13 @@ def _workers(jobs: int | None) -> int:
     return jobs if jobs is not None else os.cpu_count() or 1
 
 
-def _bytes(files: Iterable[LakeFile]) -> int:
-    return sum(found.bytes or 0 for found in files)
-
-
 def _size_if(reads_data: bool) -> Callable[[LakeFile], int]:
     return lambda found: (found.bytes or 0) if reads_data else 0
 
 
-def _chained(first: list[LakeFile], remaining: Iterator[LakeFile]) -> Iterator[LakeFile]:
-    yield from first
-    yield from remaining
+def _look_ahead(files: Iterable[LakeFile], reads_data: bool) -> tuple[bool, Iterator[LakeFile]]:
+    """Whether there is so little to do that processes are not worth starting; and the files, all of them."""
+    remaining = iter(files)
+    first = list(islice(remaining, _FILES_WITHOUT_PROCESSES + 1))
+    is_little = len(first) <= _FILES_WITHOUT_PROCESSES and sum(map(_size_if(reads_data), first)) < TASK_COST
+    return is_little, chain(first, remaining)

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom.sizing import ensure_rate
 from sbbf_tool.errors import UsageError
@@ -17,6 +18,9 @@ from sbbf_tool.operations.plan_file import Plan
 from sbbf_tool.operations.targets import choose_target
 from sbbf_tool.parquet.patch import ChunkKey
 from sbbf_tool.reports.lake import OK, SKIPPED, PlannedFile, PlannedPiece
+
+if TYPE_CHECKING:
+    from sbbf_tool.operations.keys import KeysGiven
 
 PIECE_BYTES = 16 << 20
 """Of data to decode: less than a second, so that a file of many row groups is work for every core."""
@@ -33,6 +37,8 @@ class Wish:
     replace: bool = False
     """Build filters that are there already anew. Without it, a second run finds nothing to do."""
     allow_table_files: bool = False
+    keys: KeysGiven = field(default=None, repr=False, compare=False)
+    """Of encrypted files, whose encrypted columns get encrypted filters."""
 
     def __post_init__(self) -> None:
         if not self.columns:
@@ -40,10 +46,10 @@ class Wish:
         ensure_rate(self.sizing.fpp)
 
     @classmethod
-    def of_plan(cls, plan: Plan, *, allow_table_files: bool = False) -> Wish:
+    def of_plan(cls, plan: Plan, *, allow_table_files: bool = False, keys: KeysGiven = None) -> Wish:
         """What `advise` planned."""
         sizes = tuple(plan.columns.items())
-        return cls(tuple(plan.columns), Sizing(plan.fpp), sizes, plan.replace, allow_table_files)
+        return cls(tuple(plan.columns), Sizing(plan.fpp), sizes, plan.replace, allow_table_files, keys)
 
     @property
     def size_limits(self) -> dict[str, Sizing]:
@@ -66,7 +72,7 @@ def plan_file(path: str, wish: Wish, piece_bytes: int = PIECE_BYTES) -> PlannedF
 
 def _planned(path: str, wish: Wish, piece_bytes: int) -> dict[str, object]:
     choose_target(path, None, True, wish.allow_table_files)
-    with ParquetFile.open(path) as file:
+    with ParquetFile.open(path, wish.keys) as file:
         keys = wish.chunks(file)
         columns = sorted({column for _, column in keys})
         return {
@@ -77,19 +83,19 @@ def _planned(path: str, wish: Wish, piece_bytes: int) -> dict[str, object]:
             "columns": tuple(file.footer.columns[index].name for index in columns),
             "filters": len(keys),
             "data_bytes": sum(chunk_bytes(file, key) for key in keys),
-            "pieces": tuple(_pieces(file, keys, piece_bytes)),
+            "pieces": tuple(pieces_of(file, keys, piece_bytes if not any(file.has_key(*key) for key in keys) else None)),
         }
 
 
-def _pieces(file: ParquetFile, keys: Iterable[ChunkKey], piece_bytes: int) -> Iterator[PlannedPiece]:
-    """Whole row groups together, up to `piece_bytes`; one that is larger is a piece of its own."""
+def pieces_of(file: ParquetFile, keys: Iterable[ChunkKey], piece_bytes: int | None) -> Iterator[PlannedPiece]:
+    """Whole row groups together, up to `piece_bytes`; one that is larger is a piece of its own. A single piece where that is None."""
     by_row_group: dict[int, int] = {}
     for key in keys:
         by_row_group[key[0]] = by_row_group.get(key[0], 0) + chunk_bytes(file, key)
     numbers: list[int] = []
     filled = 0
     for number, size in by_row_group.items():
-        if numbers and filled + size > piece_bytes:
+        if numbers and piece_bytes is not None and filled + size > piece_bytes:
             yield PlannedPiece(tuple(numbers), filled)
             numbers, filled = [], 0
         numbers.append(number)

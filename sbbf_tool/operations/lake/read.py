@@ -1,6 +1,7 @@
 """The stages that only read, file by file: inspect, probe, verify, check, and the survey that `advise` adds up.
 
-Each function answers with another, from a path to the row of that file, that can be sent to other processes and machines.
+Each function answers with another, from a path to the row of that file, that can be sent to other processes and machines. What was
+given to it as `keys`, of encrypted files, goes with it.
 """
 
 from __future__ import annotations
@@ -8,38 +9,42 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from sbbf_tool.operations.check import Policy, checked
 from sbbf_tool.operations.inspect import inspect
 from sbbf_tool.operations.lake.failures import Row, failure, row_of
-from sbbf_tool.operations.lake.keys import probe_keys
+from sbbf_tool.operations.lake.lookup import probe_values
 from sbbf_tool.operations.queries import Query
 from sbbf_tool.operations.survey import FileSurvey, survey
 from sbbf_tool.operations.verify import verify
 from sbbf_tool.reports.lake import CheckRow, InspectRow, ProbeRow, SurveyRow, VerifyRow
 
+if TYPE_CHECKING:
+    from sbbf_tool.operations.keys import KeysGiven
 
-def inspecting(columns: Iterable[str] = ()) -> Callable[[str], InspectRow]:
+
+def inspecting(columns: Iterable[str] = (), keys: KeysGiven = None) -> Callable[[str], InspectRow]:
     """`inspect`, of these columns, all where empty."""
-    return partial(_reported, InspectRow, partial(inspect, columns=tuple(columns)))
+    return partial(_reported, InspectRow, partial(inspect, columns=tuple(columns), keys=keys))
 
 
-def probing(column: str, keys: Iterable[str | None]) -> Callable[[str], ProbeRow]:
+def probing(column: str, values: Iterable[str | None], keys: KeysGiven = None) -> Callable[[str], ProbeRow]:
     """Many values asked of one column."""
-    return partial(_reported, ProbeRow, partial(probe_keys, column=column, keys=tuple(keys)))
+    return partial(_reported, ProbeRow, partial(probe_values, column=column, values=tuple(values), keys=keys))
 
 
-def verifying(columns: Iterable[str] = ()) -> Callable[[str], VerifyRow]:
+def verifying(columns: Iterable[str] = (), keys: KeysGiven = None) -> Callable[[str], VerifyRow]:
     """`verify`, of the filters of these columns, all where empty."""
-    return partial(_reported, VerifyRow, partial(verify, columns=tuple(columns)))
+    return partial(_reported, VerifyRow, partial(verify, columns=tuple(columns), keys=keys))
 
 
-def checking(policy: Policy) -> Callable[[str], CheckRow]:
-    return partial(_checked, policy)
+def checking(policy: Policy, keys: KeysGiven = None) -> Callable[[str], CheckRow]:
+    return partial(_checked, policy, keys)
 
 
-def surveying(queries: Iterable[Query] = ()) -> Callable[[str], SurveyRow]:
-    return partial(_surveyed, tuple(queries))
+def surveying(queries: Iterable[Query] = (), keys: KeysGiven = None) -> Callable[[str], SurveyRow]:
+    return partial(_surveyed, tuple(queries), keys)
 
 
 def survey_of(row: SurveyRow) -> FileSurvey:
@@ -53,13 +58,13 @@ def _reported(row: type[Row], work: Callable[[str], object], path: str) -> Row:
     return row_of(row, path, lambda: {"report": work(path)})
 
 
-def _checked(policy: Policy, path: str) -> CheckRow:
+def _checked(policy: Policy, keys: KeysGiven, path: str) -> CheckRow:
     def work() -> dict[str, object]:
-        done = checked(path, policy)
+        done = checked(path, policy, keys)
         return {"report": done.report, **(failure(path, done.errors[0]) if done.errors else {})}
 
     return row_of(CheckRow, path, work)
 
 
-def _surveyed(queries: tuple[Query, ...], path: str) -> SurveyRow:
-    return row_of(SurveyRow, path, lambda: {"survey": pickle.dumps(survey(path, queries))})
+def _surveyed(queries: tuple[Query, ...], keys: KeysGiven, path: str) -> SurveyRow:
+    return row_of(SurveyRow, path, lambda: {"survey": pickle.dumps(survey(path, queries, keys))})

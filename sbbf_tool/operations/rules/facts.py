@@ -122,13 +122,17 @@ class ColumnFacts:
 Prove = Callable[[ParquetFile, StoredFilter, BloomFilter], FilterProof]
 
 
-def gather(file: ParquetFile, columns: Sequence[Column], reads: Reads, prove: Prove | None = None) -> tuple[ColumnFacts, ...]:
-    """The facts of these columns as far as `reads` goes; `prove` asks a filter for its chunk's values, where that is DATA."""
+def gather(
+    file: ParquetFile, columns: Sequence[Column], reads: Reads, prove: Prove | None = None, row_groups: Sequence[int] | None = None
+) -> tuple[ColumnFacts, ...]:
+    """The facts of these columns as far as `reads` goes; `prove` asks a filter for its chunk's values, where that is DATA.
+
+    With `row_groups`, chunks of those alone, of which nothing is told that only all chunks together can tell.
+    """
+    numbers = range(file.footer.num_row_groups) if row_groups is None else row_groups
     if reads >= Reads.FILTERS:
-        file.expect_filters(columns, whole=True)
-    chunks = {
-        (number, column.index): _chunk(file, number, column, reads) for number in range(file.footer.num_row_groups) for column in columns
-    }
+        file.expect_filters(columns, whole=True, row_groups=numbers)
+    chunks = {(number, column.index): _chunk(file, number, column, reads) for number in numbers for column in columns}
     if reads >= Reads.FILTERS:
         overlaps = _overlaps(file, [chunk.stored for chunk in chunks.values() if chunk.stored is not None])
         for key, chunk in chunks.items():
@@ -139,7 +143,7 @@ def gather(file: ParquetFile, columns: Sequence[Column], reads: Reads, prove: Pr
             file.name,
             file.footer,
             column,
-            tuple(chunks[number, column.index] for number in range(file.footer.num_row_groups)),
+            tuple(chunks[number, column.index] for number in numbers),
             file.ring.keys.path if file.ring is not None else None,
         )
         for column in columns

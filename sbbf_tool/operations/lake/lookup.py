@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.probe import NO_FILTER, Question, may_hold, question_of
@@ -12,16 +12,20 @@ from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.parquet.literals import ABSENT, CANNOT_SAY
 from sbbf_tool.reports.lake import KeyHit, KeysReport, Unanswered
 
+if TYPE_CHECKING:
+    from sbbf_tool.operations.keys import KeysGiven
 
-def probe_keys(path: str, column: str, keys: tuple[str | None, ...]) -> KeysReport:
-    """What the filters of `column` say of the values, written as for `probe`; None asks for null.
 
-    Raises UsageError (no such column, a value it cannot hold) and UnreadableError (a filter that contradicts the format).
+def probe_values(path: str, column: str, values: tuple[str | None, ...], *, keys: KeysGiven = None) -> KeysReport:
+    """What the filters of `column` say of the values, written as for `probe`; None asks for null. `keys` opens encrypted filters.
+
+    Raises UsageError (no such column, a value it cannot hold), UnreadableError (a filter that contradicts the format) and RefusedError
+    (encrypted footer, and no key).
     """
-    with ParquetFile.open(path) as file:
+    with ParquetFile.open(path, keys) as file:
         with file.named():
             found = find_column(file.footer.columns, column)
-            asked = _asked(question_of(found, keys))
+            asked = _asked(question_of(found, values))
         hits: dict[int, list[int]] = {}
         silent: dict[tuple[str, str | None], list[int]] = {}
         for number in range(file.footer.num_row_groups):
@@ -33,7 +37,7 @@ def probe_keys(path: str, column: str, keys: tuple[str | None, ...]) -> KeysRepo
             file=file.name,
             column=found.name,
             type=found.type_name,
-            keys=len(keys),
+            keys=len(values),
             row_groups=file.footer.num_row_groups,
             hits=tuple(KeyHit(literals[at].text, tuple(hits[at])) for at in sorted(hits)),
             unanswered=tuple(Unanswered(tuple(numbers), answer, reason) for (answer, reason), numbers in silent.items()),
