@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from sbbf_tool.errors import UsageError
 
 if TYPE_CHECKING:
-    from sbbf_tool.parquet.encryption.keys import Keys, KeyService, KmsClient
+    from sbbf_tool.parquet.encryption.keys import Keys as Keys
+    from sbbf_tool.parquet.encryption.keys import KeyService, KmsClient
 
     KeysGiven: TypeAlias = Keys | Mapping[str, Any] | KeyService | KmsClient | None
     """What `Keys.of` takes: `Keys`, what a keys file holds (keys may be bytes), a function from key metadata to a key, or a KMS client."""
