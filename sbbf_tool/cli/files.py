@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-import click
-
-from sbbf_tool.cli.output import READER_GONE, reader_has_gone, say
+from sbbf_tool.cli.output import say, stop_if_unread
 from sbbf_tool.errors import SbbfError, UsageError
 
 Report = TypeVar("Report")
@@ -35,8 +33,8 @@ def each_report(names: tuple[str, ...], work: Callable[[str], Report], show: Cal
         for path, report in over_files(paths_of(names), work):
             yield _told(names, path, report) if isinstance(report, SbbfError) else show(report)
             count()
-            if reader_has_gone():
-                raise click.exceptions.Exit(READER_GONE)
+            stop_if_unread(at_end=False)
+    stop_if_unread()
 
 
 def paths_of(names: tuple[str, ...]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import shutil
 import subprocess
 import sys
@@ -152,3 +153,46 @@ def test_what_people_read_is_printed_in_one_place():
     }
     documents = {"formats/github.py", "formats/junit.py", "formats/sarif.py", "policy.py"}
     assert echoing == documents | {"__init__.py", "output.py", "render.py"}
+
+
+ONLY_READING = {
+    "inspect": ["inspect", "FILE"],
+    "probe": ["probe", "FILE", "id", "1"],
+    "verify": ["verify", "FILE"],
+    "check": ["check", "FILE"],
+    "explain": ["explain", "FILE", "id", "1"],
+    "advise": ["advise", "FILE"],
+    "engines": ["engines"],
+    "paimon inspect": ["paimon", "inspect", "TABLE"],
+    "paimon probe": ["paimon", "probe", "TABLE", "customer", "x"],
+    "paimon verify": ["paimon", "verify", "TABLE"],
+}
+
+
+@pytest.mark.parametrize("arguments", ONLY_READING.values(), ids=list(ONLY_READING))
+def test_what_only_reads_ends_with_141_where_nobody_reads_on(arguments, path, fixtures):
+    names = {"FILE": str(path), "TABLE": str(fixtures / "paimon" / "orders")}
+    command = [sys.executable, "-m", "sbbf_tool", *(names.get(argument, argument) for argument in arguments)]
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize("imported", ["click", "sbbf_tool.cli.probe", "thrift"])
+def test_ctrl_c_during_start_up(imported, path):
+    """While the command line, its command and what that needs are imported."""
+    program = """if True:
+        import os, signal, sys
+        class Interrupting:
+            def find_spec(name, path, target=None):
+                if name == wanted:
+                    os.kill(os.getpid(), signal.SIGINT)
+        wanted = sys.argv.pop(1)
+        sys.meta_path.insert(0, Interrupting)
+        from sbbf_tool.__main__ import main
+        main()
+    """
+    done = subprocess.run([sys.executable, "-c", program, imported, "probe", str(path), "id", "1"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
