@@ -45,8 +45,8 @@ def each_report(names: tuple[str, ...], work: Callable[[str], Report], show: Cal
                 yield _told(names, path, report)
             else:
                 none_fits = False
-                while unfit:
-                    yield _told(names, path, unfit.pop(0))
+                yield from (_told(names, path, error) for error in unfit)
+                unfit.clear()
                 yield show(report)
             count()
             stop_if_unread(at_end=False)
