@@ -1,5 +1,19 @@
-"""`python -m sbbf_tool` is `sbbf`."""
+"""`sbbf`, also as `python -m sbbf_tool`: the command line, which may be interrupted while it is still being imported."""
 
-from sbbf_tool.cli import main
+from __future__ import annotations
 
-main()
+import os
+import signal
+
+
+def main() -> None:
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        # Nothing is open yet that would have to be closed, and a traceback out of an import tells nobody anything.
+        signal.signal(signal.SIGINT, lambda number, frame: os._exit(130))
+    from sbbf_tool.cli import main as command_line
+
+    command_line()
+
+
+if __name__ == "__main__":
+    main()

@@ -114,7 +114,12 @@ def main(args: Sequence[str] | None = None) -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     signal.signal(signal.SIGTERM, _terminate)
-    sys.exit(run(list(sys.argv[1:] if args is None else args)))
+    try:
+        if signal.getsignal(signal.SIGINT) not in (signal.SIG_IGN, None):
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        sys.exit(run(list(sys.argv[1:] if args is None else args)))
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
 
 
 def _terminate(signal_number: int, frame: object) -> None:

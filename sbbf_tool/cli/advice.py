@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.output import say
+from sbbf_tool.cli.output import say, stop_if_unread
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.advise import AdviceReport, ColumnAdvice
@@ -39,6 +39,7 @@ def tell(report: AdviceReport, plan_path: str | None, *, as_json: bool) -> int:
         render.warn(f"{plan_path} was not written: there is nothing to add")
     if not as_json and report.command is not None:
         say(shlex.join(report.command))
+    stop_if_unread()
     return UnreadableError.exit_code if report.unread else 0
 
 

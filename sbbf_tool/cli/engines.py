@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.output import say
+from sbbf_tool.cli.output import say, stop_if_unread
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.engines import EnginesReport, EngineVerdict
@@ -28,6 +28,7 @@ def command(type_name: str | None, engine_name: str | None, as_json: bool) -> No
 
     show = render.show_json if as_json else _show_table if engine_name is None else _show_engine
     show(engines(type_name, engine_name))
+    stop_if_unread()
 
 
 def _show_table(report: EnginesReport) -> None:

@@ -8,7 +8,7 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.keys import keys_option
-from sbbf_tool.cli.output import say
+from sbbf_tool.cli.output import say, stop_if_unread
 from sbbf_tool.cli.probe import ABSENT, MAYBE, NegativeValues
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def command(file: str, column: str, value: str, engine_name: str | None, keys: A
 
     report = explain(file, column, value.removeprefix("\0"), engine_name=engine_name, keys=keys)
     render.show_json(report) if as_json else _show(report)
+    stop_if_unread()
     return ABSENT if report.absent else MAYBE
 
 

@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-import click
-
-from sbbf_tool.cli.output import READER_GONE, reader_has_gone, say
+from sbbf_tool.cli.output import say, stop_if_unread
 from sbbf_tool.errors import SbbfError, UsageError
 
 Report = TypeVar("Report")
@@ -23,20 +21,38 @@ def each_file(names: tuple[str, ...], work: Callable[[str], int]) -> Iterator[in
     for path in paths_of(names):
         try:
             yield work(path)
+        except UsageError:
+            raise
         except SbbfError as error:
             yield _told(names, path, error)
 
 
 def each_report(names: tuple[str, ...], work: Callable[[str], Report], show: Callable[[Report], int]) -> Iterator[int]:
-    """As `each_file`, of work that only reads: many files at a time. `show` gets each report, in order, and answers with its code."""
+    """As `each_file`, of work that only reads: many files at a time. `show` gets each report, in order, and answers with its code.
+
+    What some files can be asked and others cannot, such as for a column that not all have, is told of the latter; what no file can be
+    asked ends the command.
+    """
     from sbbf_tool.operations.many import over_files
 
+    unfit: list[UsageError] = []
+    none_fits = True
     with counter() as count:
         for path, report in over_files(paths_of(names), work):
-            yield _told(names, path, report) if isinstance(report, SbbfError) else show(report)
+            if isinstance(report, UsageError) and none_fits:
+                unfit.append(report)
+            elif isinstance(report, SbbfError):
+                yield _told(names, path, report)
+            else:
+                none_fits = False
+                yield from (_told(names, path, error) for error in unfit)
+                unfit.clear()
+                yield show(report)
             count()
-            if reader_has_gone():
-                raise click.exceptions.Exit(READER_GONE)
+            stop_if_unread(at_end=False)
+    if unfit:
+        raise unfit[0]
+    stop_if_unread()
 
 
 def paths_of(names: tuple[str, ...]) -> Iterator[str]:
@@ -48,7 +64,7 @@ def paths_of(names: tuple[str, ...]) -> Iterator[str]:
 
 
 def _told(names: tuple[str, ...], path: str, error: SbbfError) -> int:
-    if isinstance(error, UsageError) or names == (path,):
+    if names == (path,):
         raise error
     say(f"sbbf: {error}", err=True)
     return error.exit_code

@@ -83,6 +83,12 @@ def _or_nowhere(stream: TextIO | None) -> TextIO:
     return stream if stream is not None else open(os.devnull, "w")
 
 
-def reader_has_gone() -> bool:
-    """Whether nobody reads our output any more; then what only reads may stop, and what writes files goes on."""
-    return isinstance(sys.stdout, PatientOutput) and sys.stdout.reader_has_gone
+def stop_if_unread(*, at_end: bool = True) -> None:
+    """For what only reads: ends the command with 141 where nobody reads its output any more. What writes files goes on.
+
+    Not `at_end`, what was printed may still wait in a buffer, and is left there.
+    """
+    if at_end:
+        sys.stdout.flush()
+    if isinstance(sys.stdout, PatientOutput) and sys.stdout.reader_has_gone:
+        raise click.exceptions.Exit(READER_GONE)

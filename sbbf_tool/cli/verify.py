@@ -10,7 +10,7 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.files import each_file
 from sbbf_tool.cli.formats.text import show_findings
 from sbbf_tool.cli.keys import keys_option
-from sbbf_tool.cli.output import say
+from sbbf_tool.cli.output import say, stop_if_unread
 from sbbf_tool.errors import UnreadableError
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def command(
         render.show_json(report) if as_json else _show(report)
         for place in report.unread:
             say(f"sbbf: {UnreadableError(place, file=report.file)}", err=True)
+        stop_if_unread()
         return UnreadableError.exit_code if report.unread else int(not report.is_sound)
 
     return max(each_file(paths, work))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import shutil
 import subprocess
 import sys
@@ -152,3 +153,76 @@ def test_what_people_read_is_printed_in_one_place():
     }
     documents = {"formats/github.py", "formats/junit.py", "formats/sarif.py", "policy.py"}
     assert echoing == documents | {"__init__.py", "output.py", "render.py"}
+
+
+ONLY_READING = {
+    "inspect": ["inspect", "FILE"],
+    "probe": ["probe", "FILE", "id", "1"],
+    "verify": ["verify", "FILE"],
+    "check": ["check", "FILE"],
+    "explain": ["explain", "FILE", "id", "1"],
+    "advise": ["advise", "FILE"],
+    "engines": ["engines"],
+    "paimon inspect": ["paimon", "inspect", "TABLE"],
+    "paimon probe": ["paimon", "probe", "TABLE", "customer", "x"],
+    "paimon verify": ["paimon", "verify", "TABLE"],
+}
+
+
+@pytest.mark.parametrize("arguments", ONLY_READING.values(), ids=list(ONLY_READING))
+def test_what_only_reads_ends_with_141_where_nobody_reads_on(arguments, path, fixtures):
+    names = {"FILE": str(path), "TABLE": str(fixtures / "paimon" / "orders")}
+    command = [sys.executable, "-m", "sbbf_tool", *(names.get(argument, argument) for argument in arguments)]
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize("imported", ["click", "sbbf_tool.cli.probe", "thrift"])
+def test_ctrl_c_during_start_up(imported, path):
+    """While the command line, its command and what that needs are imported."""
+    program = """if True:
+        import os, signal, sys
+        class Interrupting:
+            def find_spec(name, path, target=None):
+                if name == wanted:
+                    os.kill(os.getpid(), signal.SIGINT)
+        wanted = sys.argv.pop(1)
+        sys.meta_path.insert(0, Interrupting)
+        from sbbf_tool.__main__ import main
+        main()
+    """
+    done = subprocess.run([sys.executable, "-c", program, imported, "probe", str(path), "id", "1"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_a_value_that_is_not_utf_8_is_asked_as_its_bytes(tmp_path):
+    path = tmp_path / "a.parquet"
+    text = pa.array([b"a\xff"]).view(pa.string())
+    pq.write_table(pa.table({"s": text}), path, bloom_filter_options={"s": {"ndv": 1}})
+    command = [sys.executable, "-m", "sbbf_tool", "probe", "-q", str(path), "s"]
+    assert [subprocess.run([*command, value]).returncode for value in (b"a\xff", b"a\xfe", "a\udcff", "a\xff")] == [0, 1, 0, 1]
+
+
+def test_a_folder_of_which_some_files_lack_the_column(tmp_path, capfd):
+    for name, column in (("a", "other"), ("b", "x"), ("c", "other"), ("d", "x")):
+        pq.write_table(pa.table({column: [1]}), tmp_path / f"{name}.parquet", bloom_filter_options={column: {"ndv": 1}})
+    assert run(["probe", str(tmp_path), "x", "1"]) == 2
+    out, err = capfd.readouterr()
+    assert [line for line in out.splitlines() if line.startswith(str(tmp_path))] == [
+        f"{tmp_path / name}.parquet: column x, INT64" for name in ("b", "d")
+    ]
+    assert [line.partition("; ")[0] for line in err.splitlines()] == [
+        f"sbbf: {tmp_path / name}.parquet: no column 'x'" for name in ("a", "c")
+    ]
+    assert run(["inspect", str(tmp_path), "-c", "x"]) == 2
+    assert capfd.readouterr().out.count("x: 1 of 1 row groups have a filter") == 2
+
+
+def test_a_folder_of_which_no_file_has_the_column(tmp_path, capfd):
+    for name in "abc":
+        pq.write_table(pa.table({"x": [1]}), tmp_path / f"{name}.parquet")
+    assert run(["probe", str(tmp_path), "y", "1"]) == 2
+    assert capfd.readouterr() == ("", f"sbbf: {tmp_path}/a.parquet: no column 'y'; the file has x\n")

@@ -6,10 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-import click
-
 from sbbf_tool.cli.files import counter
-from sbbf_tool.cli.output import READER_GONE, reader_has_gone, say
+from sbbf_tool.cli.output import say, stop_if_unread
 from sbbf_tool.reports.lake import FAILED, OK, REFUSED, SKIPPED, FileRow
 
 Row = TypeVar("Row", bound=FileRow)
@@ -46,6 +44,6 @@ def each_row(rows: Iterable[Row], show: Callable[[Row], int], *, writes: bool = 
                 say(f"sbbf: {row.path}: {row.reason}", err=True)
             files.exit_code = max(files.exit_code, row.exit_code, show(row))
             count()
-            if not writes and reader_has_gone():
-                raise click.exceptions.Exit(READER_GONE)
+            if not writes:
+                stop_if_unread(at_end=False)
     return files

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.output import say
+from sbbf_tool.cli.output import say, stop_if_unread
 from sbbf_tool.errors import UnreadableError
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def command(target: str, snapshot: int | None, branch: str | None, as_json: bool
     render.show_json(report) if as_json else _show(report)
     for finding in report.broken:
         say(f"sbbf: {UnreadableError(finding.message, file=finding.data_file, place=_column(finding))}", err=True)
+    stop_if_unread()
     return UnreadableError.exit_code if report.broken else 0
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.output import say
+from sbbf_tool.cli.output import say, stop_if_unread
 from sbbf_tool.cli.probe import ABSENT, MAYBE, NegativeValues, asked_values
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def command(
         _show(report)
     if stats:
         say(f"{files.bytes_read:,} bytes read of {files.files_read:,} files", err=True)
+    stop_if_unread()
     return MAYBE if report.remaining else ABSENT
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.output import say
+from sbbf_tool.cli.output import say, stop_if_unread
 from sbbf_tool.errors import UnreadableError
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def command(target: str, data_file: str | None, snapshot: int | None, branch: st
     for file, column, problem in report.problems:
         place = f"column {column}" if column is not None else None
         say(f"sbbf: {UnreadableError(problem, file=file, place=place)}", err=True)
+    stop_if_unread()
     return UnreadableError.exit_code if report.problems else int(report.loses)
 
 
