@@ -15,7 +15,7 @@ from sbbf_tool.cli.sizes import BYTES
 
 if TYPE_CHECKING:
     from sbbf_tool.operations.plan_file import Plan
-    from sbbf_tool.reports.changes import AddReport
+    from sbbf_tool.reports.add import AddReport
 
 
 @click.command(short_help="Give columns of an existing file Bloom filters.")

@@ -23,7 +23,7 @@ from sbbf_tool.operations.publish import ensure_holding_all, ensure_same_footer,
 from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, finish_interrupted
 from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.parquet.patch import Bytes, ChunkKey, Patch, plan_append
-from sbbf_tool.reports.changes import AddReport
+from sbbf_tool.reports.add import AddReport
 from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
@@ -65,7 +65,6 @@ def add_filters(
     Raises RefusedError where the change would be unsafe (the message says what would make it safe), UnreadableError, UsageError,
     WriteError; the old file is whole in every case.
     """
-    sizing.ensure_rate(fpp)
     limits = {name: Sizing(fpp, ndv, most) for name, most in max_bytes.items()} if isinstance(max_bytes, Mapping) else {}
     wish = Sizing(fpp, ndv, max_bytes if isinstance(max_bytes, int) else sizing.MAX_BYTES)
     if append and not in_place:

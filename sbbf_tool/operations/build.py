@@ -19,7 +19,7 @@ from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.patch import ChunkKey, Patch
-from sbbf_tool.reports.changes import BuiltFilter
+from sbbf_tool.reports.add import BuiltFilter
 
 if TYPE_CHECKING:
     from sbbf_tool.operations.stored_values import StoredValues
@@ -46,8 +46,7 @@ class Sizing:
     num_bytes: int | None = None
 
     def __post_init__(self) -> None:
-        if not 0 < self.fpp < 1:
-            raise UsageError(f"an error rate of {self.fpp}: it must be above 0 and below 1")
+        sizing.ensure_rate(self.fpp)
         if self.ndv is not None and self.ndv < 1:
             raise UsageError(f"{self.ndv} distinct values: it must be at least 1")
         if self.max_bytes < sizing.MIN_BYTES:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sbbf_tool.reports.changes import BuiltFilter
+from sbbf_tool.reports.add import BuiltFilter
 from sbbf_tool.reports.findings import ERROR, Finding
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sbbf_tool.bloom.sizing import ensure_rate
 from sbbf_tool.errors import UsageError
 from sbbf_tool.operations.add import KEEP, REPLACE, choose_chunks
 from sbbf_tool.operations.build import Sizing, chunk_bytes
@@ -43,7 +42,6 @@ class Wish:
     def __post_init__(self) -> None:
         if not self.columns:
             raise UsageError("no column was named")
-        ensure_rate(self.sizing.fpp)
 
     @classmethod
     def of_plan(cls, plan: Plan, *, allow_table_files: bool = False, keys: KeysGiven = None) -> Wish:
