@@ -56,5 +56,6 @@ def test_commands_print_what_is_shown(workplace, request):
 def test_python_runs(workplace):
     programs = [match["body"] for match in BLOCK.finditer(README.read_text()) if match["kind"] == "python"]
     assert programs
+    surroundings = environment() | {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}  # half the time for a Spark of seconds
     for program in programs:
-        subprocess.run([sys.executable, "-W", "error", "-c", program], cwd=workplace, env=environment(), check=True, capture_output=True)
+        subprocess.run([sys.executable, "-W", "error", "-c", program], cwd=workplace, env=surroundings, check=True, capture_output=True)

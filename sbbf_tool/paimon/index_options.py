@@ -12,8 +12,9 @@ is ignored, as Paimon ignores it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.paimon.bloom64_sizing import DEFAULT_FPP, DEFAULT_ITEMS
@@ -22,6 +23,7 @@ from sbbf_tool.paimon.table_schema import parse_indexed_column
 DEFAULT_THRESHOLD = 500
 """Bytes: MemorySize "500 B"."""
 
+_Number = TypeVar("_Number", int, float)
 _PREFIX = "file-index.bloom-filter."
 _UNITS = {
     **dict.fromkeys(("", "b", "bytes"), 1),
@@ -43,23 +45,19 @@ class BloomOptions:
 def bloom_columns(options: Mapping[str, str]) -> dict[str, BloomOptions]:
     """The columns to be indexed, by the name the options use, in their order. Raises UnreadableError for numbers that are none."""
     names = [name.strip() for name in options.get(_PREFIX + "columns", "").split(",")]
-    return {name: BloomOptions(_items(options, name), _fpp(options, name)) for name in names if name}
+    return {
+        name: BloomOptions(_number(options, name, "items", int, DEFAULT_ITEMS), _number(options, name, "fpp", float, DEFAULT_FPP))
+        for name in names
+        if name
+    }
 
 
-def _items(options: Mapping[str, str], name: str) -> int:
-    value = _option(options, name, "items")
+def _number(options: Mapping[str, str], name: str, option: str, parse: Callable[[str], _Number], default: _Number) -> _Number:
+    value = _option(options, name, option)
     try:
-        return DEFAULT_ITEMS if value is None else int(value)
+        return default if value is None else parse(value)
     except ValueError:
-        raise UnreadableError(f"option {_PREFIX}{name}.items is {value!r:.40}") from None
-
-
-def _fpp(options: Mapping[str, str], name: str) -> float:
-    value = _option(options, name, "fpp")
-    try:
-        return DEFAULT_FPP if value is None else float(value)
-    except ValueError:
-        raise UnreadableError(f"option {_PREFIX}{name}.fpp is {value!r:.40}") from None
+        raise UnreadableError(f"option {_PREFIX}{name}.{option} is {value!r:.40}") from None
 
 
 def _option(options: Mapping[str, str], name: str, option: str) -> str | None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 import wire
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from wire import Field
 
@@ -154,7 +154,16 @@ def test_a_page_of_data_is_none():
     assert readings(wire.write((Field(1, wire.I32, wire.number(0)), Field(2, wire.I32, wire.number(8)))) + BITSET) == ()
 
 
-@given(st.binary(max_size=HEADER_GUESS))
+@st.composite
+def a_draft_with_bytes_changed(draw: st.DrawFn) -> bytes:
+    raw = bytearray(build_draft_header(draw(st.sampled_from(DRAFTS)), draw(st.sampled_from([32, 1024]))) + BITSET)
+    for _ in range(draw(st.integers(0, 2))):
+        raw[draw(st.integers(0, len(raw) - 1))] = draw(st.integers(0, 255))
+    return bytes(raw)
+
+
+@given(st.binary(max_size=HEADER_GUESS) | a_draft_with_bytes_changed())
+@example(build_draft_header(dialect_named("draft2-thrift"), 32) + BITSET)
 def test_any_bytes_have_readings_or_none(data):
     for reading in readings(data):
         assert 0 < reading.length <= len(data)

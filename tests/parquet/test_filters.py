@@ -142,7 +142,16 @@ def test_other_bytes_are_unreadable(raw):
         parse_header(raw)
 
 
-@given(st.binary(max_size=64))
+@st.composite
+def a_header_with_bytes_changed(draw: st.DrawFn) -> bytes:
+    raw = bytearray(draw(st.sampled_from([build_header(1024), header(64, *ALL), *(written for written, _ in BEYOND_US.values())])))
+    for _ in range(draw(st.integers(0, 2))):
+        raw[draw(st.integers(0, len(raw) - 1))] = draw(st.integers(0, 255))
+    return bytes(raw)
+
+
+@given(st.binary(max_size=64) | a_header_with_bytes_changed())
+@example(build_header(32))
 def test_any_bytes_are_a_header_or_unreadable(raw):
     try:
         parsed = parse_header(raw)
