@@ -1,10 +1,13 @@
 """What a lake costs: many small files, and one large file of many row groups, by the local engine and by Spark. Linux; run by hand.
 
-    python tests/benchmarks/bench_lake.py [--files 5000] [--row-groups 100] [--rows 1000000] [--engines local-1 spark-local-2 ...]
+    python tests/benchmarks/bench_lake.py [--scale 1] [--json] [--engines local-1 spark-local-2 ...]
 
-Prints one JSON document. Every figure is of a whole process of `sbbf lake add-filter`; what it takes to begin is measured with ten files
-and taken off. Between runs the files are cut back to their old length, which is how adding is undone. With the defaults it takes some
-seven minutes on two cores and 9 GB of disk; `--files 300 --row-groups 8` takes less than three.
+At `--scale 1` there are 5,000 small files, and one file of 4 GB with 100 row groups; less makes fewer files, and smaller row groups.
+Every figure of an engine is of a whole process of `sbbf lake add-filter`; what it takes to begin is measured with ten files and taken
+off. Between runs the files are cut back to their old length, which is how adding is undone. What Spark's scheduling costs, and how fast
+files are listed, is measured by itself; from all that follows, by `estimate`, what the README says of a lake of a million files.
+
+The whole takes some 15 minutes on two cores, and 9 GB of disk.
 """
 
 from __future__ import annotations
@@ -17,14 +20,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib.metadata import version
+from operator import sub, truediv
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from sbbf_tool.operations.lake.discover import discover
 
 ENGINES = {
     "local-1": (1, ["--jobs", "1"]),
@@ -39,11 +45,10 @@ _POLL_SECONDS = 0.1
 
 
 class Timed(NamedTuple):
-    """A process that was run; memory is of the largest process of its kind at its highest, in bytes."""
+    """A process that was run, and the most memory, in bytes, that any one process of a kind held."""
 
     seconds: float
-    python_bytes: int
-    jvm_bytes: int
+    peaks: dict[str, int]
 
 
 def small_files(folder: Path, count: int) -> list[Path]:
@@ -83,13 +88,14 @@ def run(engine: str, lake: Path, columns: Iterable[str], expected: int, scratch:
     while process.poll() is None:
         for pid in _family(process.pid):
             kind, peak = _memory(pid)
+            kind = "driver" if pid == process.pid else kind
             peaks[kind] = max(peaks.get(kind, 0), peak)
         time.sleep(_POLL_SECONDS)
     seconds = time.monotonic() - started
     out, err = process.communicate()
     assert out.startswith(f"{expected:,} file"), out + err
     assert f": {expected:,} done; " in out, out + err
-    return Timed(seconds, peaks.get("python", 0), peaks.get("java", 0))
+    return Timed(seconds, peaks)
 
 
 def _family(pid: int) -> list[int]:
@@ -107,12 +113,40 @@ def _memory(pid: int) -> tuple[str, int]:
     """The kind of a process, and the most memory that it has held."""
     try:
         status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
-        return ("java" if status["Name"].strip() == "java" else "python"), int(status["VmHWM"].split()[0]) * 1024
+        return ("jvm" if status["Name"].strip() == "java" else "worker"), int(status["VmHWM"].split()[0]) * 1024
     except (OSError, KeyError, ValueError):
-        return "python", 0
+        return "worker", 0
 
 
-def measure(args: argparse.Namespace, folder: Path) -> Iterable[dict[str, Any]]:
+# Run by itself, on one core: what a task with a Python worker costs when there is nothing to do in it.
+_TASKS = 200
+_EMPTY_TASKS = f"""
+import time
+from sbbf_tool.spark.session import quiet_about_pandas, session
+
+spark = session("local[1]")
+with quiet_about_pandas():
+    frame = spark.range({_TASKS}, numPartitions={_TASKS}).mapInArrow(lambda batches: batches, "id long")
+    frame.limit(1).collect()
+    started = time.monotonic()
+    frame.write.format("noop").mode("overwrite").save()
+    print(time.monotonic() - started)
+spark.stop()
+"""
+
+
+def seconds_a_task(scratch: Path) -> float:
+    done = subprocess.run([sys.executable, "-c", _EMPTY_TASKS], cwd=scratch, capture_output=True, text=True, check=True)
+    return float(done.stdout.split()[-1]) / _TASKS
+
+
+def files_listed_a_second(folder: Path) -> float:
+    started = time.monotonic()
+    count = sum(1 for _ in discover([str(folder)]))
+    return count / (time.monotonic() - started)
+
+
+def measure(args: argparse.Namespace, folder: Path) -> dict[str, Any]:
     scratch = folder / "scratch"
     scratch.mkdir()
     few = small_files(folder / "few", 10)
@@ -121,16 +155,23 @@ def measure(args: argparse.Namespace, folder: Path) -> Iterable[dict[str, Any]]:
     lengths = {path: path.stat().st_size for path in (*few, *small, large)}
     with pq.ParquetFile(large) as file:
         key_bytes = sum(file.metadata.row_group(number).column(0).total_compressed_size for number in range(args.row_groups))
+
+    def cut_back() -> None:
+        for path, length in lengths.items():
+            os.truncate(path, length)
+
+    run("local-1", folder / "few", ["id", "name"], 10, scratch)  # whose modules then are in the page cache for all
+    cut_back()
+    engines: dict[str, dict[str, Any]] = {}
     for engine in args.engines:
         cores = ENGINES[engine][0]
         begin = run(engine, folder / "few", ["id", "name"], 10, scratch).seconds
         many = run(engine, folder / "small", ["id", "name"], args.files, scratch)
         one = run(engine, folder / "large", ["id"], 1, scratch)
-        for path, length in lengths.items():
-            os.truncate(path, length)
+        cut_back()
         work, large_work = max(many.seconds - begin, 1e-3), max(one.seconds - begin, 1e-3)
-        yield {
-            "engine": engine,
+        peaks = {kind: max(many.peaks.get(kind, 0), one.peaks.get(kind, 0)) for kind in ("driver", "worker", "jvm")}
+        engines[engine] = {
             "cores": cores,
             "seconds_to_begin": begin,
             "small_files_seconds": work,
@@ -139,52 +180,111 @@ def measure(args: argparse.Namespace, folder: Path) -> Iterable[dict[str, Any]]:
             "large_file_seconds": large_work,
             "file_bytes_a_second_a_core": lengths[large] / large_work / cores,
             "key_bytes_a_second_a_core": key_bytes / large_work / cores,
-            "peak_python_bytes": max(many.python_bytes, one.python_bytes),
-            "peak_jvm_bytes": max(many.jvm_bytes, one.jvm_bytes),
+            "peak_driver_bytes": peaks["driver"],
+            "peak_worker_bytes": peaks["worker"] or peaks["driver"],  # one process is its own worker
+            "peak_jvm_bytes": peaks["jvm"],
         }
+        print(f"{engine}: {json.dumps(engines[engine])}", file=sys.stderr, flush=True)
+    wish = {"files": args.files, "small_file_bytes": sum(path.stat().st_size for path in small) / args.files}
+    wish |= {"row_groups": args.row_groups, "large_file_bytes": lengths[large], "key_bytes": key_bytes}
+    alone = {"files_listed_a_second": files_listed_a_second(folder / "small")}
+    if any(engine.startswith("spark") for engine in args.engines):
+        alone["seconds_a_task"] = seconds_a_task(scratch)
+    return {"sizes": wish, "engines": engines, **alone}
 
 
 def compared(figures: dict[str, dict[str, Any]]) -> dict[str, float]:
     """The ratios that the figures are for, of those engines that were measured."""
 
-    def ratio(name: str, one: str, other: str) -> float | None:
-        return figures[one][name] / figures[other][name] if one in figures and other in figures else None
+    def of(made: Callable[[float, float], float], name: str, one: str, other: str) -> float | None:
+        return made(figures[one][name], figures[other][name]) if one in figures and other in figures else None
 
+    more = "milliseconds_a_file_a_core"
     found = {
-        "local, two cores over one, small files": ratio("small_files_seconds", "local-1", "local-2"),
-        "local, two cores over one, large file": ratio("large_file_seconds", "local-1", "local-2"),
-        "spark, two cores over one, small files": ratio("small_files_seconds", "spark-local-1", "spark-local-2"),
-        "spark, two cores over one, large file": ratio("large_file_seconds", "spark-local-1", "spark-local-2"),
-        "spark's time over the local engine's, small files, one core": ratio("small_files_seconds", "spark-local-1", "local-1"),
-        "spark's time over the local engine's, small files, two cores": ratio("small_files_seconds", "spark-local-2", "local-2"),
-        "cluster's time over the local engine's, small files": ratio("small_files_seconds", "spark-cluster-2", "local-2"),
+        "local, two cores over one, small files": of(truediv, "small_files_seconds", "local-1", "local-2"),
+        "local, two cores over one, large file": of(truediv, "large_file_seconds", "local-1", "local-2"),
+        "spark, two cores over one, small files": of(truediv, "small_files_seconds", "spark-local-1", "spark-local-2"),
+        "spark, two cores over one, large file": of(truediv, "large_file_seconds", "spark-local-1", "spark-local-2"),
+        "spark's time over the local engine's, small files, one core": of(truediv, "small_files_seconds", "spark-local-1", "local-1"),
+        "spark's time over the local engine's, small files, two cores": of(truediv, "small_files_seconds", "spark-local-2", "local-2"),
+        "cluster's time over the local engine's, small files, two cores": of(truediv, "small_files_seconds", "spark-cluster-2", "local-2"),
+        "spark's cost over the local engine, ms a file a core, one core": of(sub, more, "spark-local-1", "local-1"),
+        "spark's cost over the local engine, ms a file a core, two cores": of(sub, more, "spark-local-2", "local-2"),
+        "cluster's cost over the local engine, ms a file a core, two cores": of(sub, more, "spark-cluster-2", "local-2"),
     }
     return {name: value for name, value in found.items() if value is not None}
 
 
+FILES, CORES, TASKS_A_CORE = 1_000_000, 400, 4
+LARGER_FILE_BYTES = 128e6
+STORAGE_BYTES_A_SECOND = 20e9
+
+
+def estimate(measured: dict[str, Any]) -> dict[str, float]:
+    """Seconds that a million files take on 100 executors of 4 cores, by the formula of the README, from what the cluster did here."""
+    cluster = next((measured["engines"][name] for name in ("spark-cluster-2", "spark-local-2") if name in measured["engines"]), None)
+    if cluster is None:
+        return {}
+    small_bytes = measured["sizes"]["small_file_bytes"]
+    parts = {
+        "begin": cluster["seconds_to_begin"],
+        "list": FILES / measured["files_listed_a_second"],
+        "schedule": TASKS_A_CORE * measured["seconds_a_task"],
+        "work, small files": FILES * cluster["milliseconds_a_file_a_core"] / 1000 / CORES,
+        "work, files of 128 MB": FILES * LARGER_FILE_BYTES / cluster["file_bytes_a_second_a_core"] / CORES,
+        "storage, small files": 2 * FILES * small_bytes / STORAGE_BYTES_A_SECOND,
+        "storage, files of 128 MB": 2 * FILES * LARGER_FILE_BYTES / STORAGE_BYTES_A_SECOND,
+    }
+    before = parts["begin"] + parts["list"] + parts["schedule"]
+    for size in ("small files", "files of 128 MB"):
+        parts[f"together, {size}"] = before + max(parts[f"work, {size}"], parts[f"storage, {size}"])
+    return parts
+
+
+def table(document: dict[str, Any]) -> str:
+    """The rows of the README's tables."""
+    sizes = document["sizes"]
+    lines = [
+        f"{sizes['files']:,} files of {sizes['small_file_bytes']:,.0f} bytes; one of {sizes['large_file_bytes']:,} with "
+        f"{sizes['row_groups']} row groups; {document['cores']} cores; {document['versions']}",
+        "| engine | to begin | small files | files/s | files/s a core | large file | MB/s a core | of the column, MB/s a core "
+        "| largest worker, MiB | largest JVM, MiB |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for name, one in document["engines"].items():
+        cells = [
+            *(f"{one['seconds_to_begin']:.1f} s", f"{one['small_files_seconds']:.1f} s"),
+            *(f"{one['files_a_second_a_core'] * one['cores']:.0f}", f"{one['files_a_second_a_core']:.0f}"),
+            f"{one['large_file_seconds']:.1f} s",
+            *(f"{one[f'{what}_bytes_a_second_a_core'] / 1e6:.0f}" for what in ("file", "key")),
+            *(f"{one[f'peak_{what}_bytes'] / (1 << 20):,.0f}" for what in ("worker", "jvm")),
+        ]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    lines.append(f"listed, files/s: {document['files_listed_a_second']:,.0f}")
+    if "seconds_a_task" in document:
+        lines.append(f"an empty task of Spark's, with a Python worker: {1000 * document['seconds_a_task']:.0f} ms")
+    lines += [f"{name}: {value:.2f}" for name, value in document["ratios"].items()]
+    lines += [f"a million files on {CORES} cores, {name}: {value:,.1f} s" for name, value in document["a_million_files"].items()]
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--files", type=int, default=5000)
+    parser.add_argument("--scale", type=float, default=1.0, help="of the number of small files, and of the rows of the large file's groups")
     parser.add_argument("--row-groups", type=int, default=100)
-    parser.add_argument("--rows", type=int, default=1_000_000, help="of a row group")
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
+    parser.add_argument("--json", action="store_true", help="one JSON document rather than tables")
     args = parser.parse_args()
+    args.files, args.rows = max(20, round(5000 * args.scale)), max(1000, round(1_000_000 * args.scale))
+    started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="sbbf-bench-") as folder:
-        figures = {}
-        for figure in measure(args, Path(folder)):
-            figures[figure["engine"]] = figure
-            print(f"{figure['engine']}: {json.dumps(figure)}", file=sys.stderr, flush=True)
-        size = 40 * args.row_groups * args.rows
-    versions = {name: version(name) for name in ("pyarrow", "pyspark", "numpy")} | {"python": platform.python_version()}
-    wish = {"files": args.files, "row_groups": args.row_groups, "rows_a_group": args.rows, "large_file_bytes": size}
-    document = {
-        "cores": os.cpu_count(),
-        "versions": versions,
-        "sizes": wish,
-        "engines": list(figures.values()),
-        "ratios": compared(figures),
-    }
-    print(json.dumps(document, indent=1))
+        document = measure(args, Path(folder))
+    document["cores"] = os.cpu_count()
+    document["versions"] = {name: version(name) for name in ("pyarrow", "pyspark", "numpy")} | {"python": platform.python_version()}
+    document["ratios"] = compared(document["engines"])
+    document["a_million_files"] = estimate(document)
+    document["seconds_of_this_benchmark"] = time.monotonic() - started
+    print(json.dumps(document, indent=1) if args.json else table(document))
 
 
 if __name__ == "__main__":

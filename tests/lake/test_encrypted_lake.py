@@ -18,6 +18,7 @@ from lakes import digests, small_files
 from sbbf_tool import Keys, inspect, verify
 from sbbf_tool.cli import run
 from sbbf_tool.operations.lake import local_engine
+from sbbf_tool.operations.lake.discover import discover
 from sbbf_tool.operations.lake.fill import build_piece, publish_file
 from sbbf_tool.operations.lake.plan import Wish, plan_file
 
@@ -114,6 +115,26 @@ def test_filters_of_encrypted_columns_are_handed_to_nobody(lake):
     assert (outcome := publish_file(path, chunks, wish)).status == "ok", outcome
     assert outcome.filters == 6
     assert verify(path, keys=wish.keys).is_sound
+
+
+def test_an_encrypted_file_is_proven_in_pieces(lake):
+    keys = Keys.from_file(str(KEYS))
+    rows = list(local_engine.verify_files(discover([str(lake)]), keys=keys, jobs=2, task_cost=1, piece_bytes=1))
+    assert [row.report for row in rows] == [verify(path, keys=keys) for path in sorted(lake.iterdir())]
+    assert all(proof.is_proven for proof in rows[0].report.filters)
+
+
+@pytest.mark.engines
+@pytest.mark.heavy
+def test_a_watch_has_keys(spark, lake, tmp_path, capfd):
+    watch = ["lake", "watch", str(lake), "-c", "id", "-c", "name", "--checkpoint", str(tmp_path / "checkpoint"), "--available-now"]
+    assert run(watch) == 4
+    assert run([*watch, "--keys", str(KEYS)]) == 0
+    said = capfd.readouterr()
+    assert "signed.parquet: 6 filters added" in said.out
+    assert_no_key(said.out + said.err)
+    for path in (tmp_path / "checkpoint").rglob("*"):
+        assert_no_key(path.read_bytes().decode("latin-1") if path.is_file() else "")
 
 
 @pytest.mark.engines

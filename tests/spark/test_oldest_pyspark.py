@@ -1,4 +1,4 @@
-"""The oldest PySpark that has Python data sources, 4.0.0, in an environment of its own, passes the tests of the data source."""
+"""The oldest PySpark that has Python data sources, 4.0.0, in an environment of its own, passes the tests of data source and pipeline."""
 
 from __future__ import annotations
 
@@ -16,21 +16,35 @@ pytestmark = [pytest.mark.engines, pytest.mark.heavy]
 OLDEST = "4.0.0"
 
 
-def test_the_data_source_on_the_oldest_pyspark(tmp_path):
-    python = tmp_path / "bin" / "python"
-    subprocess.run([sys.executable, "-m", "venv", str(tmp_path)], check=True)
+@pytest.fixture(scope="module")
+def python(tmp_path_factory) -> Path:
+    """The interpreter of an environment with that PySpark, in which all the rest is that of the environment that runs the tests."""
+    folder = tmp_path_factory.mktemp("oldest")
+    python = folder / "bin" / "python"
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     installed = subprocess.run([python, "-m", "pip", "install", "-q", f"pyspark=={OLDEST}"], capture_output=True, text=True)
     if installed.returncode:
         pytest.skip(f"PySpark {OLDEST} cannot be installed here: {installed.stderr[-300:]}")
-    # All the rest is that of this environment, on the path behind the other's own.
+    # On the path behind the other's own.
     shared = Path(sysconfig.get_path("purelib"))
-    (tmp_path / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages" / "shared.pth").write_text(str(shared))
+    (folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages" / "shared.pth").write_text(str(shared))
     version = subprocess.run([python, "-c", "import pyspark; print(pyspark.__version__)"], capture_output=True, text=True, check=True)
     assert version.stdout.strip() == OLDEST
+    return python
+
+
+def pass_on(python: Path, *tests: str) -> None:
     # This PySpark leaves sockets for the garbage collector.
     command = [python, "-W", "ignore::ResourceWarning", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     command += ["-W", "ignore::pytest.PytestUnraisableExceptionWarning", "-W", "ignore::ResourceWarning"]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    tests = [str(REPOSITORY / "tests" / "spark" / "test_data_source.py")]
     done = subprocess.run([*command, *tests], cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stdout[-5000:]
+
+
+def test_the_data_source(python):
+    pass_on(python, "tests/spark/test_data_source.py")
+
+
+def test_the_pipeline_and_its_command(python):
+    pass_on(python, "tests/lake/test_pipeline.py")

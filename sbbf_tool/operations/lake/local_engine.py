@@ -71,7 +71,7 @@ def read_files(
     `reads_data` says whether it takes a file's bytes to read or only footer and filters, by which files are packed into tasks.
     """
     workers = _workers(jobs)
-    is_little, files = _look_ahead(files, reads_data)
+    is_little, files = _look_ahead(files, _size_if(reads_data), TASK_COST)
     if workers == 1 or is_little:
         for found in files:
             yield work(found.path)
@@ -94,8 +94,8 @@ def verify_files(
     Of a file of more than `task_cost` bytes filters are proven in pieces of about `piece_bytes` of data.
     """
     workers, work = _workers(jobs), verifying(columns, keys)
-    is_little, files = _look_ahead(files, reads_data=True)
-    if workers == 1 or (is_little and task_cost >= TASK_COST):
+    is_little, files = _look_ahead(files, _size_if(True), task_cost)
+    if workers == 1 or is_little:
         for found in files:
             yield work(found.path)
         return
@@ -240,9 +240,9 @@ def _size_if(reads_data: bool) -> Callable[[LakeFile], int]:
     return lambda found: (found.bytes or 0) if reads_data else 0
 
 
-def _look_ahead(files: Iterable[LakeFile], reads_data: bool) -> tuple[bool, Iterator[LakeFile]]:
+def _look_ahead(files: Iterable[LakeFile], size: Callable[[LakeFile], int], task_cost: int) -> tuple[bool, Iterator[LakeFile]]:
     """Whether there is so little to do that processes are not worth starting; and the files, all of them."""
     remaining = iter(files)
     first = list(islice(remaining, _FILES_WITHOUT_PROCESSES + 1))
-    is_little = len(first) <= _FILES_WITHOUT_PROCESSES and sum(map(_size_if(reads_data), first)) < TASK_COST
+    is_little = len(first) <= _FILES_WITHOUT_PROCESSES and sum(map(size, first)) < task_cost
     return is_little, chain(first, remaining)

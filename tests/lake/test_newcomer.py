@@ -1,0 +1,29 @@
+"""The newcomer's page: the two commands of the README, from a checkout and nothing else to an audited lake."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+BLOCK = re.compile(r"From nothing to an audited lake in two commands.*?^```sh\n(?P<commands>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.heavy
+def test_from_nothing_to_an_audited_lake(tmp_path):
+    found = BLOCK.search((REPOSITORY / "README.md").read_text())
+    assert found is not None
+    install, audit = found["commands"].splitlines()
+    unwanted = shutil.ignore_patterns(".*", "build", "*.egg-info", "*.so", "__pycache__", "tests")
+    checkout = shutil.copytree(REPOSITORY, tmp_path / "checkout", ignore=unwanted)
+    bare = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    subprocess.run(["bash", "-c", install], cwd=checkout, env=bare, check=True, capture_output=True, timeout=600)
+    done = subprocess.run(["bash", "-c", audit], cwd=checkout, env=bare, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 1, done.stderr  # some fixtures are as they should not be, and that is found
+    assert "files: " in done.stdout.splitlines()[-1]
+    assert re.search(r"^fixtures/\S+: error: ", done.stdout, re.MULTILINE)
