@@ -1,7 +1,8 @@
 """Bytes that are stored nowhere and that a reader may ask a filter for all the same, because they mean what is stored.
 
 A filter holds hashes of bytes, a query asks for a value, and some values have several forms. A builder inserts the other forms too:
-a superset of what is stored is always a legal filter, and protects readers that ask for one form only.
+a superset of what is stored is always a legal filter, and protects readers that ask for one form only. numpy is imported where there are
+numbers to look at, since most columns have none.
 
     FLOAT, DOUBLE, FLOAT16   0.0 and -0.0, whichever is stored; NaN of any payload: the canonical ones (parquet-format issue 407)
     INTERVAL                 where the file says so by a key of DuckDB's, the form that DuckDB compares by, its only question
@@ -11,8 +12,6 @@ from __future__ import annotations
 
 from array import array as native_array
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from sbbf_tool.bloom import hashing
 from sbbf_tool.parquet.columns import Column
@@ -27,8 +26,8 @@ INTERVAL_KEY, INTERVAL_FORM = "duckdb.interval_bloom_filter", "normalized-v1"
 _FLOATS = {"FLOAT": "<f4", "DOUBLE": "<f8"}
 _ZEROS = {"<f2": ("0000", "0080"), "<f4": ("00000000", "00000080"), "<f8": ("00" * 8, "00" * 7 + "80")}
 _NANS = {"<f2": ("007e", "00fe"), "<f4": ("0000c07f", "0000c0ff"), "<f8": ("000000000000f87f", "000000000000f8ff")}
-_INTERVAL = np.dtype([("months", "<i4"), ("days", "<i4"), ("millis", "<u4")])
-INTERVAL_BYTES = _INTERVAL.itemsize
+INTERVAL_BYTES = 12
+_INTERVAL = [("months", "<i4"), ("days", "<i4"), ("millis", "<u4")]
 _MILLIS_PER_DAY, _DAYS_PER_MONTH = 86_400_000, 30
 
 
@@ -44,7 +43,11 @@ def interval_form(footer: Footer) -> str | None:
 def floats(column: Column, plain: memoryview) -> NDArray[Any] | None:
     """The numbers of a floating-point column, FLOAT16 among them; None for columns of other types."""
     dtype = "<f2" if column.logical is not None and column.logical.kind == "FLOAT16" else _FLOATS.get(column.physical)
-    return np.frombuffer(plain, dtype) if dtype is not None and column.width == np.dtype(dtype).itemsize else None
+    if dtype is None or column.width != int(dtype[-1]):
+        return None
+    import numpy as np
+
+    return np.frombuffer(plain, dtype)
 
 
 def of_floats(column: Column, plain: memoryview) -> list[bytes]:
@@ -52,6 +55,8 @@ def of_floats(column: Column, plain: memoryview) -> list[bytes]:
     numbers = floats(column, plain)
     if numbers is None:
         return []
+    import numpy as np
+
     dtype = numbers.dtype.str
     forms = [*(_ZEROS[dtype] if bool((numbers == 0).any()) else ()), *(_NANS[dtype] if bool(np.isnan(numbers).any()) else ())]
     return [bytes.fromhex(form) for form in forms]
@@ -69,6 +74,8 @@ def hashes_of_normalised_intervals(plain: memoryview) -> memoryview:
 
     As DuckDB 2.0 does it (`ParquetIntervalUtils::HashNormalized`), also in reading months and days as signed.
     """
+    import numpy as np
+
     stored = np.frombuffer(plain, _INTERVAL)
     carried_days, millis = np.divmod(stored["millis"].astype(np.int64), _MILLIS_PER_DAY)
     carried_months, days = np.divmod(stored["days"] + carried_days, _DAYS_PER_MONTH)

@@ -14,6 +14,8 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import cramjam
+
 from sbbf_tool.bloom import hashing
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet import equals, levels
@@ -27,13 +29,15 @@ MAX_DATA_BYTES = 16 << 20
 """Larger pages are better read as part of the chunk's stream, in batches."""
 
 # LZ4 is not here: under that name files hold either Hadoop's framing or LZ4's own, and the header does not tell which.
-_CODECS = {
-    CompressionCodec.SNAPPY: "snappy",
-    CompressionCodec.GZIP: "gzip",
-    CompressionCodec.BROTLI: "brotli",
-    CompressionCodec.ZSTD: "zstd",
-    CompressionCodec.LZ4_RAW: "lz4_raw",
+_CODECS: dict[int, Callable[[bytes | memoryview, bytearray], int]] = {
+    CompressionCodec.SNAPPY: cramjam.snappy.decompress_raw_into,
+    CompressionCodec.GZIP: cramjam.gzip.decompress_into,
+    CompressionCodec.BROTLI: cramjam.brotli.decompress_into,
+    CompressionCodec.ZSTD: cramjam.zstd.decompress_into,
+    CompressionCodec.LZ4_RAW: lambda stored, plain: int(cramjam.lz4.decompress_block_into(stored, plain, output_len=len(plain))),
 }
+"""Decompress into memory of the size that the header states, and answer with the bytes that came. Neither numpy nor pyarrow is needed."""
+
 _ENCODINGS = {Encoding.PLAIN, *DICTIONARY_ENCODINGS, Encoding.RLE, Encoding.BIT_PACKED}  # the last two are those of levels
 
 Read = Callable[[int, int], bytes]
@@ -115,21 +119,19 @@ def read_plain_pages(
     while values_left > 0:
         header, length = _header(read, position, end)
         body = position + length
-        data = header.data_page_header_v2 or header.data_page_header
         if header.type == PageType.DICTIONARY_PAGE:
             yield _dictionary_page(read, column, meta, header, (position, length, end), normalised_intervals=normalised_intervals)
             has_dictionary = True
-        elif header.type not in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2) or data is None or (data.num_values or 0) < 0:
-            raise NotPlainError
         else:
-            values_left -= data.num_values or 0
+            data = _data_header(header)
+            values_left -= data.num_values
             if data.encoding == Encoding.PLAIN:
                 stored = _read_body(read, header, body, end, MAX_DATA_BYTES)
-                plain, count = _values(column, meta, header, stored, f"page at byte {position}")
+                plain, count = _values(column, meta, header, data, stored, f"page at byte {position}")
                 yield PlainPage(column, plain, count, length + len(stored), normalised_intervals=normalised_intervals)
             elif data.encoding not in DICTIONARY_ENCODINGS or not has_dictionary:
                 raise NotPlainError
-        position = body + (header.compressed_page_size or 0)
+        position = body + header.compressed_page_size
         if position > end:
             raise NotPlainError
     if values_left:
@@ -146,9 +148,20 @@ def _header(read: Read, position: int, end: int) -> tuple[PageHeader, int]:
     if position >= end:
         raise NotPlainError
     try:
-        return read_header(read, position, end)
+        header, length = read_header(read, position, end)
     except UnreadableError:
         raise NotPlainError from None
+    if header.compressed_page_size is None or header.compressed_page_size < 0:
+        raise NotPlainError
+    return header, length
+
+
+def _data_header(header: PageHeader) -> Any:
+    """What a header says of the values in its data page."""
+    data = {PageType.DATA_PAGE: header.data_page_header, PageType.DATA_PAGE_V2: header.data_page_header_v2}.get(header.type)
+    if data is None or data.num_values is None or data.num_values < 0:
+        raise NotPlainError
+    return data
 
 
 def _read_body(read: Read, header: PageHeader, start: int, end: int, most: int) -> bytes:
@@ -187,16 +200,15 @@ def _dictionary_page(
     return PlainPage(column, plain, count, length + stored, normalised_intervals=normalised_intervals)
 
 
-def _values(column: Column, meta: ColumnMetaData, header: PageHeader, stored: bytes, place: str) -> tuple[memoryview, int]:
-    """The non-null values of a data page in PLAIN form, and their number."""
+def _values(column: Column, meta: ColumnMetaData, header: PageHeader, data: Any, stored: bytes, place: str) -> tuple[memoryview, int]:
+    """The non-null values of a data page in PLAIN form, and their number; `data` is the part of the header that its type asks for."""
     _check_sum(stored, header, place)
     try:
         if header.type == PageType.DATA_PAGE_V2:
-            plain, defined = _behind_levels_v2(column, meta, header, stored, place)
+            plain, defined = _behind_levels_v2(meta, header, data, stored, place)
         else:
-            page = _decompress(stored, header.uncompressed_page_size, meta.codec, place)
-            plain, defined = _behind_levels_v1(column, header.data_page_header, page)
-        count = levels.count_highest(defined, column.max_definition, (header.data_page_header_v2 or header.data_page_header).num_values)
+            plain, defined = _behind_levels_v1(column, data, _decompress(stored, header.uncompressed_page_size, meta.codec, place))
+        count = levels.count_highest(defined, column.max_definition, data.num_values)
     except (ValueError, UnreadableError):
         raise NotPlainError from None
     if column.width is not None and len(plain) != count * column.width:
@@ -222,9 +234,8 @@ def _behind_levels_v1(column: Column, data: Any, page: memoryview) -> tuple[memo
     return page, defined
 
 
-def _behind_levels_v2(column: Column, meta: ColumnMetaData, header: PageHeader, stored: bytes, place: str) -> tuple[memoryview, memoryview]:
+def _behind_levels_v2(meta: ColumnMetaData, header: PageHeader, data: Any, stored: bytes, place: str) -> tuple[memoryview, memoryview]:
     """The same of a page whose levels are not compressed, and whose header has their lengths."""
-    data = header.data_page_header_v2
     repeated, defined = data.repetition_levels_byte_length or 0, data.definition_levels_byte_length or 0
     size = header.uncompressed_page_size - repeated - defined
     if min(repeated, defined, size) < 0 or repeated + defined > len(stored):
@@ -243,9 +254,11 @@ def _check_sum(stored: bytes, header: PageHeader, place: str) -> None:
 def _decompress(stored: bytes | memoryview, size: int, codec: int, place: str) -> memoryview:
     if codec == CompressionCodec.UNCOMPRESSED:
         return memoryview(stored)
-    import pyarrow as pa
-
+    plain = bytearray(size)
     try:
-        return memoryview(pa.Codec(_CODECS[codec]).decompress(stored, size)).cast("B")
-    except (pa.ArrowException, OSError, ValueError) as error:
+        came = _CODECS[codec](stored, plain)
+    except (cramjam.DecompressionError, ValueError) as error:
         raise UnreadableError(f"it cannot be decompressed ({error})", place=place) from error
+    if came != size:
+        raise UnreadableError(f"it decompresses to {came:,} bytes, its header says {size:,}", place=place)
+    return memoryview(plain)

@@ -14,6 +14,7 @@ from sbbf_tool import UnreadableError, add_filters
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.stored_values import StoredValues
 from sbbf_tool.parquet.idl.ttypes import Encoding
+from sbbf_tool.parquet.pages import chunk_range
 from sbbf_tool.parquet.plain_pages import (
     NotPlainError,
     PlainPage,
@@ -291,3 +292,41 @@ def test_a_damaged_page_is_an_error_or_the_same_values(many, tmp_path, version):
                 continue
         assert not stored - found
     assert errors > 100
+
+
+@pytest.mark.parametrize("use_dictionary", [False, True])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_damaged_chunks_without_checksums_end_in_one_of_our_words(many, tmp_path, version, use_dictionary):
+    """Headers may lose any field and state any size; whoever reads them raises what is for the user, and comes to an end."""
+    path = tmp_path / "f.parquet"
+    pq.write_table(
+        many.slice(0, 300).select(["text", "int64", "list"]),
+        path,
+        use_dictionary=use_dictionary,
+        data_page_version=version,
+        data_page_size=500,
+        dictionary_pagesize_limit=800,
+        write_batch_size=50,
+        compression="none",
+    )
+    whole, rng = path.read_bytes(), np.random.default_rng(5)
+    ends = Counter()
+    with ParquetFile.open(path) as file:
+        chunks = [(column, file.footer.chunk(0, column.index)) for column in file.footer.columns]
+    for column, meta in chunks:
+        start, end = chunk_range(meta)
+        for _ in range(700):
+            data = bytearray(whole)
+            for _ in range(rng.integers(1, 4)):
+                data[rng.integers(start, end)] = rng.integers(0, 256)
+
+            def read(offset: int, length: int, data: bytes = bytes(data)) -> bytes:
+                return data[offset : offset + length]
+
+            try:
+                for page in read_plain_pages(read, column, meta):
+                    assert len(page.hashes()) == len(page)
+                ends["read"] += 1
+            except (NotPlainError, UnreadableError) as error:
+                ends[type(error)] += 1
+    assert min(ends["read"], ends[NotPlainError]) > 100
