@@ -73,7 +73,7 @@ def add_filters(
         raise UsageError(f"{jobs} jobs: it must be at least 1")
     draft = None if dialect is None else _draft(dialect)
     target = choose_target(path, output, in_place, allow_table_files, dry_run, append)
-    warnings = [] if dry_run else finish_interrupted(path)
+    warnings = [] if dry_run else finish_interrupted(path, target)
     with ParquetFile.open(path, keys) as file:
         chunks = choose_chunks(file, columns, REPLACE if replace else REFUSE)
         if not chunks and in_place:

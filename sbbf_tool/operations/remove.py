@@ -44,7 +44,7 @@ def remove_filters(
     the old file is whole in every case.
     """
     target = choose_target(path, output, in_place, allow_table_files, dry_run)
-    warnings = [] if dry_run else finish_interrupted(path)
+    warnings = [] if dry_run else finish_interrupted(path, target)
     with ParquetFile.open(path, keys) as file:
         chunks = _chosen(file, list(columns), compact)
         patch, way = _plan(file, chunks, compact)

@@ -106,7 +106,7 @@ def repair(
         size = os.stat(path).st_size
         return RepairReport(os.fsdecode(path), target, dry_run, size, cut_back, cut_back_to=cut_back)
     if not dry_run:
-        finish_interrupted(path)
+        finish_interrupted(path, target)
     warnings = []
     with ParquetFile.open(path, keys) as file:
         facts = _facts(file, choose_columns(file, columns) or list(file.footer.columns), quick)

@@ -105,7 +105,7 @@ def resize_filters(
     """
     aim = Aim(fpp, num_bytes)
     target = choose_target(path, output, in_place, allow_table_files, dry_run)
-    warnings = [] if dry_run else finish_interrupted(path)
+    warnings = [] if dry_run else finish_interrupted(path, target)
     with ParquetFile.open(path, keys) as file:
         check_changeable(file)
         plan = _plan(file, list(_stored(file, choose_columns(file, columns))), aim)

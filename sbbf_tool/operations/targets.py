@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable
 
 from sbbf_tool.errors import RefusedError, UsageError
@@ -41,9 +42,15 @@ def choose_target(
     return target
 
 
-def finish_interrupted(path: str | os.PathLike[str]) -> list[str]:
-    """Undo what commands that were killed left of this file and beside it; answers with what was done, in words. Raises WriteError."""
-    places.sweep(os.fsdecode(path))
+def finish_interrupted(path: str | os.PathLike[str], target: str) -> list[str]:
+    """Undo what commands that were killed left of this file and beside it; answers with what was done, in words. Raises WriteError, and
+    RefusedError where that would change a file which is only to be read, since the result goes to another `target`.
+    """
+    name = os.fsdecode(path)
+    if target != name and places.interrupted_length(name) is not None:
+        hint = f"undo it: sbbf repair {shlex.quote(name)} --in-place"
+        raise RefusedError("an append to it was interrupted, and to undo that is to change it", file=name, hint=hint)
+    places.sweep(name)
     return cut_back(path)
 
 

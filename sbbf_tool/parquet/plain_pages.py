@@ -29,7 +29,7 @@ MAX_DATA_BYTES = 16 << 20
 """Larger pages are better read as part of the chunk's stream, in batches."""
 
 # LZ4 is not here: under that name files hold either Hadoop's framing or LZ4's own, and the header does not tell which.
-_CODECS: dict[int, Callable[[bytes | memoryview, bytearray], int]] = {
+_CODECS: dict[int, Callable[[bytes | memoryview, memoryview], int]] = {
     CompressionCodec.SNAPPY: cramjam.snappy.decompress_raw_into,
     CompressionCodec.GZIP: cramjam.gzip.decompress_into,
     CompressionCodec.BROTLI: cramjam.brotli.decompress_into,
@@ -49,28 +49,25 @@ class NotPlainError(Exception):
 
 
 class PlainPage:
-    """The values of one page; `len` of it is their count."""
+    """The hashes of one page's values; `len` of it is their count. To make one raises UnreadableError where there are fewer values."""
 
     def __init__(self, column: Column, plain: memoryview, count: int, stored_bytes: int, *, normalised_intervals: bool = False) -> None:
-        self._column = column
-        self._plain = plain
-        self._count = count
-        self._normalised_intervals = normalised_intervals
+        # Hashed here, and `plain` not kept: the next page may be decompressed into the same memory.
+        self._hashes = hashing.hash_length_prefixed(plain, count) if column.width is None else hashing.hash_fixed(plain, column.width)
+        self._hashes_of_equals = equals.hashes_of(column, plain, normalised_intervals=normalised_intervals)
         self.stored_bytes = stored_bytes
         """Bytes of page header and page in the file: all that had to be read."""
 
     def __len__(self) -> int:
-        return self._count
+        return len(self._hashes)
 
     def hashes(self) -> memoryview:
-        """XXH64 of every value. Raises UnreadableError where the page does not hold as many as its header says."""
-        if self._column.width is not None:
-            return hashing.hash_fixed(self._plain, self._column.width)
-        return hashing.hash_length_prefixed(self._plain, self._count)
+        """XXH64 of every value, in order."""
+        return self._hashes
 
     def hashes_of_equals(self) -> memoryview:
         """Hashes of bytes that mean one of these values and are not stored for it: see `equals`."""
-        return equals.hashes_of(self._column, self._plain, normalised_intervals=self._normalised_intervals)
+        return self._hashes_of_equals
 
 
 def is_dictionary_encoded(meta: ColumnMetaData) -> bool:
@@ -94,7 +91,7 @@ def read_dictionary_page(read: Read, column: Column, meta: ColumnMetaData, *, no
     start, end = chunk_range(meta)
     header, length = read_header(read, start, end)
     try:
-        return _dictionary_page(read, column, meta, header, (start, length, end), normalised_intervals=normalised_intervals)
+        return _Chunk(read, column, meta, normalised_intervals).dictionary_page(header, start, length)
     except NotPlainError:
         return None
 
@@ -110,6 +107,7 @@ def read_plain_pages(
     """
     if not _is_readable(column, meta):
         raise NotPlainError
+    chunk = _Chunk(read, column, meta, normalised_intervals)
     position, end = chunk_range(meta)
     values_left = meta.num_values or 0
     has_dictionary = dictionary is not None
@@ -117,21 +115,18 @@ def read_plain_pages(
         yield dictionary
         position += dictionary.stored_bytes
     while values_left > 0:
-        header, length = _header(read, position, end)
-        body = position + length
+        header, length = chunk.header(position)
         if header.type == PageType.DICTIONARY_PAGE:
-            yield _dictionary_page(read, column, meta, header, (position, length, end), normalised_intervals=normalised_intervals)
+            yield chunk.dictionary_page(header, position, length)
             has_dictionary = True
         else:
             data = _data_header(header)
             values_left -= data.num_values
             if data.encoding == Encoding.PLAIN:
-                stored = _read_body(read, header, body, end, MAX_DATA_BYTES)
-                plain, count = _values(column, meta, header, data, stored, f"page at byte {position}")
-                yield PlainPage(column, plain, count, length + len(stored), normalised_intervals=normalised_intervals)
+                yield chunk.data_page(header, data, position, length)
             elif data.encoding not in DICTIONARY_ENCODINGS or not has_dictionary:
                 raise NotPlainError
-        position = body + header.compressed_page_size
+        position += length + header.compressed_page_size
         if position > end:
             raise NotPlainError
     if values_left:
@@ -144,18 +139,6 @@ def _is_readable(column: Column, meta: ColumnMetaData) -> bool:
     return has_bytes and (meta.codec in _CODECS or meta.codec == CompressionCodec.UNCOMPRESSED)
 
 
-def _header(read: Read, position: int, end: int) -> tuple[PageHeader, int]:
-    if position >= end:
-        raise NotPlainError
-    try:
-        header, length = read_header(read, position, end)
-    except UnreadableError:
-        raise NotPlainError from None
-    if header.compressed_page_size is None or header.compressed_page_size < 0:
-        raise NotPlainError
-    return header, length
-
-
 def _data_header(header: PageHeader) -> Any:
     """What a header says of the values in its data page."""
     data = {PageType.DATA_PAGE: header.data_page_header, PageType.DATA_PAGE_V2: header.data_page_header_v2}.get(header.type)
@@ -164,101 +147,120 @@ def _data_header(header: PageHeader) -> Any:
     return data
 
 
-def _read_body(read: Read, header: PageHeader, start: int, end: int, most: int) -> bytes:
-    """The page behind a header, as it is stored. Raises NotPlainError where it is too large, or not all there."""
-    stored, size = header.compressed_page_size, header.uncompressed_page_size
-    if stored is None or size is None or min(stored, size) < 0 or max(stored, size) > most or start + stored > end:
-        raise NotPlainError
-    body = read(start, stored)
-    if len(body) != stored:
-        raise NotPlainError
-    return body
+class _Chunk:
+    """One column chunk, page by page. `position` is the first byte of a page header, `length` the header's."""
 
+    def __init__(self, read: Read, column: Column, meta: ColumnMetaData, normalised_intervals: bool) -> None:
+        self._read = read
+        self._column = column
+        self._codec = meta.codec
+        self._end = chunk_range(meta)[1]
+        self._normalised_intervals = normalised_intervals
+        self._scratch = bytearray()
 
-def _dictionary_page(
-    read: Read, column: Column, meta: ColumnMetaData, header: PageHeader, where: tuple[int, int, int], *, normalised_intervals: bool
-) -> PlainPage:
-    """`where` are the header's first byte and its length, and the byte behind the chunk."""
-    position, length, end = where
-    page = header.dictionary_page_header
-    if header.type != PageType.DICTIONARY_PAGE or page is None or page.encoding not in (Encoding.PLAIN, Encoding.PLAIN_DICTIONARY):
-        raise NotPlainError
-    stored, size, count = header.compressed_page_size, header.uncompressed_page_size, page.num_values
-    if None in (stored, size, count) or max(stored, size) > MAX_DICTIONARY_BYTES:
-        raise NotPlainError
-    place = f"dictionary page at byte {position}"
-    if min(stored, size, count) < 0 or position + length + stored > end:
-        raise UnreadableError("it claims to be larger than its chunk, or less than nothing", place=place)
-    body = read(position + length, stored)
-    if len(body) != stored:
-        raise UnreadableError("it is cut short", place=place)
-    _check_sum(body, header, place)
-    plain = _decompress(body, size, meta.codec, place)
-    width = column.width
-    if width is not None and len(plain) != count * width:
-        raise UnreadableError(f"{len(plain):,} bytes for {count:,} values of {width}", place=place)
-    return PlainPage(column, plain, count, length + stored, normalised_intervals=normalised_intervals)
-
-
-def _values(column: Column, meta: ColumnMetaData, header: PageHeader, data: Any, stored: bytes, place: str) -> tuple[memoryview, int]:
-    """The non-null values of a data page in PLAIN form, and their number; `data` is the part of the header that its type asks for."""
-    _check_sum(stored, header, place)
-    try:
-        if header.type == PageType.DATA_PAGE_V2:
-            plain, defined = _behind_levels_v2(meta, header, data, stored, place)
-        else:
-            plain, defined = _behind_levels_v1(column, data, _decompress(stored, header.uncompressed_page_size, meta.codec, place))
-        count = levels.count_highest(defined, column.max_definition, data.num_values)
-    except (ValueError, UnreadableError):
-        raise NotPlainError from None
-    if column.width is not None and len(plain) != count * column.width:
-        raise NotPlainError
-    return plain, count
-
-
-def _behind_levels_v1(column: Column, data: Any, page: memoryview) -> tuple[memoryview, memoryview]:
-    """The values of a page, and its definition levels: of both kinds of levels first their length, then they; none where all are 0."""
-    defined = memoryview(b"")
-    for highest, encoding in (
-        (column.max_repetition, data.repetition_level_encoding),
-        (column.max_definition, data.definition_level_encoding),
-    ):
-        if not highest:
-            continue
-        if encoding != Encoding.RLE:
+    def header(self, position: int) -> tuple[PageHeader, int]:
+        """The page header at `position`, which states the size of its page, and its length."""
+        if position >= self._end:
             raise NotPlainError
-        size = int.from_bytes(page[:4], "little")
-        if 4 + size > len(page):
+        try:
+            header, length = read_header(self._read, position, self._end)
+        except UnreadableError:
+            raise NotPlainError from None
+        if header.compressed_page_size is None or header.compressed_page_size < 0:
             raise NotPlainError
-        defined, page = page[4 : 4 + size], page[4 + size :]
-    return page, defined
+        return header, length
+
+    def dictionary_page(self, header: PageHeader, position: int, length: int) -> PlainPage:
+        """Raises UnreadableError where the page contradicts itself: nobody could read the chunk."""
+        page = header.dictionary_page_header
+        if header.type != PageType.DICTIONARY_PAGE or page is None or page.encoding not in (Encoding.PLAIN, Encoding.PLAIN_DICTIONARY):
+            raise NotPlainError
+        stored, size, count = header.compressed_page_size, header.uncompressed_page_size, page.num_values
+        if None in (stored, size, count) or max(stored, size) > MAX_DICTIONARY_BYTES:
+            raise NotPlainError
+        place = f"dictionary page at byte {position}"
+        if min(stored, size, count) < 0 or position + length + stored > self._end:
+            raise UnreadableError("it claims to be larger than its chunk, or less than nothing", place=place)
+        body = self._read(position + length, stored)
+        if len(body) != stored:
+            raise UnreadableError("it is cut short", place=place)
+        _ensure_sum(body, header, place)
+        try:
+            plain = self._decompress(body, size, self._codec)
+        except ValueError as error:
+            raise UnreadableError(f"it cannot be decompressed ({error})", place=place) from error
+        width = self._column.width
+        if width is not None and len(plain) != count * width:
+            raise UnreadableError(f"{len(plain):,} bytes for {count:,} values of {width}", place=place)
+        return self._page(plain, count, length + stored)
+
+    def data_page(self, header: PageHeader, data: Any, position: int, length: int) -> PlainPage:
+        """A data page in PLAIN form; `data` is the part of the header that its type asks for."""
+        stored, size = header.compressed_page_size, header.uncompressed_page_size
+        if size is None or size < 0 or max(stored, size) > MAX_DATA_BYTES or position + length + stored > self._end:
+            raise NotPlainError
+        body = self._read(position + length, stored)
+        if len(body) != stored:
+            raise NotPlainError
+        _ensure_sum(body, header, f"page at byte {position}")
+        split = self._split_v2 if header.type == PageType.DATA_PAGE_V2 else self._split_v1
+        try:
+            plain, defined = split(body, size, data)
+            count = levels.count_highest(defined, self._column.max_definition, data.num_values)
+        except ValueError:
+            raise NotPlainError from None
+        if self._column.width is not None and len(plain) != count * self._column.width:
+            raise NotPlainError
+        return self._page(plain, count, length + stored)
+
+    def _page(self, plain: memoryview, count: int, stored_bytes: int) -> PlainPage:
+        return PlainPage(self._column, plain, count, stored_bytes, normalised_intervals=self._normalised_intervals)
+
+    def _split_v1(self, body: bytes, size: int, data: Any) -> tuple[memoryview, memoryview]:
+        """The values of a page, and its definition levels: of both kinds of levels first their length, then they; none where all are 0."""
+        page, defined = self._decompress(body, size, self._codec), memoryview(b"")
+        for highest, encoding in (
+            (self._column.max_repetition, data.repetition_level_encoding),
+            (self._column.max_definition, data.definition_level_encoding),
+        ):
+            if not highest:
+                continue
+            end = 4 + int.from_bytes(page[:4], "little")
+            if encoding != Encoding.RLE or end > len(page):
+                raise NotPlainError
+            defined, page = page[4:end], page[end:]
+        return page, defined
+
+    def _split_v2(self, body: bytes, size: int, data: Any) -> tuple[memoryview, memoryview]:
+        """The same of a page whose levels are not compressed, and whose header has their lengths."""
+        repeated, defined = data.repetition_levels_byte_length or 0, data.definition_levels_byte_length or 0
+        size -= repeated + defined
+        if min(repeated, defined, size) < 0 or repeated + defined > len(body):
+            raise NotPlainError
+        view = memoryview(body)
+        codec = CompressionCodec.UNCOMPRESSED if data.is_compressed is False else self._codec
+        values = view[repeated + defined :]
+        return self._decompress(values, size, codec) if size else values[:0], view[repeated : repeated + defined]
+
+    def _decompress(self, stored: bytes | memoryview, size: int, codec: int) -> memoryview:
+        """The bytes of a page, until the next one is decompressed. Raises ValueError.
+
+        Fresh memory for each page would cost more than to decompress into it.
+        """
+        if codec == CompressionCodec.UNCOMPRESSED:
+            return memoryview(stored)
+        if size > len(self._scratch):
+            self._scratch = bytearray(size)
+        plain = memoryview(self._scratch)[:size]
+        try:
+            came = _CODECS[codec](stored, plain)
+        except cramjam.DecompressionError as error:
+            raise ValueError(str(error)) from error
+        if came != size:
+            raise ValueError(f"to {came:,} bytes, where its header says {size:,}")
+        return plain
 
 
-def _behind_levels_v2(meta: ColumnMetaData, header: PageHeader, data: Any, stored: bytes, place: str) -> tuple[memoryview, memoryview]:
-    """The same of a page whose levels are not compressed, and whose header has their lengths."""
-    repeated, defined = data.repetition_levels_byte_length or 0, data.definition_levels_byte_length or 0
-    size = header.uncompressed_page_size - repeated - defined
-    if min(repeated, defined, size) < 0 or repeated + defined > len(stored):
-        raise NotPlainError
-    view = memoryview(stored)
-    codec = CompressionCodec.UNCOMPRESSED if data.is_compressed is False else meta.codec
-    values = view[repeated + defined :]
-    return _decompress(values, size, codec, place) if size else values[:0], view[repeated : repeated + defined]
-
-
-def _check_sum(stored: bytes, header: PageHeader, place: str) -> None:
+def _ensure_sum(stored: bytes, header: PageHeader, place: str) -> None:
     if header.crc is not None and zlib.crc32(stored) != header.crc & 0xFFFF_FFFF:
         raise UnreadableError("its checksum does not fit", place=place)
-
-
-def _decompress(stored: bytes | memoryview, size: int, codec: int, place: str) -> memoryview:
-    if codec == CompressionCodec.UNCOMPRESSED:
-        return memoryview(stored)
-    plain = bytearray(size)
-    try:
-        came = _CODECS[codec](stored, plain)
-    except (cramjam.DecompressionError, ValueError) as error:
-        raise UnreadableError(f"it cannot be decompressed ({error})", place=place) from error
-    if came != size:
-        raise UnreadableError(f"it decompresses to {came:,} bytes, its header says {size:,}", place=place)
-    return memoryview(plain)

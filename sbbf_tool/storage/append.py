@@ -1,12 +1,14 @@
 """Appending to a file where it stands: nothing is copied, and a journal beside the file makes it whole again after a crash.
 
-    journal     `.NAME.sbbf-journal`, on disk before the first byte of the file changes: the old length, and the bytes it ended with
+    journal     `.NAME.sbbf-journal`, on disk before the first byte of the file changes: length and last bytes, those it had and those
+                it shall have
     append      the new bytes, behind the old ones, then fsync
     verify      as a stranger would
     forget      remove the journal: only now does the change count
 
 While the bytes arrive, other readers see a file without a footer; that is the price, and `local.replace` does not have it. A journal
-that is still there afterwards, and that no living process holds, means "cut back to the old length".
+that is still there afterwards, and that no living process holds, means "cut back to the old length", unless what stands there now is
+none of ours: a file that is longer, or as whole as the old one was and not the one that was being made.
 """
 
 from __future__ import annotations
@@ -14,17 +16,28 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from sbbf_tool.errors import RefusedError, UnreadableError, WriteError
-from sbbf_tool.storage.local import LocalSource, reason_of, remove_stale_checksum, sole_writer, sync_folder, temporary_file, write_all
+from sbbf_tool.storage.local import (
+    FORBIDDEN,
+    LocalSource,
+    reason_of,
+    remove_stale_checksum,
+    sole_writer,
+    sync_folder,
+    temporary_file,
+    write_all,
+)
 
 JOURNAL_SUFFIX = ".sbbf-journal"
 _REMEMBERED_BYTES = 64
+_MAGIC_BYTES = 4
+"""By which a whole file ends."""
 
 
-def append(source: LocalSource, pieces: Iterable[bytes | bytearray | memoryview], verify: Callable[[LocalSource], None]) -> list[str]:
+def append(source: LocalSource, pieces: Sequence[bytes | bytearray | memoryview], verify: Callable[[LocalSource], None]) -> list[str]:
     """Put `pieces` behind the source's bytes in the file itself, and keep them only if `verify` accepts the result.
 
     Answers with warnings in words. Raises RefusedError (another writer, source changed, no permission) and WriteError (disk full and
@@ -39,7 +52,7 @@ def append(source: LocalSource, pieces: Iterable[bytes | bytearray | memoryview]
         except OSError as error:
             raise RefusedError(f"cannot be written: {reason_of(error)}", file=source.name, hint="write elsewhere with -o") from error
         try:
-            with _journal(source, real):
+            with _journal(source, real, pieces):
                 try:
                     _append(source, fd, pieces)
                     with LocalSource(source.name) as written:
@@ -120,11 +133,16 @@ def journal_of(path: str) -> str:
 
 
 @contextmanager
-def _journal(source: LocalSource, real: str) -> Iterator[None]:
+def _journal(source: LocalSource, real: str, pieces: Sequence[bytes | bytearray | memoryview]) -> Iterator[None]:
     """The journal, on disk while the block runs; it stays where the process dies in it."""
     path = journal_of(real)
     remembered = min(source.size, _REMEMBERED_BYTES)
-    entry = {"length": source.size, "ends_with": source.read(source.size - remembered, remembered).hex()}
+    entry = {
+        "length": source.size,
+        "ends_with": source.read(source.size - remembered, remembered).hex(),
+        "new_length": source.size + sum(memoryview(piece).nbytes for piece in pieces),
+        "new_ends_with": _last_bytes(pieces).hex(),
+    }
     try:
         with temporary_file(*os.path.split(real)) as (temporary, fd):
             write_all(fd, json.dumps(entry).encode())
@@ -132,7 +150,8 @@ def _journal(source: LocalSource, real: str) -> Iterator[None]:
             os.rename(temporary, path)
         sync_folder(os.path.dirname(path))
     except OSError as error:
-        raise RefusedError(
+        kind = RefusedError if error.errno in FORBIDDEN else WriteError
+        raise kind(
             f"no journal can be written beside it: {reason_of(error)}", file=source.name, hint="without one a crash could not be undone"
         ) from error
     accepted = False
@@ -159,14 +178,33 @@ def _cut(fd: int, length: int) -> None:
     os.fsync(fd)
 
 
+def _last_bytes(pieces: Sequence[bytes | bytearray | memoryview]) -> bytes:
+    last = b""
+    for piece in reversed(pieces):
+        last = bytes(memoryview(piece).cast("B")[-_REMEMBERED_BYTES:]) + last
+        if len(last) >= _REMEMBERED_BYTES:
+            break
+    return last[-_REMEMBERED_BYTES:]
+
+
 def _remembered_length(journal: str, fd: int) -> int | None:
-    """The old length, if this file had it and ended then with what the journal says."""
+    """The old length, if this file had it and ended then with what the journal says, and nobody else has written it since."""
     try:
         with open(journal, encoding="ascii") as stream:
             entry = json.load(stream)
         length, ends_with = int(entry["length"]), bytes.fromhex(entry["ends_with"])
+        new_length, new_ends_with = int(entry["new_length"]), bytes.fromhex(entry["new_ends_with"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UnreadableError(f"a journal that cannot be read ({type(error).__name__})", file=journal, hint="remove it") from error
-    if os.fstat(fd).st_size < length or os.pread(fd, len(ends_with), length - len(ends_with)) != ends_with:
+    size = os.fstat(fd).st_size
+    if not length <= size <= new_length or _bytes_before(fd, length, ends_with) != ends_with:
         return None
-    return length
+    is_finished = size == new_length and _bytes_before(fd, size, new_ends_with) == new_ends_with
+    magic = ends_with[-_MAGIC_BYTES:]
+    is_whole = _bytes_before(fd, size, magic) == magic
+    return None if size > length and is_whole and not is_finished else length
+
+
+def _bytes_before(fd: int, end: int, like: bytes) -> bytes:
+    """As many bytes before `end` as `like` has."""
+    return os.pread(fd, len(like), end - len(like)) if end >= len(like) else b""

@@ -6,7 +6,7 @@ Paths cost nothing more than before: what speaks to services is imported when th
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import RefusedError, UsageError
@@ -121,7 +121,7 @@ def replace(source: Source, target: str, keep: int, pieces: Iterable[Bytes], ver
     return local.replace(source, _path(target), keep, pieces, verify)
 
 
-def append(source: Source, pieces: Iterable[Bytes], verify: Callable[[Source], None]) -> list[str]:
+def append(source: Source, pieces: Sequence[Bytes], verify: Callable[[Source], None]) -> list[str]:
     """See `storage.append`; only of local files."""
     if not isinstance(source, local.LocalSource):
         raise RefusedError("an object cannot grow where it stands", file=source.name, hint="leave out --append")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -12,7 +14,18 @@ from golden.defects import DEFECTS, SOUND
 from interop.corpus_edits import edit_footer
 from samples import footer_start, listing, places
 
-from sbbf_tool import RefusedError, SbbfError, UnreadableError, UsageError, add_filters, inspect, repair, verify
+from sbbf_tool import (
+    RefusedError,
+    SbbfError,
+    UnreadableError,
+    UsageError,
+    add_filters,
+    inspect,
+    remove_filters,
+    repair,
+    resize_filters,
+    verify,
+)
 from sbbf_tool.operations import publish
 from sbbf_tool.operations.repair import TREATMENTS
 from sbbf_tool.operations.rules import RULES
@@ -151,8 +164,13 @@ def test_an_append_that_was_interrupted_is_cut_back(path):
     shutil.copyfile(SOUND, path)
     old = path.read_bytes()
     journal = Path(journal_of(str(path)))
-    journal.write_text(f'{{"length": {len(old)}, "ends_with": "{old[-64:].hex()}"}}')
+    entry = {"length": len(old), "ends_with": old[-64:].hex(), "new_length": len(old) + 5000, "new_ends_with": b"PAR1".hex()}
+    journal.write_text(json.dumps(entry))
     path.write_bytes(old + b"half of a filter")
+    for change in (repair, partial(resize_filters, fpp=0.1), partial(add_filters, columns=["id"]), partial(remove_filters, columns=["id"])):
+        with pytest.raises(RefusedError, match=r"interrupted.*repair .* --in-place"):
+            change(path, output=path.with_name("elsewhere"))
+    assert path.read_bytes() == old + b"half of a filter"
     dry = repair(path, dry_run=True)
     assert (dry.cut_back_to, dry.is_clean) == (len(old), False)
     assert journal.exists()

@@ -19,7 +19,7 @@ from sbbf_tool.storage import append as append_module
 from sbbf_tool.storage.append import append, journal_of, recover
 from sbbf_tool.storage.local import LocalSource
 
-OLD = b"the old bytes, as long as they may be; " * 10
+OLD = b"the old bytes, as long as they may be; " * 10 + b"PAR1"
 
 
 @pytest.fixture
@@ -106,12 +106,13 @@ def test_two_at_once_are_one_too_many(path):
     assert path.read_bytes() == OLD + b"new"
 
 
-def test_without_a_journal_nothing_is_written(path, monkeypatch):
+@pytest.mark.parametrize(("number", "kind"), [(errno.ENOSPC, WriteError), (errno.EROFS, RefusedError)])
+def test_without_a_journal_nothing_is_written(path, monkeypatch, number, kind):
     def fail(fd: int) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(append_module.os, "fsync", fail)
-    with LocalSource(path) as source, pytest.raises(RefusedError, match="no journal"):
+    with LocalSource(path) as source, pytest.raises(kind, match="no journal"):
         append(source, [b"new"], accept)
     assert path.read_bytes() == OLD
     assert os.listdir(path.parent) == [path.name]
@@ -121,14 +122,14 @@ def killed_while(path, moment: str) -> None:
     """A process that appends to the file, killed at that moment: with its bytes half written, or written and not yet accepted."""
     program = (
         "import os, signal, sys, time\n"
-        "from sbbf_tool.storage.append import append\n"
-        "from sbbf_tool.storage.local import LocalSource\n"
+        "from sbbf_tool.storage import append\n"
+        "from sbbf_tool.storage.local import LocalSource, write_all\n"
         "def die(*written): os.kill(os.getpid(), signal.SIGKILL)\n"
-        "def pieces():\n"
-        "    yield b'half of it'\n"
-        "    if sys.argv[2] == 'writing': die()\n"
-        "    yield b'the rest'\n"
-        "append(LocalSource(sys.argv[1]), pieces(), die)\n"
+        "def write(fd, piece):\n"
+        "    write_all(fd, piece)\n"
+        "    if piece == b'half of it' and sys.argv[2] == 'writing': die()\n"
+        "append.write_all = write\n"
+        "append.append(LocalSource(sys.argv[1]), [b'half of it', b'and the rest of it, PAR1'], die)\n"
     )
     done = subprocess.run([sys.executable, "-c", program, str(path), moment])
     assert done.returncode == -signal.SIGKILL
@@ -150,6 +151,26 @@ def test_recover_leaves_a_file_alone_that_was_replaced_since(path):
     assert recover(str(path)) is None
     assert path.read_bytes() == b"another file altogether, and " * 100
     assert os.listdir(path.parent) == [path.name]
+
+
+@pytest.mark.parametrize("moment", ["writing", "verifying"])
+@pytest.mark.parametrize("behind", [b"somebody else's, PAR1", b"x" * 1000, b"x" * 1000 + b"PAR1"])
+def test_recover_leaves_alone_what_somebody_else_put_behind_the_old_bytes(path, moment, behind):
+    killed_while(path, moment)
+    path.write_bytes(OLD + behind)
+    assert recover(str(path)) is None
+    assert path.read_bytes() == OLD + behind
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_recover_takes_away_a_part_that_a_crash_kept_back(path):
+    """After a power failure a file may have its new length and zeros at its end."""
+    killed_while(path, "verifying")
+    with path.open("r+b") as stream:
+        stream.seek(-10, os.SEEK_END)
+        stream.write(bytes(10))
+    assert recover(str(path)) == len(OLD)
+    assert path.read_bytes() == OLD
 
 
 def test_a_journal_that_cannot_be_read_is_said(path):
@@ -228,7 +249,7 @@ class TestOfRealFiles:
             time.sleep(usual * (0.6 + 0.06 * number))
             process.kill()
             process.wait()
-            finish_interrupted(events)  # as the next command does
+            finish_interrupted(events, str(events))  # as the next command does
             assert events.read_bytes() in (before, whole)
             assert not [name for name in os.listdir(events.parent) if name.startswith(".")]
 
