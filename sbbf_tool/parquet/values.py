@@ -120,7 +120,7 @@ def read_chunk(
         raise error.at(place=place) from error.__cause__
     except (pa.ArrowException, OSError, NotImplementedError) as error:
         reason = " ".join(str(error).split())
-        raise UnreadableError(f"the pages cannot be decoded ({reason})", place=place) from error
+        raise UnreadableError(f"the pages cannot be decoded by pyarrow ({reason})", place=place) from error
     if chunk.rows_decoded != group.num_rows:
         # Pages may be missing, or pyarrow took an empty page for the end, as 26 does where lists begin with one. Either way values
         # that another reader may find would be missing from a filter.

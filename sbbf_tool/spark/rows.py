@@ -13,7 +13,7 @@ from sbbf_tool import errors
 from sbbf_tool.errors import SbbfError, UnreadableError
 from sbbf_tool.operations.lake.pack import pack
 from sbbf_tool.operations.lake.rows import from_dict, schema_of, to_batch
-from sbbf_tool.spark.session import quiet_about_pandas
+from sbbf_tool.spark.session import cause_of, quiet_about_pandas
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -178,14 +178,7 @@ def spark_errors() -> Iterator[None]:
         if isinstance(error, PySparkException) and error.getCondition() == "PATH_NOT_FOUND":
             path = (error.getMessageParameters() or {}).get("path", "")
             raise UnreadableError("no such file or directory", file=path.removeprefix("file:")) from error
-        raise SbbfError(f"Spark failed: {_cause(said) or type(error).__name__}", hint="what was published stays; run again") from error
-
-
-def _cause(said: str) -> str:
-    """The innermost cause of a Java exception's trace, else the first line."""
-    lines = said.splitlines()
-    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    return (causes or lines or [""])[-1 if causes else 0]
+        raise SbbfError(f"Spark failed: {cause_of(said) or type(error).__name__}", hint="what was published stays; run again") from error
 
 
 @dataclass(frozen=True, slots=True)

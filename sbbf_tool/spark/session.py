@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import UsageError
@@ -72,13 +73,23 @@ def session(master: str | None = None, conf: Mapping[str, str] | None = None, re
             builder = builder.config(name, value)
         try:
             return builder.getOrCreate()
-        except PySparkException as error:
-            said = (str(error) or type(error).__name__).splitlines()[0]
+        except Exception as error:
+            # What the JVM raises reaches us by py4j where PySpark has no class of its own for it.
+            if not isinstance(error, PySparkException) and not type(error).__module__.startswith("py4j."):
+                raise
+            said = cause_of(str(error)) or type(error).__name__
             raise UsageError(f"Spark does not start: {said}", place=remote or master) from error
 
 
+def cause_of(said: str) -> str:
+    """The innermost cause in a Java exception's trace, else its first line."""
+    lines = said.splitlines()
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    return (causes or lines or [""])[-1 if causes else 0]
+
+
 def spark_version() -> Version:
-    """Of the PySpark that is installed. Raises UsageError where there is none, or one too old."""
+    """Of the PySpark that is installed. Raises UsageError where there is none, one too old, or one without what it needs."""
     try:
         import pyspark
     except ImportError as error:
@@ -86,6 +97,8 @@ def spark_version() -> Version:
     found = tuple(int(number) for number in re.findall(r"\d+", pyspark.__version__)[:3])
     if found < OLDEST_SPARK:
         raise UsageError(f"PySpark {pyspark.__version__} is too old: 4.0 is the first with data sources in Python", hint=_INSTALL)
+    if find_spec("pandas") is None:
+        raise UsageError("PySpark needs pandas for programs in Python, and it is not installed", hint=_INSTALL)
     return found
 
 

@@ -158,6 +158,12 @@ def test_without_pyspark_one_line_tells_how_to_get_it(monkeypatch):
         session("local[2]")
 
 
+def test_without_pandas(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(UsageError, match=r"^PySpark needs pandas .*; pip install 'sbbf-tool\[spark\]'$"):
+        spark_version()
+
+
 def test_an_old_pyspark_is_refused(monkeypatch):
     pyspark = pytest.importorskip("pyspark")
     monkeypatch.setattr(pyspark, "__version__", "3.5.8")
