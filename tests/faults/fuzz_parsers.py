@@ -1,4 +1,5 @@
-"""What fuzzing feeds: footer, filter header, page header, the splice that writes footers; Paimon's containers and manifests; key material.
+"""What fuzzing feeds: footer, filter header, page header, column chunk, the splice that writes footers; Paimon's containers and manifests;
+key material.
 
 Each target takes any bytes and lets nothing out but the package's own errors; what parses must also keep its word.
 """
@@ -9,16 +10,18 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from sbbf_tool.errors import SbbfError
+from sbbf_tool.errors import SbbfError, UnreadableError
 from sbbf_tool.paimon.bloom64 import KIND, parse_bloom64
 from sbbf_tool.paimon.index_container import build_container, parse_container
 from sbbf_tool.paimon.manifest import parse_manifest
 from sbbf_tool.parquet import compact
+from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.encryption.key_material import parse_material, parse_material_file
 from sbbf_tool.parquet.filters import FilterHeader, build_header, parse_header
 from sbbf_tool.parquet.footer import FilterPlace, Footer, parse_tail, set_filters
-from sbbf_tool.parquet.idl.ttypes import ColumnMetaData
+from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, CompressionCodec
 from sbbf_tool.parquet.pages import read_header, read_pages
+from sbbf_tool.parquet.plain_pages import NotPlainError, read_plain_pages
 
 CORPUS = Path(__file__).parent / "corpus"
 
@@ -65,6 +68,32 @@ def page_header(data: bytes) -> None:
         assert page.size >= 0
 
 
+CODECS = (
+    CompressionCodec.UNCOMPRESSED,
+    CompressionCodec.SNAPPY,
+    CompressionCodec.GZIP,
+    CompressionCodec.BROTLI,
+    CompressionCodec.ZSTD,
+    CompressionCodec.LZ4_RAW,
+)
+SHAPES = (("INT64", 0, 0), ("INT64", 1, 0), ("BYTE_ARRAY", 1, 0), ("BYTE_ARRAY", 3, 1), ("DOUBLE", 1, 0), ("FIXED_LEN_BYTE_ARRAY", 2, 0))
+"""Physical type, highest definition level and highest repetition level."""
+
+
+def chunk(data: bytes) -> None:
+    """A column chunk behind two bytes, of which codec and shape are one and the number of values the other."""
+    if len(data) < 2:
+        raise UnreadableError("no codec, no shape")
+    physical, definition, repetition = SHAPES[data[0] // len(CODECS) % len(SHAPES)]
+    column = Column(0, ("c",), ("c",), physical, 6 if physical == "FIXED_LEN_BYTE_ARRAY" else 0, None, definition, repetition)
+    meta = ColumnMetaData(codec=CODECS[data[0] % len(CODECS)], num_values=data[1], data_page_offset=2, total_compressed_size=len(data) - 2)
+    try:
+        for page in read_plain_pages(lambda offset, length: data[offset : offset + length], column, meta):
+            assert len(page.hashes()) == len(page)
+    except NotPlainError:
+        raise UnreadableError("for a decoder") from None
+
+
 def compact_struct(data: bytes) -> None:
     """The two walkers of the compact protocol agree on where a struct ends."""
     try:
@@ -103,7 +132,8 @@ def key_material(data: bytes) -> None:
 
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
-    target.__name__: target for target in (footer, tail, filter_header, page_header, compact_struct, container, manifest, key_material)
+    target.__name__: target
+    for target in (footer, tail, filter_header, page_header, chunk, compact_struct, container, manifest, key_material)
 }
 
 
