@@ -15,8 +15,9 @@ from interop.parquet_java import FIRST_ID
 from interop.shown_keys import KEYS, assert_no_key
 from lakes import digests, small_files
 
-from sbbf_tool import Keys, inspect, verify
+from sbbf_tool import inspect, verify
 from sbbf_tool.cli import run
+from sbbf_tool.operations.keys import read_keys
 from sbbf_tool.operations.lake import local_engine
 from sbbf_tool.operations.lake.discover import discover
 from sbbf_tool.operations.lake.fill import build_piece, publish_file
@@ -80,7 +81,7 @@ def test_with_keys_they_are_files_as_others_are(lake, sbbf):
     assert (code, {Path(row["path"]).stem: row["filters"] for row in rows}) == (0, {"java": 0, "plain": 2, "signed": 6})
     code, rows, said = sbbf("add-filter", lake, "-c", "id", "-c", "name", *with_keys)
     assert (code, statuses(rows), said) == (0, {"java": "skipped", "plain": "ok", "signed": "ok"}, "")
-    signed = inspect(lake / "signed.parquet", ["name"], keys=Keys.from_file(str(KEYS)))
+    signed = inspect(lake / "signed.parquet", ["name"], keys=read_keys(str(KEYS)))
     assert [row.encrypted for row in signed.filters] == [True] * 3
 
     code, rows, _ = sbbf("verify", lake, *with_keys)
@@ -107,7 +108,7 @@ def test_keys_of_the_environment(lake, sbbf, monkeypatch):
 
 def test_filters_of_encrypted_columns_are_handed_to_nobody(lake):
     """They are built by whoever publishes, since the bits tell who is in the column."""
-    path, wish = str(lake / "signed.parquet"), Wish(COLUMNS, keys=Keys.from_file(str(KEYS)))
+    path, wish = str(lake / "signed.parquet"), Wish(COLUMNS, keys=read_keys(str(KEYS)))
     planned = plan_file(path, wish, piece_bytes=1)
     assert [piece.row_groups for piece in planned.pieces] == [(0, 1, 2)]
     chunks = list(build_piece(path, planned.fingerprint, (0, 1, 2), wish))
@@ -118,7 +119,7 @@ def test_filters_of_encrypted_columns_are_handed_to_nobody(lake):
 
 
 def test_an_encrypted_file_is_proven_in_pieces(lake):
-    keys = Keys.from_file(str(KEYS))
+    keys = read_keys(str(KEYS))
     rows = list(local_engine.verify_files(discover([str(lake)]), keys=keys, jobs=2, task_cost=1, piece_bytes=1))
     assert [row.report for row in rows] == [verify(path, keys=keys) for path in sorted(lake.iterdir())]
     assert all(proof.is_proven for proof in rows[0].report.filters)
@@ -141,7 +142,7 @@ def test_a_watch_has_keys(spark, lake, tmp_path, capfd):
 def test_plans_and_settings_of_spark_hold_no_key(spark, lake):
     from sbbf_tool.spark import pipeline
 
-    keys = Keys.from_file(str(KEYS))
+    keys = read_keys(str(KEYS))
     wish = Wish(COLUMNS, keys=keys)
     assert_no_key(repr(wish))
     files = pipeline.discover(spark, str(lake))

@@ -13,7 +13,8 @@ import pytest
 from interop.shown_keys import KEYS, assert_no_key
 from lake_folders import CLUSTER, REPOSITORY, connect_server
 
-from sbbf_tool import Keys, verify
+from sbbf_tool import verify
+from sbbf_tool.operations.keys import read_keys
 
 pytestmark = [pytest.mark.engines, pytest.mark.heavy]
 pytest.importorskip("pyspark")
@@ -72,7 +73,7 @@ def test_a_connect_server_shows_no_key(lake, tmp_path, fixtures):
         environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
         done = subprocess.run([sys.executable, "-m", "sbbf_tool", "lake", *words], env=environment, capture_output=True, timeout=600)
     assert done.returncode == 0, done.stderr[-3000:]
-    assert [proof.is_proven for proof in verify(signed, keys=Keys.from_file(str(KEYS))).filters] == [True] * 3
+    assert [proof.is_proven for proof in verify(signed, keys=read_keys(str(KEYS))).filters] == [True] * 3
     logs = [path for path in events.rglob("*") if path.is_file() and not path.name.endswith(".crc")]
     said = b"".join([done.stdout, done.stderr, *(path.read_bytes() for path in (*logs, tmp_path / "server.txt"))]).decode("latin-1")
     assert "SparkListenerConnectOperationStarted" in said
