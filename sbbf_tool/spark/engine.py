@@ -31,9 +31,9 @@ class SparkEngine:
         self._is_ours = False
 
     def __enter__(self) -> SparkEngine:
-        before = _active()
+        # One session may come as several objects of Python's: to compare them would have us stop what is not ours.
+        self._is_ours = _active() is None
         self._spark = session(*self._wish)
-        self._is_ours = self._spark is not before
         if self._wish[2] is not None:
             # A server of Spark Connect is somebody else's machine: it gets the package from here.
             from sbbf_tool.spark.shipping import ship
