@@ -39,7 +39,7 @@ def lake(tmp_path, fixtures) -> Path:
     return folder
 
 
-@pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.engines)])
+@pytest.fixture(params=["local", pytest.param("spark", marks=[pytest.mark.engines, pytest.mark.heavy])])
 def sbbf(request, capfd, monkeypatch) -> Callable[..., tuple[int, list[dict], str]]:
     """Runs `sbbf lake` on an engine: exit code, rows, what was said on standard error. No key is in any of it."""
     engine = ("--engine", "local", "--jobs", "2")

@@ -53,6 +53,7 @@ def test_a_cluster_whose_workers_get_the_package_from_the_driver(lake, tmp_path)
     assert all(ZIP_NAME in worker["place"] and worker["kernel"] == "numpy" for worker in told["workers"])
 
 
+@pytest.mark.heavy
 def test_a_connect_server_gets_the_package_from_its_client(lake, tmp_path):
     pytest.importorskip("grpc")
     with connect_server(tmp_path) as address:
