@@ -155,9 +155,9 @@ def ensure_buildable(file: ParquetFile, row_group: int, column: Column) -> None:
             place=f"column {column.name}",
             hint="leave the column out",
         )
-    if equals.is_interval(column) and equals.interval_form(file.footer) not in (None, equals.INTERVAL_FORM):
+    if (form := equals.interval_form(file.footer, column)) not in (None, equals.INTERVAL_FORM):
         raise RefusedError(
-            f"this file's INTERVAL filters are marked {equals.interval_form(file.footer)!r}, a form of values that is not known here",
+            f"this file's INTERVAL filters are marked {form!r}, a form of values that is not known here",
             file=file.name,
             place=f"column {column.name}",
             hint="leave the column out",
@@ -224,7 +224,7 @@ def _build(file: ParquetFile, key: ChunkKey, wish: Sizing, memory: HashMemory | 
     meta = file.footer.chunk(*key)
     assert meta is not None
     _check_counts(file, key)
-    forms = 2 if equals.is_interval(column) and equals.interval_form(file.footer) else 1
+    forms = 1 if equals.interval_form(file.footer, column) is None else 2
     values = StoredValues(file, key)
     nulls = (meta.statistics.null_count or 0) if meta.statistics else 0
     size = wish.bytes_for((meta.num_values or 0) - nulls if values.distinct is None else values.distinct, forms)

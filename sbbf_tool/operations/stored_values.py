@@ -30,7 +30,7 @@ class StoredValues:
         self._file = file
         self._row_group, self._column = key[0], file.footer.columns[key[1]]
         self._pages = file.pages(self._row_group, self._column)
-        self._normalised = equals.is_interval(self._column) and equals.interval_form(file.footer) == equals.INTERVAL_FORM
+        self._normalised = equals.interval_form(file.footer, self._column) == equals.INTERVAL_FORM
         self.count = 0
         """Values that the last `hashes` came from: non-null ones, each of a dictionary once."""
         self.bytes_read = 0

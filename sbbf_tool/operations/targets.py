@@ -49,7 +49,7 @@ def finish_interrupted(path: str | os.PathLike[str], target: str) -> list[str]:
     name = os.fsdecode(path)
     if target != name and places.interrupted_length(name) is not None:
         hint = f"undo it: sbbf repair {shlex.quote(name)} --in-place"
-        raise RefusedError("an append to it was interrupted, and to undo that is to change it", file=name, hint=hint)
+        raise RefusedError("an append to it was interrupted, or goes on, and to undo that is to change it", file=name, hint=hint)
     places.sweep(name)
     return cut_back(path)
 

@@ -233,6 +233,7 @@ def _hash_values(values: pa.Array, data_type: DataType, indexed: IndexedColumn, 
         try:
             encoded = values.cast(pa.large_binary()).to_pylist()
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+            # pyarrow's two ways to say that values of this type are no bytes: the file holds another type than its table's schema says.
             raise contradiction(indexed, values.type, data_type) from None
         if padded and data_type.root == "CHAR":
             encoded = [value.rstrip(b" ") for value in encoded]

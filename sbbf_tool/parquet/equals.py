@@ -35,8 +35,12 @@ def is_interval(column: Column) -> bool:
     return column.logical is not None and column.logical.kind == "INTERVAL" and column.width == INTERVAL_BYTES
 
 
-def interval_form(footer: Footer) -> str | None:
-    """The form besides the stored one in which the file says its INTERVAL filters hold each value; None where it says nothing."""
+def interval_form(footer: Footer, column: Column) -> str | None:
+    """The form besides the stored one in which the file says its INTERVAL filters hold each value; None where it says nothing, and of
+    columns of other types.
+    """
+    if not is_interval(column):
+        return None
     return next((str(entry.value) for entry in footer.metadata.key_value_metadata or () if entry.key == INTERVAL_KEY), None)
 
 

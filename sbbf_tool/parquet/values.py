@@ -107,7 +107,7 @@ def read_chunk(
     if not group.num_rows:
         return
     place = f"column {column.name}, row group {row_group}"
-    normalised = equals.is_interval(column) and equals.interval_form(footer) == equals.INTERVAL_FORM
+    normalised = equals.interval_form(footer, column) == equals.INTERVAL_FORM
     meta = group.columns[column.index].meta_data if meta is None else meta
     try:
         with open_file() as stream:
@@ -119,6 +119,7 @@ def read_chunk(
     except SbbfError as error:
         raise error.at(place=place) from error.__cause__
     except (pa.ArrowException, OSError, NotImplementedError) as error:
+        # Damage comes as any of them; the last two are also how pyarrow says that it was built without a codec, or knows no such encoding.
         reason = " ".join(str(error).split())
         raise UnreadableError(f"the pages cannot be decoded by pyarrow ({reason})", place=place) from error
     if chunk.rows_decoded != group.num_rows:

@@ -12,7 +12,7 @@ class BuiltFilter:
     row_group: int
     column: str
     values: int
-    """Non-null values that were hashed; each once where a dictionary page holds them all."""
+    """Non-null values that were hashed; those of a dictionary page once each."""
     estimated_ndv: float | None
     offset: int
     header_bytes: int
@@ -30,5 +30,5 @@ class AddReport:
     new_bytes: int
     filters: tuple[BuiltFilter, ...]
     data_bytes_read: int
-    """Bytes of the chunks that were read to build them: of one that is all dictionary-encoded, that page and the headers of the others."""
+    """Bytes of the chunks that were read to build them: of data pages that refer to a dictionary, their headers."""
     warnings: tuple[str, ...] = ()
