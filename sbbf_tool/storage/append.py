@@ -20,16 +20,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from sbbf_tool.errors import RefusedError, UnreadableError, WriteError
-from sbbf_tool.storage.local import (
-    FORBIDDEN,
-    LocalSource,
-    reason_of,
-    remove_stale_checksum,
-    sole_writer,
-    sync_folder,
-    temporary_file,
-    write_all,
-)
+from sbbf_tool.storage.local import LocalSource, remove_stale_checksum, sole_writer
+from sbbf_tool.storage.system_errors import FORBIDDEN, reason_of
+from sbbf_tool.storage.temporary import sync_folder, temporary_file, write_all
 
 JOURNAL_SUFFIX = ".sbbf-journal"
 _REMEMBERED_BYTES = 64

@@ -14,7 +14,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from sbbf_tool.storage.local import open_locked, sweep_folder, sync_folder, temporary_path, write_all
+from sbbf_tool.storage.temporary import open_locked, sweep_folder, sync_folder, temporary_path, write_all
 
 _NEW_FILE = 0o666  # less what the user's umask takes away, as for any other program's files
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)

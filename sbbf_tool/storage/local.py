@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import glob
 import os
-import re
 import stat
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import ChangedError, RefusedError, UnreadableError, WriteError
+from sbbf_tool.storage.attributes import carry_over, set_usual_mode
+from sbbf_tool.storage.system_errors import reason_of
+from sbbf_tool.storage.temporary import sync_folder, temporary_file, write_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 
     from sbbf_tool.storage.source import Bytes, Source
 
-TEMPORARY_SUFFIX = ".sbbf-tmp"
-FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
-"""What the system answers to one who may not write there, rather than cannot."""
 _COPY_BYTES = 64 << 20
 _READ_BYTES = 4 << 20
 
@@ -132,7 +130,7 @@ def replace(source: Source, target: str, keep: int, pieces: Iterable[Bytes], ver
             _copy(source, fd, keep)
             for piece in pieces:
                 write_all(fd, piece)
-            warnings += _carry_over(source, fd) if isinstance(source, LocalSource) else _usual_mode(fd)
+            warnings += carry_over(source.name, source._fd, source._stat, fd) if isinstance(source, LocalSource) else set_usual_mode(fd)
             os.fsync(fd)
         except OSError as error:
             raise WriteError(reason_of(error), file=target, hint="the old file is untouched") from error
@@ -173,36 +171,6 @@ def remove_stale_checksum(path: str) -> None:
             raise
 
 
-def sweep(target: str) -> None:
-    """Remove temporary files that a killed process left beside `target`; those of a living one are locked, and stay."""
-    folder, base = os.path.split(os.path.realpath(target))
-    sweep_folder(folder, re.escape(_stem(base)))
-
-
-def sweep_folder(folder: str, stem: str = r"\..*\.") -> None:
-    """As `sweep`, of temporary files beside whatever target: those whose name begins with what the regular expression `stem` means."""
-    ours = re.compile(stem + r"[0-9a-f]{12}" + re.escape(TEMPORARY_SUFFIX), re.DOTALL)
-    try:
-        names = os.listdir(folder or ".")
-    except OSError:
-        return
-    for name in names:
-        if name.endswith(TEMPORARY_SUFFIX) and ours.fullmatch(name):
-            path = os.path.join(folder, name)
-            with suppress(OSError):
-                fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-                try:
-                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    os.unlink(path)
-                finally:
-                    os.close(fd)
-
-
-def _stem(base: str) -> str:
-    # A file name may have 255 bytes, and the target's own may need them all. The dot hides the file from Hadoop and Spark.
-    return f".{os.fsencode(base)[:200].decode(errors='ignore')}."
-
-
 @contextmanager
 def sole_writer(source: LocalSource) -> Iterator[None]:
     """Hold the lock on the old file: whoever waits for it finds the path naming another file afterwards, and is told so."""
@@ -218,51 +186,6 @@ def sole_writer(source: LocalSource) -> Iterator[None]:
     finally:
         with suppress(OSError):
             fcntl.flock(source._fd, fcntl.LOCK_UN)
-
-
-@contextmanager
-def temporary_file(folder: str, base: str) -> Iterator[tuple[str, int]]:
-    """A new locked file beside the file `base` of `folder`, gone afterwards unless it was renamed.
-
-    What dead processes left of its like goes first.
-    """
-    sweep(os.path.join(folder, base))
-    path = temporary_path(folder, base)
-    # From the moment there may be a file, whatever ends us takes it away.
-    try:
-        try:
-            fd = open_locked(path)
-        except OSError as error:
-            hint = "write elsewhere with -o"
-            if error.errno in FORBIDDEN:
-                message = f"cannot create a file beside it: {reason_of(error)}"
-                raise RefusedError(message, file=os.path.join(folder, base), hint=hint) from error
-            raise WriteError(reason_of(error), file=os.path.join(folder, base), hint=hint) from error
-        try:
-            yield path, fd
-        finally:
-            os.close(fd)
-    finally:
-        # Mostly it is not there any more; where it cannot be removed, the next command tries again.
-        with suppress(OSError):
-            os.unlink(path)
-
-
-def temporary_path(folder: str, base: str) -> str:
-    """A name that nothing has, beside the file `base` of `folder`, and that `sweep` knows as ours."""
-    return os.path.join(folder, f"{_stem(base)}{os.urandom(6).hex()}{TEMPORARY_SUFFIX}")
-
-
-def open_locked(path: str, mode: int = 0o600) -> int:
-    """The descriptor of a new file, locked so that no other process sweeps it away. Raises OSError."""
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-    with suppress(OSError):
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    if os.fstat(fd).st_nlink:
-        return fd
-    # Another process swept it away before it was locked.
-    os.close(fd)
-    return open_locked(path, mode)
 
 
 def _copy(source: Source, fd: int, count: int) -> None:
@@ -290,43 +213,6 @@ def _copy(source: Source, fd: int, count: int) -> None:
     os.lseek(fd, count, os.SEEK_SET)
 
 
-def write_all(fd: int, data: bytes | bytearray | memoryview) -> None:
-    view = memoryview(data).cast("B")
-    while view:
-        view = view[os.write(fd, view) :]
-
-
-def _carry_over(source: LocalSource, fd: int) -> list[str]:
-    """Owner, mode and extended attributes of the source onto `fd`; what cannot be carried is answered in words."""
-    status = source._stat
-    lost = []
-    if (status.st_uid, status.st_gid) != (os.geteuid(), os.getegid()):
-        try:
-            os.fchown(fd, status.st_uid, status.st_gid)
-        except OSError:
-            lost.append(f"owner {status.st_uid}:{status.st_gid}")
-            with suppress(OSError):
-                # A member of the file's group can keep at least that.
-                os.fchown(fd, -1, status.st_gid)
-    os.fchmod(fd, stat.S_IMODE(status.st_mode))
-    if hasattr(os, "listxattr"):
-        with suppress(OSError):
-            for name in os.listxattr(source._fd):
-                try:
-                    os.setxattr(fd, name, os.getxattr(source._fd, name))
-                except OSError:
-                    lost.append(f"attribute {name}")
-    return [f"{source.name}: could not be carried over: {', '.join(lost)}"] if lost else []
-
-
-def _usual_mode(fd: int) -> list[str]:
-    """What the file would have if it had been opened for writing by any other program."""
-    mask = os.umask(0)
-    os.umask(mask)
-    os.fchmod(fd, 0o666 & ~mask)
-    return []
-
-
 def _publish(temporary: str, target: str, in_place: bool) -> None:
     if in_place:
         os.rename(temporary, target)
@@ -340,60 +226,3 @@ def _publish(temporary: str, target: str, in_place: bool) -> None:
         if os.path.lexists(target):
             raise _exists(target) from None
         os.rename(temporary, target)
-
-
-def sync_folder(folder: str) -> None:
-    fd = os.open(folder or ".", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):
-            raise
-    finally:
-        os.close(fd)
-
-
-def parquet_files(name: str) -> Iterator[str]:
-    """The Parquet files that `name` means: itself, those below it where it is a folder, those that match where it is a glob; in order.
-
-    Below a folder, names that start with a dot or `_` are passed over, as Spark and Hive do, unless they are of a partition (`_day=1`),
-    and so are folders that are links. Raises UnreadableError where there is none.
-    """
-    if os.path.isdir(name):
-        matches = [name]
-    elif os.path.lexists(name) or not glob.has_magic(name):
-        yield name
-        return
-    else:
-        matches = sorted(glob.glob(name, recursive=True))
-    found = False
-    for match in matches:
-        for path in _walk(match) if os.path.isdir(match) else (match,):
-            found = True
-            yield path
-    if not found:
-        raise UnreadableError("no *.parquet file below this folder" if os.path.isdir(name) else "no file matches", file=name)
-
-
-def is_passed_over(name: str) -> bool:
-    """Whether a file or folder of this name is none of a lake's data; the folder of a partition is, whatever its column is called."""
-    return name.startswith((".", "_")) and "=" not in name
-
-
-def _walk(folder: str) -> Iterator[str]:
-    try:
-        with os.scandir(folder) as listing:
-            entries = sorted((entry.name, entry.is_dir()) for entry in listing if not is_passed_over(entry.name))
-    except OSError as error:
-        raise UnreadableError(reason_of(error), file=folder) from error
-    for name, is_folder in entries:
-        path = os.path.join(folder, name)
-        if is_folder and not os.path.islink(path):
-            yield from _walk(path)
-        elif not is_folder and name.endswith(".parquet"):
-            yield path
-
-
-def reason_of(error: OSError) -> str:
-    """The system's words for an error, without number and path."""
-    return (error.strerror or type(error).__name__).lower()

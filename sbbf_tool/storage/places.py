@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import RefusedError, UsageError
 from sbbf_tool.storage import append as local_append
-from sbbf_tool.storage import local, tables
+from sbbf_tool.storage import listing, local, tables, temporary
 from sbbf_tool.storage.source import Bytes, Source
 
 if TYPE_CHECKING:
@@ -72,18 +72,18 @@ def parquet_files(name: str) -> Iterator[str]:
     Raises UnreadableError where there is none.
     """
     if is_url(name):
-        from sbbf_tool.storage.objects import listing
+        from sbbf_tool.storage.objects import listing as object_listing
 
-        return listing.parquet_files(name)
-    return local.parquet_files(_path(name))
+        return object_listing.parquet_files(name)
+    return listing.parquet_files(_path(name))
 
 
 def managing_table(name: str) -> tuple[str, str] | None:
     """Table format and folder of the table that a file lies in; None for a bare file."""
     if is_url(name):
-        from sbbf_tool.storage.objects import listing
+        from sbbf_tool.storage.objects import listing as object_listing
 
-        return listing.managing_table(name)
+        return object_listing.managing_table(name)
     return tables.managing_table(_path(name))
 
 
@@ -131,7 +131,7 @@ def append(source: Source, pieces: Sequence[Bytes], verify: Callable[[Source], N
 def sweep(name: str) -> None:
     """Remove what commands that were killed left beside a file. A store keeps what was not completed out of sight."""
     if not is_url(name):
-        local.sweep(_path(name))
+        temporary.sweep(_path(name))
 
 
 def recover(name: str) -> int | None:

@@ -123,7 +123,8 @@ def killed_while(path, moment: str) -> None:
     program = (
         "import os, signal, sys, time\n"
         "from sbbf_tool.storage import append\n"
-        "from sbbf_tool.storage.local import LocalSource, write_all\n"
+        "from sbbf_tool.storage.local import LocalSource\n"
+        "from sbbf_tool.storage.temporary import write_all\n"
         "def die(*written): os.kill(os.getpid(), signal.SIGKILL)\n"
         "def write(fd, piece):\n"
         "    write_all(fd, piece)\n"

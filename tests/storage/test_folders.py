@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sbbf_tool.storage.folders import LocalFolders
-from sbbf_tool.storage.local import open_locked, temporary_path
+from sbbf_tool.storage.temporary import open_locked, temporary_path
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from places import NOBODY, needs_root, open_folder, without_privileges
 
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.storage import local
+from sbbf_tool.storage import temporary
 from sbbf_tool.storage.local import LocalSource, replace
 
 OLD = bytes(range(256)) * 1000
@@ -253,7 +253,7 @@ NAMES = {
 def test_any_name_that_a_file_can_have(tmp_path, name):
     path = tmp_path / os.fsdecode(name)
     path.write_bytes(OLD)
-    left = path.with_name(f"{local._stem(path.name)}0123456789ab{local.TEMPORARY_SUFFIX}")
+    left = path.with_name(f"{temporary._stem(path.name)}0123456789ab{temporary.TEMPORARY_SUFFIX}")
     left.write_bytes(b"of a killed process")
     assert append(path) == []
     assert path.read_bytes() == NEW

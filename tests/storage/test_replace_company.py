@@ -11,8 +11,9 @@ import pytest
 from places import open_folder, without_privileges
 
 from sbbf_tool.errors import RefusedError, UnreadableError
-from sbbf_tool.storage import local
-from sbbf_tool.storage.local import LocalSource, replace, sweep
+from sbbf_tool.storage import local, temporary
+from sbbf_tool.storage.local import LocalSource, replace
+from sbbf_tool.storage.temporary import sweep
 
 OLD = bytes(range(256)) * 1000
 NEW = OLD + b"new bytes"
@@ -149,12 +150,12 @@ def test_a_file_that_may_not_be_read_is_unreadable():
 
 
 def test_what_dead_processes_left_is_swept_and_nothing_else(path):
-    dead = f".a.parquet.0123456789ab{local.TEMPORARY_SUFFIX}"
+    dead = f".a.parquet.0123456789ab{temporary.TEMPORARY_SUFFIX}"
     others = [
-        f".a.parquet.notes{local.TEMPORARY_SUFFIX}",
-        f".a.parquet.b.0123456789ab{local.TEMPORARY_SUFFIX}",
-        f".b.parquet.0123456789ab{local.TEMPORARY_SUFFIX}",
-        f"a.parquet.0123456789ab{local.TEMPORARY_SUFFIX}",
+        f".a.parquet.notes{temporary.TEMPORARY_SUFFIX}",
+        f".a.parquet.b.0123456789ab{temporary.TEMPORARY_SUFFIX}",
+        f".b.parquet.0123456789ab{temporary.TEMPORARY_SUFFIX}",
+        f"a.parquet.0123456789ab{temporary.TEMPORARY_SUFFIX}",
         ".a.parquet.0123456789ab",
         "a.parquet.sbbf-tmp",
     ]
@@ -178,7 +179,7 @@ def test_a_temporary_file_that_was_swept_before_it_was_locked_is_made_anew(path,
 
     def sweep_first(fd: int, how: int) -> None:
         name = os.readlink(f"/proc/self/fd/{fd}")
-        if name.endswith(local.TEMPORARY_SUFFIX) and not swept:
+        if name.endswith(temporary.TEMPORARY_SUFFIX) and not swept:
             swept.append(name)
             os.unlink(name)
         lock(fd, how)

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from sbbf_tool.operations.lake.partitions import Predicate
 from sbbf_tool.reports.lake import LakeFile
-from sbbf_tool.storage.local import parquet_files
+from sbbf_tool.storage.listing import parquet_files
 
 
 def discover(names: Iterable[str], where: Predicate | None = None) -> Iterator[LakeFile]:

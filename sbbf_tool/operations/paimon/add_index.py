@@ -26,7 +26,7 @@ from sbbf_tool.paimon.table import LiveFile, Table, open_table
 from sbbf_tool.paimon.table_schema import TableSchema, resolve_column
 from sbbf_tool.reports.paimon import AddedIndex, AddIndexReport, LeftAlone
 from sbbf_tool.storage.folders import LocalFolders
-from sbbf_tool.storage.local import FORBIDDEN, reason_of
+from sbbf_tool.storage.system_errors import FORBIDDEN, reason_of
 
 _HINT = "let Paimon do it: CALL sys.rewrite_file_index"
 _ADDRESS = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+:")

@@ -26,7 +26,7 @@ from sbbf_tool.paimon.table import LiveFile, Table, table_around
 from sbbf_tool.paimon.table_schema import IndexedColumn, indexed_type, parse_indexed_column
 from sbbf_tool.reports.paimon import BuildReport, BuiltColumn
 from sbbf_tool.storage.folders import LocalFolders
-from sbbf_tool.storage.local import FORBIDDEN, reason_of
+from sbbf_tool.storage.system_errors import FORBIDDEN, reason_of
 
 _MERGE_AT = 1 << 20
 

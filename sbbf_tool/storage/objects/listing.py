@@ -1,4 +1,4 @@
-"""The Parquet files that a URL means, and whether it lies in a table: what `local.parquet_files` and `tables` say of paths."""
+"""The Parquet files that a URL means, and whether it lies in a table: what `listing.parquet_files` and `tables` say of paths."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
-from sbbf_tool.storage.local import is_passed_over
+from sbbf_tool.storage.listing import is_passed_over
 from sbbf_tool.storage.objects.location import Location, parse_location
 from sbbf_tool.storage.objects.store import DeniedError, ObjectStore, store_of
 

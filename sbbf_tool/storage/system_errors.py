@@ -1,0 +1,13 @@
+"""Errors of the operating system, in words."""
+
+from __future__ import annotations
+
+import errno
+
+FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+"""Errors of a process that may not write there, as opposed to one that cannot."""
+
+
+def reason_of(error: OSError) -> str:
+    """The system's words for an error, without number and path."""
+    return (error.strerror or type(error).__name__).lower()
