@@ -24,7 +24,7 @@ ROOMS = {
     "parquet": {"errors", "gregorian", "bloom"},
     "operations": {"errors", "reports", "bloom", "paimon", "storage", "parquet"},
     "cli": {"errors", "reports", "bloom", "storage", "operations", "spark"},
-    "spark": {"errors", "reports", "operations"},
+    "spark": {"errors", "reports", "storage", "operations"},
     "__init__": {"errors", "bloom", "parquet", "operations"},
     "__main__": {"cli"},
 }

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sbbf_tool.bloom import sizing
-from sbbf_tool.errors import UsageError, WriteError
+from sbbf_tool.errors import UsageError
+from sbbf_tool.storage.whole import write_whole
 
 VERSION = 1
 _VERSION_KEY = "sbbf_plan"
@@ -47,13 +48,11 @@ _USUAL_FPP = 0.01
 
 
 def write_plan(path: str | os.PathLike[str], document: Mapping[str, Any]) -> None:
-    """Raises WriteError."""
-    try:
-        with open(path, "w", encoding="utf-8") as stream:
-            json.dump(document, stream, ensure_ascii=False, indent=2)
-            stream.write("\n")
-    except OSError as error:
-        raise WriteError((error.strerror or "cannot be written").lower(), file=os.fsdecode(path)) from error
+    """Write a plan in one step: a plan that is there stays until the new one is whole. Raises RefusedError and WriteError."""
+    text = json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+    with write_whole(path, overwrite=True) as stream:
+        # Bytes of a name that are not UTF-8 become JSON's own escapes.
+        stream.write(text.encode("utf-8", "backslashreplace"))
 
 
 def read_plan(path: str | os.PathLike[str]) -> Plan:

@@ -15,6 +15,7 @@ from pathlib import Path
 from sbbf_tool.errors import UnreadableError, UsageError, WriteError
 from sbbf_tool.operations.lake.discover import listed, path_of
 from sbbf_tool.reports.lake import FAILED, REFUSED, FileOutcome
+from sbbf_tool.storage.whole import write_whole
 
 STREAM, UNFINISHED = "stream", "unfinished.json"
 
@@ -86,13 +87,9 @@ class Arrivals:
             self._unfinished = {name: state and (state[0], state[1]) for name, state in known["files"].items()}
 
     def _save(self) -> None:
-        path = self._folder / UNFINISHED
-        fresh = path.with_suffix(".new")
-        with open(fresh, "w", encoding="utf-8") as stream:
-            json.dump({"through": self._through, "files": self._unfinished}, stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(fresh, path)
+        text = json.dumps({"through": self._through, "files": self._unfinished})
+        with write_whole(self._folder / UNFINISHED, overwrite=True) as stream:
+            stream.write(text.encode())
 
 
 def _state(path: str) -> State:

@@ -1,4 +1,8 @@
-"""Owner, mode and extended attributes of local files."""
+"""Owner, mode and extended attributes of local files.
+
+A copy never opens a file to more users than the original: where the group or an access list cannot be kept, the permissions that
+depended on it are dropped.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,17 @@ import os
 import stat
 from contextlib import suppress
 
+_ACCESS_LIST = "system.posix_acl_access"
+_OF_CONTENT = ("security.ima", "security.evm")
+"""Signatures of content and attributes: the kernel refuses to open a file that does not match its own."""
+
 
 def carry_over(name: str, source: int, status: os.stat_result, fd: int) -> list[str]:
-    """Owner, mode and extended attributes of the source onto `fd`; what cannot be carried is answered in words."""
+    """Give `fd` the owner, extended attributes and mode of the open file `source`; answer with warnings about what could not be kept."""
     lost = []
-    if (status.st_uid, status.st_gid) != (os.geteuid(), os.getegid()):
+    fresh = os.fstat(fd)
+    # A folder with a setgid bit has its own group for new files, so that this is not the one of the process.
+    if (status.st_uid, status.st_gid) != (fresh.st_uid, fresh.st_gid):
         try:
             os.fchown(fd, status.st_uid, status.st_gid)
         except OSError:
@@ -18,20 +28,55 @@ def carry_over(name: str, source: int, status: os.stat_result, fd: int) -> list[
             with suppress(OSError):
                 # A member of the file's group can keep at least that.
                 os.fchown(fd, -1, status.st_gid)
-    os.fchmod(fd, stat.S_IMODE(status.st_mode))
-    if hasattr(os, "listxattr"):
-        with suppress(OSError):
-            for attribute in os.listxattr(source):
-                try:
-                    os.setxattr(fd, attribute, os.getxattr(source, attribute))
-                except OSError:
-                    lost.append(f"attribute {attribute}")
+    attributes = _attributes_of(source)
+    if _ACCESS_LIST not in attributes:
+        # A folder's default list, which the new file has from its folder, would come into force with the mode.
+        _remove_access_list(fd)
+    kept = set()
+    for attribute in attributes:
+        try:
+            os.setxattr(fd, attribute, os.getxattr(source, attribute))
+            kept.add(attribute)
+        except OSError:
+            lost.append(f"attribute {attribute}")
+    keeps_list = (_ACCESS_LIST in kept) if _ACCESS_LIST in attributes else None
+    fresh = os.fstat(fd)
+    mode = _safe_mode(stat.S_IMODE(status.st_mode), status, fresh, keeps_list)
+    if mode != stat.S_IMODE(status.st_mode):
+        lost.append(f"mode {stat.S_IMODE(status.st_mode):04o}, which is {mode:04o} now")
+    if mode != stat.S_IMODE(fresh.st_mode):
+        # An access list has set it already; to set it once more may change the lists of other kinds.
+        os.fchmod(fd, mode)
     return [f"{name}: could not be carried over: {', '.join(lost)}"] if lost else []
 
 
-def set_usual_mode(fd: int) -> list[str]:
-    """What the file would have if it had been opened for writing by any other program."""
-    mask = os.umask(0)
-    os.umask(mask)
-    os.fchmod(fd, 0o666 & ~mask)
-    return []
+def _safe_mode(mode: int, old: os.stat_result, new: os.stat_result, keeps_list: bool | None) -> int:
+    """The mode for a file with the owner and group of `new`, so that no user may do more than with the old one.
+
+    `keeps_list` says whether the old file's access list is kept; None where it has none.
+    """
+    if new.st_uid != old.st_uid:
+        mode &= ~stat.S_ISUID
+    if new.st_gid != old.st_gid:
+        # Members of the old group now count as others, who must not have what the group had not.
+        denied_to_group = ~(mode >> 3) & stat.S_IRWXO
+        mode &= ~(stat.S_ISGID | stat.S_IRWXG | denied_to_group)
+    if keeps_list is False or (keeps_list and new.st_gid != old.st_gid):
+        # The group bits are the mask of the list, and say nothing of the group: without the list, only the owner's are sure.
+        mode &= ~(stat.S_IRWXG | stat.S_IRWXO)
+    return mode
+
+
+def _attributes_of(source: int) -> list[str]:
+    if not hasattr(os, "listxattr"):
+        return []
+    try:
+        return [name for name in os.listxattr(source) if name not in _OF_CONTENT]
+    except OSError:
+        return []
+
+
+def _remove_access_list(fd: int) -> None:
+    if hasattr(os, "removexattr"):
+        with suppress(OSError):
+            os.removexattr(fd, _ACCESS_LIST)

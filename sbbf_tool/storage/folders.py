@@ -14,9 +14,8 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from sbbf_tool.storage.temporary import open_locked, sweep_folder, sync_folder, temporary_path, write_all
+from sbbf_tool.storage.temporary import USUAL, open_locked, sweep_folder, sync_folder, temporary_path, write_all
 
-_NEW_FILE = 0o666  # less what the user's umask takes away, as for any other program's files
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
@@ -92,7 +91,7 @@ class LocalFolders:
             sweep_folder(folder)
         temporary = temporary_path(folder, base)
         try:
-            fd = open_locked(temporary, _NEW_FILE)
+            fd = open_locked(temporary, USUAL)
             try:
                 write_all(fd, data)
                 os.fsync(fd)

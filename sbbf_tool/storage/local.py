@@ -16,9 +16,9 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import ChangedError, RefusedError, UnreadableError, WriteError
-from sbbf_tool.storage.attributes import carry_over, set_usual_mode
+from sbbf_tool.storage.attributes import carry_over
 from sbbf_tool.storage.system_errors import reason_of
-from sbbf_tool.storage.temporary import sync_folder, temporary_file, write_all
+from sbbf_tool.storage.temporary import PRIVATE, USUAL, sync_folder, temporary_file, write_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _COPY_BYTES = 64 << 20
 _READ_BYTES = 4 << 20
+_BLOCK_BYTES = 512
+"""Of `st_blocks`, whatever the file system's own are."""
 
 
 class LocalSource:
@@ -95,7 +97,7 @@ class LocalSource:
         return pyarrow.OSFile(link if os.path.exists(link) else self.name)
 
     def is_unchanged(self) -> bool:
-        """Whether path and open file still are what they were: same inode, size and time of change of the content."""
+        """Whether path and open file still are what they were: same inode, size, and times of change of content and attributes."""
         try:
             now = (_identity(os.stat(self.name)), _identity(os.fstat(self._fd)))
         except OSError:
@@ -103,8 +105,9 @@ class LocalSource:
         return now == (_identity(self._stat),) * 2
 
 
-def _identity(status: os.stat_result) -> tuple[int, int, int, int]:
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+def _identity(status: os.stat_result) -> tuple[int, ...]:
+    # Whoever writes a file can set the time of its content back, but not that of its attributes.
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def replace(source: Source, target: str, keep: int, pieces: Iterable[Bytes], verify: Callable[[Source], None]) -> list[str]:
@@ -125,12 +128,14 @@ def replace(source: Source, target: str, keep: int, pieces: Iterable[Bytes], ver
         raise _exists(target)
     folder, base = os.path.split(real)
     warnings = []
-    with sole_writer(own) if own is not None else nullcontext(), temporary_file(folder, base) as (temporary, fd):
+    mode = PRIVATE if isinstance(source, LocalSource) else USUAL
+    with sole_writer(own) if own is not None else nullcontext(), temporary_file(folder, base, mode) as (temporary, fd):
         try:
             _copy(source, fd, keep)
             for piece in pieces:
                 write_all(fd, piece)
-            warnings += carry_over(source.name, source._fd, source._stat, fd) if isinstance(source, LocalSource) else set_usual_mode(fd)
+            if isinstance(source, LocalSource):
+                warnings += carry_over(source.name, source._fd, source._stat, fd)
             os.fsync(fd)
         except OSError as error:
             raise WriteError(reason_of(error), file=target, hint="the old file is untouched") from error
@@ -142,7 +147,7 @@ def replace(source: Source, target: str, keep: int, pieces: Iterable[Bytes], ver
             warnings.append(f"{target}: has {own._stat.st_nlink} hard links; the other names keep the old content")
         try:
             remove_stale_checksum(real)
-            _publish(temporary, real, in_place)
+            give_name(temporary, real, in_place)
         except OSError as error:
             raise WriteError(reason_of(error), file=target, hint="the old file is untouched") from error
         try:
@@ -189,11 +194,45 @@ def sole_writer(source: LocalSource) -> Iterator[None]:
 
 
 def _copy(source: Source, fd: int, count: int) -> None:
-    """The first `count` bytes of the source to the start of `fd`, by the kernel where it can: a reflink where the file system can."""
+    """Copy the first `count` bytes of the source to the start of `fd`; holes of a sparse local file stay holes."""
+    for start, end in _extents(source, count):
+        _copy_range(source, fd, start, end)
+    if os.fstat(fd).st_size < count:
+        os.ftruncate(fd, count)
+    os.lseek(fd, count, os.SEEK_SET)
+
+
+def _extents(source: Source, count: int) -> Iterator[tuple[int, int]]:
+    """Yield start and end of the ranges below `count` that hold data."""
+    # A file that takes as much space as it has bytes has no holes to look for.
+    if not isinstance(source, LocalSource) or source._stat.st_blocks * _BLOCK_BYTES >= source.size or not hasattr(os, "SEEK_DATA"):
+        yield 0, count
+        return
     position = 0
-    by_kernel = hasattr(os, "copy_file_range")
     while position < count:
-        want = min(_COPY_BYTES, count - position)
+        try:
+            start = os.lseek(source._fd, position, os.SEEK_DATA)
+            end = os.lseek(source._fd, start, os.SEEK_HOLE)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                # Nothing but a hole is left.
+                return
+            start, end = position, count
+        if end <= start:
+            # Somebody writes the file, or its holes end nowhere: copy the rest as it reads.
+            end = count
+        if start >= count:
+            return
+        yield start, min(end, count)
+        position = end
+
+
+def _copy_range(source: Source, fd: int, start: int, end: int) -> None:
+    """Copy these bytes to the same place, by the kernel where it can: a reflink where the file system can."""
+    position = start
+    by_kernel = hasattr(os, "copy_file_range")
+    while position < end:
+        want = min(_COPY_BYTES, end - position)
         if by_kernel and isinstance(source, LocalSource):
             try:
                 done = os.copy_file_range(source._fd, fd, want, position, position)
@@ -210,11 +249,11 @@ def _copy(source: Source, fd: int, count: int) -> None:
         data = source.read(position, min(want, _READ_BYTES))
         write_all(fd, data)
         position += len(data)
-    os.lseek(fd, count, os.SEEK_SET)
 
 
-def _publish(temporary: str, target: str, in_place: bool) -> None:
-    if in_place:
+def give_name(temporary: str, target: str, overwrite: bool) -> None:
+    """Rename a file to its target; what is there gives way only with `overwrite`, else RefusedError is raised. Raises OSError."""
+    if overwrite:
         os.rename(temporary, target)
         return
     try:

@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 import re
+import stat
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TEMPORARY_SUFFIX = ".sbbf-tmp"
+PRIVATE = 0o600
+USUAL = 0o666
+"""Modes of new files, of which the umask takes its part."""
 
 
 def sweep(target: str) -> None:
@@ -33,14 +37,24 @@ def sweep_folder(folder: str, stem: str = r"\..*\.") -> None:
         return
     for name in names:
         if name.endswith(TEMPORARY_SUFFIX) and ours.fullmatch(name):
-            path = os.path.join(folder, name)
             with suppress(OSError):
-                fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-                try:
-                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    os.unlink(path)
-                finally:
-                    os.close(fd)
+                _remove_if_dead(os.path.join(folder, name))
+
+
+def _remove_if_dead(path: str) -> None:
+    """Remove a temporary file that no process has locked. Raises OSError.
+
+    Other users of a shared folder may give such a name to anything: a link is not followed, a FIFO is not waited for, no device is opened.
+    """
+    if not stat.S_ISREG(os.lstat(path).st_mode):
+        return
+    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.lstat(path), os.fstat(fd)):
+            os.unlink(path)
+    finally:
+        os.close(fd)
 
 
 def _stem(base: str) -> str:
@@ -49,17 +63,18 @@ def _stem(base: str) -> str:
 
 
 @contextmanager
-def temporary_file(folder: str, base: str) -> Iterator[tuple[str, int]]:
-    """A new locked file beside the file `base` of `folder`, gone afterwards unless it was renamed.
+def temporary_file(folder: str, base: str, mode: int = PRIVATE) -> Iterator[tuple[str, int]]:
+    """Create a locked file beside the file `base` of `folder`; yield its path and descriptor. It is removed unless it was renamed.
 
-    What dead processes left of its like goes first.
+    Of `mode` the umask, or the folder's default access list, takes away what it does from new files of any program. What killed processes
+    left of such files is removed first. Raises RefusedError where no file may be created there, WriteError where none can be.
     """
     sweep(os.path.join(folder, base))
     path = temporary_path(folder, base)
     # From the moment there may be a file, whatever ends us takes it away.
     try:
         try:
-            fd = open_locked(path)
+            fd = open_locked(path, mode)
         except OSError as error:
             hint = "write elsewhere with -o"
             if error.errno in FORBIDDEN:
@@ -81,7 +96,7 @@ def temporary_path(folder: str, base: str) -> str:
     return os.path.join(folder, f"{_stem(base)}{os.urandom(6).hex()}{TEMPORARY_SUFFIX}")
 
 
-def open_locked(path: str, mode: int = 0o600) -> int:
+def open_locked(path: str, mode: int = PRIVATE) -> int:
     """The descriptor of a new file, locked so that no other process sweeps it away. Raises OSError."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     with suppress(OSError):

@@ -21,10 +21,17 @@ def without_privileges() -> Iterator[None]:
     if os.geteuid() != 0:
         yield
         return
+    with as_user(NOBODY, NOBODY):
+        yield
+
+
+@contextmanager
+def as_user(user: int, group: int, *others: int) -> Iterator[None]:
+    """As this user, with this group and `others`. Only root can."""
     groups = os.getgroups()
-    os.setgroups([])
-    os.setresgid(NOBODY, NOBODY, 0)
-    os.setresuid(NOBODY, NOBODY, 0)
+    os.setgroups(others)
+    os.setresgid(group, group, 0)
+    os.setresuid(user, user, 0)
     try:
         yield
     finally:

@@ -189,3 +189,59 @@ def test_a_temporary_file_that_was_swept_before_it_was_locked_is_made_anew(path,
     assert swept
     assert path.read_bytes() == NEW
     assert names(path.parent) == ["a.parquet"]
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize("kind", ["link", "dangling link", "loop", "fifo", "folder"])
+def test_what_others_gave_such_a_name_is_neither_opened_nor_removed(path, monkeypatch, kind):
+    planted, victim = path.with_name(f".a.parquet.0123456789ab{temporary.TEMPORARY_SUFFIX}"), path.with_name("victim")
+    if kind == "fifo":
+        os.mkfifo(planted)
+    elif kind == "folder":
+        planted.mkdir()
+    else:
+        planted.symlink_to(planted if kind == "loop" else victim)
+        if kind == "link":
+            victim.write_bytes(b"x")
+    opened: list[object] = []
+    really_open = os.open
+    monkeypatch.setattr(os, "open", lambda name, *more, **options: opened.append(name) or really_open(name, *more, **options))
+    append(path)
+    assert str(planted) not in map(str, opened)
+    assert os.path.lexists(planted)
+    assert path.read_bytes() == NEW
+
+
+# Holes
+
+
+@pytest.mark.parametrize("by_kernel", [True, False])
+@pytest.mark.parametrize("data", [(), (0,), (20,), (0, 31), (5, 6, 17)], ids=str)
+def test_a_copy_has_the_holes_of_its_source(path, monkeypatch, data, by_kernel):
+    """A file of 32 MiB, of which only some have content; the last bytes are always such."""
+    if not by_kernel:
+        monkeypatch.setattr(os, "copy_file_range", failing(errno.EXDEV))
+    with open(path, "wb") as stream:
+        for place in data:
+            os.pwrite(stream.fileno(), os.urandom(1 << 20), place << 20)
+        os.ftruncate(stream.fileno(), 32 << 20)
+    size = path.stat().st_blocks * 512
+    if size >= 32 << 20:
+        pytest.skip("this file system has no holes")
+    for target in (path.with_name("b.parquet"), path):
+        old = path.read_bytes()
+        append(path, target)
+        assert target.read_bytes() == old + b"new bytes"
+        assert target.stat().st_blocks * 512 <= size + (1 << 20)
+
+
+def test_a_copy_of_a_part_ends_within_data_and_within_holes(path):
+    with open(path, "wb") as stream:
+        os.pwrite(stream.fileno(), os.urandom(1 << 20), 1 << 20)
+        os.ftruncate(stream.fileno(), 4 << 20)
+    old = path.read_bytes()
+    for keep in (0, 1, 1 << 20, (1 << 20) + 1, (2 << 20) - 1, 2 << 20, 3 << 20, 4 << 20):
+        out = path.with_name(f"out{keep}")
+        with LocalSource(path) as source:
+            replace(source, str(out), keep, [b"new"], accept)
+        assert out.read_bytes() == old[:keep] + b"new"

@@ -69,10 +69,30 @@ def touch(path: Path) -> None:
     os.utime(path, ns=(1, 1))
 
 
-@pytest.mark.parametrize("change", [append, touch, os.unlink], ids=lambda change: change.__name__)
+def rewrite_and_set_the_time_back(path: Path) -> None:
+    status = path.stat()
+    with open(path, "r+b") as stream:
+        stream.write(b"x")
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def close_to_others(path: Path) -> None:
+    path.chmod(0o600)
+
+
+CHANGES = [append, touch, os.unlink, rewrite_and_set_the_time_back, close_to_others]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 def test_a_change_is_noticed(path, change):
+    path.chmod(0o644)
     with LocalSource(path) as source:
         assert source.is_unchanged()
+        # The clock of file times stands still for some milliseconds.
+        other = path.with_name("other")
+        other.touch()
+        while other.stat().st_ctime_ns == path.stat().st_ctime_ns:
+            other.touch()
         change(path)
         assert not source.is_unchanged()
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.operations.lake.rows import schema_of, to_batch
 from sbbf_tool.reports.lake import FileRow
+from sbbf_tool.storage.whole import write_whole
 
 _BATCH = 1000
 
@@ -21,10 +22,9 @@ def saved(path: str, row: type[FileRow]) -> Iterator[Callable[[FileRow], None]]:
 
     if os.path.lexists(path):
         raise RefusedError("the report exists already", file=path, hint="name another, or remove it first")
-    temporary = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{os.getpid()}.sbbf-tmp")
     waiting: list[FileRow] = []
     try:
-        with pq.ParquetWriter(temporary, schema_of(row)) as writer:
+        with write_whole(path, overwrite=False) as stream, pq.ParquetWriter(stream, schema_of(row)) as writer:
 
             def add(one: FileRow) -> None:
                 waiting.append(one)
@@ -34,9 +34,5 @@ def saved(path: str, row: type[FileRow]) -> Iterator[Callable[[FileRow], None]]:
 
             yield add
             writer.write_batch(to_batch(row, waiting))
-        os.rename(temporary, path)
-    except (OSError, pa.ArrowException) as error:
-        raise WriteError(f"the report cannot be written: {getattr(error, 'strerror', None) or error}", file=path) from error
-    finally:
-        with suppress(OSError):
-            os.unlink(temporary)
+    except pa.ArrowException as error:
+        raise WriteError(f"the report cannot be written: {error}", file=path) from error

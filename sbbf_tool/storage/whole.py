@@ -1,0 +1,95 @@
+"""Files that this package writes from nothing, such as reports and plans: whole, in one step, and on the disk.
+
+At every moment the name means the old file or the new one. A full disk or a killed process leaves the old one.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from sbbf_tool.errors import RefusedError, WriteError
+from sbbf_tool.storage.attributes import carry_over
+from sbbf_tool.storage.local import give_name
+from sbbf_tool.storage.system_errors import FORBIDDEN, reason_of
+from sbbf_tool.storage.temporary import USUAL, sync_folder, temporary_file, write_all
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sbbf_tool.storage.source import Bytes
+
+_HINT = "name another path"
+
+
+@contextmanager
+def write_whole(path: str | os.PathLike[str], *, overwrite: bool, mode: int = USUAL) -> Iterator[io.FileIO]:
+    """Yield an open binary file, whose content becomes that of `path` when the block ends without an error.
+
+    With `overwrite` a file that is there gives way; the new one has its owner and mode, unless `mode` is other than the usual one. A
+    link is followed, and a device or FIFO is written to. Raises RefusedError (the file exists, or must not be written) and WriteError.
+    """
+    name = os.fsdecode(path)
+    try:
+        real = os.path.realpath(name)
+        old = _status_of(name)
+        if old is not None and not overwrite:
+            raise RefusedError("the file exists", file=name, hint=f"{_HINT}, or remove it first")
+        if old is not None and (not stat.S_ISREG(old.st_mode) or name.startswith(("/dev/", "/proc/"))):
+            # Standard output may be a file: to rename another one over it would lose what was written there before.
+            with _Unbuffered(name, "wb") as stream:
+                yield stream
+            return
+        if old is not None and not os.access(real, os.W_OK):
+            raise RefusedError("no permission to write the file", file=name, hint=_HINT)
+        with _beside(real, name, mode) as (temporary, fd):
+            if old is not None and mode == USUAL:
+                _carry_over(real, fd)
+            yield _Unbuffered(fd, "wb", closefd=False)
+            os.fsync(fd)
+            give_name(temporary, real, overwrite)
+            with suppress(OSError):
+                sync_folder(os.path.dirname(real))
+    except OSError as error:
+        raise (RefusedError if error.errno in FORBIDDEN else WriteError)(reason_of(error), file=name, hint=_HINT) from error
+
+
+class _Unbuffered(io.FileIO):
+    """A file that writes all bytes at once: processes that are forked meanwhile have nothing of it to write again."""
+
+    def write(self, data: Bytes) -> int:  # type: ignore[override]
+        write_all(self.fileno(), data)
+        return memoryview(data).nbytes
+
+
+@contextmanager
+def _beside(real: str, name: str, mode: int) -> Iterator[tuple[str, int]]:
+    try:
+        with temporary_file(*os.path.split(real), mode) as temporary:
+            yield temporary
+    except (RefusedError, WriteError) as error:
+        raise (type(error)(error.message, file=name, hint=_HINT) if error.file == real else error) from error
+
+
+def _status_of(name: str) -> os.stat_result | None:
+    """What is there, behind a link if it is one; None for nothing. Raises OSError."""
+    try:
+        return os.stat(name)
+    except FileNotFoundError:
+        return None
+
+
+def _carry_over(old: str, fd: int) -> None:
+    try:
+        source = os.open(old, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        # A file that its writer may not read: nobody else gets to read the new one.
+        os.fchmod(fd, stat.S_IRUSR | stat.S_IWUSR)
+        return
+    try:
+        carry_over(old, source, os.fstat(source), fd)
+    finally:
+        os.close(source)

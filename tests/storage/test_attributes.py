@@ -1,0 +1,204 @@
+"""Owner, mode and attributes of a new file: it never lets more users in than the old one."""
+
+from __future__ import annotations
+
+import os
+import stat
+import struct
+from pathlib import Path
+
+import pytest
+from places import as_user, needs_root, open_folder
+
+from sbbf_tool.storage.local import LocalSource, replace
+from sbbf_tool.storage.source import PlannedSource
+
+ACCESS, DEFAULT = "system.posix_acl_access", "system.posix_acl_default"
+OWNER, USER, GROUP, MASK, OTHER = 0x01, 0x02, 0x04, 0x10, 0x20
+NO_ID = 0xFFFFFFFF
+ME, MY_GROUP, ANALYSTS, BOB = 20001, 20002, 20003, 20004
+
+
+def copied(path: Path, target: Path | None = None) -> list[str]:
+    with LocalSource(path) as source:
+        return replace(source, os.fspath(target or path), source.size, [b"new"], lambda written: None)
+
+
+def access_list(*entries: tuple[int, int, int]) -> bytes:
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+
+
+def set_attribute(path: Path, name: str, value: bytes) -> None:
+    try:
+        os.setxattr(path, name, value)
+    except (OSError, AttributeError) as error:
+        pytest.skip(f"attribute {name} cannot be set here: {error}")
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def allowed(status: os.stat_result, user: int, groups: set[int]) -> int:
+    """What a user may do with a file that has no access list."""
+    if user == status.st_uid:
+        return status.st_mode >> 6 & 7
+    return status.st_mode >> (3 if status.st_gid in groups else 0) & 7
+
+
+@needs_root
+@pytest.mark.parametrize("groups", [(MY_GROUP,), (MY_GROUP, ANALYSTS)], ids=["not of the group", "of the group"])
+def test_no_user_may_do_more_with_a_new_file(groups):
+    """Every mode, of a file that belongs to somebody else: for users with each set of groups."""
+    with open_folder() as folder:
+        old = folder / "old"
+        old.write_bytes(b"old")
+        os.chown(old, 12345, ANALYSTS)
+        for mode in range(0o400, 0o10000):
+            # One without which no program can verify its own file, and one that means nothing for files.
+            if not mode & stat.S_IRUSR or mode & stat.S_ISVTX or (mode > 0o777 and mode % 37):
+                continue
+            old.chmod(mode)
+            new = folder / "new"
+            with LocalSource(old) as source, as_user(ME, *groups):
+                replace(source, str(new), source.size, [], lambda written: None)
+            before, after = old.stat(), new.stat()
+            for others in (set(), {ANALYSTS}, {MY_GROUP}, {ANALYSTS, MY_GROUP}):
+                more = allowed(after, BOB, others) & ~allowed(before, BOB, others)
+                assert not more, f"{mode:04o} became {after.st_mode:04o}, and a user of groups {others} gained {more:o}"
+            if after.st_mode & stat.S_ISUID:
+                assert after.st_uid == before.st_uid
+            if after.st_mode & stat.S_ISGID:
+                assert after.st_gid == before.st_gid
+            new.unlink()
+
+
+@needs_root
+def test_a_group_that_is_kept_keeps_what_it_had():
+    with open_folder() as folder:
+        path = folder / "a"
+        path.write_bytes(b"old")
+        os.chown(path, 12345, ANALYSTS)
+        path.chmod(0o2664)
+        with as_user(ME, MY_GROUP, ANALYSTS):
+            copied(path)
+        assert (path.stat().st_gid, mode_of(path)) == (ANALYSTS, 0o2664)
+
+
+@needs_root
+def test_a_mode_that_was_cut_is_reported():
+    with open_folder() as folder:
+        path = folder / "a"
+        path.write_bytes(b"old")
+        os.chown(path, ME, ANALYSTS)
+        path.chmod(0o640)
+        with as_user(ME, MY_GROUP):
+            (warning,) = copied(path)
+        assert mode_of(path) == 0o600
+        assert "owner 20001:20003" in warning
+        assert "mode 0640, which is 0600 now" in warning
+
+
+@needs_root
+def test_a_folder_that_gives_new_files_its_group_gives_it_to_no_copy():
+    with open_folder() as folder:
+        path = folder / "a"
+        path.write_bytes(b"old")
+        os.chown(path, ME, MY_GROUP)
+        path.chmod(0o660)
+        os.chown(folder, ME, ANALYSTS)
+        folder.chmod(0o2777)
+        with as_user(ME, MY_GROUP):
+            assert copied(path) == []
+        assert (path.stat().st_gid, mode_of(path)) == (MY_GROUP, 0o660)
+
+
+# Access lists
+
+
+def test_the_default_list_of_a_folder_opens_no_copy(tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+    path.chmod(0o640)
+    entries = (OWNER, 7, NO_ID), (USER, 7, BOB), (GROUP, 7, NO_ID), (MASK, 7, NO_ID), (OTHER, 0, NO_ID)
+    set_attribute(tmp_path, DEFAULT, access_list(*entries))
+    copied(path, tmp_path / "b")
+    copied(path)
+    for name in ("a", "b"):
+        assert ACCESS not in os.listxattr(tmp_path / name)
+        assert mode_of(tmp_path / name) == 0o640
+
+
+def test_an_access_list_is_kept(tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+    entries = (OWNER, 6, NO_ID), (USER, 4, BOB), (GROUP, 0, NO_ID), (MASK, 4, NO_ID), (OTHER, 0, NO_ID)
+    set_attribute(path, ACCESS, access_list(*entries))
+    assert copied(path) == []
+    assert os.getxattr(path, ACCESS) == access_list(*entries)
+    assert mode_of(path) == 0o640
+
+
+@needs_root
+def test_an_access_list_of_a_group_that_is_lost_allows_nothing():
+    with open_folder() as folder:
+        path = folder / "a"
+        path.write_bytes(b"old")
+        os.chown(path, ME, ANALYSTS)
+        entries = (OWNER, 6, NO_ID), (USER, 6, BOB), (GROUP, 0, NO_ID), (MASK, 6, NO_ID), (OTHER, 4, NO_ID)
+        set_attribute(path, ACCESS, access_list(*entries))
+        with as_user(ME, MY_GROUP):
+            copied(path)
+        for user, groups in ((BOB, (BOB,)), (12345, (ANALYSTS,)), (12345, (MY_GROUP,))):
+            with as_user(user, *groups):
+                assert not os.access(path, os.R_OK, effective_ids=True)
+
+
+def test_a_list_that_the_new_place_cannot_hold_leaves_the_owner_alone(tmp_path, monkeypatch):
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+    entries = (OWNER, 6, NO_ID), (USER, 6, BOB), (GROUP, 0, NO_ID), (MASK, 6, NO_ID), (OTHER, 0, NO_ID)
+    set_attribute(path, ACCESS, access_list(*entries))
+
+    def cannot(*arguments: object) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(os, "setxattr", cannot)
+    (warning,) = copied(path)
+    assert f"attribute {ACCESS}" in warning
+    assert mode_of(path) == 0o600
+
+
+@pytest.mark.parametrize("name", ["security.ima", "security.evm"])
+def test_a_signature_of_the_old_content_is_not_carried(tmp_path, name):
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+    set_attribute(path, name, b"\4" + bytes(32))
+    assert copied(path) == []
+    assert name not in os.listxattr(path)
+
+
+# Files that are no copy of a local one
+
+
+@pytest.mark.parametrize("mask", [0, 0o022, 0o027, 0o077])
+@pytest.mark.parametrize("listed", [False, True], ids=["no list", "default list"])
+def test_a_new_file_has_the_mode_that_any_program_gives_it(tmp_path, monkeypatch, mask, listed):
+    """The umask is one of the whole process: to set it, even for a moment, opens the files of other threads."""
+    source = tmp_path / "source"
+    source.write_bytes(b"old")
+    if listed:
+        entries = (OWNER, 7, NO_ID), (USER, 4, BOB), (GROUP, 4, NO_ID), (MASK, 5, NO_ID), (OTHER, 0, NO_ID)
+        set_attribute(tmp_path, DEFAULT, access_list(*entries))
+    before = os.umask(mask)
+    try:
+        with monkeypatch.context() as patch, LocalSource(source) as local:
+            patch.delattr(os, "umask")
+            planned = PlannedSource("s3://bucket/key", local, 3, [b"new"])
+            replace(planned, str(tmp_path / "ours"), 3, [b"new"], lambda written: None)
+        (tmp_path / "theirs").write_bytes(b"x")
+    finally:
+        os.umask(before)
+    assert mode_of(tmp_path / "ours") == mode_of(tmp_path / "theirs")
+    for name in os.listxattr(tmp_path / "theirs"):
+        assert os.getxattr(tmp_path / "ours", name) == os.getxattr(tmp_path / "theirs", name)

@@ -1,0 +1,175 @@
+"""Reports, plans and the like: whole or not there, whatever is in the way."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from places import as_user, needs_root, open_folder, small_disk, without_privileges
+
+from sbbf_tool.errors import RefusedError, WriteError
+from sbbf_tool.operations.lake.save import saved
+from sbbf_tool.operations.plan_file import read_plan, write_plan
+from sbbf_tool.reports.lake import OK, FileOutcome
+from sbbf_tool.storage.temporary import TEMPORARY_SUFFIX
+from sbbf_tool.storage.whole import write_whole
+
+PLAN = {"sbbf_plan": 1, "files": ["a.parquet"], "fpp": 0.01, "replace": False, "columns": {"id": {"max_bytes": 1024}}}
+ROW = FileOutcome("a.parquet", OK, None, 0, 1.0)
+
+
+def save_report(path: Path, rows: int = 1) -> None:
+    with saved(str(path), FileOutcome) as save:
+        for _ in range(rows):
+            save(ROW)
+
+
+def write(path: Path, data: bytes = b"new") -> None:
+    with write_whole(path, overwrite=True) as stream:
+        stream.write(data)
+
+
+@pytest.mark.parametrize("content", [None, b"an old plan"], ids=["new", "old"])
+def test_a_full_disk_leaves_what_was_there(tmp_path, content):
+    with small_disk(tmp_path / "disk", "64k") as disk:
+        path = disk / "plan.json"
+        if content is not None:
+            path.write_bytes(content)
+        (disk / "rest").write_bytes(bytes(40 << 10))
+        plan = PLAN | {"files": [f"{number:08}.parquet" for number in range(10_000)]}
+        with pytest.raises(WriteError, match="no space left") as caught:
+            write_plan(path, plan)
+        assert caught.value.file == str(path)
+        with pytest.raises(WriteError, match="no space left"):
+            write(disk / "other", bytes(1 << 20))
+        assert sorted(os.listdir(disk)) == (["rest"] if content is None else ["plan.json", "rest"])
+        assert content is None or path.read_bytes() == content
+
+
+def test_a_report_on_a_full_disk_is_none(tmp_path):
+    with small_disk(tmp_path / "disk", "4k") as disk:
+        (disk / "rest").write_bytes(bytes(4 << 10))
+        with pytest.raises(WriteError, match="no space left"):
+            save_report(disk / "report.parquet", 10_000)
+        assert os.listdir(disk) == ["rest"]
+
+
+@pytest.mark.parametrize("save", [save_report, write, lambda path: write_plan(path, PLAN)], ids=["report", "file", "plan"])
+def test_a_link_planted_under_a_name_that_can_be_guessed_is_not_written_through(tmp_path, save):
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    for name in (f".out.{os.getpid()}{TEMPORARY_SUFFIX}", f".out{TEMPORARY_SUFFIX}", "out.new", ".out.tmp"):
+        (folder / name).symlink_to(victim)
+    save(folder / "out")
+    assert victim.read_bytes() == b"precious"
+    assert not (folder / "out").is_symlink()
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path):
+    path = tmp_path / "report.parquet"
+    program = (
+        "import os, signal, sys\n"
+        "from sbbf_tool.operations.lake.save import saved\n"
+        "from sbbf_tool.reports.lake import FileOutcome\n"
+        "with saved(sys.argv[1], FileOutcome) as save: os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program, str(path)], check=False).returncode == -signal.SIGKILL
+    assert len(os.listdir(tmp_path)) == 1
+    save_report(path)
+    assert os.listdir(tmp_path) == ["report.parquet"]
+
+
+def test_an_error_leaves_the_old_file(tmp_path):
+    path = tmp_path / "plan.json"
+    path.write_bytes(b"old")
+
+    def fail() -> None:
+        with write_whole(path, overwrite=True) as stream:
+            stream.write(b"half of")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["plan.json"]
+
+
+def test_a_file_that_came_meanwhile_is_not_overwritten(tmp_path):
+    path = tmp_path / "report.parquet"
+    with pytest.raises(RefusedError, match="exists"), saved(str(path), FileOutcome):
+        path.write_bytes(b"precious")
+    assert path.read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
+def test_an_old_file_keeps_its_mode_and_a_private_one_has_its_own(tmp_path, mode):
+    path = tmp_path / "plan.json"
+    path.touch()
+    path.chmod(mode)
+    write(path)
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+    with write_whole(path, overwrite=True, mode=0o600) as stream:
+        stream.write(b"secret")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_link_is_followed_and_stays(tmp_path):
+    (tmp_path / "folder").mkdir()
+    target, link = tmp_path / "folder" / "plan.json", tmp_path / "plan.json"
+    link.symlink_to(target)
+    for data in (b"one", b"two"):
+        write(link, data)
+        assert link.is_symlink()
+        assert target.read_bytes() == data
+
+
+def test_a_fifo_and_standard_output_are_written_to(tmp_path):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(fifo.read_bytes()))
+    reader.start()
+    write(fifo)
+    reader.join()
+    assert read == [b"new"]
+    assert stat.S_ISFIFO(fifo.stat().st_mode)
+    program = "import sys; from sbbf_tool.operations.plan_file import write_plan; write_plan('/dev/stdout', {}); print('more')"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stdout == b"{}\nmore\n"
+
+
+@needs_root
+def test_a_file_that_may_not_be_written_is_refused():
+    with open_folder() as folder, without_privileges():
+        path = folder / "plan.json"
+        path.write_bytes(b"old")
+        path.chmod(0o444)
+        with pytest.raises(RefusedError, match="no permission"):
+            write(path)
+        assert path.read_bytes() == b"old"
+
+
+@needs_root
+def test_a_file_in_a_folder_that_may_not_be_written_is_refused():
+    with open_folder() as folder:
+        folder.chmod(0o755)
+        with as_user(12345, 12345), pytest.raises(RefusedError, match="cannot create a file") as caught:
+            write(folder / "plan.json")
+        assert caught.value.file == str(folder / "plan.json")
+        assert os.listdir(folder) == []
+
+
+def test_a_name_that_is_not_utf_8_comes_back_from_a_plan(tmp_path):
+    path = tmp_path / "plan.json"
+    names = [os.fsdecode(b"caf\xe9.parquet"), "café.parquet"]
+    write_plan(path, PLAN | {"files": names})
+    assert path.read_text("utf-8")
+    assert list(read_plan(path).files) == names
