@@ -195,11 +195,15 @@ static PyObject *py_hash_length_prefixed(PyObject *self, PyObject *args)
         PyErr_Format(PyExc_ValueError, "%zd values in a page of %zd bytes", count, page.len);
     else if ((hashes = new_hashes(count))) {
         uint8_t *out = bytes_of(hashes);
-        size_t done;
+        size_t done, left = 0;
         Py_BEGIN_ALLOW_THREADS
-        done = hash_length_prefixed(page.buf, (size_t)page.len, (size_t)count, out);
+        done = hash_length_prefixed(page.buf, (size_t)page.len, (size_t)count, out, &left);
         Py_END_ALLOW_THREADS
         hashes = finish(hashes, done, count, "runs past the end of the page");
+        if (hashes && left) {
+            Py_DECREF(hashes);
+            hashes = PyErr_Format(PyExc_ValueError, "the page has %zu bytes after its last value", left);
+        }
     }
     PyBuffer_Release(&page);
     return hashes;

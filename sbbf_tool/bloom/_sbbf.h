@@ -181,8 +181,9 @@ INLINE size_t hash_variable(const uint8_t *data, uint64_t size, const uint8_t *o
     return hash_spans(data, size, offsets, 8, count, hashes, hash_uuid_texts, vector);
 }
 
-/* Hash `count` values that each stand behind their length. Returns how many came out right: less than `count` at the page's end. */
-static size_t hash_length_prefixed(const uint8_t *page, size_t size, size_t count, uint8_t *hashes)
+/* Hash `count` values that each stand behind their length. Returns how many came out right: less than `count` at the page's end. `left`
+ * is set to the bytes after the last one. */
+static size_t hash_length_prefixed(const uint8_t *page, size_t size, size_t count, uint8_t *hashes, size_t *left)
 {
     for (size_t i = 0; i < count; i++) {
         if (size < 4)
@@ -194,6 +195,7 @@ static size_t hash_length_prefixed(const uint8_t *page, size_t size, size_t coun
         store_hash(hashes, i, xxh64(page, length));
         page += length, size -= length;
     }
+    *left = size;
     return count;
 }
 

@@ -64,7 +64,10 @@ def offsets_in(data: Buffer, offsets: Buffer, offset_width: int) -> tuple[memory
 
 
 def prefixed_spans(page: memoryview, count: int) -> Iterator[tuple[int, int]]:
-    """Start and end of each of `count` values in a PLAIN BYTE_ARRAY page: a u32 little-endian length, then as many bytes."""
+    """Start and end of each of `count` values in a PLAIN BYTE_ARRAY page: a u32 little-endian length, then as many bytes.
+
+    Nothing may follow the last one.
+    """
     if count < 0:
         raise ValueError(f"a count of {count} values")
     end = 0
@@ -76,6 +79,8 @@ def prefixed_spans(page: memoryview, count: int) -> Iterator[tuple[int, int]]:
         if end > len(page):
             raise ValueError(f"value {i} of {count} ends at byte {end}, the page at byte {len(page)}")
         yield start, end
+    if end != len(page):
+        raise ValueError(f"the page has {len(page) - end} bytes after its last value")
 
 
 def hashes_of(hashes: Buffer) -> memoryview:

@@ -36,7 +36,7 @@ def hash_variable(data: Buffer, offsets: Buffer, offset_width: int) -> Hashes:
 
 
 def hash_length_prefixed(page: Buffer, count: int) -> Hashes:
-    """Hashes of the first `count` values of a PLAIN BYTE_ARRAY page. UnreadableError when the page ends before they do."""
+    """Hashes of the `count` values of a PLAIN BYTE_ARRAY page. UnreadableError when the page ends before or after the last one."""
     try:
         return kernels.active().hash_length_prefixed(page, count)
     except ValueError as error:

@@ -33,7 +33,7 @@ class Kernel(Protocol):
         """Hashes of n values in Arrow's layout: n + 1 offsets into `data`, signed, native, of 4 or 8 bytes; the first may be > 0."""
 
     def hash_length_prefixed(self, page: Buffer, count: int) -> memoryview:
-        """Hashes of the first `count` values of a PLAIN BYTE_ARRAY page. ValueError when the page ends before they do."""
+        """Hashes of the `count` values of a PLAIN BYTE_ARRAY page. ValueError when the page ends before or after the last one."""
 
     def insert(self, bitset: Buffer, num_blocks: int, hashes: Buffer) -> None:
         """Insert every hash."""

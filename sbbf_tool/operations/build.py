@@ -145,7 +145,7 @@ def chunk_bytes(file: ParquetFile, key: ChunkKey) -> int:
 
 
 def ensure_buildable(file: ParquetFile, row_group: int, column: Column) -> None:
-    """Raises RefusedError where a column chunk must not get a filter."""
+    """Raises RefusedError where a column chunk must not get a filter, UnreadableError where its type is not its column's."""
     from sbbf_tool.parquet import equals
 
     if column.physical == "BOOLEAN":
@@ -169,6 +169,8 @@ def ensure_buildable(file: ParquetFile, row_group: int, column: Column) -> None:
     chunk = file.footer.metadata.row_groups[row_group].columns[column.index]
     if chunk.file_path:
         raise RefusedError("its pages are in another file", file=file.name, place=here, hint=f"add the filter to {chunk.file_path}")
+    with file.named(here):
+        file.footer.ensure_type(row_group, column)
 
 
 def build_filters(

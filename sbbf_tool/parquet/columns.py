@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.parquet.idl.ttypes import ConvertedType, FieldRepetitionType, LogicalType, SchemaElement, Type
@@ -195,8 +195,9 @@ def _leaves(schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
             pos += 1
             if element.name is None:
                 raise UnreadableError("a schema element has no name", place=f"schema element {pos - 1}")
-            definition = levels[0] + (element.repetition_type != FieldRepetitionType.REQUIRED)
-            repetition = levels[1] + (element.repetition_type == FieldRepetitionType.REPEATED)
+            kind = _repetition(element, pos - 1)
+            definition = levels[0] + (kind != FieldRepetitionType.REQUIRED)
+            repetition = levels[1] + (kind == FieldRepetitionType.REPEATED)
             name_here = () if _is_scaffolding(element, parent, path) else (element.name,)
             here, short_here = (*path, element.name), (*short, *name_here)
             if (element.num_children or 0) < 0:
@@ -210,6 +211,15 @@ def _leaves(schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
     if pos != len(schema):
         raise UnreadableError(f"the schema has {len(schema)} elements and its groups account for {pos}")
     return tuple(columns)
+
+
+def _repetition(element: SchemaElement, number: int) -> Any:
+    """The repetition type; where the writer left it out, REQUIRED, the enum's value 0, as pyarrow, DuckDB and ClickHouse read it."""
+    if element.repetition_type is None:
+        return FieldRepetitionType.REQUIRED
+    if element.repetition_type not in FieldRepetitionType._VALUES_TO_NAMES:
+        raise UnreadableError(f"repetition type {element.repetition_type} is not one of the format's", place=f"schema element {number}")
+    return element.repetition_type
 
 
 def _is_scaffolding(element: SchemaElement, parent: SchemaElement, parents: tuple[str, ...]) -> bool:

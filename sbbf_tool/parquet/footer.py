@@ -103,13 +103,14 @@ class Footer:
         return (raw, build_tail(raw)) if self.seal is None else self.seal.close_footer(raw)
 
     def ensure_type(self, row_group: int, column: Column) -> None:
-        """A chunk says once more of which physical type its values are; where that is another, values would be hashed as nobody hashed
-        them. Raises UnreadableError.
-        """
+        """Ensure that the physical type which a chunk states is its column's: its pages would be read as other values. UnreadableError."""
         meta = self.chunk(row_group, column.index)
         stated = meta.type if meta is not None else None
-        if stated is None or not 0 <= stated < len(PHYSICAL_TYPES) or PHYSICAL_TYPES[stated] != column.physical:
-            raise UnreadableError(f"the schema says {column.physical}, and its chunk another type of values")
+        if stated is None or not 0 <= stated < len(PHYSICAL_TYPES):
+            other = "no type" if stated is None else f"type {stated}"
+        elif (other := PHYSICAL_TYPES[stated]) == column.physical:
+            return
+        raise UnreadableError(f"the schema states {column.physical}, the column chunk {other}", hint="the file is damaged: write it again")
 
     def filter_place(self, row_group: int, column: int) -> FilterPlace | None:
         """Where this chunk's filter is. Offsets of 0 and below mean none: builds before parquet-mr 1.12 wrote such."""

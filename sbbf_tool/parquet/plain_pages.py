@@ -49,7 +49,11 @@ class NotPlainError(Exception):
 
 
 class PlainPage:
-    """The hashes of one page's values; `len` of it is their count. To make one raises UnreadableError where there are fewer values."""
+    """The hashes of one page's values; `len` of it is their count.
+
+    To make one raises UnreadableError where there are fewer values, or bytes after the last one: levels were taken for values then, or
+    the writer counts wrong.
+    """
 
     def __init__(self, column: Column, plain: memoryview, count: int, stored_bytes: int, *, normalised_intervals: bool = False) -> None:
         # Hashed here, and `plain` not kept: the next page may be decompressed into the same memory.
@@ -192,7 +196,7 @@ class _Chunk:
         width = self._column.width
         if width is not None and len(plain) != count * width:
             raise UnreadableError(f"{len(plain):,} bytes for {count:,} values of {width}", place=place)
-        return self._page(plain, count, length + stored)
+        return self._page(plain, count, length + stored, place)
 
     def data_page(self, header: PageHeader, data: Any, position: int, length: int) -> PlainPage:
         """A data page in PLAIN form; `data` is the part of the header that its type asks for."""
@@ -202,7 +206,8 @@ class _Chunk:
         body = self._read(position + length, stored)
         if len(body) != stored:
             raise NotPlainError
-        _ensure_sum(body, header, f"page at byte {position}")
+        place = f"page at byte {position}"
+        _ensure_sum(body, header, place)
         split = self._split_v2 if header.type == PageType.DATA_PAGE_V2 else self._split_v1
         try:
             plain, defined = split(body, size, data)
@@ -211,10 +216,13 @@ class _Chunk:
             raise NotPlainError from None
         if self._column.width is not None and len(plain) != count * self._column.width:
             raise NotPlainError
-        return self._page(plain, count, length + stored)
+        return self._page(plain, count, length + stored, place)
 
-    def _page(self, plain: memoryview, count: int, stored_bytes: int) -> PlainPage:
-        return PlainPage(self._column, plain, count, stored_bytes, normalised_intervals=self._normalised_intervals)
+    def _page(self, plain: memoryview, count: int, stored_bytes: int, place: str) -> PlainPage:
+        try:
+            return PlainPage(self._column, plain, count, stored_bytes, normalised_intervals=self._normalised_intervals)
+        except UnreadableError as error:
+            raise error.at(place=place) from error.__cause__
 
     def _split_v1(self, body: bytes, size: int, data: Any) -> tuple[memoryview, memoryview]:
         """The values of a page, and its definition levels: of both kinds of levels first their length, then they; none where all are 0."""

@@ -10,7 +10,9 @@ from refusals import assert_refused
 from samples import listing, write_column, write_events
 
 from sbbf_tool import UnreadableError, add_filters, probe
-from sbbf_tool.parquet.idl.ttypes import Encoding, FileMetaData, PageType
+from sbbf_tool.operations.lake.fill import fill_file
+from sbbf_tool.operations.lake.plan import Wish
+from sbbf_tool.parquet.idl.ttypes import Encoding, FileMetaData, PageType, Type
 
 
 @pytest.fixture
@@ -27,6 +29,26 @@ def test_a_chunk_that_counts_other_values_than_rows(plain, tmp_path, counted):
     work = lambda: add_filters(plain, ["id"], in_place=True)  # noqa: E731
     message = f"the footer counts {counted:,} values in 100 rows"
     assert_refused(work, tmp_path, message=message, hint="", place="column id, row group 1", error=UnreadableError)
+
+
+@pytest.mark.parametrize(("stated", "words"), [(Type.INT32, "INT32"), (Type.BYTE_ARRAY, "BYTE_ARRAY"), (99, "type 99"), (None, "no type")])
+def test_a_chunk_of_another_type_than_its_column(plain, tmp_path, stated, words):
+    """From the footer, before a page is read: the pages of the first row group would be in order."""
+
+    def change(metadata: FileMetaData) -> None:
+        metadata.row_groups[1].columns[0].meta_data.type = stated
+
+    edit_footer(plain, change)
+    add_filters(plain, ["score"], in_place=True)
+    message = f"the schema states INT64, the column chunk {words}"
+    for work in (
+        lambda: add_filters(plain, ["name", "id"], in_place=True),
+        lambda: add_filters(plain, ["name", "id"], in_place=True, dry_run=True),
+    ):
+        assert_refused(work, tmp_path, message=message, hint="damaged", place="column id, row group 1", error=UnreadableError)
+    outcome = fill_file(str(plain), Wish(("id",)))
+    assert (outcome.status, outcome.exit_code) == ("failed", 3)
+    assert message in outcome.reason
 
 
 @pytest.mark.parametrize("rows", [0, 20, 99])

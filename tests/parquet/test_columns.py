@@ -51,6 +51,27 @@ def columns_written(tmp_path, schema: pa.Schema) -> tuple[Column, ...]:
         return file.footer.columns
 
 
+# Levels
+
+
+@pytest.mark.parametrize("left_out", ["group", "leaf", "both"])
+def test_a_repetition_type_that_is_left_out_is_required(left_out):
+    """The enum's value 0, as pyarrow, DuckDB and ClickHouse read it; see tests/operations/test_left_out_fields.py."""
+    outer = None if left_out in ("group", "both") else OPTIONAL
+    inner = None if left_out in ("leaf", "both") else OPTIONAL
+    (column,) = columns_of(group("g", 1, outer), leaf("x", inner), top_level=1)
+    assert (column.max_definition, column.max_repetition) == ((outer is not None) + (inner is not None), 0)
+    (column,) = columns_of(group("l", 1, None), group("list", 1, REPEATED), leaf("x", None), top_level=1)
+    assert (column.max_definition, column.max_repetition) == (1, 1)
+
+
+@pytest.mark.parametrize("repetition", [-1, 3, 2**31 - 1])
+def test_a_repetition_type_that_the_format_does_not_have(repetition):
+    with pytest.raises(UnreadableError, match=f"repetition type {repetition} is not one of the format's") as caught:
+        columns_of(leaf("x"), leaf("y", repetition), top_level=2)
+    assert caught.value.place == "schema element 2"
+
+
 # Names
 
 parts = st.text(st.one_of(st.sampled_from("`.ab "), st.characters(exclude_categories=["Cs"])), max_size=6)
