@@ -15,7 +15,7 @@ from sbbf_tool.bloom.dialects import TODAY, TODAYS, Dialect, dialect_named
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.operations.drafts import SAMPLE, decide, hasher_for, read_as
-from sbbf_tool.parquet import literals
+from sbbf_tool.parquet import int96, literals
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import HEADER_GUESS, FilterHeader, StoredFilter, parse_header
 from sbbf_tool.parquet.footer import FilterPlace
@@ -120,7 +120,8 @@ def _answer(bloom: BloomFilter, dialect: Dialect, column: Column, literal: Liter
         return RowGroupAnswer(0, literal.verdict, literal.note)
     hasher = hasher_for(dialect, column, bloom.num_blocks)
     is_held = any(bloom.check_hash(hasher.hash_value(form)) for form in literal.forms)
-    return RowGroupAnswer(0, literals.MAYBE if is_held else literals.ABSENT)
+    uncertain = int96.unknown_writer(None) if column.physical == "INT96" and not is_held else None
+    return RowGroupAnswer(0, literals.MAYBE if is_held else literals.CANNOT_SAY if uncertain else literals.ABSENT, uncertain)
 
 
 def verify_bare(path: str | os.PathLike[str], type_name: str, values: Iterable[object], *, dialect: str | None = None) -> BareProof:

@@ -226,7 +226,7 @@ def _build(file: ParquetFile, key: ChunkKey, wish: Sizing, memory: HashMemory | 
     meta = file.footer.chunk(*key)
     assert meta is not None
     _check_counts(file, key)
-    forms = 1 if equals.interval_form(file.footer, column) is None else 2
+    forms = equals.forms_per_value(file.footer, column)
     values = StoredValues(file, key)
     nulls = (meta.statistics.null_count or 0) if meta.statistics else 0
     size = wish.bytes_for((meta.num_values or 0) - nulls if values.distinct is None else values.distinct, forms)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter, block_index, check_block
 from sbbf_tool.bloom.hashing import hash_value
 from sbbf_tool.operations.parquet_file import ParquetFile
-from sbbf_tool.parquet import literals
+from sbbf_tool.parquet import equals, literals
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.filters import HEADER_GUESS, StoredFilter
 from sbbf_tool.parquet.literals import Literal
@@ -108,6 +108,7 @@ def ask_row_group(file: ParquetFile, row_group: int, question: Question, dialect
                 hashes = [[hasher.hash_value(form) for form in literal.forms] for literal in question.literals]
         elif stored.header.readings:
             reason = f"{reason}; --dialect NAME asks it"
+    uncertain = equals.uncertainty(file.footer, question.column)
     flags = iter(() if stored is None or reason else may_hold(file, stored, [h for forms in hashes for h in forms]))
     answers = []
     for literal, forms in zip(question.literals, hashes, strict=True):
@@ -118,8 +119,10 @@ def ask_row_group(file: ParquetFile, row_group: int, question: Question, dialect
             answers.append(RowGroupAnswer(row_group, literals.CANNOT_SAY, reason))
         elif stored is None:
             answers.append(RowGroupAnswer(row_group, NO_FILTER))
+        elif any(found):
+            answers.append(RowGroupAnswer(row_group, literals.MAYBE))
         else:
-            answers.append(RowGroupAnswer(row_group, literals.MAYBE if any(found) else literals.ABSENT))
+            answers.append(RowGroupAnswer(row_group, literals.CANNOT_SAY if uncertain else literals.ABSENT, uncertain))
     return answers
 
 

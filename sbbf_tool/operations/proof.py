@@ -82,6 +82,7 @@ def prove(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -> Filter
         nans_missed=tally.nans_missed,
         equals_missed=tuple(sorted({_shown(column, plain) for plain in tally.equals_missed})),
         intervals_missed=tally.intervals_missed,
+        instants_missed=tally.instants_missed,
         estimated_fpp=bloom.fpp,
         measured_fpp=1 - bloom.count_missing(absent.data) / len(absent) if len(absent) else None,
         absent_keys=len(absent),
@@ -99,7 +100,7 @@ class _Tally:
         self._hasher = hasher
         self._keys = _random_keys(1 if column.physical == "BOOLEAN" else column.width or _KEY_BYTES_OF_TEXT, hasher)  # type: ignore[arg-type]
         self._met = np.zeros(len(self._keys), np.bool_)
-        self.values = self.missed = self.nans_missed = self.intervals_missed = 0
+        self.values = self.missed = self.nans_missed = self.intervals_missed = self.instants_missed = 0
         self.sample: dict[bytes, None] = {}
         """Some of the missed values, each once."""
         self.equals_missed: set[bytes] = set()
@@ -116,6 +117,8 @@ class _Tally:
             self._meet(np.frombuffer(hashes, np.uint64))
         if equals.is_interval(self._column) and self._hasher is hashing:  # nobody asks a draft's filter for that form
             self.intervals_missed += self._bloom.count_missing(values.hashes_of_equals())
+        if self._column.physical == "INT96" and self._hasher is hashing:
+            self.instants_missed += self._bloom.count_missing(values.hashes_of_instants_rounded_down())
         self.equals_missed.update(plain for plain in values.equal_floats() if not self._bloom.check_hash(self._hasher.hash_value(plain)))
 
     def _miss(self, values: PlainValues, positions: NDArray[np.intp]) -> None:

@@ -48,17 +48,18 @@ def by_dictionary(file: ParquetFile, row_group: int, question: Question) -> list
 
     Reads the dictionary page and hashes it; `absent` is certain, as of a filter.
     """
-    from sbbf_tool.parquet import plain_pages
+    from sbbf_tool.parquet import equals, plain_pages
 
     column, meta = question.column, file.footer.chunk(row_group, question.column.index)
     if meta is None or file.encryption_of(row_group, column) or not plain_pages.is_dictionary_encoded(meta):
         return None
     with file.named(f"column {column.name}, row group {row_group}"):
         pages = file.pages(row_group, column)
-        page = plain_pages.read_dictionary_page(pages.read, column, pages.meta)
+        normalised = equals.compares_normalised(file.footer, column)
+        page = plain_pages.read_dictionary_page(pages.read, column, pages.meta, normalised_intervals=normalised)
         if page is None:
             return [Answer(CANNOT_SAY, "its dictionary page is very large, or of a codec that is not read here")] * len(question.literals)
-        held = set(page.hashes())
+        held = {*page.hashes(), *page.hashes_of_equals()}
     return [
         Answer(CANNOT_SAY, literal.note) if literal.verdict is not None else Answer(MAYBE if not held.isdisjoint(hashes) else ABSENT)
         for literal, hashes in zip(question.literals, question.hashes, strict=True)

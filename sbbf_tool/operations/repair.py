@@ -65,6 +65,7 @@ TREATMENTS: dict[str, tuple[Treatment | None, Treatment]] = {
     "wrong-block": (_DROP, _REBUILD),
     "hashed-as-draft": (_DROP, _REBUILD),
     "interval-not-normalised": (_DROP, _REBUILD),
+    "int96-stored-form-only": (None, _REBUILD),
     "one-zero-only": (None, _REBUILD),
     "overlapping-filter": (None, _REBUILD),
     "ragged-bitset": (None, _REBUILD),

@@ -103,6 +103,7 @@ def _unproven(column: ColumnFacts, chunk: ChunkFacts) -> FilterProof:
         nans_missed=0,
         equals_missed=(),
         intervals_missed=0,
+        instants_missed=0,
         estimated_fpp=None,
         measured_fpp=None,
         absent_keys=0,

@@ -6,6 +6,7 @@ numbers to look at, since most columns have none.
 
     FLOAT, DOUBLE, FLOAT16   0.0 and -0.0, whichever is stored; NaN of any payload: the canonical ones (parquet-format issue 407)
     INTERVAL                 where the file says so by a key of DuckDB's, the form that DuckDB compares by, its only question
+    INT96                    of an instant before 1970 both forms that writers use, of any other the one (`int96`)
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from array import array as native_array
 from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.bloom import hashing
+from sbbf_tool.parquet import int96
 from sbbf_tool.parquet.columns import Column
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from sbbf_tool.parquet.footer import Footer
 
 INTERVAL_KEY, INTERVAL_FORM = "duckdb.interval_bloom_filter", "normalized-v1"
+_DUCKDB = "DuckDB"
 
 _FLOATS = {"FLOAT": "<f4", "DOUBLE": "<f8"}
 _ZEROS = {"<f2": ("0000", "0080"), "<f4": ("00000000", "00000080"), "<f8": ("00" * 8, "00" * 7 + "80")}
@@ -42,6 +45,25 @@ def interval_form(footer: Footer, column: Column) -> str | None:
     if not is_interval(column):
         return None
     return next((str(entry.value) for entry in footer.metadata.key_value_metadata or () if entry.key == INTERVAL_KEY), None)
+
+
+def forms_per_value(footer: Footer, column: Column) -> int:
+    """How many forms of a value a filter of `column` holds at most, for its size."""
+    return 2 if column.physical == "INT96" or interval_form(footer, column) is not None else 1
+
+
+def compares_normalised(footer: Footer, column: Column) -> bool:
+    """Whether values of `column` are intervals that DuckDB wrote or marked: to DuckDB, 24 hours equal one day."""
+    return is_interval(column) and (interval_form(footer, column) is not None or str(footer.metadata.created_by).startswith(_DUCKDB))
+
+
+def uncertainty(footer: Footer, column: Column) -> str | None:
+    """Why a value may be stored although a filter of `column` holds none of the forms in which it is queried; None where it may not."""
+    if column.physical == "INT96":
+        return int96.unknown_writer(footer)
+    if not compares_normalised(footer, column) or interval_form(footer, column) == INTERVAL_FORM:
+        return None
+    return "DuckDB compares intervals as months, days and hours carried over, and the file's filters are not known to hold that form"
 
 
 def floats(column: Column, plain: memoryview) -> NDArray[Any] | None:
@@ -70,7 +92,20 @@ def hashes_of(column: Column, plain: memoryview, *, normalised_intervals: bool) 
     """Hashes of the other forms of these fixed-width values, in no order; mostly none."""
     if normalised_intervals:
         return hashes_of_normalised_intervals(plain)
+    if column.physical == "INT96":
+        return hashing.hash_fixed(int96.forms_beside(plain), int96.INT96_BYTES)
     return memoryview(native_array("Q", map(hashing.hash_value, of_floats(column, plain))))
+
+
+def normalised_interval(plain: bytes) -> bytes:
+    """The form by which DuckDB compares an interval; see `hashes_of_normalised_intervals`, which does the same to many."""
+    months, days = (int.from_bytes(plain[at : at + 4], "little", signed=True) for at in (0, 4))
+    carried_days, millis = divmod(int.from_bytes(plain[8:], "little"), _MILLIS_PER_DAY)
+    carried_months, days = divmod(days + carried_days, _DAYS_PER_MONTH)
+    months += carried_months
+    whole = min(max(months, -(2**31)), 2**31 - 1)
+    days += (months - whole) * _DAYS_PER_MONTH
+    return b"".join(part.to_bytes(4, "little", signed=part < 0) for part in (whole, days, millis))
 
 
 def hashes_of_normalised_intervals(plain: memoryview) -> memoryview:

@@ -8,6 +8,7 @@ not text, `0x` and hexadecimal digits are the plain bytes themselves, so that by
 from __future__ import annotations
 
 from sbbf_tool.errors import UsageError
+from sbbf_tool.parquet import int96
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY, MAYBE, Literal, Notation
 from sbbf_tool.parquet.notation_bytes import BSON, BYTES, GEOMETRIES, TEXT, UUIDS
@@ -123,7 +124,7 @@ def _parse_plain(column: Column, notation: Notation, text: str) -> Literal:
         raise ValueError
     shown = format_plain(column, plain)
     if shown.startswith("0x"):
-        return Literal(text, (plain,))
+        return Literal(text, (plain, *int96.forms_beside_one(plain)) if column.physical == "INT96" else (plain,))
     meant = notation.parse(column, shown)
     return Literal(text, tuple(dict.fromkeys((plain, *meant.forms))), meant.verdict, f"plain bytes, which stand for {shown}")
 

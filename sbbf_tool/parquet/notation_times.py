@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import struct
 
-from sbbf_tool.parquet import iso8601
+from sbbf_tool.parquet import equals, int96, iso8601
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.notation import ABSENT, Literal, Notation, logical_of, width_of
-
-_JULIAN_DAY_OF_EPOCH = 2_440_588
 
 
 def _parse_date(column: Column, text: str) -> Literal:
@@ -66,23 +64,22 @@ def _parse_int96(column: Column, text: str) -> Literal:
     instant = iso8601.parse_timestamp(text)
     if instant.finer:
         return _finer(text, "NANOS")
-    days, nanos = divmod(instant.nanos, iso8601.NANOS_PER_DAY)
-    note = None if instant.zoned else "read as UTC"
-    return Literal(text, (nanos.to_bytes(8, "little") + (days + _JULIAN_DAY_OF_EPOCH).to_bytes(4, "little", signed=True),), note=note)
+    return Literal(text, int96.forms_of(instant.nanos), note=None if instant.zoned else "read as UTC")
 
 
 def _format_int96(column: Column, plain: bytes) -> str:
-    nanos, day = struct.unpack("<Qi", plain)
-    if nanos >= iso8601.NANOS_PER_DAY:
+    instant = int96.instant_of(plain)
+    if plain not in int96.forms_of(instant):
         raise ValueError
-    return iso8601.format_timestamp((day - _JULIAN_DAY_OF_EPOCH) * iso8601.NANOS_PER_DAY + nanos, "NANOS", utc=True)
+    return iso8601.format_timestamp(instant, "NANOS", utc=True)
 
 
 def _parse_interval(column: Column, text: str) -> Literal:
     parts = iso8601.parse_duration(text)
     if parts is None:
         return _finer(text, "MILLIS")
-    return Literal(text, (b"".join(part.to_bytes(4, "little") for part in parts),))
+    plain = b"".join(part.to_bytes(4, "little") for part in parts)
+    return Literal(text, tuple(dict.fromkeys((plain, equals.normalised_interval(plain)))))
 
 
 def _format_interval(column: Column, plain: bytes) -> str:

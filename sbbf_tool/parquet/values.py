@@ -19,7 +19,7 @@ from thrift.transport.TTransport import TMemoryBuffer
 
 from sbbf_tool.bloom import hashing
 from sbbf_tool.errors import SbbfError, UnreadableError
-from sbbf_tool.parquet import equals
+from sbbf_tool.parquet import equals, int96
 from sbbf_tool.parquet.batches import USUAL_BYTES, plan_batches
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.footer import MAGIC, Footer, build_tail
@@ -68,6 +68,10 @@ class PlainValues:
         """Hashes of bytes that mean one of these values and are not stored for it: see `equals`. In no order, mostly none."""
         plain = self._fixed(self._width) if self._width is not None else memoryview(b"")
         return equals.hashes_of(self.column, plain, normalised_intervals=self._normalised_intervals)
+
+    def hashes_of_instants_rounded_down(self) -> memoryview:
+        """Hashes of the form that is rounded down, of the INT96 values that are stored in another."""
+        return hashing.hash_fixed(int96.rounded_down(self._fixed(int96.INT96_BYTES)), int96.INT96_BYTES)
 
     def equal_floats(self) -> list[bytes]:
         """The plain bytes, stored or not, of floating-point numbers that mean one of these values: both zeros, the canonical NaNs."""

@@ -36,6 +36,8 @@ class FilterProof:
     """Values that are not stored, equal one that is, and are called absent: the other zero; `nan` in its canonical form."""
     intervals_missed: int
     """INTERVAL values of which the filter lacks the normalised form that the file says it holds, the only one DuckDB asks for."""
+    instants_missed: int
+    """INT96 instants that are stored in another form than the one rounded down, and that the filter does not hold in that one."""
     estimated_fpp: float | None
     """Share of absent values that pass, from the bits that are set."""
     measured_fpp: float | None

@@ -208,6 +208,13 @@ def interval_not_normalised(path: Path) -> None:
     edit.write(path)
 
 
+def int96_stored_form_only(path: Path) -> None:
+    """Instants before 1970 as pyarrow 21 stores them, and a filter of those bytes alone."""
+    edit = Edit(FIXTURES / "pyarrow-21-int96.parquet")
+    edit.append_everywhere("at", lambda values: bloom_of(values, 128))
+    edit.write(path)
+
+
 def unreadable_filter(path: Path) -> None:
     """The old offset, in a file that was rewritten: it leads into pages."""
     edit = Edit()
@@ -362,6 +369,7 @@ DEFECTS = {
     "empty-filter": Defect(empty_filter),
     "empty-boolean-filter": Defect(_fixture("spark-boolean")),
     "interval-not-normalised": Defect(interval_not_normalised, ("--ignore", "worth")),
+    "int96-stored-form-only": Defect(int96_stored_form_only, ("--ignore", "worth")),
     "one-zero-only": Defect(_fixture("pyarrow-floats-filters"), ("--ignore", "worth", "--ignore", "nan-unprotected")),
     "nan-unprotected": Defect(_fixture("pyarrow-floats-filters"), ("--ignore", "worth", "--ignore", "one-zero-only")),
     "unreadable-filter": Defect(unreadable_filter),

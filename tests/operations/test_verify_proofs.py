@@ -43,6 +43,7 @@ KNOWN = {
     "pyarrow-edges": NOTHING,
     "pyarrow-empty": NOTHING,
     "pyarrow-encodings": NOTHING,
+    "pyarrow-21-int96": NOTHING,
     "pyarrow-floats": NOTHING,
     "pyarrow-plain": NOTHING,
     "pyarrow-types": NOTHING,

@@ -112,7 +112,7 @@ EXACT = [
     (timestamp("MILLIS", utc=False), "2024-03-01", i64(1_709_251_200_000)),
     (timestamp("MICROS"), "2024-03-01T00:00:00-00:00:01", i64(1_709_251_201_000_000)),
     (INT96, "1970-01-01T00:00:00.000000001Z", i64(1) + i32(2_440_588)),
-    (INT96, "1969-12-31T23:00:00Z", i64(82_800 * 10**9) + i32(2_440_587)),
+    (INT96, "1969-12-31T00:00:00Z", i64(0) + i32(2_440_587)),
     (INTERVAL, "P1Y2M3DT4H5M6.007S", struct.pack("<III", 14, 3, 14_706_007)),
     (INTERVAL, "P2W", struct.pack("<III", 0, 14, 0)),
     # Text and bytes.
@@ -137,7 +137,7 @@ EXACT = [
     (DATE, "0xffffffff", i32(-1)),
     (UUID, "0x" + "ab" * 16, b"\xab" * 16),
     (time("MILLIS"), "0xffffffff", i32(-1)),
-    (INT96, "0x" + "ff" * 12, b"\xff" * 12),
+    (INT96, "0x01000000000000008c3d2500", i64(1) + i32(2_440_588)),
 ]
 
 
@@ -318,7 +318,7 @@ def test_a_time_without_a_zone_is_read_as_utc_and_says_so() -> None:
         (BYTES, bytearray(b"ab"), b"ab"),
         (BYTES, b"null", b"null"),
         (FOUR_BYTES, memoryview(b"abcd"), b"abcd"),
-        (INT96, bytes(12), bytes(12)),
+        (INT96, i64(1) + i32(2_440_588), i64(1) + i32(2_440_588)),
     ],
 )
 def test_python_objects(leaf: Column, value: object, plain: bytes) -> None:
@@ -359,7 +359,9 @@ def test_python_objects_of_another_type_are_usage_errors(leaf: Column, value: ob
         (timestamp("MILLIS"), i64(2**63 - 1), "+292278994-08-17T07:12:55.807Z"),
         (timestamp("NANOS", utc=False), i64(1), "1970-01-01T00:00:00.000000001"),
         (DATE, i32(-(2**31)), "-5877641-06-23"),
-        (INT96, b"\xff" * 8 + i32(0), "0xffffffffffffffff00000000"),
+        (INT96, i64(86_400 * 10**9) + i32(2_440_588), "0x00004f91944e00008c3d2500"),
+        (INT96, i64(82_800 * 10**9) + i32(2_440_587), "1969-12-31T23:00:00Z"),
+        (INT96, i64(-3_600 * 10**9) + i32(2_440_588), "1969-12-31T23:00:00Z"),
         (FLOAT, struct.pack("<f", 0.1), "0.1"),
         (FLOAT, bytes.fromhex("ffff7f7f"), "3.4028235e+38"),
         (HALF, bytes.fromhex("ff7b"), "65500.0"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.probe import NO_FILTER, Question, may_hold, question_of
+from sbbf_tool.parquet import equals
 from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.parquet.literals import ABSENT, CANNOT_SAY
 from sbbf_tool.reports.lake import KeyHit, KeysReport, Unanswered
@@ -90,7 +91,8 @@ def _ask(file: ParquetFile, number: int, asked: _Asked, hits: dict[int, list[int
         found = hits.setdefault(asked.owners[position], [])
         if found[-1:] != [number]:
             found.append(number)
-    return None
+    uncertain = equals.uncertainty(file.footer, asked.question.column)
+    return (CANNOT_SAY, uncertain) if uncertain else None
 
 
 def _positions(flags: bytes) -> Iterator[int]:

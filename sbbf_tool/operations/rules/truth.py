@@ -52,6 +52,12 @@ def _interval_missed(chunk: ChunkFacts) -> str | None:
     return f"{chunk.proof.intervals_missed:,} of {chunk.proof.values:,} values are missing in their normalised form"
 
 
+def _instants_missed(chunk: ChunkFacts) -> str | None:
+    if chunk.proof is None or not chunk.proof.instants_missed:
+        return None
+    return f"{chunk.proof.instants_missed:,} of {chunk.proof.values:,} values are missing in the form that is rounded down"
+
+
 def _one_zero(chunk: ChunkFacts) -> str | None:
     absent = [zero for zero in _ZEROS if chunk.proof is not None and zero in chunk.proof.equals_missed]
     return f"the chunk holds {_ZEROS[absent[0]]}, the filter does not know {absent[0]}" if len(absent) == 1 else None
@@ -150,6 +156,18 @@ RULES = (
         why="DuckDB 2.0 asks for the normalised form alone where the key duckdb.interval_bloom_filter is set; a tool that writes another "
         "filter and keeps the key breaks the promise.",
         look=at_each_filter(_interval_missed),
+        cure=cures.rebuild,
+    ),
+    Rule(
+        name="int96-stored-form-only",
+        theme=THEME,
+        severity=WARNING,
+        reads=Reads.DATA,
+        message="The column has INT96 instants in an unusual form and the filter holds no other, so a reader that asks for the usual one "
+        "loses rows.",
+        why="Arrow C++ up to 22.0 stores an instant before 1970 as the day after and a negative time of day (apache/arrow issue 48246). "
+        "Readers take it for the instant that others store rounded down, and a reader that asks a filter asks for that.",
+        look=at_each_filter(_instants_missed),
         cure=cures.rebuild,
     ),
     Rule(

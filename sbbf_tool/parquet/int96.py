@@ -1,0 +1,125 @@
+"""INT96 instants: 8 bytes of nanoseconds within a day, 4 bytes of Julian day, and the forms in which writers store the same instant.
+
+The format leaves INT96 undefined. Readers add the two parts up, so that one instant has many forms. Two are in use:
+
+    rounded down     the nanoseconds are those since midnight, 0 up to a day: Spark, Hive, Impala, Trino, Arrow C++ from 23.0
+    towards zero     before 1970 the day is the one after and the nanoseconds are negative, as C++ divides: Arrow C++ up to 22.0
+                     (apache/arrow issue 48246)
+
+A query looks up both, and a builder inserts both. Other forms, such as a day or more of nanoseconds, are bytes that none of these writers
+stores. So in a file of a writer that is not known to use one of the two, a filter that holds neither form proves nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sbbf_tool.parquet.iso8601 import NANOS_PER_DAY
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from sbbf_tool.parquet.footer import Footer
+
+INT96_BYTES = 12
+_JULIAN_DAY_OF_EPOCH = 2_440_588
+_PARTS = [("nanos", "<i8"), ("day", "<i4")]
+_SHOWN_CHARACTERS = 60
+
+_KNOWN_WRITERS = (
+    # Arrow C++, pyarrow, R: https://github.com/apache/arrow/blob/main/cpp/src/parquet/column_writer.h (ArrowTimestampToImpalaTimestamp)
+    "parquet-cpp-arrow version",
+    "parquet-cpp version",
+    # https://github.com/dask/fastparquet/blob/main/fastparquet/writer.py (convert)
+    "fastparquet-python version",
+    # https://github.com/apache/impala/blob/master/be/src/runtime/timestamp-value.h (a time of day and a date)
+    "impala version",
+    # https://github.com/trinodb/trino/blob/master/lib/trino-parquet/src/main/java/io/trino/parquet/writer/valuewriter/Int96TimestampValueWriter.java
+    "parquet-mr-trino version",
+)
+"""How `created_by` of writers that use one of the two forms begins. parquet-java is not among them: it stores what programs give it."""
+_KNOWN_KEYS = (
+    # https://github.com/apache/spark/blob/master/sql/catalyst/src/main/scala/org/apache/spark/sql/catalyst/util/DateTimeUtils.scala
+    "org.apache.spark.sql.parquet.row.metadata",
+    "org.apache.spark.version",
+    # https://github.com/apache/hive/blob/master/ql/src/java/org/apache/hadoop/hive/ql/io/parquet/timestamp/NanoTimeUtils.java (getNanoTime)
+    "writer.date.proleptic",
+    "writer.zone.conversion.legacy",
+)
+"""Keys of a file's metadata by which such a program says that it wrote through parquet-java. Other tools may copy them."""
+_PARQUET_JAVA = "parquet-mr "
+
+
+def instant_of(plain: bytes) -> int:
+    """Nanoseconds since 1970-01-01T00:00Z of 12 stored bytes, whatever their form."""
+    day = int.from_bytes(plain[8:], "little", signed=True)
+    return (day - _JULIAN_DAY_OF_EPOCH) * NANOS_PER_DAY + int.from_bytes(plain[:8], "little", signed=True)
+
+
+def forms_of(instant: int) -> tuple[bytes, ...]:
+    """The one or two forms of an instant that are in use, rounded down first. OverflowError where the day needs more than 4 bytes."""
+    days, nanos = divmod(instant, NANOS_PER_DAY)
+    day = days + _JULIAN_DAY_OF_EPOCH
+    down = _plain(day, nanos)
+    return (down, _plain(day + 1, nanos - NANOS_PER_DAY)) if instant < 0 and nanos else (down,)
+
+
+def forms_beside_one(plain: bytes) -> tuple[bytes, ...]:
+    """The forms in use of the instant that 12 bytes stand for, but for the one they are in; none where its day needs more than 4 bytes."""
+    try:
+        return tuple(form for form in forms_of(instant_of(plain)) if form != plain)
+    except OverflowError:
+        return ()
+
+
+def _plain(day: int, nanos: int) -> bytes:
+    return nanos.to_bytes(8, "little", signed=True) + day.to_bytes(4, "little", signed=True)
+
+
+def forms_beside(plain: memoryview) -> bytes:
+    """The forms in use of these values' instants, but for those that are stored: 12 bytes each, in no order."""
+    return rounded_down(plain) + _towards_zero(plain)
+
+
+def rounded_down(plain: memoryview) -> bytes:
+    """Of the values that are stored in another form, the form that is rounded down."""
+    stored, day, nanos = _split(plain)
+    return _joined(day, nanos, stored["nanos"] != nanos)
+
+
+def _towards_zero(plain: memoryview) -> bytes:
+    """Of the instants before 1970 that are stored in another form, the form that is rounded towards zero."""
+    stored, day, nanos = _split(plain)
+    lacks = (day < _JULIAN_DAY_OF_EPOCH) & (nanos != 0) & (stored["nanos"] != nanos - NANOS_PER_DAY)
+    return _joined(day + 1, nanos - NANOS_PER_DAY, lacks)
+
+
+def _split(plain: memoryview) -> tuple[NDArray[np.void], NDArray[np.int64], NDArray[np.int64]]:
+    """The parts as they are stored, and days and nanoseconds rounded down."""
+    import numpy as np
+
+    stored = np.frombuffer(plain, _PARTS)
+    carried, nanos = np.divmod(stored["nanos"], NANOS_PER_DAY)
+    return stored, stored["day"] + carried, nanos
+
+
+def _joined(day: NDArray[np.int64], nanos: NDArray[np.int64], chosen: NDArray[np.bool_]) -> bytes:
+    import numpy as np
+
+    values = np.empty(np.count_nonzero(chosen), _PARTS)
+    values["nanos"], values["day"] = nanos[chosen], day[chosen]  # a day of more than 4 bytes wraps around, as readers add it up
+    return values.tobytes()
+
+
+def unknown_writer(footer: Footer | None) -> str | None:
+    """Why an instant in neither form may still be stored; None where the file's writer is known to use one of them.
+
+    Without a footer nothing is known of the writer.
+    """
+    created_by = str(footer.metadata.created_by or "") if footer is not None else ""
+    keys = {entry.key for entry in footer.metadata.key_value_metadata or ()} if footer is not None else set()
+    if created_by.startswith(_KNOWN_WRITERS) or (created_by.startswith(_PARQUET_JAVA) and not keys.isdisjoint(_KNOWN_KEYS)):
+        return None
+    writer = f"the writer of the file ({created_by[:_SHOWN_CHARACTERS]})" if created_by else "the writer of the file is not stated and"
+    return f"{writer} may store INT96 instants in other forms than those that were queried"

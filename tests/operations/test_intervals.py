@@ -1,0 +1,71 @@
+"""Intervals in DuckDB's files: 24 hours are a day and 30 days a month to DuckDB, so they are to whoever looks a value up there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from sbbf_tool import add_filters, explain, probe, prune, remove_filters
+from sbbf_tool.operations.lake.lookup import probe_values
+
+SPANS = {
+    "P1M": "INTERVAL '1 month'",
+    "P30D": "INTERVAL '30 days'",
+    "P29DT24H": "INTERVAL '29 days 24 hours'",
+    "P1D": "INTERVAL '1 day'",
+    "PT24H": "INTERVAL '24 hours'",
+    "P3Y400DT50H": "INTERVAL '3 years 400 days 50 hours'",
+    "P4Y1M12DT2H": "INTERVAL '4 years 1 month 12 days 2 hours'",
+    "P0D": "INTERVAL '0 days'",
+    "PT1.5S": "INTERVAL '1.5 seconds'",
+}
+ELSE = {"P77D": "INTERVAL '77 days'", "PT25H": "INTERVAL '25 hours'", "P2M": "INTERVAL '2 months'"}
+
+
+def write(path: Path, stored: str, *, filters: bool = True, dictionary: bool = True) -> Path:
+    """A file of one value, repeated."""
+    options = f"FORMAT parquet, WRITE_BLOOM_FILTER {str(filters).lower()}, DICTIONARY_SIZE_LIMIT {1000 if dictionary else 0}"
+    duckdb.sql(f"COPY (SELECT {SPANS[stored]} AS span FROM range(50)) TO '{path}' ({options})")
+    return path
+
+
+def finds(path: Path, sql: str) -> bool:
+    ((count,),) = duckdb.sql(f"SELECT count(*) FROM '{path}' WHERE span = {sql}").fetchall()
+    return bool(count)
+
+
+@pytest.mark.parametrize("stored", SPANS)
+def test_in_a_marked_file_probe_finds_what_duckdb_finds(tmp_path: Path, stored: str) -> None:
+    path = write(tmp_path / "marked.parquet", stored)
+    for made in ("by DuckDB", "by us"):
+        for asked, sql in {**SPANS, **ELSE}.items():
+            expected = "maybe" if finds(path, sql) else "absent"
+            assert probe(path, "span", [asked]).values[0].row_groups[0].answer == expected, (made, asked)
+            assert explain(path, "span", asked).row_groups[0].dictionary == expected
+            assert bool(prune(path, "span", [asked]).files) == (expected == "maybe")
+        add_filters(path, ["span"], in_place=True, replace=True)
+
+
+@pytest.mark.parametrize("dictionary", [True, False])
+@pytest.mark.parametrize("stored", SPANS)
+def test_in_an_unmarked_file_of_duckdbs_an_absence_is_cannot_say(tmp_path: Path, stored: str, dictionary: bool) -> None:
+    """Its filters hold stored forms alone, and an equal value may be stored in any of many."""
+    path = write(tmp_path / "unmarked.parquet", stored, filters=False, dictionary=dictionary)
+    add_filters(path, ["span"], in_place=True)
+    for asked, sql in {**SPANS, **ELSE}.items():
+        (answer,) = probe(path, "span", [asked]).values[0].row_groups
+        assert answer.answer in ("maybe", "cannot say")
+        assert answer.answer == "maybe" or "DuckDB compares intervals" in (answer.reason or "")
+        assert len(prune(path, "span", [asked]).files) == 1
+        assert len(probe_values(str(path), "span", (asked,)).unanswered) == 1
+        in_dictionary = explain(path, "span", asked).row_groups[0].dictionary
+        assert in_dictionary == (("maybe" if finds(path, sql) else "absent") if dictionary else None)
+
+
+def test_the_mark_outlives_its_filters(tmp_path: Path) -> None:
+    path = write(tmp_path / "marked.parquet", "P1D")
+    remove_filters(path, ["span"], in_place=True)
+    add_filters(path, ["span"], in_place=True)
+    assert probe(path, "span", ["PT24H"]).values[0].row_groups[0].answer == "maybe"
