@@ -19,10 +19,12 @@ def choose_target(
     allow_table_files: bool,
     dry_run: bool = False,
     append: bool = False,
+    tables: places.TableFinder | None = None,
 ) -> str:
     """The path to write. Raises UsageError unless exactly one way is chosen, RefusedError where the target is not to be written.
 
-    A dry run need not say where the result would go; where it does, what would be refused is refused.
+    A dry run need not say where the result would go; where it does, what would be refused is refused. `tables` remembers, over the
+    files of one run, which prefixes are tables.
     """
     source = os.fsdecode(path)
     if dry_run and output is None and not in_place:
@@ -31,7 +33,7 @@ def choose_target(
         raise UsageError("say where the result goes: either an output path (-o OUT) or in place (--in-place)", file=places.shown(source))
     target = source if output is None else os.fsdecode(output)
     places.ensure_writable(target, in_place=in_place, append=append)
-    table = None if allow_table_files else places.managing_table(target)
+    table = None if allow_table_files else (tables or places.TableFinder()).managing_table(target)
     if table is not None:
         kind, where = table
         raise RefusedError(

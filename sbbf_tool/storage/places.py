@@ -17,6 +17,8 @@ from sbbf_tool.storage.source import Bytes, Source
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
+    from sbbf_tool.storage.objects.location import Location
+
 
 def is_url(name: str | os.PathLike[str]) -> bool:
     """Whether a name is a URL of another place than the local file system."""
@@ -36,9 +38,9 @@ def shown(name: str | os.PathLike[str]) -> str:
 def open_source(name: str | os.PathLike[str]) -> Source:
     """The file, open. Raises UnreadableError where it is missing or cannot be opened, UsageError where the URL cannot mean one."""
     if is_url(name):
-        from sbbf_tool.storage.objects.source import ObjectSource
+        from sbbf_tool.storage.objects.stores import open_object
 
-        return ObjectSource(os.fsdecode(name))
+        return open_object(os.fsdecode(name))
     return local.LocalSource(_path(name))
 
 
@@ -52,7 +54,7 @@ def open_through(files: FileSystem, path: str) -> Source:
     from sbbf_tool.storage.objects.location import Location
     from sbbf_tool.storage.objects.source import ObjectSource
 
-    return ObjectSource.of_store(ArrowStore(files, ""), Location("arrow", files.type_name, "", path))
+    return ObjectSource(ArrowStore(files, ""), Location("arrow", files.type_name, "", path))
 
 
 def arrow_files(names: list[str]) -> tuple[FileSystem, list[str]]:
@@ -78,13 +80,23 @@ def parquet_files(name: str) -> Iterator[str]:
     return listing.parquet_files(_path(name))
 
 
-def managing_table(name: str) -> tuple[str, str] | None:
-    """Table format and folder of the table that a file lies in; None for a bare file."""
-    if is_url(name):
-        from sbbf_tool.storage.objects import listing as object_listing
+class TableFinder:
+    """Find the table that a file lies in. Prefixes of stores are listed once for as long as the finder lives: one call, or one run."""
 
-        return object_listing.managing_table(name)
-    return tables.managing_table(_path(name))
+    def __init__(self) -> None:
+        self._kinds: dict[Location, str | None] = {}
+
+    def __reduce__(self) -> tuple[type[TableFinder], tuple[()]]:
+        # Another process looks for itself.
+        return TableFinder, ()
+
+    def managing_table(self, name: str) -> tuple[str, str] | None:
+        """Return table format and folder, such as `("Delta", "/lake/orders")`; None for a bare file."""
+        if is_url(name):
+            from sbbf_tool.storage.objects import listing as object_listing
+
+            return object_listing.managing_table(name, self._kinds)
+        return tables.managing_table(_path(name))
 
 
 def ensure_writable(target: str, *, in_place: bool, append: bool = False) -> None:

@@ -55,8 +55,9 @@ def environment(url: str) -> dict[str, str]:
 
 def forget_clients() -> None:
     """Clients are kept for as long as a process lives, and the environment is read when they are made."""
-    from sbbf_tool.storage.objects import listing, s3, store
+    from sbbf_tool.storage.objects import s3_bucket, stores
 
-    s3.client.cache_clear()
-    store._store.cache_clear()
-    listing._kind_of.cache_clear()
+    if s3_bucket.client.cache_info().currsize:
+        s3_bucket.client(os.getpid()).close()
+    s3_bucket.client.cache_clear()
+    stores._store.cache_clear()

@@ -35,9 +35,9 @@ def s3_environment(swift: counting_proxy.Proxy, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.fixture
 def bucket(swift: counting_proxy.Proxy, s3_environment: None) -> Iterator[Bucket]:
-    from sbbf_tool.storage.objects import s3
+    from sbbf_tool.storage.objects import s3_bucket
 
-    client = s3.client(os.getpid())
+    client = s3_bucket.client(os.getpid())
     name = f"bucket-{os.getpid()}-{next(_NUMBERS)}"
     client.create_bucket(Bucket=name)
     swift.forget()

@@ -105,7 +105,7 @@ def xml_server() -> Iterator[str]:
 
 @pytest.fixture
 def google(xml_server: str, tmp_path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Put]:
-    from sbbf_tool.storage.objects import s3
+    from sbbf_tool.storage.objects import s3_bucket
 
     account = tmp_path / "account.json"
     account.write_text(
@@ -116,7 +116,7 @@ def google(xml_server: str, tmp_path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     bucket = f"b{free_ports(1)[0]}"
     for name, value in environment(xml_server).items():
         monkeypatch.setenv(name, value)
-    client = s3.client(os.getpid())
+    client = s3_bucket.client(os.getpid())
     client.create_bucket(Bucket=bucket)
 
     def put(key: str, data: bytes) -> str:

@@ -38,12 +38,12 @@ def moto() -> Iterator[counting_proxy.Proxy]:
 
 @pytest.fixture
 def bucket(moto: counting_proxy.Proxy, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
-    from sbbf_tool.storage.objects import s3
+    from sbbf_tool.storage.objects import s3_bucket
 
     for name, value in environment(moto.url).items():
         monkeypatch.setenv(name, value)
     forget_clients()
-    client = s3.client(os.getpid())
+    client = s3_bucket.client(os.getpid())
     name = f"bucket-{time.monotonic_ns()}"
     client.create_bucket(Bucket=name)
     moto.forget()

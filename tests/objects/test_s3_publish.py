@@ -162,6 +162,14 @@ def test_what_cannot_be_asked_is_refused(bucket, capsys):
     assert bucket.proxy.uploaded == 0
 
 
+def test_a_prefix_that_becomes_a_table_is_one_at_once(bucket):
+    url = bucket.put("orders/x.parquet", small())
+    sbbf_tool.add_filters(url, ["id"], in_place=True)
+    bucket.put("orders/_delta_log/0.json", b"{}")
+    with pytest.raises(RefusedError, match="it lies in a Delta table"):
+        sbbf_tool.add_filters(url, ["id"], in_place=True, replace=True)
+
+
 def test_files_of_tables_are_refused(bucket):
     markers = {
         "delta": "delta/_delta_log/0.json",

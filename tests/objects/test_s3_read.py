@@ -176,13 +176,13 @@ def test_every_command_takes_a_prefix(bucket, capsys):
 
 
 def test_more_objects_than_a_page_of_a_listing(bucket, monkeypatch):
-    from sbbf_tool.storage.objects import s3
+    from sbbf_tool.storage.objects import s3_bucket
 
-    monkeypatch.setattr(s3, "_PAGE_KEYS", 3)
+    monkeypatch.setattr(s3_bucket, "_PAGE_KEYS", 3)
     keys = [f"many/{number:04}.parquet" for number in range(8)]
     for key in keys:
         bucket.put(key, b"")
-    assert list(s3.S3Store(bucket.name).keys("many/", 5)) == keys[:5]
+    assert list(s3_bucket.S3Bucket(bucket.name).keys("many/", 5)) == keys[:5]
     assert [name.removeprefix(bucket.url("")) for name in parquet_files(bucket.url("many/"))] == keys
 
 

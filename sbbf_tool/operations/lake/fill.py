@@ -90,7 +90,7 @@ def _published(path: str, wish: Wish, built: dict[ChunkKey, Built], print_of_pla
     deadline, pause, changes = time.monotonic() + _PATIENCE_SECONDS, _FIRST_PAUSE, 0
     warnings = cut_back(path)
     while True:
-        target = choose_target(path, None, True, wish.allow_table_files)
+        target = choose_target(path, None, True, wish.allow_table_files, tables=wish.tables)
         with ParquetFile.open(path, wish.keys) as file:
             keys = wish.chunks(file)
             if not keys:

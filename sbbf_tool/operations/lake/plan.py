@@ -17,6 +17,7 @@ from sbbf_tool.operations.plan_file import Plan
 from sbbf_tool.operations.targets import choose_target
 from sbbf_tool.parquet.patch import ChunkKey
 from sbbf_tool.reports.lake import OK, SKIPPED, PlannedFile, PlannedPiece
+from sbbf_tool.storage.places import TableFinder
 
 if TYPE_CHECKING:
     from sbbf_tool.operations.keys import KeysGiven
@@ -38,6 +39,8 @@ class Wish:
     allow_table_files: bool = False
     keys: KeysGiven = field(default=None, repr=False, compare=False)
     """Of encrypted files, whose encrypted columns get encrypted filters."""
+    tables: TableFinder = field(default_factory=TableFinder, repr=False, compare=False)
+    """What this run knows of prefixes that are tables, and of those that are none."""
 
     def __post_init__(self) -> None:
         if not self.columns:
@@ -69,7 +72,7 @@ def plan_file(path: str, wish: Wish, piece_bytes: int = PIECE_BYTES) -> PlannedF
 
 
 def _planned(path: str, wish: Wish, piece_bytes: int) -> dict[str, object]:
-    choose_target(path, None, True, wish.allow_table_files)
+    choose_target(path, None, True, wish.allow_table_files, tables=wish.tables)
     with ParquetFile.open(path, wish.keys) as file:
         keys = wish.chunks(file)
         columns = sorted({column for _, column in keys})

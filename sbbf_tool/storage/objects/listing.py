@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
 
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
 from sbbf_tool.storage.listing import is_passed_over
 from sbbf_tool.storage.objects.location import Location, parse_location
-from sbbf_tool.storage.objects.store import DeniedError, ObjectStore, store_of
+from sbbf_tool.storage.objects.store import DeniedError, ObjectStore
+from sbbf_tool.storage.objects.stores import store_of
 
 _MAGIC = re.compile(r"[*?\[]")
 _MAX_ANCESTORS = 32
@@ -112,16 +112,21 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
     return matches
 
 
-def managing_table(url: str) -> tuple[str, str] | None:
-    """Table format and prefix of the table that the object lies in; None for a bare one. Raises RefusedError where nobody may look."""
+def managing_table(url: str, kinds: dict[Location, str | None]) -> tuple[str, str] | None:
+    """Return table format and prefix of the table that the object lies in; None for a bare one.
+
+    `kinds` has what is known of prefixes, and gets what is found out. Raises RefusedError where listing is denied.
+    """
     location = parse_location(url)
     parts = location.key.split("/")[:-1]
     try:
         for count in range(len(parts), max(-1, len(parts) - _MAX_ANCESTORS), -1):
-            folder = "".join(f"{part}/" for part in parts[:count])
-            kind = _kind_of(location.service, location.root, location.bucket, folder)
+            folder = location.with_key("".join(f"{part}/" for part in parts[:count]))
+            if folder not in kinds:
+                kinds[folder] = _kind_of(folder)
+            kind = kinds[folder]
             if kind is not None:
-                return kind, location.with_key(folder).name
+                return kind, folder.name
     except DeniedError:
         hint = "allow listing the bucket, or say that it lies in none with --allow-table-files"
         raise RefusedError("whether it lies in a table cannot be seen: listing is denied", file=location.name, hint=hint) from None
@@ -130,18 +135,18 @@ def managing_table(url: str) -> tuple[str, str] | None:
     return None
 
 
-@lru_cache(4096)
-def _kind_of(service: str, root: str, bucket: str, folder: str) -> str | None:
-    store = store_of(Location(service, root, bucket, folder))
+def _kind_of(folder: Location) -> str | None:
+    store = store_of(folder)
 
     def has(prefix: str) -> bool:
-        return next(store.keys(folder + prefix, 1), None) is not None
+        return next(store.keys(folder.key + prefix, 1), None) is not None
 
     if has("_delta_log/"):
         return "Delta"
     if has(".hoodie/"):
         return "Hudi"
-    if any(key.endswith((".metadata.json", ".metadata.json.gz", "version-hint.text")) for key in store.keys(f"{folder}metadata/", 1000)):
+    metadata = store.keys(f"{folder.key}metadata/", 1000)
+    if any(key.endswith((".metadata.json", ".metadata.json.gz", "version-hint.text")) for key in metadata):
         return "Iceberg"
     if has("schema/schema-") and has("snapshot/") and has("manifest/"):
         return "Paimon"

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 from sbbf_tool.errors import ChangedError, SbbfError, WriteError
 from sbbf_tool.storage.objects.location import parse_location
-from sbbf_tool.storage.objects.source import ObjectSource
-from sbbf_tool.storage.objects.store import OtherVersionError, store_of
+from sbbf_tool.storage.objects.store import OtherVersionError
+from sbbf_tool.storage.objects.stores import open_object, store_of
 from sbbf_tool.storage.source import Bytes, PlannedSource, Source
 
 _COMPARED_BYTES = 64 << 10
@@ -50,7 +50,7 @@ def _sample(planned: PlannedSource, start: int, end: int) -> tuple[int, bytes]:
 def _read_back(target: str, planned: PlannedSource, samples: list[tuple[int, bytes]]) -> None:
     """Compare what the store gives now with what was meant: length, first bytes, last old bytes, all new bytes."""
     try:
-        with ObjectSource(target) as written:
+        with open_object(target) as written:
             same = written.size == planned.size and all(written.read(start, len(data)) == data for start, data in samples)
     except SbbfError as error:
         hint = "it was proven and written; look at it with sbbf verify"

@@ -14,7 +14,8 @@ import hashlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 from urllib.parse import urlencode
 
 import botocore.exceptions as wrong
@@ -22,12 +23,11 @@ import botocore.exceptions as wrong
 from sbbf_tool.errors import RefusedError, SbbfError, UsageError, WriteError
 from sbbf_tool.storage.objects.location import Location
 from sbbf_tool.storage.objects.parts import Part, plan_parts
+from sbbf_tool.storage.objects.s3_bucket import S3Bucket
+from sbbf_tool.storage.objects.s3_errors import ERRORS, NotS3Error, answered, code_of, describe
 from sbbf_tool.storage.objects.source import ObjectSource, ensure_unchanged
 from sbbf_tool.storage.objects.store import Answer, DeniedError, MissingError, OtherVersionError
 from sbbf_tool.storage.source import Bytes, PlannedSource, Source
-
-if TYPE_CHECKING:
-    from sbbf_tool.storage.objects.s3 import S3Store
 
 _CARRIED = (
     "CacheControl",
@@ -49,7 +49,7 @@ _UNTOUCHED = "the old object is untouched"
 _UNCONDITIONAL = "this store has no conditional writes: whoever wrote the object in the moment of publishing was overwritten"
 
 
-def ensure_writable(store: S3Store, target: Location, in_place: bool) -> None:
+def ensure_writable(store: S3Bucket, target: Location, in_place: bool) -> None:
     """Raises RefusedError where the key is taken, or the object is of a kind that is not replaced."""
     if not target.key or target.key.endswith("/"):
         raise UsageError("this is a prefix and names no object")
@@ -66,7 +66,7 @@ def ensure_writable(store: S3Store, target: Location, in_place: bool) -> None:
         raise RefusedError("it is locked, and the lock would not go along", hint="write elsewhere with -o, and lock that")
 
 
-def replace(store: S3Store, source: Source, target: Location, keep: int, pieces: tuple[Bytes, ...]) -> list[str]:
+def replace(store: S3Bucket, source: Source, target: Location, keep: int, pieces: tuple[Bytes, ...]) -> list[str]:
     """See `ObjectStore.replace`."""
     old = source if isinstance(source, ObjectSource) and source.location.service == "s3" else None
     in_place = old is not None and old.location == target
@@ -87,7 +87,13 @@ class _Writing:
     """One object on its way."""
 
     def __init__(
-        self, store: S3Store, target: Location, old: ObjectSource | None, in_place: bool, planned: PlannedSource, attributes: dict[str, Any]
+        self,
+        store: S3Bucket,
+        target: Location,
+        old: ObjectSource | None,
+        in_place: bool,
+        planned: PlannedSource,
+        attributes: dict[str, Any],
     ) -> None:
         self._client = store.client
         self._store = store
@@ -106,7 +112,7 @@ class _Writing:
         )
 
     def put_together(self, parts: tuple[Part, ...]) -> None:
-        upload = self._written(lambda: self._client.create_multipart_upload(**self._place, **self._attributes))["UploadId"]
+        upload = self._written(lambda: str(self._client.create_multipart_upload(**self._place, **self._attributes)["UploadId"]))
         try:
             with ThreadPoolExecutor(_PARTS_IN_FLIGHT, thread_name_prefix="sbbf-put") as pool:
                 try:
@@ -150,17 +156,24 @@ class _Writing:
         found: dict[int, tuple[int, str]] = {}
         marker = 0
         while True:
-            asked = {**self._place, "UploadId": upload, "PartNumberMarker": marker}
-            page = self._written(lambda: self._client.list_parts(**asked))  # noqa: B023  called before the loop goes on
-            found |= {part["PartNumber"]: (part["Size"], _bare(part["ETag"])) for part in page.get("Parts", ())}
-            if not page.get("IsTruncated"):
+            listed, following = self._written(partial(self._listed_parts, upload, marker))
+            found |= listed
+            if following is None:
                 break
-            marker = page["NextPartNumberMarker"]
+            if following <= marker:
+                raise WriteError(NotS3Error().message, hint=_UNTOUCHED)
+            marker = following
         meant = {number: (part.end - part.start, _bare(tag)) for number, (part, tag) in enumerate(zip(parts, tags, strict=True), 1)}
         if found != meant:
             raise WriteError("the store holds other parts than were sent and copied", hint=_UNTOUCHED)
         if self._old is not None:
             ensure_unchanged(self._old)
+
+    def _listed_parts(self, upload: str, marker: int) -> tuple[dict[int, tuple[int, str]], int | None]:
+        """Request one page of an upload's parts: size and ETag by number, and after which number the next page begins."""
+        page = self._client.list_parts(**self._place, UploadId=upload, PartNumberMarker=marker)
+        parts = {part["PartNumber"]: (part["Size"], _bare(part["ETag"])) for part in page.get("Parts", ())}
+        return parts, int(page["NextPartNumberMarker"]) if page.get("IsTruncated") else None
 
     def _on_condition(self, write: Callable[[dict[str, str]], object], expected: str | None) -> None:
         """The step that makes the new object visible; where the store knows no conditions, after a look, and without."""
@@ -199,14 +212,12 @@ class _Writing:
 
     def _written(self, ask: Callable[[], Answer]) -> Answer:
         """What the store answers, or its error as one of this package's about writing."""
-        from sbbf_tool.storage.objects.s3 import code_of, told
-
         try:
             return ask()
-        except (wrong.BotoCoreError, wrong.ClientError) as error:
+        except ERRORS as error:
             if isinstance(error, wrong.ClientError) and code_of(error) == (501, "NotImplemented"):
                 raise _NoConditionsError("the store cannot do what is needed (NotImplemented)", hint=_UNTOUCHED) from error
-            reason = told(error, self._place["Bucket"])
+            reason = describe(error, self._place["Bucket"])
             if isinstance(reason, OtherVersionError | UsageError):
                 raise reason from error
             if isinstance(reason, DeniedError):
@@ -214,8 +225,6 @@ class _Writing:
             raise WriteError(reason.message, hint=_UNTOUCHED) from error
 
     def _abort(self, upload: str, why: BaseException) -> None:
-        from sbbf_tool.storage.objects.s3 import answered
-
         try:
             with suppress(MissingError):
                 answered(lambda: self._client.abort_multipart_upload(**self._place, UploadId=upload), self._place["Bucket"])
@@ -234,17 +243,14 @@ def _exists() -> RefusedError:
 
 def _attributes(old: ObjectSource, in_place: bool) -> tuple[dict[str, Any], list[str]]:
     """What the new object takes over from the old one, as arguments; and warnings about what it cannot."""
-    from sbbf_tool.storage.objects.s3 import S3Store, answered
-
-    assert isinstance(old.store, S3Store)
+    assert isinstance(old.store, S3Bucket)
     client, place = old.store.client, {"Bucket": old.location.bucket, "Key": old.location.key}
     head = old.store.head(old.location.key)
     carried = {name: head[name] for name in _CARRIED if head.get(name)}
     warnings = []
     try:
-        tags = answered(lambda: client.get_object_tagging(**place), place["Bucket"]).get("TagSet", ())
-        if tags:
-            carried["Tagging"] = urlencode([(tag["Key"], tag["Value"]) for tag in tags])
+        if tags := answered(lambda: _tags(client, place), place["Bucket"]):
+            carried["Tagging"] = urlencode(tags)
     except DeniedError as error:
         if in_place:
             hint = "allow s3:GetObjectTagging, or write elsewhere with -o"
@@ -261,13 +267,15 @@ def _attributes(old: ObjectSource, in_place: bool) -> tuple[dict[str, Any], list
     return carried, warnings
 
 
-def _unfinished(store: S3Store, key: str) -> list[str]:
-    """Uploads of this key that were begun by whomever and never finished or aborted: they cost, and nobody sees them."""
-    from sbbf_tool.storage.objects.s3 import answered
+def _tags(client: Any, place: dict[str, str]) -> list[tuple[str, str]]:
+    return [(tag["Key"], tag["Value"]) for tag in client.get_object_tagging(**place).get("TagSet", ())]
 
+
+def _unfinished(store: S3Bucket, key: str) -> list[str]:
+    """Uploads of this key that were begun by whomever and never finished or aborted: they cost, and nobody sees them."""
     with suppress(SbbfError):
-        uploads = answered(lambda: store.client.list_multipart_uploads(Bucket=store.bucket, Prefix=key), store.bucket).get("Uploads", ())
-        count = sum(upload["Key"] == key for upload in uploads)
+        answer = answered(lambda: store.client.list_multipart_uploads(Bucket=store.bucket, Prefix=key), store.bucket)
+        count = sum(upload.get("Key") == key for upload in answer.get("Uploads", ()))
         if count:
             return [
                 f"{count} unfinished upload{'s' * (count > 1)} of it from before: aws s3api abort-multipart-upload, or a lifecycle rule"

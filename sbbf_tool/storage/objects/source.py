@@ -18,8 +18,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import SbbfError, UnreadableError
-from sbbf_tool.storage.objects.location import parse_location
-from sbbf_tool.storage.objects.store import OtherVersionError, store_of
+from sbbf_tool.storage.objects.store import IN_FLIGHT, OtherVersionError
 from sbbf_tool.storage.source import ensure_within, open_stream
 
 if TYPE_CHECKING:
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
 
     from sbbf_tool.storage.objects.location import Location
     from sbbf_tool.storage.objects.store import ObjectStore
-
-IN_FLIGHT = 16
 
 _TAIL_BYTES = 64 << 10
 _LEAST_BYTES = 4 << 10
@@ -42,22 +39,7 @@ _READERS = 16
 class ObjectSource:
     """See `Source`. Threads may share one."""
 
-    def __init__(self, url: str) -> None:
-        location = parse_location(url)
-        try:
-            store = store_of(location)
-        except SbbfError as error:
-            raise error.at(file=location.name) from error.__cause__
-        self._open(store, location)
-
-    @classmethod
-    def of_store(cls, store: ObjectStore, location: Location) -> ObjectSource:
-        """An object of a store that was made elsewhere."""
-        source = cls.__new__(cls)
-        source._open(store, location)
-        return source
-
-    def _open(self, store: ObjectStore, location: Location) -> None:
+    def __init__(self, store: ObjectStore, location: Location) -> None:
         self.store = store
         self.location = location
         self.name = location.name

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.errors import UnreadableError
 
 if TYPE_CHECKING:
     from sbbf_tool.storage.objects.location import Location
@@ -16,6 +14,8 @@ if TYPE_CHECKING:
 
 TRIES = 3
 CONNECT_SECONDS, READ_SECONDS = 10, 60
+IN_FLIGHT = 16
+"""Requests of one process that wait for a store at once."""
 
 Answer = TypeVar("Answer")
 
@@ -72,36 +72,6 @@ class ObjectStore(Protocol):
 
     def ensure_writable(self, target: Location, in_place: bool) -> None:
         """Raises RefusedError where `replace` would, as far as can be told without the bytes."""
-
-
-def store_of(location: Location) -> ObjectStore:
-    """The store that a location is in. Raises UsageError where the package that speaks to it is missing."""
-    # Of the web each URL is a store of its own, since it is escaped and perhaps signed as a whole.
-    path = location.key if location.service == "http" else ""
-    # A process that was forked must not use its parent's connections.
-    return _store(os.getpid(), location.service, location.root, location.bucket, path, location.secret)
-
-
-@lru_cache(256)
-def _store(process: int, service: str, root: str, bucket: str, path: str, secret: str) -> ObjectStore:
-    try:
-        return _opened(service, root, bucket, path, secret)
-    except ModuleNotFoundError as error:
-        raise UsageError(f"{service} needs the package {error.name}", hint="pip install 'sbbf-tool[objects]'") from error
-
-
-def _opened(service: str, root: str, bucket: str, path: str, secret: str) -> ObjectStore:
-    if service == "s3":
-        from sbbf_tool.storage.objects.s3 import S3Store
-
-        return S3Store(bucket)
-    if service == "hdfs":
-        from sbbf_tool.storage.objects.arrow import ArrowStore
-
-        return ArrowStore.of_hdfs(root)
-    from sbbf_tool.storage.objects.cloud import CloudStore
-
-    return CloudStore(service, root, path, secret)
 
 
 def tried(ask: Callable[[], Answer], again: Callable[[Exception], bool]) -> Answer:

@@ -1,0 +1,139 @@
+"""S3 and what speaks like it, by botocore: the one client that finds credentials wherever the AWS command line does, and that has the
+part copy with which the store moves the old bytes itself.
+
+Configured as other tools are: `AWS_PROFILE`, `AWS_ACCESS_KEY_ID` and the rest, `~/.aws/config`, single sign-on, web identity, the roles of
+containers and machines; `AWS_ENDPOINT_URL` (or `AWS_ENDPOINT_URL_S3`) for another service than Amazon's, then with the bucket in the
+path; `AWS_REGION`; `AWS_NO_SIGN_REQUEST=true` for public buckets without credentials.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import botocore.config
+import botocore.exceptions as wrong
+import botocore.session
+from botocore import UNSIGNED
+
+from sbbf_tool.errors import UnreadableError
+from sbbf_tool.storage.objects.s3_errors import NoSuchRangeError, NotS3Error, answered
+from sbbf_tool.storage.objects.store import (
+    CONNECT_SECONDS,
+    IN_FLIGHT,
+    READ_SECONDS,
+    TRIES,
+    MissingError,
+    OtherVersionError,
+    Version,
+    tried,
+)
+
+_BODY_ERRORS = (wrong.ResponseStreamingError, wrong.IncompleteReadError, wrong.ReadTimeoutError, wrong.ConnectionClosedError)
+_PAGE_KEYS = 1000
+_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
+
+
+class S3Bucket:
+    """Read objects of a bucket: see `ObjectStore`, whose writing half is `s3_publish`."""
+
+    def __init__(self, bucket: str) -> None:
+        self.bucket = bucket
+        self.client = answered(lambda: client(os.getpid()), bucket)
+
+    def tail(self, key: str, length: int) -> tuple[bytes, Version]:
+        try:
+            return self._ranged(key, f"bytes=-{length}")
+        except NoSuchRangeError:
+            # So S3 answers for an object without bytes.
+            version = self.version(key)
+            if version is None:
+                raise MissingError("no such object") from None
+            return b"", version
+
+    def get(self, key: str, offset: int, length: int, version: Version) -> bytes:
+        try:
+            data, found = self._ranged(key, f"bytes={offset}-{offset + length - 1}", IfMatch=version.tag)
+        except NoSuchRangeError:
+            raise OtherVersionError from None
+        if found != version:
+            raise OtherVersionError
+        return data
+
+    def _ranged(self, key: str, wanted: str, **pinned: Any) -> tuple[bytes, Version]:
+        def ask() -> tuple[bytes, Version]:
+            answer = self.client.get_object(Bucket=self.bucket, Key=key, Range=wanted, **pinned)
+            size, length = answer["ContentLength"], answer["ContentLength"]
+            if (found := _RANGE.fullmatch(answer.get("ContentRange", ""))) is not None:
+                first, last, size = (int(number) for number in found.groups())
+                if (first, last) != _expected_range(wanted, size) or last - first + 1 != length:
+                    answer["Body"].close()
+                    raise UnreadableError(f"the store answered with bytes {first} to {last} where {wanted} were asked for")
+            elif not wanted.startswith("bytes=-") or size > int(wanted.removeprefix("bytes=-")):
+                answer["Body"].close()
+                raise UnreadableError("the store cannot give a part of an object: it answered with the whole")
+            return answer["Body"].read(), Version(size, answer.get("ETag"))
+
+        return answered(lambda: tried(ask, lambda error: isinstance(error, _BODY_ERRORS)), self.bucket)
+
+    def version(self, key: str) -> Version | None:
+        try:
+            found = self.head(key)
+        except MissingError:
+            return None
+        return Version(found["ContentLength"], found.get("ETag"))
+
+    def head(self, key: str) -> dict[str, Any]:
+        """All that the store tells of an object. Raises MissingError."""
+        found: dict[str, Any] = answered(lambda: self.client.head_object(Bucket=self.bucket, Key=key), self.bucket)
+        return found
+
+    def keys(self, prefix: str, limit: int | None = None) -> Iterator[str]:
+        asked = {"Bucket": self.bucket, "Prefix": prefix, "MaxKeys": min(limit or _PAGE_KEYS, _PAGE_KEYS)}
+        while limit is None or limit > 0:
+            found, following = answered(lambda: self._page(asked), self.bucket)
+            yield from found[:limit]
+            if following is None:
+                return
+            if following == asked.get("ContinuationToken"):
+                raise NotS3Error  # The same page again, for ever.
+            limit = None if limit is None else limit - len(found)
+            asked["ContinuationToken"] = following
+
+    def _page(self, asked: dict[str, Any]) -> tuple[list[str], str | None]:
+        """Request one page of a listing: its keys, and the token of the next one."""
+        page = self.client.list_objects_v2(**asked)
+        following = page.get("NextContinuationToken") if page.get("IsTruncated") else None
+        return [entry["Key"] for entry in page.get("Contents", ())], following
+
+
+def _expected_range(wanted: str, size: int) -> tuple[int, int]:
+    """Return first and last byte that a `Range` header means of an object of `size` bytes."""
+    first, _, last = wanted.removeprefix("bytes=").partition("-")
+    return (int(first), min(int(last), size - 1)) if first else (max(0, size - int(last)), size - 1)
+
+
+@cache
+def client(process: int) -> Any:
+    """The client of this process, for all buckets: it follows each to its region."""
+    session = botocore.session.get_session()
+    unsigned = os.environ.get("AWS_NO_SIGN_REQUEST", "").lower() in ("1", "true", "yes")
+    # Other stores than Amazon's stumble over the checksums that botocore would add; ours go along as Content-MD5, which all of them know.
+    checksums = {
+        setting: os.environ.get(f"AWS_{setting.upper()}", "when_required")
+        for setting in ("request_checksum_calculation", "response_checksum_validation")
+    }
+    config = botocore.config.Config(
+        retries={"mode": "standard", "total_max_attempts": TRIES},
+        connect_timeout=CONNECT_SECONDS,
+        read_timeout=READ_SECONDS,
+        max_pool_connections=2 * IN_FLIGHT,
+        user_agent_extra="sbbf",
+        **({"signature_version": UNSIGNED} if unsigned else {}),
+        **checksums,
+    )
+    region = os.environ.get("AWS_REGION") or session.get_config_variable("region") or "us-east-1"
+    return session.create_client("s3", region_name=region, config=config)

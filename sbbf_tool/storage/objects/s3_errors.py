@@ -1,0 +1,99 @@
+"""Errors of S3 stores, and of servers that are none, as errors of this package in one line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import botocore.exceptions as wrong
+from botocore.parsers import ResponseParserError
+
+from sbbf_tool.errors import SbbfError, UnreadableError, UsageError
+from sbbf_tool.storage.objects.store import TRIES, Answer, DeniedError, MissingError, OtherVersionError
+
+_CREDENTIALS = "check AWS_PROFILE, AWS_ACCESS_KEY_ID and the like, or the role; AWS_NO_SIGN_REQUEST=true reads public buckets"
+_CODE = re.compile(r"[A-Za-z0-9.]{1,64}")
+
+# botocore parses what comes before it knows what it is: another server's page, headers or XML end in any of the last six.
+ERRORS = (
+    wrong.BotoCoreError,
+    wrong.ClientError,
+    ResponseParserError,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    RecursionError,
+)
+"""What a request by botocore may raise."""
+
+
+class NotS3Error(UnreadableError):
+    """The server's answer is not one that S3 gives."""
+
+    def __init__(self) -> None:
+        super().__init__("what answers is not S3, or redirects", hint="check AWS_ENDPOINT_URL")
+
+
+class NoSuchRangeError(UnreadableError):
+    """The object ends before the range begins."""
+
+
+def answered(ask: Callable[[], Answer], bucket: str) -> Answer:
+    """Return what the store answers, or raise its error as one of this package's."""
+    try:
+        return ask()
+    except ERRORS as error:
+        raise describe(error, bucket) from error
+
+
+def code_of(error: wrong.ClientError) -> tuple[int, str]:
+    """Return status and code of an answer that is an error; the code is the status again where it has none that S3 could have sent."""
+    status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+    code = str(error.response.get("Error", {}).get("Code") or status)
+    return status, code if _CODE.fullmatch(code) else str(status)
+
+
+def describe(error: Exception, bucket: str) -> SbbfError:
+    """Translate an error of botocore; of what the service wrote only its code is repeated."""
+    if isinstance(error, wrong.ClientError):
+        return _of_answer(error, bucket)
+    if not isinstance(error, wrong.BotoCoreError):
+        return NotS3Error()
+    if isinstance(error, wrong.ParamValidationError):
+        return UsageError(f"{bucket!r} cannot be a bucket's name, or the key is empty or too long")
+    if isinstance(error, wrong.ProfileNotFound | wrong.ConfigParseError | wrong.InvalidConfigError | wrong.ConfigNotFound):
+        return UnreadableError(f"the profile named by AWS_PROFILE, or the file it is in, cannot be used ({type(error).__name__})")
+    if isinstance(error, wrong.HTTPClientError | wrong.ConnectionError):
+        name = type(error).__name__.removesuffix("Error")
+        return UnreadableError(
+            f"the store cannot be reached ({name}, {TRIES} tries)", hint="check the network, AWS_ENDPOINT_URL, AWS_REGION"
+        )
+    if "Credential" in type(error).__name__ or "SSO" in type(error).__name__ or "Token" in type(error).__name__:
+        return DeniedError(f"no credentials that can be used ({type(error).__name__})", hint=_CREDENTIALS)
+    return UnreadableError(f"the store cannot be asked ({type(error).__name__})")
+
+
+def _of_answer(error: wrong.ClientError, bucket: str) -> SbbfError:
+    status, code = code_of(error)
+    headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    if 300 <= status < 400 and code == str(status) and "x-amz-bucket-region" not in headers:
+        return NotS3Error()
+    if code == "NoSuchBucket":
+        return MissingError(f"no such bucket: {bucket}")
+    if code in ("InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "TokenRefreshRequired"):
+        return DeniedError(f"the store does not take the credentials ({code})", hint=_CREDENTIALS)
+    if code == "InvalidObjectState":
+        return UnreadableError("the object is archived", hint="restore it first")
+    if status == 404:
+        return MissingError("no such object")
+    if status in (401, 403):
+        return DeniedError(f"access denied ({code})", hint=_CREDENTIALS)
+    if code in ("PreconditionFailed", "ConditionalRequestConflict"):
+        return OtherVersionError()
+    if status == 416:
+        return NoSuchRangeError("no such range")
+    if status in (301, 307, 400) and code in ("PermanentRedirect", "AuthorizationHeaderMalformed", "TemporaryRedirect", "301", "307"):
+        return UnreadableError(f"the bucket is in another region ({code})", hint="set AWS_REGION")
+    tries = f", {TRIES} tries" if status >= 500 else ""
+    return UnreadableError(f"the store answered {status}{'' if code == str(status) else ' ' + code}{tries}")

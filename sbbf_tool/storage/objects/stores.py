@@ -1,0 +1,51 @@
+"""Which store a URL leads to, and the connections of this process, which are kept."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+
+from sbbf_tool.errors import SbbfError, UsageError
+from sbbf_tool.storage.objects.location import Location, parse_location
+from sbbf_tool.storage.objects.source import ObjectSource
+from sbbf_tool.storage.objects.store import ObjectStore
+
+
+def open_object(url: str) -> ObjectSource:
+    """Open the object that a URL names. Raises UsageError where it cannot name one, UnreadableError where it cannot be read."""
+    location = parse_location(url)
+    try:
+        store = store_of(location)
+    except SbbfError as error:
+        raise error.at(file=location.name) from error.__cause__
+    return ObjectSource(store, location)
+
+
+def store_of(location: Location) -> ObjectStore:
+    """Return the store that a location is in. Raises UsageError where the package that speaks to it is missing."""
+    # Of the web each URL is a store of its own, since it is escaped and perhaps signed as a whole.
+    path = location.key if location.service == "http" else ""
+    # A process that was forked must not use its parent's connections.
+    return _store(os.getpid(), location.service, location.root, location.bucket, path, location.secret)
+
+
+@lru_cache(256)
+def _store(process: int, service: str, root: str, bucket: str, path: str, secret: str) -> ObjectStore:
+    try:
+        return _opened(service, root, bucket, path, secret)
+    except ModuleNotFoundError as error:
+        raise UsageError(f"{service} needs the package {error.name}", hint="pip install 'sbbf-tool[objects]'") from error
+
+
+def _opened(service: str, root: str, bucket: str, path: str, secret: str) -> ObjectStore:
+    if service == "s3":
+        from sbbf_tool.storage.objects.s3 import S3Store
+
+        return S3Store(bucket)
+    if service == "hdfs":
+        from sbbf_tool.storage.objects.arrow import ArrowStore
+
+        return ArrowStore.of_hdfs(root)
+    from sbbf_tool.storage.objects.cloud import CloudStore
+
+    return CloudStore(service, root, path, secret)

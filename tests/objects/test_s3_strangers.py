@@ -1,0 +1,136 @@
+"""Servers that are not S3, or that answer like none: every command ends with one line and exit code 3, and never with an internal error."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from buckets import environment, forget_clients
+
+from sbbf_tool.cli import run
+
+# botocore leaves the connection that brought a redirect to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+PAGE = b"<!DOCTYPE html><html><head><title>Sign in</title></head><body><p>Welcome</body></html>"
+DEEP = b"<a>" * 100_000
+LIST = b'<?xml version="1.0"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">%s</ListBucketResult>'
+
+Answer = tuple[int, dict[str, str], bytes]
+
+
+def always(status: int, body: bytes = b"", **headers: str) -> Callable[[str], Answer]:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return lambda method: (status, named, body)
+
+
+STRANGERS: dict[str, Callable[[str], Answer]] = {
+    **{f"redirect {status}": always(status, Location="http://127.0.0.1:9/elsewhere") for status in (301, 302, 303, 307, 308)},
+    "redirect without a place": always(301, PAGE),
+    "page": always(200, PAGE, Content_Type="text/html"),
+    "page with 206": always(206, PAGE, Content_Type="text/html"),
+    "page with 404": always(404, PAGE, Content_Type="text/html"),
+    "page with 500": always(501, PAGE, Content_Type="text/html"),
+    "another range": always(206, b"x" * 10, Content_Range="bytes 5-14/1000"),
+    "more than the range": always(206, b"x" * 100_000, Content_Range="bytes 0-99999/100000"),
+    "range beyond the end": always(206, b"x" * 10, Content_Range="bytes 995-1004/1000"),
+    "number that is none": always(200, b"x", Last_Modified="yesterday", x_amz_tagging_count="many", x_amz_missing_meta="x"),
+    "date that is none": always(206, b"PAR1", Last_Modified="99999999999999", Content_Range="bytes 0-3/4"),
+    "deep XML": always(200, DEEP, Content_Type="application/xml"),
+    "deep XML as an error": always(400, DEEP, Content_Type="application/xml"),
+    "XML that ends early": always(403, b"<Error><Code>Access", Content_Type="application/xml"),
+    "error code of 100 KB": always(403, b"<Error><Code>%s</Code></Error>" % (b"x\n" * 50_000), Content_Type="application/xml"),
+    "JSON": always(200, b'{"message": "not found"}', Content_Type="application/json"),
+    "bytes": always(200, bytes(range(256)) * 10),
+    "key without a name": always(200, LIST % b"<Contents><Size>3</Size></Contents>"),
+    "same page for ever": always(
+        200,
+        LIST % b"<IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken><Contents><Key>a</Key></Contents>",
+    ),
+    "truth that is none": always(200, LIST % b"<IsTruncated>perhaps</IsTruncated><KeyCount>several</KeyCount>"),
+    "nothing at all": always(200),
+}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    answer: Callable[[str], Answer]
+
+    def respond(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        status, headers, body = type(self).answer(self.command)
+        self.send_response_only(status)
+        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = respond  # noqa: N815
+
+
+@pytest.fixture(params=list(STRANGERS))
+def stranger(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """AWS_ENDPOINT_URL leads to a server that gives one answer to every request."""
+    handler = type("Handler", (_Handler,), {"answer": staticmethod(STRANGERS[request.param])})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    for name, value in environment(f"http://127.0.0.1:{server.server_address[1]}").items():
+        monkeypatch.setenv(name, value)
+    forget_clients()
+    yield request.param
+    forget_clients()
+    server.shutdown()
+    server.server_close()
+
+
+URL = "s3://bucket/folder/x.parquet"
+COMMANDS = (
+    ["inspect", URL],
+    ["inspect", "s3://bucket/folder/"],
+    ["add-filter", URL, "-c", "id", "--in-place"],
+)
+MORE_COMMANDS = (
+    ["probe", URL, "id", "1"],
+    ["verify", URL],
+    ["check", URL],
+    ["advise", URL],
+    ["explain", URL, "id", "1"],
+    ["remove-filter", URL, "--in-place"],
+    ["resize", URL, "--fpp", "0.1", "--in-place"],
+    ["repair", URL, "--in-place"],
+    ["inspect", "s3://bucket/folder/*.parquet"],
+    ["lake", "inspect", URL],
+)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [*COMMANDS, *(pytest.param(arguments, marks=pytest.mark.heavy) for arguments in MORE_COMMANDS)],
+    ids=" ".join,
+)
+def test_a_server_that_is_not_s3_is_one_line_and_exit_3(stranger, arguments, capfd):
+    code = run(arguments)
+    output, errors = capfd.readouterr()
+    assert code in (3, 4, 5), errors
+    assert code == 3 or "--in-place" in arguments
+    lines = [line for line in errors.splitlines() if line]
+    assert lines
+    assert all(len(line) < 1000 for line in lines)
+    assert all("internal error" not in line for line in lines)
+    assert output == "" or arguments[0] in ("check", "lake")
+
+
+def test_a_redirect_names_the_setting(monkeypatch, capfd):
+    handler = type("Handler", (_Handler,), {"answer": staticmethod(STRANGERS["redirect 302"])})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        for name, value in environment(f"http://127.0.0.1:{server.server_address[1]}").items():
+            monkeypatch.setenv(name, value)
+        forget_clients()
+        assert run(["inspect", URL]) == 3
+        server.shutdown()
+    forget_clients()
+    assert capfd.readouterr().err == f"sbbf: {URL}: what answers is not S3, or redirects; check AWS_ENDPOINT_URL\n"
