@@ -115,7 +115,9 @@ def _plan(path: str | None, columns: tuple[str, ...], *sizes: float | None) -> P
 def _show(report: AddReport) -> None:
     added = report.new_bytes - report.old_bytes
     if not added:
-        say(f"{report.output}: it has no row group, so there is nothing to add; nothing was written")
+        is_copy = not report.dry_run and report.output != report.file
+        done = f"{report.output} is an exact copy" if is_copy else "nothing was written"
+        say(f"{report.file}: it has no row group, so there is nothing to add; {done}")
         return
     render.show_table(
         ("row group", "column", "hashed", "est. ndv", "offset", "bitset", "fpp"),

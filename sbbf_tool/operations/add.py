@@ -14,17 +14,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom import sizing
-from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import RefusedError, UsageError
-from sbbf_tool.operations.build import Built, HashMemory, Meter, Progress, Sizing, build_filters, chunk_bytes, ensure_buildable, report_of
+from sbbf_tool.operations.build import HashMemory, Meter, Progress, Sizing, Spooled, build_filters, chunk_bytes, ensure_buildable, report_of
 from sbbf_tool.operations.engines import warnings_for
 from sbbf_tool.operations.parquet_file import ParquetFile
-from sbbf_tool.operations.publish import ensure_holding_all, ensure_same_footer, publish, read_written
+from sbbf_tool.operations.publish import ensure_holding_all, ensure_same_footer, publish
 from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, finish_interrupted
 from sbbf_tool.parquet.columns import find_column
-from sbbf_tool.parquet.patch import Bytes, ChunkKey, Patch, plan_append
+from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
 from sbbf_tool.reports.add import AddReport
 from sbbf_tool.storage import places
+from sbbf_tool.storage.spool import Spool
 
 if TYPE_CHECKING:
     from sbbf_tool.operations.add_draft import Draft
@@ -83,20 +83,24 @@ def add_filters(
         # A copy's pages are read again, from the copy. Where nothing is copied, or a store copies the version that was read, they are
         # the very bytes that were read already.
         memory = HashMemory() if append or places.is_url(target) else None
-        built = build_sized(file, chunks, wish, limits, jobs, meter, memory)
-        if draft is not None:
-            built = draft.rebuilt(file, built, meter)
-            warnings += draft.warnings()
-        patch = plan_filters(file, {key: one.bloom for key, one in built.items()}, draft)
-
-        def compare(fresh: ParquetFile) -> None:
-            if draft is not None:
-                draft.compare(file, fresh, patch, meter)
+        with places.open_spool(target, keeps=not dry_run) as spool:
+            if draft is None:
+                built = build_sized(file, chunks, wish, limits, spool, jobs, meter, memory)
             else:
-                _compare(file, fresh, patch, jobs, meter, memory)
+                with places.open_spool(target, keeps=False) as passing:
+                    built = build_sized(file, chunks, wish, limits, passing, jobs, meter, memory)
+                built = draft.rebuilt(file, built, spool, meter)
+                warnings += draft.warnings()
+            patch = plan_filters(file, built)
 
-        if not dry_run:
-            warnings += publish(file, target, patch, compare, append=append)
+            def compare(fresh: ParquetFile) -> None:
+                if draft is not None:
+                    draft.compare(file, fresh, patch, meter)
+                else:
+                    _compare(file, fresh, patch, jobs, meter, memory)
+
+            if not dry_run:
+                warnings += publish(file, target, patch, compare, append=append)
         warnings += _size_warnings(file, wish, built)
         warnings += _engine_warnings(file, chunks)
         return AddReport(
@@ -146,45 +150,54 @@ def build_sized(
     keys: Iterable[ChunkKey],
     wish: Sizing,
     limits: Mapping[str, Sizing],
+    spool: Spool,
     jobs: int | None,
     meter: Meter,
     memory: HashMemory | None,
-) -> dict[ChunkKey, Built]:
-    """`build_filters`, sized by `wish` but for the columns that `limits` names. Raises UnreadableError."""
-    special = {find_column(file.footer.columns, name).index: sizing for name, sizing in limits.items()}
-    by_wish: dict[Sizing, list[ChunkKey]] = {}
-    for key in keys:
-        by_wish.setdefault(special.get(key[1], wish), []).append(key)
-    return {key: one for wanted, group in by_wish.items() for key, one in build_filters(file, group, wanted, jobs, meter, memory).items()}
-
-
-def plan_filters(file: ParquetFile, blooms: Mapping[ChunkKey, BloomFilter], draft: Draft | None = None) -> Patch:
-    """The patch that puts these filters behind the whole old file, encrypted where their columns are; as a `draft` had them if told to."""
-    pieces: dict[ChunkKey, tuple[Bytes, ...]] = {
-        key: file.filter_pieces(*key, bloom.bitset) if draft is None else draft.pieces(bloom) for key, bloom in blooms.items()
+) -> dict[ChunkKey, Spooled]:
+    """`build_filters`, sized by `wish` but for the columns that `limits` names. Raises as that does."""
+    return {
+        key: one
+        for wanted, group in by_size(file, keys, wish, limits).items()
+        for key, one in build_filters(file, group, wanted, spool, jobs, meter, memory).items()
     }
-    return plan_append(file.footer, file.source.size, pieces)
+
+
+def by_size(file: ParquetFile, keys: Iterable[ChunkKey], wish: Sizing, limits: Mapping[str, Sizing]) -> dict[Sizing, list[ChunkKey]]:
+    """The chunks that are sized by `wish`, and those by each of `limits`, which are columns' own."""
+    special = {find_column(file.footer.columns, name).index: sizing for name, sizing in limits.items()}
+    found: dict[Sizing, list[ChunkKey]] = {}
+    for key in keys:
+        found.setdefault(special.get(key[1], wish), []).append(key)
+    return found
+
+
+def plan_filters(file: ParquetFile, filters: Mapping[ChunkKey, Spooled]) -> Patch:
+    """The patch that puts these filters behind the whole old file, or, where there is none, changes nothing."""
+    if not filters:
+        return Patch(file.source.size, (), file.footer.raw, {})
+    return plan_append(file.footer, file.source.size, {key: one.pieces for key, one in filters.items()})
 
 
 def _compare(file: ParquetFile, fresh: ParquetFile, patch: Patch, jobs: int | None, meter: Meter, memory: HashMemory | None) -> None:
     ensure_same_footer(file, fresh, patch.places)
-    ensure_holding_all(file, fresh, read_written(file, fresh, patch), jobs, meter, memory)
+    ensure_holding_all(file, fresh, patch, patch.places, jobs, meter, memory)
 
 
 _NOTHING_TO_SPEAK_OF = 64 << 10
 """Bytes of a column's filters below which nobody minds that its data takes less."""
 
 
-def _size_warnings(file: ParquetFile, wish: Sizing, built: Mapping[ChunkKey, Built]) -> Iterator[str]:
+def _size_warnings(file: ParquetFile, wish: Sizing, built: Mapping[ChunkKey, Spooled]) -> Iterator[str]:
     worst: dict[int, float] = {}
     for (_, column), one in built.items():
-        worst[column] = max(worst.get(column, 0.0), one.bloom.fpp)
+        worst[column] = max(worst.get(column, 0.0), one.fpp)
     for column, fpp in sorted(worst.items()):
         if fpp > wish.fpp * 1.25:
             name = file.footer.columns[column].name
             yield f"column {name}: the error rate is {fpp:.3g}, not {wish.fpp:.3g}, within the size that was allowed"
     for column in sorted(worst):
-        filters = sum(one.bloom.num_bytes for (_, owner), one in built.items() if owner == column)
+        filters = sum(one.num_bytes for (_, owner), one in built.items() if owner == column)
         data = sum(chunk_bytes(file, key) for key in built if key[1] == column)
         if filters > max(data, _NOTHING_TO_SPEAK_OF):
             name = file.footer.columns[column].name

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from sbbf_tool.bloom.dialects import TODAY, TODAYS, Dialect, dialect_named
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import RefusedError
-from sbbf_tool.operations.build import Built, Meter, chunk_bytes
+from sbbf_tool.operations.build import Built, Meter, Spooled, chunk_bytes
 from sbbf_tool.operations.drafts import hasher_for, read_as
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.publish import ensure_same_footer, mistake, place_of
 from sbbf_tool.parquet.draft_headers import build_draft_header
 from sbbf_tool.parquet.patch import Bytes, ChunkKey, Patch
+from sbbf_tool.storage.spool import Spool
 
 
 class Draft:
@@ -29,7 +29,7 @@ class Draft:
         dialect = dialect_named(name)
         return None if dialect is TODAY else cls(dialect)
 
-    def rebuilt(self, file: ParquetFile, built: Mapping[ChunkKey, Built], meter: Meter) -> dict[ChunkKey, Built]:
+    def rebuilt(self, file: ParquetFile, built: Mapping[ChunkKey, Spooled], spool: Spool, meter: Meter) -> dict[ChunkKey, Spooled]:
         """Each filter once more, of the same size, from its values as the dialect hashes them.
 
         A filter that is too large cannot be folded: only today's choice of blocks keeps neighbours together.
@@ -43,14 +43,14 @@ class Draft:
                     place=place_of(file, key),
                     hint="leave --dialect out",
                 )
-            bloom = BloomFilter.empty(one.bloom.num_bytes)
+            bloom = BloomFilter.empty(one.num_bytes)
             for hashes in self._hashes(file, key, bloom.num_blocks):
                 bloom.insert_hashes(hashes)
-            anew[key] = replace(one, bloom=bloom)
+            anew[key] = Spooled.of(Built(bloom, one.values, one.bytes_read), spool, self._pieces(bloom))
             meter.advance(f"reading {file.footer.columns[key[1]].name}", chunk_bytes(file, key))
         return anew
 
-    def pieces(self, bloom: BloomFilter) -> tuple[Bytes, Bytes]:
+    def _pieces(self, bloom: BloomFilter) -> tuple[Bytes, Bytes]:
         """Header and bitset."""
         return build_draft_header(self.dialect, bloom.num_bytes), bloom.bitset
 

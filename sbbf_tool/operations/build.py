@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.bloom.hashing import hash_value
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.parquet.patch import ChunkKey, Patch
+from sbbf_tool.parquet.patch import Bytes, ChunkKey, Patch, Piece
 from sbbf_tool.reports.add import BuiltFilter
+from sbbf_tool.storage.spool import Spool
 
 if TYPE_CHECKING:
     from sbbf_tool.operations.stored_values import StoredValues
@@ -74,9 +76,43 @@ class Built:
     bytes_read: int
 
 
-def report_of(file: ParquetFile, patch: Patch, key: ChunkKey, built: Built) -> BuiltFilter:
+@dataclass(frozen=True, slots=True)
+class Spooled:
+    """A filter that is not in memory any more: what there is to say of it, and where its bytes are."""
+
+    pieces: tuple[Piece, ...]
+    """Header and bitset, as they are stored."""
+    num_bytes: int
+    fpp: float
+    estimated_ndv: float
+    checksum: int
+    """Of the bitset: what is written must be what was built."""
+    values: int = 0
+    bytes_read: int = 0
+
+    @classmethod
+    def of(cls, built: Built, spool: Spool, pieces: tuple[Bytes, ...]) -> Spooled:
+        """`built`, of which the spool keeps the `pieces`. Raises WriteError."""
+        bloom = built.bloom
+        return cls(
+            tuple(map(spool.append, pieces)),
+            bloom.num_bytes,
+            bloom.fpp,
+            bloom.estimated_ndv,
+            checksum_of(bloom),
+            built.values,
+            built.bytes_read,
+        )
+
+
+def checksum_of(bloom: BloomFilter) -> int:
+    """By which two bitsets are told apart."""
+    return hash_value(bloom.bitset)
+
+
+def report_of(file: ParquetFile, patch: Patch, key: ChunkKey, built: Spooled) -> BuiltFilter:
     """What there is to say of a filter that `patch` writes."""
-    ndv = built.bloom.estimated_ndv
+    ndv = built.estimated_ndv
     place = patch.places[key]
     assert place.length is not None
     return BuiltFilter(
@@ -85,9 +121,9 @@ def report_of(file: ParquetFile, patch: Patch, key: ChunkKey, built: Built) -> B
         values=built.values,
         estimated_ndv=None if math.isinf(ndv) else ndv,
         offset=place.offset,
-        header_bytes=place.length - built.bloom.num_bytes,
-        bitset_bytes=built.bloom.num_bytes,
-        fpp=built.bloom.fpp,
+        header_bytes=place.length - built.num_bytes,
+        bitset_bytes=built.num_bytes,
+        fpp=built.fpp,
     )
 
 
@@ -174,37 +210,44 @@ def ensure_buildable(file: ParquetFile, row_group: int, column: Column) -> None:
 
 
 def build_filters(
-    file: ParquetFile, keys: Iterable[ChunkKey], wish: Sizing, jobs: int | None, meter: Meter, memory: HashMemory | None = None
-) -> dict[ChunkKey, Built]:
-    """The filter of each chunk, `jobs` chunks at a time (the cores, where None). Raises UnreadableError."""
+    file: ParquetFile,
+    keys: Iterable[ChunkKey],
+    wish: Sizing,
+    spool: Spool,
+    jobs: int | None,
+    meter: Meter,
+    memory: HashMemory | None = None,
+) -> dict[ChunkKey, Spooled]:
+    """The filter of each chunk, `jobs` chunks at a time (the cores, where None): so many are in memory, and the spool has the others.
 
-    def build(key: ChunkKey) -> Built:
-        with file.named(lambda: f"column {file.footer.columns[key[1]].name}, row group {key[0]}"):
-            built = _build(file, key, wish, memory)
+    Raises UnreadableError, WriteError, and RefusedError where the disk cannot hold them.
+    """
+    keys = list(keys)
+    spool.ensure_room(least_bytes(file, keys, wish))
+
+    def build(key: ChunkKey) -> Spooled:
+        built = build_filter(file, key, wish, memory)
         meter.advance(f"reading {file.footer.columns[key[1]].name}", chunk_bytes(file, key))
-        return built
+        return Spooled.of(built, spool, file.filter_pieces(*key, built.bloom.bitset))
 
-    return _in_parallel(build, keys, jobs)
+    return in_parallel(build, keys, jobs)
 
 
-def count_missing(
-    file: ParquetFile, blooms: dict[ChunkKey, BloomFilter], jobs: int | None, meter: Meter, memory: HashMemory | None = None
-) -> dict[ChunkKey, int]:
-    """How many values of each chunk its filter does not hold; they are read again unless `memory` has them. Raises UnreadableError."""
+def build_filter(file: ParquetFile, key: ChunkKey, wish: Sizing, memory: HashMemory | None = None) -> Built:
+    """The filter of one chunk. Raises UnreadableError."""
+    with file.named(lambda: f"column {file.footer.columns[key[1]].name}, row group {key[0]}"):
+        return _build(file, key, wish, memory)
 
+
+def count_missing(file: ParquetFile, key: ChunkKey, bloom: BloomFilter, memory: HashMemory | None = None) -> int:
+    """How many values of a chunk its filter does not hold; they are read again unless `memory` has them. Raises UnreadableError."""
     from sbbf_tool.operations.stored_values import StoredValues
 
-    def count(key: ChunkKey) -> int:
-        bloom = blooms[key]
-        runs = memory.of(key) if memory is not None else None
-        missing = sum(bloom.count_missing(hashes) for hashes in (runs if runs is not None else StoredValues(file, key).hashes()))
-        meter.advance(f"verifying {file.footer.columns[key[1]].name}", chunk_bytes(file, key))
-        return missing
-
-    return _in_parallel(count, blooms, jobs)
+    runs = memory.of(key) if memory is not None else None
+    return sum(bloom.count_missing(hashes) for hashes in (runs if runs is not None else StoredValues(file, key).hashes()))
 
 
-def _in_parallel(work: Callable[[ChunkKey], _Answer], keys: Iterable[ChunkKey], jobs: int | None) -> dict[ChunkKey, _Answer]:
+def in_parallel(work: Callable[[ChunkKey], _Answer], keys: Iterable[ChunkKey], jobs: int | None) -> dict[ChunkKey, _Answer]:
     """`work` on every key by a few threads: decoding, hashing and inserting let other threads run. The first error ends it."""
     listed = list(keys)
     workers = min(len(listed), max(1, jobs if jobs is not None else os.cpu_count() or 1))
@@ -220,24 +263,41 @@ def _in_parallel(work: Callable[[ChunkKey], _Answer], keys: Iterable[ChunkKey], 
 
 def _build(file: ParquetFile, key: ChunkKey, wish: Sizing, memory: HashMemory | None) -> Built:
     from sbbf_tool.operations.stored_values import StoredValues
-    from sbbf_tool.parquet import equals
 
-    column = file.footer.columns[key[1]]
-    meta = file.footer.chunk(*key)
-    assert meta is not None
     _check_counts(file, key)
-    forms = equals.forms_per_value(file.footer, column)
+    forms = _forms(file, key)
     values = StoredValues(file, key)
-    nulls = (meta.statistics.null_count or 0) if meta.statistics else 0
-    size = wish.bytes_for((meta.num_values or 0) - nulls if values.distinct is None else values.distinct, forms)
-    if not wish.is_stated:
-        # What the metadata claim must not cost more memory than the bytes that are there can account for.
-        most = _FILTER_BYTES_PER_CHUNK_BYTE * min(chunk_bytes(file, key), file.source.size)
-        size = min(size, max(sizing.MIN_BYTES, 1 << most.bit_length()))
-    bloom = _filled(values, size, key, memory)
+    bloom = _filled(values, first_bytes(file, key, wish, values.distinct), key, memory)
     if not wish.is_stated and bloom.num_bytes < wish.bytes_for(values.count, forms) and bloom.fpp > wish.fpp:
         bloom = _filled(values, wish.bytes_for(values.count, forms), key, None)
     return Built(bloom if wish.is_stated else bloom.fold_to_fpp(wish.fpp), values.count, values.bytes_read)
+
+
+def first_bytes(file: ParquetFile, key: ChunkKey, wish: Sizing, distinct: int | None = None) -> int:
+    """Bytes of a chunk's filter before its values are known, `distinct` ones at most: it is folded afterwards, unless the wish states
+    its size.
+    """
+    meta = file.footer.chunk(*key)
+    assert meta is not None
+    nulls = (meta.statistics.null_count or 0) if meta.statistics else 0
+    size = wish.bytes_for((meta.num_values or 0) - nulls if distinct is None else distinct, _forms(file, key))
+    if wish.is_stated:
+        return size
+    # What the metadata claim must not cost more memory than the bytes that are there can account for.
+    most = _FILTER_BYTES_PER_CHUNK_BYTE * min(chunk_bytes(file, key), file.source.size)
+    return min(size, max(sizing.MIN_BYTES, 1 << most.bit_length()))
+
+
+def least_bytes(file: ParquetFile, keys: Iterable[ChunkKey], wish: Sizing) -> int:
+    """Bytes that the filters of these chunks take for sure."""
+    return sum(first_bytes(file, key, wish) if wish.is_stated else sizing.MIN_BYTES for key in keys)
+
+
+def _forms(file: ParquetFile, key: ChunkKey) -> int:
+    """In how many forms each value is inserted."""
+    from sbbf_tool.parquet import equals
+
+    return equals.forms_per_value(file.footer, file.footer.columns[key[1]])
 
 
 def _filled(values: StoredValues, num_bytes: int, key: ChunkKey, memory: HashMemory | None) -> BloomFilter:

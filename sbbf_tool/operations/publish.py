@@ -5,11 +5,11 @@ Every operation that changes files goes through here; what is peculiar to one of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import SbbfError, UnreadableError
-from sbbf_tool.operations.build import HashMemory, Meter, count_missing
+from sbbf_tool.operations.build import HashMemory, Meter, Spooled, checksum_of, chunk_bytes, count_missing, in_parallel
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet.footer import set_filters
 from sbbf_tool.parquet.patch import ChunkKey, Patch
@@ -45,29 +45,39 @@ def ensure_same_footer(file: ParquetFile, fresh: ParquetFile, changed: Iterable[
         raise mistake(file, "the new footer differs from the old one in more than the filters' places")
 
 
-def read_written(file: ParquetFile, fresh: ParquetFile, patch: Patch) -> dict[ChunkKey, BloomFilter]:
-    """The filters that the patch wrote, read from the new file, each of which must be where it should and today's format."""
-    blooms = {}
-    for key, place in patch.places.items():
-        stored = fresh.stored_filter(key[0], fresh.footer.columns[key[1]])
-        if stored is None or stored.place != place or stored.length != place.length or stored.header.beyond_us:
-            raise mistake(file, f"the filter of {place_of(file, key)} is not where it should be")
-        blooms[key] = BloomFilter(fresh.read_bitset(stored))
-    return blooms
+def read_written(file: ParquetFile, fresh: ParquetFile, patch: Patch, key: ChunkKey) -> BloomFilter:
+    """A filter that the patch wrote, read from the new file, where it must be where it should and today's format."""
+    place = patch.places[key]
+    stored = fresh.stored_filter(key[0], fresh.footer.columns[key[1]])
+    if stored is None or stored.place != place or stored.length != place.length or stored.header.beyond_us:
+        raise mistake(file, f"the filter of {place_of(file, key)} is not where it should be")
+    return BloomFilter(fresh.read_bitset(stored))
 
 
 def ensure_holding_all(
     file: ParquetFile,
     fresh: ParquetFile,
-    blooms: dict[ChunkKey, BloomFilter],
+    patch: Patch,
+    keys: Iterable[ChunkKey],
     jobs: int | None,
     meter: Meter,
     memory: HashMemory | None = None,
 ) -> None:
-    """Every value of every chunk must be found in its filter."""
-    for key, missed in count_missing(fresh, blooms, jobs, meter, memory).items():
-        if missed:
+    """Every value of these chunks must be found in its filter, as the patch wrote it; `jobs` filters are in memory at a time."""
+
+    def ensure(key: ChunkKey) -> None:
+        if missed := count_missing(fresh, key, read_written(file, fresh, patch, key), memory):
             raise mistake(file, f"{missed} values of {place_of(file, key)} are absent from the new filter")
+        meter.advance(f"verifying {file.footer.columns[key[1]].name}", chunk_bytes(file, key))
+
+    in_parallel(ensure, keys, jobs)
+
+
+def ensure_written(file: ParquetFile, fresh: ParquetFile, patch: Patch, filters: Mapping[ChunkKey, Spooled], mistaken: str) -> None:
+    """These filters must be in the new file as they were built; of one that is not, `mistaken` is said."""
+    for key, one in filters.items():
+        if checksum_of(read_written(file, fresh, patch, key)) != one.checksum:
+            raise mistake(file, f"the filter of {place_of(file, key)} {mistaken}")
 
 
 def ensure_same_pages(file: ParquetFile, fresh: ParquetFile, keys: Iterable[ChunkKey]) -> None:

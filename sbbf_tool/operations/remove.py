@@ -20,6 +20,7 @@ from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import TAIL_BYTES, FilterPlace, Footer, open_metadata, set_filters
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
 from sbbf_tool.reports.remove import RemoveReport
+from sbbf_tool.storage.source import Range
 
 if TYPE_CHECKING:
     from sbbf_tool.operations.keys import KeysGiven
@@ -182,7 +183,7 @@ def _compacted(file: ParquetFile, keys: set[ChunkKey]) -> Patch:
     keep = max([end_of_data(file.footer), *(found.end for found in leftovers if found not in known)])
     # A filter that begins before the cut stays whole where it is.
     keep = max([keep, *(stored.end for stored in kept.values() if stored.place.offset < keep)])
-    moved = {key: (file.source.read(stored.place.offset, stored.length),) for key, stored in kept.items() if stored.place.offset >= keep}
+    moved = {key: (Range(file.source, stored.place.offset, stored.length),) for key, stored in kept.items() if stored.place.offset >= keep}
     return plan_append(file.footer, keep, moved, drop=keys)
 
 

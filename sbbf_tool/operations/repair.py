@@ -14,9 +14,9 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.errors import RefusedError
-from sbbf_tool.operations.build import Built, Meter, Progress, Sizing, build_filters, chunk_bytes, ensure_buildable, report_of
+from sbbf_tool.operations.build import Meter, Progress, Sizing, Spooled, build_filters, chunk_bytes, ensure_buildable, report_of
 from sbbf_tool.operations.parquet_file import ParquetFile
-from sbbf_tool.operations.publish import ensure_holding_all, ensure_same_footer, mistake, place_of, publish, read_written
+from sbbf_tool.operations.publish import ensure_holding_all, ensure_same_footer, mistake, place_of, publish
 from sbbf_tool.operations.rules import secrecy, structure, truth, worth
 from sbbf_tool.operations.rules.facts import PLAINTEXT, ChunkFacts, ColumnFacts, Reads, gather
 from sbbf_tool.operations.rules.rule import Limits, Rule
@@ -28,7 +28,7 @@ from sbbf_tool.parquet.footer import FilterPlace
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
 from sbbf_tool.reports.findings import Evidence, Finding
 from sbbf_tool.reports.repair import RepairReport, RepairStep
-from sbbf_tool.storage.places import interrupted_length
+from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
     from sbbf_tool.operations.keys import KeysGiven
@@ -102,7 +102,7 @@ def repair(
     Raises RefusedError, UnreadableError, UsageError, WriteError; the old file is whole in every case.
     """
     target = choose_target(path, output, in_place, allow_table_files, dry_run)
-    cut_back = interrupted_length(os.fsdecode(path))
+    cut_back = places.interrupted_length(os.fsdecode(path))
     if dry_run and cut_back is not None:
         size = os.stat(path).st_size
         return RepairReport(os.fsdecode(path), target, dry_run, size, cut_back, cut_back_to=cut_back)
@@ -115,10 +115,11 @@ def repair(
         _ensure_allowed(file, steps)
         anew = [key for key, step in steps.items() if step.treatment is Treatment.REBUILD]
         meter = Meter(progress, sum(chunk_bytes(file, key) for key in anew) * (1 if dry_run else 2))
-        built = build_filters(file, anew, Sizing(), jobs, meter)
-        patch = _plan(file, steps, built)
-        if not dry_run and (steps or output is not None):
-            warnings += publish(file, target, patch, lambda fresh: _compare(file, fresh, steps, patch, jobs, meter))
+        with places.open_spool(target, keeps=not dry_run) as spool:
+            built = build_filters(file, anew, Sizing(), spool, jobs, meter)
+            patch = _plan(file, steps, built)
+            if not dry_run and (steps or output is not None):
+                warnings += publish(file, target, patch, lambda fresh: _compare(file, fresh, steps, patch, jobs, meter))
         return RepairReport(
             file=file.name,
             output=target,
@@ -207,13 +208,13 @@ def _ensure_allowed(file: ParquetFile, steps: Mapping[ChunkKey, _Step]) -> None:
             ensure_buildable(file, key[0], file.footer.columns[key[1]])
 
 
-def _plan(file: ParquetFile, steps: Mapping[ChunkKey, _Step], built: Mapping[ChunkKey, Built]) -> Patch:
+def _plan(file: ParquetFile, steps: Mapping[ChunkKey, _Step], built: Mapping[ChunkKey, Spooled]) -> Patch:
     if not steps:
         return Patch(file.source.size, (), file.footer.raw, {})
     return plan_append(
         file.footer,
         file.source.size,
-        {key: file.filter_pieces(*key, one.bloom.bitset) for key, one in built.items()},
+        {key: one.pieces for key, one in built.items()},
         drop=[key for key, step in steps.items() if step.treatment is Treatment.DROP],
         correct={key: place for key, step in steps.items() if (place := _stated(step)) is not None},
     )
@@ -235,10 +236,10 @@ def _compare(file: ParquetFile, fresh: ParquetFile, steps: Mapping[ChunkKey, _St
         meant = patch.places.get(key) or _stated(step) or (None, None)
         if found != tuple(meant):
             raise mistake(file, f"the new footer does not say of {place_of(file, key)} what it should")
-    ensure_holding_all(file, fresh, read_written(file, fresh, patch), jobs, meter)
+    ensure_holding_all(file, fresh, patch, patch.places, jobs, meter)
 
 
-def _step_report(file: ParquetFile, patch: Patch, key: ChunkKey, step: _Step, built: Built | None) -> RepairStep:
+def _step_report(file: ParquetFile, patch: Patch, key: ChunkKey, step: _Step, built: Spooled | None) -> RepairStep:
     return RepairStep(
         row_group=key[0],
         column=file.footer.columns[key[1]].name,

@@ -7,21 +7,25 @@ What folding cannot give is left as it is and told, or built from the data where
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import RefusedError, UsageError
-from sbbf_tool.operations.build import Built, Meter, Progress, Sizing, build_filters, chunk_bytes, ensure_buildable
+from sbbf_tool.operations.add import plan_filters
+from sbbf_tool.operations.build import Built, Meter, Progress, Sizing, Spooled, build_filters, chunk_bytes, ensure_buildable
 from sbbf_tool.operations.parquet_file import ParquetFile
-from sbbf_tool.operations.publish import ensure_holding_all, ensure_same_footer, mistake, place_of, publish, read_written
+from sbbf_tool.operations.publish import ensure_holding_all, ensure_same_footer, ensure_written, place_of, publish
 from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, finish_interrupted
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
-from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
+from sbbf_tool.parquet.patch import ChunkKey, Patch
 from sbbf_tool.reports.resize import ResizedFilter, ResizeReport
+from sbbf_tool.storage import places
+from sbbf_tool.storage.spool import Spool
 
 if TYPE_CHECKING:
     from sbbf_tool.operations.keys import KeysGiven
@@ -75,7 +79,7 @@ class _Plan:
 
     old: dict[ChunkKey, tuple[int, float]] = field(default_factory=dict)
     """Size and error rate of those that change."""
-    folded: dict[ChunkKey, BloomFilter] = field(default_factory=dict)
+    folded: dict[ChunkKey, Spooled] = field(default_factory=dict)
     unreached: dict[ChunkKey, str] = field(default_factory=dict)
     """Why folding does not do."""
     unchanged: int = 0
@@ -106,9 +110,11 @@ def resize_filters(
     aim = Aim(fpp, num_bytes)
     target = choose_target(path, output, in_place, allow_table_files, dry_run)
     warnings = [] if dry_run else finish_interrupted(path, target)
-    with ParquetFile.open(path, keys) as file:
+    with ExitStack() as opened:
+        file = opened.enter_context(ParquetFile.open(path, keys))
         check_changeable(file)
-        plan = _plan(file, list(_stored(file, choose_columns(file, columns))), aim)
+        spool = opened.enter_context(places.open_spool(target, keeps=not dry_run))
+        plan = _plan(file, list(_stored(file, choose_columns(file, columns))), aim, spool)
         rebuilt = sorted(plan.unreached) if rebuild else []
         if plan.unreached and not plan.folded and not rebuilt:
             key, why = next(iter(plan.unreached.items()))
@@ -117,18 +123,18 @@ def resize_filters(
         for row_group, column in rebuilt:
             ensure_buildable(file, row_group, file.footer.columns[column])
         meter = Meter(progress, sum(chunk_bytes(file, key) for key in rebuilt) * (1 if dry_run else 2))
-        built = build_filters(file, rebuilt, aim.sizing, jobs, meter)
-        blooms = {**plan.folded, **{key: one.bloom for key, one in built.items()}}
-        patch = _patch(file, blooms)
-        if not dry_run and (blooms or output is not None):
-            warnings += publish(file, target, patch, lambda fresh: _compare(file, fresh, patch, plan.folded, jobs, meter))
+        built = build_filters(file, rebuilt, aim.sizing, spool, jobs, meter)
+        filters = {**plan.folded, **built}
+        patch = plan_filters(file, filters)
+        if not dry_run and (filters or output is not None):
+            warnings += publish(file, target, patch, lambda fresh: _compare(file, fresh, patch, plan.folded, built, jobs, meter))
         return ResizeReport(
             file=file.name,
             output=target,
             dry_run=dry_run,
             old_bytes=file.source.size,
             new_bytes=patch.size,
-            filters=tuple(_resized(file, patch, key, plan.old[key], blooms[key], key in built) for key in sorted(blooms)),
+            filters=tuple(_resized(file, patch, key, plan.old[key], filters[key], key in built) for key in sorted(filters)),
             unchanged=plan.unchanged,
             left=tuple(f"{place_of(file, key)}: {why}" for key, why in plan.unreached.items() if key not in built),
             data_bytes_read=_bytes_read(built),
@@ -161,7 +167,7 @@ def _stored(file: ParquetFile, columns: list[Column]) -> Iterable[StoredFilter]:
         raise RefusedError("no column has a filter to resize", file=file.name)
 
 
-def _plan(file: ParquetFile, filters: Iterable[StoredFilter], aim: Aim) -> _Plan:
+def _plan(file: ParquetFile, filters: Iterable[StoredFilter], aim: Aim, spool: Spool) -> _Plan:
     plan = _Plan()
     for stored in filters:
         key = stored.row_group, stored.column
@@ -174,41 +180,37 @@ def _plan(file: ParquetFile, filters: Iterable[StoredFilter], aim: Aim) -> _Plan
         elif folded is bloom:
             plan.unchanged += 1
         else:
-            plan.folded[key] = folded
+            plan.folded[key] = Spooled.of(Built(folded, 0, 0), spool, file.filter_pieces(*key, folded.bitset))
     return plan
 
 
-def _patch(file: ParquetFile, blooms: dict[ChunkKey, BloomFilter]) -> Patch:
-    if not blooms:
-        return Patch(file.source.size, (), file.footer.raw, {})
-    filters = {key: file.filter_pieces(*key, bloom.bitset) for key, bloom in blooms.items()}
-    return plan_append(file.footer, file.source.size, filters)
-
-
 def _compare(
-    file: ParquetFile, fresh: ParquetFile, patch: Patch, folded: dict[ChunkKey, BloomFilter], jobs: int | None, meter: Meter
+    file: ParquetFile,
+    fresh: ParquetFile,
+    patch: Patch,
+    folded: Mapping[ChunkKey, Spooled],
+    rebuilt: Iterable[ChunkKey],
+    jobs: int | None,
+    meter: Meter,
 ) -> None:
     """Folded filters must be in the new file as they were made; filters that were rebuilt must hold every value."""
     ensure_same_footer(file, fresh, patch.places)
-    written = read_written(file, fresh, patch)
-    for key, bloom in folded.items():
-        if written.pop(key) != bloom:
-            raise mistake(file, f"the filter of {place_of(file, key)} is not what it was folded to")
-    ensure_holding_all(file, fresh, written, jobs, meter)
+    ensure_written(file, fresh, patch, folded, "is not what it was folded to")
+    ensure_holding_all(file, fresh, patch, rebuilt, jobs, meter)
 
 
-def _bytes_read(built: dict[ChunkKey, Built]) -> int:
+def _bytes_read(built: Mapping[ChunkKey, Spooled]) -> int:
     return sum(one.bytes_read for one in built.values())
 
 
-def _resized(file: ParquetFile, patch: Patch, key: ChunkKey, old: tuple[int, float], bloom: BloomFilter, rebuilt: bool) -> ResizedFilter:
+def _resized(file: ParquetFile, patch: Patch, key: ChunkKey, old: tuple[int, float], new: Spooled, rebuilt: bool) -> ResizedFilter:
     return ResizedFilter(
         row_group=key[0],
         column=file.footer.columns[key[1]].name,
         way=REBUILT if rebuilt else FOLDED,
         offset=patch.places[key].offset,
         old_bytes=old[0],
-        new_bytes=bloom.num_bytes,
+        new_bytes=new.num_bytes,
         old_fpp=old[1],
-        new_fpp=bloom.fpp,
+        new_fpp=new.fpp,
     )

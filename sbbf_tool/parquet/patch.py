@@ -8,10 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from sbbf_tool.parquet.footer import FilterPlace, Footer, set_filters
 
 Bytes = bytes | bytearray | memoryview
+
+
+class Extent(Protocol):
+    """Bytes that are not in memory, of which a patch knows the length."""
+
+    def __len__(self) -> int: ...
+    def read(self, offset: int, length: int) -> bytes: ...
+
+
+Piece = Bytes | Extent
 ChunkKey = tuple[int, int]
 """Row group and leaf column."""
 
@@ -21,7 +32,7 @@ class Patch:
     """Keep the first `keep` bytes, append `pieces` in order. `footer` is the new file's footer (the bytes of the plain struct)."""
 
     keep: int
-    pieces: tuple[Bytes, ...]
+    pieces: tuple[Piece, ...]
     footer: bytes
     places: Mapping[ChunkKey, FilterPlace]
     """The filters that this patch writes."""
@@ -35,7 +46,7 @@ class Patch:
 def plan_append(
     footer: Footer,
     keep: int,
-    filters: Mapping[ChunkKey, tuple[Bytes, ...]],
+    filters: Mapping[ChunkKey, tuple[Piece, ...]],
     drop: Iterable[ChunkKey] = (),
     correct: Mapping[ChunkKey, FilterPlace] | None = None,
 ) -> Patch:
@@ -43,7 +54,7 @@ def plan_append(
     row group in the schema's order, and then the footer: with their places set, those of `drop` taken away, and those that `correct`
     states anew.
     """
-    pieces: list[Bytes] = []
+    pieces: list[Piece] = []
     places: dict[ChunkKey, FilterPlace] = {}
     position = keep
     for key in sorted(filters):

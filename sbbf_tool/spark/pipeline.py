@@ -36,7 +36,7 @@ from sbbf_tool.operations.lake import read as reading
 from sbbf_tool.operations.lake.advise import surveys
 from sbbf_tool.operations.lake.discover import discover as find_files
 from sbbf_tool.operations.lake.discover import path_of
-from sbbf_tool.operations.lake.fill import MOST_BITSET_BYTES, build_piece, fill_file, publish_file
+from sbbf_tool.operations.lake.fill import build_piece, fill_file, publish_file
 from sbbf_tool.operations.lake.pack import TASK_COST
 from sbbf_tool.operations.lake.partitions import Predicate, parse_predicate
 from sbbf_tool.operations.lake.plan import PIECE_BYTES, Wish, plan_file
@@ -239,15 +239,14 @@ def publish(
     built: DataFrame,
     wish: Wish | Iterable[str],
     *,
-    most_bitset_bytes: int = MOST_BITSET_BYTES,
     tasks: int | None = None,
     tally: Tally | None = None,
 ) -> DataFrame:
-    """`FileOutcome`s: the filters of each file brought to one task, which puts them into it; `most_bitset_bytes` of them at most."""
+    """`FileOutcome`s: the filters of each file brought to one task, which puts them into it."""
     wished = _wish(wish)
 
     def work(path: str, chunks: Iterator[BuiltChunk]) -> FileOutcome:
-        return _counted(tally, publish_file(path, chunks, wished, most_bitset_bytes))
+        return _counted(tally, publish_file(path, chunks, wished))
 
     return _joined(built, BuiltChunk, FileOutcome, work, tasks, ("row_group", "column"))
 

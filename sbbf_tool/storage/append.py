@@ -21,6 +21,7 @@ from contextlib import contextmanager, suppress
 
 from sbbf_tool.errors import RefusedError, UnreadableError, WriteError
 from sbbf_tool.storage.local import LocalSource, remove_stale_checksum, sole_writer
+from sbbf_tool.storage.source import Bytes, Piece, blocks_of
 from sbbf_tool.storage.system_errors import FORBIDDEN, reason_of
 from sbbf_tool.storage.temporary import sync_folder, temporary_file, write_all
 
@@ -30,7 +31,7 @@ _MAGIC_BYTES = 4
 """By which a whole file ends."""
 
 
-def append(source: LocalSource, pieces: Sequence[bytes | bytearray | memoryview], verify: Callable[[LocalSource], None]) -> list[str]:
+def append(source: LocalSource, pieces: Sequence[Piece], verify: Callable[[LocalSource], None]) -> list[str]:
     """Put `pieces` behind the source's bytes in the file itself, and keep them only if `verify` accepts the result.
 
     Answers with warnings in words. Raises RefusedError (another writer, source changed, no permission) and WriteError (disk full and
@@ -126,14 +127,14 @@ def journal_of(path: str) -> str:
 
 
 @contextmanager
-def _journal(source: LocalSource, real: str, pieces: Sequence[bytes | bytearray | memoryview]) -> Iterator[None]:
+def _journal(source: LocalSource, real: str, pieces: Sequence[Piece]) -> Iterator[None]:
     """The journal, on disk while the block runs; it stays where the process dies in it."""
     path = journal_of(real)
     remembered = min(source.size, _REMEMBERED_BYTES)
     entry = {
         "length": source.size,
         "ends_with": source.read(source.size - remembered, remembered).hex(),
-        "new_length": source.size + sum(memoryview(piece).nbytes for piece in pieces),
+        "new_length": source.size + sum(map(len, pieces)),
         "new_ends_with": _last_bytes(pieces).hex(),
     }
     try:
@@ -158,11 +159,11 @@ def _journal(source: LocalSource, real: str, pieces: Sequence[bytes | bytearray 
                 os.unlink(path)
 
 
-def _append(source: LocalSource, fd: int, pieces: Iterable[bytes | bytearray | memoryview]) -> None:
+def _append(source: LocalSource, fd: int, pieces: Iterable[Piece]) -> None:
     remove_stale_checksum(os.path.realpath(source.name))
     os.lseek(fd, source.size, os.SEEK_SET)
-    for piece in pieces:
-        write_all(fd, piece)
+    for block in blocks_of(pieces):
+        write_all(fd, block)
     os.fsync(fd)
 
 
@@ -171,10 +172,11 @@ def _cut(fd: int, length: int) -> None:
     os.fsync(fd)
 
 
-def _last_bytes(pieces: Sequence[bytes | bytearray | memoryview]) -> bytes:
+def _last_bytes(pieces: Sequence[Piece]) -> bytes:
     last = b""
     for piece in reversed(pieces):
-        last = bytes(memoryview(piece).cast("B")[-_REMEMBERED_BYTES:]) + last
+        start = max(0, len(piece) - _REMEMBERED_BYTES)
+        last = (bytes(piece[start:]) if isinstance(piece, Bytes) else piece.read(start, len(piece) - start)) + last
         if len(last) >= _REMEMBERED_BYTES:
             break
     return last[-_REMEMBERED_BYTES:]

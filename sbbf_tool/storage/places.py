@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from sbbf_tool.errors import RefusedError, UsageError
 from sbbf_tool.storage import append as local_append
 from sbbf_tool.storage import listing, local, tables, temporary
-from sbbf_tool.storage.source import Bytes, Source
+from sbbf_tool.storage.source import Piece, Source, blocks_of
+from sbbf_tool.storage.spool import Spool
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -120,7 +121,16 @@ def ensure_writable(target: str, *, in_place: bool, append: bool = False) -> Non
         raise RefusedError("its folder does not exist", file=target, hint="create it first")
 
 
-def replace(source: Source, target: str, keep: int, pieces: Iterable[Bytes], verify: Callable[[Source], None]) -> list[str]:
+def open_spool(target: str, *, keeps: bool = True) -> Spool:
+    """A spool for new bytes of `target`: on the same disk, or, where it is none of this machine's, among the system's temporary files."""
+    if is_url(target):
+        from tempfile import gettempdir
+
+        return Spool(os.path.join(gettempdir(), "sbbf"), keeps=keeps)
+    return Spool(_path(target), copies=2, keeps=keeps)
+
+
+def replace(source: Source, target: str, keep: int, pieces: Iterable[Piece], verify: Callable[[Source], None]) -> list[str]:
     """Make `target` the first `keep` bytes of `source` followed by `pieces`, in one step and only after `verify` accepted them.
 
     `target` is the source's own name, or one where nothing is. Answers with warnings in words. Raises RefusedError (source changed,
@@ -130,10 +140,10 @@ def replace(source: Source, target: str, keep: int, pieces: Iterable[Bytes], ver
         from sbbf_tool.storage.objects import publish
 
         return publish.replace(source, target, keep, tuple(pieces), verify)
-    return local.replace(source, _path(target), keep, pieces, verify)
+    return local.replace(source, _path(target), keep, blocks_of(pieces), verify)
 
 
-def append(source: Source, pieces: Sequence[Bytes], verify: Callable[[Source], None]) -> list[str]:
+def append(source: Source, pieces: Sequence[Piece], verify: Callable[[Source], None]) -> list[str]:
     """See `storage.append`; only of local files."""
     if not isinstance(source, local.LocalSource):
         raise RefusedError("an object cannot grow where it stands", file=source.name, hint="leave out --append")

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable
-from itertools import accumulate, pairwise
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from sbbf_tool.errors import UnreadableError
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 Bytes = bytes | bytearray | memoryview
 
+_BLOCK_BYTES = 4 << 20
 _FIRST_WINDOW = 256 << 10
 _LARGEST_WINDOW = 8 << 20
 
@@ -64,15 +67,56 @@ def ensure_within(source: Source, offset: int, length: int) -> None:
         raise UnreadableError(f"bytes {offset:,} to {offset + length:,} are outside the file, which has {source.size:,}", file=source.name)
 
 
+class Extent(Protocol):
+    """Bytes that are not in memory: part of a new file, read when it is written."""
+
+    def __len__(self) -> int: ...
+    def read(self, offset: int, length: int) -> bytes:
+        """Exactly `length` bytes from `offset`, which counts from the first of these bytes."""
+
+
+Piece = Bytes | Extent
+"""Bytes of a new file, in memory or elsewhere."""
+
+
+class _Readable(Protocol):
+    def read(self, offset: int, length: int, /) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The `length` bytes of a source, or of a spool, that begin at `start`: an `Extent`."""
+
+    source: _Readable
+    start: int
+    length: int
+
+    def __len__(self) -> int:
+        return self.length
+
+    def read(self, offset: int, length: int) -> bytes:
+        return self.source.read(self.start + offset, length)
+
+
+def blocks_of(pieces: Iterable[Piece]) -> Iterator[Bytes]:
+    """The bytes of these pieces in order, of which little is in memory at a time."""
+    for piece in pieces:
+        if isinstance(piece, Bytes):
+            yield piece
+        else:
+            for offset in range(0, len(piece), _BLOCK_BYTES):
+                yield piece.read(offset, min(_BLOCK_BYTES, len(piece) - offset))
+
+
 class PlannedSource:
     """The first `keep` bytes of a source followed by `pieces`: what a file will be, for those who must prove it before it is one."""
 
-    def __init__(self, name: str, source: Source, keep: int, pieces: Iterable[Bytes]) -> None:
+    def __init__(self, name: str, source: Source, keep: int, pieces: Iterable[Piece]) -> None:
         self.name = name
         self.requests = 0
         self._source = source
         self.keep = keep
-        self._pieces = [memoryview(piece).cast("B") for piece in pieces]
+        self._pieces = [memoryview(piece).cast("B") if isinstance(piece, Bytes) else piece for piece in pieces]
         self._starts = list(accumulate((len(piece) for piece in self._pieces), initial=keep))
         self.size = self._starts[-1]
         self.bytes_read = 0
@@ -93,9 +137,12 @@ class PlannedSource:
         parts: list[Bytes] = []
         if offset < self.keep and length:
             parts.append(self._source.read(offset, min(end, self.keep) - offset))
-        for piece, (start, stop) in zip(self._pieces, pairwise(self._starts), strict=True):
-            if start < end and offset < stop:
-                parts.append(piece[max(offset - start, 0) : end - start])
+        number = max(0, bisect_right(self._starts, offset) - 1)
+        while number < len(self._pieces) and self._starts[number] < end:
+            piece, start = self._pieces[number], self._starts[number]
+            first, last = max(offset - start, 0), min(end - start, len(piece))
+            parts.append(piece[first:last] if isinstance(piece, memoryview) else piece.read(first, last - first))
+            number += 1
         return b"".join(parts)
 
     def read_up_to(self, offset: int, length: int) -> bytes:

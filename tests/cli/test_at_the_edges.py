@@ -105,6 +105,20 @@ def test_a_file_without_row_groups_is_left_as_it_is(tmp_path, append, capfd):
     assert (path.read_bytes(), path.stat().st_ino) == before
 
 
+def test_a_copy_of_a_file_without_row_groups_is_exact(tmp_path, capfd):
+    path, output = tmp_path / "empty.parquet", tmp_path / "out.parquet"
+    pq.ParquetWriter(path, pa.schema([("x", pa.int64())])).close()
+    said = f"{path}: it has no row group, so there is nothing to add; "
+    assert run(["add-filter", str(path), "-c", "x", "-o", str(output), "--dry-run"]) == 0
+    assert capfd.readouterr() == (f"{said}nothing was written\n", "")
+    assert not output.exists()
+    for more in ([], ["--dialect", "draft1-thrift"]):
+        assert run(["add-filter", str(path), "-c", "x", "-o", str(output), *more]) == 0
+        assert capfd.readouterr().out == f"{said}{output} is an exact copy\n"
+        assert output.read_bytes() == path.read_bytes()
+        output.unlink()
+
+
 @pytest.mark.parametrize("command", [["add-filter", "-n"], ["resize", "-n"], ["advise"], ["lake", "add-filter", "-n"]], ids=" ".join)
 @pytest.mark.parametrize("rate", ["1e-300", "2e-19"])
 def test_an_error_rate_that_no_filter_reaches(path, command, rate, capfd):

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from lakes import MIXED, assert_filled, digests, large_file, mixed, small_files
 
+from sbbf_tool.operations.build import Sizing
 from sbbf_tool.operations.lake.discover import discover
 from sbbf_tool.operations.lake.local_engine import add_filters, read_files, verify_files
 from sbbf_tool.operations.lake.pack import TASK_COST
@@ -79,6 +80,33 @@ def test_a_file_of_many_row_groups_is_work_for_all(tmp_path, monkeypatch):
     assert_filled(lake, ("id", "key"))
     assert len(list(builders.iterdir())) == 2
     assert str(os.getpid()) not in os.listdir(builders)
+
+
+def test_a_file_of_large_filters_is_built_by_one_process_on_all_cores(tmp_path, monkeypatch):
+    """No filter of it is in another process, or waits in this one."""
+    import sbbf_tool.operations.lake.fill as fill
+    import sbbf_tool.operations.lake.local_engine as local_engine
+
+    builders = tmp_path / "builders"
+    builders.mkdir()
+
+    def build(work, keys, jobs):
+        (builders / f"{len(keys)} {os.getpid()} {jobs}").touch()
+        return really(work, keys, jobs)
+
+    really = fill.in_parallel
+    monkeypatch.setattr(fill, "in_parallel", build)
+    monkeypatch.setattr(local_engine, "HANDED_BYTES", 12 << 20)
+    lake = small_files(tmp_path / "lake", 3)
+    large_file(lake / "x-large.parquet", row_groups=12)
+    large_file(lake / "y-larger.parquet", row_groups=15)
+    wish = Wish(("id",), Sizing(ndv=600_000))
+    found = list(add_filters(discover([str(lake)]), wish, jobs=2, task_cost=1 << 20, piece_bytes=1))
+    assert [(one.status, one.filters) for one in found] == [("ok", 1)] * 3 + [("ok", 12), ("ok", 15)]
+    assert_filled(lake, ("id",))
+    done = [name.split() for name in os.listdir(builders)]
+    assert {(filters, jobs) for filters, _, jobs in done} == {("1", "1"), ("0", "1"), ("15", "2")}
+    assert str(os.getpid()) not in {process for _, process, _ in done}
 
 
 def test_a_file_of_many_row_groups_is_proven_by_all(tmp_path, monkeypatch):

@@ -28,6 +28,7 @@ from sbbf_tool.operations.probe import probe
 from sbbf_tool.operations.verify import verify
 from sbbf_tool.reports.lake import CheckRow, FileOutcome, InspectRow, LakeFile, PlannedFile, ProbeRow, ProvenPiece, SurveyRow, VerifyRow
 from sbbf_tool.storage.local import LocalSource, sole_writer
+from sbbf_tool.storage.source import blocks_of
 
 WISH = Wish(("id",))
 
@@ -234,7 +235,7 @@ def test_a_bitset_that_lost_a_bit_is_not_published(large, monkeypatch):
     really = fill.publish
 
     def tampering(file, target, patch, compare):
-        pieces = [bytearray(piece) for piece in patch.pieces]
+        pieces = list(map(bytearray, blocks_of(patch.pieces)))
         pieces[1][0] ^= 1
         return really(file, target, replace(patch, pieces=tuple(pieces)), compare)
 
@@ -255,13 +256,17 @@ def test_a_chunk_that_cannot_be_built_leaves_the_file_alone(large):
     assert large.read_bytes() == before
 
 
-def test_bitsets_are_bounded(large):
-    chunks = built(large, plan_file(str(large), WISH))
-    before = large.read_bytes()
-    for outcome in (publish_file(str(large), chunks, WISH, 100_000), fill_file(str(large), WISH, 100_000)):
-        assert outcome.status == "refused"
-        assert "--max-bytes" in outcome.reason
-    assert large.read_bytes() == before
+def test_filters_that_are_too_large_to_be_handed_over_are_one_piece(large):
+    """Of one file they are not more than `handed_bytes` in other processes' rows; as a footer tells, which cannot tell less."""
+    sized = Wish(("id",), Sizing(ndv=100_000))
+    size = sized.sizing.bytes_for(0)
+    assert len(plan_file(str(large), sized, piece_bytes=1, handed_bytes=6 * size).pieces) == 6
+    assert [piece.row_groups for piece in plan_file(str(large), sized, 1, 6 * size - 1).pieces] == [tuple(range(6))]
+    limited = replace(sized, limits=(("id", size // 2),))
+    assert len(plan_file(str(large), limited, 1, 6 * size - 1).pieces) == 6
+    unsized = plan_file(str(large), WISH, 1, 6 * 64)
+    assert len(unsized.pieces) == 1
+    assert len(plan_file(str(large), sized, piece_bytes=1).pieces) == 6
 
 
 def test_a_plan_of_advise_is_a_wish(large):

@@ -129,13 +129,13 @@ def test_what_has_no_filter_is_refused(plain, large):
 
 
 def test_a_fold_that_does_not_arrive_is_not_published(large, tmp_path, monkeypatch):
-    before, build = listing(tmp_path), resize._patch
+    before, build = listing(tmp_path), resize.plan_filters
 
-    def damaged(file, blooms):
-        plan = build(file, blooms)
+    def damaged(file, filters):
+        plan = build(file, filters)
         return resize.Patch(plan.keep, (plan.pieces[0], bytes(len(plan.pieces[1])), *plan.pieces[2:]), plan.footer, plan.places)
 
-    monkeypatch.setattr(resize, "_patch", damaged)
+    monkeypatch.setattr(resize, "plan_filters", damaged)
     with pytest.raises(SbbfError, match="not what it was folded to"):
         resize_filters(large, num_bytes=64, in_place=True)
     assert listing(tmp_path) == before

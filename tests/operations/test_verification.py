@@ -16,6 +16,7 @@ from sbbf_tool.operations import add, remove
 from sbbf_tool.parquet import patch
 from sbbf_tool.parquet.footer import FilterPlace
 from sbbf_tool.storage import local
+from sbbf_tool.storage.source import blocks_of
 
 
 @pytest.fixture
@@ -173,7 +174,7 @@ def test_compacting_that_damages_a_filter_that_stays(filtered, tmp_path, monkeyp
 
     def damaged(file, keys):
         plan = moved(file, keys)
-        pieces = [bytes(piece) for piece in plan.pieces]
+        pieces = list(map(bytes, blocks_of(plan.pieces)))
         pieces[0] = flip(-1)(pieces[0])
         return patch.Patch(plan.keep, tuple(pieces), plan.footer, plan.places)
 

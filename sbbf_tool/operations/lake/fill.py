@@ -19,18 +19,18 @@ from functools import partial
 
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import ChangedError, RefusedError
-from sbbf_tool.operations.add import build_sized, plan_filters
-from sbbf_tool.operations.build import Built, HashMemory, Meter, count_missing
+from sbbf_tool.operations.add import plan_filters
+from sbbf_tool.operations.build import Built, HashMemory, Spooled, build_filter, count_missing, in_parallel
 from sbbf_tool.operations.lake.failures import failure, row_of
 from sbbf_tool.operations.lake.plan import Wish, fingerprint
 from sbbf_tool.operations.parquet_file import ParquetFile
-from sbbf_tool.operations.publish import ensure_same_footer, ensure_same_pages, mistake, place_of, publish, read_written
+from sbbf_tool.operations.publish import ensure_same_footer, ensure_same_pages, ensure_written, mistake, place_of, publish
 from sbbf_tool.operations.targets import choose_target, cut_back
+from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.patch import ChunkKey, Patch
 from sbbf_tool.reports.lake import OK, SKIPPED, BuiltChunk, FileOutcome
-
-MOST_BITSET_BYTES = 1 << 30
-"""Of all filters of one file, which its publisher holds in memory."""
+from sbbf_tool.storage import places
+from sbbf_tool.storage.spool import Spool
 
 _PATIENCE_SECONDS = 60.0
 _FIRST_PAUSE = 0.05
@@ -61,31 +61,35 @@ def build_piece(path: str, print_of_plan: str | None, row_groups: Iterable[int],
             yield BuiltChunk(path=path, **{**told, "status": SKIPPED})  # type: ignore[arg-type]
 
 
-def fill_file(path: str, wish: Wish, most_bitset_bytes: int = MOST_BITSET_BYTES) -> FileOutcome:
-    """Build and publish all filters that one file lacks."""
-    return row_of(FileOutcome, path, partial(_published, path, wish, {}, None, most_bitset_bytes))
+def fill_file(path: str, wish: Wish, jobs: int = 1) -> FileOutcome:
+    """Build and publish all filters that one file lacks, of `jobs` chunks at a time."""
+    return row_of(FileOutcome, path, partial(_filled, path, (), wish, jobs))
 
 
-def publish_file(path: str, chunks: Iterable[BuiltChunk], wish: Wish, most_bitset_bytes: int = MOST_BITSET_BYTES) -> FileOutcome:
-    """Put the chunks' filters into the file; built anew where the file is not the one that they were built from."""
-    return row_of(FileOutcome, path, partial(_gathered, path, chunks, wish, most_bitset_bytes))
+def publish_file(path: str, chunks: Iterable[BuiltChunk], wish: Wish) -> FileOutcome:
+    """Put the chunks' filters into the file, of which one is in memory at a time; built anew where the file is not the one that they were
+    built from.
+    """
+    return row_of(FileOutcome, path, partial(_filled, path, chunks, wish, 1))
 
 
-def _gathered(path: str, chunks: Iterable[BuiltChunk], wish: Wish, most_bitset_bytes: int) -> dict[str, object]:
-    built: dict[ChunkKey, Built] = {}
-    size, print_of_plan = 0, None
-    for chunk in chunks:
-        print_of_plan = chunk.fingerprint
-        if chunk.bitset is not None:
-            size += len(chunk.bitset)
-            _ensure_in_bounds(path, size, most_bitset_bytes)
-            built[chunk.row_group, chunk.column] = Built(BloomFilter(chunk.bitset), chunk.values, chunk.data_bytes_read)
-        elif chunk.status != SKIPPED:
-            return {"status": chunk.status, "reason": chunk.reason, "exit_code": chunk.exit_code}
-    return _published(path, wish, built, print_of_plan, most_bitset_bytes)
+def _filled(path: str, chunks: Iterable[BuiltChunk], wish: Wish, jobs: int) -> dict[str, object]:
+    with places.open_spool(path) as spool:
+        built: dict[ChunkKey, Spooled] = {}
+        print_of_plan = None
+        for chunk in chunks:
+            print_of_plan = chunk.fingerprint
+            if chunk.bitset is not None:
+                one = Built(BloomFilter(chunk.bitset), chunk.values, chunk.data_bytes_read)
+                built[chunk.row_group, chunk.column] = Spooled.of(one, spool, (build_header(one.bloom.num_bytes), one.bloom.bitset))
+            elif chunk.status != SKIPPED:
+                return {"status": chunk.status, "reason": chunk.reason, "exit_code": chunk.exit_code}
+        return _published(path, wish, built, print_of_plan, spool, jobs)
 
 
-def _published(path: str, wish: Wish, built: dict[ChunkKey, Built], print_of_plan: str | None, most_bitset_bytes: int) -> dict[str, object]:
+def _published(
+    path: str, wish: Wish, built: dict[ChunkKey, Spooled], print_of_plan: str | None, spool: Spool, jobs: int
+) -> dict[str, object]:
     """Until it is done: where another writer is at work on the file, wait for what it makes of it; where it changed, once more."""
     deadline, pause, changes = time.monotonic() + _PATIENCE_SECONDS, _FIRST_PAUSE, 0
     warnings = cut_back(path)
@@ -100,10 +104,10 @@ def _published(path: str, wish: Wish, built: dict[ChunkKey, Built], print_of_pla
                 if changes > 1:
                     raise RefusedError("the file keeps changing", file=path, hint="run again when its writer is done")
                 built, print_of_plan = {}, found
-            for key in keys:
-                if key not in built:
-                    built[key] = _proven(file, key, wish)
-                    _ensure_in_bounds(path, sum(one.bloom.num_bytes for one in built.values()), most_bitset_bytes)
+                spool.clear()
+            lacking = [key for key in keys if key not in built]
+            spool.ensure_room(wish.least_bytes(file, lacking))
+            built |= in_parallel(partial(_spooled, file, wish, spool), lacking, jobs)
             try:
                 return _write(file, target, {key: built[key] for key in keys}, warnings)
             except ChangedError:
@@ -113,36 +117,32 @@ def _published(path: str, wish: Wish, built: dict[ChunkKey, Built], print_of_pla
         pause = min(2 * pause, 1.0)
 
 
-def _write(file: ParquetFile, target: str, built: Mapping[ChunkKey, Built], warnings: list[str]) -> dict[str, object]:
-    blooms = {key: one.bloom for key, one in built.items()}
-    patch = plan_filters(file, blooms)
-    said = publish(file, target, patch, partial(_compare, file, blooms, patch))
+def _write(file: ParquetFile, target: str, filters: Mapping[ChunkKey, Spooled], warnings: list[str]) -> dict[str, object]:
+    patch = plan_filters(file, filters)
+    said = publish(file, target, patch, partial(_compare, file, filters, patch))
     return {
-        "filters": len(blooms),
+        "filters": len(filters),
         "bytes_added": patch.size - file.source.size,
-        "data_bytes_read": sum(one.bytes_read for one in built.values()),
+        "data_bytes_read": sum(one.bytes_read for one in filters.values()),
         "warnings": (*warnings, *said),
     }
 
 
-def _compare(file: ParquetFile, blooms: Mapping[ChunkKey, BloomFilter], patch: Patch, fresh: ParquetFile) -> None:
+def _compare(file: ParquetFile, filters: Mapping[ChunkKey, Spooled], patch: Patch, fresh: ParquetFile) -> None:
     ensure_same_footer(file, fresh, patch.places)
-    for key, written in read_written(file, fresh, patch).items():
-        if written != blooms[key]:
-            raise mistake(file, f"the filter of {place_of(file, key)} was written as another one")
+    ensure_written(file, fresh, patch, filters, "was written as another one")
     ensure_same_pages(file, fresh, patch.places)
+
+
+def _spooled(file: ParquetFile, wish: Wish, spool: Spool, key: ChunkKey) -> Spooled:
+    built = _proven(file, key, wish)
+    return Spooled.of(built, spool, file.filter_pieces(*key, built.bloom.bitset))
 
 
 def _proven(file: ParquetFile, key: ChunkKey, wish: Wish) -> Built:
     """The filter of a chunk, asked for every value. Raises UnreadableError."""
-    memory, meter = HashMemory(), Meter(None, 0)
-    built = build_sized(file, [key], wish.sizing, wish.size_limits, 1, meter, memory)[key]
-    if missed := count_missing(file, {key: built.bloom}, 1, meter, memory)[key]:
+    memory = HashMemory()
+    built = build_filter(file, key, wish.sizing_of(file, key), memory)
+    if missed := count_missing(file, key, built.bloom, memory):
         raise mistake(file, f"{missed} values of {place_of(file, key)} are absent from the new filter")
     return built
-
-
-def _ensure_in_bounds(path: str, size: int, most: int) -> None:
-    if size > most:
-        hint = "give the filters a largest size with --max-bytes, or ask for fewer columns at a time"
-        raise RefusedError(f"its filters together take more than {most:,} bytes of memory", file=path, hint=hint)

@@ -1,7 +1,7 @@
 """The lake by a few processes of this machine: rows come in the files' order as they are ready, in memory that does not grow with them.
 
 Small files are packed into tasks; a file too large for one is built, or proven, in pieces by all processes, and put
-together by one.
+together by one; or built by one alone, on all cores, where its filters are too large to be handed from one to another.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sbbf_tool.operations.lake.engine import Lake
 from sbbf_tool.operations.lake.failures import INTERNAL_ERROR
 from sbbf_tool.operations.lake.fill import build_piece, fill_file, publish_file
 from sbbf_tool.operations.lake.pack import TASK_COST, pack
-from sbbf_tool.operations.lake.plan import PIECE_BYTES, Wish, plan_file
+from sbbf_tool.operations.lake.plan import HANDED_BYTES, PIECE_BYTES, Wish, plan_file
 from sbbf_tool.operations.lake.processes import Processes, Task
 from sbbf_tool.operations.lake.prove import plan_proofs, prove_piece, report_proofs
 from sbbf_tool.operations.lake.read import verifying
@@ -100,12 +100,14 @@ def verify_files(
             yield work(found.path)
         return
 
-    def split(path: str) -> _Split[ProvenPiece, VerifyRow] | None:
+    whole = partial(_rows, work)
+
+    def split(path: str) -> _Packed[VerifyRow] | _Split[ProvenPiece, VerifyRow]:
         planned = plan_proofs(path, columns, keys, piece_bytes)
         prove = partial(_prove, path, planned.fingerprint, columns, keys)
-        return _split(planned, prove, partial(_report, columns, keys), ProvenPiece)
+        return _split(planned, prove, partial(_report, columns, keys), ProvenPiece) or _Packed(Task([path], whole))
 
-    yield from _by_processes(_work(files, partial(_rows, work), split, task_cost), workers, VerifyRow)
+    yield from _by_processes(_work(files, whole, split, task_cost), workers, VerifyRow)
 
 
 def add_filters(
@@ -121,11 +123,15 @@ def add_filters(
             yield fill_file(found.path, wish)
         return
 
-    def split(path: str) -> _Split[BuiltChunk, FileOutcome] | None:
-        planned = plan_file(path, wish, piece_bytes)
-        return _split(planned, partial(_build, path, planned.fingerprint, wish), partial(_publish, wish), BuiltChunk)
-
     fill = partial(_rows, partial(fill_file, wish=wish))
+    fill_on_all_cores = partial(_rows, partial(fill_file, wish=wish, jobs=workers))
+
+    def split(path: str) -> _Packed[FileOutcome] | _Split[BuiltChunk, FileOutcome]:
+        planned = plan_file(path, wish, piece_bytes, HANDED_BYTES)
+        pieces = _split(planned, partial(_build, path, planned.fingerprint, wish), partial(_publish, wish), BuiltChunk)
+        # It counts as all the tasks that may be under way, so that no other one like it is.
+        return pieces or _Packed(Task([path], fill_on_all_cores), workers * _TASKS_AHEAD)
+
     yield from _by_processes(_work(files, fill, split, task_cost), workers, FileOutcome)
 
 
@@ -152,7 +158,7 @@ class _Packed(Generic[Row]):
     """Files whose rows come of one task."""
 
     task: Task[str, Row]
-    tasks = 1
+    tasks: int = 1
 
     def submit(self, processes: Processes) -> None:
         processes.submit(self.task)
@@ -184,14 +190,14 @@ class _Split(Generic[Part, Row]):
 def _work(
     files: Iterable[LakeFile],
     whole: Callable[[Sequence[str]], list[Row]],
-    split: Callable[[str], _Split[Part, Row] | None],
+    split: Callable[[str], _Packed[Row] | _Split[Part, Row]],
     task_cost: int,
 ) -> Iterator[_Packed[Row] | _Split[Part, Row]]:
-    """Units in the files' order: runs of small files, done `whole`, and each large one by itself, where it can be `split`."""
+    """Units in the files' order: runs of small files, done `whole`, and each large one by itself, as `split` makes it one."""
     for packed in pack(files, lambda found: found.bytes or 0, task_cost):
         (first, *others) = packed
-        parts = split(first.path) if not others and (first.bytes or 0) > task_cost else None
-        yield _Packed(Task([found.path for found in packed], whole)) if parts is None else parts
+        is_large = not others and (first.bytes or 0) > task_cost
+        yield split(first.path) if is_large else _Packed(Task([found.path for found in packed], whole))
 
 
 def _split(

@@ -9,14 +9,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.operations.add import KEEP, REPLACE, choose_chunks
-from sbbf_tool.operations.build import Sizing, chunk_bytes
+from sbbf_tool.operations.add import KEEP, REPLACE, by_size, choose_chunks
+from sbbf_tool.operations.build import Sizing, chunk_bytes, first_bytes, least_bytes
 from sbbf_tool.operations.lake.failures import row_of
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.plan_file import Plan
 from sbbf_tool.operations.targets import choose_target
 from sbbf_tool.parquet.patch import ChunkKey
 from sbbf_tool.reports.lake import OK, SKIPPED, PlannedFile, PlannedPiece
+from sbbf_tool.storage import places
 from sbbf_tool.storage.places import TableFinder
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 PIECE_BYTES = 16 << 20
 """Of data to decode: less than a second, so that a file of many row groups is work for every core."""
+
+HANDED_BYTES = 32 << 20
+"""Of a file whose filters may take more, processes of one machine hand none to each other: one of them builds all, on all cores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,19 @@ class Wish:
     def size_limits(self) -> dict[str, Sizing]:
         return {name: Sizing(self.sizing.fpp, self.sizing.ndv, most) for name, most in self.limits}
 
+    def sizing_of(self, file: ParquetFile, key: ChunkKey) -> Sizing:
+        """How large the filter of a chunk may become."""
+        return next(iter(by_size(file, [key], self.sizing, self.size_limits)))
+
+    def least_bytes(self, file: ParquetFile, keys: Iterable[ChunkKey]) -> int:
+        """Bytes that the filters of these chunks take for sure."""
+        return sum(least_bytes(file, group, size) for size, group in by_size(file, keys, self.sizing, self.size_limits).items())
+
+    def first_bytes(self, file: ParquetFile, keys: Iterable[ChunkKey]) -> int:
+        """Bytes that the filters of these chunks take at most, unless the footer counts too few values."""
+        sizes = by_size(file, keys, self.sizing, self.size_limits)
+        return sum(first_bytes(file, key, size) for size, group in sizes.items() for key in group)
+
     def chunks(self, file: ParquetFile) -> list[ChunkKey]:
         """The chunks that are to get a filter. Raises RefusedError."""
         return choose_chunks(file, self.columns, REPLACE if self.replace else KEEP)
@@ -66,16 +83,21 @@ def fingerprint(file: ParquetFile) -> str:
     return f"{file.source.size}-{hashlib.blake2b(file.footer.raw, digest_size=8).hexdigest()}"
 
 
-def plan_file(path: str, wish: Wish, piece_bytes: int = PIECE_BYTES) -> PlannedFile:
-    """What this file is to get; why nothing, where its status is not `ok`."""
-    return row_of(PlannedFile, path, partial(_planned, path, wish, piece_bytes))
+def plan_file(path: str, wish: Wish, piece_bytes: int = PIECE_BYTES, handed_bytes: int | None = None) -> PlannedFile:
+    """What this file is to get; why nothing, where its status is not `ok`.
+
+    It is a single piece where its columns are encrypted, or its filters may take more than `handed_bytes`.
+    """
+    return row_of(PlannedFile, path, partial(_planned, path, wish, piece_bytes, handed_bytes))
 
 
-def _planned(path: str, wish: Wish, piece_bytes: int) -> dict[str, object]:
+def _planned(path: str, wish: Wish, piece_bytes: int, handed_bytes: int | None) -> dict[str, object]:
     choose_target(path, None, True, wish.allow_table_files, tables=wish.tables)
-    with ParquetFile.open(path, wish.keys) as file:
+    with ParquetFile.open(path, wish.keys) as file, places.open_spool(path, keeps=False) as spool:
         keys = wish.chunks(file)
+        spool.ensure_room(wish.least_bytes(file, keys))
         columns = sorted({column for _, column in keys})
+        is_whole = any(file.has_key(*key) for key in keys) or (handed_bytes is not None and wish.first_bytes(file, keys) > handed_bytes)
         return {
             "status": OK if keys else SKIPPED,
             "reason": None if keys else "it has every filter",
@@ -84,7 +106,7 @@ def _planned(path: str, wish: Wish, piece_bytes: int) -> dict[str, object]:
             "columns": tuple(file.footer.columns[index].name for index in columns),
             "filters": len(keys),
             "data_bytes": sum(chunk_bytes(file, key) for key in keys),
-            "pieces": tuple(pieces_of(file, keys, piece_bytes if not any(file.has_key(*key) for key in keys) else None)),
+            "pieces": tuple(pieces_of(file, keys, None if is_whole else piece_bytes)),
         }
 
 

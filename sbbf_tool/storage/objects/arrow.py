@@ -16,7 +16,7 @@ from pyarrow import fs as arrow
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError, WriteError
 from sbbf_tool.storage.objects.location import Location, parse_location
 from sbbf_tool.storage.objects.store import DeniedError, MissingError, OtherVersionError, Version
-from sbbf_tool.storage.source import Bytes, PlannedSource, Source
+from sbbf_tool.storage.source import Piece, PlannedSource, Source
 
 _COPY_BYTES = 8 << 20
 _Answer = TypeVar("_Answer")
@@ -80,7 +80,7 @@ class ArrowStore:
         if self.version(target.key) is not None:
             raise RefusedError("the target exists", hint="name another, or remove it first")
 
-    def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Bytes, ...]) -> list[str]:
+    def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:
         self.ensure_writable(target, in_place=getattr(source, "location", None) == target)
         folder, slash, base = target.key.rpartition("/")
         temporary = self._path(f"{folder}{slash}.{base}.{os.urandom(6).hex()}.sbbf-tmp")

@@ -30,7 +30,7 @@ from sbbf_tool.storage.objects.store import (
     Version,
     tried,
 )
-from sbbf_tool.storage.source import Bytes, Source
+from sbbf_tool.storage.source import Piece, Source
 
 _NAMES = {"gs": "Google Cloud Storage", "azure": "Azure", "http": "an HTTP server"}
 _HINTS = {
@@ -106,7 +106,7 @@ class CloudStore:
         hint = "write to a local file with -o, prove it with sbbf verify, and copy it there"
         raise RefusedError(f"sbbf reads from {_NAMES[self._service]} and does not write there", hint=hint)
 
-    def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Bytes, ...]) -> list[str]:
+    def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:
         self.ensure_writable(target, in_place=False)
         raise AssertionError("it refuses")
 

@@ -6,14 +6,16 @@ An unfinished upload cannot be read, so what is proven is the plan: old bytes, p
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 
 from sbbf_tool.errors import ChangedError, SbbfError, WriteError
 from sbbf_tool.storage.objects.location import parse_location
 from sbbf_tool.storage.objects.store import OtherVersionError
 from sbbf_tool.storage.objects.stores import open_object, store_of
-from sbbf_tool.storage.source import Bytes, PlannedSource, Source
+from sbbf_tool.storage.source import Piece, PlannedSource, Source
 
 _COMPARED_BYTES = 64 << 10
+_BLOCK_BYTES = 8 << 20
 
 
 def ensure_writable(target: str, in_place: bool) -> None:
@@ -25,7 +27,7 @@ def ensure_writable(target: str, in_place: bool) -> None:
         raise error.at(file=location.name) from error.__cause__
 
 
-def replace(source: Source, target: str, keep: int, pieces: tuple[Bytes, ...], verify: Callable[[Source], None]) -> list[str]:
+def replace(source: Source, target: str, keep: int, pieces: tuple[Piece, ...], verify: Callable[[Source], None]) -> list[str]:
     """See `places.replace`."""
     location = parse_location(target)
     with PlannedSource(location.name, source, keep, pieces) as planned:
@@ -38,7 +40,7 @@ def replace(source: Source, target: str, keep: int, pieces: tuple[Bytes, ...], v
             raise ChangedError(error.message, file=location.name, hint=error.hint) from error
         except SbbfError as error:
             raise error.at(file=location.name) from error.__cause__
-        _read_back(target, planned, [*samples, _sample(planned, keep, planned.size)])
+        _read_back(target, planned, samples)
     return [f"{location.name}: {warning}" for warning in warnings]
 
 
@@ -51,7 +53,8 @@ def _read_back(target: str, planned: PlannedSource, samples: list[tuple[int, byt
     """Compare what the store gives now with what was meant: length, first bytes, last old bytes, all new bytes."""
     try:
         with open_object(target) as written:
-            same = written.size == planned.size and all(written.read(start, len(data)) == data for start, data in samples)
+            new = (_sample(planned, start, start + _BLOCK_BYTES) for start in range(planned.keep, planned.size, _BLOCK_BYTES))
+            same = written.size == planned.size and all(written.read(start, len(data)) == data for start, data in chain(samples, new))
     except SbbfError as error:
         hint = "it was proven and written; look at it with sbbf verify"
         raise WriteError(f"the new object could not be read back ({error.message})", file=planned.name, hint=hint) from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sbbf_tool.storage.objects.location import Location
 from sbbf_tool.storage.objects.s3_bucket import S3Bucket
-from sbbf_tool.storage.source import Bytes, Source
+from sbbf_tool.storage.source import Piece, Source
 
 
 class S3Store(S3Bucket):
@@ -15,7 +15,7 @@ class S3Store(S3Bucket):
 
         s3_publish.ensure_writable(self, target, in_place)
 
-    def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Bytes, ...]) -> list[str]:
+    def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:
         from sbbf_tool.storage.objects import s3_publish
 
         return s3_publish.replace(self, source, target, keep, pieces)

@@ -27,7 +27,7 @@ from sbbf_tool.storage.objects.s3_bucket import S3Bucket
 from sbbf_tool.storage.objects.s3_errors import ERRORS, NotS3Error, answered, code_of, describe
 from sbbf_tool.storage.objects.source import ObjectSource, ensure_unchanged
 from sbbf_tool.storage.objects.store import Answer, DeniedError, MissingError, OtherVersionError
-from sbbf_tool.storage.source import Bytes, PlannedSource, Source
+from sbbf_tool.storage.source import Piece, PlannedSource, Source
 
 _CARRIED = (
     "CacheControl",
@@ -66,7 +66,7 @@ def ensure_writable(store: S3Bucket, target: Location, in_place: bool) -> None:
         raise RefusedError("it is locked, and the lock would not go along", hint="write elsewhere with -o, and lock that")
 
 
-def replace(store: S3Bucket, source: Source, target: Location, keep: int, pieces: tuple[Bytes, ...]) -> list[str]:
+def replace(store: S3Bucket, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:
     """See `ObjectStore.replace`."""
     old = source if isinstance(source, ObjectSource) and source.location.service == "s3" else None
     in_place = old is not None and old.location == target

@@ -10,7 +10,7 @@ from sbbf_tool.errors import UnreadableError
 
 if TYPE_CHECKING:
     from sbbf_tool.storage.objects.location import Location
-    from sbbf_tool.storage.source import Source
+    from sbbf_tool.storage.source import Piece, Source
 
 TRIES = 3
 CONNECT_SECONDS, READ_SECONDS = 10, 60
@@ -63,7 +63,7 @@ class ObjectStore(Protocol):
     def keys(self, prefix: str, limit: int | None = None) -> Iterator[str]:
         """All keys that start with `prefix`, or the first `limit` of them, in order."""
 
-    def replace(self, source: Source, target: Location, keep: int, pieces: tuple[bytes | bytearray | memoryview, ...]) -> list[str]:
+    def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:
         """Make `target`, of this store, the first `keep` bytes of `source` followed by `pieces`, in one step; warnings in words.
 
         Where `target` is the source itself, the version that was read must still be there; otherwise no object may be. Raises

@@ -1,0 +1,131 @@
+"""Bytes on their way to a file that is not written yet: in memory while they are few, else in a temporary file without a name.
+
+So what is made of a file, piece by piece, takes memory for the piece that is being made, however many there are. The temporary file is
+gone with the process that has it open, whatever ends it; only its owner can read it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from threading import Lock
+
+from sbbf_tool.errors import RefusedError, WriteError
+from sbbf_tool.storage.source import Bytes, Range
+from sbbf_tool.storage.system_errors import FORBIDDEN, reason_of
+from sbbf_tool.storage.temporary import open_locked, temporary_path
+
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+
+
+class Spool:
+    """Bytes that are appended, by several threads, and read again. Use as a context manager.
+
+    `beside` is the file beside which the temporary one is made. `copies` says how many times the bytes will be on that disk in the end:
+    2 where they are copied from here to a file of it. With `keeps` False the bytes are counted, and cannot be read.
+    """
+
+    HELD_BYTES = 8 << 20
+    """How many are held in memory."""
+
+    def __init__(self, beside: str, *, copies: int = 1, keeps: bool = True) -> None:
+        self._folder, self._base = os.path.split(os.path.realpath(beside))
+        self._copies = copies
+        self._keeps = keeps
+        self._held = bytearray()
+        self._fd: int | None = None
+        self._lock = Lock()
+        self.size = 0
+
+    def __enter__(self) -> Spool:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all bytes."""
+        with self._lock:
+            fd, self._fd, self._held, self.size = self._fd, None, bytearray(), 0
+            if fd is not None:
+                os.close(fd)
+
+    def ensure_room(self, num_bytes: int) -> None:
+        """Raises RefusedError where the disk cannot hold so many bytes, as far as it tells; of a few it is not asked."""
+        if num_bytes <= self.HELD_BYTES:
+            return
+        try:
+            disk = os.statvfs(self._folder)
+        except OSError:
+            return
+        free, needed = disk.f_bavail * disk.f_frsize, num_bytes * self._copies
+        # Some network file systems do not say how large they are.
+        if disk.f_blocks and free < needed:
+            twice = ", which are on the disk twice while the file is written" if self._copies > 1 else ""
+            raise RefusedError(
+                f"its filters take {num_bytes:,} bytes{twice}, and {self._folder} has {free:,} bytes free",
+                hint="choose fewer columns or smaller filters, or free space",
+            )
+
+    def append(self, data: Bytes) -> Range:
+        """Keep these bytes; answers where they are. Raises WriteError, and RefusedError without permission."""
+        length = len(data)
+        with self._lock:
+            start, self.size = self.size, self.size + length
+            if not self._keeps:
+                return Range(self, start, length)
+            if self._fd is None and self.size <= self.HELD_BYTES:
+                self._held += data
+                return Range(self, start, length)
+            if self._fd is None:
+                self._fd = self._open()
+                self._write(self._fd, 0, self._held)
+                self._held = bytearray()
+            fd = self._fd
+        self._write(fd, start, data)
+        return Range(self, start, length)
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Exactly `length` bytes from `offset`, which were appended before."""
+        assert self._keeps
+        with self._lock:
+            fd, held = self._fd, bytes(self._held[offset : offset + length])
+        if fd is None:
+            return held
+        parts: list[bytes] = []
+        while length:
+            part = os.pread(fd, length, offset)
+            if not part:
+                raise WriteError("a temporary file became shorter", file=self._folder)
+            parts.append(part)
+            offset += len(part)
+            length -= len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _open(self) -> int:
+        try:
+            if hasattr(os, "O_TMPFILE"):
+                try:
+                    return os.open(self._folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+                except OSError as error:
+                    if error.errno in (*FORBIDDEN, *_NO_SPACE):
+                        raise
+            # A file system, or a system, that only has files with names.
+            path = temporary_path(self._folder, self._base)
+            fd = open_locked(path)
+            os.unlink(path)
+            return fd
+        except OSError as error:
+            kind = RefusedError if error.errno in FORBIDDEN else WriteError
+            message = f"cannot create a temporary file: {reason_of(error)}"
+            raise kind(message, file=self._folder, hint="write elsewhere with -o") from error
+
+    def _write(self, fd: int, position: int, data: Bytes) -> None:
+        view = memoryview(data).cast("B")
+        try:
+            while view:
+                written = os.pwrite(fd, view, position)
+                view, position = view[written:], position + written
+        except OSError as error:
+            hint = "choose fewer columns or smaller filters, or free space" if error.errno in _NO_SPACE else None
+            raise WriteError(f"a temporary file cannot be written: {reason_of(error)}", file=self._folder, hint=hint) from error

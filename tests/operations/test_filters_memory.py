@@ -1,0 +1,291 @@
+"""Filters leave memory as they are made: whatever their number, so many are held as are worked on at a time."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sbbf_tool import SbbfError, add_filters, remove_filters, repair, resize_filters, verify
+from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.errors import RefusedError, WriteError
+from sbbf_tool.operations.build import HashMemory, Sizing
+from sbbf_tool.operations.lake.fill import build_piece, fill_file, publish_file
+from sbbf_tool.operations.lake.plan import Wish, plan_file
+from sbbf_tool.storage import spool
+from sbbf_tool.storage.spool import Spool
+
+NUM_BYTES = 1 << 20
+NDV = 600_000
+"""Distinct values, for which a filter has `NUM_BYTES`."""
+MANY = 48
+JOBS = 2
+BOUND = (2 * JOBS + 1) * NUM_BYTES
+"""A filter and its copy, while it is folded, written or compared, for each job; and all else."""
+WISH = Wish(("v",), Sizing(ndv=NDV))
+
+
+def write_row_groups(path: Path, count: int) -> Path:
+    with pq.ParquetWriter(path, pa.schema([("v", pa.int64())]), use_dictionary=False) as writer:
+        for number in range(count):
+            writer.write_table(pa.table({"v": range(number * 50, number * 50 + 50)}))
+    return path
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> Path:
+    return write_row_groups(tmp_path / "many.parquet", MANY)
+
+
+@pytest.fixture
+def nothing_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every filter goes to the temporary file."""
+    monkeypatch.setattr(Spool, "HELD_BYTES", 0)
+    monkeypatch.setattr(HashMemory, "MOST_BYTES", 0)
+
+
+def bytes_held(work: Callable[[], object]) -> int:
+    """The most bytes that were allocated at a time."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def chunks_of(path: Path) -> Iterator[object]:
+    planned = plan_file(str(path), WISH)
+    for number in range(MANY):
+        yield from build_piece(str(path), planned.fingerprint, (number,), WISH)
+
+
+def damage(path: Path) -> None:
+    """Take every filter's bits away, so that each must be built anew."""
+    data = bytearray(path.read_bytes())
+    metadata = pq.read_metadata(path)
+    for number in range(metadata.num_row_groups):
+        chunk = metadata.row_group(number).column(0)
+        end = chunk.bloom_filter_offset + chunk.bloom_filter_length
+        data[end - NUM_BYTES : end] = bytes(NUM_BYTES)
+    path.write_bytes(data)
+
+
+def add(path: Path, **ways: object) -> object:
+    return add_filters(path, ["v"], ndv=NDV, jobs=JOBS, **({"in_place": True} if not ways.get("output") else {}), **ways)
+
+
+WORKS: dict[str, tuple[Callable[[Path], object] | None, Callable[[Path], object]]] = {
+    "add in place": (None, add),
+    "add elsewhere": (None, lambda path: add(path, output=path.with_suffix(".out"))),
+    "append": (None, lambda path: add(path, append=True)),
+    "add, dry run": (None, lambda path: add(path, dry_run=True)),
+    "add as a draft": (None, lambda path: add(path, dialect="draft1-thrift")),
+    "fold": (add, lambda path: resize_filters(path, num_bytes=NUM_BYTES // 2, in_place=True, jobs=JOBS)),
+    "build larger": (add, lambda path: resize_filters(path, num_bytes=2 * NUM_BYTES, rebuild=True, in_place=True, jobs=JOBS)),
+    "build anew": (lambda path: (add(path), damage(path)), lambda path: repair(path, rebuild=True, in_place=True, jobs=JOBS)),
+    "one file of a lake": (None, lambda path: fill_file(str(path), WISH, JOBS)),
+    "filters that were built apart": (None, lambda path: publish_file(str(path), chunks_of(path), WISH)),
+}
+
+
+@pytest.mark.usefixtures("nothing_held")
+@pytest.mark.parametrize(("before", "work"), WORKS.values(), ids=list(WORKS))
+def test_bytes_held_are_those_of_the_filters_under_way(many, before, work):
+    if before is not None:
+        before(many)
+    held = bytes_held(lambda: work(many))
+    assert held < BOUND < MANY * NUM_BYTES / 8
+
+
+@pytest.mark.usefixtures("nothing_held")
+def test_bytes_held_where_filters_that_stay_are_moved(tmp_path):
+    path = tmp_path / "two.parquet"
+    with pq.ParquetWriter(path, pa.schema([("v", pa.int64()), ("w", pa.int64())]), use_dictionary=False) as writer:
+        for _ in range(MANY):
+            writer.write_table(pa.table({"v": range(50), "w": range(50)}))
+    add_filters(path, ["v", "w"], ndv=NDV, in_place=True)
+    held = bytes_held(lambda: remove_filters(path, ["v"], compact=True, in_place=True))
+    assert held < BOUND
+    assert {proof.column for proof in verify(path).filters} == {"w"}
+    assert verify(path).is_sound
+
+
+@pytest.mark.usefixtures("nothing_held")
+@pytest.mark.parametrize("ways", [{}, {"append": True}, {"output": "out.parquet"}], ids=str)
+def test_the_file_is_the_same_however_its_filters_wait(tmp_path, many, monkeypatch, ways):
+    """In memory, in a temporary file of the kind without a name, or of one that had a name for a moment."""
+
+    def written() -> bytes:
+        path = Path(shutil.copy(many, tmp_path / "copy.parquet"))
+        given = {**ways, **({"output": tmp_path / "out.parquet"} if "output" in ways else {"in_place": True})}
+        add_filters(path, ["v"], ndv=1000, jobs=JOBS, **given)
+        result = Path(given.get("output", path))
+        data = result.read_bytes()
+        result.unlink()
+        return data
+
+    spooled = written()
+    monkeypatch.delattr(os, "O_TMPFILE")
+    assert written() == spooled
+    monkeypatch.setattr(Spool, "HELD_BYTES", 1 << 30)
+    assert written() == spooled
+    assert {one.name for one in tmp_path.iterdir()} <= {"many.parquet", "copy.parquet"}
+
+
+@pytest.mark.usefixtures("nothing_held")
+def test_what_waits_on_disk_is_of_nobody_else(many, monkeypatch):
+    modes = []
+    opened = Spool._open
+
+    def looking(self: Spool) -> int:
+        fd = opened(self)
+        status = os.fstat(fd)
+        modes.append((status.st_mode & 0o777, status.st_nlink))
+        return fd
+
+    monkeypatch.setattr(Spool, "_open", looking)
+    add(many)
+    monkeypatch.delattr(os, "O_TMPFILE")
+    add(many, replace=True)
+    assert modes == [(0o600, 0)] * 2
+
+
+@pytest.mark.usefixtures("nothing_held")
+def test_a_bitset_of_an_encrypted_column_is_never_on_disk_in_the_clear(fixtures, tmp_path, monkeypatch):
+    path = Path(shutil.copy(fixtures / "encrypted" / "java-columns.parquet.encrypted", tmp_path / "file.parquet"))
+    secret = {"keys": json.loads((fixtures / "encrypted" / "keys.json").read_text())["keys"]}
+    remove_filters(path, keys=secret, in_place=True)
+    waited = []
+    append = Spool.append
+    monkeypatch.setattr(Spool, "append", lambda self, data: (waited.append(bytes(data)), append(self, data))[1])
+    built = []
+    fold = BloomFilter.fold_to_fpp
+    monkeypatch.setattr(BloomFilter, "fold_to_fpp", lambda self, fpp: (built.append(bytes((made := fold(self, fpp)).bitset)), made)[1])
+    add_filters(path, ["name"], keys=secret, in_place=True)
+    assert built
+    assert waited
+    assert not any(bitset in data for bitset in built for data in waited)
+    assert verify(path, keys=secret).is_sound
+
+
+# What the disk cannot hold
+
+
+class Disk:
+    """A file system with so many bytes free."""
+
+    f_frsize = 4096
+    f_blocks = 1 << 30
+
+    def __init__(self, free: int) -> None:
+        self.f_bavail = free // self.f_frsize
+
+
+@pytest.fixture
+def small_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spool.os, "statvfs", lambda folder: Disk(MANY * NUM_BYTES))
+
+
+def refuse_to_read(*given: object) -> None:
+    raise AssertionError("a chunk was read")
+
+
+REFUSED = {
+    "add": lambda path: add(path),
+    "append": lambda path: add(path, append=True),
+    "dry run": lambda path: add(path, dry_run=True),
+    "elsewhere": lambda path: add(path, output=path.with_suffix(".out")),
+}
+
+
+@pytest.mark.usefixtures("small_disk")
+@pytest.mark.parametrize("work", REFUSED.values(), ids=list(REFUSED))
+def test_what_the_disk_cannot_hold_is_refused_before_the_work(many, monkeypatch, work):
+    monkeypatch.setattr("sbbf_tool.operations.build._build", refuse_to_read)
+    before = many.read_bytes()
+    with pytest.raises(RefusedError, match=rf"filters take {MANY * NUM_BYTES:,} bytes, .* has {MANY * NUM_BYTES:,} bytes free") as caught:
+        work(many)
+    assert caught.value.exit_code == 4
+    assert caught.value.file == str(many)
+    assert many.read_bytes() == before
+
+
+@pytest.mark.usefixtures("small_disk")
+def test_the_plan_of_a_lake_refuses_what_the_disk_cannot_hold(many, monkeypatch):
+    monkeypatch.setattr("sbbf_tool.operations.build._build", refuse_to_read)
+    for row in (plan_file(str(many), WISH), fill_file(str(many), WISH)):
+        assert (row.status, row.exit_code) == ("refused", 4)
+        assert "bytes free" in row.reason
+    assert plan_file(str(many), replace(WISH, sizing=Sizing())).status == "ok"
+    assert plan_file(str(many), replace(WISH, sizing=Sizing(ndv=NDV), limits=(("v", NUM_BYTES // 4),))).status == "ok"
+
+
+@pytest.mark.usefixtures("nothing_held")
+@pytest.mark.parametrize("append", [False, True])
+def test_a_disk_that_is_full_after_all_is_an_error_of_writing(many, monkeypatch, append):
+    write = os.pwrite
+
+    def full(fd: int, data: memoryview, position: int) -> int:
+        if position + len(data) > 3 * NUM_BYTES:
+            raise OSError(28, "No space left on device")
+        return write(fd, data, position)
+
+    monkeypatch.setattr(spool.os, "pwrite", full)
+    before = many.read_bytes()
+    with pytest.raises(WriteError, match="no space left") as caught:
+        add(many, append=append)
+    assert caught.value.exit_code == 5
+    assert many.read_bytes() == before
+    assert [one.name for one in many.parent.iterdir()] == [many.name]
+
+
+@pytest.mark.usefixtures("nothing_held")
+def test_a_temporary_file_that_lies_is_found(many, monkeypatch):
+    read = Spool.read
+    monkeypatch.setattr(Spool, "read", lambda self, offset, length: bytes(len(read(self, offset, length))))
+    before = many.read_bytes()
+    for work in (add, lambda path: ensure_published(fill_file(str(path), WISH))):
+        with pytest.raises(SbbfError, match="nothing was changed"):
+            work(many)
+    assert many.read_bytes() == before
+
+
+def ensure_published(row: object) -> None:
+    assert row.status == "failed"
+    raise SbbfError(row.reason)
+
+
+# A whole process
+
+RUN = """
+import re, sys
+from sbbf_tool.cli import run
+assert run(sys.argv[1:]) == 0
+print(int(re.search("VmHWM:\\\\s*([0-9]+) kB", open("/proc/self/status").read())[1]) << 10, file=sys.stderr)
+"""
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize(
+    "command", [["add-filter", "--in-place"], ["add-filter", "--in-place", "--append"], ["lake", "add-filter", "--jobs", "1"]]
+)
+def test_a_process_takes_no_more_memory_for_five_times_the_filters(tmp_path, command):
+    peaks = []
+    for count in (40, 200):
+        path = write_row_groups(tmp_path / f"{count}.parquet", count)
+        words = [*command, str(path), "-c", "v", "--ndv", "3000000"]
+        done = subprocess.run([sys.executable, "-c", RUN, *words], capture_output=True, text=True, check=True)
+        peaks.append(int(done.stderr.splitlines()[-1]))
+        path.unlink()
+    assert peaks[1] - peaks[0] < 16 << 20
