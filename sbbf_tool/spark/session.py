@@ -29,6 +29,8 @@ _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.python.filterPushdown.enabled": "true",
+    # Workers start in the folder that the user stands in, and must not import what others put there.
+    "spark.executorEnv.PYTHONSAFEPATH": "1",
 }
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
 _LOG4J = """\
@@ -118,6 +120,7 @@ def _prepare(version: Version, master: str | None) -> None:
     if not (master or "").startswith(("yarn", "k8s")):
         # Without it workers take the `python3` of their PATH. On another machine, this interpreter's path would mean nothing.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYTHONSAFEPATH", "1")  # of the workers that take it from the JVM: those of data sources
     if (master or "").startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
