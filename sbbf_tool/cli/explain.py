@@ -21,26 +21,31 @@ _EFFECTS = ("engine", "by statistics", "by dictionary", "by filter", "read", "by
 @click.command(cls=NegativeValues, short_help="Show what would skip each row group, and for which engines.")
 @click.argument("file", metavar="FILE")
 @click.argument("column", metavar="COLUMN")
-@click.argument("value", metavar="VALUE")
+@click.argument("value", required=False, metavar="[VALUE]")
+@click.option("--null", "ask_null", is_flag=True, help="Ask for null, in place of VALUE: what IS NULL reads.")
 @click.option("--engine", "engine_name", metavar="NAME", help="Only this engine, or the one that a system of this name reads through.")
 @keys_option
 @click.option("--json", "as_json", is_flag=True, help="The report as one JSON document.")
-def command(file: str, column: str, value: str, engine_name: str | None, keys: Any, as_json: bool) -> int:
+def command(file: str, column: str, value: str | None, ask_null: bool, engine_name: str | None, keys: Any, as_json: bool) -> int:
     """Show what a query for COLUMN = VALUE reads, row group by row group: what min and max, the dictionary and the filter say.
 
     Below, what each engine makes of it: how many row groups each means skips, and the share of bytes it need not read. Exit code 0:
     some row group may hold the value; 1: it is certainly absent from all.
+
+    The value `null` is text in a column of text or of bytes without a fixed length, and in any other column asks for null, as --null does.
     """
     from sbbf_tool.operations.explain import explain
 
-    report = explain(file, column, value.removeprefix("\0"), engine_name=engine_name, keys=keys)
+    if (value is None) != ask_null:
+        raise click.UsageError("give VALUE or --null, not both" if ask_null else "no value to ask for; --null asks for null")
+    report = explain(file, column, value, engine_name=engine_name, keys=keys)
     render.show_json(report) if as_json else _show(report)
     stop_if_unread()
     return ABSENT if report.absent else MAYBE
 
 
 def _show(report: ExplainReport) -> None:
-    say(f"{report.file}: column {report.column}, {report.type}, value {report.value}")
+    say(f"{report.file}: column {report.column}, {report.type}, value {render.value(report.value)}")
     groups = [
         (
             *(str(row.row_group), render.size(row.bytes), render.size(row.column_bytes), row.low or "", row.high or "", row.statistics),

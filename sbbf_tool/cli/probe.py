@@ -24,13 +24,25 @@ MOST_VALUES = 1_000_000
 """From a file or a pipe: all are held, with an answer each, and a pipe may have no end."""
 
 
+_AS_IT_IS = "\0"
+"""No argument can hold it. What begins with it is a value, whatever it looks like."""
+
+
 class NegativeValues(click.Command):
-    """A command whose arguments may be negative numbers, which click would take for options."""
+    """A command whose arguments may be negative numbers, which click would take for options, or a `-` after `--`, which is a value."""
 
     _NEGATIVE = re.compile(r"-(\d|\.\d|inf|P)", re.IGNORECASE)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, ["\0" + arg if self._NEGATIVE.match(arg) else arg for arg in args])
+        end_of_options = args.index("--") if "--" in args else len(args)
+        marked = [
+            _AS_IT_IS + arg if self._NEGATIVE.match(arg) or (arg == "-" and at > end_of_options) else arg for at, arg in enumerate(args)
+        ]
+        rest = super().parse_args(ctx, marked)
+        for name, given in ctx.params.items():
+            if isinstance(given, str):
+                ctx.params[name] = given.removeprefix(_AS_IT_IS)
+        return rest
 
 
 @click.command(cls=NegativeValues, short_help="Ask whether a value may be in a file.")
@@ -63,8 +75,10 @@ def command(
     """Ask the Bloom filters of COLUMN whether a value may be in the file.
 
     FILE is a Parquet file, a folder or a quoted glob. Values are written as the column's type has them: 42, 0x00ff, text. A value of
-    `-` reads values from standard input, one a line; empty lines are passed over. Exit code 0: some value may be in some row group;
-    1: all values are certainly absent from all.
+    `-` reads values from standard input, one a line, and empty lines are skipped; after `--` it is a value. Exit code 0: some value may be
+    in some row group; 1: all values are certainly absent from all.
+
+    The value `null` is text in a column of text or of bytes without a fixed length, and in any other column asks for null, as --null does.
     """
     from sbbf_tool.operations.probe import probe
 
@@ -87,7 +101,7 @@ def command(
             render.show_table(
                 ("value", "row group", "answer", "reason"),
                 [
-                    (value.value, "" if bare else str(answer.row_group), answer.answer, answer.reason or value.note or "")
+                    (render.value(value.value), "" if bare else str(answer.row_group), answer.answer, answer.reason or value.note or "")
                     for value in report.values
                     for answer in value.row_groups
                 ],
@@ -108,16 +122,16 @@ def command(
     return max(codes - {MAYBE, ABSENT}, default=MAYBE if MAYBE in codes else ABSENT)
 
 
-def asked_values(arguments: tuple[str, ...], values_file: str | None, ask_null: bool) -> list[str | None]:
+def asked_values(arguments: tuple[str, ...], values_file: str | None, ask_null: bool) -> tuple[str | None, ...]:
     """The values of a command line: its arguments, those that come on standard input or in a file, and None for null."""
     found: list[str | None] = [None] if ask_null else []
     for argument in arguments:
-        found += _few_of("-") if argument == "-" else [argument.removeprefix("\0")]
+        found += _few_of("-") if argument == "-" else [argument.removeprefix(_AS_IT_IS)]
     if values_file is not None:
         found += _few_of(values_file)
     if not found:
         raise click.UsageError("no value to ask for")
-    return found
+    return tuple(found)
 
 
 def _few_of(name: str) -> list[str]:

@@ -71,6 +71,11 @@ def progress_bar() -> Iterator[Progress | None]:
         yield lambda what, done, total: bar.update(task, description=one_line(what), completed=done, total=total)
 
 
+def value(text: str) -> str:
+    """A value that was queried, as a table shows it: the empty text in quotes, so that it can be seen."""
+    return text or "''"
+
+
 def size(count: int | None) -> str:
     return "" if count is None else f"{count:,}"
 

@@ -2,26 +2,48 @@
 
 from __future__ import annotations
 
+import codecs
 import sys
 from collections.abc import Iterator
-from itertools import chain
 
 import click
 
-# How the byte-order marks of UTF-16 come out of UTF-8 with `surrogateescape`.
-_UTF_16 = ("\udcff\udcfe", "\udcfe\udcff")
+from sbbf_tool.cli.render import warn
+
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def lines_of(name: str) -> Iterator[str]:
-    """The lines of a file, or of standard input for `-`, without those that are empty; read as they are asked for."""
+    """The lines of a file, or of standard input for `-`, without those that are empty; read as they are asked for.
+
+    A line ends with `\\n` or `\\r\\n`. Bytes that are not UTF-8 stand as surrogates, as in names of files. Of both kinds the first line is
+    reported on standard error: a stored value may differ from what the line was taken for.
+    """
     if name == "-" and sys.stdin is None:
         raise click.UsageError("standard input is closed")
     try:
-        with click.open_file(name, encoding="utf-8", errors="surrogateescape") as stream:
-            lines = iter(stream)
-            first = next(lines, "").removeprefix("\ufeff")
-            if first.startswith(_UTF_16):
-                raise click.UsageError(f"values file {name}: it is UTF-16; save it as UTF-8")
-            yield from filter(None, (line.rstrip("\r\n") for line in chain((first,), lines)))
+        with click.open_file(name, "rb") as stream:
+            carriage_returns = other_bytes = False
+            for number, line in enumerate(stream, 1):
+                if number == 1:
+                    if line.startswith(_UTF_16):
+                        raise click.UsageError(f"values file {name}: it is UTF-16; save it as UTF-8")
+                    line = line.removeprefix(codecs.BOM_UTF8)
+                line = line.removesuffix(b"\n")
+                if line.endswith(b"\r"):
+                    line = line.removesuffix(b"\r")
+                    if not carriage_returns:
+                        carriage_returns = True
+                        warn(f"{_place(name, number)} ends with \\r\\n: the \\r is taken as part of the line end, not of the value")
+                text = line.decode("utf-8", "surrogateescape")
+                if not other_bytes and not text.isascii() and any("\udc80" <= character <= "\udcff" for character in text):
+                    other_bytes = True
+                    warn(f"{_place(name, number)} is not UTF-8: its bytes are queried as they are; if it is text, save it as UTF-8")
+                if text:
+                    yield text
     except OSError as error:
         raise click.UsageError(f"values file {name}: {(error.strerror or 'unreadable').lower()}") from None
+
+
+def _place(name: str, line: int) -> str:
+    return f"{'standard input' if name == '-' else f'values file {name}'}: line {line}"

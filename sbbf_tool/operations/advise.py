@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom import sizing
 from sbbf_tool.errors import SbbfError, UnreadableError, UsageError
+from sbbf_tool.operations.arguments import as_iterable, as_names
 from sbbf_tool.operations.many import over_files
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.plan_file import Plan
@@ -47,8 +48,8 @@ def advise(
     up by one value. `engine_names` are the engines that will read the files, all that are known where empty. Files that cannot be read
     are listed in the report; a single one raises UnreadableError. Raises UsageError (a query that is none, a column that no file has).
     """
-    listed = (os.fsdecode(names),) if isinstance(names, str | os.PathLike) else tuple(os.fsdecode(name) for name in names)
-    asked = tuple(parse_query(query) for query in queries)
+    listed = tuple(os.fsdecode(name) for name in as_iterable(names))
+    asked = tuple(parse_query(query) for query in as_iterable(queries))
     known = Keys.of(keys)
     # A key service is the caller's own function, which other processes do not have.
     jobs = 1 if known is not None and known.service is not None else None
@@ -69,7 +70,7 @@ def advise_on(
 
     Some of the files are opened once more, here, to count distinct values.
     """
-    asked, engines = tuple(queries), tuple(engine_names)
+    asked, engines = tuple(queries), as_names(engine_names, "engine")
     sizing.ensure_rate(fpp)
     survey_of_all = _Survey(listed, surveys, asked)
     found = survey_of_all.totals

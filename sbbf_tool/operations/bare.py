@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import chain, islice
 
 from sbbf_tool.bloom.dialects import TODAY, TODAYS, Dialect, dialect_named
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.operations.arguments import as_iterable
 from sbbf_tool.operations.drafts import SAMPLE, decide, hasher_for, read_as
 from sbbf_tool.parquet import int96, literals
 from sbbf_tool.parquet.columns import Column
@@ -92,12 +93,12 @@ def inspect_bare(path: str | os.PathLike[str]) -> BareReport:
         )
 
 
-def probe_bare(path: str | os.PathLike[str], type_name: str, values: Iterable[object], *, dialect: str | None = None) -> ProbeReport:
+def probe_bare(path: str | os.PathLike[str], type_name: str, values: object, *, dialect: str | None = None) -> ProbeReport:
     """What the filter says of each value, which is of the type `type_name`; `cannot say` where the header is a draft's and no `dialect`
     is named. In the report the filter is that of row group 0. Raises UnreadableError, UsageError.
     """
     column = column_of_type(type_name)
-    asked = [literals.parse_object(column, value) for value in values]
+    asked = [literals.parse_object(column, value) for value in as_iterable(values)]
     with _BareFile(path) as file:
         spoken = TODAY if dialect is None else dialect_named(dialect)
         if dialect is None and file.stored.header.beyond_us:
@@ -124,7 +125,7 @@ def _answer(bloom: BloomFilter, dialect: Dialect, column: Column, literal: Liter
     return RowGroupAnswer(0, literals.MAYBE if is_held else literals.CANNOT_SAY if uncertain else literals.ABSENT, uncertain)
 
 
-def verify_bare(path: str | os.PathLike[str], type_name: str, values: Iterable[object], *, dialect: str | None = None) -> BareProof:
+def verify_bare(path: str | os.PathLike[str], type_name: str, values: object, *, dialect: str | None = None) -> BareProof:
     """Ask the filter for values that are known to be in it, and decide its dialect by the first of them unless `dialect` names it.
 
     `values` are gone through once and not kept. Raises UnreadableError, UsageError.
@@ -157,9 +158,9 @@ def verify_bare(path: str | os.PathLike[str], type_name: str, values: Iterable[o
         )
 
 
-def _askable(column: Column, values: Iterable[object]) -> Iterator[Literal]:
+def _askable(column: Column, values: object) -> Iterator[Literal]:
     """Without nulls and NaN, of which no filter says anything; what the type cannot hold exactly has no form, and so is missed."""
-    parsed = (literals.parse_object(column, value) for value in values)
+    parsed = (literals.parse_object(column, value) for value in as_iterable(values))
     return (literal for literal in parsed if literal.verdict in (None, literals.ABSENT))
 
 

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError
+from sbbf_tool.operations.arguments import as_iterable, as_names
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.rules import RULES, THEMES
 from sbbf_tool.operations.rules.facts import ColumnFacts, Reads, gather
@@ -41,6 +42,8 @@ class Policy:
     fail_on: str = ERROR
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "select", as_names(self.select, "rule"))
+        object.__setattr__(self, "ignore", as_names(self.ignore, "rule"))
         _among((self.fail_on,), SEVERITIES, "severity")
         _among((*self.select, *self.ignore), [*(rule.name for rule in RULES), *THEMES], "rule")
         for rule in RULES:
@@ -136,7 +139,7 @@ def _among(names: Iterable[str], known: Sequence[str], what: str) -> None:
 
 
 def _readable(names: Iterable[str]) -> Iterable[str]:
-    for name in names:
+    for name in as_iterable(names):
         try:
             yield from parquet_files(name)
         except UnreadableError:

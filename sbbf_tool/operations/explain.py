@@ -31,8 +31,9 @@ def explain(
 ) -> ExplainReport:
     """What would skip each row group in a query for `column = value`, and for which engines; for the one named, where one is.
 
-    The value is text as a person writes it, or a Python object, as in `probe`. Raises UsageError (no such column or engine, a value
-    that the column cannot hold), UnreadableError (bytes that contradict the format), RefusedError (encrypted footer).
+    The value is text as a person writes it, or a Python object, as in `probe`; None asks for null (`column IS NULL`). Raises UsageError
+    (no such column or engine, a value that the column cannot hold), UnreadableError (bytes that contradict the format), RefusedError
+    (encrypted footer).
     """
     asked = engines().engines if engine_name is None else (engine(engine_name),)
     with ParquetFile.open(path, keys) as file:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import SbbfError, UnreadableError
+from sbbf_tool.operations.arguments import as_names
 from sbbf_tool.operations.engines import warnings_for
 from sbbf_tool.operations.layout import unused_ranges
 from sbbf_tool.operations.parquet_file import ParquetFile
@@ -41,7 +42,7 @@ def inspect(
     """
     with ParquetFile.open(path, keys) as file:
         with file.named():
-            chosen = [find_column(file.footer.columns, name) for name in columns] or list(file.footer.columns)
+            chosen = [find_column(file.footer.columns, name) for name in as_names(columns)] or list(file.footer.columns)
         file.expect_filters(chosen, whole=True)
         rows: list[FilterReport] = []
         stored: list[StoredFilter] = []

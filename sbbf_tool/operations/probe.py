@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter, block_index, check_block
 from sbbf_tool.bloom.hashing import hash_value
+from sbbf_tool.operations.arguments import as_iterable
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet import equals, literals
 from sbbf_tool.parquet.columns import Column, find_column
@@ -29,17 +32,16 @@ _MANY_HASHES = 1024
 """They select more blocks than that, and to find out which would cost more than the answer."""
 
 
-def probe(
-    path: str | os.PathLike[str], column: str, values: Iterable[object], *, dialect: str | None = None, keys: KeysGiven = None
-) -> ProbeReport:
+def probe(path: str | os.PathLike[str], column: str, values: object, *, dialect: str | None = None, keys: KeysGiven = None) -> ProbeReport:
     """What the filters of `column` say of each value, row group by row group.
 
-    Values are text as a person writes it, or Python objects (`parse_object`); None asks for null. `absent` is certain, everything
+    `values` is an iterable of values or one of them: text as a person writes it, or a Python object (`parse_object`); None asks for null,
+    and so does the text `null` where the column holds neither text nor bytes of any length. `absent` is certain, everything
     else is not. Of a draft's filters nothing is said unless `dialect` names theirs (see `bloom.dialects`) and some of the column's values,
     which are read for it, bear that out; today's are asked as today's all the same. `keys` opens encrypted columns. Raises UsageError (no
     such column, dialect, a value it cannot hold) and UnreadableError (a filter that contradicts the format).
     """
-    listed = tuple(values)
+    listed = tuple(as_iterable(values))
     spoken = None if dialect is None else _dialect(dialect)
     with ParquetFile.open(path, keys) as file:
         with file.named():
@@ -60,13 +62,34 @@ def probe(
         )
 
 
-class Question(NamedTuple):
+class HashRow(NamedTuple):
+    """A question's hashes in one row, each with the position of its value; and the values that no filter is needed, or able, to judge."""
+
+    hashes: array[int]
+    owners: array[int]
+    unknowable: list[int]
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
     """Values as a column would hold them, and the hashes of each one's forms."""
 
     column: Column
     values: tuple[object, ...]
     literals: list[Literal]
     hashes: list[list[int]]
+
+    @cached_property
+    def row(self) -> HashRow:
+        """The hashes as many values are asked; it belongs to this question alone, so that threads with others cannot mix them up."""
+        hashes, owners, unknowable = array("Q"), array("Q"), []
+        for at, (literal, forms) in enumerate(zip(self.literals, self.hashes, strict=True)):
+            if literal.verdict is None:
+                hashes.extend(forms)
+                owners.extend([at] * len(forms))
+            elif literal.verdict != literals.ABSENT:
+                unknowable.append(at)
+        return HashRow(hashes, owners, unknowable)
 
 
 # Over a lake the same values are asked of column after column that is the same.
@@ -80,16 +103,24 @@ def question_of(column: Column, values: tuple[object, ...]) -> Question:
     last = _last
     if last is None or not _is_same(last, column, values):
         asked = [literals.parse_object(column, value) for value in values]
-        _last = last = Question(column, values, asked, [[hash_value(form) for form in literal.forms] for literal in asked])
+        last = Question(column, values, asked, [[hash_value(form) for form in literal.forms] for literal in asked])
+        # A buffer may hold another value by the next time.
+        if not any(isinstance(value, bytearray | memoryview) for value in values):
+            _last = last
     return last
 
 
+_WRITTEN_IN_ONE_WAY = {str, bytes, int, type(None)}
+
+
 def _is_same(question: Question, column: Column, values: tuple[object, ...]) -> bool:
-    # 1, 1.0 and True are equal and are not the same question, so their types count too.
-    return (
-        (question.column is column or question.column == column)
-        and question.values == values
+    if question.column is not column and question.column != column:
+        return False
+    # Equal values are not always the same question: 1 and 1.0, or the two times that a clock shows the same when it is set back.
+    return question.values is values or (
+        question.values == values
         and [*map(type, question.values)] == [*map(type, values)]
+        and _WRITTEN_IN_ONE_WAY.issuperset(map(type, values))
     )
 
 

@@ -7,36 +7,39 @@ before they read; what nobody can say anything of stays in.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
+from sbbf_tool.operations.arguments import as_iterable
+from sbbf_tool.operations.dataset_schema import is_cast, why_read_differently, with_columns_of_all_files
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.probe import Question, ask_row_group, expect_answers, question_of
 from sbbf_tool.operations.pruning import by_statistics, row_group_bytes
-from sbbf_tool.parquet.columns import find_column
+from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.literals import ABSENT
 from sbbf_tool.reports.prune import PrunedFile, PruneReport
 from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     import pyarrow.dataset as ds
 
     _OpenFile = Callable[[ds.ParquetFileFragment], ParquetFile]
 
 
-def prune(
-    data: ds.Dataset | str | os.PathLike[str] | Sequence[str | os.PathLike[str]], column: str, values: Iterable[object]
-) -> PruneReport:
+def prune(data: ds.Dataset | str | os.PathLike[str] | Iterable[str | os.PathLike[str]], column: str, values: object) -> PruneReport:
     """Which files and row groups of `data` may hold one of `values` in `column`; the report's `dataset()` reads only those.
 
-    `data` is a pyarrow dataset of Parquet files, or paths: files, folders (`key=value` folders become partition columns), globs, URLs.
-    Values are as in `probe`; None asks for null, and keeps every row group that may hold one. A file that cannot be asked is left in, and
-    told as a warning. What is left is not filtered: do that when you read it. Raises UsageError (no file has such a column, a value that
-    it cannot hold, not Parquet), UnreadableError (no file).
+    `data` is a pyarrow dataset of Parquet files, or paths: files, folders (`key=value` folders become partition columns), globs, URLs. The
+    dataset of paths has the columns of all files, of the type that the first has that has them. Values are as in `probe`; None asks for
+    null, and keeps every row group that may hold one. A file that cannot be asked is left in, and told as a warning; so is one of whose
+    column the dataset reads other values than the file stores (`dataset_schema`). What is left is not filtered: do that when you read it.
+    Raises UsageError (no file or the dataset's schema has no such column, a value that it cannot hold, not Parquet), UnreadableError (no
+    file, or one that pyarrow cannot read).
     """
-    asked = tuple(values)
+    asked = tuple(as_iterable(values))
     if not asked:
         raise UsageError("no value to ask for")
     import pyarrow.dataset as ds
@@ -45,9 +48,9 @@ def prune(
     if isinstance(data, ds.Dataset):
         dataset = data
     else:
-        dataset, open_file = _dataset_of([data] if isinstance(data, str | os.PathLike) else list(data))
+        dataset, open_file = _dataset_of(list(as_iterable(data)))
     found: list[_Asked] = []
-    pruned = _pruned(dataset, lambda fragment: _asked(fragment, open_file, column, asked), found)
+    pruned = _pruned(dataset, lambda fragment, schema: _asked(fragment, schema, open_file, column, asked), found)
     unknown = [one.unknown for one in found if one.unknown is not None]
     if unknown and len(unknown) == len(found):
         raise unknown[0]
@@ -87,7 +90,7 @@ class _Asked:
     """Set where the file has no such column."""
 
 
-def _pruned(dataset: ds.Dataset, ask: Callable[[ds.ParquetFileFragment], _Asked], found: list[_Asked]) -> ds.Dataset:
+def _pruned(dataset: ds.Dataset, ask: Callable[[ds.ParquetFileFragment, pa.Schema], _Asked], found: list[_Asked]) -> ds.Dataset:
     """The dataset of what `ask` leaves, all of whose answers go to `found`; with the schema and the partitions that it had."""
     import pyarrow.dataset as ds
 
@@ -102,16 +105,15 @@ def _pruned(dataset: ds.Dataset, ask: Callable[[ds.ParquetFileFragment], _Asked]
     for fragment in fragments:
         if not isinstance(fragment, ds.ParquetFileFragment):
             raise UsageError(f"a dataset of {type(fragment).__name__}s, not of Parquet files")
-        answer = ask(fragment)
+        answer = ask(fragment, dataset.schema)
         found.append(answer)
         if answer.row_groups:
             left.append(fragment.subset(row_group_ids=answer.row_groups))
     return ds.FileSystemDataset(left, dataset.schema, dataset.format, dataset.filesystem)
 
 
-def _asked(fragment: ds.ParquetFileFragment, open_file: _OpenFile, column: str, values: tuple[object, ...]) -> _Asked:
-    # The fragment may be some row groups of its file already.
-    numbers = tuple(info.id for info in fragment.row_groups)
+def _asked(fragment: ds.ParquetFileFragment, schema: pa.Schema, open_file: _OpenFile, column: str, values: tuple[object, ...]) -> _Asked:
+    numbers = _row_groups(fragment)
     whole = _Asked(fragment.path, numbers, len(numbers))
     try:
         with open_file(fragment) as file:
@@ -123,11 +125,41 @@ def _asked(fragment: ds.ParquetFileFragment, open_file: _OpenFile, column: str, 
             except UsageError as error:
                 # Its rows are read as if they held null.
                 return replace(whole, warning=error.message, unknown=error)
-            with file.named():
-                question = question_of(found, values)
+            if difference := why_read_differently(fragment, schema, found):
+                return replace(whole, warning=difference)
+            try:
+                with file.named():
+                    question = question_of(found, _as_pyarrow_compares(found, values))
+            except UsageError as error:
+                if not is_cast(fragment, schema, found):
+                    raise
+                # The dataset's type may hold a value that the file's cannot.
+                return replace(whole, warning=error.message)
             return _ask(file, whole, question)
     except (UnreadableError, RefusedError) as error:
         return replace(whole, warning=error.message)
+
+
+def _row_groups(fragment: ds.ParquetFileFragment) -> tuple[int, ...]:
+    """The row groups of a fragment, which may be some of its file already."""
+    import pyarrow as pa
+
+    try:
+        return tuple(info.id for info in fragment.row_groups)
+    except (OSError, pa.ArrowException) as error:
+        raise _unreadable(fragment.path, error) from error
+
+
+def _as_pyarrow_compares(column: Column, values: tuple[object, ...]) -> tuple[object, ...]:
+    """Add the bytes of texts for a column of bytes: `0x61` and `null` mean something else in this tool, and themselves in pyarrow."""
+    if column.logical is not None or column.physical not in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"):
+        return values
+    texts = [value.encode("utf-8", "surrogateescape") for value in values if isinstance(value, str)]
+    return (*values, *(text for text in texts if column.width in (None, len(text))))
+
+
+def _unreadable(path: str, error: Exception) -> UnreadableError:
+    return UnreadableError(f"pyarrow makes no dataset of this ({' '.join(str(error).split())[:200]})", file=places.shown(path))
 
 
 def _ask(file: ParquetFile, whole: _Asked, question: Question) -> _Asked:
@@ -173,7 +205,5 @@ def _dataset_of(names: list[str | os.PathLike[str]]) -> tuple[ds.Dataset, _OpenF
     try:
         dataset = ds.dataset(paths, filesystem=filesystem, format="parquet", partitioning="hive")
     except (OSError, pa.ArrowException) as error:
-        raise UnreadableError(
-            f"pyarrow makes no dataset of this ({' '.join(str(error).split())[:200]})", file=places.shown(files[0])
-        ) from error
-    return dataset, lambda fragment: ParquetFile.open(by_path[fragment.path])
+        raise _unreadable(files[0], error) from error
+    return with_columns_of_all_files(dataset), lambda fragment: ParquetFile.open(by_path[fragment.path])

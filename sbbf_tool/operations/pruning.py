@@ -12,7 +12,7 @@ from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.probe import Question
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.literals import ABSENT, CANNOT_SAY, MAYBE, Literal, format_plain
-from sbbf_tool.parquet.statistics import bounds, may_hold, plain_bounds
+from sbbf_tool.parquet.statistics import bounds, may_hold, null_count, plain_bounds
 
 _SHOWN_CHARACTERS = 40
 _BOOLEANS = {"true": b"\1", "false": b"\0"}
@@ -24,23 +24,40 @@ class Answer(NamedTuple):
 
 
 def by_statistics(file: ParquetFile, row_group: int, question: Question) -> list[Answer]:
-    """For each value, whether min and max of the chunk leave room for it."""
+    """For each value, whether min and max of the chunk leave room for it; for null, whether its count of nulls does."""
     column = question.column
     if encrypted := file.encryption_of(row_group, column):
         return [Answer(CANNOT_SAY, encrypted)] * len(question.literals)
-    if is_without_values(file, row_group, column):
-        return [Answer(ABSENT, "it holds no value but null")] * len(question.literals)
+    is_empty = is_without_values(file, row_group, column)
     known = bounds(file.footer, row_group, column)
     answers = []
     for literal in question.literals:
         forms = _forms(column, literal)
-        if not forms:
+        if literal.is_null:
+            answers.append(_of_null(file, row_group, column))
+        elif is_empty:
+            answers.append(Answer(ABSENT, "it holds no value but null"))
+        elif not forms:
             answers.append(Answer(CANNOT_SAY, literal.note))
         elif known is None:
             answers.append(Answer(CANNOT_SAY, "no min and max that one may rely on"))
         else:
             answers.append(Answer(MAYBE if any(may_hold(known, column, plain) for plain in forms) else ABSENT))
     return answers
+
+
+def _of_null(file: ParquetFile, row_group: int, column: Column) -> Answer:
+    """Whether a row of the chunk may be null. The count of nulls in a list counts empty lists in some files only, so it says nothing."""
+    if column.max_repetition:
+        return Answer(CANNOT_SAY, "a count of nulls does not tell which rows of a list are null")
+    if column.max_definition == 0:
+        return Answer(ABSENT, "its column is required")
+    if file.footer.metadata.row_groups[row_group].num_rows == 0:
+        return Answer(ABSENT, "it has no rows")
+    nulls = null_count(file.footer, row_group, column)
+    if nulls is None:
+        return Answer(CANNOT_SAY, "its nulls are not counted")
+    return Answer(MAYBE if nulls else ABSENT)
 
 
 def by_dictionary(file: ParquetFile, row_group: int, question: Question) -> list[Answer] | None:
@@ -71,7 +88,7 @@ def is_without_values(file: ParquetFile, row_group: int, column: Column) -> bool
     meta = file.footer.chunk(row_group, column.index)
     if meta is None:
         return False
-    nulls = meta.statistics.null_count if meta.statistics is not None else None
+    nulls = null_count(file.footer, row_group, column)
     return meta.num_values == 0 or (nulls is not None and nulls == meta.num_values)
 
 

@@ -110,8 +110,12 @@ def _value(text: str, token: _Token, stream: Iterator[_Token]) -> str:
     if token.kind == "number" or token.is_word(*_WORDS_FOR_VALUES):
         return token.text
     if token.is_word("NULL"):
-        raise UsageError(f"query {text!r}: nothing equals NULL", hint="a filter knows no nulls, and IS NULL does not ask it")
+        raise _nothing_equals_null(text)
     raise _wrong(text, token)
+
+
+def _nothing_equals_null(text: str) -> UsageError:
+    return UsageError(f"query {text!r}: nothing equals NULL", hint="a filter knows no nulls, and IS NULL does not ask it")
 
 
 def _wrong(text: str, token: _Token) -> UsageError:
@@ -171,7 +175,10 @@ def count_query(file: ParquetFile, query: Query) -> QueryCounts:
             missing.add(condition.column)
         else:
             with file.named():
-                questions.append(question_of(column, condition.values))
+                question = question_of(column, condition.values)
+            if any(literal.is_null for literal in question.literals):
+                raise _nothing_equals_null(query.text)
+            questions.append(question)
     counts.missing = frozenset(missing)
     if missing:
         return counts

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import RefusedError, UnreadableError
+from sbbf_tool.operations.arguments import as_names
 from sbbf_tool.operations.layout import OLD_FILTER, OLD_FOOTER, end_of_data, unused_ranges
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.publish import ensure_same_footer, mistake, publish
@@ -47,7 +48,7 @@ def remove_filters(
     target = choose_target(path, output, in_place, allow_table_files, dry_run)
     warnings = [] if dry_run else finish_interrupted(path, target)
     with ParquetFile.open(path, keys) as file:
-        chunks = _chosen(file, list(columns), compact)
+        chunks = _chosen(file, as_names(columns), compact)
         patch, way = _plan(file, chunks, compact)
         if not dry_run:
             warnings += publish(file, target, patch, lambda fresh: _compare(file, fresh, chunks))
@@ -64,7 +65,7 @@ def remove_filters(
         )
 
 
-def _chosen(file: ParquetFile, names: list[str], compact: bool) -> set[ChunkKey]:
+def _chosen(file: ParquetFile, names: tuple[str, ...], compact: bool) -> set[ChunkKey]:
     """The chunks whose filters go. A field that means "none" (an offset of 0) goes with them. Raises RefusedError where there is none."""
     check_changeable(file)
     columns = choose_columns(file, names) or list(file.footer.columns)

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterable
 
 from sbbf_tool.errors import RefusedError, UsageError
+from sbbf_tool.operations.arguments import as_names
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.storage import places
@@ -71,8 +72,9 @@ def check_changeable(file: ParquetFile) -> None:
 
 def choose_columns(file: ParquetFile, names: Iterable[str]) -> list[Column]:
     """The columns of these names, in the schema's order. Raises RefusedError with the names that come near."""
+    wanted = as_names(names)
     try:
-        chosen = {column.index: column for column in (find_column(file.footer.columns, name) for name in names)}
+        chosen = {column.index: column for column in (find_column(file.footer.columns, name) for name in wanted)}
     except UsageError as error:
         raise RefusedError(error.message, file=file.name, place=error.place, hint=error.hint) from None
     return [chosen[index] for index in sorted(chosen)]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.operations.arguments import as_names
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.rules import secrecy, structure, truth
 from sbbf_tool.operations.rules.facts import ChunkFacts, ColumnFacts, Prove, Reads, gather
@@ -39,7 +40,7 @@ def verify(
 def columns_of(file: ParquetFile, names: Iterable[str]) -> list[Column]:
     """The columns of these names, all where empty. Raises UsageError."""
     with file.named():
-        return [find_column(file.footer.columns, name) for name in names] or list(file.footer.columns)
+        return [find_column(file.footer.columns, name) for name in as_names(names)] or list(file.footer.columns)
 
 
 def report_of(file: ParquetFile, columns: Sequence[Column], prove: Prove) -> VerifyReport:

@@ -15,7 +15,7 @@ from sbbf_tool.parquet.notation_bytes import BSON, BYTES, GEOMETRIES, TEXT, UUID
 from sbbf_tool.parquet.notation_numbers import DECIMALS, FLOATS, INTEGERS
 from sbbf_tool.parquet.notation_times import DATES, INT96, INTERVALS, TIMES, TIMESTAMPS
 
-__all__ = ["ABSENT", "CANNOT_SAY", "MAYBE", "Literal", "format_plain", "parse", "parse_object"]
+__all__ = ["ABSENT", "CANNOT_SAY", "MAYBE", "Literal", "format_plain", "parse", "parse_object", "write_object"]
 
 _SHOWN_CHARACTERS = 60
 
@@ -60,11 +60,11 @@ def parse(column: Column, text: str | None) -> Literal:
 
     Raises UsageError, saying what the column takes, where it cannot be a value of it.
     """
+    if text is None or (text.lower() == "null" and not _may_be_text(column)):
+        return Literal("null", verdict=CANNOT_SAY, note="nulls are never in a Bloom filter", is_null=True)
     if column.physical == "BOOLEAN":
-        return Literal(text or "null", verdict=CANNOT_SAY, note="filters of BOOLEAN columns hold nothing (parquet-java) or are not written")
+        return Literal(text, verdict=CANNOT_SAY, note="filters of BOOLEAN columns hold nothing (parquet-java) or are not written")
     notation = _notation(column)
-    if text is None or (text.lower() == "null" and not _may_be_text(column, notation)):
-        return Literal("null", verdict=CANNOT_SAY, note="nulls are never in a Bloom filter")
     try:
         if text[:2] in ("0x", "0X") and notation is not TEXT:
             return _parse_plain(column, notation, text)
@@ -88,9 +88,12 @@ def parse_object(column: Column, value: object) -> Literal:
     if isinstance(value, (bytes, bytearray, memoryview)):
         plain = bytes(value)
         return Literal(f"0x{plain.hex()}", (plain,)) if _notation(column) is TEXT else parse(column, f"0x{plain.hex()}")
-    written = None if _notation(column) is TEXT else _written(value)
+    written = None if _notation(column) is TEXT or _is_rounded(column, value) else write_object(value)
     if written is None:
-        raise UsageError(f"{value!r} ({type(value).__name__}) is not a value of {column.type_name}", place=f"column {column.name}")
+        hint = "give a Decimal or text: a float is rounded" if _is_rounded(column, value) else None
+        raise UsageError(
+            f"{value!r} ({type(value).__name__}) is not a value of {column.type_name}", place=f"column {column.name}", hint=hint
+        )
     return parse(column, written)
 
 
@@ -113,7 +116,10 @@ def _notation(column: Column) -> Notation:
     return _BY_LOGICAL.get(f"{column.physical} {logical.kind} {detail}".rstrip(), written)
 
 
-def _may_be_text(column: Column, notation: Notation) -> bool:
+def _may_be_text(column: Column) -> bool:
+    if column.physical == "BOOLEAN":
+        return False
+    notation = _notation(column)
     return notation is TEXT or (notation is BYTES and column.width is None)
 
 
@@ -129,8 +135,15 @@ def _parse_plain(column: Column, notation: Notation, text: str) -> Literal:
     return Literal(text, tuple(dict.fromkeys((plain, *meant.forms))), meant.verdict, f"plain bytes, which stand for {shown}")
 
 
-def _written(value: object) -> str | None:
-    """A Python object as a person would write it; None for what is no value of any column."""
+def _is_rounded(column: Column, value: object) -> bool:
+    """Whether `value` is a binary fraction where the column holds decimal ones: readers compare its nearest double, not its digits."""
+    import numbers
+
+    return _notation(column) is DECIMALS and isinstance(value, numbers.Real) and not hasattr(value, "__index__")
+
+
+def write_object(value: object) -> str | None:
+    """Write a Python object as a person would; None for what is no value of any column."""
     import datetime
     import decimal
     import numbers

@@ -19,6 +19,8 @@ class Literal:
     forms: tuple[bytes, ...] = ()
     verdict: str | None = None
     note: str | None = None
+    is_null: bool = False
+    """No value: a row may be null where no value is stored, and no filter holds it."""
 
 
 class Notation(NamedTuple):

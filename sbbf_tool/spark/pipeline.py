@@ -25,12 +25,14 @@ encrypted columns among it; filters of encrypted columns are never in them. A ke
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, TypeVar
 
 from sbbf_tool.operations.advise import advise_on
+from sbbf_tool.operations.arguments import as_iterable, as_names
 from sbbf_tool.operations.check import Policy
 from sbbf_tool.operations.lake import read as reading
 from sbbf_tool.operations.lake.advise import surveys
@@ -89,9 +91,9 @@ def discover(
     if table:
         with spark_errors():
             files = spark.createDataFrame([(path,) for path in spark.table(str(files)).inputFiles()], "path string")
-    if not isinstance(files, str | Iterable):
+    if not isinstance(files, str | bytes | os.PathLike | Iterable):
         return settled(_named(files, predicate), LakeFile)
-    names = [files] if isinstance(files, str) else list(files)
+    names = [os.fsdecode(name) for name in as_iterable(files)]
     addresses = [name for name in names if "://" in name and not name.startswith("file:")]
     paths = [path_of(name) for name in names if name not in addresses]
     found = [_named(_listing(spark, addresses), predicate)] if addresses else []
@@ -151,8 +153,8 @@ def inspect(files: DataFrame, columns: Iterable[str] = (), *, keys: KeysGiven = 
     return read(files, reading.inspecting(columns, keys), InspectRow, tasks=tasks)
 
 
-def probe(files: DataFrame, column: str, values: Iterable[str | None], *, keys: KeysGiven = None, tasks: int | None = None) -> DataFrame:
-    """`ProbeRow`s: which row groups of each file may hold which of many values."""
+def probe(files: DataFrame, column: str, values: object, *, keys: KeysGiven = None, tasks: int | None = None) -> DataFrame:
+    """`ProbeRow`s: which row groups of each file may hold which of many values, or of one."""
     return read(files, reading.probing(column, values, keys), ProbeRow, tasks=tasks)
 
 
@@ -172,7 +174,7 @@ def verify(
     """
     from pyspark.sql.functions import col
 
-    names = tuple(columns)
+    names = as_names(columns)
     found = settled(_named(files, None), LakeFile)
     is_large = col("bytes").isNotNull() & (col("bytes") > whole_bytes)
     small = read(found.where(~is_large), reading.verifying(names, keys), VerifyRow, reads_data=True, tasks=tasks)
@@ -207,7 +209,7 @@ def advise(
     tasks: int | None = None,
 ) -> AdviceReport:
     """Which columns of all files together deserve a filter: `Wish.of_plan` takes what it plans. Reads some data on the driver."""
-    asked = tuple(parse_query(query) for query in queries)
+    asked = tuple(parse_query(query) for query in as_iterable(queries))
     rows = rows_of(read(files, reading.surveying(asked, keys), SurveyRow, tasks=tasks), SurveyRow)
     return advise_on(("the lake",), surveys(rows), queries=asked, fpp=fpp, engine_names=readers, keys=keys)
 
@@ -348,7 +350,7 @@ def _joined(
 
 
 def _wish(wish: Wish | Iterable[str]) -> Wish:
-    return wish if isinstance(wish, Wish) else Wish((wish,) if isinstance(wish, str) else tuple(wish))
+    return wish if isinstance(wish, Wish) else Wish(as_names(wish))
 
 
 def _counted(tally: Tally | None, outcome: FileOutcome) -> FileOutcome:

@@ -61,7 +61,7 @@ def command(
 
 def _show(report: KeysReport) -> None:
     for hit in report.hits:
-        say(f"{report.file}: {hit.value}: row group{_numbers(hit.row_groups)}")
+        say(f"{report.file}: {render.value(hit.value)}: row group{_numbers(hit.row_groups)}")
     for silent in report.unanswered:
         why = f"{silent.answer}: {silent.reason}" if silent.reason else silent.answer
         say(f"{report.file}: any of the values: row group{_numbers(silent.row_groups)} ({why})")

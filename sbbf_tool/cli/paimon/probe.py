@@ -65,7 +65,13 @@ def _show(report: ProbeReport) -> None:
     pairs = [(file, answer) for at in range(report.num_values) for file in report.files for answer in (file.answers[at],)]
     rows = [
         (
-            *("null" if answer.value is None else answer.value, file.data_file, file.partition, render.size(file.rows), file.place),
+            *(
+                "null" if answer.value is None else render.value(answer.value),
+                file.data_file,
+                file.partition,
+                render.size(file.rows),
+                file.place,
+            ),
             *("remains" if answer.remain else "skipped", answer.reason),
         )
         for file, answer in pairs

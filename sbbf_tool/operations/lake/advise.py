@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.operations.advise import advise_on
+from sbbf_tool.operations.arguments import as_iterable
 from sbbf_tool.operations.lake.engine import Engine, Lake
 from sbbf_tool.operations.lake.failures import error_of
 from sbbf_tool.operations.lake.read import survey_of, surveying
@@ -17,7 +18,7 @@ from sbbf_tool.reports.lake import OK, SurveyRow
 
 def advise_lake(engine: Engine, lake: Lake, *, queries: Iterable[str] = (), fpp: float = 0.01, readers: Iterable[str] = ()) -> AdviceReport:
     """See `operations.advise`. Footers, filters and dictionaries are read by the engine, data of a few row groups here."""
-    asked = tuple(parse_query(query) for query in queries)
+    asked = tuple(parse_query(query) for query in as_iterable(queries))
     rows = engine.read(lake, surveying(asked, lake.keys), SurveyRow)
     return advise_on(lake.names, surveys(rows), queries=asked, fpp=fpp, engine_names=readers, keys=lake.keys)
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from urllib.parse import unquote
 
+from sbbf_tool.operations.arguments import as_iterable
 from sbbf_tool.operations.lake.partitions import Predicate
 from sbbf_tool.reports.lake import LakeFile
 from sbbf_tool.storage.listing import parquet_files
@@ -16,7 +17,7 @@ def discover(names: Iterable[str], where: Predicate | None = None) -> Iterator[L
 
     Raises UnreadableError (a name that means no file) and UsageError (a partition column that a path does not have).
     """
-    for name in names:
+    for name in as_iterable(names):
         for path in parquet_files(name):
             if where is None or where.accepts(path):
                 yield listed(path)

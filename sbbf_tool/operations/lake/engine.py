@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from sbbf_tool.operations.arguments import as_iterable
 from sbbf_tool.operations.lake.discover import discover
 from sbbf_tool.operations.lake.partitions import Predicate
 from sbbf_tool.operations.lake.plan import Wish
@@ -25,6 +26,9 @@ class Lake:
     where: Predicate | None = None
     keys: Keys | None = field(default=None, repr=False)
     """Of the files that are encrypted."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple(as_iterable(self.names)))
 
     def files(self) -> Iterator[LakeFile]:
         """As this machine lists them; see `discover`."""

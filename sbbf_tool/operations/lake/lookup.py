@@ -2,43 +2,43 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from sbbf_tool.operations.arguments import as_iterable
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.probe import NO_FILTER, Question, may_hold, question_of
 from sbbf_tool.parquet import equals
 from sbbf_tool.parquet.columns import find_column
-from sbbf_tool.parquet.literals import ABSENT, CANNOT_SAY
+from sbbf_tool.parquet.literals import CANNOT_SAY
 from sbbf_tool.reports.lake import KeyHit, KeysReport, Unanswered
 
 if TYPE_CHECKING:
     from sbbf_tool.operations.keys import KeysGiven
 
 
-def probe_values(path: str, column: str, values: tuple[str | None, ...], *, keys: KeysGiven = None) -> KeysReport:
-    """What the filters of `column` say of the values, written as for `probe`; None asks for null. `keys` opens encrypted filters.
+def probe_values(path: str, column: str, values: object, *, keys: KeysGiven = None) -> KeysReport:
+    """What the filters of `column` say of the values, which are an iterable or one of them, as for `probe`; None asks for null.
 
-    Raises UsageError (no such column, a value it cannot hold), UnreadableError (a filter that contradicts the format) and RefusedError
-    (encrypted footer, and no key).
+    `keys` opens encrypted filters. Raises UsageError (no such column, a value it cannot hold), UnreadableError (a filter that contradicts
+    the format) and RefusedError (encrypted footer, and no key).
     """
     with ParquetFile.open(path, keys) as file:
         with file.named():
             found = find_column(file.footer.columns, column)
-            asked = _asked(question_of(found, values))
+            question = question_of(found, tuple(as_iterable(values)))
         hits: dict[int, list[int]] = {}
         silent: dict[tuple[str, str | None], list[int]] = {}
         for number in range(file.footer.num_row_groups):
-            why = _ask(file, number, asked, hits)
+            why = _ask(file, number, question, hits)
             if why is not None:
                 silent.setdefault(why, []).append(number)
-        literals = asked.question.literals
+        literals = question.literals
         return KeysReport(
             file=file.name,
             column=found.name,
             type=found.type_name,
-            keys=len(values),
+            keys=len(literals),
             row_groups=file.footer.num_row_groups,
             hits=tuple(KeyHit(literals[at].text, tuple(hits[at])) for at in sorted(hits)),
             unanswered=tuple(Unanswered(tuple(numbers), answer, reason) for (answer, reason), numbers in silent.items()),
@@ -46,41 +46,15 @@ def probe_values(path: str, column: str, values: tuple[str | None, ...], *, keys
         )
 
 
-class _Asked(NamedTuple):
-    """A question's hashes in one row, each with the position of its value; and the values that no filter is needed, or able, to judge."""
-
-    question: Question
-    hashes: array[int]
-    owners: array[int]
-    unknowable: list[int]
-
-
-_last: _Asked | None = None
-
-
-def _asked(question: Question) -> _Asked:
-    global _last
-    # Over a lake it is the same question, of file after file.
-    if _last is None or _last.question is not question:
-        hashes, owners, unknowable = array("Q"), array("Q"), []
-        for at, (literal, forms) in enumerate(zip(question.literals, question.hashes, strict=True)):
-            if literal.verdict is None:
-                hashes.extend(forms)
-                owners.extend([at] * len(forms))
-            elif literal.verdict != ABSENT:
-                unknowable.append(at)
-        _last = _Asked(question, hashes, owners, unknowable)
-    return _last
-
-
-def _ask(file: ParquetFile, number: int, asked: _Asked, hits: dict[int, list[int]]) -> tuple[str, str | None] | None:
+def _ask(file: ParquetFile, number: int, question: Question, hits: dict[int, list[int]]) -> tuple[str, str | None] | None:
     """Adds the row group to the hits of the values that it may hold; or answers why its filter says nothing of any."""
+    asked = question.row
     for at in asked.unknowable:
         hits.setdefault(at, []).append(number)
     if not asked.hashes:
         return None
-    reason = file.encryption_of(number, asked.question.column)
-    stored = None if reason else file.stored_filter(number, asked.question.column)
+    reason = file.encryption_of(number, question.column)
+    stored = None if reason else file.stored_filter(number, question.column)
     if stored is not None:
         reason = stored.header.beyond_us
     if reason:

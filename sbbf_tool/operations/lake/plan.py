@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.operations.add import KEEP, REPLACE, by_size, choose_chunks
+from sbbf_tool.operations.arguments import as_names
 from sbbf_tool.operations.build import Sizing, chunk_bytes, first_bytes, least_bytes
 from sbbf_tool.operations.lake.failures import row_of
 from sbbf_tool.operations.parquet_file import ParquetFile
@@ -47,6 +48,7 @@ class Wish:
     """What this run knows of prefixes that are tables, and of those that are none."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", as_names(self.columns))
         if not self.columns:
             raise UsageError("no column was named")
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from sbbf_tool.operations.arguments import as_iterable, as_names
 from sbbf_tool.operations.check import Policy, checked
 from sbbf_tool.operations.inspect import inspect
 from sbbf_tool.operations.lake.failures import Row, failure, row_of
@@ -26,17 +27,17 @@ if TYPE_CHECKING:
 
 def inspecting(columns: Iterable[str] = (), keys: KeysGiven = None) -> Callable[[str], InspectRow]:
     """`inspect`, of these columns, all where empty."""
-    return partial(_reported, InspectRow, partial(inspect, columns=tuple(columns), keys=keys))
+    return partial(_reported, InspectRow, partial(inspect, columns=as_names(columns), keys=keys))
 
 
-def probing(column: str, values: Iterable[str | None], keys: KeysGiven = None) -> Callable[[str], ProbeRow]:
-    """Many values asked of one column."""
-    return partial(_reported, ProbeRow, partial(probe_values, column=column, values=tuple(values), keys=keys))
+def probing(column: str, values: object, keys: KeysGiven = None) -> Callable[[str], ProbeRow]:
+    """Many values asked of one column, or one."""
+    return partial(_reported, ProbeRow, partial(probe_values, column=column, values=tuple(as_iterable(values)), keys=keys))
 
 
 def verifying(columns: Iterable[str] = (), keys: KeysGiven = None) -> Callable[[str], VerifyRow]:
     """`verify`, of the filters of these columns, all where empty."""
-    return partial(_reported, VerifyRow, partial(verify, columns=tuple(columns), keys=keys))
+    return partial(_reported, VerifyRow, partial(verify, columns=as_names(columns), keys=keys))
 
 
 def checking(policy: Policy, keys: KeysGiven = None) -> Callable[[str], CheckRow]:
@@ -44,7 +45,7 @@ def checking(policy: Policy, keys: KeysGiven = None) -> Callable[[str], CheckRow
 
 
 def surveying(queries: Iterable[Query] = (), keys: KeysGiven = None) -> Callable[[str], SurveyRow]:
-    return partial(_surveyed, tuple(queries), keys)
+    return partial(_surveyed, tuple(as_iterable(queries)), keys)
 
 
 def survey_of(row: SurveyRow) -> FileSurvey:

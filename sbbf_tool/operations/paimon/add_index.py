@@ -33,7 +33,11 @@ _ADDRESS = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+:")
 
 
 def add_paimon_index(
-    table: str | os.PathLike[str], columns: Sequence[str | IndexRequest] = (), *, dry_run: bool = False, files: Files | None = None
+    table: str | os.PathLike[str],
+    columns: str | IndexRequest | Iterable[str | IndexRequest] = (),
+    *,
+    dry_run: bool = False,
+    files: Files | None = None,
 ) -> AddIndexReport:
     """Index these columns, named as they are today, in every data file that has no index; the columns of the table's options where none
     are given, with the options' `items` and `fpp`.

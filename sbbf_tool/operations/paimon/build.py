@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,7 +42,7 @@ class BuiltIndex:
 
 def build_paimon_index(
     data_file: str | os.PathLike[str],
-    columns: Sequence[str | IndexRequest] = (),
+    columns: str | IndexRequest | Iterable[str | IndexRequest] = (),
     *,
     output: str | os.PathLike[str] | None = None,
     dry_run: bool = False,

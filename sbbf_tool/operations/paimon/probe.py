@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.operations.arguments import as_iterable
 from sbbf_tool.paimon.bloom64 import KIND, MAX_PROBES, BloomFilter64, parse_bloom64
 from sbbf_tool.paimon.data_types import DataType, Field
-from sbbf_tool.paimon.fast_hash import key_of
+from sbbf_tool.paimon.fast_hash import Key, key_of
 from sbbf_tool.paimon.file_index import FileIndex, find_index
 from sbbf_tool.paimon.files import Files
 from sbbf_tool.paimon.index_container import Container
@@ -22,6 +23,7 @@ from sbbf_tool.paimon.literals import Literal, parse_literal
 from sbbf_tool.paimon.reading_rules import why_not_pushed, why_unused
 from sbbf_tool.paimon.table import LiveFile, Table, open_table
 from sbbf_tool.paimon.table_schema import IndexedColumn, resolve_column
+from sbbf_tool.parquet.literals import write_object
 from sbbf_tool.reports.paimon import ProbedFile, ProbeReport, ValueAnswer
 from sbbf_tool.storage.folders import LocalFolders
 
@@ -29,7 +31,7 @@ from sbbf_tool.storage.folders import LocalFolders
 def probe_paimon(
     table: str | os.PathLike[str],
     column: str,
-    values: Sequence[str | None],
+    values: object,
     *,
     snapshot: int | None = None,
     branch: str | None = None,
@@ -37,24 +39,40 @@ def probe_paimon(
 ) -> ProbeReport:
     """Ask a table's indexes for values of a column, named as it is today; `m[key]` is a map's entry. None asks for null.
 
-    Values are written as `literals` says. Raises UsageError for a column the table has not and a value the column cannot take.
+    `values` is an iterable of values or one of them, text as `literals` says or a Python object. Raises UsageError for a column the table
+    has not and a value the column cannot take.
     """
     return probe_table(open_table(files or LocalFolders(), os.fsdecode(table), snapshot=snapshot, branch=branch), column, values)
 
 
-def probe_table(table: Table, column: str, values: Sequence[str | None]) -> ProbeReport:
+def probe_table(table: Table, column: str, values: object) -> ProbeReport:
     """As `probe_paimon`, of a table that is open."""
-    if not values:
+    wanted = tuple(as_iterable(values))
+    if not wanted:
         raise UsageError("no value to ask for")
     try:
         indexed, field, data_type = resolve_column(table.schema, column)
         hashable = key_of(data_type) is not None
-        asked = [(value, parse_literal(value, data_type) if value is not None and hashable else None) for value in values]
+        texts = [_text_of(value, data_type) for value in wanted]
+        asked = [(text, parse_literal(text, data_type) if text is not None and hashable else None) for text in texts]
     except UsageError as error:
         raise error.at(file=table.path, place=f"column {column}") from None
     probed = tuple(_probe_file(table, live, indexed, field, data_type, asked) for live in table.live_files)
     snapshot = table.snapshot.id if table.snapshot else None
     return ProbeReport(table.path, snapshot, column, str(data_type), why_unused(table.schema), probed)
+
+
+def _text_of(value: object, data_type: DataType) -> str | None:
+    """A value as `parse_literal` takes it. Raises UsageError for what is no value."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        is_binary = data_type.root in ("BINARY", "VARBINARY")
+        return f"0x{bytes(value).hex()}" if is_binary else bytes(value).decode("utf-8", "surrogateescape")
+    if value is None or isinstance(value, str):
+        return value
+    text = None if key_of(data_type) is Key.BYTES else write_object(value)
+    if text is None:
+        raise UsageError(f"{value!r} ({type(value).__name__}) is not a value of {data_type}")
+    return text
 
 
 def _probe_file(

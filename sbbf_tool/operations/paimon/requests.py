@@ -7,10 +7,11 @@ column's Paimon type where neither a table nor the data file tells it, such as `
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.operations.arguments import as_iterable
 from sbbf_tool.paimon.bloom64_sizing import DEFAULT_FPP
 from sbbf_tool.paimon.data_types import DataType, parse_type_text
 from sbbf_tool.paimon.index_options import bloom_columns
@@ -36,9 +37,9 @@ class IndexRequest:
     """The Paimon type of the column's values, where neither a table nor the file tells it."""
 
 
-def index_requests(columns: Sequence[str | IndexRequest]) -> list[IndexRequest]:
-    """What is asked for, texts among it read. Raises UsageError for options that are none."""
-    return [parse_request(column) if isinstance(column, str) else column for column in columns]
+def index_requests(columns: str | IndexRequest | Iterable[str | IndexRequest]) -> list[IndexRequest]:
+    """What is asked for, texts among it read; one of them alone is one. Raises UsageError for options that are none."""
+    return [parse_request(column) if isinstance(column, str) else column for column in as_iterable(columns)]
 
 
 def declared_requests(schema: TableSchema) -> list[IndexRequest]:

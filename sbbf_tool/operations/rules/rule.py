@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sbbf_tool.errors import UsageError
+from sbbf_tool.operations.arguments import as_names
 from sbbf_tool.operations.rules.facts import ChunkFacts, ColumnFacts, Reads
 from sbbf_tool.reports.findings import SEVERITIES, Evidence, Finding
 
@@ -27,6 +28,7 @@ class Limits:
     min_chunk_bytes: int | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "require", as_names(self.require))
         for name in ("max_fpp", "max_bytes_share", "min_ndv", "min_chunk_bytes"):
             value = getattr(self, name)
             if value is not None and not value > 0:

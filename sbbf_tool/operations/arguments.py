@@ -1,0 +1,32 @@
+"""Arguments of the Python functions that expect several things: any iterable of them, or one of them alone.
+
+Text and bytes are iterable in Python, so a lone `"abc"` would otherwise be three values or three columns.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from sbbf_tool.errors import UsageError
+
+
+def as_iterable(given: Any) -> Iterable[Any]:
+    """Return `given` itself where it is an iterable of things, else the one thing as a tuple: text, bytes, a path, a number, None."""
+    if isinstance(given, str | bytes | bytearray | memoryview | os.PathLike):
+        return (given,)
+    try:
+        iter(given)
+    except TypeError:  # also an array of numpy without dimensions, which has the method and refuses
+        return (given,)
+    return given  # type: ignore[no-any-return]
+
+
+def as_names(given: str | Iterable[str], kind: str = "column") -> tuple[str, ...]:
+    """Return names as a tuple; one text is one name. Raises UsageError for what is no text."""
+    names = tuple(as_iterable(given))
+    for name in names:
+        if not isinstance(name, str):
+            raise UsageError(f"the name of a {kind} is text, not {name!r} ({type(name).__name__})")
+    return names

@@ -1,0 +1,128 @@
+"""Where a pyarrow dataset reads other values than a file stores: a column of another type in its schema, or one that it takes from folders.
+
+A dataset has one schema, by default that of its first file, and casts the columns of every file to it. Statistics and filters speak of the
+values before the cast. A cast that keeps every value as it is (to a wider integer, a finer unit) makes no difference; any other one does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sbbf_tool.errors import UsageError
+from sbbf_tool.parquet.columns import Column
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+_UNITS = ("s", "ms", "us", "ns")
+
+
+def why_read_differently(fragment: ds.ParquetFileFragment, schema: pa.Schema, column: Column) -> str | None:
+    """Return why a dataset of this schema may read other values of `column` than the fragment's file stores; None where it does not.
+
+    Raises UsageError where the dataset has no such column.
+    """
+    import pyarrow.dataset as ds
+
+    if column.path[0] in ds.get_partition_keys(fragment.partition_expression):
+        return f"the dataset takes column {column.path[0]!r} from the partition, not from the file"
+    read = _type_at(schema, column.path)
+    if read is None:
+        hint = "a dataset has the columns of its first file: pass pyarrow.dataset.dataset a schema, or prune the paths"
+        raise UsageError(f"the dataset's schema has no column {column.name!r}, though a file has", hint=hint)
+    stored = _type_at(fragment.physical_schema, column.path)
+    if stored is None:
+        return f"pyarrow finds no column {column.name!r} in the file"
+    if column.physical == "INT96" and getattr(stored, "unit", None) != "ns":
+        return f"the dataset reads INT96 as {stored}"
+    return None if _keeps_values(stored, read) else f"the dataset reads column {column.name!r} as {read}, and the file stores {stored}"
+
+
+def is_cast(fragment: ds.ParquetFileFragment, schema: pa.Schema, column: Column) -> bool:
+    """Whether a dataset of this schema reads `column` as another type than the fragment's file has."""
+    return bool(_type_at(fragment.physical_schema, column.path) != _type_at(schema, column.path))
+
+
+def with_columns_of_all_files(dataset: ds.FileSystemDataset) -> ds.FileSystemDataset:
+    """Add the columns that the first file lacks to a dataset's schema; a column of type null there has the first other type."""
+    import pyarrow as pa
+
+    schemas = []
+    for fragment in dataset.get_fragments():
+        try:
+            schemas.append(fragment.physical_schema)
+        except (OSError, pa.ArrowException):
+            continue  # pruning reports the file
+    fields = {field.name: field for field in dataset.schema}
+    for field in (field for schema in schemas for field in schema):
+        if field.name not in fields or pa.types.is_null(fields[field.name].type):
+            fields[field.name] = field
+    if list(fields.values()) == list(dataset.schema):
+        return dataset
+    # Columns of partitions stay last.
+    stored = {name for schema in schemas for name in schema.names}
+    ordered = sorted(fields.values(), key=lambda field: field.name not in stored)
+    return dataset.replace_schema(pa.schema(ordered, dataset.schema.metadata))
+
+
+def _type_at(schema: pa.Schema, path: Sequence[str]) -> pa.DataType | None:
+    """The type of a column, or of the list or map that it is in; None where the schema does not have one such column."""
+    import pyarrow as pa
+
+    index = schema.get_field_index(path[0])
+    if index < 0:
+        return None
+    found = schema.field(index).type
+    for name in path[1:]:
+        if not pa.types.is_struct(found):
+            break
+        index = found.get_field_index(name)
+        if index < 0:
+            return None
+        found = found.field(index).type
+    return found
+
+
+def _keeps_values(stored: pa.DataType, read: pa.DataType) -> bool:
+    """Whether a cast from the one type to the other changes no value, so that values are equal before it where they are after it."""
+    import pyarrow as pa
+
+    stored, read = _without_layout(stored), _without_layout(read)
+    if stored == read:
+        return True
+    is_of = pa.types
+    if is_of.is_integer(stored) and is_of.is_integer(read):
+        return _range(stored)[0] >= _range(read)[0] and _range(stored)[1] <= _range(read)[1]
+    if is_of.is_floating(stored) and is_of.is_floating(read):
+        return bool(stored.bit_width <= read.bit_width)
+    if is_of.is_decimal(stored) and is_of.is_decimal(read):
+        return bool(stored.scale <= read.scale and stored.precision - stored.scale <= read.precision - read.scale)
+    if is_of.is_timestamp(stored) and is_of.is_timestamp(read):
+        return (stored.tz is None) == (read.tz is None) and _is_finer(stored, read)
+    return bool(is_of.is_time(stored) and is_of.is_time(read)) and _is_finer(stored, read)
+
+
+def _without_layout(of: pa.DataType) -> pa.DataType:
+    """The type without what changes only how values lie in memory."""
+    import pyarrow as pa
+
+    if isinstance(of, pa.BaseExtensionType):
+        return _without_layout(of.storage_type)
+    if pa.types.is_dictionary(of):
+        return _without_layout(of.value_type)
+    if pa.types.is_large_string(of) or str(of) == "string_view":
+        return pa.string()
+    return pa.binary() if pa.types.is_large_binary(of) or str(of) == "binary_view" else of
+
+
+def _range(of: pa.DataType) -> tuple[int, int]:
+    import pyarrow as pa
+
+    bits = of.bit_width
+    return (-(1 << bits - 1), (1 << bits - 1) - 1) if pa.types.is_signed_integer(of) else (0, (1 << bits) - 1)
+
+
+def _is_finer(stored: pa.DataType, read: pa.DataType) -> bool:
+    return _UNITS.index(stored.unit) <= _UNITS.index(read.unit)

@@ -1,0 +1,136 @@
+"""A query for null keeps every row group in which a row may be null, whatever the column's type and whatever the file states of it."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from pathlib import Path
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+import sbbf_tool
+from sbbf_tool.errors import UsageError
+from sbbf_tool.operations.lake.lookup import probe_values
+from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.operations.queries import count_query, parse_query
+
+VALUES = {
+    "bool": (pa.bool_(), [True, False]),
+    "int8": (pa.int8(), [1, -2]),
+    "int32": (pa.int32(), [1, -2]),
+    "int64": (pa.int64(), [1, -2]),
+    "uint64": (pa.uint64(), [1, 2**63]),
+    "half": (pa.float16(), [1.0, -2.5]),
+    "float": (pa.float32(), [1.0, -2.5]),
+    "double": (pa.float64(), [1.0, -2.5]),
+    "decimal": (pa.decimal128(9, 2), [Decimal("1.00"), Decimal("-2.50")]),
+    "date": (pa.date32(), [dt.date(2026, 1, 1), dt.date(1969, 1, 1)]),
+    "time": (pa.time64("us"), [dt.time(1), dt.time(2)]),
+    "timestamp": (pa.timestamp("us", "UTC"), [dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc)]),
+    "string": (pa.string(), ["a", "null"]),
+    "binary": (pa.binary(), [b"a", b"\xff"]),
+    "fixed": (pa.binary(4), [b"abcd", b"null"]),
+    "uuid": (pa.binary(16), [UUID(int=1).bytes]),
+}
+"""A name for each type, and values of it."""
+
+ROW_GROUPS = {"nulls": [None] * 4, "some": [None, 0, None, 0], "values": [0, 0, 0, 0], "one": [0, 0, 0, None]}
+"""What the four rows of a row group are: null, or one of the values."""
+
+WRITERS = {
+    "as pyarrow writes": {},
+    "without statistics": {"write_statistics": False},
+    "without dictionaries": {"use_dictionary": False},
+    "pages of version 2": {"data_page_version": "2.0"},
+}
+
+
+def write(path: Path, name: str, *, nested: bool = False, filters: bool = True, **options: object) -> Path:
+    kind, values = VALUES[name]
+    rows = [None if row is None else values[at % len(values)] for rows in ROW_GROUPS.values() for at, row in enumerate(rows)]
+    column = pa.array(rows, kind)
+    table = pa.table({"v": pa.array([{"w": row} for row in rows], pa.struct([("w", kind)])) if nested else column})
+    pq.write_table(table, path, row_group_size=4, **options)
+    if filters and name != "bool":
+        sbbf_tool.add_filters(path, "v.w" if nested else "v", in_place=True)
+    return path
+
+
+@pytest.mark.parametrize("nested", [False, True], ids=["flat", "nested"])
+@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("name", VALUES)
+def test_no_row_that_is_null_is_lost(tmp_path, name, writer, nested):
+    path = write(tmp_path / "v.parquet", name, nested=nested, **WRITERS[writer])
+    column = "v.w" if nested else "v"
+    field = ds.field("v", "w") if nested else ds.field("v")
+    expected = ds.dataset(path).count_rows(filter=field.is_null())
+    assert expected == 7
+    for values in (None, [None], [None, VALUES[name][1][0]]):
+        report = sbbf_tool.prune(path, column, values)
+        assert report.dataset().count_rows(filter=field.is_null()) == expected
+    report = sbbf_tool.explain(path, column, None)
+    assert not report.absent
+    holding = [rows.num_rows for rows in (pq.ParquetFile(path).read_row_group(number).filter(field.is_null()) for number in range(4))]
+    assert holding == [4, 2, 0, 1]
+    for row, nulls in zip(report.row_groups, holding, strict=True):
+        assert row.statistics in (("maybe",) if nulls else ("absent",)) if "without statistics" != writer else ("cannot say",)
+        assert (row.dictionary, row.filter) in {(None, "cannot say"), ("cannot say", "cannot say")}
+        assert row.is_absent == (nulls == 0 and writer != "without statistics")
+    assert not sbbf_tool.probe(path, column, None).is_absent
+    (hit,) = probe_values(str(path), column, None).hits
+    assert hit.row_groups == (0, 1, 2, 3)
+
+
+@pytest.mark.parametrize("name", [name for name in VALUES if name != "half"])  # which pyarrow does not compare
+def test_a_value_is_still_absent_where_all_is_null(tmp_path, name):
+    path = write(tmp_path / "v.parquet", name, filters=False)
+    value = VALUES[name][1][0]
+    report = sbbf_tool.prune(path, "v", value)
+    assert 0 not in report.files[0].row_groups
+    assert report.dataset().to_table(filter=pc.equal(ds.field("v"), pa.scalar(value, VALUES[name][0]))).num_rows > 0
+
+
+@pytest.mark.parametrize("rows", [[[1], []], [[1], None], [[1], [None]], [[1, 2], [3]]], ids=str)
+def test_null_in_a_list_is_never_ruled_out(tmp_path, rows):
+    path = tmp_path / "l.parquet"
+    pq.write_table(pa.table({"l": pa.array(rows, pa.list_(pa.int64()))}), path)
+    assert not sbbf_tool.explain(path, "l", None).absent
+    assert sbbf_tool.prune(path, "l", None).row_groups == 1
+
+
+def test_a_required_column_has_no_null(tmp_path):
+    path = tmp_path / "r.parquet"
+    schema = pa.schema([pa.field("v", pa.int64(), nullable=False)])
+    pq.write_table(pa.table({"v": [1, 2]}, schema), path, write_statistics=False)
+    assert sbbf_tool.explain(path, "v", None).absent
+    assert sbbf_tool.prune(path, "v", None).row_groups == 0
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_the_text_null_is_text_or_null_by_type(tmp_path, name):
+    path = write(tmp_path / "v.parquet", name, filters=False)
+    is_text = name in ("string", "binary")
+    for text in ("null", "NULL"):
+        report = sbbf_tool.explain(path, "v", text)
+        (again,) = sbbf_tool.probe(path, "v", text).values
+        assert (report.note == "nulls are never in a Bloom filter", again.note == report.note) == (not is_text, True)
+        assert report.row_groups[0].statistics == ("absent" if is_text else "maybe")
+
+
+@pytest.mark.parametrize("name", ["int64", "double", "date", "bool"])
+def test_a_query_that_equals_null_is_refused_however_it_is_written(tmp_path, name):
+    path = write(tmp_path / "v.parquet", name, filters=False)
+    for text in ("v = NULL", "v = 'null'", "v IN ('null')", "v IN ('NULL', NULL)"):
+        with pytest.raises(UsageError, match="nothing equals NULL"), ParquetFile.open(path) as file:
+            count_query(file, parse_query(text))
+
+
+def test_a_query_for_the_text_null_is_counted(tmp_path):
+    path = write(tmp_path / "v.parquet", "string", filters=False)
+    with ParquetFile.open(path) as file:
+        assert count_query(file, parse_query("v = 'null'")).left_by_statistics == 3
