@@ -151,7 +151,10 @@ def _row_groups(fragment: ds.ParquetFileFragment) -> tuple[int, ...]:
 
 
 def _as_pyarrow_compares(column: Column, values: tuple[object, ...]) -> tuple[object, ...]:
-    """Add the bytes of texts for a column of bytes: `0x61` and `null` mean something else in this tool, and themselves in pyarrow."""
+    """Add what pyarrow takes some values for: a time of pandas without its nanoseconds, and for a column of bytes the bytes of a text,
+    where `0x61` and `null` mean something else in this tool.
+    """
+    values = (*values, *(value.floor("us") for value in values if getattr(value, "nanosecond", 0) and hasattr(value, "floor")))
     if column.logical is not None or column.physical not in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"):
         return values
     texts = [value.encode("utf-8", "surrogateescape") for value in values if isinstance(value, str)]

@@ -18,7 +18,7 @@ def discover(names: Iterable[str], where: Predicate | None = None) -> Iterator[L
     Raises UnreadableError (a name that means no file) and UsageError (a partition column that a path does not have).
     """
     for name in as_iterable(names):
-        for path in parquet_files(name):
+        for path in parquet_files(os.fsdecode(name)):
             if where is None or where.accepts(path):
                 yield listed(path)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -28,7 +29,7 @@ class Lake:
     """Of the files that are encrypted."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "names", tuple(as_iterable(self.names)))
+        object.__setattr__(self, "names", tuple(os.fsdecode(name) for name in as_iterable(self.names)))
 
     def files(self) -> Iterator[LakeFile]:
         """As this machine lists them; see `discover`."""

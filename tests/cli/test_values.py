@@ -1,0 +1,160 @@
+"""Values on the command line and in files: none is taken for another without a word."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sbbf_tool import add_filters
+from sbbf_tool.cli import run
+
+STORED = ["", "-", "null", "plain", "ends\r", "one\rtwo", "café"]
+LATIN = "café".encode("latin-1")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """Texts, and bytes that are not UTF-8, each in a row group of its own."""
+    target = tmp_path / "texts.parquet"
+    bytes_ = [text.encode("latin-1") for text in STORED]
+    pq.write_table(pa.table({"s": STORED, "b": bytes_, "n": [None] * 3 + [1, 2, 3, 4]}), target, row_group_size=1)
+    add_filters(target, ["s", "b", "n"], in_place=True)
+    return str(target)
+
+
+@pytest.fixture
+def probe(path: str, capfd, monkeypatch) -> Callable[..., tuple[list[str], str]]:
+    """The values that were queried with these arguments and this standard input, and what standard error says."""
+
+    def call(*arguments: str, given: bytes = b"") -> tuple[list[str], str]:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given)))
+        capfd.readouterr()
+        assert run(["probe", "--json", path, *arguments]) in (0, 1)
+        out, err = capfd.readouterr()
+        return [value["value"] for value in json.loads(out)["values"]], err
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("arguments", "values"),
+    [
+        (["s", "-"], ["piped"]),
+        (["s", "--", "-"], ["-"]),
+        (["--", "s", "-"], ["-"]),
+        (["s", "-", "--", "-", "-5", "--null"], ["piped", "-", "-5", "--null"]),
+        (["--values-file", "-", "s", "--", "-"], ["-", "piped"]),
+        (["s", "-5", "-"], ["-5", "piped"]),
+    ],
+)
+def test_a_dash_after_two_dashes_is_a_value(probe, arguments, values):
+    assert probe(*arguments, given=b"piped\n")[0] == values
+
+
+def test_a_dash_that_is_stored_is_found(path):
+    assert run(["probe", path, "s", "--", "-"]) == 0
+    assert run(["probe", path, "n", "--", "-"]) == 2
+
+
+def test_a_file_whose_name_looks_like_a_number(path, tmp_path, monkeypatch):
+    Path(path).rename(tmp_path / "-5.parquet")
+    monkeypatch.chdir(tmp_path)
+    assert run(["probe", "-5.parquet", "s", "plain"]) == 0
+    assert run(["probe", "--", "-5.parquet", "s", "-"]) == 0
+    assert run(["explain", "-5.parquet", "n", "-5"]) == 1
+
+
+def test_explain_takes_a_dash_as_it_is(path):
+    assert run(["explain", path, "s", "-"]) == 0
+    assert run(["explain", path, "s", "--", "-"]) == 0
+
+
+def test_the_empty_value_is_printed_in_quotes(path, capfd):
+    capfd.readouterr()
+    assert run(["probe", path, "s", ""]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[1].split()[0] == "value"
+    assert {line.split()[0] for line in lines[2:]} == {"''"}
+    assert run(["explain", path, "s", ""]) == 0
+    assert capfd.readouterr().out.splitlines()[0].endswith("value ''")
+    assert run(["lake", "probe", path, "--column", "s", "--value", "", "--jobs", "1"]) == 0
+    assert f"{path}: '': row group 0" in capfd.readouterr().out
+    assert run(["probe", path, "s", "", "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["values"][0]["value"] == ""
+
+
+FILES = {
+    "lines of Unix": (b"plain\nabsent\n", ["plain", "absent"], ()),
+    "no line end at the end": (b"plain\nabsent", ["plain", "absent"], ()),
+    "a byte-order mark": (b"\xef\xbb\xbfplain\n", ["plain"], ()),
+    "lines of Windows": (b"plain\r\nends\r\n", ["plain", "ends"], ("line 1 ends with \\r\\n",)),
+    "one line of Windows": (b"plain\n\nends\r\nplain\n", ["plain", "ends", "plain"], ("line 3 ends with \\r\\n",)),
+    "carriage returns within": (b"one\rtwo\nplain\r\r\n", ["one\rtwo", "plain\r"], ("line 2 ends with \\r\\n",)),
+    "empty lines of Windows": (b"\r\n\r\nplain\r\n", ["plain"], ("line 1 ends with \\r\\n",)),
+    "Latin-1": (b"plain\n" + LATIN + b"\n", ["plain", "caf\udce9"], ("line 2 is not UTF-8",)),
+    "Latin-1 of Windows": (LATIN + b"\r\n" + LATIN + b"\r\n", ["caf\udce9"] * 2, ("line 1 ends with \\r\\n", "line 1 is not UTF-8")),
+    "UTF-8": ("café\n".encode(), ["café"], ()),
+}
+"""Bytes of a file, the values in them, and what is reported of it."""
+
+
+@pytest.mark.parametrize("piped", [False, True], ids=["file", "pipe"])
+@pytest.mark.parametrize("name", FILES)
+def test_what_a_values_file_may_hide_is_reported(probe, tmp_path, name, piped):
+    content, values, hints = FILES[name]
+    listed = tmp_path / "listed"
+    listed.write_bytes(content)
+    where = "standard input" if piped else f"values file {listed}"
+    queried, err = probe("s", "--values-file", "-" if piped else str(listed), given=content)
+    assert queried == values
+    assert len(err.splitlines()) == len(hints)
+    for line, hint in zip(err.splitlines(), hints, strict=True):
+        assert line.startswith(f"sbbf: warning: {where}: {hint}")
+
+
+@pytest.mark.parametrize("quiet", [[], ["--quiet"]])
+def test_an_absence_is_not_silent(path, tmp_path, quiet, capfd):
+    listed = tmp_path / "listed"
+    for content, hint in ((LATIN, "not UTF-8"), (b"ends\r\n", "part of the line end")):
+        listed.write_bytes(content)
+        capfd.readouterr()
+        assert run(["probe", path, "s", "--values-file", str(listed), *quiet]) == 1
+        assert hint in capfd.readouterr().err
+        for command in (["lake", "probe", path, "-c", "s"], ["probe", path, "s"]):
+            assert run([*command, "--values-file", str(listed)]) == 1
+            assert hint in capfd.readouterr().err
+    listed.write_bytes(LATIN)
+    assert run(["probe", path, "b", "--values-file", str(listed)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["s", "--null"], 1),
+        (["n", "--null"], 0),
+        (["n", "null"], 0),
+        (["s", "null"], 0),
+        (["s", "NULL"], 1),
+        (["n", "1", "--null"], 2),
+        (["n"], 2),
+        (["s", "--", "--null"], 1),
+    ],
+)
+def test_explain_asks_for_null(path, arguments, code, capfd):
+    assert run(["explain", path, *arguments]) == code
+    assert len(capfd.readouterr().err.splitlines()) == (code == 2)
+
+
+def test_explain_of_a_row_group_of_nulls(path, capfd):
+    capfd.readouterr()
+    assert run(["explain", path, "n", "--null", "--json"]) == 0
+    report = json.loads(capfd.readouterr().out)
+    assert [row["statistics"] for row in report["row_groups"]] == ["maybe"] * 3 + ["absent"] * 4
+    assert (report["value"], report["absent"], report["note"]) == ("null", False, "nulls are never in a Bloom filter")
+    assert {engine["read"] for engine in report["engines"]} == {3}

@@ -1,0 +1,313 @@
+"""Every parameter of the Python interface that takes several texts or values takes one of them alone: never its characters.
+
+The parameters are collected from the signatures, so that one without a case here fails.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import io
+import pkgutil
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from paimon.tables import NewFile, TableMaker
+
+import sbbf_tool
+import sbbf_tool.operations.lake
+import sbbf_tool.operations.paimon
+from sbbf_tool.errors import UsageError
+from sbbf_tool.operations.arguments import as_iterable, as_names
+from sbbf_tool.operations.check import Policy
+from sbbf_tool.operations.lake import discover, local_engine, lookup, prove, read
+from sbbf_tool.operations.lake.advise import advise_lake
+from sbbf_tool.operations.lake.engine import Lake
+from sbbf_tool.operations.lake.local_engine import LocalEngine
+from sbbf_tool.operations.lake.plan import Wish
+from sbbf_tool.operations.paimon.build import build_index
+from sbbf_tool.operations.paimon.probe import probe_table
+from sbbf_tool.operations.paimon.requests import IndexRequest, index_requests
+from sbbf_tool.operations.queries import parse_query
+from sbbf_tool.operations.rules.rule import Limits
+from sbbf_tool.paimon.table import open_table
+from sbbf_tool.spark import pipeline
+from sbbf_tool.storage.folders import LocalFolders
+
+SEVERAL = re.compile(r"\b(Iterable|Sequence|Collection|tuple|list|set|frozenset)\[")
+ITEMS = re.compile(r"\b(str|object|PathLike|IndexRequest|Query)\b")
+"""What a person gives. Rows and pieces that one stage hands to the next are lists by themselves."""
+
+NOT_GIVEN_BY_PEOPLE = {
+    "explain.value": "one value by its meaning",
+    "operations.lake.rows.plain.value": "one value by its meaning",
+    "operations.lake.rows.to_batch.rows": "rows of a stage",
+    "operations.lake.plan.Wish.limits": "pairs",
+    "operations.lake.engine.Engine.verify.columns": "a protocol: LocalEngine.verify is one that does it",
+    "operations.paimon.build.build.requests": "what index_requests returned",
+    "operations.paimon.build.build_index.requests": "what index_requests returned",
+}
+
+
+def public_signatures() -> Iterator[tuple[str, inspect.Signature]]:
+    """The functions, classes and methods of the package's public names, of its lake stages, its pipeline and its Paimon operations."""
+    modules = [pipeline]
+    for package in (sbbf_tool.operations.lake, sbbf_tool.operations.paimon):
+        modules += [importlib.import_module(f"{package.__name__}.{found.name}") for found in pkgutil.iter_modules(package.__path__)]
+    found = {name: getattr(sbbf_tool, name) for name in sbbf_tool.__all__}
+    for module in modules:
+        for name, member in vars(module).items():
+            if not name.startswith("_") and getattr(member, "__module__", None) == module.__name__ and member not in found.values():
+                found[f"{module.__name__.removeprefix('sbbf_tool.')}.{name}"] = member
+    for name, member in found.items():
+        if inspect.isfunction(member):
+            yield name, inspect.signature(member)
+        elif inspect.isclass(member):
+            if is_dataclass(member):
+                yield name, inspect.signature(member)
+            for method in vars(member):
+                if not method.startswith("_") and callable(getattr(member, method)):
+                    yield f"{name}.{method}", inspect.signature(getattr(member, method))
+
+
+def parameters() -> list[str]:
+    """Those that take several things, as `function.parameter`."""
+    return [
+        f"{name}.{parameter.name}"
+        for name, signature in public_signatures()
+        for parameter in signature.parameters.values()
+        if (text := str(parameter.annotation)) == "object" or (SEVERAL.search(text) and ITEMS.search(text) and "Callable" not in text)
+        if f"{name}.{parameter.name}" not in NOT_GIVEN_BY_PEOPLE and "BuiltColumn" not in text
+    ]
+
+
+VALUE = "abc"
+ENGINE = "duckdb"
+QUERY = "ab = 'abc'"
+
+
+@functools.cache
+def _bytes() -> bytes:
+    rows = 200
+    columns = {"ab": [VALUE, *(f"value {at}" for at in range(rows - 1))], "a": range(rows), "b": range(rows)}
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns), sink)
+    return sink.getvalue()
+
+
+class Files:
+    """Fresh files for one call: `plain`, `filtered`, a filter alone (`bare`), and a Paimon table."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True)
+        self.plain, self.filtered, self.bare = folder / "plain.parquet", folder / "filtered.parquet", folder / "bare"
+        self.out = folder / "out.parquet"
+        for path in (self.plain, self.filtered):
+            path.write_bytes(_bytes())
+        sbbf_tool.add_filters(self.filtered, ["ab", "a", "b"], in_place=True)
+        (found,) = (row for row in sbbf_tool.inspect(self.filtered).filters if row.column == "ab")
+        self.bare.write_bytes(self.filtered.read_bytes()[found.offset :][: found.header_bytes + found.bitset_bytes])
+        self.lake = Lake((str(self.filtered),))
+
+    @functools.cached_property
+    def table(self) -> str:
+        maker = TableMaker(self.plain.parent / "table", (("ab", "STRING"), ("a", "BIGINT")))
+        rows = {"ab": pa.array([VALUE, "d"]), "a": pa.array([1, 2])}
+        sink = io.BytesIO()
+        pq.write_table(pa.table(rows), sink)
+        index = build_index(sink.getvalue(), "x.parquet", [IndexRequest("ab", 100)]).container
+        maker.commit(NewFile(rows, name="one.parquet", embedded=index), NewFile(rows, name="two.parquet"))
+        return str(maker.root)
+
+
+Call = Callable[[Files, Any], object]
+
+
+def _open(files: Files) -> Any:
+    return open_table(LocalFolders(), files.table)
+
+
+CASES: dict[str, tuple[object, Call]] = {
+    "Limits.require": ("ab", lambda files, given: sbbf_tool.check(files.plain, Policy(Limits(require=given)))),
+    "Policy.select": ("fpp-above-limit", lambda files, given: Policy(Limits(max_fpp=0.5), select=given)),
+    "Policy.ignore": ("structure", lambda files, given: Policy(ignore=given)),
+    "add_filters.columns": ("ab", lambda files, given: sbbf_tool.add_filters(files.plain, given, output=files.out)),
+    "add_paimon_index.columns": ("ab", lambda files, given: sbbf_tool.add_paimon_index(files.table, given, dry_run=True)),
+    "advise.names": ("PATH", lambda files, given: sbbf_tool.advise(given)),
+    "advise.queries": (QUERY, lambda files, given: sbbf_tool.advise(files.filtered, queries=given)),
+    "advise.engine_names": (ENGINE, lambda files, given: sbbf_tool.advise(files.filtered, engine_names=given)),
+    "build_paimon_index.columns": ("ab", lambda files, given: sbbf_tool.build_paimon_index(files.plain, given, dry_run=True)),
+    "inspect.columns": ("ab", lambda files, given: sbbf_tool.inspect(files.filtered, given)),
+    "probe.values": (VALUE, lambda files, given: sbbf_tool.probe(files.filtered, "ab", given)),
+    "probe_bare.values": (VALUE, lambda files, given: sbbf_tool.probe_bare(files.bare, "STRING", given)),
+    "probe_paimon.values": (VALUE, lambda files, given: sbbf_tool.probe_paimon(files.table, "ab", given)),
+    "prune.data": ("PATH", lambda files, given: sbbf_tool.prune(given, "ab", ["abc"])),
+    "prune.values": (VALUE, lambda files, given: sbbf_tool.prune(files.filtered, "ab", given)),
+    "remove_filters.columns": ("ab", lambda files, given: sbbf_tool.remove_filters(files.filtered, given, output=files.out)),
+    "repair.columns": ("ab", lambda files, given: sbbf_tool.repair(files.filtered, given, output=files.out)),
+    "resize_filters.columns": ("ab", lambda files, given: sbbf_tool.resize_filters(files.filtered, given, fpp=0.3, output=files.out)),
+    "verify.columns": ("ab", lambda files, given: sbbf_tool.verify(files.filtered, given)),
+    "verify_bare.values": (VALUE, lambda files, given: sbbf_tool.verify_bare(files.bare, "STRING", given)),
+    "operations.lake.advise.advise_lake.queries": (QUERY, lambda files, given: advise_lake(LocalEngine(1), files.lake, queries=given)),
+    "operations.lake.advise.advise_lake.readers": (ENGINE, lambda files, given: advise_lake(LocalEngine(1), files.lake, readers=given)),
+    "operations.lake.discover.discover.names": ("PATH", lambda files, given: [one.path for one in discover.discover(given)]),
+    "operations.lake.engine.Lake.names": ("PATH", lambda files, given: [one.path for one in Lake(given).files()]),
+    "operations.lake.local_engine.LocalEngine.verify.columns": (
+        "ab",
+        lambda files, given: list(LocalEngine(1).verify(files.lake, given)),
+    ),
+    "operations.lake.local_engine.verify_files.columns": (
+        "ab",
+        lambda files, given: list(local_engine.verify_files(files.lake.files(), given, jobs=2, task_cost=1, piece_bytes=1)),
+    ),
+    "operations.lake.lookup.probe_values.values": (VALUE, lambda files, given: lookup.probe_values(str(files.filtered), "ab", given)),
+    "operations.lake.plan.Wish.columns": ("ab", lambda files, given: Wish(given)),
+    "operations.lake.prove.plan_proofs.columns": ("ab", lambda files, given: prove.plan_proofs(str(files.filtered), given)),
+    "operations.lake.prove.prove_piece.columns": ("ab", lambda files, given: prove.prove_piece(str(files.filtered), None, [0], given)),
+    "operations.lake.prove.report_proofs.columns": ("ab", lambda files, given: prove.report_proofs(str(files.filtered), [], given)),
+    "operations.lake.read.inspecting.columns": ("ab", lambda files, given: read.inspecting(given)(str(files.filtered))),
+    "operations.lake.read.probing.values": (VALUE, lambda files, given: read.probing("ab", given)(str(files.filtered))),
+    "operations.lake.read.verifying.columns": ("ab", lambda files, given: read.verifying(given)(str(files.filtered))),
+    "operations.lake.read.surveying.queries": (
+        parse_query(QUERY),
+        lambda files, given: read.survey_of(read.surveying(given)(str(files.filtered))).queries,
+    ),
+    "operations.paimon.probe.probe_table.values": (
+        VALUE,
+        lambda files, given: probe_table(_open(files), "ab", given),
+    ),
+    "operations.paimon.requests.index_requests.columns": ("ab:items=5", lambda files, given: index_requests(given)),
+}
+
+OF_SPARK: dict[str, tuple[object, Callable[..., object]]] = {
+    "spark.pipeline.discover.files": ("PATH", lambda spark, files, given: pipeline.discover(spark, given)),
+    "spark.pipeline.inspect.columns": ("ab", lambda spark, files, given: pipeline.inspect(_found(spark, files), given)),
+    "spark.pipeline.probe.values": (VALUE, lambda spark, files, given: pipeline.probe(_found(spark, files), "ab", given)),
+    "spark.pipeline.verify.columns": ("ab", lambda spark, files, given: pipeline.verify(_found(spark, files), given, whole_bytes=1)),
+    "spark.pipeline.advise.queries": (QUERY, lambda spark, files, given: pipeline.advise(_found(spark, files), queries=given)),
+    "spark.pipeline.advise.readers": (ENGINE, lambda spark, files, given: pipeline.advise(_found(spark, files), readers=given)),
+    "spark.pipeline.plan.wish": ("ab", lambda spark, files, given: pipeline.plan(_found(spark, files, "plain"), given)),
+    "spark.pipeline.build.wish": ("ab", lambda spark, files, given: pipeline.build(_planned(spark, files), given)),
+    "spark.pipeline.publish.wish": (
+        "ab",
+        lambda spark, files, given: pipeline.publish(pipeline.build(_planned(spark, files), ["ab"]), given),
+    ),
+    "spark.pipeline.fill.wish": ("ab", lambda spark, files, given: pipeline.fill(_found(spark, files, "plain"), given)),
+    "spark.pipeline.add_filters.files": ("PATH", lambda spark, files, given: pipeline.add_filters(spark, given, ["ab"])),
+    "spark.pipeline.add_filters.wish": ("ab", lambda spark, files, given: pipeline.add_filters(spark, [str(files.plain)], given)),
+}
+
+
+def _found(spark: Any, files: Files, name: str = "filtered") -> Any:
+    return pipeline.discover(spark, [str(getattr(files, name))])
+
+
+def _planned(spark: Any, files: Files) -> Any:
+    return pipeline.plan(_found(spark, files, "plain"), ["ab"])
+
+
+def comparable(result: Any) -> Any:
+    """A result without what two runs never have in common: seconds of work, and when a file was made."""
+    if hasattr(result, "toArrow"):
+        return [{name: value for name, value in row.items() if name not in ("seconds", "modified")} for row in result.toArrow().to_pylist()]
+    if isinstance(result, list):
+        return [comparable(one) for one in result]
+    if is_dataclass(result) and "seconds" in {field.name for field in fields(result)}:
+        return replace(result, seconds=0.0)
+    if is_dataclass(result) and "_dataset" in {field.name for field in fields(result)}:
+        return replace(result, _dataset=None)
+    return result
+
+
+def forms_of(one: object, files: Files) -> tuple[list[object], list[object]]:
+    """One thing alone, in the forms that it has, and as the only member of collections."""
+    if one == "PATH":
+        path = files.filtered
+        return [str(path), path], [[str(path)], iter([path])]
+    alone = [one, np.str_(one)] if isinstance(one, str) else [one]
+    return alone, [[one], iter([one])]
+
+
+def test_every_parameter_has_a_case():
+    assert sorted(parameters()) == sorted([*CASES, *OF_SPARK])
+    signatures = {f"{name}.{parameter}" for name, signature in public_signatures() for parameter in signature.parameters}
+    assert signatures >= NOT_GIVEN_BY_PEOPLE.keys()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_one_alone_is_one(tmp_path, name):
+    one, call = CASES[name]
+    folder = tmp_path / "files"
+    results = []
+    for form in range(len(forms_of(one, Files(tmp_path / "forms"))[0]) + 2):
+        # Always of the same name, which reports tell.
+        files = Files(folder)
+        alone, listed = forms_of(one, files)
+        results.append(comparable(call(files, [*listed, *alone][form])))
+        folder.rename(tmp_path / f"done {form}")
+    assert all(result == results[0] for result in results)
+
+
+@pytest.mark.engines
+@pytest.mark.parametrize("name", OF_SPARK)
+def test_one_alone_is_one_for_spark(spark, tmp_path, name):
+    one, call = OF_SPARK[name]
+    folder = tmp_path / "files"
+    results = []
+    for form in (0, 1):
+        files = Files(folder)
+        alone, listed = forms_of(one, files)
+        results.append(comparable(call(spark, files, (listed[0], alone[0])[form])))
+        folder.rename(tmp_path / f"done {form}")
+    assert results[0] == results[1]
+    assert results[0]
+
+
+@pytest.mark.parametrize(
+    "value", [5, 5.5, None, True, b"abc", bytearray(b"abc"), memoryview(b"abc"), "abc", Path("abc"), np.int64(5), np.array(5)]
+)
+def test_what_is_one_thing(value):
+    (found,) = as_iterable(value)
+    assert found is value
+
+
+@pytest.mark.parametrize(
+    "several", [[1, 2], (1, 2), {1: 0, 2: 0}, range(1, 3), np.array([1, 2]), iter([1, 2])], ids=lambda given: type(given).__name__
+)
+def test_what_is_several_things(several):
+    assert list(as_iterable(several)) == [1, 2]
+
+
+@pytest.mark.parametrize("columns", [b"ab", 5, None, ["ab", None], [b"ab"]])
+def test_a_column_s_name_is_text(tmp_path, columns):
+    with pytest.raises(UsageError, match="the name of a column is text"):
+        as_names(columns)
+    files = Files(tmp_path / "files")
+    with pytest.raises(UsageError, match="the name of a column is text"):
+        sbbf_tool.inspect(files.filtered, columns)
+
+
+@pytest.mark.parametrize("value", [7, np.int64(7), None])
+def test_a_number_or_null_alone_is_a_value(tmp_path, value):
+    files = Files(tmp_path / "files")
+    for ask in (sbbf_tool.probe, sbbf_tool.prune):
+        assert comparable(ask(files.filtered, "a", value)) == comparable(ask(files.filtered, "a", [value]))
+    assert sbbf_tool.probe_paimon(files.table, "a", value) == sbbf_tool.probe_paimon(files.table, "a", [value])
+
+
+def test_a_buffer_that_is_filled_again_is_another_value(tmp_path):
+    files = Files(tmp_path / "files")
+    buffer = bytearray(b"not")
+    assert sbbf_tool.probe(files.filtered, "ab", buffer).is_absent
+    values = (buffer,)
+    assert sbbf_tool.probe(files.filtered, "ab", values).is_absent
+    buffer[:] = b"abc"
+    assert not sbbf_tool.probe(files.filtered, "ab", values).is_absent
