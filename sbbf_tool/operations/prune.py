@@ -154,11 +154,11 @@ def _as_pyarrow_compares(column: Column, values: tuple[object, ...]) -> tuple[ob
     """Add what pyarrow takes some values for: a time of pandas without its nanoseconds, and for a column of bytes the bytes of a text,
     where `0x61` and `null` mean something else in this tool.
     """
-    values = (*values, *(value.floor("us") for value in values if getattr(value, "nanosecond", 0) and hasattr(value, "floor")))
-    if column.logical is not None or column.physical not in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"):
-        return values
-    texts = [value.encode("utf-8", "surrogateescape") for value in values if isinstance(value, str)]
-    return (*values, *(text for text in texts if column.width in (None, len(text))))
+    added: list[object] = [value.floor("us") for value in values if getattr(value, "nanosecond", 0) and hasattr(value, "floor")]
+    if column.logical is None and column.physical in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"):
+        texts = (value.encode("utf-8", "surrogateescape") for value in values if isinstance(value, str))
+        added += [text for text in texts if column.width in (None, len(text))]
+    return (*values, *added) if added else values
 
 
 def _unreadable(path: str, error: Exception) -> UnreadableError:

@@ -65,7 +65,7 @@ def _ask(file: ParquetFile, number: int, question: Question, hits: dict[int, lis
         found = hits.setdefault(asked.owners[position], [])
         if found[-1:] != [number]:
             found.append(number)
-    uncertain = equals.uncertainty(file.footer, asked.question.column)
+    uncertain = equals.uncertainty(file.footer, question.column)
     return (CANNOT_SAY, uncertain) if uncertain else None
 
 
