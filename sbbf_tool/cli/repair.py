@@ -60,4 +60,6 @@ def _show(report: RepairReport) -> None:
     mood = "would be " if report.dry_run else ""
     done = [] if report.cut_back_to is None else [f"{mood}cut back to {report.cut_back_to:,} bytes, from before an append was interrupted"]
     done += [f"{mood}repaired in {len(rows)} places; {report.new_bytes - report.old_bytes:,} bytes are added"] if rows else []
-    say(f"{report.output}: {' and '.join(done) or 'nothing to repair'}")
+    said = " and ".join(done) or ("nothing was repaired" if report.left else "nothing to repair")
+    rebuild = f"; --rebuild repairs {', '.join(report.takes_rebuild)}" if report.takes_rebuild else ""
+    say(f"{report.output}: {said}{rebuild}")

@@ -42,9 +42,12 @@ class Used(NamedTuple):
 
 
 def unused_ranges(file: ParquetFile, filters: list[StoredFilter]) -> list[Range]:
-    """Ranges before the footer that neither the footer nor these filters account for, in order, each with what it looks like."""
+    """Ranges before the footer that neither the footer nor these filters account for, in order, each with what it looks like.
+
+    Filters whose key was not given count as used where the footer states their place.
+    """
     pages = [(used.start, used.end) for used in used_ranges(file.footer)]
-    known = sorted([(0, len(MAGIC)), (file.footer.start, file.footer.end), *pages, *_filter_ranges(filters)])
+    known = sorted([(0, len(MAGIC)), (file.footer.start, file.footer.end), *pages, *_filter_ranges(filters), *_locked_filters(file)])
     found: list[Range] = []
     position = 0
     for start, end in known:
@@ -62,6 +65,14 @@ def end_of_data(footer: Footer) -> int:
 def _filter_ranges(filters: list[StoredFilter]) -> Iterator[tuple[int, int]]:
     for stored in filters:
         yield stored.place.offset, max(stored.end, stored.place.offset + (stored.place.length or 0))
+
+
+def _locked_filters(file: ParquetFile) -> Iterator[tuple[int, int]]:
+    for row_group in range(file.footer.num_row_groups):
+        for column in file.footer.columns:
+            place = file.footer.filter_place(row_group, column.index)
+            if place is not None and place.length is not None and file.encryption_of(row_group, column) is not None:
+                yield place.offset, place.offset + place.length
 
 
 def used_ranges(footer: Footer) -> Iterator[Used]:

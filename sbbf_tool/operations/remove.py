@@ -189,11 +189,23 @@ def _compacted(file: ParquetFile, keys: set[ChunkKey]) -> Patch:
 
 
 def _unreferenced(file: ParquetFile, keys: set[ChunkKey], patch: Patch, way: str) -> int:
+    """Bytes of the new file that nothing leads to. Where a column's metadata are encrypted with a key that was not given, what else the
+    footer leads to is not known: then only superseded footers and the filters removed here count.
+    """
     if way == CUT_BACK:
         return 0
     unused = unused_ranges(file, list(_readable_filters(file, without=keys).values()))
-    left = sum(found.length for found in unused if found.end <= patch.keep)
+    if _is_any_closed(file.footer):
+        places = {place for key in keys if (place := file.footer.filter_place(*key)) is not None and place.offset < patch.keep}
+        left = sum(place.length or 0 for place in places)
+        left += sum(found.length for found in unused if found.what == OLD_FOOTER and found.end <= patch.keep)
+    else:
+        left = sum(found.length for found in unused if found.end <= patch.keep)
     return left + (file.footer.end - file.footer.start if way == NEW_FOOTER else 0)
+
+
+def _is_any_closed(footer: Footer) -> bool:
+    return any(footer.is_closed(number, column.index) for number in range(footer.num_row_groups) for column in footer.columns)
 
 
 def _compare(file: ParquetFile, fresh: ParquetFile, keys: set[ChunkKey]) -> None:

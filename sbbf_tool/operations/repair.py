@@ -128,6 +128,7 @@ def repair(
             new_bytes=patch.size,
             steps=tuple(_step_report(file, patch, key, steps[key], built.get(key)) for key in sorted(steps)),
             left=tuple(left),
+            takes_rebuild=() if rebuild else _takes_rebuild(facts, left),
             unproven=unread_chunks(facts),
             cut_back_to=cut_back,
             warnings=tuple(warnings),
@@ -193,6 +194,19 @@ def _treatment(rule: Rule, column: Column, chunk: ChunkFacts, rebuild: bool) -> 
         return None
     is_buildable = column.physical != "BOOLEAN" and not (chunk.proof is not None and chunk.proof.unproven)
     return thorough if rebuild and is_buildable else light
+
+
+def _takes_rebuild(columns: Iterable[ColumnFacts], left: Iterable[Finding]) -> tuple[str, ...]:
+    """The rules of which rebuilding repairs a finding that is left."""
+    chunks = {(column.name, chunk.row_group): (column.column, chunk) for column in columns for chunk in column.chunks}
+    rules = {rule.name: rule for rule in _RULES}
+    repaired = (
+        finding.rule
+        for finding in left
+        for seen in finding.evidence
+        if seen.row_group is not None and _treatment(rules[finding.rule], *chunks[finding.column, seen.row_group], rebuild=True) is not None
+    )
+    return tuple(dict.fromkeys(repaired))
 
 
 def _ensure_allowed(file: ParquetFile, steps: Mapping[ChunkKey, _Step]) -> None:

@@ -34,6 +34,8 @@ class RepairReport:
     steps: tuple[RepairStep, ...] = ()
     left: tuple[Finding, ...] = ()
     """What the rules found and nothing was done about: it takes rebuilding, or a key."""
+    takes_rebuild: tuple[str, ...] = ()
+    """Rules of `left` whose findings `rebuild` repairs."""
     unproven: tuple[str, ...] = ()
     """Chunks whose pages cannot be decoded, so that nothing is known of their filters: place and reason."""
     cut_back_to: int | None = None

@@ -9,6 +9,7 @@ import pytest
 from golden.defects import DEFECTS, SOUND
 
 from sbbf_tool.cli import run
+from sbbf_tool.operations.repair import TREATMENTS
 
 
 @pytest.fixture
@@ -45,6 +46,25 @@ def test_an_error_that_is_left_ends_with_1(folder, capfd):
     assert run(["repair", "a.parquet", "--in-place"]) == 1
     assert "ragged-bitset" in capfd.readouterr().out
     assert run(["repair", "a.parquet", "--rebuild", "--in-place"]) == 0
+
+
+# Of an overlap the other filter is dropped; the bitset of 256 MiB takes a while.
+TAKE_REBUILD = {rule for rule, (light, _) in TREATMENTS.items() if light is None} - {"overlapping-filter", "over-128-mib"}
+
+
+@pytest.mark.parametrize("rule", sorted(TAKE_REBUILD))
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_what_takes_rebuilding_names_the_option(folder, capfd, rule, dry_run):
+    DEFECTS[rule].make(folder / "a.parquet")
+    mode = "--dry-run" if dry_run else "--in-place"
+    run(["repair", "a.parquet", mode])
+    out = capfd.readouterr().out
+    last = out.splitlines()[-1]
+    assert last.startswith("a.parquet: ")
+    assert "nothing to repair" not in last
+    assert rule in last.partition("; --rebuild repairs ")[2].split(", ")
+    run(["repair", "a.parquet", mode, "--rebuild"])
+    assert "--rebuild" not in capfd.readouterr().out.splitlines()[-1]
 
 
 def test_json_says_it_all(folder, capfd):

@@ -486,3 +486,19 @@ def test_conformance_files(conformance, tmp_path):
         assert len(verify(copy, keys=keys).filters) == len(report.filters), name
         remove_filters(copy, in_place=True, keys=keys)
         assert copy.read_bytes() == bare, name
+
+
+@pytest.mark.parametrize("missing", ["names", "tags"])
+@pytest.mark.parametrize("name", ["java-columns", "java-signed"])
+def test_the_filter_of_a_locked_column_is_no_unreferenced_byte(file, tmp_path, name, missing):
+    """Whichever keys are given, what removing `score` leaves behind is the filters of `score` and footers."""
+    path = file(name)
+    if name == "java-signed":
+        add_filters(path, ["id", "name", "score", "nested.tag"], in_place=True, keys=keys_of(name))
+    given = {key: value for key, value in SECRET.items() if key != missing}
+    counts = []
+    for step, keys in enumerate((keys_of(name), keys_of(name, keys=given))):
+        report = remove_filters(path, ["score"], output=tmp_path / f"{step}.parquet", keys=keys)
+        assert report.way == "new footer"
+        counts.append(report.unreferenced_bytes)
+    assert counts[0] == counts[1] > 0
