@@ -52,6 +52,8 @@ def _show_engine(report: EnginesReport) -> None:
     for fact in ("default", "length", "shows", "caution", "source"):
         if getattr(engine, fact):
             say(f"  {fact}: {getattr(engine, fact)}")
+    if engine.unused_arrow_types:
+        say(f"  no filter is used where a file's ARROW:schema says {', '.join(engine.unused_arrow_types)}")
     rows = [
         (label, mark, told.sentence.removeprefix(f"{engine.name}: "), told.evidence)
         for family, verdict in zip(report.families, engine.verdicts, strict=True)

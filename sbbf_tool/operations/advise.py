@@ -74,7 +74,7 @@ def advise_on(
     sizing.ensure_rate(fpp)
     survey_of_all = _Survey(listed, surveys, asked)
     found = survey_of_all.totals
-    users = {key: engines_for(totals.column, engines) for key, totals in found.items()}
+    users = {key: engines_for(totals, engines) for key, totals in found.items()}
     lefts = {key: _share_left(totals, asked, survey_of_all.counts) for key, totals in found.items()}
     reasons = {}
     for key, totals in found.items():

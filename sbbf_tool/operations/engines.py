@@ -61,12 +61,17 @@ def engine(name: str) -> EngineReport:
 
 
 def verdicts_for(
-    column: Column, *, bitset_bytes: int | None = None, has_length: bool = True, dictionary_encoded: bool = False
+    column: Column,
+    *,
+    arrow_type: str | None = None,
+    bitset_bytes: int | None = None,
+    has_length: bool = True,
+    dictionary_encoded: bool = False,
 ) -> tuple[EngineVerdict, ...]:
     """One verdict of each engine on a filter of `column`, in the table's order.
 
-    What is known of the filter makes them sharper: the size of its bitset, whether the footer states its length, and whether its chunk
-    is dictionary-encoded throughout.
+    What is known of column and filter makes them sharper: the column's type in the file's ARROW:schema (`arrow_schema.arrow_type`), the
+    size of the filter's bitset, whether the footer states its length, and whether its chunk is dictionary-encoded throughout.
     """
     at = _table().families.index(family_of(column))
     place = _place(column)
@@ -76,6 +81,7 @@ def verdicts_for(
         if one.uses_filters and verdict.verdict != UNUSED:
             verdict = (
                 _by_place(one, verdict, place)
+                or _by_arrow_type(one, verdict, arrow_type)
                 or _by_form(one, verdict, bitset_bytes, has_length)
                 or (_by_dictionary(one, verdict) if dictionary_encoded else None)
                 or verdict
@@ -147,6 +153,12 @@ def _unused(one: EngineReport, verdict: EngineVerdict, says: str) -> EngineVerdi
 
 def _by_place(one: EngineReport, verdict: EngineVerdict, place: str) -> EngineVerdict | None:
     return None if place in one.places else _unused(one, verdict, f"Comparisons of {PLACES[place]} do not reach its filters.")
+
+
+def _by_arrow_type(one: EngineReport, verdict: EngineVerdict, arrow_type: str | None) -> EngineVerdict | None:
+    if arrow_type not in one.unused_arrow_types:
+        return None
+    return _unused(one, verdict, f"The file's ARROW:schema says {arrow_type}, a type that its filter has no case for.")
 
 
 def _by_form(one: EngineReport, verdict: EngineVerdict, bitset_bytes: int | None, has_length: bool) -> EngineVerdict | None:

@@ -15,6 +15,7 @@ from sbbf_tool.operations.engines import HARM, USED, engine, engines, verdicts_f
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.probe import Question, ask_row_group, question_of
 from sbbf_tool.operations.pruning import by_dictionary, by_statistics, row_group_bytes, shown_bounds
+from sbbf_tool.parquet.arrow_schema import arrow_type
 from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.parquet.literals import ABSENT
 from sbbf_tool.reports.engines import EngineReport, EngineVerdict
@@ -41,7 +42,8 @@ def explain(
             question = question_of(find_column(file.footer.columns, column), (value,))
         (literal,) = question.literals
         file.expect_filters([question.column], whole=True)
-        row_groups = [_explained(file, number, question) for number in range(file.footer.num_row_groups)]
+        known_as = arrow_type(file.footer, question.column)
+        row_groups = [_explained(file, number, question, known_as) for number in range(file.footer.num_row_groups)]
         return ExplainReport(
             file=file.name,
             column=question.column.name,
@@ -52,7 +54,7 @@ def explain(
             bytes=sum(found.row_group.bytes for found in row_groups),
             column_bytes=sum(found.row_group.column_bytes for found in row_groups),
             row_groups=tuple(found.row_group for found in row_groups),
-            engines=tuple(_engine(one, question, row_groups) for one in asked),
+            engines=tuple(_engine(one, question, row_groups, known_as) for one in asked),
         )
 
 
@@ -63,7 +65,7 @@ class _Explained(NamedTuple):
     has_filter: bool
 
 
-def _explained(file: ParquetFile, number: int, question: Question) -> _Explained:
+def _explained(file: ParquetFile, number: int, question: Question, known_as: str | None) -> _Explained:
     column = question.column
     meta = file.footer.chunk(number, column.index)
     stored = None if file.encryption_of(number, column) else file.stored_filter(number, column)
@@ -72,6 +74,7 @@ def _explained(file: ParquetFile, number: int, question: Question) -> _Explained
     (answer,) = ask_row_group(file, number, question)
     verdicts = verdicts_for(
         column,
+        arrow_type=known_as,
         bitset_bytes=stored.header.num_bytes if stored is not None else None,
         has_length=stored is None or stored.place.length is not None,
     )
@@ -93,9 +96,10 @@ def _explained(file: ParquetFile, number: int, question: Question) -> _Explained
     return _Explained(explanation, {verdict.engine: verdict for verdict in verdicts}, stored is not None)
 
 
-def _engine(one: EngineReport, question: Question, row_groups: Sequence[_Explained]) -> EngineExplanation:
+def _engine(one: EngineReport, question: Question, row_groups: Sequence[_Explained], known_as: str | None) -> EngineExplanation:
     """What one engine makes of the row groups, and why it asks their filters or does not."""
-    pushed = next(verdict for verdict in verdicts_for(question.column) if verdict.engine == one.id).verdict != "unused"
+    of_column = next(verdict for verdict in verdicts_for(question.column, arrow_type=known_as) if verdict.engine == one.id)
+    pushed = of_column.verdict != "unused"
     comparable = question.literals[0].verdict is None
     steps = [_step(one, found, asks_dictionary=one.dictionary_first and pushed, comparable=comparable) for found in row_groups]
     count = Counter(steps)
@@ -113,7 +117,7 @@ def _engine(one: EngineReport, question: Question, row_groups: Sequence[_Explain
         bytes_skipped=sum(row.bytes for row in skipped),
         share_skipped=sum(row.bytes for row in skipped) / total if total else 0.0,
         share_of_column_skipped=sum(row.column_bytes for row in skipped) / total_of_column if total_of_column else 0.0,
-        says=_says(one, question, row_groups, steps),
+        says=_says(one, of_column, row_groups, steps),
         harm=next((found.verdicts[one.id].effect for found, step in zip(row_groups, steps, strict=True) if step == HARMED), None),
     )
 
@@ -132,7 +136,7 @@ def _step(one: EngineReport, found: _Explained, *, asks_dictionary: bool, compar
     return FILTER if found.has_filter and verdict.verdict == USED and row_group.filter == ABSENT else READ
 
 
-def _says(one: EngineReport, question: Question, row_groups: Sequence[_Explained], steps: Sequence[str]) -> str:
+def _says(one: EngineReport, of_column: EngineVerdict, row_groups: Sequence[_Explained], steps: Sequence[str]) -> str:
     """The harm where there is one, else what the engine does with the first filter it comes to, else with filters of the type."""
     for wanted in (HARMED, FILTER):
         for found, step in zip(row_groups, steps, strict=True):
@@ -142,5 +146,4 @@ def _says(one: EngineReport, question: Question, row_groups: Sequence[_Explained
     if DICTIONARY in steps:
         return "The chunk's dictionary answers first, and exactly."
     first = next((found for found in row_groups if found.has_filter), None)
-    verdicts = first.verdicts.values() if first is not None else verdicts_for(question.column)
-    return next(verdict for verdict in verdicts if verdict.engine == one.id).says
+    return first.verdicts[one.id].says if first is not None else of_column.says

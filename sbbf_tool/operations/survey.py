@@ -18,6 +18,7 @@ from sbbf_tool.operations.overlap import Reservoir, overlap
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.pruning import is_without_values, row_group_bytes
 from sbbf_tool.operations.queries import Query, QueryCounts, count_query
+from sbbf_tool.parquet.arrow_schema import arrow_type
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.statistics import Bounds, bounds
 
@@ -52,6 +53,8 @@ class ColumnSurvey:
     filters: tuple[FilterSurvey, ...]
     obstacle: str | None
     """Why no filter can be added."""
+    arrow_type: str | None = None
+    """Its type in the file's ARROW:schema, where engines tell types apart by that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,7 @@ def _column(file: ParquetFile, column: Column) -> ColumnSurvey:
             chunks.append(_chunk(file, number, column))
             if (found := _filter(file, number, column)) is not None:
                 filters.append(found)
-    return ColumnSurvey(column, tuple(chunks), tuple(filters), obstacle)
+    return ColumnSurvey(column, tuple(chunks), tuple(filters), obstacle, arrow_type(file.footer, column))
 
 
 def _chunk(file: ParquetFile, number: int, column: Column) -> ChunkSurvey:
@@ -175,6 +178,8 @@ class Totals:
     worst_fpp: float = 0.0
     sum_of_fpp: float = 0.0
     obstacle: str | None = None
+    arrow_types: set[str | None] = field(default_factory=set)
+    """Its types in the files' ARROW:schema; None of a file without one."""
     samples: list[Distinct] = field(default_factory=list)
     drawn: list[str] = field(default_factory=list)
     """Some of the files that hold values of it, drawn at random."""
@@ -189,6 +194,7 @@ class Totals:
             elif (at := self._random.randrange(self._files)) < SAMPLED_FILES:
                 self.drawn[at] = file
         self.obstacle = self.obstacle or found.obstacle
+        self.arrow_types.add(found.arrow_type)
         for chunk in found.chunks:
             self.row_groups += 1
             self.bytes += chunk.bytes

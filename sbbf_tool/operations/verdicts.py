@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from sbbf_tool.operations.engines import HARM, USED, engine, verdicts_for, warnings_for
 from sbbf_tool.operations.rules.rule import percent
 from sbbf_tool.operations.survey import Totals
-from sbbf_tool.parquet.columns import Column
 from sbbf_tool.reports.engines import EngineVerdict
 
 ADD, KEEP, NO_GAIN = "add", "keep", "no gain"
@@ -104,10 +103,14 @@ def is_filtered(totals: Totals) -> bool:
     return totals.filters == totals.row_groups > 0 and not totals.unreadable_filters and totals.worst_fpp <= WORN_FPP
 
 
-def engines_for(column: Column, names: tuple[str, ...]) -> tuple[list[EngineVerdict], list[EngineVerdict]]:
-    """Of the engines named, of all where none is: those that use a filter on this column, and those that come to harm by one."""
+def engines_for(totals: Totals, names: tuple[str, ...]) -> tuple[list[EngineVerdict], list[EngineVerdict]]:
+    """Of the engines named, of all where none is: those that use a filter on this column, and those that come to harm by one.
+
+    An engine that uses no filter on the column's type in ARROW:schema is left out only where all files say the same.
+    """
+    known_as = next(iter(totals.arrow_types)) if len(totals.arrow_types) == 1 else None
     asked = {engine(name).id for name in names}
-    verdicts = [verdict for verdict in verdicts_for(column) if not asked or verdict.engine in asked]
+    verdicts = [verdict for verdict in verdicts_for(totals.column, arrow_type=known_as) if not asked or verdict.engine in asked]
     return [one for one in verdicts if one.verdict == USED], [one for one in verdicts if one.verdict == HARM]
 
 

@@ -76,6 +76,8 @@ class EngineReport:
     """On or off, and by what setting."""
     places: tuple[str, ...] = ()
     """Where in the schema a filtered column may stand: `top`, `struct` (a field of structs), `map` (its values), `list`."""
+    unused_arrow_types: tuple[str, ...] = ()
+    """Types in a file's ARROW:schema of whose columns it uses no filter."""
     min_bytes: int | None = None
     max_bytes: int | None = None
     power_of_two: bool = False

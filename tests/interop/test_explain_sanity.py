@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import uuid
+from decimal import Decimal
 from pathlib import Path
 from random import Random
 
@@ -38,3 +41,47 @@ def test_engines_read_what_is_said(request: pytest.FixtureRequest, engine_fixtur
         (said,) = explain(mixed, column, value, engine_name=engine.name).engines
         # Where min and max rule out the whole file, neither so much as counts its row groups.
         assert engine.row_groups_read(mixed, column, value).read == said.read, (column, value)
+
+
+UUIDS = [uuid.UUID(int=Random(number).getrandbits(128)) for number in range(1000)]
+AMOUNTS = [Decimal(number * 7_919_777 % 9_999_991) / 100 for number in range(1, 1001)]
+ARROW_TYPES = {
+    "arrow.uuid": pa.uuid(),
+    "fixed_size_binary": pa.binary(16),
+    "decimal32": pa.decimal32(9, 2),
+    "decimal64": pa.decimal64(16, 2),
+    "decimal128": pa.decimal128(9, 2),
+    "decimal128 of 30 digits": pa.decimal128(30, 2),
+    "decimal256": pa.decimal256(30, 2),
+}
+UNUSED = {"arrow.uuid", "decimal32", "decimal64", "decimal256"}
+
+
+@pytest.mark.parametrize("as_integers", [False, True])
+@pytest.mark.parametrize("store_schema", [True, False])
+@pytest.mark.parametrize("name", ARROW_TYPES)
+def test_datafusion_takes_columns_for_what_arrow_schema_says(tmp_path: Path, name: str, store_schema: bool, as_integers: bool) -> None:
+    from datafusion import SessionConfig, SessionContext
+
+    kind = ARROW_TYPES[name]
+    is_binary = name in ("arrow.uuid", "fixed_size_binary")
+    values = pa.array([value.bytes for value in UUIDS], pa.binary(16)) if is_binary else pa.array(AMOUNTS, kind)
+    column = pa.ExtensionArray.from_storage(kind, values) if name == "arrow.uuid" else values
+    path = tmp_path / "a.parquet"
+    options = {"store_schema": store_schema, "store_decimal_as_integer": as_integers, "use_dictionary": False}
+    pq.write_table(pa.table({"c": column}), path, row_group_size=100, **options)
+    add_filters(path, ["c"], fpp=1e-6, in_place=True)
+
+    context = SessionContext(SessionConfig().with_target_partitions(1))
+    context.register_parquet("t", path)
+    for at in (3, 512):
+        value = UUIDS[at] if is_binary else AMOUNTS[at]
+        # The type that the file's decimals have to DataFusion without ARROW:schema; a wider literal would keep its filter from being asked.
+        cast = "Decimal256" if name == "decimal256" and store_schema else "Decimal128"
+        literal = f"X'{UUIDS[at].hex}'" if is_binary else f"arrow_cast('{value}', '{cast}({getattr(kind, 'precision', 0)}, 2)')"
+        plan = str(context.sql(f"EXPLAIN ANALYZE SELECT * FROM t WHERE c = {literal}").to_pandas().iloc[0, 1])
+        (left,) = re.findall(r"row_groups_pruned_bloom_filter=\d+ total → (\d+) matched", plan)
+        (said,) = explain(path, "c", f"0x{UUIDS[at].hex}" if is_binary else value, engine_name="datafusion").engines
+        assert int(left) == said.read, plan
+        assert (said.skipped_by_filter == 0) == (store_schema and name in UNUSED)
+        assert ("ARROW:schema" in said.says) == (store_schema and name in UNUSED)

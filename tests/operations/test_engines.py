@@ -11,6 +11,8 @@ import tomllib
 from dataclasses import asdict
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import sbbf_tool
@@ -360,3 +362,57 @@ class TestNames:
 
 def test_the_table_is_public_and_plain_data():
     assert json.loads(json.dumps(asdict(sbbf_tool.engines()))) == json.loads(json.dumps(asdict(engines())))
+
+
+class TestArrowTypes:
+    """What a file's ARROW:schema says of a column."""
+
+    def test_datafusion_uses_no_filter_on_types_that_it_has_no_case_for(self):
+        uuids = column("FIXED_LEN_BYTE_ARRAY", Logical("UUID"), length=16)
+        assert verdict_of("datafusion", uuids).verdict == "used"
+        for arrow_type in engine("datafusion").unused_arrow_types:
+            verdict = verdict_of("datafusion", uuids, arrow_type=arrow_type)
+            assert verdict.verdict == "unused"
+            assert f"ARROW:schema says {arrow_type}" in verdict.says
+            assert verdict_of("duckdb", uuids, arrow_type=arrow_type) == verdict_of("duckdb", uuids)
+        assert verdict_of("datafusion", uuids, arrow_type="fixed_size_binary[16]").verdict == "used"
+
+    def test_the_command_says_so(self, capfd):
+        from sbbf_tool.cli import run
+
+        assert run(["engines", "--engine", "datafusion"]) == 0
+        assert "ARROW:schema says arrow.uuid, decimal32, decimal64" in capfd.readouterr().out
+        assert run(["engines", "--engine", "datafusion", "--json"]) == 0
+        (one,) = json.loads(capfd.readouterr().out)["engines"]
+        assert "arrow.uuid" in one["unused_arrow_types"]
+
+    def test_advice_for_one_engine_knows_it(self, tmp_path):
+        import uuid
+
+        from sbbf_tool import advise
+
+        bytes_of_uuids = pa.array([uuid.uuid5(uuid.NAMESPACE_URL, str(n)).bytes for n in range(5000)], pa.binary(16))
+        table = pa.table({"key": pa.ExtensionArray.from_storage(pa.uuid(), bytes_of_uuids)})
+        verdicts = {}
+        for store_schema in (True, False):
+            path = tmp_path / f"{store_schema}.parquet"
+            pq.write_table(table, path, row_group_size=1000, use_dictionary=False, store_schema=store_schema)
+            (found,) = advise(path, engine_names=["datafusion"]).columns
+            verdicts[store_schema] = found.verdict
+        assert verdicts == {True: "no gain", False: "add"}
+        # Where files differ, some may gain.
+        (found,) = advise([tmp_path / "True.parquet", tmp_path / "False.parquet"], engine_names=["datafusion"]).columns
+        assert found.verdict == "add"
+
+
+@pytest.mark.parametrize("stored", ["", "AAAA", "not base64!", "/////w==", "Grüße"])
+def test_a_damaged_arrow_schema_says_nothing(tmp_path, stored):
+    from sbbf_tool.operations.parquet_file import ParquetFile
+    from sbbf_tool.parquet.arrow_schema import arrow_type
+    from sbbf_tool.parquet.idl.ttypes import KeyValue
+
+    pq.write_table(pa.table({"key": pa.array([bytes(16)], pa.binary(16))}), tmp_path / "a.parquet")
+    with ParquetFile.open(tmp_path / "a.parquet") as file:
+        assert arrow_type(file.footer, file.footer.columns[0]) == "fixed_size_binary[16]"
+        file.footer.metadata.key_value_metadata = [KeyValue("ARROW:schema", stored)]
+        assert arrow_type(file.footer, file.footer.columns[0]) is None

@@ -1,0 +1,55 @@
+"""The Arrow types that writers on top of Arrow keep in the footer, under the key `ARROW:schema`: a serialized schema in base64.
+
+Readers on top of Arrow take a column for what is written there, rather than for its Parquet type.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.footer import Footer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_KEY = "ARROW:schema"
+
+
+def arrow_type(footer: Footer, column: Column) -> str | None:
+    """Return the type of a top-level column in the file's ARROW:schema: an extension's name, such as `arrow.uuid`, or else the name of the
+    type without its parameters, such as `decimal32`.
+
+    None where the file has no such schema, and for columns whose Parquet type is the same to every reader: only fixed-length bytes and
+    DECIMAL are looked up, as pyarrow is imported for it.
+    """
+    is_decimal = column.logical is not None and column.logical.kind == "DECIMAL"
+    stored = next((entry.value for entry in footer.metadata.key_value_metadata or () if entry.key == _KEY), None)
+    if stored is None or column.nested or not (is_decimal or column.physical == "FIXED_LEN_BYTE_ARRAY"):
+        return None
+    return _types_of(stored).get(column.path[0])
+
+
+@lru_cache(maxsize=2)
+def _types_of(stored: str) -> dict[str, str]:
+    """The types of the fields whose name no other field has."""
+    import base64
+
+    import pyarrow as pa
+
+    try:
+        schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(stored)))
+    except (pa.ArrowException, OSError, ValueError):
+        return {}  # damaged, or of a later Arrow
+    times = Counter(schema.names)
+    return {field.name: _name_of(field) for field in schema if times[field.name] == 1}
+
+
+def _name_of(field: pa.Field) -> str:
+    extension = (field.metadata or {}).get(b"ARROW:extension:name")
+    if extension is not None:
+        return str(extension, "utf-8", "replace")
+    kind = field.type
+    return str(getattr(kind, "extension_name", "")) or str(kind).partition("(")[0]
