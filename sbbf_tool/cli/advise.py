@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from sbbf_tool.cli.advice import query_lines, tell
+from sbbf_tool.cli.files import paths_of, warn_of_append
 from sbbf_tool.cli.keys import keys_option
 
 
@@ -35,6 +36,9 @@ def command(
     dictionaries of all, and data of a few row groups. Where queries are given, only columns that they ask for get a filter.
     """
     from sbbf_tool.operations.advise import advise
+    from sbbf_tool.storage.places import is_url
 
+    for path in paths_of(tuple(name for name in paths if not is_url(name))):
+        warn_of_append(path)
     report = advise(paths, queries=[*queries, *query_lines(queries_file)], fpp=fpp, engine_names=engines, keys=keys)
     return tell(report, plan_path, as_json=as_json)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from sbbf_tool.cli import formats
-from sbbf_tool.cli.files import each_report
+from sbbf_tool.cli.files import each_report, warn_of_append
 from sbbf_tool.cli.keys import keys_option
 from sbbf_tool.cli.output import say
 from sbbf_tool.cli.policy import policy_options
@@ -38,6 +38,7 @@ def command(paths: tuple[str, ...], form: str, config: str | None, keys: Any, li
     ensure_columns(paths, asked, keys)
 
     def show(done: Checked) -> int:
+        warn_of_append(done.report.file)
         shown.add(done.report)
         for error in done.errors:
             say(f"sbbf: {error}", err=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sbbf_tool.cli import render
+from sbbf_tool.cli.files import warn_of_append
 from sbbf_tool.cli.keys import keys_option
 from sbbf_tool.cli.output import say, stop_if_unread
 from sbbf_tool.cli.probe import ABSENT, MAYBE, NegativeValues
@@ -38,6 +39,7 @@ def command(file: str, column: str, value: str | None, ask_null: bool, engine_na
 
     if (value is None) != ask_null:
         raise click.UsageError("give VALUE or --null, not both" if ask_null else "no value to ask for; --null asks for null")
+    warn_of_append(file)
     report = explain(file, column, value, engine_name=engine_name, keys=keys)
     render.show_json(report) if as_json else _show(report)
     stop_if_unread()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
+from sbbf_tool.cli import render
 from sbbf_tool.cli.output import say, stop_if_unread
 from sbbf_tool.errors import SbbfError, UsageError
 
@@ -68,6 +69,14 @@ def _told(names: tuple[str, ...], path: str, error: SbbfError) -> int:
         raise error
     say(f"sbbf: {error}", err=True)
     return error.exit_code
+
+
+def warn_of_append(path: str) -> None:
+    """Warn of an append to a file that was not finished, or of a journal beside it that is not to be trusted: for commands that read."""
+    from sbbf_tool.operations.interrupted import warning_of
+
+    if (warning := warning_of(path)) is not None:
+        render.warn(f"{path}: {warning}")
 
 
 @contextmanager

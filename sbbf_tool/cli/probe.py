@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.files import each_report
+from sbbf_tool.cli.files import each_report, warn_of_append
 from sbbf_tool.cli.keys import keys_option
 from sbbf_tool.cli.output import say
 from sbbf_tool.cli.values import lines_of
@@ -92,6 +92,7 @@ def command(
 
     def show(report: ProbeReport) -> int:
         nonlocal requests
+        warn_of_append(report.file)
         bytes_read.append(report.bytes_read)
         requests += report.requests
         if as_json:

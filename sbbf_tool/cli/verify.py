@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.files import each_file
+from sbbf_tool.cli.files import each_file, warn_of_append
 from sbbf_tool.cli.formats.text import show_findings
 from sbbf_tool.cli.keys import keys_option
 from sbbf_tool.cli.output import say, stop_if_unread
@@ -56,6 +56,7 @@ def command(
     from sbbf_tool.operations.verify import verify
 
     def work(path: str) -> int:
+        warn_of_append(path)
         with render.progress_bar() as progress:
             report = verify(path, columns, keys=keys, progress=progress)
         render.show_json(report) if as_json else _show(report)

@@ -19,7 +19,7 @@ from sbbf_tool.operations.build import HashMemory, Meter, Progress, Sizing, Spoo
 from sbbf_tool.operations.engines import warnings_for
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.publish import ensure_holding_all, ensure_same_footer, publish
-from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, finish_interrupted
+from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, warnings_of_interrupted
 from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
 from sbbf_tool.reports.add import AddReport
@@ -73,7 +73,7 @@ def add_filters(
         raise UsageError(f"{jobs} jobs: it must be at least 1")
     draft = None if dialect is None else _draft(dialect)
     target = choose_target(path, output, in_place, allow_table_files, dry_run, append)
-    warnings = [] if dry_run else finish_interrupted(path, target)
+    warnings = warnings_of_interrupted(path, target, keys, dry_run)
     with ParquetFile.open(path, keys) as file:
         chunks = choose_chunks(file, columns, REPLACE if replace else REFUSE)
         if not chunks and in_place:

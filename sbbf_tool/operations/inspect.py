@@ -12,13 +12,13 @@ from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import SbbfError, UnreadableError
 from sbbf_tool.operations.arguments import as_names
 from sbbf_tool.operations.engines import warnings_for
+from sbbf_tool.operations.interrupted import warning_of
 from sbbf_tool.operations.layout import unused_ranges
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.filters import FilterHeader, StoredFilter
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData
 from sbbf_tool.reports.inspect import ColumnTotal, FilterReport, InspectReport, UnusedRange
-from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
     from sbbf_tool.operations.keys import KeysGiven
@@ -162,8 +162,8 @@ def _odd_places(meta: ColumnMetaData | None) -> tuple[str, ...]:
 
 
 def _journal_notes(file: ParquetFile) -> Iterator[str]:
-    if places.has_journal(file.name):
-        yield f"an append to it was begun and not finished: the next command that changes it, or sbbf repair {file.name}, cuts it back"
+    if (warning := warning_of(file.name)) is not None:
+        yield warning
 
 
 def _engine_notes(columns: Sequence[Column], rows: Sequence[FilterReport]) -> Iterator[str]:

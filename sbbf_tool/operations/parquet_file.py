@@ -12,6 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
+from sbbf_tool.operations.interrupted import explain
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import HEADER_GUESS, StoredFilter, build_header, parse_header
 from sbbf_tool.parquet.footer import TAIL_BYTES, Footer, Tail, parse_tail
@@ -48,11 +49,10 @@ class ParquetFile:
     def of(cls, source: Source, keys: KeysGiven = None) -> ParquetFile:
         """The file of a source, which is closed with it, or here where it is none."""
         try:
-            return cls(source, None if keys is None else _ring(source.name, keys))
+            return cls(source, ring_of(source.name, keys))
         except UnreadableError as error:
             source.close()
-            if places.has_journal(source.name):
-                error.message, error.hint = f"an append to it was interrupted ({error.message})", f"sbbf repair {source.name} cuts it back"
+            explain(error, source.name)
             raise
         except BaseException:
             source.close()
@@ -217,7 +217,10 @@ class ParquetFile:
         return _Named(self.name, place)
 
 
-def _ring(name: str, keys: KeysGiven) -> KeyRing | None:
+def ring_of(name: str, keys: KeysGiven) -> KeyRing | None:
+    """The keys that were given, for the file of this name; None without any."""
+    if keys is None:
+        return None
     from sbbf_tool.parquet.encryption.file_cipher import KeyRing
     from sbbf_tool.parquet.encryption.keys import Keys
 

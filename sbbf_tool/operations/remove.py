@@ -16,7 +16,7 @@ from sbbf_tool.operations.arguments import as_names
 from sbbf_tool.operations.layout import OLD_FILTER, OLD_FOOTER, end_of_data, unused_ranges
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.publish import ensure_same_footer, mistake, publish
-from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, finish_interrupted
+from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, warnings_of_interrupted
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import TAIL_BYTES, FilterPlace, Footer, open_metadata, set_filters
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
@@ -46,7 +46,7 @@ def remove_filters(
     the old file is whole in every case.
     """
     target = choose_target(path, output, in_place, allow_table_files, dry_run)
-    warnings = [] if dry_run else finish_interrupted(path, target)
+    warnings = warnings_of_interrupted(path, target, keys, dry_run)
     with ParquetFile.open(path, keys) as file:
         chunks = _chosen(file, as_names(columns), compact)
         patch, way = _plan(file, chunks, compact)

@@ -14,8 +14,9 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.errors import RefusedError
+from sbbf_tool.operations import interrupted
 from sbbf_tool.operations.build import Meter, Progress, Sizing, Spooled, build_filters, chunk_bytes, ensure_buildable, report_of
-from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.operations.parquet_file import ParquetFile, ring_of
 from sbbf_tool.operations.publish import ensure_holding_all, ensure_same_footer, mistake, place_of, publish
 from sbbf_tool.operations.rules import secrecy, structure, truth, worth
 from sbbf_tool.operations.rules.facts import PLAINTEXT, ChunkFacts, ColumnFacts, Reads, gather
@@ -102,13 +103,14 @@ def repair(
     Raises RefusedError, UnreadableError, UsageError, WriteError; the old file is whole in every case.
     """
     target = choose_target(path, output, in_place, allow_table_files, dry_run)
-    cut_back = places.interrupted_length(os.fsdecode(path))
-    if dry_run and cut_back is not None:
-        size = os.stat(path).st_size
-        return RepairReport(os.fsdecode(path), target, dry_run, size, cut_back, cut_back_to=cut_back)
-    if not dry_run:
-        finish_interrupted(path, target)
-    warnings = []
+    if dry_run:
+        found = interrupted.finish(os.fsdecode(path), ring_of(os.fsdecode(path), keys), changes=False)
+        if found.cut_back_to is not None:
+            size = os.stat(path).st_size
+            return RepairReport(os.fsdecode(path), target, dry_run, size, found.cut_back_to, cut_back_to=found.cut_back_to)
+    else:
+        found = finish_interrupted(path, target, keys)
+    warnings = list(found.warnings)
     with ParquetFile.open(path, keys) as file:
         facts = _facts(file, choose_columns(file, columns) or list(file.footer.columns), quick)
         steps, left = _prescribe(_QUICK_RULES if quick else _RULES, facts, rebuild)
@@ -130,7 +132,7 @@ def repair(
             left=tuple(left),
             takes_rebuild=() if rebuild else _takes_rebuild(facts, left),
             unproven=unread_chunks(facts),
-            cut_back_to=cut_back,
+            cut_back_to=found.cut_back_to,
             warnings=tuple(warnings),
         )
 

@@ -7,6 +7,7 @@ What folding cannot give is left as it is and told, or built from the data where
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from sbbf_tool.operations.add import plan_filters
 from sbbf_tool.operations.build import Built, Meter, Progress, Sizing, Spooled, build_filters, chunk_bytes, ensure_buildable
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.publish import ensure_holding_all, ensure_same_footer, ensure_written, place_of, publish
-from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, finish_interrupted
+from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, warnings_of_interrupted
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.patch import ChunkKey, Patch
@@ -109,7 +110,7 @@ def resize_filters(
     """
     aim = Aim(fpp, num_bytes)
     target = choose_target(path, output, in_place, allow_table_files, dry_run)
-    warnings = [] if dry_run else finish_interrupted(path, target)
+    warnings = warnings_of_interrupted(path, target, keys, dry_run)
     with ExitStack() as opened:
         file = opened.enter_context(ParquetFile.open(path, keys))
         check_changeable(file)
@@ -156,7 +157,7 @@ def _stored(file: ParquetFile, columns: list[Column]) -> Iterable[StoredFilter]:
             stored = file.stored_filter(row_group, column)
             assert stored is not None
             if stored.header.beyond_us:
-                hint = f"sbbf repair --rebuild {file.name} replaces it"
+                hint = f"sbbf repair --rebuild {shlex.quote(file.name)} --in-place replaces it"
                 raise RefusedError(stored.header.beyond_us, file=file.name, place=place, hint=hint)
             count[column.index] += 1
             yield stored

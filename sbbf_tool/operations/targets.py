@@ -5,12 +5,18 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import RefusedError, UsageError
+from sbbf_tool.operations import interrupted
 from sbbf_tool.operations.arguments import as_names
-from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.operations.interrupted import Interrupted
+from sbbf_tool.operations.parquet_file import ParquetFile, ring_of
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.storage import places
+
+if TYPE_CHECKING:
+    from sbbf_tool.operations.keys import KeysGiven
 
 
 def choose_target(
@@ -45,22 +51,36 @@ def choose_target(
     return target
 
 
-def finish_interrupted(path: str | os.PathLike[str], target: str) -> list[str]:
-    """Undo what commands that were killed left of this file and beside it; answers with what was done, in words. Raises WriteError, and
-    RefusedError where that would change a file which is only to be read, since the result goes to another `target`.
+def finish_interrupted(path: str | os.PathLike[str], target: str, keys: KeysGiven = None) -> Interrupted:
+    """Undo what commands that were killed left of this file and beside it. Raises WriteError, and RefusedError where that would change
+    a file which is only to be read, since the result goes to another `target`.
     """
     name = os.fsdecode(path)
-    if target != name and places.interrupted_length(name) is not None:
+    found = interrupted.finish(name, ring_of(name, keys), changes=target == name)
+    if target != name and found.cut_back_to is not None:
         hint = f"undo it: sbbf repair {shlex.quote(name)} --in-place"
-        raise RefusedError("an append to it was interrupted, or goes on, and to undo that is to change it", file=name, hint=hint)
+        raise RefusedError("an append to it was interrupted, and to undo that is to change it", file=name, hint=hint)
     places.sweep(name)
-    return cut_back(path)
+    return found
 
 
-def cut_back(path: str | os.PathLike[str]) -> list[str]:
-    """Undo an append to this file that was killed; answers with what was done, in words. Raises WriteError."""
-    length = places.recover(os.fsdecode(path))
-    return [] if length is None else [f"{os.fsdecode(path)}: an append to it had been interrupted; it was cut back to {length:,} bytes"]
+def warnings_of_interrupted(path: str | os.PathLike[str], target: str, keys: KeysGiven, dry_run: bool) -> list[str]:
+    """`finish_interrupted`, in words; of a dry run, which undoes nothing, what was found."""
+    name = os.fsdecode(path)
+    if dry_run:
+        return [] if (warning := interrupted.warning_of(name)) is None else [f"{name}: {warning}"]
+    return _words(name, finish_interrupted(path, target, keys))
+
+
+def cut_back(path: str | os.PathLike[str], keys: KeysGiven = None) -> list[str]:
+    """Undo an append to this file that was killed; answers with what was done, in words. Raises RefusedError, WriteError."""
+    name = os.fsdecode(path)
+    return _words(name, interrupted.finish(name, ring_of(name, keys), changes=True))
+
+
+def _words(name: str, found: Interrupted) -> list[str]:
+    done = f"{name}: an append to it had been interrupted; it was cut back to {found.cut_back_to:,} bytes" if found.cut_back_to else None
+    return [*filter(None, [done]), *found.warnings]
 
 
 def check_changeable(file: ParquetFile) -> None:

@@ -1,7 +1,7 @@
 """Appending to a file where it stands: nothing is copied, and a journal beside the file makes it whole again after a crash.
 
-    journal     `.NAME.sbbf-journal`, on disk before the first byte of the file changes: length and last bytes, those it had and those
-                it shall have
+    lock        the descriptor that writes; without a lock there is no append
+    journal     see `journal`: on disk before the first byte of the file changes
     append      the new bytes, behind the old ones, then fsync
     verify      as a stranger would
     forget      remove the journal: only now does the change count
@@ -9,59 +9,66 @@
 While the bytes arrive, other readers see a file without a footer; that is the price, and `local.replace` does not have it. A journal
 that is still there afterwards, and that no living process holds, means "cut back to the old length", unless what stands there now is
 none of ours: a file that is longer, or as whole as the old one was and not the one that was being made.
+
+Other writers know nothing of the lock. So bytes go only into the file that was read, and only bytes of our own are cut off again.
 """
 
 from __future__ import annotations
 
-import fcntl
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from sbbf_tool.errors import RefusedError, UnreadableError, WriteError
-from sbbf_tool.storage.local import LocalSource, remove_stale_checksum, sole_writer
+from sbbf_tool.errors import ChangedError, RefusedError, UnreadableError, WriteError
+from sbbf_tool.storage.journal import (
+    TAIL_BYTES,
+    EnsureFooter,
+    Journal,
+    build_journal,
+    ensure_footer_there,
+    has_journal,
+    journal_of,
+    read_journal,
+)
+from sbbf_tool.storage.local import LocalSource, remove_stale_checksum
+from sbbf_tool.storage.locks import is_locked, leads_to, lock, open_to_change
 from sbbf_tool.storage.source import Bytes, Piece, blocks_of
 from sbbf_tool.storage.system_errors import FORBIDDEN, reason_of
 from sbbf_tool.storage.temporary import sync_folder, temporary_file, write_all
-
-JOURNAL_SUFFIX = ".sbbf-journal"
-_REMEMBERED_BYTES = 64
-_MAGIC_BYTES = 4
-"""By which a whole file ends."""
 
 
 def append(source: LocalSource, pieces: Sequence[Piece], verify: Callable[[LocalSource], None]) -> list[str]:
     """Put `pieces` behind the source's bytes in the file itself, and keep them only if `verify` accepts the result.
 
-    Answers with warnings in words. Raises RefusedError (another writer, source changed, no permission) and WriteError (disk full and
-    the like); the file has its old length again in both cases, or, where the disk refuses even that, after the next `recover`.
+    Answers with warnings in words. Raises RefusedError (another writer, source changed, no permission, no lock, several names) and
+    WriteError (disk full and the like); the file has its old length again in both cases, or, where the disk refuses even that, after
+    the next `recover`. Bytes that another writer put there meanwhile are left as they are.
     """
     real = os.path.realpath(source.name)
-    with sole_writer(source):
-        if not source.is_unchanged():
-            raise RefusedError("the file changed while it was worked on", file=source.name, hint="run the command again")
+    with _locked(source.name, real) as fd:
+        # Its path may have got another file since the source was opened, or just now.
+        if not os.path.samestat(os.fstat(fd), source._stat) or not source.is_unchanged():
+            raise _changed(source)
+        tail = _Tail(source, fd, pieces)
         try:
-            fd = os.open(real, os.O_WRONLY | os.O_CLOEXEC)
-        except OSError as error:
-            raise RefusedError(f"cannot be written: {reason_of(error)}", file=source.name, hint="write elsewhere with -o") from error
-        try:
-            with _journal(source, real, pieces):
+            with _journal(source, real, tail):
                 try:
-                    _append(source, fd, pieces)
+                    tail.write(real)
+                    _ensure_still(source, real, fd, tail)
                     with LocalSource(source.name) as written:
+                        if not os.path.samestat(written._stat, os.fstat(fd)):
+                            raise _changed(source)
                         verify(written)
+                    _ensure_still(source, real, fd, tail)
                 except OSError as error:
-                    _cut(fd, source.size)
+                    tail.take_back()
                     raise WriteError(reason_of(error), file=source.name, hint="the file was cut back to what it was") from error
                 except BaseException:
-                    _cut(fd, source.size)
+                    tail.take_back()
                     raise
         except OSError as error:
             hint = "the next command on this file, or sbbf repair, cuts it back to what it was"
             raise WriteError(f"the append could not be finished: {reason_of(error)}", file=source.name, hint=hint) from error
-        finally:
-            os.close(fd)
     try:
         sync_folder(os.path.dirname(real))
     except OSError as error:
@@ -69,34 +76,46 @@ def append(source: LocalSource, pieces: Sequence[Piece], verify: Callable[[Local
     return []
 
 
-def recover(path: str) -> int | None:
+def ensure_appendable(name: str) -> None:
+    """Raises RefusedError where a file cannot be appended to, as far as can be told before the work."""
+    # On an overlay of file systems, to be opened is also what gives a file its own copy, which must come before it is read.
+    if os.path.isfile(name):
+        with _locked(name, os.path.realpath(name)):
+            pass
+
+
+def recover(path: str, ensure_footer: EnsureFooter) -> int | None:
     """Cut a file back to the length that an interrupted append remembers; answers with that length, or None where there is nothing to do.
 
-    A journal that does not fit the file (it was replaced since) is removed and the file left alone. Raises WriteError.
+    A journal that does not fit the file (it was replaced since) is removed and the file left alone. Raises RefusedError where the
+    journal is not to be trusted, or the append goes on, and WriteError.
     """
-    real = os.path.realpath(path)
-    journal = journal_of(real)
-    if not os.path.lexists(journal):
+    if not has_journal(path):
         return None
+    real = os.path.realpath(path)
     try:
-        fd = os.open(real, os.O_RDWR | os.O_CLOEXEC)
+        # Before the file is opened to be changed: a planted journal is told as such, whatever this user may write.
+        read_journal(path, os.stat(real).st_uid)
+        fd = open_to_change(real)
     except OSError as error:
         raise WriteError(
             f"an append was interrupted, and the file cannot be cut back: {reason_of(error)}", file=path, hint="make it writable"
         ) from error
     try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RefusedError("another process is appending to this file", file=path, hint="wait for it and run again") from None
-        if not os.path.lexists(journal):
+        _lock(fd, path, "appending to", "nothing tells whether the append that was begun goes on")
+        journal = read_journal(path, os.fstat(fd).st_uid)
+        if journal is None:
             # Who held the lock until now has finished.
             return None
-        length = _remembered_length(journal, fd)
+        length = journal.old_length(fd)
+        if length is not None:
+            ensure_footer_there(path, journal, fd, ensure_footer)
+        if not leads_to(real, fd):
+            raise ChangedError("another process replaced the file", file=path, hint="run the command again")
         if length is not None:
             _cut(fd, length)
         with suppress(FileNotFoundError):
-            os.unlink(journal)
+            os.unlink(journal_of(real))
         sync_folder(os.path.dirname(real))
     except OSError as error:
         raise WriteError(reason_of(error), file=path) from error
@@ -105,66 +124,164 @@ def recover(path: str) -> int | None:
     return length
 
 
-def interrupted_length(path: str) -> int | None:
-    """The length that `recover` would cut this file back to; None where it would leave it alone. Only reads."""
-    journal = journal_of(path)
-    if not os.path.lexists(journal):
+def interrupted_length(path: str, ensure_footer: EnsureFooter) -> int | None:
+    """The length that `recover` would cut this file back to; None where it would leave it alone. Only reads.
+
+    Raises ChangedError where the append goes on, RefusedError where the journal is not to be trusted.
+    """
+    if not has_journal(path):
         return None
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
         raise UnreadableError(reason_of(error), file=path) from error
     try:
-        return _remembered_length(journal, fd)
+        journal = read_journal(path, os.fstat(fd).st_uid)
+        if journal is not None and is_locked(fd):
+            raise ChangedError("another process is appending to this file", file=path, hint="wait for it and run again")
+        # Without a lock, it is the journal of an append that ended before now, or it is still there.
+        journal = read_journal(path, os.fstat(fd).st_uid)
+        length = journal.old_length(fd) if journal is not None else None
+        if journal is not None and length is not None:
+            ensure_footer_there(path, journal, fd, ensure_footer)
+        return length
+    except OSError as error:
+        raise UnreadableError(reason_of(error), file=path) from error
     finally:
         os.close(fd)
 
 
-def journal_of(path: str) -> str:
-    """Where the journal of a file is, or would be."""
-    folder, base = os.path.split(os.path.realpath(path))
-    return os.path.join(folder, f".{base}{JOURNAL_SUFFIX}")
+@contextmanager
+def _locked(name: str, real: str) -> Iterator[int]:
+    """The file, open to append to and locked. Raises RefusedError."""
+    try:
+        fd = open_to_change(real, os.O_APPEND)
+    except OSError as error:
+        raise RefusedError(f"cannot be written: {reason_of(error)}", file=name, hint="write elsewhere with -o") from error
+    try:
+        _lock(fd, name, "writing", "another append at the same time would lose one of the two; leave out --append")
+        names = os.fstat(fd).st_nlink
+        if names > 1:
+            # A journal is beside one of them; who opens the file by another does not see it.
+            what = f"it has {names} names (hard links), and an append that is interrupted can be undone by one of them only"
+            raise RefusedError(what, file=name, hint="leave out --append, or write elsewhere with -o")
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _lock(fd: int, name: str, work: str, without: str) -> None:
+    try:
+        lock(fd, name, work)
+    except OSError as error:
+        raise RefusedError(f"the file system gives no lock on it: {reason_of(error)}", file=name, hint=without) from error
+
+
+def _changed(source: LocalSource) -> ChangedError:
+    return ChangedError("the file changed while it was worked on", file=source.name, hint="run the command again")
+
+
+def _ensure_still(source: LocalSource, real: str, fd: int, tail: _Tail) -> None:
+    """Raises ChangedError where the path names another file by now, or the file is not the old one with the tail behind it."""
+    if not leads_to(real, fd) or os.fstat(fd).st_size != source.size + tail.length:
+        raise _changed(source)
+
+
+class _Tail:
+    """The bytes that go behind a file, and whether any of them are there. `fd` appends, whatever the file's length is by then."""
+
+    def __init__(self, source: LocalSource, fd: int, pieces: Sequence[Piece]) -> None:
+        self.source = source
+        self.fd = fd
+        self.pieces = pieces
+        self.length = sum(map(len, pieces))
+        self.is_there = False
+        self._stray: tuple[int, Bytes] | None = None
+        remembered = min(source.size, TAIL_BYTES)
+        self._old_end = source.read(source.size - remembered, remembered)
+
+    def journal(self) -> Journal:
+        return Journal(self.source.size, self._old_end, self.source.size + self.length, _last_bytes(self.pieces))
+
+    def write(self, real: str) -> None:
+        """Raises ChangedError where the file changed since it was locked, OSError."""
+        remove_stale_checksum(real)
+        if not self.source.is_unchanged():
+            raise _changed(self.source)
+        self.is_there = True
+        end = self.source.size
+        for block in filter(len, blocks_of(self.pieces)):
+            if os.fstat(self.fd).st_size != end:
+                raise _changed(self.source)
+            write_all(self.fd, block)
+            end += len(block)
+            if (found := os.lseek(self.fd, 0, os.SEEK_CUR)) != end:
+                # Another writer changed the file's length between the look and the write.
+                self._stray = found - len(block), block
+                raise _changed(self.source)
+        os.fsync(self.fd)
+
+    def take_back(self) -> None:
+        """Cut off what was written. Raises ChangedError where another writer changed the file: its bytes stay. Raises OSError."""
+        if not self.is_there:
+            return
+        start = self._found()
+        if start is not None:
+            _cut(self.fd, start)
+        self.is_there = False
+        size = self.source.size
+        if start != size or os.pread(self.fd, len(self._old_end), size - len(self._old_end)) != self._old_end:
+            what = "another process wrote to the file while it was appended to; what it wrote is still there"
+            raise ChangedError(what, file=self.source.name, hint="wait for it, look at the file, and run again")
+
+    def _found(self) -> int | None:
+        """The byte where our bytes begin, up to the end of the file; None where another writer's are among or behind them."""
+        size = os.fstat(self.fd).st_size
+        start, blocks = (self.source.size, blocks_of(self.pieces)) if self._stray is None else (self._stray[0], [self._stray[1]])
+        return start if self._are_ours(start, size, blocks) else None
+
+    def _are_ours(self, start: int, end: int, blocks: Iterable[Bytes]) -> bool:
+        """Whether the file's bytes from `start` to `end` are the first of these blocks."""
+        for block in blocks:
+            ours = memoryview(block).cast("B")[: max(0, end - start)]
+            if not ours:
+                break
+            if os.pread(self.fd, len(ours), start) != ours:
+                return False
+            start += len(ours)
+        return start == end
 
 
 @contextmanager
-def _journal(source: LocalSource, real: str, pieces: Sequence[Piece]) -> Iterator[None]:
-    """The journal, on disk while the block runs; it stays where the process dies in it."""
+def _journal(source: LocalSource, real: str, tail: _Tail) -> Iterator[None]:
+    """The journal, on disk while the block runs; it stays where the process dies in it, or where the file cannot be cut."""
     path = journal_of(real)
-    remembered = min(source.size, _REMEMBERED_BYTES)
-    entry = {
-        "length": source.size,
-        "ends_with": source.read(source.size - remembered, remembered).hex(),
-        "new_length": source.size + sum(map(len, pieces)),
-        "new_ends_with": _last_bytes(pieces).hex(),
-    }
+    is_placed = is_accepted = False
     try:
-        with temporary_file(*os.path.split(real)) as (temporary, fd):
-            write_all(fd, json.dumps(entry).encode())
-            os.fsync(fd)
-            os.rename(temporary, path)
-        sync_folder(os.path.dirname(path))
-    except OSError as error:
-        kind = RefusedError if error.errno in FORBIDDEN else WriteError
-        raise kind(
-            f"no journal can be written beside it: {reason_of(error)}", file=source.name, hint="without one a crash could not be undone"
-        ) from error
-    accepted = False
-    try:
+        try:
+            with temporary_file(*os.path.split(real)) as (temporary, fd):
+                write_all(fd, build_journal(tail.journal()))
+                with suppress(OSError):
+                    # Whoever owns the file can then undo what another user began. Only root may do this.
+                    os.fchown(fd, source._stat.st_uid, -1)
+                os.fsync(fd)
+                os.rename(temporary, path)
+                is_placed = True
+            sync_folder(os.path.dirname(path))
+        except OSError as error:
+            kind = RefusedError if error.errno in FORBIDDEN else WriteError
+            hint = "without one a crash could not be undone"
+            raise kind(f"no journal can be written beside it: {reason_of(error)}", file=source.name, hint=hint) from error
         yield
-        accepted = True
+        is_accepted = True
     finally:
-        # Longer than before without having been accepted: only a cut that failed leaves it so, and then the journal must stay.
-        if accepted or os.stat(real).st_size == source.size:
+        if is_accepted:
             with suppress(FileNotFoundError):
                 os.unlink(path)
-
-
-def _append(source: LocalSource, fd: int, pieces: Iterable[Piece]) -> None:
-    remove_stale_checksum(os.path.realpath(source.name))
-    os.lseek(fd, source.size, os.SEEK_SET)
-    for block in blocks_of(pieces):
-        write_all(fd, block)
-    os.fsync(fd)
+        elif is_placed and not tail.is_there:
+            # Where it cannot be removed, it fits a file that is whole already, and the next command tries again.
+            with suppress(OSError):
+                os.unlink(path)
 
 
 def _cut(fd: int, length: int) -> None:
@@ -175,31 +292,8 @@ def _cut(fd: int, length: int) -> None:
 def _last_bytes(pieces: Sequence[Piece]) -> bytes:
     last = b""
     for piece in reversed(pieces):
-        start = max(0, len(piece) - _REMEMBERED_BYTES)
+        start = max(0, len(piece) - TAIL_BYTES)
         last = (bytes(piece[start:]) if isinstance(piece, Bytes) else piece.read(start, len(piece) - start)) + last
-        if len(last) >= _REMEMBERED_BYTES:
+        if len(last) >= TAIL_BYTES:
             break
-    return last[-_REMEMBERED_BYTES:]
-
-
-def _remembered_length(journal: str, fd: int) -> int | None:
-    """The old length, if this file had it and ended then with what the journal says, and nobody else has written it since."""
-    try:
-        with open(journal, encoding="ascii") as stream:
-            entry = json.load(stream)
-        length, ends_with = int(entry["length"]), bytes.fromhex(entry["ends_with"])
-        new_length, new_ends_with = int(entry["new_length"]), bytes.fromhex(entry["new_ends_with"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UnreadableError(f"a journal that cannot be read ({type(error).__name__})", file=journal, hint="remove it") from error
-    size = os.fstat(fd).st_size
-    if not length <= size <= new_length or _bytes_before(fd, length, ends_with) != ends_with:
-        return None
-    is_finished = size == new_length and _bytes_before(fd, size, new_ends_with) == new_ends_with
-    magic = ends_with[-_MAGIC_BYTES:]
-    is_whole = _bytes_before(fd, size, magic) == magic
-    return None if size > length and is_whole and not is_finished else length
-
-
-def _bytes_before(fd: int, end: int, like: bytes) -> bytes:
-    """As many bytes before `end` as `like` has."""
-    return os.pread(fd, len(like), end - len(like)) if end >= len(like) else b""
+    return last[-TAIL_BYTES:]

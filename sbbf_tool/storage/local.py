@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import ChangedError, RefusedError, UnreadableError, WriteError
 from sbbf_tool.storage.attributes import carry_over
-from sbbf_tool.storage.system_errors import reason_of
+from sbbf_tool.storage.locks import lock, open_to_change
+from sbbf_tool.storage.system_errors import FORBIDDEN, reason_of
 from sbbf_tool.storage.temporary import PRIVATE, USUAL, sync_folder, temporary_file, write_all
 
 if TYPE_CHECKING:
@@ -179,18 +180,40 @@ def remove_stale_checksum(path: str) -> None:
 @contextmanager
 def sole_writer(source: LocalSource) -> Iterator[None]:
     """Hold the lock on the old file: whoever waits for it finds the path naming another file afterwards, and is told so."""
+    fd = source._fd
     try:
-        fcntl.flock(source._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise ChangedError("another process is writing this file", file=source.name, hint="wait for it and run again") from None
+        fd = _lock(source)
     except OSError as error:
-        if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF):
+        # Without locks, and where the file may only be read, a copy is still made in one step.
+        if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF, *FORBIDDEN):
             raise UnreadableError(reason_of(error), file=source.name) from error
     try:
         yield
     finally:
         with suppress(OSError):
-            fcntl.flock(source._fd, fcntl.LOCK_UN)
+            fcntl.flock(fd, fcntl.LOCK_UN)
+        if fd != source._fd:
+            os.close(fd)
+
+
+def _lock(source: LocalSource) -> int:
+    """The descriptor that has the lock: the source's own, or one that may write where the file system gives no lock to one that reads."""
+    try:
+        lock(source._fd, source.name, "writing")
+    except OSError as error:
+        if error.errno != errno.EBADF:
+            raise
+    else:
+        return source._fd
+    fd = open_to_change(os.path.realpath(source.name))
+    try:
+        lock(fd, source.name, "writing")
+        if not os.path.samestat(os.fstat(fd), source._stat):
+            raise _changed(source)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
 
 
 def _copy(source: Source, fd: int, count: int) -> None:

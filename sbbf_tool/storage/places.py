@@ -18,6 +18,7 @@ from sbbf_tool.storage.spool import Spool
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
+    from sbbf_tool.storage.journal import EnsureFooter
     from sbbf_tool.storage.objects.location import Location
 
 
@@ -119,6 +120,8 @@ def ensure_writable(target: str, *, in_place: bool, append: bool = False) -> Non
         raise RefusedError("the target exists", file=target, hint="name another, or remove it first")
     if not os.path.isdir(os.path.dirname(path) or "."):
         raise RefusedError("its folder does not exist", file=target, hint="create it first")
+    if append:
+        local_append.ensure_appendable(path)
 
 
 def open_spool(target: str, *, keeps: bool = True) -> Spool:
@@ -156,19 +159,14 @@ def sweep(name: str) -> None:
         temporary.sweep(_path(name))
 
 
-def recover(name: str) -> int | None:
-    """Undo an append to a file that was killed; the length that it was cut back to, if it was. Raises WriteError."""
-    return None if is_url(name) else local_append.recover(_path(name))
+def recover(name: str, ensure_footer: EnsureFooter) -> int | None:
+    """Undo an append to a file that was killed; the length that it was cut back to, if it was. Raises RefusedError, WriteError."""
+    return None if is_url(name) else local_append.recover(_path(name), ensure_footer)
 
 
-def interrupted_length(name: str) -> int | None:
-    """The length that `recover` would cut this file back to; None where it would leave it alone. Only reads."""
-    return None if is_url(name) else local_append.interrupted_length(_path(name))
-
-
-def has_journal(name: str) -> bool:
-    """Whether an append to this file was begun and not finished."""
-    return not is_url(name) and os.path.lexists(local_append.journal_of(_path(name)))
+def interrupted_length(name: str, ensure_footer: EnsureFooter) -> int | None:
+    """The length that `recover` would cut this file back to; None where it would leave it alone. Only reads. Raises RefusedError."""
+    return None if is_url(name) else local_append.interrupted_length(_path(name), ensure_footer)
 
 
 def _path(name: str | os.PathLike[str]) -> str:

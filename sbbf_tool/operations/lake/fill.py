@@ -92,7 +92,7 @@ def _published(
 ) -> dict[str, object]:
     """Until it is done: where another writer is at work on the file, wait for what it makes of it; where it changed, once more."""
     deadline, pause, changes = time.monotonic() + _PATIENCE_SECONDS, _FIRST_PAUSE, 0
-    warnings = cut_back(path)
+    warnings = cut_back(path, wish.keys)
     while True:
         target = choose_target(path, None, True, wish.allow_table_files, tables=wish.tables)
         with ParquetFile.open(path, wish.keys) as file:

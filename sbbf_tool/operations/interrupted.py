@@ -1,0 +1,87 @@
+"""An append that was begun and is not finished: undone by commands that change the file, reported by those that read it.
+
+The storage room knows the journal of such an append and not what a footer is; this is where the two meet.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from sbbf_tool.errors import ChangedError, RefusedError, SbbfError, UnreadableError
+from sbbf_tool.parquet.footer import TAIL_BYTES, Footer, parse_tail
+from sbbf_tool.storage import places
+
+if TYPE_CHECKING:
+    from sbbf_tool.parquet.encryption.file_cipher import KeyRing
+
+
+class Interrupted(NamedTuple):
+    """What became of an append that had been interrupted: the length that the file was, or would be, cut back to, if any."""
+
+    cut_back_to: int | None
+    warnings: tuple[str, ...] = ()
+
+
+def finish(name: str, ring: KeyRing | None, *, changes: bool) -> Interrupted:
+    """Undo an append to a file that was killed; where the command does not change this file, only tell what was found.
+
+    Raises RefusedError where the file must change first and the journal is not to be trusted, ChangedError where the append goes on,
+    WriteError.
+    """
+    if changes:
+        return Interrupted(places.recover(name, partial(ensure_footer, ring)))
+    try:
+        return Interrupted(places.interrupted_length(name, partial(ensure_footer, ring)))
+    except ChangedError:
+        raise
+    except RefusedError as error:
+        return Interrupted(None, (str(error),))
+
+
+def ensure_footer(ring: KeyRing | None, read: Callable[[int, int], bytes], end: int) -> None:
+    """Raise UnreadableError unless the first `end` bytes of a file end with a footer that parses; of an encrypted footer whose key is
+    not in `ring`, its FileCryptoMetaData.
+    """
+    tail = parse_tail(read(end - TAIL_BYTES, TAIL_BYTES), end)
+    stored = read(tail.start, tail.length)
+    if ring is None and not tail.encrypted:
+        Footer(stored, tail.start)
+        return
+    from sbbf_tool.parquet.encryption.footers import parse_footer
+
+    with suppress(RefusedError):
+        parse_footer(stored, tail.start, encrypted=tail.encrypted, ring=ring)
+
+
+def warning_of(name: str) -> str | None:
+    """What a reader of a file should know of the journal beside it; None where there is none, or none of this file."""
+    try:
+        length = places.interrupted_length(name, partial(ensure_footer, None))
+    except UnreadableError:
+        return None  # whoever opens the file is told why
+    except RefusedError as error:
+        return f"{error.message}; {error.hint}"
+    if length is None:
+        return None
+    return f"an append to it was begun and not finished: the next command that changes it, or {_repair(name)}, cuts it back"
+
+
+def explain(error: UnreadableError, name: str) -> None:
+    """Say of the error of a file that cannot be read that an append is the reason, if one is."""
+    try:
+        length = places.interrupted_length(name, partial(ensure_footer, None))
+    except ChangedError as going_on:
+        error.message, error.hint = f"{going_on.message} ({error.message})", going_on.hint
+    except SbbfError:
+        return
+    else:
+        if length is not None:
+            error.message, error.hint = f"an append to it was interrupted ({error.message})", f"{_repair(name)} cuts it back"
+
+
+def _repair(name: str) -> str:
+    return f"sbbf repair {shlex.quote(name)} --in-place"

@@ -1,0 +1,196 @@
+"""The journal of an append: what the file was before, beside the file while it changes.
+
+    .NAME.sbbf-journal      JSON: `length` and `ends_with`, of the old file; `new_length` and `new_ends_with`, of the new one
+
+Anybody who may create files in a folder can put such a file there, and a journal says to what length a file is cut. So it counts only if
+
+    the file system says    a regular file with one name, at most 4 KiB, that neither its group nor others may write, and that belongs
+                            to the file's owner, to the user of this process, or to root
+    it says                 a length that a Parquet file can have, and as many of its last bytes as an append stores; they end in a magic
+    the file says           it has those bytes there, and a footer that ends at that length and parses
+
+Else it is refused by name, with its owner and the rule that it breaks.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shlex
+import stat
+from collections.abc import Callable
+from typing import NamedTuple
+
+from sbbf_tool.errors import RefusedError, UnreadableError
+from sbbf_tool.storage.system_errors import reason_of
+
+JOURNAL_SUFFIX = ".sbbf-journal"
+TAIL_BYTES = 64
+"""Last bytes of a file that its journal stores."""
+_LARGEST = 4 << 10
+_SMALLEST_FILE = 12
+_MAGICS = (b"PAR1", b"PARE")
+_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EACCES, errno.ELOOP)
+"""Errors where no process of this user finds a file of that name."""
+
+EnsureFooter = Callable[[Callable[[int, int], bytes], int], None]
+"""Raises UnreadableError unless a footer ends at this byte of a file, which is read by offset and length."""
+
+
+class Journal(NamedTuple):
+    length: int
+    ends_with: bytes
+    new_length: int
+    new_ends_with: bytes
+
+    def old_length(self, fd: int) -> int | None:
+        """The length to cut this file back to; None where another writer has replaced the file, or written behind its old bytes."""
+        size = os.fstat(fd).st_size
+        if not self.length <= size <= self.new_length or _bytes_before(fd, self.length, self.ends_with) != self.ends_with:
+            return None
+        is_finished = size == self.new_length and _bytes_before(fd, size, self.new_ends_with) == self.new_ends_with
+        magic = self.ends_with[-len(_MAGICS[0]) :]
+        is_whole = _bytes_before(fd, size, magic) == magic
+        return None if size > self.length and is_whole and not is_finished else self.length
+
+
+def journal_of(path: str) -> str:
+    """Where the journal of a file is, or would be."""
+    folder, base = os.path.split(os.path.realpath(path))
+    return os.path.join(folder, f".{base}{JOURNAL_SUFFIX}")
+
+
+def has_journal(path: str) -> bool:
+    """Tell whether anything has the name of a file's journal. Raises RefusedError where the system does not answer."""
+    return _status_of(path) is not None
+
+
+def read_journal(path: str, owner: int) -> Journal | None:
+    """The journal of the file at `path`, which belongs to the user `owner`; None where there is none.
+
+    Raises RefusedError where it breaks a rule that the file system or the journal itself can tell.
+    """
+    status = _status_of(path)
+    if status is None:
+        return None
+    _ensure_ours(path, status, owner)
+    try:
+        # Between the two looks another file may have taken its place.
+        fd = os.open(journal_of(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _untrusted(path, status, f"it cannot be read ({reason_of(error)})") from error
+    try:
+        status = os.fstat(fd)
+        if status.st_nlink == 0:
+            return None  # its append ended meanwhile
+        _ensure_ours(path, status, owner)
+        return parse_journal(os.pread(fd, _LARGEST + 1, 0))
+    except OSError as error:
+        raise _untrusted(path, status, f"it cannot be read ({reason_of(error)})") from error
+    except ValueError as error:
+        raise _untrusted(path, status, str(error)) from None
+    finally:
+        os.close(fd)
+
+
+def ensure_footer_there(path: str, journal: Journal, fd: int, ensure_footer: EnsureFooter) -> None:
+    """Raises RefusedError where no footer ends at the length that a journal states of this open file."""
+
+    def read(offset: int, length: int) -> bytes:
+        return _read(fd, offset, length)
+
+    try:
+        ensure_footer(read, journal.length)
+    except UnreadableError as error:
+        status = _status_of(path)
+        if status is not None:
+            rule = f"it states a length of {journal.length:,} bytes, and no footer ends there ({error.message})"
+            raise _untrusted(path, status, rule) from error
+
+
+def build_journal(journal: Journal) -> bytes:
+    return json.dumps({name: value.hex() if isinstance(value, bytes) else value for name, value in journal._asdict().items()}).encode()
+
+
+def parse_journal(data: bytes) -> Journal:
+    """Raises ValueError, whose text is the rule that these bytes break."""
+    if len(data) > _LARGEST:
+        raise ValueError(f"it has more than {_LARGEST:,} bytes")
+    try:
+        entry = json.loads(data.decode("ascii"))
+        journal = Journal(entry["length"], bytes.fromhex(entry["ends_with"]), entry["new_length"], bytes.fromhex(entry["new_ends_with"]))
+    except (ValueError, RecursionError, LookupError, TypeError):
+        raise ValueError("it is not what an append writes") from None
+    if type(journal.length) is not int or type(journal.new_length) is not int:
+        raise ValueError("it states a length that is no whole number")
+    if journal.length < _SMALLEST_FILE:
+        raise ValueError(f"it states a length of {journal.length:,} bytes, and the smallest Parquet file has {_SMALLEST_FILE}")
+    if journal.new_length < journal.length:
+        raise ValueError("it states a new length below the old one")
+    if len(journal.ends_with) != min(TAIL_BYTES, journal.length):
+        raise ValueError(f"it has {len(journal.ends_with)} of the file's last bytes, and not {min(TAIL_BYTES, journal.length)}")
+    if not journal.ends_with.endswith(_MAGICS):
+        raise ValueError("it states last bytes that do not end in PAR1 or PARE")
+    return journal
+
+
+def _status_of(path: str) -> os.stat_result | None:
+    journal = journal_of(path)
+    try:
+        return os.lstat(journal)
+    except OSError as error:
+        if error.errno in _ABSENT:
+            return None
+        raise RefusedError(f"nothing is known of a journal {journal}: {reason_of(error)}", file=path, hint="run again") from error
+
+
+def _ensure_ours(path: str, status: os.stat_result, owner: int) -> None:
+    if stat.S_ISLNK(status.st_mode):
+        raise _untrusted(path, status, "it is a symbolic link")
+    if not stat.S_ISREG(status.st_mode):
+        raise _untrusted(path, status, "it is not a regular file")
+    if status.st_uid not in (owner, os.geteuid(), 0):
+        raise _untrusted(path, status, "it belongs neither to the file's owner nor to you nor to root")
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise _untrusted(path, status, f"its group or others may write it (mode {stat.S_IMODE(status.st_mode):04o})")
+    if status.st_nlink != 1:
+        raise _untrusted(path, status, f"it has {status.st_nlink} names (hard links)")
+    if status.st_size > _LARGEST:
+        raise _untrusted(path, status, f"it has {status.st_size:,} bytes, and an append writes at most {_LARGEST:,}")
+
+
+def _untrusted(path: str, status: os.stat_result, rule: str) -> RefusedError:
+    journal = journal_of(path)
+    return RefusedError(
+        f"its journal {journal}, which belongs to {_user(status.st_uid)}, cannot be trusted: {rule}",
+        file=path,
+        hint=f"if no append was interrupted, remove it: rm {shlex.quote(journal)}",
+    )
+
+
+def _user(number: int) -> str:
+    import pwd
+
+    try:
+        return f"{pwd.getpwuid(number).pw_name} (user {number})"
+    except (KeyError, OverflowError):
+        return f"user {number}"
+
+
+def _bytes_before(fd: int, end: int, like: bytes) -> bytes:
+    """As many bytes before `end` as `like` has."""
+    return os.pread(fd, len(like), end - len(like)) if end >= len(like) else b""
+
+
+def _read(fd: int, offset: int, length: int) -> bytes:
+    pieces: list[bytes] = []
+    while length > 0:
+        piece = os.pread(fd, length, offset)
+        if not piece:
+            raise UnreadableError("the file became shorter while it was read", place=f"byte {offset}")
+        pieces.append(piece)
+        offset, length = offset + len(piece), length - len(piece)
+    return b"".join(pieces)

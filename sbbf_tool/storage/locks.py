@@ -1,0 +1,52 @@
+"""A file open for a change where it stands, and the lock that keeps a second writer away.
+
+Locks are those of flock(2). NFS turns them into locks of byte ranges, and gives an exclusive one only to a descriptor that may write.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+
+from sbbf_tool.errors import ChangedError
+
+
+def open_to_change(path: str, flags: int = 0) -> int:
+    """Open the regular file of this very name, for reading and writing: never through a link, never waiting for a FIFO. Raises OSError."""
+    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | flags)
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        return fd
+    os.close(fd)
+    raise OSError(errno.EINVAL, "not a regular file", path)
+
+
+def lock(fd: int, name: str, work: str) -> None:
+    """Take the exclusive lock of a file. Raises ChangedError, which names the `work` of a process that has it, and OSError where the
+    file system gives no such lock to this descriptor.
+    """
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise ChangedError(f"another process is {work} this file", file=name, hint="wait for it and run again") from None
+
+
+def is_locked(fd: int) -> bool:
+    """Tell whether another process has the exclusive lock; False where the file system has no locks."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    fcntl.flock(fd, fcntl.LOCK_UN)
+    return False
+
+
+def leads_to(path: str, fd: int) -> bool:
+    """Tell whether a path names the open file itself, and not another file or a link."""
+    try:
+        return os.path.samestat(os.lstat(path), os.fstat(fd))
+    except OSError:
+        return False

@@ -1,0 +1,357 @@
+"""Journals that no append left: a file is cut by no word of another user. And an append that goes on is not one that was interrupted."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from storage.journals import PLANTS, STRANGER, entry_of, place, planted
+from storage.places import needs_root, open_folder, without_privileges
+
+from sbbf_tool import RefusedError, UnreadableError, add_filters, inspect, repair, resize_filters
+from sbbf_tool.cli import run
+from sbbf_tool.parquet.footer import build_tail, parse_tail
+
+REFUSED = RefusedError.exit_code
+
+CHANGES = {
+    "add-filter": ["add-filter", "FILE", "-c", "session", "--in-place"],
+    "add-filter --append": ["add-filter", "FILE", "-c", "session", "--in-place", "--append"],
+    "lake add-filter": ["lake", "add-filter", "FILE", "-c", "session", "--jobs", "1"],
+    "remove-filter": ["remove-filter", "FILE", "--in-place"],
+    "resize": ["resize", "FILE", "--bytes", "64", "--in-place"],
+    "repair": ["repair", "FILE", "--quick", "--in-place"],
+}
+READS = {
+    "inspect": ["inspect", "FILE"],
+    "probe": ["probe", "FILE", "user_id", "1"],
+    "verify": ["verify", "FILE"],
+    "check": ["check", "FILE"],
+    "explain": ["explain", "FILE", "user_id", "1"],
+    "advise": ["advise", "FILE"],
+    "add-filter --dry-run": ["add-filter", "FILE", "-c", "session", "--in-place", "--dry-run"],
+    "add-filter -o": ["add-filter", "FILE", "-c", "session", "-o", "OUT"],
+    "remove-filter -o": ["remove-filter", "FILE", "-o", "OUT"],
+    "resize -o": ["resize", "FILE", "--bytes", "64", "-o", "OUT"],
+    "repair --dry-run": ["repair", "FILE", "--quick", "--dry-run"],
+}
+
+
+@pytest.fixture(scope="module")
+def contents(fixtures, tmp_path_factory) -> tuple[bytes, bytes]:
+    """A file before and after filters were added to it: both are whole, and a journal can lead from one to the other."""
+    path = Path(shutil.copy(fixtures / "events.parquet", tmp_path_factory.mktemp("contents")))
+    old = path.read_bytes()
+    add_filters(path, ["user_id"], in_place=True)
+    return old, path.read_bytes()
+
+
+@pytest.fixture
+def path(contents, tmp_path) -> Path:
+    path = tmp_path / "lake" / "a b.parquet"
+    path.parent.mkdir()
+    path.write_bytes(contents[1])
+    return path
+
+
+def told(capfd, path: Path, command: list[str]) -> tuple[int, str, str]:
+    """Exit code and what was printed; the command's output, if any, is removed."""
+    out = path.parent / "out.parquet"
+    code = run([{"FILE": str(path), "OUT": str(out)}.get(word, word) for word in command])
+    out.unlink(missing_ok=True)
+    return (code, *capfd.readouterr())
+
+
+@pytest.mark.parametrize("command", CHANGES)
+def test_a_sound_journal_is_followed(path, contents, command, capfd):
+    """What all others here differ from in one thing."""
+    place(path, entry_of(*contents))
+    code, _, said = told(capfd, path, CHANGES[command])
+    # Cut back, the file has no filter to resize or to remove.
+    assert code == (REFUSED if command in ("remove-filter", "resize") else 0), said
+    assert path.read_bytes()[: len(contents[0])] == contents[0]
+    assert (path.read_bytes() == contents[0]) is ("add-filter" not in command)
+    assert os.listdir(path.parent) == [path.name]
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_commands_that_change_a_file_refuse_a_planted_journal(path, contents, plant, capfd):
+    if PLANTS[plant].needs_root and os.geteuid():
+        pytest.skip("only root can make this")
+    with planted(plant, path, entry_of(*contents)) as journal:
+        owner = journal.lstat().st_uid
+        for command, words in CHANGES.items():
+            code, out, said = told(capfd, path, words)
+            assert code == REFUSED, (command, said)
+            where = f"{path.name}.*journal {re.escape(str(journal))}, which belongs to [^ ]*( .user)? ?{owner}"
+            assert re.search(f"{where}.*cannot be trusted: .*{PLANTS[plant].rule}", out + said), (command, said)
+            assert path.read_bytes() == contents[1], command
+            assert journal.is_symlink() or journal.exists(), command
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_commands_that_read_a_file_warn_of_a_planted_journal_and_go_on(path, contents, plant, capfd):
+    if PLANTS[plant].needs_root and os.geteuid():
+        pytest.skip("only root can make this")
+    usual = {command: told(capfd, path, words) for command, words in READS.items()}
+    with planted(plant, path, entry_of(*contents)) as journal:
+        for command, words in READS.items():
+            code, out, said = told(capfd, path, words)
+            assert code == usual[command][0], (command, said)
+            warned = [line for line in (out + said).splitlines() if str(journal) in line]
+            assert warned, command
+            assert all(re.search(PLANTS[plant].rule, line) for line in warned), command
+            assert [line for line in out.splitlines() if line not in warned] == usual[command][1].splitlines(), command
+            assert path.read_bytes() == contents[1], command
+
+
+DECOYS = {
+    "no footer": lambda old: old + bytes(60) + b"PAR1",
+    "a footer of no bytes": lambda old: old + build_tail(b""),
+    "a footer that is none": lambda old: old + build_tail(b"\xff" * 100),
+    "a footer longer than the file": lambda old: old + b"\xff\xff\xff\x7fPAR1",
+    "a footer cut short": lambda old: old[:-8] + build_tail(footer_of(old)[:-40]),
+    "an encrypted footer of no bytes": lambda old: old + build_tail(b"", b"PARE"),
+    "an encrypted footer that is none": lambda old: old + build_tail(b"\xff" * 100, b"PARE"),
+    "an encrypted footer without an algorithm": lambda old: old + build_tail(b"\x00" + bytes(40), b"PARE"),
+    "twelve bytes": lambda old: b"PAR1" + build_tail(b""),
+}
+"""Bytes that end in a magic and are no Parquet file, made of those of one."""
+
+
+def footer_of(content: bytes) -> bytes:
+    """The footer with which a file ends, and its length and magic."""
+    return content[parse_tail(content[-8:], len(content)).start :]
+
+
+@pytest.mark.parametrize("name", DECOYS)
+def test_a_length_at_which_no_footer_ends(path, contents, name, capfd):
+    """Whoever chooses values of a file can put a magic anywhere in it."""
+    old = contents[0]
+    decoy = DECOYS[name](old)
+    # The old bytes are where the footer says, but for the shortest.
+    whole = decoy + (old[len(decoy) :] if len(decoy) < len(old) else b"") + footer_of(old)
+    path.write_bytes(whole)
+    place(path, entry_of(decoy, whole))
+    for command, words in CHANGES.items():
+        code, out, said = told(capfd, path, words)
+        assert code == REFUSED, (command, said)
+        assert re.search(f"cannot be trusted: it states a length of {len(decoy):,} bytes, and no footer ends there", out + said)
+        assert path.read_bytes() == whole
+    code, out, said = told(capfd, path, READS["probe"])
+    assert "no footer ends there" in said
+    assert code in (0, 1) or name == "twelve bytes"
+
+
+class TestOfEncryptedFiles:
+    @pytest.fixture
+    def secret(self, fixtures, tmp_path) -> Path:
+        return Path(shutil.copy(fixtures / "encrypted" / "java-columns.parquet.encrypted", tmp_path / "secret.parquet"))
+
+    def tear(self, path: Path) -> bytes:
+        old = path.read_bytes()
+        path.write_bytes(old + b"half of a filter")
+        place(path, entry_of(old, old + bytes(1000)))
+        return old
+
+    def test_without_its_key_the_file_crypto_metadata_are_enough(self, secret, capfd):
+        old = self.tear(secret)
+        assert run(["repair", str(secret), "--in-place"]) == REFUSED
+        assert "encrypted" in capfd.readouterr().err
+        assert secret.read_bytes() == old
+
+    def test_with_its_key_the_footer_is_opened(self, secret, fixtures):
+        old = self.tear(secret)
+        keys = str(fixtures / "encrypted" / "keys.json")
+        assert run(["repair", str(secret), "--in-place", "--quick", "--keys", keys]) == 0
+        assert secret.read_bytes() == old
+
+    def test_file_crypto_metadata_that_do_not_parse(self, secret, capfd):
+        old = secret.read_bytes()
+        start = parse_tail(old[-8:], len(old)).start
+        secret.write_bytes(old[:start] + b"\xff" * 20 + old[start + 20 :])
+        torn = self.tear(secret) + b"half of a filter"
+        assert run(["repair", str(secret), "--in-place"]) == REFUSED
+        assert "no footer ends there" in capfd.readouterr().err
+        assert secret.read_bytes() == torn
+
+    def test_a_footer_that_its_key_does_not_open(self, secret, fixtures, capfd):
+        old = secret.read_bytes()
+        secret.write_bytes(old[:-20] + bytes([old[-20] ^ 1]) + old[-19:])
+        torn = self.tear(secret) + b"half of a filter"
+        keys = str(fixtures / "encrypted" / "keys.json")
+        assert run(["repair", str(secret), "--in-place", "--keys", keys]) == REFUSED
+        assert "no footer ends there" in capfd.readouterr().err
+        assert secret.read_bytes() == torn
+
+
+# Other users
+
+
+@needs_root
+@pytest.mark.parametrize("mode", [0o777, 0o1777], ids=["shared", "sticky"])
+@pytest.mark.parametrize("command", CHANGES)
+def test_a_journal_that_another_user_puts_into_a_shared_folder(contents, mode, command, capfd):
+    with open_folder() as folder:
+        folder.chmod(mode)
+        path = folder / "a.parquet"
+        path.write_bytes(contents[1])
+        os.chown(path, STRANGER, STRANGER)
+        with without_privileges():
+            place(path, entry_of(*contents))
+        child = os.fork()
+        if child == 0:
+            os.setgroups([])
+            os.setresgid(STRANGER, STRANGER, STRANGER)
+            os.setresuid(STRANGER, STRANGER, STRANGER)
+            os._exit(run([str(path) if word == "FILE" else word for word in CHANGES[command]]))
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == REFUSED
+        assert re.search(r"belongs to \w+ \(user 65534\), cannot be trusted: it belongs neither", "".join(capfd.readouterr()))
+        assert path.read_bytes() == contents[1]
+
+
+@needs_root
+@pytest.mark.parametrize(("file", "journal"), [(STRANGER, STRANGER), (STRANGER, 0), (0, 0)], ids=["the owner's", "root's", "both root's"])
+def test_whose_journals_are_followed(path, contents, file, journal):
+    """Those of the file's owner, of root, and of whoever runs the command, who is root here."""
+    os.chown(path, file, file)
+    os.chown(place(path, entry_of(*contents)), journal, journal)
+    assert repair(path, in_place=True, quick=True).cut_back_to == len(contents[0])
+    assert path.read_bytes() == contents[0]
+
+
+@needs_root
+def test_what_root_began_the_owner_can_undo(contents):
+    """The journal belongs to the file's owner, who could not read one of root."""
+    with open_folder() as folder:
+        path = folder / "a.parquet"
+        path.write_bytes(contents[0])
+        os.chown(path, 65534, 65534)
+        with killed_append(path, contents[1][len(contents[0]) :], then="die"):
+            pass
+        with without_privileges():
+            assert repair(path, in_place=True, quick=True).cut_back_to == len(contents[0])
+        assert path.read_bytes() == contents[0]
+
+
+# Going on, and interrupted
+
+
+class killed_append:  # noqa: N801 - used as a function is
+    """A process that appends `tail` to a file, and stands still before it is accepted; with `then="die"` it is killed there."""
+
+    PROGRAM = (
+        "import os, signal, sys\n"
+        "from sbbf_tool.storage.append import append\n"
+        "from sbbf_tool.storage.local import LocalSource\n"
+        "tail = sys.stdin.buffer.read()\n"
+        "def wait(written):\n"
+        "    if sys.argv[2] == 'die': os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    print('appended', flush=True)\n"
+        "    signal.pause()\n"
+        "append(LocalSource(sys.argv[1]), [tail], wait)\n"
+    )
+
+    def __init__(self, path: Path, tail: bytes, then: str = "wait") -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", self.PROGRAM, str(path), then], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert self._process.stdin is not None
+        self._process.stdin.write(tail)
+        self._process.stdin.close()
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == (b"appended\n" if then == "wait" else b"")
+
+    def __enter__(self) -> killed_append:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._process.stdout.close()
+
+
+@pytest.fixture(params=["whole", "half"])
+def tail(request, contents) -> bytes:
+    """What is appended: all of it, so that the file can be read, or a part."""
+    old, new = contents
+    return new[len(old) :] if request.param == "whole" else new[len(old) : -100]
+
+
+@pytest.fixture
+def appending(path, contents, tail) -> Iterator[killed_append]:
+    path.write_bytes(contents[0])
+    with killed_append(path, tail) as process:
+        yield process
+
+
+def test_an_append_that_goes_on_is_not_called_interrupted(path, contents, tail, appending, capfd):
+    for command, words in READS.items():
+        code, out, said = told(capfd, path, words)
+        assert "another process is appending to" in out + said, command
+        assert "interrupted" not in out + said
+        assert "not finished" not in out + said
+        assert code in (UnreadableError.exit_code, REFUSED) or contents[0] + tail == contents[1]
+    for command, words in CHANGES.items():
+        code, out, said = told(capfd, path, words)
+        assert code == REFUSED, command
+        assert re.search("another process is (appending to|writing)", out + said), command
+        assert "interrupted" not in out + said
+    assert path.read_bytes() == contents[0] + tail
+
+
+def test_an_append_that_was_killed_is_called_interrupted_by_all_who_read(path, contents, tail, appending, capfd):
+    with appending:
+        pass
+    for command, words in READS.items():
+        _, out, said = told(capfd, path, words)
+        assert re.search("interrupted|not finished|cut back to", out + said), command
+        assert "another process" not in out + said, command
+        assert path.read_bytes() == contents[0] + tail
+    assert repair(path, in_place=True, quick=True).cut_back_to == len(contents[0])
+    assert path.read_bytes() == contents[0]
+
+
+NAMES = ["a b.parquet", "it's.parquet", "$(touch pwned).parquet", "a;b&c.parquet", "*.parquet", "-n.parquet", "a\nb.parquet"]
+
+
+def suggested(text: str) -> list[str]:
+    """The words of the `sbbf` command in a message."""
+    return shlex.split(text[text.index("sbbf ") :].replace("--in-place, cuts", "--in-place cuts"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_suggested_command_names_the_file_whatever_it_is_called(contents, tmp_path, name, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = Path("./" + name) if not name.startswith("-") else tmp_path / name
+    old, new = contents
+    hints = []
+    path.write_bytes(new)
+    place(path, entry_of(old, new))
+    hints += [note for note in inspect(path).notes if "append" in note]
+    with pytest.raises(RefusedError) as refused:
+        add_filters(path, ["session"], output="out.parquet")
+    hints.append(refused.value.hint)
+    path.write_bytes(new[:-50])
+    with pytest.raises(UnreadableError) as unreadable:
+        inspect(path)
+    hints.append(unreadable.value.hint)
+    assert len(hints) == 3
+    for hint in hints:
+        assert suggested(hint)[:4] == ["sbbf", "repair", str(path), "--in-place"]
+    assert run([*suggested(hints[0])[1:4], "--quick"]) == 0
+    assert path.read_bytes() == old
+
+
+def test_the_command_that_resize_suggests(fixtures, tmp_path):
+    path = Path(shutil.copy(fixtures / "drafts" / "draft1-thrift.parquet", tmp_path / "it's a draft.parquet"))
+    with pytest.raises(RefusedError) as refused:
+        resize_filters(path, num_bytes=64, output=tmp_path / "out.parquet")
+    assert suggested(refused.value.hint)[:5] == ["sbbf", "repair", "--rebuild", str(path), "--in-place"]

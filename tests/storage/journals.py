@@ -1,0 +1,146 @@
+"""Journals as an append leaves them, and as another user plants them."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sbbf_tool.storage.journal import journal_of
+
+STRANGER = 54321
+"""A user who is neither root, nor whoever runs the tests, nor the owner of any file."""
+
+
+def entry_of(old: bytes, new: bytes) -> dict[str, Any]:
+    """What an append that made `new` of `old` remembers."""
+    return {"length": len(old), "ends_with": old[-64:].hex(), "new_length": len(new), "new_ends_with": new[-64:].hex()}
+
+
+def place(file: Path, entry: Mapping[str, Any] | bytes) -> Path:
+    """The journal of a file, of mode 0600."""
+    journal = Path(journal_of(str(file)))
+    journal.write_bytes(entry if isinstance(entry, bytes) else json.dumps(entry).encode())
+    journal.chmod(0o600)
+    return journal
+
+
+class Plant(NamedTuple):
+    make: Callable[[Path, dict[str, Any]], None]
+    """Plants it at this path; the entry is one that would be believed."""
+    rule: str
+    """What a message says of it, as a regular expression."""
+    needs_root: bool = False
+
+
+def _text(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path, dict[str, Any]], None]:
+    def make(journal: Path, entry: dict[str, Any]) -> None:
+        changed = change(entry)
+        journal.write_bytes(changed if isinstance(changed, bytes) else json.dumps(changed).encode())
+        journal.chmod(0o600)
+
+    return make
+
+
+def _sound(then: Callable[[Path], object]) -> Callable[[Path, dict[str, Any]], None]:
+    def make(journal: Path, entry: dict[str, Any]) -> None:
+        _text(dict)(journal, entry)
+        then(journal)
+
+    return make
+
+
+def _link(journal: Path, entry: dict[str, Any]) -> None:
+    _text(dict)(journal.with_name("sound"), entry)
+    journal.symlink_to("sound")
+
+
+def _socket(journal: Path, entry: dict[str, Any]) -> None:
+    here = os.getcwd()
+    os.chdir(journal.parent)  # the name of a socket may have 108 bytes
+    try:
+        with socket.socket(socket.AF_UNIX) as plug:
+            plug.bind(journal.name)
+    finally:
+        os.chdir(here)
+
+
+def _with(**fields: Any) -> Callable[[Path, dict[str, Any]], None]:
+    return _text(lambda entry: {**entry, **fields})
+
+
+def _without(name: str) -> Callable[[Path, dict[str, Any]], None]:
+    return _text(lambda entry: {key: value for key, value in entry.items() if key != name})
+
+
+def _raw_length(text: bytes) -> Callable[[Path, dict[str, Any]], None]:
+    return _text(lambda entry: json.dumps({**entry, "length": 0}).encode().replace(b'"length": 0', b'"length": ' + text))
+
+
+_NOT_OURS = "is not what an append writes"
+PLANTS = {
+    "a FIFO": Plant(lambda journal, entry: os.mkfifo(journal, 0o600), "not a regular file"),
+    "a folder": Plant(lambda journal, entry: journal.mkdir(0o700), "not a regular file"),
+    "a socket": Plant(_socket, "not a regular file"),
+    "a device": Plant(lambda journal, entry: os.mknod(journal, 0o600 | stat.S_IFCHR, os.makedev(1, 5)), "not a regular file", True),
+    "a link to /dev/zero": Plant(lambda journal, entry: journal.symlink_to("/dev/zero"), "is a symbolic link"),
+    "a link to nothing": Plant(lambda journal, entry: journal.symlink_to("nothing"), "is a symbolic link"),
+    "a link to a sound one": Plant(_link, "is a symbolic link"),
+    "two links": Plant(_sound(lambda journal: os.link(journal, journal.with_name("other"))), "has 2 names"),
+    "group-writable": Plant(_sound(lambda journal: journal.chmod(0o620)), "its group or others may write it"),
+    "writable by others": Plant(_sound(lambda journal: journal.chmod(0o602)), "its group or others may write it"),
+    "of another user": Plant(_sound(lambda journal: os.chown(journal, STRANGER, STRANGER)), "belongs neither to the file's owner", True),
+    "too large": Plant(_text(lambda entry: json.dumps(entry).encode().ljust(4097)), "4,097 bytes"),
+    "as large as a disk": Plant(_sound(lambda journal: os.truncate(journal, 1 << 40)), "1,099,511,627,776 bytes"),
+    "empty": Plant(_text(lambda entry: b""), _NOT_OURS),
+    "half": Plant(_text(lambda entry: json.dumps(entry).encode()[:50]), _NOT_OURS),
+    "a list": Plant(_text(lambda entry: [entry]), _NOT_OURS),
+    "a number": Plant(_text(lambda entry: 7), _NOT_OURS),
+    "text": Plant(_text(lambda entry: "length"), _NOT_OURS),
+    "null": Plant(_text(lambda entry: None), _NOT_OURS),
+    "UTF-16": Plant(_text(lambda entry: json.dumps(entry).encode("utf-16")), _NOT_OURS),
+    "deep lists": Plant(_text(lambda entry: b"[" * 4096), _NOT_OURS),
+    "deep objects": Plant(_text(lambda entry: b'{"length":' * 409), _NOT_OURS),
+    "deep inside": Plant(_raw_length(b"[" * 1700 + b"]" * 1700), f"no whole number|{_NOT_OURS}"),
+    "no length": Plant(_without("length"), _NOT_OURS),
+    "no last bytes": Plant(_without("ends_with"), _NOT_OURS),
+    "1e400": Plant(_raw_length(b"1e400"), "no whole number"),
+    "-1e400": Plant(_raw_length(b"-1e400"), "no whole number"),
+    "NaN": Plant(_raw_length(b"NaN"), "no whole number"),
+    "a fraction": Plant(_raw_length(b"20.0"), "no whole number"),
+    "a length as text": Plant(_raw_length(b'"20"'), "no whole number"),
+    "true": Plant(_raw_length(b"true"), "no whole number"),
+    "a new length of 1e400": Plant(
+        _text(lambda entry: json.dumps(entry).encode().replace(b'"new_length": ', b'"new_length": 1e400, "x": ')), "no whole number"
+    ),
+    "3,000 digits": Plant(_raw_length(b"9" * 3000), "new length below"),
+    "length 0": Plant(_with(length=0, ends_with=""), "0 bytes, and the smallest"),
+    "length 11": Plant(_with(length=11), "11 bytes, and the smallest"),
+    "negative": Plant(_with(length=-1), "-1 bytes, and the smallest"),
+    "no bytes": Plant(_with(ends_with=""), "0 of the file's last bytes, and not 64"),
+    "63 bytes": Plant(_text(lambda entry: {**entry, "ends_with": entry["ends_with"][2:]}), "63 of the file's last bytes, and not 64"),
+    "65 bytes": Plant(_text(lambda entry: {**entry, "ends_with": "00" + entry["ends_with"]}), "65 of the file's last bytes, and not 64"),
+    "wrong tail": Plant(_text(lambda entry: {**entry, "ends_with": entry["ends_with"][:-8] + b"PAR2".hex()}), "PAR1 or PARE"),
+    "shorter than before": Plant(_text(lambda entry: {**entry, "new_length": entry["length"] - 1}), "new length below"),
+}
+
+
+@contextmanager
+def planted(name: str, file: Path, entry: dict[str, Any]) -> Iterator[Path]:
+    """One of `PLANTS` as the journal of a file, taken away at the end."""
+    journal = Path(journal_of(str(file)))
+    PLANTS[name].make(journal, entry)
+    try:
+        yield journal
+    finally:
+        if journal.is_dir() and not journal.is_symlink():
+            journal.rmdir()
+        else:
+            journal.unlink()
+        for other in ("sound", "other"):
+            journal.with_name(other).unlink(missing_ok=True)

@@ -1,0 +1,234 @@
+"""Locks as NFS gives them, and file systems that give none, by a library put before the system's.
+
+Linux turns flock(2) on NFS into a lock of a byte range: an exclusive one needs a descriptor that may write, a shared one a descriptor
+that may read, and EBADF is the answer to any other.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from sbbf_tool import RefusedError, add_filters, inspect
+from sbbf_tool.errors import ChangedError
+from sbbf_tool.storage.locks import is_locked, leads_to, lock, open_to_change
+
+SHIM = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+
+int flock(int fd, int operation) {
+    static int (*real)(int, int);
+    const char *answer = getenv("FLOCK_ANSWERS");
+    int mode = fcntl(fd, F_GETFL) & O_ACCMODE;
+    if (!real) real = (int (*)(int, int))dlsym(RTLD_NEXT, "flock");
+    if (answer) { errno = atoi(answer); return -1; }
+    if (((operation & LOCK_EX) && mode == O_RDONLY) || ((operation & LOCK_SH) && mode == O_WRONLY)) { errno = EBADF; return -1; }
+    return real(fd, operation);
+}
+"""
+REFUSED = RefusedError.exit_code
+WAITS = (
+    "import sys\n"
+    "from sbbf_tool.operations import publish\n"
+    "from sbbf_tool.cli import run\n"
+    "from sbbf_tool.operations.parquet_file import ParquetFile\n"
+    "def wait(self, *arguments):\n"
+    "    ParquetFile.__init__ = init\n"
+    "    init(self, *arguments)\n"
+    "    print('written', flush=True)\n"
+    "    sys.stdin.readline()\n"
+    "init, real = ParquetFile.__init__, publish.publish\n"
+    "def begin(*arguments, **options):\n"
+    "    ParquetFile.__init__ = wait\n"
+    "    return real(*arguments, **options)\n"
+    "import sbbf_tool.operations.add as add\n"
+    "add.publish = begin\n"
+    "sys.exit(run(sys.argv[1:]))\n"
+)
+"""A command that stands still once its bytes are written and not yet accepted, until it gets a line."""
+
+
+@pytest.fixture(scope="module")
+def shim(tmp_path_factory) -> Path:
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        pytest.skip("no compiler for the library that answers as NFS does")
+    folder = tmp_path_factory.mktemp("shim")
+    (folder / "flock.c").write_text(SHIM)
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", folder / "flock.so", folder / "flock.c", "-ldl"], check=True)
+    return folder / "flock.so"
+
+
+@pytest.fixture
+def path(fixtures, tmp_path) -> Path:
+    return Path(shutil.copy(fixtures / "events.parquet", tmp_path / "a.parquet"))
+
+
+def add(path: Path, column: str, *options: str) -> list[str]:
+    return ["add-filter", str(path), "-c", column, "--jobs", "1", "--in-place", *options]
+
+
+def run(shim: Path, arguments: list[str], answer: int | None = None) -> tuple[int, str]:
+    """A command under the library; with `answer` every lock gets that error."""
+    command = [sys.executable, "-m", "sbbf_tool", *arguments]
+    done = subprocess.run(command, env=environment(shim, answer), capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+def environment(shim: Path, answer: int | None = None) -> dict[str, str]:
+    more = {} if answer is None else {"FLOCK_ANSWERS": str(answer)}
+    return {**os.environ, "LD_PRELOAD": str(shim), **more}
+
+
+@contextmanager
+def written_and_waiting(shim: Path, arguments: list[str]) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", WAITS, *arguments],
+        env=environment(shim),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline() == "written\n"
+        yield process
+    finally:
+        process.stdin.close()
+        process.stdout.read()
+        process.wait()
+        process.stdout.close()
+
+
+def columns_with_filter(path: Path) -> set[str]:
+    return {row.column for row in inspect(path).filters}
+
+
+WAYS = pytest.mark.parametrize("first", [(), ("--append",)], ids=["a copy", "an append"])
+
+
+@WAYS
+@pytest.mark.parametrize("second", [(), ("--append",)], ids=["and a copy", "and an append"])
+def test_of_two_commands_at_a_time_on_nfs_one_is_refused(shim, path, first, second):
+    with written_and_waiting(shim, add(path, "user_id", *first)) as process:
+        code, said = run(shim, add(path, "session", *second))
+        assert code == REFUSED, said
+        assert "another process is" in said
+    assert process.returncode == 0
+    assert columns_with_filter(path) == {"user_id"}
+    assert run(shim, add(path, "session", *second))[0] == 0
+    assert columns_with_filter(path) == {"user_id", "session"}
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_a_killed_append_is_undone_on_nfs(shim, path):
+    old = path.read_bytes()
+    with written_and_waiting(shim, add(path, "user_id", "--append")) as process:
+        _, said = run(shim, ["inspect", str(path)])
+        assert "another process is appending" in said
+        process.kill()
+    assert path.read_bytes() != old
+    assert "begun and not finished" in run(shim, ["inspect", str(path)])[1]
+    assert run(shim, ["repair", str(path), "--in-place", "--quick"])[0] == 0
+    assert path.read_bytes() == old
+
+
+NO_LOCKS = pytest.mark.parametrize("answer", ["ENOLCK", "EOPNOTSUPP", "ENOSYS", "EBADF", "EIO"])
+
+
+@NO_LOCKS
+def test_without_locks_nothing_is_appended(shim, path, answer):
+    import errno
+
+    old = path.read_bytes()
+    code, said = run(shim, add(path, "user_id", "--append"), getattr(errno, answer))
+    assert code == REFUSED
+    assert "gives no lock" in said
+    assert "leave out --append" in said
+    assert path.read_bytes() == old
+    assert os.listdir(path.parent) == [path.name]
+    if answer != "EIO":
+        assert run(shim, add(path, "user_id"), getattr(errno, answer))[0] == 0
+        assert columns_with_filter(path) == {"user_id"}
+
+
+@NO_LOCKS
+def test_without_locks_no_append_is_undone(shim, path, answer):
+    """It may go on, on another machine."""
+    import errno
+
+    with written_and_waiting(shim, add(path, "user_id", "--append")) as process:
+        process.kill()
+    torn = path.read_bytes()
+    code, said = run(shim, ["repair", str(path), "--in-place", "--quick"], getattr(errno, answer))
+    assert code == REFUSED
+    assert "gives no lock" in said
+    assert path.read_bytes() == torn
+    assert run(shim, ["repair", str(path), "--in-place", "--quick"])[0] == 0
+
+
+def test_a_file_that_may_only_be_read_is_copied_all_the_same(shim, path, tmp_path):
+    path.chmod(0o444)
+    assert run(shim, ["add-filter", str(path), "-c", "user_id", "-o", str(tmp_path / "out.parquet")])[0] == 0
+
+
+# The functions themselves
+
+
+def test_only_a_regular_file_is_opened(tmp_path):
+    file, link, fifo = tmp_path / "file", tmp_path / "link", tmp_path / "fifo"
+    file.write_bytes(b"bytes")
+    link.symlink_to(file)
+    os.mkfifo(fifo)
+    os.close(open_to_change(str(file)))
+    opened = set(os.listdir("/proc/self/fd"))
+    for name in (link, fifo, tmp_path, tmp_path / "none"):
+        with pytest.raises(OSError):  # noqa: PT011 - each has its own words
+            open_to_change(str(name))
+    assert set(os.listdir("/proc/self/fd")) == opened
+
+
+def test_a_lock_is_seen_by_others_and_ends_with_its_descriptor(tmp_path):
+    file = tmp_path / "file"
+    file.write_bytes(b"bytes")
+    first, second = open_to_change(str(file)), open_to_change(str(file))
+    assert not is_locked(second)
+    lock(first, "file", "writing")
+    assert is_locked(second)
+    with pytest.raises(ChangedError, match="another process is writing this file"):
+        lock(second, "file", "writing")
+    os.close(first)
+    assert not is_locked(second)
+    os.close(second)
+
+
+def test_a_path_leads_to_a_file_or_to_another(tmp_path):
+    file = tmp_path / "file"
+    file.write_bytes(b"bytes")
+    fd = open_to_change(str(file))
+    assert leads_to(str(file), fd)
+    file.rename(tmp_path / "moved")
+    assert not leads_to(str(file), fd)
+    file.symlink_to("moved")
+    assert not leads_to(str(file), fd)
+    os.close(fd)
+
+
+def test_appending_alone_on_nfs(shim, path, tmp_path):
+    add_filters(path, ["user_id"], output=tmp_path / "copy.parquet")
+    assert run(shim, add(path, "user_id", "--append"))[0] == 0
+    assert path.read_bytes() == (tmp_path / "copy.parquet").read_bytes()
