@@ -17,8 +17,9 @@ from sbbf_tool.operations.dataset_schema import is_cast, why_read_differently, w
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.probe import Question, ask_row_group, expect_answers, question_of
 from sbbf_tool.operations.pruning import by_statistics, row_group_bytes
+from sbbf_tool.parquet import int96
 from sbbf_tool.parquet.columns import Column, find_column
-from sbbf_tool.parquet.literals import ABSENT
+from sbbf_tool.parquet.literals import ABSENT, parse_object
 from sbbf_tool.reports.prune import PrunedFile, PruneReport
 from sbbf_tool.storage import places
 
@@ -151,13 +152,16 @@ def _row_groups(fragment: ds.ParquetFileFragment) -> tuple[int, ...]:
 
 
 def _as_pyarrow_compares(column: Column, values: tuple[object, ...]) -> tuple[object, ...]:
-    """Add what pyarrow takes some values for: a time of pandas without its nanoseconds, and for a column of bytes the bytes of a text,
-    where `0x61` and `null` mean something else in this tool.
+    """Add what pyarrow takes some values for: a time of pandas without its nanoseconds; for a column of bytes the bytes of a text, where
+    `0x61` and `null` mean something else in this tool; for INT96 the instants beyond 64 bits of nanoseconds that it reads as the value's.
     """
     added: list[object] = [value.floor("us") for value in values if getattr(value, "nanosecond", 0) and hasattr(value, "floor")]
     if column.logical is None and column.physical in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"):
         texts = (value.encode("utf-8", "surrogateescape") for value in values if isinstance(value, str))
         added += [text for text in texts if column.width in (None, len(text))]
+    if column.physical == "INT96":
+        instants = [int96.instant_of(form) for value in values for form in parse_object(column, value).forms[:1]]
+        added += [int96.forms_of(other)[0] for instant in instants for other in int96.instants_read_as(instant)]
     return (*values, *added) if added else values
 
 

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 from sbbf_tool.parquet.iso8601 import NANOS_PER_DAY
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 INT96_BYTES = 12
 _JULIAN_DAY_OF_EPOCH = 2_440_588
+_YEARS_1_TO_9999 = -719_162 * NANOS_PER_DAY, 2_932_897 * NANOS_PER_DAY
 _PARTS = [("nanos", "<i8"), ("day", "<i4")]
 _SHOWN_CHARACTERS = 60
 
@@ -63,6 +66,14 @@ def forms_of(instant: int) -> tuple[bytes, ...]:
     day = days + _JULIAN_DAY_OF_EPOCH
     down = _plain(day, nanos)
     return (down, _plain(day + 1, nanos - NANOS_PER_DAY)) if instant < 0 and nanos else (down,)
+
+
+def instants_read_as(instant: int) -> Iterator[int]:
+    """The other instants of the years 1 to 9999 that a reader with 64 bits of nanoseconds, such as pyarrow, takes for this one."""
+    first, last = _YEARS_1_TO_9999
+    for other in range(first + (instant - first) % (1 << 64), last, 1 << 64):
+        if other != instant:
+            yield other
 
 
 def forms_beside_one(plain: bytes) -> tuple[bytes, ...]:

@@ -347,3 +347,18 @@ def test_a_time_of_pandas_with_nanoseconds(tmp_path):
     # pyarrow takes it for a time in microseconds.
     assert rows_of(ds.dataset(path), value) == [0]
     assert rows_of(sbbf_tool.prune(path, "v", value).dataset(), value) == [0]
+
+
+def test_int96_beyond_64_bits_of_nanoseconds(tmp_path):
+    """pyarrow reads 0001-01-01 as an instant of 1754."""
+    path = tmp_path / "v.parquet"
+    stored = [dt.datetime(1, 1, 1), dt.datetime(1000, 5, 5, 1, 2, 3), dt.datetime(9999, 12, 31, 23, 59, 59, 999999), NOON]
+    table = pa.table({"v": pa.array(stored, pa.timestamp("us")), "at": range(4)})
+    pq.write_table(table, path, use_deprecated_int96_timestamps=True, row_group_size=1)
+    sbbf_tool.add_filters(path, "v", in_place=True, fpp=1e-6)
+    dataset = ds.dataset(path)
+    read = dataset.to_table()["v"].cast(pa.int64()).to_pylist()
+    for at, nanos in enumerate(read):
+        value = np.datetime64(nanos, "ns")
+        report = sbbf_tool.prune(dataset, "v", value)
+        assert (rows_of(report.dataset(), value), report.row_groups) == ([at], 1)
