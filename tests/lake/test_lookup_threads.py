@@ -23,7 +23,7 @@ ABSENT = ("-1", "-2", "-3")
 def path(tmp_path: Path) -> str:
     target = tmp_path / "numbers.parquet"
     pq.write_table(pa.table({"n": np.arange(1000)}), target)
-    add_filters(target, "n", in_place=True)
+    add_filters(target, ["n"], in_place=True)
     return str(target)
 
 

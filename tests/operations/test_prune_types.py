@@ -99,7 +99,7 @@ def write(path: Path, name: str, *, int96: bool = False, statistics: bool = True
         use_dictionary=dictionary,
     )
     if name not in ("bool", "nothing"):
-        sbbf_tool.add_filters(path, "v", in_place=True)
+        sbbf_tool.add_filters(path, ["v"], in_place=True)
     return path
 
 
@@ -198,10 +198,10 @@ NARROWER = [
 def test_a_value_that_only_the_dataset_has_is_found(tmp_path, stored, kind, value):
     path = tmp_path / "v.parquet"
     pq.write_table(pa.table({"v": stored, "at": [0, 1]}), path, row_group_size=1)
-    sbbf_tool.add_filters(path, "v", in_place=True)
+    sbbf_tool.add_filters(path, ["v"], in_place=True)
     dataset = ds.dataset(path, schema=pa.schema([("v", kind), ("at", pa.int64())]))
     assert rows_of(dataset, value) == [0]
-    report = sbbf_tool.prune(dataset, "v", value)
+    report = sbbf_tool.prune(dataset, "v", [value])
     assert rows_of(report.dataset(), value) == [0]
     assert bool(report.warnings) == (stored.type != kind)
 
@@ -224,7 +224,7 @@ def test_a_cast_that_keeps_values_still_prunes(tmp_path, stored, kind, value):
     path = tmp_path / "v.parquet"
     pq.write_table(pa.table({"v": stored, "at": [0, 1]}), path, row_group_size=1)
     dataset = ds.dataset(path, schema=pa.schema([("v", kind), ("at", pa.int64())]))
-    report = sbbf_tool.prune(dataset, "v", value)
+    report = sbbf_tool.prune(dataset, "v", [value])
     assert rows_of(report.dataset(), value) == [0]
     assert (report.row_groups, report.warnings) == (1, ())
 
@@ -237,30 +237,30 @@ def test_a_value_of_the_dataset_that_a_file_cannot_hold(tmp_path):
     assert report.row_groups == 1
     assert "is not a value of INT32" in report.warnings[0]
     with pytest.raises(UsageError, match="is not a value of INT32"):
-        sbbf_tool.prune(path, "v", 2**40)
+        sbbf_tool.prune(path, "v", [2**40])
 
 
 @pytest.mark.parametrize("value", [0.1, np.float64(0.1), np.float32(0.1), math.inf, math.nan])
 @pytest.mark.parametrize("name", ["decimal32", "decimal", "decimal128"])
 def test_a_float_for_a_decimal_is_refused(tmp_path, name, value):
     path = write(tmp_path / "v.parquet", name)
-    for ask in (sbbf_tool.prune, sbbf_tool.probe, sbbf_tool.explain):
+    for ask, given in ((sbbf_tool.prune, [value]), (sbbf_tool.probe, [value]), (sbbf_tool.explain, value)):
         with pytest.raises(UsageError, match="give a Decimal or text"):
-            ask(path, "v", value)
+            ask(path, "v", given)
     for same in (Decimal("0.1"), "0.1", "0.10", 0):
-        assert rows_of(sbbf_tool.prune(path, "v", same).dataset(), Decimal(str(same))) == rows_of(ds.dataset(path), Decimal(str(same)))
+        assert rows_of(sbbf_tool.prune(path, "v", [same]).dataset(), Decimal(str(same))) == rows_of(ds.dataset(path), Decimal(str(same)))
 
 
 def test_int96_that_the_dataset_reads_in_a_coarser_unit(tmp_path):
     path = tmp_path / "v.parquet"
     stored = pa.array([NOON, NOON + dt.timedelta(days=1)], pa.timestamp("ns"))
     pq.write_table(pa.table({"v": stored, "at": [0, 1]}), path, use_deprecated_int96_timestamps=True, row_group_size=1)
-    sbbf_tool.add_filters(path, "v", in_place=True)
+    sbbf_tool.add_filters(path, ["v"], in_place=True)
     value = NOON.replace(microsecond=123000)
     dataset = ds.dataset(path, format=ds.ParquetFileFormat(coerce_int96_timestamp_unit="ms"))
     assert rows_of(dataset, value) == [0]
-    assert rows_of(sbbf_tool.prune(dataset, "v", value).dataset(), value) == [0]
-    exact = sbbf_tool.prune(path, "v", NOON)
+    assert rows_of(sbbf_tool.prune(dataset, "v", [value]).dataset(), value) == [0]
+    exact = sbbf_tool.prune(path, "v", [NOON])
     assert (exact.row_groups, rows_of(exact.dataset(), NOON)) == (1, [0])
 
 
@@ -269,7 +269,7 @@ def test_a_partition_column_that_the_files_hold_too(tmp_path, flavor):
     folder = tmp_path / ("day=5" if flavor == "hive" else "5")
     folder.mkdir()
     pq.write_table(pa.table({"v": pa.array([1, 2], pa.int32()), "at": [0, 1]}), folder / "0.parquet", row_group_size=1)
-    sbbf_tool.add_filters(folder / "0.parquet", "v", in_place=True)
+    sbbf_tool.add_filters(folder / "0.parquet", ["v"], in_place=True)
     if flavor == "expression":
         format_ = ds.ParquetFileFormat()
         local = pa.fs.LocalFileSystem()
@@ -281,11 +281,11 @@ def test_a_partition_column_that_the_files_hold_too(tmp_path, flavor):
         dataset = ds.dataset(tmp_path, partitioning=ds.partitioning(schema, flavor=flavor))
     assert set(dataset.to_table()["v"].to_pylist()) == {5}
     for value in (5, 1, None):
-        assert rows_of(sbbf_tool.prune(dataset, "v", value).dataset(), value) == rows_of(dataset, value)
-    (warning,) = sbbf_tool.prune(dataset, "v", 1).warnings
+        assert rows_of(sbbf_tool.prune(dataset, "v", [value]).dataset(), value) == rows_of(dataset, value)
+    (warning,) = sbbf_tool.prune(dataset, "v", [1]).warnings
     assert "from the partition, not from the file" in warning
     if flavor == "hive":
-        assert rows_of(sbbf_tool.prune(tmp_path, "v", 5).dataset(), 5) == [0, 1]
+        assert rows_of(sbbf_tool.prune(tmp_path, "v", [5]).dataset(), 5) == [0, 1]
 
 
 def test_a_field_of_a_struct_that_the_dataset_reads_narrower(tmp_path):
@@ -294,40 +294,40 @@ def test_a_field_of_a_struct_that_the_dataset_reads_narrower(tmp_path):
     pq.write_table(pa.table({"s": stored, "at": [0, 1]}), path, row_group_size=1)
     narrow = pa.struct([("x", pa.float32()), ("y", pa.int64())])
     dataset = ds.dataset(path, schema=pa.schema([("s", narrow), ("at", pa.int64())]))
-    assert sbbf_tool.prune(dataset, "s.x", float(np.float32(0.1))).row_groups == 2
-    assert sbbf_tool.prune(dataset, "s.y", 1).row_groups == 1
+    assert sbbf_tool.prune(dataset, "s.x", [float(np.float32(0.1))]).row_groups == 2
+    assert sbbf_tool.prune(dataset, "s.y", [1]).row_groups == 1
     without = pa.struct([("y", pa.int64())])
     with pytest.raises(UsageError, match=r"the dataset's schema has no column 's\.x'"):
-        sbbf_tool.prune(ds.dataset(path, schema=pa.schema([("s", without)])), "s.x", 1)
+        sbbf_tool.prune(ds.dataset(path, schema=pa.schema([("s", without)])), "s.x", [1])
 
 
 def test_the_first_file_lacks_the_column(tmp_path):
     pq.write_table(pa.table({"a": [1, 2]}), tmp_path / "0.parquet")
     pq.write_table(pa.table({"a": [3, 4], "v": [30, 40], "at": [0, 1]}), tmp_path / "1.parquet", row_group_size=1)
     pq.write_table(pa.table({"a": [3, 4], "v": pa.array([50, 60], pa.int32())}), tmp_path / "2.parquet", row_group_size=1)
-    report = sbbf_tool.prune(tmp_path, "v", 40)
+    report = sbbf_tool.prune(tmp_path, "v", [40])
     assert report.dataset().schema.names == ["a", "v", "at"]
     assert rows_of(report.dataset(), 40) == [1]
     assert [(one.file[-9:], one.row_groups) for one in report.files] == [("0.parquet", (0,)), ("1.parquet", (1,))]
     assert report.dataset().to_table(filter=ds.field("v").is_null())["a"].to_pylist() == [1, 2]
     with pytest.raises(UsageError, match=r"the dataset's schema has no column 'v'.*pass pyarrow.dataset.dataset a schema"):
-        sbbf_tool.prune(ds.dataset(tmp_path), "v", 40)
+        sbbf_tool.prune(ds.dataset(tmp_path), "v", [40])
     with pytest.raises(UsageError, match="no column 'w'"):
-        sbbf_tool.prune(tmp_path, "w", 40)
+        sbbf_tool.prune(tmp_path, "w", [40])
 
 
 def test_the_first_file_has_only_nulls_of_no_type(tmp_path):
     pq.write_table(pa.table({"v": pa.nulls(2), "at": [0, 1]}), tmp_path / "0.parquet")
     pq.write_table(pa.table({"v": [30, 40], "at": [2, 3]}), tmp_path / "1.parquet", row_group_size=1)
-    assert rows_of(sbbf_tool.prune(tmp_path, "v", 40).dataset(), 40) == [3]
-    assert rows_of(sbbf_tool.prune(tmp_path, "v", None).dataset(), None) == [0, 1]
+    assert rows_of(sbbf_tool.prune(tmp_path, "v", [40]).dataset(), 40) == [3]
+    assert rows_of(sbbf_tool.prune(tmp_path, "v", [None]).dataset(), None) == [0, 1]
 
 
 def test_partition_columns_stay_last(tmp_path):
     for day, table in ((1, {"a": [1]}), (2, {"a": [2], "v": [5]})):
         (tmp_path / f"day={day}").mkdir()
         pq.write_table(pa.table(table), tmp_path / f"day={day}" / "0.parquet")
-    dataset = sbbf_tool.prune(tmp_path, "v", 5).dataset()
+    dataset = sbbf_tool.prune(tmp_path, "v", [5]).dataset()
     assert dataset.to_table().to_pylist() == [{"a": 1, "v": None, "day": 1}, {"a": 2, "v": 5, "day": 2}]
 
 
@@ -336,7 +336,7 @@ def test_a_later_file_that_is_no_parquet(tmp_path):
     (tmp_path / "1.parquet").write_bytes(b"PAR1 and nothing more")
     for data in (tmp_path, ds.dataset([tmp_path / "0.parquet", tmp_path / "1.parquet"])):
         with pytest.raises(UnreadableError, match=r"1\.parquet"):
-            sbbf_tool.prune(data, "v", 1)
+            sbbf_tool.prune(data, "v", [1])
 
 
 def test_a_time_of_pandas_with_nanoseconds(tmp_path):
@@ -346,7 +346,7 @@ def test_a_time_of_pandas_with_nanoseconds(tmp_path):
     value = pd.Timestamp("1970-01-01 00:00:00.000000001")
     # pyarrow takes it for a time in microseconds.
     assert rows_of(ds.dataset(path), value) == [0]
-    assert rows_of(sbbf_tool.prune(path, "v", value).dataset(), value) == [0]
+    assert rows_of(sbbf_tool.prune(path, "v", [value]).dataset(), value) == [0]
 
 
 def test_int96_beyond_64_bits_of_nanoseconds(tmp_path):
@@ -355,10 +355,10 @@ def test_int96_beyond_64_bits_of_nanoseconds(tmp_path):
     stored = [dt.datetime(1, 1, 1), dt.datetime(1000, 5, 5, 1, 2, 3), dt.datetime(9999, 12, 31, 23, 59, 59, 999999), NOON]
     table = pa.table({"v": pa.array(stored, pa.timestamp("us")), "at": range(4)})
     pq.write_table(table, path, use_deprecated_int96_timestamps=True, row_group_size=1)
-    sbbf_tool.add_filters(path, "v", in_place=True, fpp=1e-6)
+    sbbf_tool.add_filters(path, ["v"], in_place=True, fpp=1e-6)
     dataset = ds.dataset(path)
     read = dataset.to_table()["v"].cast(pa.int64()).to_pylist()
     for at, nanos in enumerate(read):
         value = np.datetime64(nanos, "ns")
-        report = sbbf_tool.prune(dataset, "v", value)
+        report = sbbf_tool.prune(dataset, "v", [value])
         assert (rows_of(report.dataset(), value), report.row_groups) == ([at], 1)
