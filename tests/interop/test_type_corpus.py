@@ -34,8 +34,11 @@ SIZE = 4096
 
 HOLDS_MORE = {*(kind.name for kind in ZEROS_AND_NANS), "huge"}
 """Both zeros where one is stored, and the canonical NaNs where any is: +0 and -0 are equal in SQL, and so are NaNs. (A HUGEINT of
-DuckDB's is a DOUBLE in the file.) The normalised intervals that we insert into files of DuckDB's are no difference: DuckDB does too.
+DuckDB's is a DOUBLE in the file.) Filters of INT96 hold more as well: the other form of instants before 1970. The normalised intervals
+that we insert into files of DuckDB's are no difference: DuckDB does too.
 """
+
+DAY_OF_EPOCH, NANOS_PER_DAY = 2_440_588, 86_400 * 10**9
 
 OTHER_BITS = {("spark", "f32_zero", "extremes"), ("spark", "f64_zero", "extremes")}
 """parquet-java 1.17 stores the canonical NaN and hashes the one it was given: a payload is in its filter and not in its pages."""
@@ -147,7 +150,7 @@ def test_ours_is_bit_for_bit_the_writers(corpus: Corpus, with_ours: Corpus, styl
                 folded = our_filter.fold_to_bytes(their_filter.num_bytes)
                 if (style.writer, name, variant) in OTHER_BITS:
                     assert folded != their_filter, column.name
-                elif name in HOLDS_MORE:
+                elif name in HOLDS_MORE or column.physical == "INT96":
                     assert folded == with_other_forms(their_filter, theirs, row_group, column), column.name
                 else:
                     assert folded == their_filter, column.name
@@ -177,9 +180,16 @@ def built(file: ParquetFile, row_group: int, column: Column) -> BloomFilter:
 
 
 def with_other_forms(their_filter: BloomFilter, file: ParquetFile, row_group: int, column: Column) -> BloomFilter:
-    """The writer's filter, and in it also what equals a stored zero or NaN."""
-    layout = {2: "<e", 4: "<f", 8: "<d"}[column.width or 0]
+    """The writer's filter, and in it also what equals a stored zero, NaN, or INT96 instant before 1970."""
     bloom = their_filter.copy()
+    if column.physical == "INT96":
+        for values in read_chunk(file.source.open_arrow, file.footer, row_group, column):
+            for position in range(len(values)):
+                nanos, day = struct.unpack("<qi", values[position])
+                if day < DAY_OF_EPOCH and nanos:
+                    bloom.insert(struct.pack("<qi", nanos - NANOS_PER_DAY, day + 1))
+        return bloom
+    layout = {2: "<e", 4: "<f", 8: "<d"}[column.width or 0]
     for values in read_chunk(file.source.open_arrow, file.footer, row_group, column):
         for position in range(len(values)):
             (number,) = struct.unpack(layout, values[position])
