@@ -14,25 +14,28 @@ leads a reader to the spot soonest. Anything that is *not* in this tree and reac
 
 from __future__ import annotations
 
+from sbbf_tool.display import redact, redact_text
+
 
 class SbbfError(Exception):
     """The root. Shown as ``file: place: message; hint`` with the parts that are known.
 
-    `exit_code` is what the command line ends with when this error ends a command.
+    `exit_code` is what the command line ends with when this error ends a command. Passwords and signatures of URLs are left out of all
+    parts; other text is exact, and is escaped where it is shown.
     """
 
     exit_code = 3
 
     def __init__(self, message: str, *, file: str | None = None, place: str | None = None, hint: str | None = None) -> None:
-        self.message = message
-        self.file = file
+        self.message = redact_text(message)
+        self.file = None if file is None else redact(file)
         self.place = place
-        self.hint = hint
-        super().__init__(message)
+        self.hint = None if hint is None else redact_text(hint)
+        super().__init__(self.message)
 
     def at(self, *, file: str | None = None, place: str | None = None) -> SbbfError:
         """This error, told where it happened; what is known already is kept. For rooms that see bytes and not their file."""
-        self.file = self.file or file
+        self.file = self.file or (None if file is None else redact(file))
         self.place = self.place or place
         return self
 

@@ -15,16 +15,17 @@ GENERATED = PACKAGE / "parquet" / "idl"
 
 # Room -> the rooms of this package that it may import, itself apart.
 ROOMS = {
-    "errors": set(),
+    "display": set(),
+    "errors": {"display"},
     "gregorian": set(),
     "reports": {"errors"},
     "bloom": {"errors"},
     "paimon": {"errors", "gregorian", "bloom"},
-    "storage": {"errors"},
+    "storage": {"display", "errors"},
     "parquet": {"errors", "gregorian", "bloom"},
-    "operations": {"errors", "reports", "bloom", "paimon", "storage", "parquet"},
-    "cli": {"errors", "reports", "bloom", "storage", "operations", "spark"},
-    "spark": {"errors", "reports", "storage", "operations"},
+    "operations": {"display", "errors", "reports", "bloom", "paimon", "storage", "parquet"},
+    "cli": {"display", "errors", "reports", "bloom", "storage", "operations", "spark"},
+    "spark": {"display", "errors", "reports", "storage", "operations"},
     "__init__": {"errors", "bloom", "parquet", "operations"},
     "__main__": {"cli"},
 }

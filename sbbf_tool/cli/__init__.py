@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from sbbf_tool.cli.output import patient_output, say
+from sbbf_tool.cli.output import patient_output, say, say_traceback
 from sbbf_tool.errors import SbbfError, UsageError, WriteError
 
 COMMANDS = {
@@ -166,8 +166,6 @@ def _run(args: list[str]) -> int:
 
 def _fail(context: click.Context | None, error: BaseException, message: str, exit_code: int) -> int:
     if context is not None and context.find_root().meta.get("sbbf.debug"):
-        import traceback
-
-        traceback.print_exception(error)
+        say_traceback(error)
     say(f"sbbf: {message}", err=True)
     return exit_code

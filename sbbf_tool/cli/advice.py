@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -25,8 +26,8 @@ def query_lines(path: str | None) -> list[str]:
         raise click.UsageError(f"queries file {path}: {getattr(error, 'strerror', None) or 'not UTF-8'}") from None
 
 
-def tell(report: AdviceReport, plan_path: str | None, *, as_json: bool) -> int:
-    """Show the report, save its plan where a path is given, and answer with the exit code. Raises WriteError."""
+def tell(report: AdviceReport, paths: Sequence[str], plan_path: str | None, *, as_json: bool) -> int:
+    """Show the report on `paths`, save its plan where a path is given, and answer with the exit code. Raises WriteError."""
     from sbbf_tool.errors import UnreadableError
     from sbbf_tool.operations.plan_file import write_plan
 
@@ -34,7 +35,9 @@ def tell(report: AdviceReport, plan_path: str | None, *, as_json: bool) -> int:
     for reason in report.unread:
         say(f"sbbf: {reason}", err=True)
     if plan_path is not None and report.plan is not None:
-        write_plan(plan_path, report.plan)
+        # The report has the names without their signatures; to carry the plan out takes them.
+        for warning in write_plan(plan_path, {**report.plan, "files": list(paths)}):
+            render.warn(warning)
     elif plan_path is not None:
         render.warn(f"{plan_path} was not written: there is nothing to add")
     if not as_json and report.command is not None:

@@ -41,4 +41,4 @@ def command(
     for path in paths_of(tuple(name for name in paths if not is_url(name))):
         warn_of_append(path)
     report = advise(paths, queries=[*queries, *query_lines(queries_file)], fpp=fpp, engine_names=engines, keys=keys)
-    return tell(report, plan_path, as_json=as_json)
+    return tell(report, paths, plan_path, as_json=as_json)

@@ -6,15 +6,21 @@ from typing import Any
 
 import click
 
+from sbbf_tool.cli import render
+
 _HELP = "The keys of encrypted files, as JSON; else the file that SBBF_KEYS_FILE names, or the JSON in SBBF_KEYS."
 
 
 def _read(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
     if ctx.resilient_parsing:
         return None
-    from sbbf_tool.operations.keys import read_keys
+    from sbbf_tool.operations.keys import exposure_of, read_keys
 
-    return read_keys(value)
+    keys = read_keys(value)
+    warning = exposure_of(keys.path) if keys is not None and keys.path is not None else None
+    if warning is not None:
+        render.warn(warning)
+    return keys
 
 
 keys_option = click.option("--keys", metavar="FILE", callback=_read, help=_HELP)

@@ -1,5 +1,5 @@
 """Standard output: lines that stay lines, and an output that may fail: a reader that has gone, a disk that is full. The work goes on, and
-its exit code stays true.
+its exit code stays true. All that is printed is escaped here (`say`, `say_json`), is a cell of a table, or is written by a format.
 """
 
 from __future__ import annotations
@@ -8,9 +8,11 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TextIO, cast
+from typing import Any, TextIO, cast
 
 import click
+
+from sbbf_tool.display import escape, redact_text, to_json
 
 READER_GONE = 141
 """What a shell reports of a program that died of a closed pipe."""
@@ -54,13 +56,26 @@ class PatientOutput:
 
 
 def say(line: str, *, err: bool = False) -> None:
-    """Print one line, whatever a file's bytes or names put into it. All that people read comes through here, or is a cell of a table."""
-    click.echo(one_line(line), err=err)
+    """Print one line, whatever a file's bytes or names put into it; of URLs in messages (`err`) no password or signature."""
+    click.echo(escape(redact_text(line) if err else line), err=err)
 
 
-def one_line(text: str) -> str:
-    """A text on one line: what does not print, such as a terminal's escape sequences, is shown by its code."""
-    return "".join(character if character.isprintable() else character.encode("unicode_escape").decode() for character in text)
+def say_json(document: Any, *, indent: int | None = None) -> None:
+    """Print a JSON document. A parser gets every text back exactly; characters that the output's encoding lacks are escaped too."""
+    text = to_json(document, indent=indent)
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        text = to_json(document, indent=indent, ascii_only=True)
+    click.echo(text)
+
+
+def say_traceback(error: BaseException) -> None:
+    """Print where an error came from, on standard error."""
+    import traceback
+
+    for line in "".join(traceback.format_exception(error)).rstrip("\n").split("\n"):
+        say(line, err=True)
 
 
 @contextmanager

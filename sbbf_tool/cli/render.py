@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sbbf_tool.cli.output import one_line, say
+from sbbf_tool.cli.output import say, say_json
+from sbbf_tool.display import escape
 
 if TYPE_CHECKING:
     from sbbf_tool.operations.build import Progress
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def show_json(report: Any) -> None:
     """One document on one line. Bytes of a file name that are not UTF-8 are escaped, as `json.loads` and `os.fsencode` undo it."""
-    click.echo(json.dumps(asdict(report), ensure_ascii=False).encode("utf-8", "backslashreplace").decode())
+    say_json(asdict(report))
 
 
 def warn(message: str) -> None:
@@ -30,7 +30,7 @@ def show_table(headers: Sequence[str], rows: Sequence[Sequence[str]], right: Seq
     """A table; `right` lists the columns of numbers, which are aligned on the right. Columns that are empty throughout are left out."""
     shown = [at for at in range(len(headers)) if any(row[at] for row in rows)] or list(range(len(headers)))
     names = [headers[at] for at in shown]
-    cells = [[one_line(row[at]) for at in shown] for row in rows]
+    cells = [[escape(row[at]) for at in shown] for row in rows]
     numbers = [at in right for at in shown]
     if sys.stdout.isatty():
         _show_rich(names, cells, numbers)
@@ -68,7 +68,7 @@ def progress_bar() -> Iterator[Progress | None]:
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("opening", total=None)
-        yield lambda what, done, total: bar.update(task, description=one_line(what), completed=done, total=total)
+        yield lambda what, done, total: bar.update(task, description=escape(what), completed=done, total=total)
 
 
 def value(text: str) -> str:

@@ -14,12 +14,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom import sizing
+from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, UsageError
 from sbbf_tool.operations.build import HashMemory, Meter, Progress, Sizing, Spooled, build_filters, chunk_bytes, ensure_buildable, report_of
 from sbbf_tool.operations.engines import warnings_for
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.publish import ensure_holding_all, ensure_same_footer, publish
-from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, warnings_of_interrupted
+from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, table_warnings, warnings_of_interrupted
 from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
 from sbbf_tool.reports.add import AddReport
@@ -77,7 +78,7 @@ def add_filters(
     with ParquetFile.open(path, keys) as file:
         chunks = choose_chunks(file, columns, REPLACE if replace else REFUSE)
         if not chunks and in_place:
-            return AddReport(file.name, target, dry_run, file.source.size, file.source.size, (), 0, tuple(warnings))
+            return AddReport(file.name, redact(target), dry_run, file.source.size, file.source.size, (), 0, tuple(warnings))
         times_read = 1 + (draft is not None) + (not dry_run)
         meter = Meter(progress, times_read * sum(chunk_bytes(file, key) for key in chunks))
         # A copy's pages are read again, from the copy. Where nothing is copied, or a store copies the version that was read, they are
@@ -101,11 +102,13 @@ def add_filters(
 
             if not dry_run:
                 warnings += publish(file, target, patch, compare, append=append)
+        if allow_table_files:
+            warnings += table_warnings(target, is_new=output is not None, added=patch.size - file.source.size)
         warnings += _size_warnings(file, wish, built)
         warnings += _engine_warnings(file, chunks)
         return AddReport(
             file=file.name,
-            output=target,
+            output=redact(target),
             dry_run=dry_run,
             old_bytes=file.source.size,
             new_bytes=patch.size,

@@ -14,6 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom import sizing
+from sbbf_tool.display import redact
 from sbbf_tool.errors import SbbfError, UnreadableError, UsageError
 from sbbf_tool.operations.arguments import as_iterable, as_names
 from sbbf_tool.operations.many import over_files
@@ -91,16 +92,16 @@ def advise_on(
         reason = reasons[key] or with_data(totals, lookup, fpp)
         cautions = cautions_of(totals, users[key][0], engines) if reason is None else ()
         columns.append(_advice(totals, lookup, reason, fpp, cautions, queried=bool(asked)))
-    plan = plan_of(listed, columns, fpp)
+    plan = plan_of(tuple(map(redact, listed)), columns, fpp)
     return AdviceReport(
-        paths=listed,
+        paths=tuple(map(redact, listed)),
         files=survey_of_all.files,
         row_groups=survey_of_all.row_groups,
         bytes=survey_of_all.bytes,
         fpp=fpp,
         columns=tuple(columns),
         queries=tuple(_query(query, counts, plan) for query, counts in zip(asked, survey_of_all.counts, strict=True)),
-        sampled=tuple(drawn),
+        sampled=tuple(map(redact, drawn)),
         command=_command(plan, keys) if plan is not None else None,
         plan=plan.as_json() if plan is not None else None,
         unread=tuple(survey_of_all.unread),
@@ -126,17 +127,18 @@ class _Survey:
                     raise found
                 self.unread.append(str(found))
                 continue
-            self._add(found)
+            self._add(path, found)
         if not self.files:
-            raise UnreadableError("none of the files can be read", file=", ".join(names), hint=self.unread[0] if self.unread else None)
+            hint = self.unread[0] if self.unread else None
+            raise UnreadableError("none of the files can be read", file=", ".join(map(redact, names)), hint=hint)
         for query, counts in zip(queries, self.counts, strict=True):
             for column in counts.missing:
                 self._explain_missing(query, column)
 
-    def _add(self, found: FileSurvey) -> None:
+    def _add(self, path: str, found: FileSurvey) -> None:
         for column in found.columns:
             key = column.column.name, column.column.type_name
-            self.totals.setdefault(key, Totals(column.column)).add(found.file, column)
+            self.totals.setdefault(key, Totals(column.column)).add(path, column)
         for counts, fresh in zip(self.counts, found.queries, strict=True):
             counts.add(fresh, first=not self.files)
         self.files += 1

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
+from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.operations.arguments import as_iterable, as_names
 from sbbf_tool.operations.parquet_file import ParquetFile
@@ -19,7 +20,7 @@ from sbbf_tool.operations.rules.secrecy import THEME as SECRECY
 from sbbf_tool.operations.verify import unread_chunks
 from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.reports.findings import ERROR, SEVERITIES, CheckReport, Evidence, Finding, RuleOutcome
-from sbbf_tool.storage.places import parquet_files, shown
+from sbbf_tool.storage.places import parquet_files
 
 if TYPE_CHECKING:
     from sbbf_tool.operations.keys import KeysGiven
@@ -103,7 +104,7 @@ def ensure_columns(names: Iterable[str], policy: Policy, keys: KeysGiven = None)
                         find_column(file.footer.columns, column)
                         del unseen[column]
                     except UsageError as error:
-                        unseen[column] = unseen[column] or UsageError(error.message, file=shown(path), place=error.place, hint=error.hint)
+                        unseen[column] = unseen[column] or UsageError(error.message, file=path, place=error.place, hint=error.hint)
         except (UnreadableError, RefusedError):
             continue  # whoever checks it will be told
         if not unseen:
@@ -126,7 +127,7 @@ def checked(path: str, policy: Policy, keys: KeysGiven = None) -> Checked:
         report = check(path, policy, keys=keys)
     except SbbfError as error:
         outcomes = (RuleOutcome(rule.name, rule.severity, NOT_RUN, policy.why_not(rule) or error.message) for rule in RULES)
-        report = CheckReport(path, failed=True, fail_on=policy.fail_on, rules=tuple(outcomes), findings=(), unread=(error.message,))
+        report = CheckReport(redact(path), failed=True, fail_on=policy.fail_on, rules=tuple(outcomes), findings=(), unread=(error.message,))
         return Checked(report, (error,))
     return Checked(report, tuple(UnreadableError(place, file=report.file) for place in report.unread))
 

@@ -6,6 +6,8 @@ Most commands are given none, and then nothing about keys is imported.
 from __future__ import annotations
 
 import os
+import shlex
+import stat
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -34,6 +36,19 @@ def read_keys(path: str | None) -> Keys | None:
     from sbbf_tool.parquet.encryption.keys import Keys
 
     return Keys.from_json(text, where=_JSON_VARIABLE)
+
+
+def exposure_of(path: str) -> str | None:
+    """Who besides its owner may read this file of keys, and what to do; None where nobody may, or it is no file but a pipe."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    readers = [name for name, bits in (("its group", stat.S_IRGRP), ("every user", stat.S_IROTH)) if status.st_mode & bits]
+    if not stat.S_ISREG(status.st_mode) or not readers:
+        return None
+    mode = stat.S_IMODE(status.st_mode)
+    return f"{path}: the keys can be read by {readers[-1]} (mode {mode:04o}); chmod 600 {shlex.quote(path)} keeps them to its owner"
 
 
 def _read_file(path: str) -> Keys:

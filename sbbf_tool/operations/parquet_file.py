@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from sbbf_tool.display import redact_text
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
 from sbbf_tool.operations.interrupted import explain
 from sbbf_tool.parquet.columns import Column
@@ -203,7 +204,7 @@ class ParquetFile:
         mine, copied = key_material_path(self.name), key_material_path(target)
         if self._cipher is None or os.path.abspath(mine) == os.path.abspath(copied) or not os.path.lexists(mine):
             return []
-        return [f"{target}: readers look for its keys in {copied}: copy {mine}"]
+        return [redact_text(f"{target}: readers look for its keys in {copied}: copy {mine}")]
 
     def encryption_of(self, row_group: int, column: Column) -> str | None:
         """Why a chunk's bytes mean nothing to us, for want of a key; None where they are in the clear, or the key was given."""

@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sbbf_tool.bloom import sizing
+from sbbf_tool.display import redact, to_json
 from sbbf_tool.errors import UsageError
+from sbbf_tool.storage.temporary import USUAL
 from sbbf_tool.storage.whole import write_whole
 
 VERSION = 1
@@ -45,14 +47,22 @@ class Plan:
 
 
 _USUAL_FPP = 0.01
+_PRIVATE = 0o600
 
 
-def write_plan(path: str | os.PathLike[str], document: Mapping[str, Any]) -> None:
-    """Write a plan in one step: a plan that is there stays until the new one is whole. Raises RefusedError and WriteError."""
-    text = json.dumps(document, ensure_ascii=False, indent=2) + "\n"
-    with write_whole(path, overwrite=True) as stream:
-        # Bytes of a name that are not UTF-8 become JSON's own escapes.
-        stream.write(text.encode("utf-8", "backslashreplace"))
+def write_plan(path: str | os.PathLike[str], document: Mapping[str, Any]) -> list[str]:
+    """Write a plan in one step: a plan that is there stays until the new one is whole. Return warnings in words.
+
+    A plan with signatures or passwords in the names of its files can be read by its owner alone (mode 0600). Raises RefusedError and
+    WriteError.
+    """
+    has_secrets = any(redact(name) != name for name in document.get("files", ()))
+    with write_whole(path, overwrite=True, mode=_PRIVATE if has_secrets else USUAL) as stream:
+        stream.write(f"{to_json(document, indent=2)}\n".encode())
+    if not has_secrets:
+        return []
+    private = ": only its owner can read it (mode 0600)" if os.path.isfile(path) else ""
+    return [f"{os.fsdecode(path)} holds signatures or passwords of URLs{private}"]
 
 
 def read_plan(path: str | os.PathLike[str]) -> Plan:

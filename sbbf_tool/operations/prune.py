@@ -166,7 +166,7 @@ def _as_pyarrow_compares(column: Column, values: tuple[object, ...]) -> tuple[ob
 
 
 def _unreadable(path: str, error: Exception) -> UnreadableError:
-    return UnreadableError(f"pyarrow makes no dataset of this ({' '.join(str(error).split())[:200]})", file=places.shown(path))
+    return UnreadableError(f"pyarrow makes no dataset of this ({' '.join(str(error).split())[:200]})", file=path)
 
 
 def _ask(file: ParquetFile, whole: _Asked, question: Question) -> _Asked:

@@ -11,12 +11,13 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, UnreadableError
 from sbbf_tool.operations.arguments import as_names
 from sbbf_tool.operations.layout import OLD_FILTER, OLD_FOOTER, end_of_data, unused_ranges
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.publish import ensure_same_footer, mistake, publish
-from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, warnings_of_interrupted
+from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, table_warnings, warnings_of_interrupted
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import TAIL_BYTES, FilterPlace, Footer, open_metadata, set_filters
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
@@ -52,9 +53,11 @@ def remove_filters(
         patch, way = _plan(file, chunks, compact)
         if not dry_run:
             warnings += publish(file, target, patch, lambda fresh: _compare(file, fresh, chunks))
+        if allow_table_files:
+            warnings += table_warnings(target, is_new=output is not None, added=patch.size - file.source.size)
         return RemoveReport(
             file=file.name,
-            output=target,
+            output=redact(target),
             dry_run=dry_run,
             old_bytes=file.source.size,
             new_bytes=patch.size,

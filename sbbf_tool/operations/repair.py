@@ -13,6 +13,7 @@ from dataclasses import replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError
 from sbbf_tool.operations import interrupted
 from sbbf_tool.operations.build import Meter, Progress, Sizing, Spooled, build_filters, chunk_bytes, ensure_buildable, report_of
@@ -21,7 +22,7 @@ from sbbf_tool.operations.publish import ensure_holding_all, ensure_same_footer,
 from sbbf_tool.operations.rules import secrecy, structure, truth, worth
 from sbbf_tool.operations.rules.facts import PLAINTEXT, ChunkFacts, ColumnFacts, Reads, gather
 from sbbf_tool.operations.rules.rule import Limits, Rule
-from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, finish_interrupted
+from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, finish_interrupted, table_warnings
 from sbbf_tool.operations.verify import unread_chunks
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
@@ -107,7 +108,7 @@ def repair(
         found = interrupted.finish(os.fsdecode(path), ring_of(os.fsdecode(path), keys), changes=False)
         if found.cut_back_to is not None:
             size = os.stat(path).st_size
-            return RepairReport(os.fsdecode(path), target, dry_run, size, found.cut_back_to, cut_back_to=found.cut_back_to)
+            return RepairReport(redact(path), redact(target), dry_run, size, found.cut_back_to, cut_back_to=found.cut_back_to)
     else:
         found = finish_interrupted(path, target, keys)
     warnings = list(found.warnings)
@@ -122,9 +123,11 @@ def repair(
             patch = _plan(file, steps, built)
             if not dry_run and (steps or output is not None):
                 warnings += publish(file, target, patch, lambda fresh: _compare(file, fresh, steps, patch, jobs, meter))
+        if allow_table_files:
+            warnings += table_warnings(target, is_new=output is not None, added=patch.size - file.source.size)
         return RepairReport(
             file=file.name,
-            output=target,
+            output=redact(target),
             dry_run=dry_run,
             old_bytes=file.source.size,
             new_bytes=patch.size,

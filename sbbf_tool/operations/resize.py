@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, UsageError
 from sbbf_tool.operations.add import plan_filters
 from sbbf_tool.operations.build import Built, Meter, Progress, Sizing, Spooled, build_filters, chunk_bytes, ensure_buildable
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.publish import ensure_holding_all, ensure_same_footer, ensure_written, place_of, publish
-from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, warnings_of_interrupted
+from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, table_warnings, warnings_of_interrupted
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.patch import ChunkKey, Patch
@@ -129,9 +130,11 @@ def resize_filters(
         patch = plan_filters(file, filters)
         if not dry_run and (filters or output is not None):
             warnings += publish(file, target, patch, lambda fresh: _compare(file, fresh, patch, plan.folded, built, jobs, meter))
+        if allow_table_files:
+            warnings += table_warnings(target, is_new=output is not None, added=patch.size - file.source.size)
         return ResizeReport(
             file=file.name,
-            output=target,
+            output=redact(target),
             dry_run=dry_run,
             old_bytes=file.source.size,
             new_bytes=patch.size,

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from sbbf_tool.errors import RefusedError, UsageError
+from sbbf_tool.errors import RefusedError, SbbfError, UsageError
 from sbbf_tool.operations import interrupted
 from sbbf_tool.operations.arguments import as_names
 from sbbf_tool.operations.interrupted import Interrupted
@@ -35,9 +35,9 @@ def choose_target(
     """
     source = os.fsdecode(path)
     if dry_run and output is None and not in_place:
-        return places.shown(source)
+        return source
     if (output is None) == (not in_place):
-        raise UsageError("say where the result goes: either an output path (-o OUT) or in place (--in-place)", file=places.shown(source))
+        raise UsageError("say where the result goes: either an output path (-o OUT) or in place (--in-place)", file=source)
     target = source if output is None else os.fsdecode(output)
     places.ensure_writable(target, in_place=in_place, append=append)
     table = None if allow_table_files else (tables or places.TableFinder()).managing_table(target)
@@ -49,6 +49,32 @@ def choose_target(
             hint="write elsewhere and commit the new file to the table, or allow it with --allow-table-files",
         )
     return target
+
+
+_COMMITS = {
+    "Delta": "commit a remove and an add action of the file with its new size",
+    "Iceberg": "commit a manifest entry of the file with its new file_size_in_bytes",
+}
+
+
+def table_warnings(target: str, *, is_new: bool, added: int, tables: places.TableFinder | None = None) -> list[str]:
+    """Return what readers of the table in which `target` lies make of its change by `added` bytes, in words; none outside a table.
+
+    `is_new` says that the file was not there before. For files that were changed because the caller allows files of tables.
+    """
+    try:
+        table = (tables or places.TableFinder()).managing_table(target)
+    except SbbfError:
+        # A store that may not be listed: the caller has said to go on.
+        return []
+    if table is None or not (is_new or added):
+        return []
+    kind, where = table
+    commit = _COMMITS.get(kind, "let the writer of the table record its new size")
+    if is_new:
+        return [f"the {kind} table {where} does not list the new file, and its readers do not read it; {commit}, in place of the old file"]
+    effect = "see the old footer, and nothing of this change" if added > 0 else "fail, since the file is shorter now"
+    return [f"the {kind} table {where} records the size of each file: readers that use the recorded size {effect}; {commit}"]
 
 
 def finish_interrupted(path: str | os.PathLike[str], target: str, keys: KeysGiven = None) -> Interrupted:

@@ -74,6 +74,6 @@ class AdviceReport:
     command: tuple[str, ...] | None
     """Program and arguments; None where no filter is advised."""
     plan: dict[str, object] | None
-    """What `--plan` saves."""
+    """What `--plan` saves, but for passwords and signatures in the names of its files."""
     unread: tuple[str, ...] = ()
     """Files that could not be read, and why."""

@@ -13,6 +13,7 @@ from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from sbbf_tool.display import redact
 from sbbf_tool.errors import UsageError
 from sbbf_tool.spark.java import Version, find_java
 from sbbf_tool.spark.scratch import scratch_folder
@@ -80,7 +81,7 @@ def session(master: str | None = None, conf: Mapping[str, str] | None = None, re
             if not isinstance(error, PySparkException) and not type(error).__module__.startswith("py4j."):
                 raise
             said = cause_of(str(error)) or type(error).__name__
-            raise UsageError(f"Spark does not start: {said}", place=remote or master) from error
+            raise UsageError(f"Spark does not start: {said}", place=redact(remote or master or "") or None) from error
 
 
 def cause_of(said: str) -> str:

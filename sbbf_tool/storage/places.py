@@ -28,15 +28,6 @@ def is_url(name: str | os.PathLike[str]) -> bool:
     return "://" in text and not text.startswith(("/", ".", "file://"))
 
 
-def shown(name: str | os.PathLike[str]) -> str:
-    """A name as it may be printed: the query of a signed URL is a secret."""
-    if not is_url(name):
-        return os.fsdecode(name)
-    from sbbf_tool.storage.objects.location import parse_location
-
-    return parse_location(os.fsdecode(name)).name
-
-
 def open_source(name: str | os.PathLike[str]) -> Source:
     """The file, open. Raises UnreadableError where it is missing or cannot be opened, UsageError where the URL cannot mean one."""
     if is_url(name):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from lakes import MIXED, assert_filled, digests, large_file, mixed, partitioned, small_files
@@ -70,6 +71,17 @@ def test_a_dry_run_writes_nothing(lake, capsys):
     assert [(row["status"], row["filters"], row["columns"]) for row in rows] == [("ok", 1, ["id"])] * 3
     assert sbbf(capsys, "add-filter", lake, "-c", "id", "-n")[1].startswith("3 files: 3 done; 3 filters would be built from ")
     assert digests(lake) == before
+
+
+def test_a_table_that_records_sizes_is_warned_of_once(tmp_path, capsys):
+    (tmp_path / "_delta_log").mkdir()
+    for number in range(3):
+        pq.write_table(pa.table({"id": [number, 7]}), tmp_path / f"{number}.parquet")
+    code, _, err = sbbf(capsys, "add-filter", tmp_path, "-c", "id", "--allow-table-files")
+    assert code == 0
+    assert err.count("warning") == 1
+    assert f"the Delta table {tmp_path} records the size of each file" in err
+    assert "commit a remove and an add action of the file with its new size" in err
 
 
 def test_a_report_of_a_mixed_lake(tmp_path, capsys):

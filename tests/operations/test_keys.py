@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from base64 import b64encode
 
 import pytest
 
+from sbbf_tool.cli import run
 from sbbf_tool.errors import UsageError
 from sbbf_tool.operations.keys import read_keys
 from sbbf_tool.parquet.encryption.modules import Key
@@ -28,6 +30,31 @@ def test_from_a_file_or_the_environment(tmp_path, monkeypatch):
     assert read_keys(None).path == str(path)
     with pytest.raises(UsageError, match=r"nothing\.json: the keys cannot be read: no such file"):
         read_keys(str(tmp_path / "nothing.json"))
+
+
+@pytest.mark.parametrize(
+    ("mode", "readers"), [(0o644, "every user"), (0o640, "its group"), (0o604, "every user"), (0o600, ""), (0o400, "")]
+)
+def test_a_file_that_others_may_read_gets_a_warning(mode, readers, fixtures, tmp_path, monkeypatch, capfd):
+    path = tmp_path / "my keys.json"
+    path.write_text(json.dumps({"footer_key": HEX}))
+    path.chmod(mode)
+    file = str(fixtures / "pyarrow-filters.parquet")
+    warning = f"sbbf: warning: {path}: the keys can be read by {readers} (mode {mode:04o}); chmod 600 '{path}' keeps them to its owner\n"
+    assert run(["inspect", file, "--json", "--keys", str(path)]) == 0
+    assert capfd.readouterr().err == (warning if readers else "")
+    monkeypatch.setenv("SBBF_KEYS_FILE", str(path))
+    assert run(["lake", "inspect", file]) == 0
+    assert capfd.readouterr().err == (warning if readers else "")
+
+
+def test_keys_from_a_pipe_get_no_warning(fixtures, capfd):
+    reader, writer = os.pipe()
+    os.write(writer, json.dumps({"footer_key": HEX}).encode())
+    os.close(writer)
+    assert run(["inspect", str(fixtures / "pyarrow-filters.parquet"), "--keys", f"/dev/fd/{reader}"]) == 0
+    os.close(reader)
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize("given", [HEX, BASE64, json.dumps({"footer_key": HEX}), "0123456789012345"])

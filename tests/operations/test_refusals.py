@@ -11,7 +11,7 @@ from interop.corpus_edits import edit_footer
 from refusals import assert_refused
 from samples import listing, write_events
 
-from sbbf_tool import RefusedError, UsageError, add_filters, inspect, remove_filters
+from sbbf_tool import RefusedError, UsageError, add_filters, inspect, remove_filters, resize_filters
 from sbbf_tool.parquet.idl.ttypes import AesGcmV1, ColumnCryptoMetaData, EncryptionAlgorithm, EncryptionWithFooterKey, FileMetaData
 
 
@@ -202,9 +202,21 @@ def test_a_file_of_a_table(tmp_path, kind, make):
     linked.symlink_to(path)
     assert_refused(lambda: add_filters(linked, ["id"], in_place=True), tmp_path, **refused)
     add_filters(path, ["id"], output=tmp_path / "out.parquet")
-    add_filters(path, ["id"], in_place=True, allow_table_files=True)
+    recorded = path.stat().st_size
+    (warning,) = add_filters(path, ["id"], in_place=True, allow_table_files=True).warnings
+    assert warning.startswith(f"the {kind} table {table} records the size of each file: readers that use the recorded size see the old")
+    # As the warning says: such readers see the old file, as it was.
+    as_recorded = tmp_path / "recorded.parquet"
+    as_recorded.write_bytes(path.read_bytes()[:recorded])
+    assert not any(row.has_filter for row in inspect(as_recorded).filters)
     assert_refused(lambda: remove_filters(path, in_place=True), tmp_path, **refused)
-    remove_filters(path, in_place=True, allow_table_files=True)
+    (warning,) = resize_filters(path, num_bytes=1024, rebuild=True, in_place=True, allow_table_files=True).warnings
+    assert "see the old footer" in warning
+    (warning,) = remove_filters(path, in_place=True, allow_table_files=True).warnings
+    assert "readers that use the recorded size fail" in warning
+    (warning,) = add_filters(path, ["id"], output=data / "part-1.parquet", allow_table_files=True).warnings
+    assert f"the {kind} table {table} does not list the new file" in warning
+    assert not add_filters(outside, ["id"], in_place=True, allow_table_files=True).warnings
 
 
 @pytest.mark.parametrize("name", ["metadata", "snapshot", "manifest", "schema"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from sbbf_tool.cli.formats import words
+from sbbf_tool.display import escape
 from sbbf_tool.reports.findings import CheckReport
 
 _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
@@ -15,7 +16,7 @@ class Format:
 
     def add(self, report: CheckReport) -> None:
         for finding in report.findings:
-            _annotate(_COMMANDS[finding.severity], report.file, finding.rule, "\n".join(words.in_full([finding])))
+            _annotate(_COMMANDS[finding.severity], report.file, finding.rule, *words.in_full([finding]))
         for place in report.unread:
             _annotate("error", report.file, "unreadable", place)
 
@@ -23,12 +24,12 @@ class Format:
         pass
 
 
-def _annotate(command: str, file: str, title: str, message: str) -> None:
-    click.echo(f"::{command} file={_property(file)},title={_property(title)}::{_data(message)}")
+def _annotate(command: str, file: str, title: str, *message: str) -> None:
+    click.echo(f"::{command} file={_property(file)},title={_property(title)}::{'%0A'.join(map(_data, message))}")
 
 
 def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return escape(text).replace("%", "%25")
 
 
 def _property(text: str) -> str:

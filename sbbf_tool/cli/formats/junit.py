@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 import click
 
 from sbbf_tool.cli.formats import words
-from sbbf_tool.cli.output import one_line
+from sbbf_tool.display import escape
 from sbbf_tool.reports.findings import SEVERITIES, CheckReport, Finding, RuleOutcome
 
 
@@ -21,12 +21,12 @@ class Format:
         self._root = Element("testsuites", name="sbbf check")
 
     def add(self, report: CheckReport) -> None:
-        suite = SubElement(self._root, "testsuite", name=one_line(report.file))
+        suite = SubElement(self._root, "testsuite", name=escape(report.file))
         for outcome in report.rules:
             _case(suite, report, outcome)
         for place in report.unread:
-            case = SubElement(suite, "testcase", name="readable", classname=one_line(report.file))
-            SubElement(case, "error", message=one_line(place), type="unreadable")
+            case = SubElement(suite, "testcase", name="readable", classname=escape(report.file))
+            SubElement(case, "error", message=escape(place), type="unreadable")
         for name, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
             suite.set(name, str(sum(1 for _ in suite.iter(tag))))
 
@@ -37,12 +37,12 @@ class Format:
 
 
 def _case(suite: Element, report: CheckReport, outcome: RuleOutcome) -> None:
-    case = SubElement(suite, "testcase", name=outcome.rule, classname=one_line(report.file))
+    case = SubElement(suite, "testcase", name=outcome.rule, classname=escape(report.file))
     found = [finding for finding in report.findings if finding.rule == outcome.rule]
     if outcome.outcome == "not run":
-        SubElement(case, "skipped", message=one_line(outcome.reason or ""))
+        SubElement(case, "skipped", message=escape(outcome.reason or ""))
     elif found and SEVERITIES.index(outcome.severity) <= SEVERITIES.index(report.fail_on):
-        failure = SubElement(case, "failure", message=found[0].message, type=outcome.severity)
+        failure = SubElement(case, "failure", message=escape(found[0].message), type=outcome.severity)
         failure.text = _in_full(found)
     elif found:
         SubElement(case, "system-out").text = _in_full(found)
@@ -50,4 +50,4 @@ def _case(suite: Element, report: CheckReport, outcome: RuleOutcome) -> None:
 
 def _in_full(found: list[Finding]) -> str:
     """XML takes no control characters, and names may hold any."""
-    return "\n".join(one_line(line) for line in words.in_full(found))
+    return "\n".join(escape(line) for line in words.in_full(found))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any
 from urllib.parse import quote
 
-import click
-
 from sbbf_tool.cli.formats import words
+from sbbf_tool.cli.output import say_json
 from sbbf_tool.operations.rules import RULES
 from sbbf_tool.operations.rules.rule import Rule
 from sbbf_tool.reports.findings import CheckReport, Finding
@@ -38,7 +36,7 @@ class Format:
             "invocations": [{"executionSuccessful": not self._unread, "toolExecutionNotifications": self._unread}],
             "results": self._results,
         }
-        click.echo(json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2))
+        say_json({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
 
 
 def _descriptor(rule: Rule) -> dict[str, Any]:

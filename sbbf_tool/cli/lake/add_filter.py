@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from sbbf_tool.operations.lake.engine import Engine, Lake
     from sbbf_tool.reports.lake import FileRow
 
+_REMEMBERED_WARNINGS = 1000
+
 
 @click.command(short_help="Give columns of all files Bloom filters.")
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Column to give a filter (repeat for more).")
@@ -44,6 +46,7 @@ def command(engine: Engine, lake: Lake, dry_run: bool, report_path: str | None, 
     wish = wish_of(engine, lake, **wishes)  # type: ignore[arg-type]
     row_type: type[FileRow] = PlannedFile if dry_run else FileOutcome
     filters = size = 0
+    warned: set[str] = set()
 
     def show(row: FileRow) -> int:
         nonlocal filters, size
@@ -51,7 +54,11 @@ def command(engine: Engine, lake: Lake, dry_run: bool, report_path: str | None, 
         filters += row.filters
         size += row.data_bytes if isinstance(row, PlannedFile) else row.bytes_added
         for warning in row.warnings if isinstance(row, FileOutcome) else ():
-            render.warn(warning)
+            # One about a table is the same for each of its files.
+            if warning not in warned:
+                render.warn(warning)
+            if len(warned) < _REMEMBERED_WARNINGS:
+                warned.add(warning)
         if as_json:
             render.show_json(row)
         save(row)

@@ -38,4 +38,4 @@ def command(
     from sbbf_tool.operations.lake.advise import advise_lake
 
     report = advise_lake(engine, lake, queries=[*queries, *query_lines(queries_file)], fpp=fpp, readers=readers)
-    return tell(report, plan_path, as_json=as_json)
+    return tell(report, lake.names, plan_path, as_json=as_json)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from sbbf_tool.cli.files import counter
 from sbbf_tool.cli.output import say, stop_if_unread
+from sbbf_tool.display import redact
 from sbbf_tool.reports.lake import FAILED, OK, REFUSED, SKIPPED, FileRow
 
 Row = TypeVar("Row", bound=FileRow)
@@ -39,6 +41,7 @@ def each_row(rows: Iterable[Row], show: Callable[[Row], int], *, writes: bool = 
     files = Files()
     with counter() as count:
         for row in rows:
+            row = dataclasses.replace(row, path=redact(row.path))
             files.counts[row.status] += 1
             if row.status in (REFUSED, FAILED):
                 say(f"sbbf: {row.path}: {row.reason}", err=True)

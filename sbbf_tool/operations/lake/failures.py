@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError, WriteError
 from sbbf_tool.reports.lake import FAILED, OK, REFUSED, FileRow
 
@@ -28,7 +29,7 @@ def row_of(row: type[Row], path: str, work: Callable[[], Mapping[str, object]]) 
 def failure(path: str, error: Exception) -> dict[str, object]:
     """Status, reason and exit code that an error stands for. The reason says all that the error does, but for the file's name."""
     if isinstance(error, SbbfError):
-        reason = ": ".join(part for part in (error.file if error.file != path else None, error.place, error.message) if part)
+        reason = ": ".join(part for part in (error.file if error.file != redact(path) else None, error.place, error.message) if part)
         status = REFUSED if isinstance(error, RefusedError) else FAILED
         return {"status": status, "reason": f"{reason}; {error.hint}" if error.hint else reason, "exit_code": error.exit_code}
     # One file among a million that meets a defect of ours, or too little memory, must not take the others with it.

@@ -25,7 +25,7 @@ from sbbf_tool.operations.lake.failures import failure, row_of
 from sbbf_tool.operations.lake.plan import Wish, fingerprint
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.publish import ensure_same_footer, ensure_same_pages, ensure_written, mistake, place_of, publish
-from sbbf_tool.operations.targets import choose_target, cut_back
+from sbbf_tool.operations.targets import choose_target, cut_back, table_warnings
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.patch import ChunkKey, Patch
 from sbbf_tool.reports.lake import OK, SKIPPED, BuiltChunk, FileOutcome
@@ -109,7 +109,7 @@ def _published(
             spool.ensure_room(wish.least_bytes(file, lacking))
             built |= in_parallel(partial(_spooled, file, wish, spool), lacking, jobs)
             try:
-                return _write(file, target, {key: built[key] for key in keys}, warnings)
+                return _write(file, target, {key: built[key] for key in keys}, warnings, wish)
             except ChangedError:
                 if time.monotonic() > deadline:
                     raise
@@ -117,12 +117,15 @@ def _published(
         pause = min(2 * pause, 1.0)
 
 
-def _write(file: ParquetFile, target: str, filters: Mapping[ChunkKey, Spooled], warnings: list[str]) -> dict[str, object]:
+def _write(file: ParquetFile, target: str, filters: Mapping[ChunkKey, Spooled], warnings: list[str], wish: Wish) -> dict[str, object]:
     patch = plan_filters(file, filters)
     said = publish(file, target, patch, partial(_compare, file, filters, patch))
+    added = patch.size - file.source.size
+    if wish.allow_table_files:
+        said += table_warnings(target, is_new=False, added=added, tables=wish.tables)
     return {
         "filters": len(filters),
-        "bytes_added": patch.size - file.source.size,
+        "bytes_added": added,
         "data_bytes_read": sum(one.bytes_read for one in filters.values()),
         "warnings": (*warnings, *said),
     }

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
+from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError, WriteError
 from sbbf_tool.operations.paimon.build import BuiltIndex, build_index
 from sbbf_tool.operations.paimon.requests import IndexRequest, declared_requests, index_requests, request_in_file
@@ -142,7 +143,7 @@ def _build(table: Table, live: LiveFile, requests: Sequence[IndexRequest], left_
         left_alone.append(LeftAlone(file.name, "it has an index"))
         return None
     if file.external_path is not None and _ADDRESS.match(file.external_path):
-        left_alone.append(LeftAlone(file.name, f"it lies elsewhere: {file.external_path}"))
+        left_alone.append(LeftAlone(file.name, f"it lies elsewhere: {redact(file.external_path)}"))
         return None
     in_file = []
     for request in requests:

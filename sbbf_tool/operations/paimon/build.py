@@ -19,7 +19,7 @@ from sbbf_tool.paimon.bloom64 import KIND, BloomFilter64, build_bloom64, parse_b
 from sbbf_tool.paimon.data_file import column_hashes
 from sbbf_tool.paimon.data_types import DataType
 from sbbf_tool.paimon.fast_hash import Hashes, distinct
-from sbbf_tool.paimon.files import Files, WritableFiles, read_data
+from sbbf_tool.paimon.files import Files, WritableFiles, names_in, read_data
 from sbbf_tool.paimon.index_container import build_container, lay_out, parse_container
 from sbbf_tool.paimon.manifest import INDEX_SUFFIX
 from sbbf_tool.paimon.table import LiveFile, Table, table_around
@@ -57,7 +57,7 @@ def build_paimon_index(
     path = os.fsdecode(data_file)
     target = path + INDEX_SUFFIX if output is None else os.fsdecode(output)
     files = files or LocalFolders()
-    if not dry_run and os.path.basename(target) in files.list(os.path.dirname(target) or "."):
+    if not dry_run and os.path.basename(target) in names_in(files, os.path.dirname(target) or "."):
         raise _exists(target)
     found = found_around(files, path)
     requests = index_requests(columns) or _declared(found, path)

@@ -11,6 +11,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
+from sbbf_tool.display import redact
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.operations.arguments import as_iterable
 from sbbf_tool.paimon.bloom64 import KIND, MAX_PROBES, BloomFilter64, parse_bloom64
@@ -91,7 +92,7 @@ def _probe_file(
         if index.container is None or column not in index.container.indexes:
             answers = tuple(_in_partition(live, column, answer, literal) for answer, (_, literal) in zip(answers, asked, strict=True))
     file = live.file
-    return ProbedFile(file.name, live.path, live.partition_text, live.entry.bucket, file.row_count, index.place, column, answers)
+    return ProbedFile(file.name, redact(live.path), live.partition_text, live.entry.bucket, file.row_count, index.place, column, answers)
 
 
 def _answers(

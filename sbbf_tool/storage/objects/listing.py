@@ -34,7 +34,7 @@ def parquet_files(url: str) -> Iterator[str]:
         elif _is_prefix(store, location.key):
             yield from _found(_below(store, location, f"{location.key}/"), location, "no *.parquet file below this prefix")
         else:
-            yield location.name
+            yield location.url
     except SbbfError as error:
         raise error.at(file=location.name) from error.__cause__
 
@@ -61,7 +61,7 @@ def _below(store: ObjectStore, location: Location, prefix: str) -> Iterator[str]
     for key in store.keys(prefix):
         parts = key[len(prefix) :].split("/")
         if parts[-1].endswith(".parquet") and not any(map(is_passed_over, parts)):
-            yield location.with_key(key).name
+            yield location.with_key(key).url
 
 
 def _globbed(store: ObjectStore, location: Location) -> Iterator[str]:
@@ -69,11 +69,11 @@ def _globbed(store: ObjectStore, location: Location) -> Iterator[str]:
     matches = _matcher(location.key)
     if next(store.keys(location.key, 1), None) == location.key:
         # A name that is there wins over the pattern that it also is.
-        yield location.name
+        yield location.url
         return
     for key in store.keys(literal):
         if matches(key):
-            yield location.with_key(key).name
+            yield location.with_key(key).url
 
 
 def _matcher(pattern: str) -> Callable[[str], bool]:

@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from sbbf_tool.display import redact
 from sbbf_tool.errors import UsageError
 
 _SERVICES = {
@@ -30,9 +31,14 @@ class Location(NamedTuple):
     """The query of an HTTP URL, which may be a signature; it is shown nowhere."""
 
     @property
+    def url(self) -> str:
+        """The URL that leads to it, with what is secret in it."""
+        return f"{self.root}/{self.key}{'?' if self.secret else ''}{self.secret}"
+
+    @property
     def name(self) -> str:
         """The URL as it may be shown."""
-        return f"{self.root}/{self.key}{'?...' if self.secret else ''}"
+        return redact(self.url)
 
     def with_key(self, key: str) -> Location:
         return self._replace(key=key, secret="")
@@ -49,7 +55,9 @@ def parse_location(url: str) -> Location:
     bucket, key = found[2], found[3] or ""
     if service == "http":
         return _http(url)
-    if "@" in bucket and ":" in bucket.rpartition("@")[0]:
+    # Of S3 only the name of an access point has a colon; otherwise it is a key and its secret, cut off at a slash within.
+    is_key = service in ("s3", "gs") and ":" in bucket and not bucket.startswith("arn:")
+    if is_key or ("@" in bucket and ":" in bucket.rpartition("@")[0]):
         raise UsageError(f"{scheme}: a URL must not hold a password", hint="credentials are found in the environment, profiles and roles")
     if not bucket and service != "hdfs":
         raise UsageError(f"no bucket is named: {url}", hint=f"{scheme}://BUCKET/KEY")

@@ -1,0 +1,70 @@
+"""Every command of the command line, with arguments that work, the formats it prints in, and the parameters that take text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from sbbf_tool.cli import CommandsByName, cli
+
+FILE, TABLE, DATA_FILE, INDEX, COLUMN = "<FILE>", "<TABLE>", "<DATA_FILE>", "<INDEX>", "<COLUMN>"
+
+WORKING: dict[str, list[str]] = {
+    "inspect": [FILE],
+    "probe": [FILE, COLUMN, "1"],
+    "add-filter": [FILE, "-c", COLUMN, "--replace", "--in-place"],
+    "remove-filter": [FILE, "--in-place"],
+    "verify": [FILE],
+    "check": [FILE, "--max-fpp", "1e-9", "--fail-on", "info"],
+    "repair": [FILE, "--in-place"],
+    "resize": [FILE, "--bytes", "64", "--rebuild", "--in-place"],
+    "advise": [FILE],
+    "explain": [FILE, COLUMN, "1"],
+    "engines": [],
+    "paimon inspect": [TABLE],
+    "paimon probe": [TABLE, COLUMN, "1"],
+    "paimon build": [DATA_FILE, "-c", COLUMN],
+    "paimon verify": [TABLE],
+    "paimon add-index": [TABLE, "-c", COLUMN],
+    "lake inspect": [FILE],
+    "lake probe": [FILE, "-c", COLUMN, "--value", "1"],
+    "lake advise": [FILE],
+    "lake add-filter": [FILE, "-c", COLUMN, "--replace"],
+    "lake verify": [FILE],
+    "lake check": [FILE, "--max-fpp", "1e-9", "--fail-on", "info"],
+}
+SPARK_ALONE = {"lake watch"}
+"""Commands that nothing but Spark runs."""
+
+
+def commands() -> dict[str, click.Command]:
+    """Each command that is no group, by its name."""
+    return dict(_below(cli, ()))
+
+
+def _below(group: CommandsByName, names: tuple[str, ...]) -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        if isinstance(command, CommandsByName):
+            yield from _below(command, (*names, name))
+        else:
+            yield " ".join((*names, name)), command
+
+
+def formats_of(command: click.Command) -> list[list[str]]:
+    """The options of each format, none among them for the usual one."""
+    for parameter in command.params:
+        if parameter.name == "form":
+            assert isinstance(parameter.type, click.Choice)
+            return [["--format", str(choice)] for choice in parameter.type.choices]
+    return [[], *([["--json"]] if any(parameter.name == "as_json" for parameter in command.params) else [])]
+
+
+def text_options(command: click.Command) -> Iterator[str]:
+    """The options that take any text."""
+    for parameter in command.params:
+        if isinstance(parameter, click.Option) and not parameter.is_flag and parameter.type.name in ("text", "path"):
+            yield max(parameter.opts, key=len)

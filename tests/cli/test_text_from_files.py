@@ -1,0 +1,240 @@
+"""Text from files and paths (names, columns, writers, values, options of tables) gives no order to a terminal or a CI runner.
+
+Formats for programs give it back exactly; in all others its characters are shown by their codes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+from xml.etree import ElementTree
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from cli.every_command import COLUMN, DATA_FILE, FILE, TABLE, WORKING, commands, formats_of, text_options
+from interop.corpus_edits import edit_footer
+
+from sbbf_tool.cli import run
+from sbbf_tool.display import escape, to_json
+from sbbf_tool.parquet.idl.ttypes import FileMetaData, KeyValue
+
+_BMP = [chr(code) for code in range(1, 0x10000) if not 0xD800 <= code < 0xE000]
+OBEYED = [one for one in _BMP if unicodedata.category(one) in ("Cc", "Cf", "Zl", "Zp") and one != "/"] + ["\U000e0001", "\U000e0041"]
+"""Controls (C0, DEL, C1), line ends, and what turns text around, hides it or tags it."""
+COMMANDS = ["::stop-commands::t", " ::add-mask::a", "##[stop-commands]t", "a##[group]b", "##vso[task.complete]", "##teamcity[message]"]
+"""What a CI runner obeys in a line."""
+TEXTS = {
+    "c0": "a" + "".join(one for one in OBEYED if one < " ") + "b",
+    "c1": "a" + "".join(one for one in OBEYED if "\x7f" <= one < "\xa0") + "b",
+    "bidi": "a" + "".join(one for one in OBEYED if one >= "\xa0") + "b",
+    "colour": "\x1b[31mred\x1b[0m\r",
+    "title": "\x1b]0;owned\x07\x9d8;;http://x\x9c",
+    "line": "one\ntwo\u2028three\x85four\vfive",
+    **{f"command-{at}": text for at, text in enumerate(COMMANDS)},
+    "command-behind-a-line-end": "a\n::stop-commands::t\r::set-output name=x::y",
+    "command-with-no-width": "\u200b:\u034f:stop-commands\u034f::t#\u200d#[group]",
+}
+_RUNNER = re.compile(r"\s*::(?!(?:error|warning|notice) file=)|#\W?#\S*\[")
+
+
+@pytest.fixture(params=TEXTS.values(), ids=list(TEXTS))
+def text(request: pytest.FixtureRequest) -> str:
+    param: str = request.param
+    return param
+
+
+@pytest.fixture
+def planted(text: str, fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """A file, in a folder, and a Paimon table in which the text stands wherever a writer may put it."""
+    short = text.encode()[:200].decode(errors="ignore").replace("/", "")
+    (tmp_path / f"{short}.d").mkdir()
+    monkeypatch.chdir(tmp_path / f"{short}.d")
+    path = Path(f"{short}.parquet")
+    values = [text, f"b{text}", "zz"]
+    numbers = pa.array([1, 2, 3])
+    pq.write_table(pa.table({text: numbers, f"s{text}": values}), path, bloom_filter_options={text: {"ndv": 3}, f"s{text}": {"ndv": 3}})
+
+    def change(metadata: FileMetaData) -> None:
+        metadata.created_by = text
+        metadata.key_value_metadata = [KeyValue(text, text)]
+
+    edit_footer(path, change)
+    table = shutil.copytree(fixtures / "paimon" / "orders", tmp_path / f"{short}.t")
+    for name in ("schema-1", "schema-2"):
+        schema = json.loads((table / "schema" / name).read_text())
+        schema["fields"][1]["name"] = text
+        schema["options"] = {"file-index.bloom-filter.columns": f"{text},id", text: text}
+        (table / "schema" / name).write_text(json.dumps(schema))
+    return {FILE: str(path), COLUMN: text, TABLE: str(table), DATA_FILE: str(path)}
+
+
+def said_by(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> str:
+    """What a command prints on standard output, after it was found to hold nothing that is obeyed."""
+    code = run(arguments)
+    out, err = capfd.readouterr()
+    for line in (out + err).split("\n"):
+        assert line.isprintable(), (arguments, line)
+        assert not _RUNNER.match(line), (arguments, line)
+        assert not re.search(r"#[^ -~]*#\S*\[", line), (arguments, line)
+    assert code != 70, err
+    return out
+
+
+def strings_of(document: Any) -> Iterator[str]:
+    if isinstance(document, str):
+        yield document
+    elif isinstance(document, dict):
+        for key, value in document.items():
+            yield from strings_of(key)
+            yield from strings_of(value)
+    elif isinstance(document, list):
+        for value in document:
+            yield from strings_of(value)
+
+
+@pytest.mark.parametrize("name", WORKING)
+def test_no_command_prints_what_is_obeyed(name, planted, text, capfd):
+    kept = Path(planted[FILE]).read_bytes()
+    for form in formats_of(commands()[name]):
+        Path(planted[FILE]).write_bytes(kept)
+        words = [planted.get(word, word) for word in WORKING[name]]
+        out = said_by([*name.split(), *form, *words], capfd)
+        if not out:
+            continue
+        if form == ["--json"] or form == ["--format", "json"]:
+            known = {string for line in out.splitlines() for string in strings_of(json.loads(line))}
+            assert name == "engines" or known & {planted[FILE], planted[TABLE]}, known
+            if name in ("inspect", "probe", "add-filter", "verify", "check", "advise", "explain", "lake verify"):
+                # A name with a dot stands in backticks, to tell it from a path.
+                assert known & {text, f"`{text}`"}, known
+        elif form == ["--format", "sarif"]:
+            (results,) = (run["results"] for run in json.loads(out)["runs"])
+            assert {unquote(one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]) for one in results} == {planted[FILE]}
+            assert any(text in string for one in results for string in strings_of(one))
+        elif form == ["--format", "junit"]:
+            assert [suite.get("name") for suite in ElementTree.fromstring(out)] == [escape(planted[FILE])]
+        elif form == ["--format", "github"]:
+            assert all(line.startswith(("::error file=", "::warning file=", "::notice file=")) for line in out.splitlines())
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("name", WORKING)
+def test_no_message_holds_what_is_obeyed(name, planted, text, fixtures, capfd):
+    """Names that are not there, given to each option in turn; with a traceback, which holds the message once more."""
+    working = [planted.get(word, word) for word in WORKING[name]]
+    for at, word in enumerate(WORKING[name]):
+        if word in planted:
+            said_by([*name.split(), *working[:at], f"no {text}", *working[at + 1 :], "--debug"], capfd)
+    for option in sorted({*text_options(commands()[name])} - {"--master", "--remote", "--conf"}):
+        said_by([*name.split(), *working, f"{option}={text}", "--debug"], capfd)
+    said_by([*name.split(), *working, f"--{text}", text], capfd)
+    said_by([f"x{text}"], capfd)
+
+
+def test_what_files_beside_hold(planted, text, tmp_path, capfd):
+    """Plans, settings, keys and lists of values."""
+    beside = tmp_path / "beside"
+    for content in (
+        text,
+        json.dumps({text: text}),
+        json.dumps({"sbbf_plan": 1, "files": [text], "fpp": 0.01, "replace": False, "columns": {text: {"max_bytes": 32}}}),
+        f"[check]\nrequire = {json.dumps([text])}\n",
+        f"[check]\n{json.dumps(text)} = 1\n",
+        json.dumps({"keys": {text: "no"}, "columns": {text: text}}),
+    ):
+        beside.write_text(content)
+        for arguments in (
+            ["add-filter", "--plan", str(beside), "-n"],
+            ["lake", "add-filter", planted[FILE], "--plan", str(beside), "-n"],
+            ["check", planted[FILE], "--config", str(beside)],
+            ["inspect", planted[FILE], "--keys", str(beside)],
+            ["probe", planted[FILE], f"s{text}", "--values-file", str(beside)],
+            ["probe", planted[FILE], text, "--values-file", str(beside)],
+            ["advise", planted[FILE], "--queries", str(beside)],
+        ):
+            said_by([*arguments, "--debug"], capfd)
+
+
+def test_values_come_back_exactly(planted, text, capfd):
+    out = said_by(["probe", planted[FILE], f"s{text}", "--json", f"b{text}"], capfd)
+    assert json.loads(out)["values"][0]["value"] == f"b{text}"
+    assert escape(f"b{text}") in said_by(["probe", planted[FILE], f"s{text}", f"b{text}"], capfd)
+
+
+def test_a_report_in_parquet_holds_the_exact_name(planted, text, tmp_path, capfd):
+    said_by(["lake", "add-filter", planted[FILE], "-c", text, "--replace", "--report", str(tmp_path / "out.parquet")], capfd)
+    assert pq.read_table(tmp_path / "out.parquet")["path"].to_pylist() == [planted[FILE]]
+
+
+def test_a_plan_holds_the_exact_names(planted, text, tmp_path, capfd):
+    edit_footer(Path(planted[FILE]), _without_filters)
+    said_by(["advise", planted[FILE], "--plan", str(tmp_path / "plan")], capfd)
+    if (tmp_path / "plan").exists():
+        written = (tmp_path / "plan").read_text()
+        assert all(line.isprintable() for line in written.split("\n"))
+        assert json.loads(written)["files"] == [planted[FILE]]
+
+
+def _without_filters(metadata: FileMetaData) -> None:
+    for row_group in metadata.row_groups:
+        for chunk in row_group.columns:
+            chunk.meta_data.bloom_filter_offset = chunk.meta_data.bloom_filter_length = None
+
+
+def test_a_name_that_is_not_utf8_comes_back_from_json(fixtures, tmp_path, capfd):
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff\x9b::.parquet")
+    shutil.copy(fixtures / "pyarrow-plain.parquet", path)
+    for arguments in (["inspect", path, "--json"], ["check", path, "--format", "json"], ["advise", path, "--json"]):
+        (line,) = said_by(arguments, capfd).splitlines()
+        assert path in set(strings_of(json.loads(line)))
+    assert run(["advise", path, "--plan", str(tmp_path / "plan")]) == 0
+    assert json.loads((tmp_path / "plan").read_text())["files"] == [path]
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_json_is_json_in_every_encoding(encoding, fixtures, tmp_path):
+    path = shutil.copy(fixtures / "pyarrow-plain.parquet", tmp_path / "größe-漢-\U0001f600-\x9b.parquet")
+    command = [sys.executable, "-m", "sbbf_tool", "inspect", "--json", str(path)]
+    done = subprocess.run(command, capture_output=True, env={**os.environ, "PYTHONIOENCODING": encoding}, check=True)
+    assert json.loads(done.stdout.decode(encoding))["file"] == str(path)
+
+
+@pytest.mark.parametrize(
+    ("plain", "shown"),
+    [
+        ("\x1b[31m", "\\x1b[31m"),
+        ("a\u202eb", "a\\u202eb"),
+        ("a\u2028b\x7f\x9b", "a\\u2028b\\x7f\\x9b"),
+        ("::stop-commands::t", "\\x3a:stop-commands::t"),
+        ("  ::x::", "  \\x3a:x::"),
+        ("a::b::c", "a::b::c"),
+        (":", ":"),
+        ("::", "\\x3a:"),
+        ("a##[group]", "a\\x23#[group]"),
+        ("##vso[x]", "\\x23#vso[x]"),
+        ("## heading", "## heading"),
+        ("größe 漢 😀", "größe 漢 😀"),
+    ],
+)
+def test_how_text_is_shown(plain, shown):
+    assert escape(plain) == shown
+    assert escape(shown) == shown
+
+
+def test_json_gives_every_character_back():
+    everything = "".join(map(chr, range(0x110000)))
+    for document in (everything, [f"{text}##[x]" for text in TEXTS.values()]):
+        for ascii_only in (False, True):
+            written = to_json(document, ascii_only=ascii_only)
+            assert written.isprintable()
+            assert json.loads(written) == json.loads(json.dumps(document))

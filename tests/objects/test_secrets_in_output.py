@@ -1,0 +1,200 @@
+"""Passwords, tokens and signatures in URLs: no command prints them, in no format, whichever parameter they are given to."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+from cli.every_command import FILE, SPARK_ALONE, WORKING, commands, formats_of, text_options
+from test_http import Site, site  # noqa: F401
+
+import sbbf_tool
+from sbbf_tool.cli import run
+from sbbf_tool.display import redact, redact_text
+from sbbf_tool.errors import SbbfError
+
+SECRET = "hUsH%2Fs3cr3t"
+URLS = {
+    "signed": f"https://127.0.0.1:1/a.parquet?X-Amz-Credential=me&X-Amz-Signature={SECRET}",
+    "plain-http": f"http://127.0.0.1:1/a.parquet?token={SECRET}#{SECRET}",
+    "fragment": f"https://127.0.0.1:1/a.parquet#{SECRET}",
+    "upper-case": f"HTTPS://127.0.0.1:1/a.parquet?sig={SECRET}",
+    "mistyped": f"https:/host/a.parquet?sig={SECRET}",
+    "after-a-space": f" https://127.0.0.1:1/a.parquet?sig={SECRET}",
+    "password": f"https://me:{SECRET}@127.0.0.1:1/a.parquet",
+    "token-for-user": f"https://{SECRET}@127.0.0.1:1/a.parquet",
+    "password-with-slash": f"https://me:a/{SECRET}@127.0.0.1:1/a.parquet",
+    "no-port": f"https://me:{SECRET}/a.parquet",
+    "s3-keys": f"s3://AKIA:{SECRET}@bucket/a.parquet",
+    "s3-keys-with-slash": f"s3a://AKIA:ab/{SECRET}@bucket/a.parquet",
+    "s3-keys-alone": f"s3n://AKIA:{SECRET}/a.parquet",
+    "s3-signed": f"s3://bucket/a.parquet?X-Amz-Signature={SECRET}",
+    "sas": f"az://container/a.parquet?sv=2024-08-04&sp=r&sig={SECRET}/x=",
+    "sas-of-lake": f"abfss://container@account.dfs.core.windows.net/day=1/a.parquet?sv=2024-08-04&sig={SECRET}",
+    "sas-of-folder": f"wasbs://container@account.blob.core.windows.net/day?sig={SECRET}",
+    "bare-token": f"azure://container/a.parquet?{SECRET}",
+    "encoded-query": f"adl://account/folder?sig%3D{SECRET}",
+    "google": f"gs://bucket/a.parquet?X-Goog-Signature={SECRET}",
+    "hdfs": f"hdfs://me:{SECRET}@namenode:8020/a.parquet",
+    "viewfs": f"viewfs://me:{SECRET}@cluster/a.parquet",
+    "other-service": f"ftp://me:{SECRET}@host/a.parquet",
+    "other-service-signed": f"oss://bucket/a.parquet?Signature={SECRET}",
+    "spark-connect": f"sc://127.0.0.1:1/;use_ssl=true;token={SECRET}",
+}
+DATA = {"--value", "--query", "--where", "--require"}
+"""Values and names of columns, and conditions with them: a report prints them as they are."""
+OF_SPARK = {"--master", "--remote", "--conf"}
+
+
+@pytest.fixture(autouse=True)
+def no_services(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every service refuses at once: nobody is named, or nothing listens."""
+    for name in [name for name in os.environ if name.startswith(("AWS_", "AZURE_", "GOOGLE_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nonexistent")
+
+
+@pytest.fixture
+def local(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """What the words of `WORKING` mean, in a working folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    path = shutil.copy(fixtures / "pyarrow-filters.parquet", tmp_path / "a.parquet")
+    return {FILE: str(path), "<COLUMN>": "id", "<TABLE>": str(tmp_path), "<DATA_FILE>": str(path)}
+
+
+def assert_silent(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> str:
+    code = run(arguments)
+    printed = "".join(capfd.readouterr())
+    assert "hUsH" not in printed, f"sbbf {shlex.join(arguments)}"
+    assert code != 70, printed
+    return printed
+
+
+def test_every_command_is_walked():
+    assert commands().keys() == WORKING.keys() | SPARK_ALONE
+
+
+@pytest.mark.parametrize("url", URLS.values(), ids=list(URLS))
+def test_a_url_as_the_file_that_a_command_is_about(url, local, capfd):
+    for name, working in WORKING.items():
+        words = [url, *(local.get(word, word) for word in working[1:])]
+        for form in formats_of(commands()[name]):
+            assert_silent([*name.split(), "--debug", *form, *words], capfd)
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("url", URLS.values(), ids=list(URLS))
+@pytest.mark.parametrize("name", WORKING)
+def test_a_url_for_any_option(name, url, local, capfd, fixtures):
+    command = commands()[name]
+    for option in sorted({*text_options(command)} - DATA - OF_SPARK):
+        for form in formats_of(command):
+            shutil.copy(fixtures / "pyarrow-filters.parquet", local[FILE])
+            words = [local.get(word, word) for word in WORKING[name]]
+            if option == "--output":
+                words = [word for word in words if word != "--in-place"]
+            assert_silent([*name.split(), *words, *form, option, url, "--debug"], capfd)
+    assert_silent([*name.split(), *(local.get(word, word) for word in WORKING[name]), url], capfd)
+
+
+SIGNED = f"X-Amz-Credential=me&X-Amz-Signature={SECRET}"
+
+
+@pytest.fixture
+def signed(site: Site, fixtures: Path) -> str:  # noqa: F811
+    """A signed URL that can be read, of a file with findings."""
+    return f"{site.put('day/a.parquet', (fixtures / 'pyarrow-filters.parquet').read_bytes())}?{SIGNED}"
+
+
+def test_reports_on_a_signed_url_that_can_be_read(signed, local, capfd):
+    told = 0
+    for name in ("inspect", "probe", "verify", "check", "explain", "advise"):
+        words = [signed, *(local.get(word, word) for word in WORKING[name][1:])]
+        for form in formats_of(commands()[name]):
+            printed = assert_silent([name, *words, *form], capfd)
+            told += redact(signed).replace(":", "%3A") in printed or redact(signed) in printed
+    assert told > 8
+    for name in ("add-filter", "resize", "remove-filter", "repair"):
+        words = [signed, *(local.get(word, word) for word in WORKING[name][1:] if word != "--in-place")]
+        for form in formats_of(commands()[name]):
+            assert_silent([name, *words, *form, "--dry-run"], capfd)
+            assert_silent([name, *words, *form, "-o", f"{name}{len(form)}.parquet"], capfd)
+            assert_silent([name, *words, *form, "--in-place"], capfd)
+
+
+def test_python_gets_reports_and_errors_without_signatures(signed):
+    advice = sbbf_tool.advise(signed)
+    reports = [sbbf_tool.inspect(signed), sbbf_tool.verify(signed), sbbf_tool.check(signed), advice, sbbf_tool.explain(signed, "id", 1)]
+    reports += [sbbf_tool.add_filters(signed, ["id"], replace=True, dry_run=True), sbbf_tool.repair(signed, dry_run=True)]
+    assert not [report for report in reports if "hUsH" in repr(report)]
+    assert advice.paths == (redact(signed),)
+    for url in URLS.values():
+        with pytest.raises(SbbfError) as caught:
+            sbbf_tool.inspect(url)
+        assert "hUsH" not in str(caught.value) + repr(caught.value) + str(caught.value.file)
+
+
+def test_a_plan_with_signatures_is_the_owners_alone(site, fixtures, tmp_path, capfd):  # noqa: F811
+    signed = f"{site.put('day/a.parquet', (fixtures / 'pyarrow-plain.parquet').read_bytes())}?{SIGNED}"
+    plan = tmp_path / "plan.json"
+    plan.write_text("an older plan")
+    plan.chmod(0o644)
+    assert run(["advise", signed, "--plan", str(plan)]) == 0
+    assert f"{plan} holds signatures or passwords of URLs: only its owner can read it (mode 0600)" in capfd.readouterr().err
+    assert plan.stat().st_mode & 0o777 == 0o600
+    assert json.loads(plan.read_text())["files"] == [signed]
+    assert run(["add-filter", "--plan", str(plan), "-o", str(tmp_path / "out.parquet")]) == 0
+    assert "hUsH" not in "".join(capfd.readouterr())
+    assert sbbf_tool.verify(tmp_path / "out.parquet").is_sound
+
+
+def test_a_plan_without_signatures_is_as_any_other_file(fixtures, tmp_path, capfd):
+    plain = tmp_path / "plain.txt"
+    plain.write_text("")
+    plan = tmp_path / "plan.json"
+    assert run(["advise", str(fixtures / "pyarrow-plain.parquet"), "--plan", str(plan)]) == 0
+    assert plan.stat().st_mode == plain.stat().st_mode
+    assert "holds signatures" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("https://host:8443/a.parquet?sig=x", "https://host:8443/a.parquet?..."),
+        ("https://[::1]:80/a.parquet?sig=x", "https://[::1]:80/a.parquet?..."),
+        ("https://me:x@host/a.parquet", "https://...@host/a.parquet"),
+        ("hdfs://me@namenode:8020/user/me@home/a", "hdfs://me@namenode:8020/user/me@home/a"),
+        ("abfss://container@account.dfs.core.windows.net/a", "abfss://container@account.dfs.core.windows.net/a"),
+        ("s3://bucket/part-?.parquet", "s3://bucket/part-?.parquet"),
+        ("s3://bucket/year=20?4/month=1/*.parquet", "s3://bucket/year=20?4/month=1/*.parquet"),
+        ("s3://bucket/a@b:c", "s3://bucket/a@b:c"),
+        ("s3://arn:aws:s3:us-east-1:123456789012:accesspoint:mine/a", "s3://arn:aws:s3:us-east-1:123456789012:accesspoint:mine/a"),
+        ("file:///folder/a?b=c", "file:///folder/a?b=c"),
+        ("/folder/a?b=c", "/folder/a?b=c"),
+        ("what?=now.parquet", "what?=now.parquet"),
+    ],
+)
+def test_what_is_left_of_a_name(name, shown):
+    assert redact(name) == shown
+    assert redact(shown) == shown
+
+
+@pytest.mark.parametrize("url", URLS.values(), ids=list(URLS))
+def test_urls_within_messages_of_libraries(url):
+    for text in (
+        f"cannot GET '{url.strip()}'",
+        f"{url.strip()}: no",
+        f"{redact(url.strip())}: no",
+        f"Caused by: ({url.strip()})",
+        f"<{url.strip()}>\nat line 1",
+    ):
+        assert "hUsH" not in redact_text(text)
+        assert redact_text(redact_text(text)) == redact_text(text)
+        assert "hUsH" not in str(SbbfError(text, hint=text))
