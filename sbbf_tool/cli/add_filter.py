@@ -99,7 +99,7 @@ def command(
         return 0
 
     # One output is of one file, so that a folder or a glob is none.
-    return work(paths[0]) if output is not None else max(each_file(paths, work))
+    return work(paths[0]) if output is not None else max(each_file(paths, work, changes=True))
 
 
 def _plan(path: str | None, columns: tuple[str, ...], *sizes: float | None) -> Plan | None:

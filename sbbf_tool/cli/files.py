@@ -10,22 +10,30 @@ from typing import TypeVar
 from sbbf_tool.cli import render
 from sbbf_tool.cli.output import say, stop_if_unread
 from sbbf_tool.errors import SbbfError, UsageError
+from sbbf_tool.storage.temporary import listing_once
 
 Report = TypeVar("Report")
 
 
-def each_file(names: tuple[str, ...], work: Callable[[str], int]) -> Iterator[int]:
+def each_file(names: tuple[str, ...], work: Callable[[str], int], *, changes: bool = False) -> Iterator[int]:
     """The exit code of `work` on every file that the names mean: a file, the Parquet files below a folder, those of a glob.
 
-    The error of one file is told and its code yielded, and the next file follows; what is wrong with the request itself ends it.
+    The error of one file is told and its code yielded, and the next file follows; what is wrong with the request itself ends it. Work
+    that `changes` files gets none that a folder or glob leads to by a link: others may have put it there. Such links are counted.
     """
-    for path in paths_of(names):
-        try:
-            yield work(path)
-        except UsageError:
-            raise
-        except SbbfError as error:
-            yield _told(names, path, error)
+    links: list[str] = []
+    with listing_once():
+        for path in paths_of(names, links if changes else None):
+            try:
+                yield work(path)
+            except UsageError:
+                raise
+            except SbbfError as error:
+                yield _told(names, path, error)
+    if links:
+        count = f"{len(links):,} link{'s' * (len(links) > 1)}"
+        say(f"sbbf: skipped {count} in folders, such as {links[0]}: name a link to change the file that it leads to", err=True)
+        yield 0
 
 
 def each_report(names: tuple[str, ...], work: Callable[[str], Report], show: Callable[[Report], int]) -> Iterator[int]:
@@ -56,12 +64,16 @@ def each_report(names: tuple[str, ...], work: Callable[[str], Report], show: Cal
     stop_if_unread()
 
 
-def paths_of(names: tuple[str, ...]) -> Iterator[str]:
-    """The files that the names mean, in order."""
-    from sbbf_tool.storage.places import parquet_files
+def paths_of(names: tuple[str, ...], links: list[str] | None = None) -> Iterator[str]:
+    """The files that the names mean, in order; links that folders and globs lead to are added to `links` instead, where it is given."""
+    from sbbf_tool.storage.places import entries
 
     for name in names:
-        yield from parquet_files(name)
+        for entry in entries(name, linked_folders=links is not None):
+            if links is not None and entry.is_link:
+                links.append(entry.path)
+            else:
+                yield entry.path
 
 
 def _told(names: tuple[str, ...], path: str, error: SbbfError) -> int:

@@ -49,7 +49,7 @@ def command(paths: tuple[str, ...], as_json: bool, **options: Any) -> int:
         done = report.is_clean if report.dry_run else report.is_sound
         return UnreadableError.exit_code if report.unproven else int(not done)
 
-    return max(each_file(paths, work))
+    return max(each_file(paths, work, changes=options["output"] is None))
 
 
 def _show(report: RepairReport) -> None:

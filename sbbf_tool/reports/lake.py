@@ -15,6 +15,10 @@ OK, SKIPPED, REFUSED, FAILED = "ok", "skipped", "refused", "failed"
 """Done; nothing to do, since the file has what it should; must not be done, as asked; could not be done."""
 
 
+LINK = "a link that the listing of a folder met: name it to change the file that it leads to"
+"""Why commands that change files skip it."""
+
+
 @dataclass(frozen=True)
 class LakeFile:
     """A file as a listing has it."""
@@ -23,6 +27,8 @@ class LakeFile:
     bytes: int | None = None
     modified: float | None = None
     """Seconds since 1970."""
+    is_link: bool = False
+    """Whether a folder or glob led to it by way of a link; only where links are asked for."""
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ class SparkEngine:
         return rows_of(pipeline.verify(self._files(lake), columns, keys=lake.keys), VerifyRow)
 
     def plan(self, lake: Lake, wish: Wish) -> Iterator[PlannedFile]:
-        return rows_of(pipeline.plan(self._files(lake), wish), PlannedFile)
+        return rows_of(pipeline.plan(self._files(lake, links=True), wish), PlannedFile)
 
     def add_filters(self, lake: Lake, wish: Wish) -> Iterator[FileOutcome]:
         assert self._spark is not None
@@ -68,9 +68,9 @@ class SparkEngine:
         assert self._spark is not None
         return watch(self._spark, folder, wish, checkpoint, every=every, most_files=most_files, where=where)
 
-    def _files(self, lake: Lake) -> DataFrame:
+    def _files(self, lake: Lake, *, links: bool = False) -> DataFrame:
         assert self._spark is not None
-        return pipeline.discover(self._spark, lake.names, lake.where)
+        return pipeline.discover(self._spark, lake.names, lake.where, links=links)
 
 
 def _active() -> SparkSession | None:

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import reduce
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, TypeVar
@@ -37,7 +38,7 @@ from sbbf_tool.operations.check import Policy
 from sbbf_tool.operations.lake import read as reading
 from sbbf_tool.operations.lake.advise import surveys
 from sbbf_tool.operations.lake.discover import discover as find_files
-from sbbf_tool.operations.lake.discover import path_of
+from sbbf_tool.operations.lake.discover import path_of, skip_link
 from sbbf_tool.operations.lake.fill import build_piece, fill_file, publish_file
 from sbbf_tool.operations.lake.pack import TASK_COST
 from sbbf_tool.operations.lake.partitions import Predicate, parse_predicate
@@ -47,6 +48,7 @@ from sbbf_tool.operations.lake.rows import from_batch, to_batch
 from sbbf_tool.operations.queries import parse_query
 from sbbf_tool.reports.advise import AdviceReport
 from sbbf_tool.reports.lake import (
+    LINK,
     BuiltChunk,
     CheckRow,
     FileOutcome,
@@ -62,6 +64,8 @@ from sbbf_tool.reports.lake import (
 from sbbf_tool.spark.progress import Progress, Tally, watched
 from sbbf_tool.spark.rows import Batches, Piece, cores_of, ddl_of, mapped, publishing, rows_of, settled, spark_errors, spread, worked
 from sbbf_tool.spark.session import quiet_about_pandas
+from sbbf_tool.storage.listing import is_linked
+from sbbf_tool.storage.temporary import listing_once
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -78,7 +82,13 @@ _LISTED_AT_ONCE = 10_000
 
 
 def discover(
-    spark: SparkSession, files: str | Iterable[str] | DataFrame, where: str | Predicate | None = None, *, table: bool = False
+    spark: SparkSession,
+    files: str | Iterable[str] | DataFrame,
+    where: str | Predicate | None = None,
+    *,
+    table: bool = False,
+    links: bool = False,
+    below: str | None = None,
 ) -> DataFrame:
     """The files (`LakeFile`) that names of files, folders and globs mean; or that a DataFrame with a column `path` lists, which may have
     `length` and `modificationTime`, or `bytes` and `modified`, too. With `table`, the one name is that of a table in Spark's catalog.
@@ -86,26 +96,29 @@ def discover(
     `where` chooses partitions by the folders of the paths: see `operations.lake.partitions`. Paths are listed by an executor; addresses
     such as hdfs://, by Spark as `binaryFile`, which passes over files of no bytes. No file is read. The listing is made now, and kept by
     the driver.
+
+    Links to files in folders are followed. With `links` they are marked, and links to folders are listed too: the stages that change files
+    skip both. `below` is the folder that a DataFrame lists: files that a link below it leads to are marked.
     """
     predicate = parse_predicate(where) if isinstance(where, str) else where
     if table:
         with spark_errors():
             files = spark.createDataFrame([(path,) for path in spark.table(str(files)).inputFiles()], "path string")
     if not isinstance(files, str | bytes | os.PathLike | Iterable):
-        return settled(_named(files, predicate), LakeFile)
+        return settled(_named(files, predicate, below), LakeFile)
     names = [os.fsdecode(name) for name in as_iterable(files)]
     addresses = [name for name in names if "://" in name and not name.startswith("file:")]
     paths = [path_of(name) for name in names if name not in addresses]
     found = [_named(_listing(spark, addresses), predicate)] if addresses else []
     if paths:
-        found.append(_paths(spark, paths, predicate))
+        found.append(_paths(spark, paths, predicate, links))
     return settled(found[0] if len(found) == 1 else found[0].unionByName(found[1]), LakeFile)
 
 
-def _paths(spark: SparkSession, names: list[str], predicate: Predicate | None) -> DataFrame:
+def _paths(spark: SparkSession, names: list[str], predicate: Predicate | None, links: bool) -> DataFrame:
     def find(batches: Batches) -> Batches:
         for batch in batches:
-            listing = find_files(batch.column("name").to_pylist(), predicate)
+            listing = find_files(batch.column("name").to_pylist(), predicate, links=links)
             while rows := list(islice(listing, _LISTED_AT_ONCE)):
                 yield to_batch(LakeFile, rows)
 
@@ -122,9 +135,9 @@ def _listing(spark: SparkSession, names: list[str]) -> DataFrame:
     return listing.select("path", col("length").alias("bytes"), col("modificationTime").cast("double").alias("modified"))
 
 
-def _named(frame: DataFrame, predicate: Predicate | None) -> DataFrame:
+def _named(frame: DataFrame, predicate: Predicate | None, below: str | None = None) -> DataFrame:
     """As `LakeFile` has it: paths as they are called here, of the partitions that are meant."""
-    from pyspark.sql.functions import col, lit
+    from pyspark.sql.functions import coalesce, col, lit
 
     def column(wanted: str, other: str, kind: str) -> Column:
         name = next((name for name in (wanted, other) if name in frame.columns), None)
@@ -132,10 +145,17 @@ def _named(frame: DataFrame, predicate: Predicate | None) -> DataFrame:
 
     def choose(batches: Batches) -> Batches:
         for batch in batches:
-            found = [LakeFile(path_of(one.path), one.bytes, one.modified) for one in from_batch(LakeFile, batch)]
-            yield to_batch(LakeFile, [one for one in found if predicate is None or predicate.accepts(one.path)])
+            found = [replace(one, path=path_of(one.path)) for one in from_batch(LakeFile, batch)]
+            meant = (one for one in found if one.is_link or predicate is None or predicate.accepts(one.path))
+            yield to_batch(LakeFile, [one if below is None else replace(one, is_link=is_linked(one.path, below)) for one in meant])
 
-    wanted = frame.select("path", column("bytes", "length", "bigint"), column("modified", "modificationTime", "double"))
+    is_link = coalesce(column("is_link", "is_link", "boolean"), lit(False))
+    if "reason" in frame.columns:
+        # What an earlier stage says of files, rather than a listing.
+        is_link |= coalesce(col("reason") == LINK, lit(False))
+    wanted = frame.select(
+        "path", column("bytes", "length", "bigint"), column("modified", "modificationTime", "double"), is_link.alias("is_link")
+    )
     return mapped(wanted, choose, ddl_of(LakeFile))
 
 
@@ -175,7 +195,7 @@ def verify(
     from pyspark.sql.functions import col
 
     names = as_names(columns)
-    found = settled(_named(files, None), LakeFile)
+    found = settled(_named(files, None), LakeFile).where(~col("is_link"))
     is_large = col("bytes").isNotNull() & (col("bytes") > whole_bytes)
     small = read(found.where(~is_large), reading.verifying(names, keys), VerifyRow, reads_data=True, tasks=tasks)
     large = found.where(is_large)
@@ -220,7 +240,11 @@ def advise(
 def plan(files: DataFrame, wish: Wish | Iterable[str], *, piece_bytes: int = PIECE_BYTES, tasks: int | None = None) -> DataFrame:
     """`PlannedFile`s: what each file lacks of the filters wished for, and in which pieces it is built."""
     wished = _wish(wish)
-    return read(files, lambda path: plan_file(path, wished, piece_bytes), PlannedFile, tasks=tasks)
+
+    def work(one: LakeFile) -> tuple[PlannedFile]:
+        return (skip_link(PlannedFile, one.path) if one.is_link else plan_file(one.path, wished, piece_bytes),)
+
+    return worked(spread(_named(files, None), LakeFile, None, tasks), LakeFile, PlannedFile, work)
 
 
 def build(planned: DataFrame, wish: Wish | Iterable[str], *, tasks: int | None = None) -> DataFrame:
@@ -258,7 +282,7 @@ def fill(files: DataFrame, wish: Wish | Iterable[str], *, tasks: int | None = No
     wished = _wish(wish)
 
     def work(one: LakeFile) -> tuple[FileOutcome]:
-        return (_counted(tally, fill_file(one.path, wished)),)
+        return (skip_link(FileOutcome, one.path) if one.is_link else _counted(tally, fill_file(one.path, wished)),)
 
     return worked(spread(_named(files, None), LakeFile, "bytes", tasks), LakeFile, FileOutcome, work)
 
@@ -272,6 +296,7 @@ def add_filters(
     wish: Wish | Iterable[str],
     *,
     where: str | Predicate | None = None,
+    below: str | None = None,
     report: str | None = None,
     tasks: int | None = None,
     whole_bytes: int = TASK_COST,
@@ -281,16 +306,16 @@ def add_filters(
     """Give every file the filters that it lacks, now; answers with what became of each (`FileOutcome`).
 
     Files of up to `whole_bytes` are done by one task each, many a task; larger ones are built in pieces. `wish` is columns, or a `Wish`
-    with sizes and the rest. `report` names a folder for the outcomes as Parquet, the way for millions of files; without it they are
-    collected on the driver. `progress` is called twice a second with files, filters and bytes added so far (not with Spark Connect,
-    which has no accumulators).
+    with sizes and the rest. Links that the listing of a folder meets are skipped, as `discover` says. `report` names a folder for the
+    outcomes as Parquet, the way for millions of files; without it they are collected on the driver. `progress` is called twice a second
+    with files, filters and bytes added so far (not with Spark Connect, which has no accumulators).
     """
     from pyspark.sql import DataFrame
     from pyspark.sql.functions import col
 
     wished = _wish(wish)
     tally = Tally.of(spark)
-    found = discover(spark, files, where)
+    found = discover(spark, files, where, links=True, below=below)
     is_small = col("bytes").isNotNull() & (col("bytes") <= whole_bytes)
     with spark_errors(), quiet_about_pandas(), publishing(spark), watched(tally, progress):
         outcomes = fill(found.where(is_small), wished, tasks=tasks, tally=tally)
@@ -342,8 +367,9 @@ def _joined(
 
     def run(batches: Batches) -> Batches:
         found = (one for batch in batches for one in from_batch(part, batch))
-        for path, of_file in groupby(found, key=lambda one: one.path):
-            yield to_batch(row, [work(path, of_file)])
+        with listing_once():
+            for path, of_file in groupby(found, key=lambda one: one.path):
+                yield to_batch(row, [work(path, of_file)])
 
     gathered = parts.repartition(tasks or cores_of(parts), "path").sortWithinPartitions("path", *order)
     return mapped(gathered, run, ddl_of(row))

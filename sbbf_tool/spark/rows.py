@@ -14,6 +14,7 @@ from sbbf_tool.errors import SbbfError, UnreadableError
 from sbbf_tool.operations.lake.pack import pack
 from sbbf_tool.operations.lake.rows import from_dict, schema_of, to_batch
 from sbbf_tool.spark.session import cause_of, quiet_about_pandas
+from sbbf_tool.storage.temporary import listing_once
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,13 +96,14 @@ def worked(
     """The rows that `work` makes of each unit of the bundles; a batch each, rather than one a bundle, where they are large: `apart`."""
 
     def run(batches: Batches) -> Batches:
-        for batch in batches:
-            for bundle in batch.column(0).to_pylist():
-                rows = (made for one in bundle for made in work(from_dict(unit, one)))
-                if apart:
-                    yield from (to_batch(row, [made]) for made in rows)
-                else:
-                    yield to_batch(row, rows)
+        with listing_once():
+            for batch in batches:
+                for bundle in batch.column(0).to_pylist():
+                    rows = (made for one in bundle for made in work(from_dict(unit, one)))
+                    if apart:
+                        yield from (to_batch(row, [made]) for made in rows)
+                    else:
+                        yield to_batch(row, rows)
 
     return mapped(bundles, run, ddl_of(row))
 

@@ -17,13 +17,14 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.operations.lake.discover import listed, path_of
+from sbbf_tool.operations.lake.discover import listed, path_of, skip_link
 from sbbf_tool.operations.lake.partitions import Predicate
 from sbbf_tool.operations.lake.plan import Wish
 from sbbf_tool.reports.lake import FAILED, FileOutcome
 from sbbf_tool.spark import pipeline
 from sbbf_tool.spark.arrivals import Arrivals
 from sbbf_tool.spark.rows import rows_of, spark_errors
+from sbbf_tool.storage.listing import is_linked
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,11 +55,12 @@ def watch(
     renewed; `where` chooses partitions by their folders. A file that could not be done is answered again when it was tried again.
     Not by Spark Connect. Raises UsageError, UnreadableError (no such folder) and SbbfError, where Spark fails.
     """
-    watcher = _Watcher(spark, wish, Arrivals(checkpoint), where)
+    below = None
     if "://" not in folder:
-        folder = os.path.abspath(path_of(folder))
+        folder = below = os.path.abspath(path_of(folder))
         if not os.path.isdir(folder):
             raise UnreadableError("no such folder", file=folder)
+    watcher = _Watcher(spark, wish, Arrivals(checkpoint), where, below)
     with spark_errors():
         query = watcher.start(folder, every, most_files)
         try:
@@ -76,6 +78,8 @@ class _Watcher:
     wish: Wish
     arrivals: Arrivals
     where: Predicate | None
+    below: str | None
+    """The folder, where it is one of this machine: files that a link below it leads to are skipped."""
     _done: SimpleQueue[FileOutcome] = field(default_factory=SimpleQueue)
     _working: Lock = field(default_factory=Lock)
 
@@ -108,7 +112,7 @@ class _Watcher:
 
     def _batch(self, frame: DataFrame, number: int) -> None:
         with self._working:
-            rows = pipeline.add_filters(frame.sparkSession, frame, self.wish, where=self.where)
+            rows = pipeline.add_filters(frame.sparkSession, frame, self.wish, where=self.where, below=self.below)
             outcomes = list(rows_of(rows, FileOutcome))
             known = {outcome.path for outcome in outcomes}
             arrived, through = self.arrivals.arrived()
@@ -133,7 +137,10 @@ class _Watcher:
         yield from outcomes
 
     def _filled(self, paths: list[str]) -> list[FileOutcome]:
-        return list(rows_of(pipeline.add_filters(self.spark, paths, self.wish), FileOutcome)) if paths else []
+        links = [path for path in paths if self.below is not None and is_linked(path, self.below)]
+        others = [path for path in paths if path not in links]
+        done = list(rows_of(pipeline.add_filters(self.spark, others, self.wish), FileOutcome)) if others else []
+        return done + [skip_link(FileOutcome, path) for path in links]
 
     def _told(self) -> Iterator[FileOutcome]:
         while not self._done.empty():

@@ -1,37 +1,55 @@
-"""Local files by name, folder or glob."""
+"""Local files by name, folder or glob.
+
+What cannot be listed stops nothing: it is answered as a name, and fails where it is opened, with the reason. Names that vanish meanwhile
+are left out.
+"""
 
 from __future__ import annotations
 
 import glob
 import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.storage.system_errors import reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A Parquet file that a name means; or a link to a folder, where links are asked for."""
+
+    path: str
+    is_link: bool = False
+    """Whether a folder or glob led to it by way of a link."""
+
+
 def parquet_files(name: str) -> Iterator[str]:
     """The Parquet files that `name` means: itself, those below it where it is a folder, those that match where it is a glob; in order.
 
-    Below a folder, names that start with a dot or `_` are passed over, as Spark and Hive do, unless they are of a partition (`_day=1`),
-    and so are folders that are links. Raises UnreadableError where there is none.
+    Below a folder, names that start with a dot or `_` are skipped, as Spark and Hive do, unless they are of a partition (`_day=1`), and
+    so are links to folders; links to files are followed. Raises UnreadableError where there is none.
     """
+    return (entry.path for entry in entries(name))
+
+
+def entries(name: str, *, linked_folders: bool = False) -> Iterator[Entry]:
+    """As `parquet_files`, with which of them are links; with `linked_folders` also the links to folders that are skipped."""
     if os.path.isdir(name):
-        matches = [name]
+        found = _walk(name)
     elif os.path.lexists(name) or not glob.has_magic(name):
-        yield name
+        yield Entry(name)
         return
     else:
-        matches = sorted(glob.glob(name, recursive=True))
-    found = False
-    for match in matches:
-        for path in _walk(match) if os.path.isdir(match) else (match,):
-            found = True
-            yield path
-    if not found:
+        found = _matching(name)
+    any_found = False
+    for entry, is_folder in found:
+        any_found = any_found or not is_folder
+        if linked_folders or not is_folder:
+            yield entry
+    if not any_found:
         raise UnreadableError("no *.parquet file below this folder" if os.path.isdir(name) else "no file matches", file=name)
 
 
@@ -40,15 +58,59 @@ def is_passed_over(name: str) -> bool:
     return name.startswith((".", "_")) and "=" not in name
 
 
-def _walk(folder: str) -> Iterator[str]:
+def is_linked(path: str, folder: str) -> bool:
+    """Whether a link leads to `path` from `folder`, by whose name it begins."""
+    place = folder
+    for part in path.removeprefix(folder).strip(os.sep).split(os.sep):
+        place = os.path.join(place, part)
+        if os.path.islink(place):
+            return True
+    return False
+
+
+def _matching(pattern: str) -> Iterator[tuple[Entry, bool]]:
+    parts = pattern.split(os.sep)
+    # What the pattern names in full is meant as it stands, links or not.
+    literal = os.sep.join(parts[: next(number for number, part in enumerate(parts) if glob.has_magic(part))])
+    named = literal.rstrip(os.sep) or (os.sep if pattern.startswith(os.sep) else "")
+    for match in sorted(glob.glob(pattern, recursive=True)):
+        linked = is_linked(match, named)
+        if linked and "**" in parts and is_linked(os.path.dirname(match), named):
+            # As below a folder: links to folders may lead in circles.
+            continue
+        if not os.path.isdir(match):
+            yield Entry(match, linked), False
+        elif linked and "**" in parts:
+            yield Entry(match, True), True
+        else:
+            for entry, is_folder in _walk(match):
+                yield Entry(entry.path, linked or entry.is_link), is_folder
+
+
+def _walk(top: str) -> Iterator[tuple[Entry, bool]]:
+    """Yield the Parquet files below a folder, and links to folders; with each whether it is the latter."""
+    # A list rather than calls within calls: folders may be nested deeper than Python's stack.
+    waiting = [(top, True, False)]
+    while waiting:
+        path, is_folder, is_link = waiting.pop()
+        if is_link or not is_folder:
+            yield Entry(path, is_link), is_folder
+            continue
+        try:
+            with os.scandir(path) as listing:
+                found = sorted((entry.name, _is_folder(entry), entry.is_symlink()) for entry in listing if not is_passed_over(entry.name))
+        except FileNotFoundError:
+            continue
+        except OSError:
+            yield Entry(path), False
+            continue
+        below = ((os.path.join(path, name), is_folder, link) for name, is_folder, link in found if is_folder or name.endswith(".parquet"))
+        waiting.extend(reversed(list(below)))
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Whether it is a folder, or a link to one; a link that leads nowhere or to itself is none."""
     try:
-        with os.scandir(folder) as listing:
-            entries = sorted((entry.name, entry.is_dir()) for entry in listing if not is_passed_over(entry.name))
-    except OSError as error:
-        raise UnreadableError(reason_of(error), file=folder) from error
-    for name, is_folder in entries:
-        path = os.path.join(folder, name)
-        if is_folder and not os.path.islink(path):
-            yield from _walk(path)
-        elif not is_folder and name.endswith(".parquet"):
-            yield path
+        return entry.is_dir()
+    except OSError:
+        return False

@@ -66,11 +66,16 @@ def parquet_files(name: str) -> Iterator[str]:
 
     Raises UnreadableError where there is none.
     """
+    return (entry.path for entry in entries(name))
+
+
+def entries(name: str, *, linked_folders: bool = False) -> Iterator[listing.Entry]:
+    """As `parquet_files`, with which of them are links; with `linked_folders` also the links to folders that are skipped."""
     if is_url(name):
         from sbbf_tool.storage.objects import listing as object_listing
 
-        return object_listing.parquet_files(name)
-    return listing.parquet_files(_path(name))
+        return map(listing.Entry, object_listing.parquet_files(name))
+    return listing.entries(_path(name), linked_folders=linked_folders)
 
 
 class TableFinder:

@@ -8,37 +8,68 @@ import os
 import re
 import stat
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.storage.system_errors import FORBIDDEN, reason_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 TEMPORARY_SUFFIX = ".sbbf-tmp"
 PRIVATE = 0o600
 USUAL = 0o666
 """Modes of new files, of which the umask takes its part."""
+_NAME = re.compile(r"(\..*\.)[0-9a-f]{12}" + re.escape(TEMPORARY_SUFFIX), re.DOTALL)
+"""The name of a temporary file, and in it what `_stem` makes of its target's."""
+_listed: ContextVar[dict[str, list[str]] | None] = ContextVar("listed", default=None)
+"""The temporary files of each folder, as the run in progress has listed them; None outside of one."""
+
+
+@contextmanager
+def listing_once() -> Iterator[None]:
+    """Let `sweep` list each folder once while the block runs, however many files of a folder it changes.
+
+    What other processes leave behind meanwhile is removed by the next run.
+    """
+    before = _listed.get()
+    _listed.set({} if before is None else before)
+    try:
+        yield
+    finally:
+        _listed.set(before)
 
 
 def sweep(target: str) -> None:
     """Remove temporary files that a killed process left beside `target`; those of a living one are locked, and stay."""
     folder, base = os.path.split(os.path.realpath(target))
-    sweep_folder(folder, re.escape(_stem(base)))
+    listed = _listed.get()
+    names = None if listed is None else listed.get(folder)
+    if names is None:
+        names = _temporary_names(folder)
+        if listed is not None:
+            listed[folder] = names
+    stem = _stem(base)
+    _remove_dead(folder, (name for name in names if (ours := _NAME.fullmatch(name)) and ours[1] == stem))
 
 
-def sweep_folder(folder: str, stem: str = r"\..*\.") -> None:
-    """As `sweep`, of temporary files beside whatever target: those whose name begins with what the regular expression `stem` means."""
-    ours = re.compile(stem + r"[0-9a-f]{12}" + re.escape(TEMPORARY_SUFFIX), re.DOTALL)
+def sweep_folder(folder: str) -> None:
+    """As `sweep`, of temporary files beside whatever target."""
+    _remove_dead(folder, _temporary_names(folder))
+
+
+def _temporary_names(folder: str) -> list[str]:
     try:
-        names = os.listdir(folder or ".")
+        return [name for name in os.listdir(folder or ".") if name.endswith(TEMPORARY_SUFFIX) and _NAME.fullmatch(name)]
     except OSError:
-        return
+        return []
+
+
+def _remove_dead(folder: str, names: Iterable[str]) -> None:
     for name in names:
-        if name.endswith(TEMPORARY_SUFFIX) and ours.fullmatch(name):
-            with suppress(OSError):
-                _remove_if_dead(os.path.join(folder, name))
+        with suppress(OSError):
+            _remove_if_dead(os.path.join(folder, name))
 
 
 def _remove_if_dead(path: str) -> None:

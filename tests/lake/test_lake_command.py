@@ -171,3 +171,53 @@ def test_nothing_there(capsys, tmp_path):
     assert (code, err) == (3, f"sbbf: {tmp_path}: no *.parquet file below this folder\n")
     code, _, err = sbbf(capsys, "inspect", tmp_path / "gone")
     assert (code, err) == (3, f"sbbf: {tmp_path}/gone: no such file or directory\n")
+
+
+def linked(lake):
+    """A lake with a link to a file and one to a folder; answers with the folder that they lead to."""
+    elsewhere = small_files(lake.parent / "elsewhere", 2)
+    first = next(elsewhere.rglob("*.parquet"))
+    (lake / "link.parquet").symlink_to(first)
+    (lake / "linked").symlink_to(elsewhere)
+    return elsewhere
+
+
+@pytest.mark.parametrize("dry_run", [(), ("-n",)], ids=["", "dry run"])
+@pytest.mark.parametrize("pattern", ["", "*"])
+def test_links_in_a_folder_are_skipped_and_counted(lake, tmp_path, capsys, dry_run, pattern):
+    elsewhere = linked(lake)
+    before = digests(elsewhere)
+    report = tmp_path / "report.parquet"
+    code, out, err = sbbf(capsys, "add-filter", lake / pattern, "-c", "id", "--report", report, *dry_run)
+    assert (code, err) == (0, "")
+    if not pattern:
+        assert out.startswith("5 files: 3 done, 2 skipped, being links; ")
+        rows = pq.read_table(report).to_pylist()
+        skipped = {row["path"]: row["reason"] for row in rows if row["status"] == "skipped"}
+        assert skipped.keys() == {str(lake / "link.parquet"), str(lake / "linked")}
+        assert all("link" in reason for reason in skipped.values())
+    assert "skipped, being links" in out
+    assert digests(elsewhere) == before
+    assert (lake / "link.parquet").is_symlink()
+
+
+def test_a_link_that_is_named_is_followed_and_so_is_one_that_is_read(lake, capsys):
+    elsewhere = linked(lake)
+    assert sbbf(capsys, "inspect", lake)[1].splitlines()[-1].startswith("4 files: 4 done")
+    assert sbbf(capsys, "add-filter", lake / "link.parquet", "-c", "id")[1].startswith("1 file: 1 done")
+    assert sbbf(capsys, "add-filter", lake / "linked", "-c", "id")[1].startswith("2 files: 1 done, 1 had every filter")
+    assert_filled(elsewhere, ("id",))
+    assert (lake / "link.parquet").is_symlink()
+
+
+@pytest.mark.parametrize("name", ["loop", "loop.parquet"])
+def test_a_link_to_itself_stops_no_command(lake, capsys, name):
+    (lake / name).symlink_to(name)
+    code = 3 if name.endswith(".parquet") else 0
+    for command in (["inspect"], ["verify"], ["check", "--quick"]):
+        found, _, err = sbbf(capsys, *command, lake)
+        assert found == code, err
+        assert len(err.splitlines()) == (code == 3)
+    assert sbbf(capsys, "add-filter", lake, "-c", "id")[0] == 0
+    (lake / name).unlink()
+    assert_filled(lake, ("id",))

@@ -10,7 +10,7 @@ from typing import TypeVar
 from sbbf_tool.cli.files import counter
 from sbbf_tool.cli.output import say, stop_if_unread
 from sbbf_tool.display import redact
-from sbbf_tool.reports.lake import FAILED, OK, REFUSED, SKIPPED, FileRow
+from sbbf_tool.reports.lake import FAILED, LINK, OK, REFUSED, SKIPPED, FileRow
 
 Row = TypeVar("Row", bound=FileRow)
 
@@ -25,6 +25,7 @@ class Files:
     def __str__(self) -> str:
         """`1,000 files: 990 done, 10 failed`."""
         words = {OK: "done", SKIPPED: "had every filter", REFUSED: "refused", FAILED: "failed"}
+        words |= {LINK: "skipped, being links"}
         told = [f"{self.counts[status]:,} {word}" for status, word in words.items() if self.counts[status]]
         return f"{self.total}: {', '.join(told) or 'nothing to do'}"
 
@@ -42,7 +43,7 @@ def each_row(rows: Iterable[Row], show: Callable[[Row], int], *, writes: bool = 
     with counter() as count:
         for row in rows:
             row = dataclasses.replace(row, path=redact(row.path))
-            files.counts[row.status] += 1
+            files.counts[LINK if row.reason == LINK else row.status] += 1
             if row.status in (REFUSED, FAILED):
                 say(f"sbbf: {row.path}: {row.reason}", err=True)
             files.exit_code = max(files.exit_code, row.exit_code, show(row))

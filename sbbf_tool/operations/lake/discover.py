@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from typing import TypeVar
 from urllib.parse import unquote
 
 from sbbf_tool.operations.arguments import as_iterable
 from sbbf_tool.operations.lake.partitions import Predicate
-from sbbf_tool.reports.lake import LakeFile
-from sbbf_tool.storage.listing import parquet_files
+from sbbf_tool.reports.lake import LINK, SKIPPED, FileRow, LakeFile
+from sbbf_tool.storage.listing import entries
+
+Row = TypeVar("Row", bound=FileRow)
 
 
-def discover(names: Iterable[str], where: Predicate | None = None) -> Iterator[LakeFile]:
+def discover(names: Iterable[str], where: Predicate | None = None, *, links: bool = False) -> Iterator[LakeFile]:
     """The files that the names mean, in order, those alone whose partition folders `where` accepts.
 
-    Raises UnreadableError (a name that means no file) and UsageError (a partition column that a path does not have).
+    Links to files are followed. Whoever changes files asks for `links`: then they are marked, and links to folders come too. Raises
+    UnreadableError (a name that means no file) and UsageError (a partition column that a path does not have).
     """
     for name in as_iterable(names):
-        for path in parquet_files(os.fsdecode(name)):
-            if where is None or where.accepts(path):
-                yield listed(path)
+        for entry in entries(os.fsdecode(name), linked_folders=links):
+            if links and entry.is_link:
+                yield LakeFile(entry.path, is_link=True)
+            elif where is None or where.accepts(entry.path):
+                yield listed(entry.path)
 
 
 def listed(path: str) -> LakeFile:
@@ -30,6 +36,11 @@ def listed(path: str) -> LakeFile:
     except (OSError, ValueError):
         return LakeFile(path)
     return LakeFile(path, status.st_size, status.st_mtime)
+
+
+def skip_link(row: type[Row], path: str) -> Row:
+    """The row of a link that commands which change files skip."""
+    return row(path=path, status=SKIPPED, reason=LINK, exit_code=0, seconds=0.0)
 
 
 def path_of(address: str) -> str:

@@ -31,9 +31,9 @@ class Lake:
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(os.fsdecode(name) for name in as_iterable(self.names)))
 
-    def files(self) -> Iterator[LakeFile]:
+    def files(self, *, links: bool = False) -> Iterator[LakeFile]:
         """As this machine lists them; see `discover`."""
-        return discover(self.names, self.where)
+        return discover(self.names, self.where, links=links)
 
 
 class Engine(Protocol):

@@ -14,6 +14,7 @@ from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from sbbf_tool.operations.lake.discover import skip_link
 from sbbf_tool.operations.lake.engine import Lake
 from sbbf_tool.operations.lake.failures import INTERNAL_ERROR
 from sbbf_tool.operations.lake.fill import build_piece, fill_file, publish_file
@@ -22,7 +23,19 @@ from sbbf_tool.operations.lake.plan import HANDED_BYTES, PIECE_BYTES, Wish, plan
 from sbbf_tool.operations.lake.processes import Processes, Task
 from sbbf_tool.operations.lake.prove import plan_proofs, prove_piece, report_proofs
 from sbbf_tool.operations.lake.read import verifying
-from sbbf_tool.reports.lake import FAILED, OK, BuiltChunk, FileOutcome, FileRow, LakeFile, PlannedFile, PlannedPiece, ProvenPiece, VerifyRow
+from sbbf_tool.reports.lake import (
+    FAILED,
+    OK,
+    BuiltChunk,
+    FileOutcome,
+    FileRow,
+    LakeFile,
+    PlannedFile,
+    PlannedPiece,
+    ProvenPiece,
+    VerifyRow,
+)
+from sbbf_tool.storage.temporary import listing_once
 
 if TYPE_CHECKING:
     from sbbf_tool.operations.keys import KeysGiven
@@ -50,10 +63,13 @@ class LocalEngine:
         return verify_files(lake.files(), columns, lake.keys, jobs=self.jobs)
 
     def plan(self, lake: Lake, wish: Wish) -> Iterator[PlannedFile]:
-        return read_files(lake.files(), partial(plan_file, wish=wish), PlannedFile, jobs=self.jobs)
+        plan = partial(read_files, work=partial(plan_file, wish=wish), row=PlannedFile, jobs=self.jobs)
+        return _but_links(lake.files(links=True), plan, PlannedFile)
 
     def add_filters(self, lake: Lake, wish: Wish) -> Iterator[FileOutcome]:
-        return add_filters(lake.files(), wish, jobs=self.jobs)
+        # Processes are forked in this block, and list each folder once too.
+        with listing_once():
+            yield from _but_links(lake.files(links=True), partial(add_filters, wish=wish, jobs=self.jobs), FileOutcome)
 
 
 _FILES_WITHOUT_PROCESSES = 50
@@ -133,6 +149,21 @@ def add_filters(
         return pieces or _Packed(Task([path], fill_on_all_cores), workers * _TASKS_AHEAD)
 
     yield from _by_processes(_work(files, fill, split, task_cost), workers, FileOutcome)
+
+
+def _but_links(files: Iterable[LakeFile], work: Callable[[Iterator[LakeFile]], Iterator[Row]], row: type[Row]) -> Iterator[Row]:
+    """The rows of the files that are no links, and then those of links, which are skipped."""
+    links: list[LakeFile] = []
+
+    def others() -> Iterator[LakeFile]:
+        for found in files:
+            if found.is_link:
+                links.append(found)
+            else:
+                yield found
+
+    yield from work(others())
+    yield from (skip_link(row, link.path) for link in links)
 
 
 def _by_processes(work: Iterator[_Packed[Row] | _Split[Part, Row]], workers: int, row: type[Row]) -> Iterator[Row]:

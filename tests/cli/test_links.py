@@ -1,0 +1,63 @@
+"""Links in folders that commands work on: read through, and not written through."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from pathlib import Path
+
+import pytest
+
+from sbbf_tool.cli import run
+
+
+@pytest.fixture
+def lake(tmp_path, fixtures):
+    lake, elsewhere = tmp_path / "lake", tmp_path / "elsewhere"
+    for folder in (lake, elsewhere):
+        folder.mkdir()
+        shutil.copy(fixtures / "events.parquet", folder / "a.parquet")
+    (lake / "link.parquet").symlink_to(elsewhere / "a.parquet")
+    (lake / "linked").symlink_to(elsewhere)
+    (lake / "loop").symlink_to("loop")
+    return lake
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def column_of(path: Path) -> str:
+    import pyarrow.parquet as pq
+
+    return str(pq.read_schema(path).names[0])
+
+
+def test_commands_that_change_files_skip_links_that_a_folder_holds(lake, capsys):
+    column, other = column_of(lake / "a.parquet"), lake.parent / "elsewhere" / "a.parquet"
+    before = digest(lake / "a.parquet"), digest(other)
+    assert run(["add-filter", str(lake), "-c", column, "--in-place"]) == 0
+    assert "skipped 2 links in folders" in capsys.readouterr().err
+    assert digest(lake / "a.parquet") != before[0]
+    assert digest(other) == before[1]
+    assert run(["repair", str(lake / "*.parquet"), "--in-place"]) == 0
+    assert "skipped 1 link in folders" in capsys.readouterr().err
+    assert digest(other) == before[1]
+    assert run(["add-filter", str(lake / "link.parquet"), "-c", column, "--in-place"]) == 0
+    assert capsys.readouterr().err == ""
+    assert digest(other) != before[1]
+    assert (lake / "link.parquet").is_symlink()
+
+
+def test_commands_that_read_follow_links_to_files(lake, capsys):
+    assert run(["inspect", str(lake), "--json"]) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert "link.parquet" in said.out
+    assert "linked" not in said.out
+
+
+def test_a_folder_of_links_alone_has_nothing_to_change(lake, capsys):
+    (lake / "a.parquet").unlink()
+    assert run(["add-filter", str(lake), "-c", "x", "--in-place"]) == 0
+    assert "skipped 2 links" in capsys.readouterr().err

@@ -1,0 +1,91 @@
+"""How often a run over many files lists their folders."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from lakes import assert_filled, small_files
+
+from sbbf_tool.cli import run
+from sbbf_tool.storage.temporary import TEMPORARY_SUFFIX, sweep
+
+FILES = 25
+
+
+@pytest.fixture
+def lake(tmp_path):
+    lake = tmp_path / "lake"
+    for day in (1, 2):
+        small_files(lake / f"day={day}", FILES)
+    return lake
+
+
+@pytest.fixture
+def listings(tmp_path, monkeypatch):
+    """Counts the listings of each folder, also those of processes that are forked."""
+    log = tmp_path / "listings"
+    log.touch()
+
+    def noting(function):
+        def noted(path=".", *more):
+            with open(log, "a") as stream:
+                stream.write(f"{os.fspath(path)}\n")
+            return function(path, *more)
+
+        return noted
+
+    for name in ("listdir", "scandir"):
+        monkeypatch.setattr(os, name, noting(getattr(os, name)))
+    return lambda folder: Counter(log.read_text().splitlines())[str(folder)]
+
+
+def left_behind(lake: Path) -> list[Path]:
+    """Temporary files of runs that were killed, for some files of each folder."""
+    paths = [path for folder in lake.iterdir() for path in sorted(folder.glob("*.parquet"))[::10]]
+    left = [path.with_name(f".{path.name}.0123456789ab{TEMPORARY_SUFFIX}") for path in paths]
+    for path in left:
+        path.write_bytes(b"half of it")
+    return left
+
+
+@pytest.mark.parametrize(
+    ("command", "processes"),
+    [
+        (["add-filter", "--in-place", "-c", "id"], 1),
+        (["add-filter", "--in-place", "--append", "-c", "id"], 1),
+        (["repair", "--in-place", "--quick"], 1),
+        (["lake", "add-filter", "--jobs", "1", "-c", "id"], 1),
+        (["lake", "add-filter", "--jobs", "2", "-c", "id"], 3),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_folder_is_listed_once_and_not_for_each_file(lake, listings, capsys, command, processes):
+    left = left_behind(lake)
+    before = {folder: listings(folder) for folder in lake.iterdir()}
+    assert run([*command, str(lake)]) == 0
+    for folder, count in before.items():
+        # Once to find its files, and once by each process to find what killed ones left.
+        assert 2 <= listings(folder) - count <= 1 + processes
+    assert not any(path.exists() for path in left)
+    if "repair" not in command:
+        assert_filled(lake, ("id",))
+
+
+def test_files_that_are_named_one_by_one_are_of_one_run(lake, listings, capsys):
+    folder = lake / "day=1"
+    files = sorted(map(str, folder.glob("*.parquet")))
+    before = listings(folder)
+    assert run(["add-filter", "--in-place", "-c", "id", *files]) == 0
+    assert listings(folder) == before + 1
+
+
+def test_what_is_no_run_looks_each_time(lake, listings):
+    path = next((lake / "day=1").glob("*.parquet"))
+    for _ in range(2):
+        left = path.with_name(f".{path.name}.0123456789ab{TEMPORARY_SUFFIX}")
+        left.touch()
+        sweep(str(path))
+        assert not left.exists()

@@ -1,0 +1,134 @@
+"""Listing of folders in which anything may lie: no name in them stops the rest."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+from places import as_user, needs_root, open_folder
+
+from sbbf_tool.storage.listing import entries, parquet_files
+
+
+def names(folder: Path, what: str = "", *, links: bool = False) -> list[str]:
+    found = entries(str(folder / what) if what else str(folder), linked_folders=links)
+    return [os.path.relpath(entry.path, folder) + ("@" if entry.is_link else "") for entry in found]
+
+
+@pytest.fixture
+def lake(tmp_path):
+    lake = tmp_path / "lake"
+    for name in ("a.parquet", "day=1/b.parquet", "z.parquet"):
+        (lake / name).parent.mkdir(parents=True, exist_ok=True)
+        (lake / name).touch()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "c.parquet").touch()
+    return lake
+
+
+@pytest.mark.parametrize("name", ["loop", "loop.parquet"])
+@pytest.mark.parametrize("target", ["{self}", "missing", "a.parquet/x", "x" * 300, "/" + "y/" * 2000, "{other}"])
+def test_a_link_that_leads_nowhere_stops_nothing(lake, name, target):
+    link, other = lake / name, lake / "other"
+    other.symlink_to(link)
+    link.symlink_to(target.format(self=name, other="other"))
+    there = sorted(["a.parquet", "day=1/b.parquet", "z.parquet", *([f"{name}@"] if name.endswith(".parquet") else [])])
+    assert names(lake) == there, "who reads the link is told why it cannot be read"
+    assert names(lake, "*.parquet") == [found for found in there if not found.startswith("day")]
+
+
+@needs_root
+@pytest.mark.parametrize("mode", [0o000, 0o311, 0o644])
+def test_a_folder_that_may_not_be_listed_is_named_and_stops_nothing(mode):
+    with open_folder() as folder:
+        for name in ("a.parquet", "m/b.parquet", "z.parquet"):
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).touch()
+        (folder / "to-m").symlink_to(folder / "m" / "b.parquet")
+        (folder / "m").chmod(mode)
+        with as_user(12345, 12345):
+            found = names(folder)
+        assert found == ["a.parquet", "m/b.parquet" if mode == 0o644 else "m", "z.parquet"]
+
+
+def test_what_is_neither_file_nor_folder_stops_nothing(lake):
+    os.mkfifo(lake / "fifo.parquet")
+    os.mkfifo(lake / "fifo")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(lake / "s.parquet"))
+        assert names(lake) == ["a.parquet", "day=1/b.parquet", "fifo.parquet", "s.parquet", "z.parquet"]
+
+
+def test_folders_deeper_than_any_stack_and_than_any_path(lake):
+    here = os.getcwd()
+    os.chdir(lake)
+    try:
+        for _ in range(2200):
+            os.mkdir("d")
+            os.chdir("d")
+        Path("deep.parquet").touch()
+        found = list(parquet_files(str(lake)))
+    finally:
+        os.chdir(here)
+        # No path is long enough for `rmtree` of a single name.
+        os.system(f"rm -rf {lake}/d")
+    assert [os.path.relpath(path, lake) for path in (found[0], *found[2:])] == ["a.parquet", "day=1/b.parquet", "z.parquet"]
+    assert len(found[1]) > 4000, "the place where it goes no deeper is named"
+
+
+def test_names_that_vanish_are_left_out(lake):
+    for number in range(200):
+        (lake / f"gone{number}").mkdir()
+        (lake / f"gone{number}" / "x.parquet").touch()
+    stop = threading.Event()
+
+    def vanish() -> None:
+        for number in reversed(range(200)):
+            (lake / f"gone{number}" / "x.parquet").unlink()
+            (lake / f"gone{number}").rmdir()
+        stop.set()
+
+    thread = threading.Thread(target=vanish)
+    thread.start()
+    while not stop.is_set():
+        found = names(lake)
+        assert {"a.parquet", "z.parquet"} <= set(found)
+        assert all(name.endswith(".parquet") for name in found)
+    thread.join()
+
+
+def test_links_are_told_apart_from_files(lake):
+    elsewhere = lake.parent / "elsewhere"
+    (lake / "file.parquet").symlink_to(elsewhere / "c.parquet")
+    (lake / "folder").symlink_to(elsewhere)
+    (lake / "folder.parquet").symlink_to(elsewhere)
+    read = ["a.parquet", "day=1/b.parquet", "file.parquet@", "z.parquet"]
+    assert names(lake) == read
+    assert names(lake, links=True) == ["a.parquet", "day=1/b.parquet", "file.parquet@", "folder@", "folder.parquet@", "z.parquet"]
+    # A link that is named is followed.
+    assert names(lake, "file.parquet") == ["file.parquet"]
+    assert names(lake, "folder") == ["folder/c.parquet"]
+    assert names(lake, "folder/*.parquet") == ["folder/c.parquet"]
+    # One that a pattern meets is one that a listing meets.
+    assert names(lake, "f*.parquet", links=True) == ["file.parquet@", "folder.parquet/c.parquet@"]
+    assert names(lake, "*/c.parquet", links=True) == ["folder.parquet/c.parquet@", "folder/c.parquet@"]
+
+
+def test_a_pattern_of_any_depth_does_not_go_in_circles(lake):
+    (lake / "day=1" / "up").symlink_to(lake)
+    assert names(lake, "**/*.parquet") == ["a.parquet", "day=1/b.parquet", "z.parquet"]
+
+
+@pytest.mark.parametrize("pattern", ["{0}//*.parquet", "{0}///f*.parquet", "{0}/./*.parquet", "/*/../{0}/f*.parquet", "{0}/day=[1]/f*"])
+def test_a_link_is_seen_however_its_pattern_is_written(lake, pattern):
+    for folder in (lake, lake / "day=1"):
+        (folder / "file.parquet").symlink_to(lake.parent / "elsewhere" / "c.parquet")
+    found = [entry for entry in entries(pattern.format(lake)) if entry.path.endswith("file.parquet")]
+    assert found
+    assert all(entry.is_link for entry in found)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(lake)
+        assert [entry for entry in entries("f*.parquet") if not entry.is_link] == []
