@@ -79,6 +79,8 @@ def add_filters(
         chunks = choose_chunks(file, columns, REPLACE if replace else REFUSE)
         if not chunks and in_place:
             return AddReport(file.name, redact(target), dry_run, file.source.size, file.source.size, (), 0, tuple(warnings))
+        if in_place:
+            places.ensure_replaceable(target, append=append)
         times_read = 1 + (draft is not None) + (not dry_run)
         meter = Meter(progress, times_read * sum(chunk_bytes(file, key) for key in chunks))
         # A copy's pages are read again, from the copy. Where nothing is copied, or a store copies the version that was read, they are

@@ -22,6 +22,7 @@ from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import TAIL_BYTES, FilterPlace, Footer, open_metadata, set_filters
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
 from sbbf_tool.reports.remove import RemoveReport
+from sbbf_tool.storage.places import ensure_replaceable
 from sbbf_tool.storage.source import Range
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ def remove_filters(
     warnings = warnings_of_interrupted(path, target, keys, dry_run)
     with ParquetFile.open(path, keys) as file:
         chunks = _chosen(file, as_names(columns), compact)
+        if in_place:
+            ensure_replaceable(target)
         patch, way = _plan(file, chunks, compact)
         if not dry_run:
             warnings += publish(file, target, patch, lambda fresh: _compare(file, fresh, chunks))

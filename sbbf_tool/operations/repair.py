@@ -116,6 +116,8 @@ def repair(
         facts = _facts(file, choose_columns(file, columns) or list(file.footer.columns), quick)
         steps, left = _prescribe(_QUICK_RULES if quick else _RULES, facts, rebuild)
         _ensure_allowed(file, steps)
+        if in_place and steps:
+            places.ensure_replaceable(target)
         anew = [key for key, step in steps.items() if step.treatment is Treatment.REBUILD]
         meter = Meter(progress, sum(chunk_bytes(file, key) for key in anew) * (1 if dry_run else 2))
         with places.open_spool(target, keeps=not dry_run) as spool:

@@ -124,6 +124,8 @@ def resize_filters(
             raise RefusedError(f"folding does not make it what was asked for: {why}", file=file.name, place=place_of(file, key), hint=hint)
         for row_group, column in rebuilt:
             ensure_buildable(file, row_group, file.footer.columns[column])
+        if in_place and (plan.folded or rebuilt):
+            places.ensure_replaceable(target)
         meter = Meter(progress, sum(chunk_bytes(file, key) for key in rebuilt) * (1 if dry_run else 2))
         built = build_filters(file, rebuilt, aim.sizing, spool, jobs, meter)
         filters = {**plan.folded, **built}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.spark.options import Asked, asked
 from sbbf_tool.spark.pushed import Pushed, pushed
 from sbbf_tool.spark.views import Row, View, failed
+from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
@@ -97,7 +97,7 @@ class _Reader(DataSourceReader):
         from sbbf_tool.operations.lake.pack import pack
 
         # Relative paths would mean something else where executors work.
-        names = [name if "://" in name else os.path.abspath(name) for name in map(path_of, self._asked.names)]
+        names = [name if "://" in name else places.absolute(name) for name in map(path_of, self._asked.names)]
         files = (file for file in self._asked.view.files(names, self._asked.where) if self._pushed.wants_file(file.path))
         reads_data = self._asked.view.reads_data
         tasks = pack(files, lambda file: (file.bytes or 0) if reads_data else 0, most=self._asked.files_per_task)

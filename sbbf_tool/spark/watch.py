@@ -24,6 +24,7 @@ from sbbf_tool.reports.lake import FAILED, FileOutcome
 from sbbf_tool.spark import pipeline
 from sbbf_tool.spark.arrivals import Arrivals
 from sbbf_tool.spark.rows import rows_of, spark_errors
+from sbbf_tool.storage import places
 from sbbf_tool.storage.listing import is_linked
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def watch(
     """
     below = None
     if "://" not in folder:
-        folder = below = os.path.abspath(path_of(folder))
+        folder = below = places.absolute(path_of(folder))
         if not os.path.isdir(folder):
             raise UnreadableError("no such folder", file=folder)
     watcher = _Watcher(spark, wish, Arrivals(checkpoint), where, below)

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _COPY_BYTES = 64 << 20
 _READ_BYTES = 4 << 20
+_CAP_FOWNER = 1 << 3
+_ELSEWHERE = "write to another folder"
 _BLOCK_BYTES = 512
 """Of `st_blocks`, whatever the file system's own are."""
 
@@ -125,8 +127,8 @@ def replace(source: Source, target: str, keep: int, pieces: Iterable[Bytes], ver
         raise _changed(source)
     if in_place and not os.access(target, os.W_OK):
         raise RefusedError("no permission to write the file", file=target, hint="chmod u+w it, or write elsewhere with -o")
-    if not in_place and os.path.lexists(target):
-        raise _exists(target)
+    if not in_place:
+        ensure_free(target)
     folder, base = os.path.split(real)
     warnings = []
     mode = PRIVATE if isinstance(source, LocalSource) else USUAL
@@ -150,12 +152,59 @@ def replace(source: Source, target: str, keep: int, pieces: Iterable[Bytes], ver
             remove_stale_checksum(real)
             give_name(temporary, real, in_place)
         except OSError as error:
-            raise WriteError(reason_of(error), file=target, hint="the old file is untouched") from error
+            raise (RefusedError if error.errno in FORBIDDEN else WriteError)(
+                reason_of(error), file=target, hint="the old file is untouched"
+            ) from error
         try:
             sync_folder(folder)
         except OSError as error:
             warnings.append(f"{target}: is in place, but may not survive a power failure: {reason_of(error)}")
     return warnings
+
+
+def ensure_free(target: str) -> None:
+    """Raise RefusedError where something has this name, or nothing can have it."""
+    try:
+        os.lstat(target)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise RefusedError(reason_of(error), file=target, hint="name another path") from error
+    except ValueError as error:
+        raise RefusedError(f"no file can have this name ({error})", file=target, hint="name another path") from error
+    raise _exists(target)
+
+
+def ensure_replaceable(target: str, *, append: bool = False) -> None:
+    """Raise RefusedError where `replace`, or an append, could not give `target` its new content, as far as can be told before the work."""
+    real = os.path.realpath(target)
+    folder, hint = os.path.dirname(real), _ELSEWHERE
+    ensure_open_to_new_files(folder, target)
+    try:
+        place, old = os.stat(folder), os.stat(real)
+    except OSError:
+        return
+    if not os.access(real, os.W_OK, effective_ids=True):
+        raise RefusedError("no permission to write the file", file=target, hint=f"chmod u+w it, or {hint}")
+    if place.st_mode & stat.S_ISVTX and not append and os.geteuid() not in (old.st_uid, place.st_uid) and not _acts_as_any_owner():
+        message = f"the file belongs to user {old.st_uid}, and its folder is sticky: only its owner can replace it"
+        raise RefusedError(message, file=target, hint=f"{hint}, or append to the file")
+
+
+def ensure_open_to_new_files(folder: str, target: str) -> None:
+    """Raise RefusedError, naming `target`, where this process may not create files in `folder`."""
+    if not os.access(folder or ".", os.W_OK | os.X_OK, effective_ids=True):
+        raise RefusedError("cannot create a file beside it: no permission to write its folder", file=target, hint=_ELSEWHERE)
+
+
+def _acts_as_any_owner() -> bool:
+    """Whether this process has the capability CAP_FOWNER."""
+    try:
+        with open("/proc/thread-self/status", "rb") as lines:
+            effective = next(line.split()[1] for line in lines if line.startswith(b"CapEff:"))
+        return bool(int(effective, 16) & _CAP_FOWNER)
+    except (OSError, StopIteration, ValueError, IndexError):
+        return os.geteuid() == 0
 
 
 def _changed(source: Source) -> ChangedError:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from sbbf_tool.errors import RefusedError, UsageError
+from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.storage import append as local_append
 from sbbf_tool.storage import listing, local, tables, temporary
 from sbbf_tool.storage.source import Piece, Source, blocks_of
@@ -58,7 +58,7 @@ def arrow_files(names: list[str]) -> tuple[FileSystem, list[str]]:
         return arrow.file_system(names)
     from pyarrow.fs import LocalFileSystem
 
-    return LocalFileSystem(), [os.path.abspath(_path(name)) for name in names]
+    return LocalFileSystem(), [os.path.abspath(_located(name)) for name in names]
 
 
 def parquet_files(name: str) -> Iterator[str]:
@@ -94,7 +94,7 @@ class TableFinder:
             from sbbf_tool.storage.objects import listing as object_listing
 
             return object_listing.managing_table(name, self._kinds)
-        return tables.managing_table(_path(name))
+        return tables.managing_table(_located(name))
 
 
 def ensure_writable(target: str, *, in_place: bool, append: bool = False) -> None:
@@ -111,13 +111,23 @@ def ensure_writable(target: str, *, in_place: bool, append: bool = False) -> Non
             )
         publish.ensure_writable(target, in_place=in_place)
         return
-    path = _path(target)
-    if not in_place and os.path.lexists(path):
-        raise RefusedError("the target exists", file=target, hint="name another, or remove it first")
+    try:
+        path = _located(target)
+    except UnreadableError as error:
+        raise RefusedError(error.message, file=target, hint=error.hint) from None
     if not os.path.isdir(os.path.dirname(path) or "."):
         raise RefusedError("its folder does not exist", file=target, hint="create it first")
     if append:
         local_append.ensure_appendable(path)
+    if not in_place:
+        local.ensure_free(path)
+        local.ensure_open_to_new_files(os.path.dirname(path), target)
+
+
+def ensure_replaceable(target: str, *, append: bool = False) -> None:
+    """Raise RefusedError where a local file could not take its new content, as far as can be told before the work."""
+    if not is_url(target):
+        local.ensure_replaceable(_located(target), append=append)
 
 
 def open_spool(target: str, *, keeps: bool = True) -> Spool:
@@ -152,17 +162,33 @@ def append(source: Source, pieces: Sequence[Piece], verify: Callable[[Source], N
 def sweep(name: str) -> None:
     """Remove what commands that were killed left beside a file. A store keeps what was not completed out of sight."""
     if not is_url(name):
-        temporary.sweep(_path(name))
+        temporary.sweep(_located(name))
 
 
 def recover(name: str, ensure_footer: EnsureFooter) -> int | None:
     """Undo an append to a file that was killed; the length that it was cut back to, if it was. Raises RefusedError, WriteError."""
-    return None if is_url(name) else local_append.recover(_path(name), ensure_footer)
+    return None if is_url(name) else local_append.recover(_located(name), ensure_footer)
 
 
 def interrupted_length(name: str, ensure_footer: EnsureFooter) -> int | None:
     """The length that `recover` would cut this file back to; None where it would leave it alone. Only reads. Raises RefusedError."""
-    return None if is_url(name) else local_append.interrupted_length(_path(name), ensure_footer)
+    return None if is_url(name) else local_append.interrupted_length(_located(name), ensure_footer)
+
+
+def absolute(name: str) -> str:
+    """The path, from the root; URLs are returned as they are. Raises UnreadableError where the working folder is gone."""
+    return name if is_url(name) else os.path.abspath(_located(name))
+
+
+def _located(name: str | os.PathLike[str]) -> str:
+    """As `_path`, for those who must know where it is. Raises UnreadableError where it is relative and the working folder is gone."""
+    path = _path(name)
+    if not os.path.isabs(path):
+        try:
+            os.getcwd()
+        except OSError:
+            raise UnreadableError("the working folder does not exist any more", file=path, hint="change to one that does") from None
+    return path
 
 
 def _path(name: str | os.PathLike[str]) -> str:

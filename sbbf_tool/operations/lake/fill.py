@@ -99,6 +99,7 @@ def _published(
             keys = wish.chunks(file)
             if not keys:
                 return {"status": SKIPPED, "reason": "it has every filter"}
+            places.ensure_replaceable(target)
             if print_of_plan != (found := fingerprint(file)):
                 changes += print_of_plan is not None
                 if changes > 1:

@@ -94,10 +94,12 @@ def plan_file(path: str, wish: Wish, piece_bytes: int = PIECE_BYTES, handed_byte
 
 
 def _planned(path: str, wish: Wish, piece_bytes: int, handed_bytes: int | None) -> dict[str, object]:
-    choose_target(path, None, True, wish.allow_table_files, tables=wish.tables)
+    target = choose_target(path, None, True, wish.allow_table_files, tables=wish.tables)
     with ParquetFile.open(path, wish.keys) as file, places.open_spool(path, keeps=False) as spool:
         keys = wish.chunks(file)
         spool.ensure_room(wish.least_bytes(file, keys))
+        if keys:
+            places.ensure_replaceable(target)
         columns = sorted({column for _, column in keys})
         is_whole = any(file.has_key(*key) for key in keys) or (handed_bytes is not None and wish.first_bytes(file, keys) > handed_bytes)
         return {

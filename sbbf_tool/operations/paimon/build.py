@@ -25,6 +25,7 @@ from sbbf_tool.paimon.manifest import INDEX_SUFFIX
 from sbbf_tool.paimon.table import LiveFile, Table, table_around
 from sbbf_tool.paimon.table_schema import IndexedColumn, indexed_type, parse_indexed_column
 from sbbf_tool.reports.paimon import BuildReport, BuiltColumn
+from sbbf_tool.storage import places
 from sbbf_tool.storage.folders import LocalFolders
 from sbbf_tool.storage.system_errors import FORBIDDEN, reason_of
 
@@ -96,7 +97,7 @@ def _exists(target: str) -> RefusedError:
 
 def found_around(files: Files, path: str) -> tuple[Table, LiveFile] | None:
     """As `table_around`, of a path that may be relative to where we are; an address such as `file:/lake/...` is whole."""
-    return table_around(files, path if ":" in path else os.path.abspath(path))
+    return table_around(files, path if ":" in path else places.absolute(path))
 
 
 def build(files: Files, path: str, requests: Sequence[IndexRequest], found: tuple[Table, LiveFile] | None = None) -> BuiltIndex:

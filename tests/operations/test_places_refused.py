@@ -1,0 +1,206 @@
+"""Places where a changed file cannot go: refused before the work, with one line and exit code 4."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from sbbf_tool.errors import RefusedError
+from sbbf_tool.operations import add, build
+from sbbf_tool.operations.add import add_filters
+from sbbf_tool.operations.lake import fill
+from sbbf_tool.operations.lake.plan import Wish, plan_file
+from sbbf_tool.operations.remove import remove_filters
+from sbbf_tool.operations.repair import repair
+from sbbf_tool.operations.resize import resize_filters
+from sbbf_tool.reports.lake import REFUSED, SKIPPED
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
+ME, OTHER = 20001, 20002
+FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
+
+
+@contextmanager
+def as_me() -> Iterator[None]:
+    os.setresgid(ME, ME, 0)
+    os.setresuid(ME, ME, 0)
+    try:
+        yield
+    finally:
+        os.setresuid(0, 0, 0)
+        os.setresgid(0, 0, 0)
+
+
+@pytest.fixture
+def folder(tmp_path_factory):
+    folder = Path(f"/tmp/sbbf-shared-{os.getpid()}")
+    folder.mkdir()
+    yield folder
+    folder.chmod(0o777)
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def imported(tmp_path_factory):
+    """All that the operations import, which another user may not be able to read."""
+    folder = tmp_path_factory.mktemp("imported")
+    one, other = folder / "a.parquet", folder / "b.parquet"
+    shutil.copy(FIXTURES / "events.parquet", one)
+    assert fill.fill_file(str(one), Wish(("user_id",))).filters
+    resize_filters(one, ["user_id"], num_bytes=64, output=other)
+    assert repair(other, in_place=True).is_sound
+    remove_filters(other, in_place=True)
+    add_filters(other, ["user_id"], in_place=True, append=True)
+    assert plan_file(str(one), Wish(("amount",))).filters
+
+
+@pytest.fixture
+def no_work(monkeypatch):
+    """Building a filter, or hashing values, is work."""
+
+    def work(*arguments: object, **more: object) -> None:
+        raise AssertionError("it was refused after the work")
+
+    for module in (add, build, fill):
+        for name in ("build_sized", "build_filters", "_proven"):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, work)
+
+
+def shared(folder: Path, source: Path, folder_mode: int, owner: int = OTHER, folder_owner: int = 0) -> Path:
+    path = folder / "a.parquet"
+    shutil.copy(source, path)
+    os.chown(path, owner, owner)
+    path.chmod(0o666)
+    os.chown(folder, folder_owner, folder_owner)
+    folder.chmod(folder_mode)
+    return path
+
+
+CHANGES = {
+    "add": lambda path: add_filters(path, ["amount"], in_place=True),
+    "add, dry run": lambda path: add_filters(path, ["amount"], in_place=True, dry_run=True),
+    "remove": lambda path: remove_filters(path, ["user_id"], in_place=True),
+    "resize": lambda path: resize_filters(path, ["user_id"], num_bytes=64, in_place=True),
+}
+
+
+@pytest.fixture
+def filtered(tmp_path, fixtures):
+    out = tmp_path / "filtered.parquet"
+    add_filters(fixtures / "events.parquet", ["user_id"], output=out)
+    return out
+
+
+@needs_root
+@pytest.mark.parametrize(("mode", "said"), [(0o1777, "sticky"), (0o755, "no permission to write its folder")])
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_file_that_cannot_be_replaced_is_refused_before_the_work(folder, filtered, no_work, change, mode, said):
+    path = shared(folder, filtered, mode)
+    before = path.read_bytes()
+    with as_me(), pytest.raises(RefusedError, match=said) as caught:
+        change(path)
+    assert caught.value.exit_code == 4
+    assert caught.value.file == str(path)
+    assert path.read_bytes() == before
+    assert os.listdir(folder) == ["a.parquet"]
+
+
+@needs_root
+def test_of_a_lake_too_and_a_file_that_has_every_filter_is_skipped(folder, filtered, no_work):
+    path = shared(folder, filtered, 0o1777)
+    with as_me():
+        for row in (plan_file(str(path), Wish(("amount",))), fill.fill_file(str(path), Wish(("amount",)))):
+            assert (row.status, row.exit_code) == (REFUSED, 4)
+            assert "sticky" in str(row.reason)
+        assert fill.fill_file(str(path), Wish(("user_id",))).status == SKIPPED
+
+
+@needs_root
+def test_nothing_to_repair_is_nothing_to_refuse(folder, filtered):
+    path = shared(folder, filtered, 0o1777)
+    with as_me():
+        assert repair(path, in_place=True).is_sound
+
+
+@needs_root
+@pytest.mark.parametrize(("owner", "folder_owner"), [(ME, 0), (OTHER, ME)], ids=["its own file", "its own folder"])
+def test_who_may_replace_a_file_in_a_sticky_folder_does(folder, filtered, owner, folder_owner):
+    path = shared(folder, filtered, 0o1777, owner, folder_owner)
+    with as_me():
+        assert add_filters(path, ["amount"], in_place=True).filters
+
+
+@needs_root
+def test_root_may_and_so_may_an_append(folder, filtered):
+    path = shared(folder, filtered, 0o1777)
+    with as_me():
+        assert add_filters(path, ["amount"], in_place=True, append=True).filters
+    assert remove_filters(path, ["amount"], in_place=True).removed
+
+
+# Names for the new file
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "loop/out", "a.parquet/out", "loop", "\0", "missing/out"])
+def test_a_name_that_no_file_can_have_is_refused_before_the_work(tmp_path, filtered, no_work, name):
+    (tmp_path / "loop").symlink_to("loop")
+    shutil.copy(filtered, tmp_path / "a.parquet")
+    with pytest.raises(RefusedError):
+        add_filters(filtered, ["amount"], output=str(tmp_path / name))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["add-filter", "{source}", "-c", "amount", "-o", "out.parquet"],
+        ["add-filter", "{source}", "-c", "amount", "-o", "./out.parquet"],
+        ["add-filter", "{source}", "-c", "amount", "-o", "below/out.parquet"],
+        ["add-filter", "in.parquet", "-c", "amount", "--in-place"],
+        ["add-filter", "in.parquet", "-c", "amount", "--in-place", "--append"],
+        ["remove-filter", "{source}", "-o", "out.parquet"],
+        ["remove-filter", "in.parquet", "--in-place"],
+        ["resize", "{source}", "--fpp", "0.1", "-o", "out.parquet"],
+        ["repair", "{source}", "-o", "out.parquet"],
+        ["lake", "add-filter", "in.parquet", "-c", "amount"],
+        ["lake", "add-filter", "{source}", "-c", "amount", "--report", "out.parquet"],
+        ["advise", "{source}", "--plan", "plan.json"],
+        ["paimon", "build", "in.parquet", "-c", "amount"],
+        ["inspect", "in.parquet"],
+        ["verify", "."],
+        ["check", "*.parquet"],
+    ],
+    ids=" ".join,
+)
+def test_a_working_folder_that_is_gone_is_one_clear_line(tmp_path, filtered, command):
+    before = filtered.read_bytes()
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    program = "import os, sys; os.rmdir(sys.argv[1]); from sbbf_tool.cli import run; sys.exit(run(sys.argv[2:]))"
+    words = [word.format(source=filtered) for word in command]
+    done = subprocess.run([sys.executable, "-c", program, str(gone), *words], cwd=gone, capture_output=True, text=True, check=False)
+    assert done.returncode in (3, 4, 5)
+    errors = [line for line in done.stderr.splitlines() if line.startswith("sbbf: ")]
+    assert len(errors) == 1
+    assert "internal error" not in errors[0]
+    assert filtered.read_bytes() == before
+
+
+def test_whole_paths_need_no_working_folder(tmp_path, filtered):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    program = "import os, sys; os.rmdir(sys.argv[1]); from sbbf_tool.cli import run; sys.exit(run(sys.argv[2:]))"
+    for words in (
+        ["add-filter", str(filtered), "-c", "amount", "-o", str(tmp_path / "out.parquet")],
+        ["verify", str(tmp_path / "out.parquet")],
+        ["remove-filter", str(tmp_path / "out.parquet"), "--in-place"],
+    ):
+        assert subprocess.run([sys.executable, "-c", program, str(gone), *words], cwd=gone, check=False).returncode == 0
+        gone.mkdir()
