@@ -167,3 +167,21 @@ def test_advice_of_a_lake(spark, tmp_path):
 def test_schemas_are_sparks(spark):
     for row in (LakeFile, PlannedFile, BuiltChunk, FileOutcome, InspectRow, VerifyRow, ProbeRow):
         assert spark.createDataFrame([], ddl_of(row)).columns == list(row.__dataclass_fields__)
+
+
+def test_links_in_a_folder_are_skipped_and_have_their_rows(spark, tmp_path):
+    lake, elsewhere = small_files(tmp_path / "lake", 2), small_files(tmp_path / "elsewhere", 2)
+    link, folder = lake / "link.parquet", lake / "linked"
+    link.symlink_to(next(elsewhere.rglob("*.parquet")))
+    folder.symlink_to(elsewhere)
+    before = digests(elsewhere)
+    done = pipeline.add_filters(spark, str(lake), ["id"])
+    rows = {outcome.path: outcome for outcome in outcomes(done)}
+    skipped = {path for path, row in rows.items() if row.status == "skipped" and "link" in str(row.reason)}
+    assert skipped == {str(link), str(folder)}
+    assert len(rows) == 4
+    assert digests(elsewhere) == before
+    # Stages that read take the outcomes, and leave such rows out.
+    assert pipeline.verify(done).count() == 2
+    assert pipeline.inspect(pipeline.discover(spark, str(lake))).count() == 3
+    assert [row.status for row in outcomes(pipeline.add_filters(spark, str(link), ["id"]))] == ["ok"]

@@ -191,3 +191,17 @@ def test_killed_at_any_moment_it_goes_on_from_its_checkpoint(tmp_path, arrive):
 def test_a_folder_that_is_not_there(watched):
     with pytest.raises(UnreadableError, match="no such folder"):
         watched()
+
+
+def test_links_in_the_folder_are_skipped(arrive, watched, tmp_path):
+    done, elsewhere = arrive("a.parquet"), arrive("../elsewhere/b.parquet")
+    empty = arrive("../elsewhere/empty.parquet", 0)
+    links = [tmp_path / "lake" / name for name in ("link.parquet", "empty.parquet", "linked")]
+    for link, target in zip(links, (elsewhere, empty, os.path.dirname(elsewhere)), strict=True):
+        link.symlink_to(target)
+    for _ in range(2):
+        assert {status for path, (status, _) in watched().items() if path != done} <= {"skipped"}
+        arrive("../elsewhere/empty.parquet")
+        assert is_done(done)
+        assert not inspect(elsewhere).filters
+        assert not inspect(tmp_path / "lake" / "empty.parquet").filters
