@@ -124,7 +124,7 @@ class _Watcher:
 
     def _left_out(self, paths: Iterable[str]) -> list[FileOutcome]:
         """The outcomes of files that Spark listed and left out of its batch, being empty then."""
-        sizes = {path: listed(path).bytes for path in paths}
+        sizes = {path: None if self._is_linked(path) else listed(path).bytes for path in paths}
         empty = [FileOutcome(path, FAILED, _EMPTY, UnreadableError.exit_code, 0.0) for path, size in sizes.items() if size == 0]
         return empty + self._filled([path for path, size in sizes.items() if size != 0])
 
@@ -138,10 +138,13 @@ class _Watcher:
         yield from outcomes
 
     def _filled(self, paths: list[str]) -> list[FileOutcome]:
-        links = [path for path in paths if self.below is not None and is_linked(path, self.below)]
+        links = [path for path in paths if self._is_linked(path)]
         others = [path for path in paths if path not in links]
         done = list(rows_of(pipeline.add_filters(self.spark, others, self.wish), FileOutcome)) if others else []
         return done + [skip_link(FileOutcome, path) for path in links]
+
+    def _is_linked(self, path: str) -> bool:
+        return self.below is not None and is_linked(path, self.below)
 
     def _told(self) -> Iterator[FileOutcome]:
         while not self._done.empty():

@@ -152,9 +152,7 @@ def replace(source: Source, target: str, keep: int, pieces: Iterable[Bytes], ver
             remove_stale_checksum(real)
             give_name(temporary, real, in_place)
         except OSError as error:
-            raise (RefusedError if error.errno in FORBIDDEN else WriteError)(
-                reason_of(error), file=target, hint="the old file is untouched"
-            ) from error
+            raise WriteError(reason_of(error), file=target, hint="the old file is untouched") from error
         try:
             sync_folder(folder)
         except OSError as error:
