@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from sbbf_tool.errors import ChangedError, RefusedError, UnreadableError, WriteError
 from sbbf_tool.storage.attributes import carry_over
 from sbbf_tool.storage.locks import lock, open_to_change
-from sbbf_tool.storage.system_errors import reason_of
+from sbbf_tool.storage.system_errors import FORBIDDEN, reason_of
 from sbbf_tool.storage.temporary import PRIVATE, USUAL, sync_folder, temporary_file, write_all
 
 if TYPE_CHECKING:

@@ -136,7 +136,7 @@ def open_spool(target: str, *, keeps: bool = True) -> Spool:
         from tempfile import gettempdir
 
         return Spool(os.path.join(gettempdir(), "sbbf"), keeps=keeps)
-    return Spool(_path(target), copies=2, keeps=keeps)
+    return Spool(_located(target), copies=2, keeps=keeps)
 
 
 def replace(source: Source, target: str, keep: int, pieces: Iterable[Piece], verify: Callable[[Source], None]) -> list[str]:
