@@ -74,6 +74,7 @@ def orc_hashes(data: bytes, wanted: Wanted) -> ColumnHashes:
     try:
         file = orc.ORCFile(pa.BufferReader(data))
         schema = file.schema
+        _ = schema.names  # not decoded before: a name may be no UTF-8, which is a ValueError
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _unreadable("ORC", error) from None
     types = _settled_types(schema, wanted, orc=True)

@@ -42,6 +42,8 @@ def find_index(files: Files, live: LiveFile) -> FileIndex:
     if len(file.index_files) > 1:
         return FileIndex(FILE, None, None, f"{len(file.index_files)} index files for one data file: {', '.join(file.index_files)}")
     path = join(live.directory, file.index_files[0])
+    if live.outside is not None:
+        return FileIndex(FILE, path, None, live.outside)
     try:
         return _parsed(FILE, path, read_required(files, path))
     except UnreadableError as error:

@@ -26,6 +26,9 @@ class Files(Protocol):
     def list(self, directory: str) -> Sequence[str]:
         """The names in a directory, in any order; none when there is no such directory."""
 
+    def resolve(self, path: str) -> str:
+        """Return the one path of what a path leads to: absolute, with links followed, whether or not anything is there."""
+
 
 @runtime_checkable
 class WritableFiles(Files, Protocol):

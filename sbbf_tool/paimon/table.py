@@ -11,12 +11,14 @@ A data file with an external path lies there, and so does its `.index` file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.paimon.binary_row import Value, parse_row
+from sbbf_tool.paimon.confined import Confined, OutsideError
 from sbbf_tool.paimon.data_types import DataType
 from sbbf_tool.paimon.files import Files, join, names_in, parent, read_required
 from sbbf_tool.paimon.index_options import boolean_option
@@ -29,6 +31,8 @@ from sbbf_tool.paimon.table_schema import TableSchema, parse_table_schema
 SNAPSHOT_PREFIX = "snapshot-"
 SCHEMA_PREFIX = "schema-"
 POSTPONE_BUCKET = -2
+PATH_DIRECTORY = "data-file.path-directory"
+EXTERNAL_PATHS = "data-file.external-paths"
 _MAX_LEVELS = 20
 _LARGEST_HINT = 100  # bytes: it is a number
 
@@ -42,6 +46,8 @@ class LiveFile:
     """The partition columns, their types and their values."""
     directory: str
     """Where the data file and its `.index` file are."""
+    outside: str | None = None
+    """Why the file is left out: the table has no right to name it. Its index in the manifest still counts."""
 
     @property
     def file(self) -> DataFile:
@@ -60,7 +66,7 @@ class LiveFile:
 class Table:
     """A table in one of its snapshots. Files are read when they are asked for; schemas are kept."""
 
-    def __init__(self, files: Files, path: str, snapshot: Snapshot | None, schema: TableSchema, branch: str | None) -> None:
+    def __init__(self, files: Confined, path: str, snapshot: Snapshot | None, schema: TableSchema, branch: str | None) -> None:
         self.files = files
         self.path = path
         self.snapshot = snapshot
@@ -116,7 +122,19 @@ class Table:
             raise UnreadableError(f"partition of {entry.file.name}: {error.message}", file=self.path) from None
         external = entry.file.external_path
         directory = self._directory(entry, values) if external is None else parent(external)
-        return LiveFile(entry, tuple(zip(keys, types, values, strict=True)), directory)
+        live = LiveFile(entry, tuple(zip(keys, types, values, strict=True)), directory)
+        return live if self.files.allow_outside else replace(live, outside=self._why_outside(live))
+
+    def _why_outside(self, live: LiveFile) -> str | None:
+        """Say why the table has no right to name this file; None where it has."""
+        external = live.file.external_path
+        if external is not None and not is_below(external, self.schema.options.get(EXTERNAL_PATHS, "").split(",")):
+            return f"its external path {external} is not below the table's {EXTERNAL_PATHS}"
+        try:
+            place = self.files.place_outside(live.path)
+        except (OSError, ValueError) as error:
+            return f"its path cannot be resolved: {error.strerror if isinstance(error, OSError) else error}"
+        return None if place is None else f"it lies outside the table, at {place}"
 
     def _directory(self, entry: ManifestEntry, values: tuple[Value, ...]) -> str:
         options = self.schema.options
@@ -129,7 +147,7 @@ class Table:
             boolean_option(options, "partition.legacy-name", default=True),
         )
         bucket = "bucket-postpone" if entry.bucket == POSTPONE_BUCKET else f"bucket-{entry.bucket}"
-        root = join(self.path, options.get("data-file.path-directory", ""))
+        root = join(self.path, _inner_directory(self.path, options))
         return self._search(root, list(zip(keys, segments, strict=True)), bucket, entry.file.name) or join(root, bucket)
 
     def _search(self, directory: str, levels: list[tuple[str, str | None]], bucket: str, name: str) -> str | None:
@@ -141,19 +159,37 @@ class Table:
             return self._search(join(directory, segment), below, bucket, name)
         for candidate in names_in(self.files, directory):
             if candidate.startswith(escape(key) + "="):
-                found = self._search(join(directory, candidate), below, bucket, name)
-                if found is not None and name in names_in(self.files, found):
-                    return found
+                with suppress(OutsideError):
+                    found = self._search(join(directory, candidate), below, bucket, name)
+                    if found is not None and name in names_in(self.files, found):
+                        return found
         return None
 
 
-def open_table(files: Files, path: str, *, snapshot: int | None = None, branch: str | None = None) -> Table:
-    """A table at its latest snapshot, or at the one with this number.
+def _inner_directory(path: str, options: Mapping[str, str]) -> str:
+    """The directory below the table's in which its data is. Raises RefusedError where the option leads out of the table."""
+    directory = options.get(PATH_DIRECTORY, "")
+    if directory.startswith("/") or ":" in directory or ".." in directory.split("/"):
+        raise RefusedError(f"its option {PATH_DIRECTORY} leads out of the table: {directory}", file=path)
+    return directory
+
+
+def is_below(path: str, roots: Iterable[str]) -> bool:
+    """Whether a path or address lies below one of these, as written: none of its parts may lead up again."""
+    spelled = path.removeprefix("file://").removeprefix("file:")
+    trimmed = (root.strip().removeprefix("file://").removeprefix("file:").rstrip("/") for root in roots if root.strip())
+    return ".." not in spelled.split("/") and any(spelled.startswith(f"{root}/") for root in trimmed)
+
+
+def open_table(files: Files, path: str, *, snapshot: int | None = None, branch: str | None = None, allow_outside: bool = False) -> Table:
+    """A table at its latest snapshot, or at the one with this number. What it names outside its own directory is left out, with the
+    reason, unless `allow_outside`, which admits such files for reading.
 
     Raises UnreadableError when the directory is not a table or lacks the snapshot's schema, UsageError when it has no such snapshot.
     """
     path = path.rstrip("/") or "/"
     root = _branch_root(path, branch)
+    files = Confined(files, path, allow_outside)
     if snapshot is None:
         number = latest_snapshot_id(files, root)
     else:
@@ -168,7 +204,9 @@ def open_table(files: Files, path: str, *, snapshot: int | None = None, branch: 
     if found is not None and found.schema_id not in schema_ids:
         raise UnreadableError(f"its schema is schema-{found.schema_id}, which is not there", file=snapshot_path(root, found.id))
     schema_id = max(schema_ids) if found is None or snapshot is None else found.schema_id
-    return Table(files, path, found, _read_schema(files, path, branch, schema_id), branch)
+    schema = _read_schema(files, path, branch, schema_id)
+    _inner_directory(path, schema.options)
+    return Table(files, path, found, schema, branch)
 
 
 def latest_snapshot_id(files: Files, root: str) -> int | None:

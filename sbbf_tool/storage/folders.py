@@ -52,6 +52,10 @@ class LocalFolders:
         except (FileNotFoundError, NotADirectoryError):
             return []
 
+    def resolve(self, path: str) -> str:
+        """Return the absolute path that a path leads to, with links followed."""
+        return os.path.realpath(_local(path))
+
     def create(self, path: str, data: bytes) -> None:
         """A new file that is whole or not there, and survives a power failure on return. Raises FileExistsError where there is one.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -181,12 +182,19 @@ def test_an_index_file_that_is_there_already_is_not_touched(files: LocalFolders,
     assert stranger.read_bytes() == b"old"
 
 
-def test_an_external_file_gets_its_index_beside_it(files: LocalFolders, new_table: NewTable, tmp_path: Path) -> None:
-    maker = new_table(options={"file-index.in-manifest-threshold": "1 b"})
+@pytest.mark.parametrize("threshold", ["1 b", "1 mb"])
+def test_an_external_file_gets_an_index_in_the_manifest_alone(
+    files: LocalFolders, new_table: NewTable, tmp_path: Path, threshold: str
+) -> None:
+    options = {"file-index.in-manifest-threshold": threshold, "data-file.external-paths": f"file://{tmp_path}/else"}
+    maker = new_table(options=options)
     maker.commit(NewFile(columns(0), name="a.parquet", external_path=f"{tmp_path}/else/a.parquet"))
-    index_s(files, maker)
-    assert (tmp_path / "else" / "a.parquet.index").is_file()
-    assert not verify_paimon(str(maker.root)).loses
+    assert add_paimon_index(str(maker.root), ["s"], files=files).added == ()
+    report = add_paimon_index(str(maker.root), ["s"], files=files, allow_outside=True)
+    assert [added.place for added in report.added] == (["embedded"] if threshold == "1 mb" else [])
+    assert [left.reason for left in report.left_alone] == ([] if report.added else ["its index would be written outside the table"])
+    assert os.listdir(tmp_path / "else") == ["a.parquet"]
+    assert not verify_paimon(str(maker.root), allow_outside=True).loses
 
 
 def test_manifests_from_before_file_indexes_are_refused(files: LocalFolders, new_table: NewTable, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,6 +243,7 @@ def test_branches_addresses_and_storage_that_only_reads_are_refused(files: Local
     class Reader:
         read = files.read
         list = files.list
+        resolve = files.resolve
 
     maker = new_table()
     maker.commit(NewFile(columns(0)))

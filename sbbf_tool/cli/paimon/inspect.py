@@ -9,6 +9,7 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.output import say, stop_if_unread
+from sbbf_tool.cli.paimon.reach import outside_option
 from sbbf_tool.errors import UnreadableError
 
 if TYPE_CHECKING:
@@ -21,8 +22,9 @@ _HEADERS = ("data file", "partition", "rows", "place", "column", "now", "index",
 @click.argument("target", metavar="TABLE|FILE.index")
 @click.option("--snapshot", type=int, metavar="N", help="The table as this snapshot has it.  [default: the latest]")
 @click.option("--branch", metavar="NAME", help="This branch of the table.")
+@outside_option
 @click.option("--json", "as_json", is_flag=True, help="The report as one JSON document.")
-def command(target: str, snapshot: int | None, branch: str | None, as_json: bool) -> int:
+def command(target: str, snapshot: int | None, branch: str | None, allow_outside: bool, as_json: bool) -> int:
     """Show which data files of a table have an index, and what it is worth; or what one index file holds.
 
     TABLE is a table's folder. One row an index: where it is, its bytes, bits set, the share of absent values it lets pass and the
@@ -30,7 +32,7 @@ def command(target: str, snapshot: int | None, branch: str | None, as_json: bool
     """
     from sbbf_tool.operations.paimon.inspect import inspect_paimon
 
-    report = inspect_paimon(target, snapshot=snapshot, branch=branch)
+    report = inspect_paimon(target, snapshot=snapshot, branch=branch, allow_outside=allow_outside)
     render.show_json(report) if as_json else _show(report)
     for finding in report.broken:
         say(f"sbbf: {UnreadableError(finding.message, file=finding.data_file, place=_column(finding))}", err=True)

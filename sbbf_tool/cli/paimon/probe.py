@@ -8,6 +8,7 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.output import say, stop_if_unread
+from sbbf_tool.cli.paimon.reach import outside_option
 from sbbf_tool.cli.probe import ABSENT, MAYBE, NegativeValues, asked_values
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ _HEADERS = ("value", "data file", "partition", "rows", "place", "answer", "reaso
 @click.option("--null", "ask_null", is_flag=True, help="Ask for null.")
 @click.option("--snapshot", type=int, metavar="N", help="The table as this snapshot has it.  [default: the latest]")
 @click.option("--branch", metavar="NAME", help="This branch of the table.")
+@outside_option
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing; the exit code answers.")
 @click.option("--stats", is_flag=True, help="Tell on standard error how many bytes of how many files were read.")
 @click.option("--json", "as_json", is_flag=True, help="The report as one JSON document.")
@@ -35,6 +37,7 @@ def command(
     ask_null: bool,
     snapshot: int | None,
     branch: str | None,
+    allow_outside: bool,
     quiet: bool,
     stats: bool,
     as_json: bool,
@@ -48,7 +51,15 @@ def command(
     from sbbf_tool.storage.folders import LocalFolders
 
     files = LocalFolders()
-    report = probe_paimon(table, column, asked_values(values, values_file, ask_null), snapshot=snapshot, branch=branch, files=files)
+    report = probe_paimon(
+        table,
+        column,
+        asked_values(values, values_file, ask_null),
+        snapshot=snapshot,
+        branch=branch,
+        allow_outside=allow_outside,
+        files=files,
+    )
     if as_json:
         render.show_json(report)
     elif not quiet:

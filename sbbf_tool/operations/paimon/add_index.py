@@ -38,18 +38,20 @@ def add_paimon_index(
     columns: str | IndexRequest | Iterable[str | IndexRequest] = (),
     *,
     dry_run: bool = False,
+    allow_outside: bool = False,
     files: Files | None = None,
 ) -> AddIndexReport:
     """Index these columns, named as they are today, in every data file that has no index; the columns of the table's options where none
     are given, with the options' `items` and `fpp`.
 
-    A dry run builds, and writes nothing. Raises UsageError for a column the table has not or that cannot be indexed, RefusedError for
-    a table this must not be done to, WriteError when the system does not let us write, UnreadableError when the table cannot be read;
-    the table is what it was in all these cases.
+    A dry run builds, and writes nothing. Data files outside the table's directory are left out, or read with `allow_outside`: then they
+    get an index where it fits into the manifest, since nothing is written outside. Raises UsageError for a column the table has not or
+    that cannot be indexed, RefusedError for a table this must not be done to, WriteError when the system does not let us write,
+    UnreadableError when the table cannot be read; the table is what it was in all these cases.
     """
     files = files or LocalFolders()
-    opened = open_table(files, os.fsdecode(table))
-    writable = _check_table(files, opened)
+    opened = open_table(files, os.fsdecode(table), allow_outside=allow_outside)
+    _check_table(opened)
     check_publishable(opened)
     try:
         requests = _resolved(opened.schema, index_requests(columns))
@@ -63,7 +65,7 @@ def add_paimon_index(
         published = None
         gone: set[str] = set()
     else:
-        published = _commit(writable, opened.path, additions)
+        published = _commit(opened.files, opened.path, additions)
         gone = set(published.gone) if published else {each.data_file for each in added}
     left_alone += (LeftAlone(name, "another commit took it away, or indexed it, meanwhile") for name in sorted(gone))
     return AddIndexReport(
@@ -89,7 +91,7 @@ def _commit(files: WritableFiles, path: str, additions: Iterable[Addition]) -> P
         raise WriteError(f"{reason_of(error)}; nothing was changed", file=error.filename or path) from error
 
 
-def _check_table(files: Files, table: Table) -> WritableFiles:
+def _check_table(table: Table) -> None:
     """Raises RefusedError for a table whose commits involve more than this tool knows of."""
     schema, options = table.schema, table.schema.options
     reasons = (
@@ -102,9 +104,8 @@ def _check_table(files: Files, table: Table) -> WritableFiles:
     for reason, applies in reasons:
         if applies:
             raise RefusedError(f"indexes are not added to this table: {reason}", file=table.path, hint=_HINT)
-    if not isinstance(files, WritableFiles) or _ADDRESS.match(table.path):
+    if not table.files.is_writable or _ADDRESS.match(table.path):
         raise RefusedError("a commit needs storage that creates a file only where there is none: a local one", file=table.path, hint=_HINT)
-    return files
 
 
 def _resolved(schema: TableSchema, requests: Sequence[IndexRequest]) -> list[IndexRequest]:
@@ -129,6 +130,9 @@ def _additions(table: Table, requests: Sequence[IndexRequest], added: list[Added
             continue
         path = None
         if len(report.container) > threshold:
+            if table.files.place_outside(live.directory) is not None:
+                left_alone.append(LeftAlone(live.file.name, "its index would be written outside the table"))
+                continue
             if live.directory not in names:
                 names[live.directory] = set(names_in(table.files, live.directory))
             path = join(live.directory, _free_name(live.file.name, names[live.directory]))
@@ -144,6 +148,9 @@ def _build(table: Table, live: LiveFile, requests: Sequence[IndexRequest], left_
         return None
     if file.external_path is not None and _ADDRESS.match(file.external_path):
         left_alone.append(LeftAlone(file.name, f"it lies elsewhere: {redact(file.external_path)}"))
+        return None
+    if live.outside is not None:
+        left_alone.append(LeftAlone(file.name, live.outside))
         return None
     in_file = []
     for request in requests:

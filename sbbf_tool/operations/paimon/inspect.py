@@ -4,6 +4,7 @@
 |---------------------|-----------------------------------------------------------------------------------------------------|
 | two-places          | a container in the manifest and a file besides: Paimon reads the manifest's, however old            |
 | left-behind         | an index file the snapshot does not name; older snapshots may                                       |
+| outside-table       | the table has no right to name the file: nothing there is read without `allow_outside`              |
 | unreadable-index    | the container contradicts the format, is missing, or is not the only one                            |
 | unused-index        | Paimon's planner does not look at the table's indexes                                               |
 | unknown-column      | the data file's schema has no such column                                                           |
@@ -50,7 +51,12 @@ _SMALL = 1 << 10
 
 
 def inspect_paimon(
-    target: str | os.PathLike[str], *, snapshot: int | None = None, branch: str | None = None, files: Files | None = None
+    target: str | os.PathLike[str],
+    *,
+    snapshot: int | None = None,
+    branch: str | None = None,
+    allow_outside: bool = False,
+    files: Files | None = None,
 ) -> InspectReport:
     """A table (its directory) at its latest snapshot or another, or a container (a path ending in `.index`).
 
@@ -58,7 +64,7 @@ def inspect_paimon(
     """
     target, files = os.fsdecode(target), files or LocalFolders()
     if not target.endswith(INDEX_SUFFIX):
-        return inspect_table(open_table(files, target, snapshot=snapshot, branch=branch))
+        return inspect_table(open_table(files, target, snapshot=snapshot, branch=branch, allow_outside=allow_outside))
     if snapshot is not None or branch is not None:
         raise UsageError("an index file has no snapshots and no branches", file=target)
     try:
@@ -81,11 +87,13 @@ def inspect_table(table: Table) -> InspectReport:
     files = []
     on_disk: dict[str, dict[str, list[str]]] = {}
     for live in table.live_files:
-        if live.directory not in on_disk:
-            on_disk[live.directory] = _index_files(names_in(table.files, live.directory))
         look = _Look(live.file.name, live.file.row_count)
+        if live.outside is not None:
+            look.note("outside-table", live.outside)
+        elif live.directory not in on_disk:
+            on_disk[live.directory] = _index_files(names_in(table.files, live.directory))
         files.append(_inspect_file(table, live, look))
-        for name in on_disk[live.directory].get(live.file.name, ()):
+        for name in on_disk.get(live.directory, {}).get(live.file.name, ()):
             if name not in live.file.index_files:
                 look.note("left-behind", f"{name} is not this snapshot's index; older ones may need it")
         findings += look.findings

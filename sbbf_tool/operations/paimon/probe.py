@@ -36,6 +36,7 @@ def probe_paimon(
     *,
     snapshot: int | None = None,
     branch: str | None = None,
+    allow_outside: bool = False,
     files: Files | None = None,
 ) -> ProbeReport:
     """Ask a table's indexes for values of a column, named as it is today; `m[key]` is a map's entry. None asks for null.
@@ -43,7 +44,8 @@ def probe_paimon(
     `values` is an iterable of values or one of them, text as `literals` says or a Python object. Raises UsageError for a column the table
     has not and a value the column cannot take.
     """
-    return probe_table(open_table(files or LocalFolders(), os.fsdecode(table), snapshot=snapshot, branch=branch), column, values)
+    opened = open_table(files or LocalFolders(), os.fsdecode(table), snapshot=snapshot, branch=branch, allow_outside=allow_outside)
+    return probe_table(opened, column, values)
 
 
 def probe_table(table: Table, column: str, values: object) -> ProbeReport:

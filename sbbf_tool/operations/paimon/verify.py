@@ -33,15 +33,17 @@ def verify_paimon(
     *,
     snapshot: int | None = None,
     branch: str | None = None,
+    allow_outside: bool = False,
     files: Files | None = None,
 ) -> VerifyReport:
     """Every index of a table, or one `.index` file, against the data; the file's data file is `data_file`, or the one its name tells.
+    Files outside the table's directory are read only with `allow_outside`.
 
     Raises UnreadableError when the target is neither table nor index, or a file of a pair cannot be read.
     """
     path, files = os.fsdecode(target), files or LocalFolders()
     if not path.endswith(INDEX_SUFFIX) and data_file is None:
-        return verify_table(open_table(files, path, snapshot=snapshot, branch=branch))
+        return verify_table(open_table(files, path, snapshot=snapshot, branch=branch, allow_outside=allow_outside))
     if snapshot is not None or branch is not None:
         raise UsageError("an index file has no snapshots and no branches", file=path)
     if data_file is not None:
@@ -79,6 +81,8 @@ def _verify_live(table: Table, live: LiveFile) -> VerifiedFile:
     index = find_index(table.files, live)
     if index.container is None:
         return VerifiedFile(live.file.name, index.place, (), index.problem if index.place != NONE else None)
+    if live.outside is not None:
+        return VerifiedFile(live.file.name, index.place, (), live.outside)
     try:
         data = read_data(table.files, live.path)
         columns = verify_container(index.container, data, live.path, _types(index.container, table.schema_of(live.file)))

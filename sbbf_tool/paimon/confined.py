@@ -1,0 +1,73 @@
+"""Files of one table alone: what its logs and manifests name must lie below its location, with links followed.
+
+Whoever may write a manifest names any file that this process may read, or a place to write to. So reads outside the table are refused
+unless the user admits them, and writes always are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sbbf_tool.errors import RefusedError, UnreadableError
+from sbbf_tool.paimon.files import Files, WritableFiles, parent
+
+
+class OutsideError(UnreadableError):
+    """A path that the table names leads out of it."""
+
+    def __init__(self, path: str, place: str) -> None:
+        super().__init__(f"leads outside the table, to {place}", file=path, hint="allow_outside admits reading it")
+
+
+class Confined:
+    """Reach the files below `root`, and others for reading only where `allow_outside`. See `Files` and `WritableFiles`."""
+
+    def __init__(self, files: Files, root: str, allow_outside: bool = False) -> None:
+        self._files = files
+        try:
+            self._root = files.resolve(root)
+        except (OSError, ValueError):
+            self._root = root  # no file system takes it, and every read says so
+        self.allow_outside = allow_outside
+
+    @property
+    def is_writable(self) -> bool:
+        return isinstance(self._files, WritableFiles)
+
+    def place_outside(self, path: str) -> str | None:
+        """Return where a path leads if that is outside the table; None where it is inside."""
+        place = self._files.resolve(path)
+        return None if place == self._root or place.startswith(f"{self._root.rstrip('/')}/") else place
+
+    def resolve(self, path: str) -> str:
+        return self._files.resolve(path)
+
+    def read(self, path: str, most: int | None = None) -> bytes:
+        self._ensure_readable(path)
+        return self._files.read(path, most)
+
+    def list(self, directory: str) -> Sequence[str]:
+        self._ensure_readable(directory)
+        return self._files.list(directory)
+
+    def create(self, path: str, data: bytes) -> None:
+        self._writable(path).create(path, data)
+
+    def replace(self, path: str, data: bytes) -> None:
+        self._writable(path).replace(path, data)
+
+    def remove(self, path: str) -> None:
+        self._writable(path).remove(path)
+
+    def _ensure_readable(self, path: str) -> None:
+        place = None if self.allow_outside else self.place_outside(path)
+        if place is not None:
+            raise OutsideError(path, place)
+
+    def _writable(self, path: str) -> WritableFiles:
+        # A link of the file's own name is not followed: it is in the way, or replaced.
+        place = self.place_outside(parent(path))
+        if place is not None:
+            raise RefusedError(f"it would be written outside the table, to {place}", file=path)
+        assert isinstance(self._files, WritableFiles)
+        return self._files

@@ -1,0 +1,171 @@
+"""A table's metadata names files of the table alone: nothing outside its folder is read without the user's word, and nothing written."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import orc
+
+from sbbf_tool.cli import run
+from sbbf_tool.errors import RefusedError, UnreadableError
+from sbbf_tool.operations.paimon.add_index import add_paimon_index
+from sbbf_tool.operations.paimon.inspect import inspect_paimon
+from sbbf_tool.operations.paimon.probe import probe_paimon
+from sbbf_tool.operations.paimon.verify import verify_paimon
+from sbbf_tool.paimon.table import PATH_DIRECTORY, is_below, open_table
+from sbbf_tool.storage.folders import LocalFolders
+
+from .tables import NewFile, TableMaker
+
+NewTable = Callable[..., TableMaker]
+INDEX_FILES = {"file-index.in-manifest-threshold": "1 b"}
+
+
+def columns(first: int = 0) -> dict[str, pa.Array]:
+    return {"id": pa.array(range(first, first + 50)), "s": pa.array([f"value {at}" for at in range(first, first + 50)])}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def set_option(maker: TableMaker, name: str, value: str) -> None:
+    for path in (maker.root / "schema").iterdir():
+        schema = json.loads(path.read_bytes())
+        schema["options"][name] = value
+        path.write_text(json.dumps(schema))
+
+
+@pytest.mark.parametrize("directory", ["../other", "a/../../other", "..", "/etc", "file:/etc", "s3://bucket/x"])
+@pytest.mark.parametrize("command", ["inspect", "probe", "verify", "add-index"])
+def test_an_option_that_leads_out_of_the_table_is_refused(new_table: NewTable, tmp_path, directory, command, capfd):
+    maker = new_table()
+    maker.commit(NewFile(columns()))
+    set_option(maker, PATH_DIRECTORY, directory)
+    before = contents(tmp_path)
+    arguments = {"probe": ["id", "1"], "add-index": ["-c", "id"]}.get(command, [])
+    assert run(["paimon", command, str(maker.root), *arguments]) == RefusedError.exit_code
+    assert f"{PATH_DIRECTORY} leads out of the table: {directory}" in capfd.readouterr().err
+    assert contents(tmp_path) == before
+
+
+def test_an_option_below_the_table_is_followed(files: LocalFolders, new_table: NewTable):
+    maker = new_table()
+    maker.commit(NewFile(columns(), name="a.parquet"), directory="data/v1/bucket-0")
+    set_option(maker, PATH_DIRECTORY, "data/v1")
+    (live,) = open_table(files, str(maker.root)).live_files
+    assert Path(live.path).is_file()
+    assert live.outside is None
+
+
+def external(new_table: NewTable, path: str, roots: str) -> TableMaker:
+    maker = new_table(options={**INDEX_FILES, "data-file.external-paths": roots})
+    maker.commit(NewFile(columns(), name="a.parquet", external_path=path))
+    return maker
+
+
+@pytest.mark.parametrize(
+    ("path", "roots"),
+    [("{0}/else/a.parquet", "{0}/elsewhere"), ("{0}/else/../secret/a.parquet", "{0}/else"), ("{0}/else/a.parquet", "")],
+)
+def test_an_external_path_must_be_below_the_declared_ones(files, new_table, tmp_path, path, roots):
+    (tmp_path / "else").mkdir()
+    maker = external(new_table, path.format(tmp_path), roots.format(tmp_path))
+    (live,) = open_table(files, str(maker.root)).live_files
+    assert "is not below the table's data-file.external-paths" in str(live.outside)
+
+
+def test_a_declared_external_path_is_outside_all_the_same(files, new_table, tmp_path):
+    maker = external(new_table, f"{tmp_path}/else/a.parquet", f"file://{tmp_path}/else")
+    (live,) = open_table(files, str(maker.root)).live_files
+    assert live.outside == f"it lies outside the table, at {tmp_path}/else/a.parquet"
+    (admitted,) = open_table(files, str(maker.root), allow_outside=True).live_files
+    assert admitted.outside is None
+
+
+def test_roots_are_compared_by_whole_parts():
+    assert is_below("file:/a/b/c.parquet", ["file:///a/b"])
+    assert is_below("/a/b/c.parquet", [" /x", " /a/b/ "])
+    assert not is_below("/a/bc/c.parquet", ["/a/b"])
+    assert not is_below("/a/b/../c.parquet", ["/a/b"])
+    assert not is_below("/a/b/c.parquet", ["", " "])
+
+
+@pytest.fixture
+def linked(new_table: NewTable, tmp_path: Path) -> TableMaker:
+    """A table of two data files, of which one is a link to a file that is none of the table's."""
+    maker = new_table(options=INDEX_FILES)
+    maker.commit(NewFile(columns(), name="a.parquet"), NewFile(columns(100), name="b.parquet"))
+    secret = tmp_path / "secret.parquet"
+    (maker.root / "bucket-0" / "b.parquet").rename(secret)
+    (maker.root / "bucket-0" / "b.parquet").symlink_to(secret)
+    return maker
+
+
+def test_a_link_out_of_the_table_is_left_out(linked, tmp_path):
+    report = add_paimon_index(str(linked.root), ["s"])
+    assert [added.data_file for added in report.added] == ["a.parquet"]
+    assert [(left.data_file, left.reason) for left in report.left_alone] == [
+        ("b.parquet", f"it lies outside the table, at {tmp_path}/secret.parquet")
+    ]
+    findings = [finding for finding in inspect_paimon(str(linked.root)).findings if finding.rule == "outside-table"]
+    assert [finding.data_file for finding in findings] == ["b.parquet"]
+    # It may hold any value.
+    probed = probe_paimon(str(linked.root), "s", ["nowhere"])
+    assert {file.data_file: file.answers[0].remain for file in probed.files} == {"a.parquet": False, "b.parquet": True}
+
+
+def test_with_allow_outside_it_is_read_and_nothing_written_outside(linked, tmp_path):
+    report = add_paimon_index(str(linked.root), ["s"], allow_outside=True)
+    assert sorted(added.data_file for added in report.added) == ["a.parquet", "b.parquet"]
+    # The index is beside the link, in the table.
+    assert (linked.root / "bucket-0" / "b.parquet.index").is_file()
+    assert sorted(os.listdir(tmp_path)) == sorted({linked.root.relative_to(tmp_path).parts[0], "secret.parquet"})
+    assert not verify_paimon(str(linked.root), allow_outside=True).loses
+
+
+def test_an_index_file_outside_is_not_read(linked, tmp_path):
+    add_paimon_index(str(linked.root), ["s"], allow_outside=True)
+    index = linked.root / "bucket-0" / "a.parquet.index"
+    index.rename(tmp_path / "stolen.index")
+    index.symlink_to(tmp_path / "stolen.index")
+    files = {file.data_file: file for file in verify_paimon(str(linked.root)).files}
+    assert "leads outside the table" in str(files["a.parquet"].problem)
+    assert "lies outside the table" in str(files["b.parquet"].problem)
+
+
+@pytest.mark.parametrize("part", ["manifest", "schema", "snapshot", "bucket-0"])
+def test_folders_that_lead_out_are_not_followed(new_table, tmp_path, part):
+    maker = new_table(options=INDEX_FILES)
+    maker.commit(NewFile(columns(), name="a.parquet"))
+    (maker.root / part).rename(tmp_path / "moved")
+    (maker.root / part).symlink_to(tmp_path / "moved")
+    before = contents(tmp_path)
+    if part == "bucket-0":
+        assert [left.data_file for left in add_paimon_index(str(maker.root), ["s"]).left_alone] == ["a.parquet"]
+    else:
+        with pytest.raises(UnreadableError, match="leads outside the table"):
+            add_paimon_index(str(maker.root), ["s"])
+    assert contents(tmp_path) == before
+
+
+def test_a_table_that_is_itself_a_link_is_followed(new_table, tmp_path):
+    maker = new_table()
+    maker.commit(NewFile(columns(), name="a.parquet"))
+    (tmp_path / "link").symlink_to(maker.root)
+    assert len(add_paimon_index(str(tmp_path / "link"), ["s"]).added) == 1
+
+
+def test_an_orc_file_whose_names_are_no_text_is_unreadable(tmp_path, capfd):
+    path = tmp_path / "data.orc"
+    orc.write_table(pa.table({"name": ["a"]}), path)
+    path.write_bytes(path.read_bytes().replace(b"name", b"na\xffe"))
+    assert run(["paimon", "build", str(path), "-c", "name"]) == UnreadableError.exit_code
+    lines = capfd.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith(f"sbbf: {path}: a ORC file that does not read")
