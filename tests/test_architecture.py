@@ -20,7 +20,7 @@ ROOMS = {
     "gregorian": set(),
     "reports": {"errors"},
     "bloom": {"errors"},
-    "paimon": {"errors", "gregorian", "bloom"},
+    "paimon": {"display", "errors", "gregorian", "bloom"},
     "storage": {"display", "errors"},
     "parquet": {"errors", "gregorian", "bloom"},
     "operations": {"display", "errors", "reports", "bloom", "paimon", "storage", "parquet"},

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.paimon.binary_row import Value, parse_row
 from sbbf_tool.paimon.confined import Confined, OutsideError
@@ -129,7 +130,7 @@ class Table:
         """Say why the table has no right to name this file; None where it has."""
         external = live.file.external_path
         if external is not None and not is_below(external, self.schema.options.get(EXTERNAL_PATHS, "").split(",")):
-            return f"its external path {external} is not below the table's {EXTERNAL_PATHS}"
+            return f"its external path {redact(external)} is not below the table's {EXTERNAL_PATHS}"
         try:
             place = self.files.place_outside(live.path)
         except (OSError, ValueError) as error:
