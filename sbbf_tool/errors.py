@@ -74,3 +74,21 @@ class WriteError(SbbfError):
     """The operating system failed a write. What was there before is whole. Exit 5."""
 
     exit_code = 5
+
+
+def describe_unexpected(error: BaseException) -> str:
+    """Describe in one line an error outside this tree: a broken installation, too little memory, or a defect of this package. Exit 70."""
+    if isinstance(error, MemoryError):
+        return "not enough memory"
+    if isinstance(error, ImportError) and error.name and not error.name.startswith("sbbf_tool"):
+        package = error.name.partition(".")[0]
+        problem = "is not installed" if error.name == package and isinstance(error, ModuleNotFoundError) else "cannot be imported"
+        return f"the Python package {package} {problem} ({_one_line(error)}); install sbbf-tool and its dependencies again"
+    return f"internal error: {type(error).__name__}: {_one_line(error)}; please report it"
+
+
+def _one_line(error: BaseException) -> str:
+    try:
+        return " ".join(redact_text(str(error)).split())
+    except Exception:
+        return "without a message"

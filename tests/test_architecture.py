@@ -27,7 +27,7 @@ ROOMS = {
     "cli": {"display", "errors", "reports", "bloom", "storage", "operations", "spark"},
     "spark": {"display", "errors", "reports", "storage", "operations"},
     "__init__": {"errors", "bloom", "parquet", "operations"},
-    "__main__": {"cli"},
+    "__main__": {"display", "errors", "cli"},
 }
 
 # Third-party package -> the only rooms that may know it.

@@ -15,8 +15,8 @@ from typing import Any
 
 import click
 
-from sbbf_tool.cli.output import patient_output, say, say_traceback
-from sbbf_tool.errors import SbbfError, UsageError, WriteError
+from sbbf_tool.cli.output import READER_GONE, patient_output, say, say_traceback
+from sbbf_tool.errors import SbbfError, UsageError, WriteError, describe_unexpected
 
 COMMANDS = {
     "inspect": "sbbf_tool.cli.inspect",
@@ -39,8 +39,11 @@ INTERRUPTED, TERMINATED = 130, 143
 INTERNAL_ERROR = 70
 
 
-class _Terminated(BaseException):
-    """The process was asked to end: what is open is undone and cleaned up on the way out, as by Ctrl-C."""
+class _Terminated(SystemExit):
+    """The process was asked to end: what is open is undone and cleaned up on the way out, as by Ctrl-C.
+
+    A SystemExit with its code, so that a signal which arrives after every handler ends the process with that code too.
+    """
 
 
 class CommandsByName(click.Group):
@@ -49,6 +52,13 @@ class CommandsByName(click.Group):
     def __init__(self, *args: Any, modules: Mapping[str, str], **settings: Any) -> None:
         super().__init__(*args, **settings)
         self.modules = modules
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args:
+            # click 8.1 prints this on stdout and ends with 0, later ones raise an error that 8.1 does not have.
+            click.echo(ctx.get_help(), err=True)
+            ctx.exit(UsageError.exit_code)
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.modules)
@@ -107,8 +117,8 @@ def cli() -> None:
 cli.params.append(_debug_option())
 
 
-def main(args: Sequence[str] | None = None) -> None:
-    """Run the command line and exit. Every error is one line on stderr and its exit code; `--debug` shows where it came from."""
+def main(args: Sequence[str]) -> int:
+    """Run the command line and return its exit code. Every error is one line on stderr; `--debug` shows where it came from."""
     for stream in (sys.stdout, sys.stderr):
         # A file's name may hold bytes that are no text, and a terminal may know fewer characters than a file's values have.
         if isinstance(stream, TextIOWrapper):
@@ -117,13 +127,15 @@ def main(args: Sequence[str] | None = None) -> None:
     try:
         if signal.getsignal(signal.SIGINT) not in (signal.SIG_IGN, None):
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        sys.exit(run(list(sys.argv[1:] if args is None else args)))
+        return run(list(args))
     except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        return INTERRUPTED
+    except _Terminated:
+        return TERMINATED
 
 
 def _terminate(signal_number: int, frame: object) -> None:
-    raise _Terminated
+    raise _Terminated(TERMINATED)
 
 
 def run(args: list[str]) -> int:
@@ -143,25 +155,25 @@ def _run(args: list[str]) -> int:
     try:
         with cli.make_context("sbbf", args) as context:
             result = cli.invoke(context)
-            return result if isinstance(result, int) else 0
+            if result is None or type(result) is int:
+                return result or 0
+            return _fail(context, TypeError(result), f"internal error: a command ended with {result!r}; please report it", INTERNAL_ERROR)
     except click.exceptions.Exit as stop:
-        return stop.exit_code
+        if stop.exit_code in (0, UsageError.exit_code, READER_GONE):
+            return stop.exit_code
+        return _fail(context, stop, f"internal error: click ended with {stop.exit_code}; please report it", INTERNAL_ERROR)
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except _Terminated:
         return TERMINATED
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
-        return UsageError.exit_code
     except click.ClickException as error:
         where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "sbbf"
         return _fail(context, error, f"{' '.join(error.format_message().split())} (see {where} --help)", UsageError.exit_code)
     except SbbfError as error:
         return _fail(context, error, str(error), error.exit_code)
-    except MemoryError as error:
-        return _fail(context, error, "not enough memory", INTERNAL_ERROR)
-    except Exception as error:
-        return _fail(context, error, f"internal error: {type(error).__name__}: {error}; please report it", INTERNAL_ERROR)
+    except BaseException as error:
+        # Also a SystemExit, whatever its code: a library that ends the process answers no question.
+        return _fail(context, error, describe_unexpected(error), INTERNAL_ERROR)
 
 
 def _fail(context: click.Context | None, error: BaseException, message: str, exit_code: int) -> int:

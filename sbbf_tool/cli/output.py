@@ -90,8 +90,9 @@ def patient_output() -> Iterator[PatientOutput]:
     try:
         yield patient
     finally:
-        sys.stderr.flush()
+        errors = sys.stderr
         sys.stdout, sys.stderr = before
+        errors.flush()
 
 
 def _or_nowhere(stream: TextIO | None) -> TextIO:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    _IntParameter = click.ParamType[int]
+    _FloatParameter = click.ParamType[float]
+else:
+    # Generic since click 8.4 only.
+    _IntParameter = _FloatParameter = click.ParamType
 
 _UNITS = {"": 1, "B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _UNITS |= {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
-class _Bytes(click.ParamType[int]):
+class _Bytes(_IntParameter):
     name = "bytes"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
@@ -21,7 +29,7 @@ class _Bytes(click.ParamType[int]):
         return int(match[1]) * _UNITS[match[2].upper()]
 
 
-class _Seconds(click.ParamType[float]):
+class _Seconds(_FloatParameter):
     name = "seconds"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:

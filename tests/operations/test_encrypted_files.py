@@ -442,7 +442,7 @@ class TestCommands:
     def test_without_the_package(self, file, keys_path):
         program = (
             "import sys; sys.modules['cryptography'] = None; from sbbf_tool.cli import main;"
-            f"main(['inspect', {str(file('java-columns'))!r}, '--keys', {keys_path!r}])"
+            f"sys.exit(main(['inspect', {str(file('java-columns'))!r}, '--keys', {keys_path!r}]))"
         )
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
         assert done.returncode == 4

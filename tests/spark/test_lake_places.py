@@ -83,6 +83,6 @@ def test_a_connect_server_shows_no_key(lake, tmp_path, fixtures):
 
 def test_by_spark_submit(lake, tmp_path):
     job = tmp_path / "job.py"
-    job.write_text("from sbbf_tool.cli import main\n\nmain()\n")
+    job.write_text("from sbbf_tool.__main__ import main\n\nmain()\n")
     submit = str(Path(sys.executable).with_name("spark-submit"))
     assert_done(lake, add_filters(lake, tmp_path, submit, "--master", "local[2]", str(job), engine=("--engine", "spark")))
