@@ -21,7 +21,9 @@ Hashes = memoryview
 
 
 def hash_value(plain: Buffer) -> int:
-    """The hash of one value from its plain-encoded bytes."""
+    """The hash of one value from its plain-encoded bytes. TypeError for a str, which xxhash hashes up to its version 3."""
+    if isinstance(plain, str):
+        raise TypeError("a str has no plain-encoded bytes; encode it, such as by value.encode()")
     return xxhash.xxh64_intdigest(plain)
 
 

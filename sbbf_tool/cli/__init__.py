@@ -95,18 +95,20 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
         return
     from importlib.metadata import PackageNotFoundError, version
 
-    from sbbf_tool.bloom import kernels
+    from sbbf_tool.operations.versions import describe_implementations
 
     try:
         number = version("sbbf-tool")
     except PackageNotFoundError:
         number = "(not installed)"
-    click.echo(f"sbbf {number}\n{kernels.describe()}")
+    click.echo("\n".join([f"sbbf {number}", *describe_implementations()]))
     ctx.exit()
 
 
 @click.group(cls=CommandsByName, modules=COMMANDS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Show version and kernel.")
+@click.option(
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Show version, kernel and thrift."
+)
 def cli() -> None:
     """The Bloom filters of Parquet files: seen, asked, proven, and added to files that are already there.
 

@@ -126,7 +126,7 @@ def _skip_struct(buf: bytes, pos: int, depth: int, ends: Ends | None) -> int:
     while True:
         head = buf[pos]
         pos += 1
-        if head == STOP:
+        if not head & 0x0F:
             break
         if not head & 0xF0:
             _, pos = read_varint(buf, pos)
@@ -168,22 +168,22 @@ def fields(buf: bytes, pos: int, ends: Ends | None = None) -> tuple[list[Field],
     """The fields of the struct at `pos`, in the order they are written, and the position of its stop byte."""
     found: list[Field] = []
     last_id = 0
-    while (head := buf[pos]) != STOP:
+    while (head := buf[pos]) & 0x0F != STOP:
         start, kind, delta = pos, head & 0x0F, head >> 4
         pos += 1
         if delta:
-            last_id = _as_i16(last_id + delta)
+            last_id = as_i16(last_id + delta)
         else:
             raw, pos = read_varint(buf, pos)
-            last_id = _as_i16(raw >> 1 ^ -(raw & 1))
+            last_id = as_i16(raw >> 1 ^ -(raw & 1))
         end = skip(buf, pos, kind, 1, ends)
         found.append(Field(last_id, kind, start, pos, end, bool(delta)))
         pos = end
     return found, pos
 
 
-def _as_i16(number: int) -> int:
-    # Ids are of 16 bits, and Thrift's readers drop what is above without a word.
+def as_i16(number: int) -> int:
+    """Wrap a field id to the 16 bits that it has: Thrift's readers drop what is above without a word."""
     return (number + 0x8000 & 0xFFFF) - 0x8000
 
 

@@ -1,6 +1,7 @@
-"""Thrift structs from bytes and back, by the generated classes and the accelerated compact protocol, within bounds.
+"""Thrift structs from bytes and back, by the generated classes, within bounds.
 
-What the classes do not know is passed over; a footer is never written back from them (see `compact` for how it is).
+thrift's C extension reads them where it is installed; what it refuses, `struct_reader` decides. What the classes do not know is skipped; a
+footer is never written back from them (see `compact` for how it is).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from thrift.protocol.TCompactProtocol import TCompactProtocolAcceleratedFactory
 from thrift.transport.TTransport import TMemoryBuffer
 
 from sbbf_tool.errors import UnreadableError
+from sbbf_tool.parquet import struct_reader
 
 _Struct = TypeVar("_Struct", bound=Any)
 
@@ -27,19 +29,39 @@ def parse_struct(cls: type[_Struct], data: bytes) -> _Struct:
 
 def parse_prefix(cls: type[_Struct], data: bytes) -> tuple[_Struct, int]:
     """A generated class read from the beginning of `data`, and how many bytes it takes there. Raises UnreadableError."""
-    struct: _Struct = cls()
-    transport = TMemoryBuffer(data)
     # A wide footer becomes a million objects, none of them garbage: to look for some among them takes as long as making them.
     was_collecting = gc.isenabled()
     gc.disable()
     try:
-        struct.read(_protocol(transport, len(data)))
-    except Exception as error:
-        raise UnreadableError(f"not a readable {cls.__name__} ({str(error) or type(error).__name__})") from error
+        return _read_by_extension(cls, data) or _read_by_python(cls, data)
     finally:
         if was_collecting:
             gc.enable()
+
+
+def _read_by_extension(cls: type[_Struct], data: bytes) -> tuple[_Struct, int] | None:
+    """None where thrift has no extension, or where that refuses the bytes, for reasons that vary between versions of it."""
+    transport = TMemoryBuffer(data)
+    protocol = _protocol(transport, len(data))
+    if protocol._fast_decode is None:
+        return None
+    struct: _Struct = cls()
+    try:
+        struct.read(protocol)
+    except (ImportError, MemoryError):
+        raise  # of the installation, and of this machine, but not of the bytes
+    except Exception:
+        return None
     return struct, transport.cstringio_buf.tell()
+
+
+def _read_by_python(cls: type[_Struct], data: bytes) -> tuple[_Struct, int]:
+    struct: _Struct = cls()
+    try:
+        return struct, struct_reader.read(struct, data)
+    except UnreadableError as error:
+        where = f" at {error.place}" if error.place else ""
+        raise UnreadableError(f"not a readable {cls.__name__} ({error.message}{where})") from error
 
 
 def build_struct(struct: Any) -> bytes:
@@ -52,10 +74,21 @@ def build_struct(struct: Any) -> bytes:
 
 def _protocol(transport: TMemoryBuffer, size: int) -> Any:
     protocol = getattr(_kept, "protocol", None)
-    if protocol is None or protocol._fast_decode is None:
-        # Pure Python, which keeps state of its own, is what Thrift falls back to where its extension was not built.
+    if protocol is None:
         protocol = _kept.protocol = TCompactProtocolAcceleratedFactory().getProtocol(transport)
     protocol.trans = transport
     # A container holds at least a byte an element and a string is inside the data: so memory stays within a multiple of its size.
     protocol.string_length_limit = protocol.container_length_limit = size
     return protocol
+
+
+def describe() -> str:
+    """One line for people on the thrift that is installed: "thrift: 0.25.0, with its C extension"."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        number = version("thrift")
+    except PackageNotFoundError:
+        number = "of unknown version"
+    has_extension = _protocol(TMemoryBuffer(b""), 0)._fast_decode is not None
+    return f"thrift: {number}, {'with its C extension' if has_extension else 'without its C extension, so that large footers take longer'}"

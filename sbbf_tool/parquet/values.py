@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from thrift.protocol.TCompactProtocol import TCompactProtocolAcceleratedFactory
-from thrift.transport.TTransport import TMemoryBuffer
 
 from sbbf_tool.bloom import hashing
 from sbbf_tool.errors import SbbfError, UnreadableError
@@ -25,6 +23,7 @@ from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.footer import MAGIC, Footer, build_tail
 from sbbf_tool.parquet.idl.ttypes import ColumnChunk, ColumnMetaData, FileMetaData, RowGroup, SchemaElement, Type
 from sbbf_tool.parquet.pages import read_pages
+from sbbf_tool.parquet.structs import build_struct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -224,9 +223,7 @@ def _narrow_file(footer: Footer, row_group: int, column: Column, known: ColumnMe
         ],
         created_by=footer.metadata.created_by,
     )
-    buffer = TMemoryBuffer()
-    narrow.write(TCompactProtocolAcceleratedFactory().getProtocol(buffer))
-    raw: bytes = buffer.getvalue()
+    raw = build_struct(narrow)
     return MAGIC + raw + build_tail(raw)
 
 

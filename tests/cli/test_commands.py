@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -264,9 +265,12 @@ class TestTheDoor:
         assert run(["--help"]) == 0
         assert "..." not in capfd.readouterr().out.split("Commands:")[1]
 
-    def test_version_names_the_kernel(self, capfd):
+    def test_version_names_the_kernel_and_thrift(self, capfd):
         assert run(["--version"]) == 0
-        assert "kernel" in capfd.readouterr().out
+        _, kernel, thrift = capfd.readouterr().out.splitlines()
+        assert kernel.startswith("kernel: ")
+        assert thrift.startswith("thrift: 0.")
+        assert ("with its C extension" in thrift) == (find_spec("thrift.protocol.fastbinary") is not None)
 
     def test_a_command_that_is_not_there(self, capfd):
         assert run(["inspct"]) == 2

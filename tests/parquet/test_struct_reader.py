@@ -1,0 +1,267 @@
+"""The reader of the generated classes in plain Python: it says what thrift's C extension says, whichever of the two is installed."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import made_footers
+import pytest
+import wire
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from thrift.protocol.TCompactProtocol import TCompactProtocolAccelerated, TCompactProtocolFactory
+from thrift.transport.TTransport import TMemoryBuffer
+
+from sbbf_tool.errors import UnreadableError
+from sbbf_tool.parquet import struct_reader
+from sbbf_tool.parquet.idl import ttypes
+from sbbf_tool.parquet.idl.ttypes import ColumnIndex, FileMetaData, PageHeader, SchemaElement, Statistics
+from sbbf_tool.parquet.structs import build_struct, parse_prefix
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+EXTENSION = pytest.mark.skipif(
+    TCompactProtocolAccelerated(TMemoryBuffer(b""))._fast_decode is None, reason="the installed thrift has no C extension to compare with"
+)
+
+
+def footer_of(path: Path) -> bytes:
+    data = path.read_bytes()
+    length = int.from_bytes(data[-8:-4], "little")
+    return data[-8 - length : -8]
+
+
+FOOTERS = [footer_of(path) for path in sorted(FIXTURES.glob("*.parquet"))]
+
+
+def by_extension(cls: Any, data: bytes) -> tuple[Any, int] | None:
+    """What the C extension reads, within the bounds that the package sets; None where it refuses."""
+    transport = TMemoryBuffer(data)
+    protocol = TCompactProtocolAccelerated(transport, string_length_limit=len(data), container_length_limit=len(data), fallback=False)
+    found = cls()
+    try:
+        found.read(protocol)
+    except Exception:
+        return None
+    return found, transport.cstringio_buf.tell()
+
+
+def by_python(cls: Any, data: bytes) -> tuple[Any, int] | None:
+    found = cls()
+    try:
+        end = struct_reader.read(found, data)
+    except UnreadableError:
+        return None
+    return found, end
+
+
+def assert_same(cls: Any, data: bytes) -> bool:
+    """What the extension reads, Python reads too; that it refuses what the extension refuses is not needed, for then Python decides."""
+    fast = by_extension(cls, data)
+    if fast is None:
+        return False
+    slow = by_python(cls, data)
+    assert slow is not None
+    assert repr(slow) == repr(fast)  # a NaN is a NaN
+    return True
+
+
+@EXTENSION
+@pytest.mark.parametrize("raw", FOOTERS, ids=[path.stem for path in sorted(FIXTURES.glob("*.parquet"))])
+def test_footers_of_real_files(raw):
+    assert assert_same(FileMetaData, raw)
+    assert by_python(FileMetaData, raw) == (by_python(FileMetaData, raw + b"more")[0], len(raw))
+
+
+def mutant(raw: bytes, chance: random.Random) -> bytes:
+    data = bytearray(raw)
+    for _ in range(chance.choice([1, 1, 2, 4])):
+        at = chance.randrange(len(data) or 1)
+        data = data or bytearray(1)
+        kind = chance.randrange(6)
+        if kind == 0:
+            data[at] ^= 1 << chance.randrange(8)
+        elif kind == 1:
+            data[at] = chance.choice([0, 1, 0x10, 0x7F, 0x80, 0xFF, 0xFC, chance.randrange(256)])
+        elif kind == 2:
+            data[at : at + chance.randrange(1, 10)] = b"\xff" * chance.randrange(1, 12) + b"\1"
+        elif kind == 3:
+            del data[at : at + chance.randrange(1, 5)]
+        elif kind == 4:
+            data[at:at] = chance.randbytes(chance.randrange(1, 5))
+        else:
+            data[at:] = b"\0"
+    return bytes(data)
+
+
+@EXTENSION
+@pytest.mark.parametrize(
+    "seeds",
+    [pytest.param(range(20), id="a few"), pytest.param(range(20, 500), id="many", marks=[pytest.mark.heavy, pytest.mark.timeout(900)])],
+)
+def test_damaged_footers(seeds):
+    read = refused = 0
+    for number in seeds:
+        for at, raw in enumerate(FOOTERS):
+            if len(raw) > 20_000:
+                continue
+            try:
+                is_read = assert_same(FileMetaData, mutant(raw, random.Random(f"{number} {at}")))
+            except BaseException as error:
+                error.add_note(f"seed {number}, footer {at}")
+                raise
+            read += is_read
+            refused += not is_read
+    assert read > len(seeds)
+    assert refused > len(seeds)
+
+
+@EXTENSION
+@settings(max_examples=150)
+@given(made_footers.footers(with_filters=True))
+def test_footers_with_unknown_fields_and_other_kinds(footer):
+    assert assert_same(FileMetaData, wire.write(footer[0]))
+
+
+CLASSES = [cls for cls in vars(ttypes).values() if isinstance(cls, type) and hasattr(cls, "thrift_spec")]
+
+
+@EXTENSION
+@settings(max_examples=300)
+@given(st.sampled_from(CLASSES), st.lists(made_footers.random_fields(), max_size=5), st.binary(max_size=30), st.integers(0, 400))
+def test_any_fields_for_any_class(cls, fields, more, cut):
+    data = wire.write(tuple(fields)) + more
+    assert_same(cls, data)
+    assert_same(cls, data[:cut])
+    assert_same(cls, more)
+
+
+def test_every_field_of_the_definition_has_a_kind_that_is_read():
+    for cls in CLASSES:
+        struct_reader._fields(cls)
+
+
+LEVELS = {
+    "text that is not UTF-8": (SchemaElement, (wire.Field(4, wire.BINARY, wire.text(b"a\xff\xfe\xe2\x82b")),), True),
+    "bytes": (Statistics, (wire.Field(5, wire.BINARY, wire.text(b"a\xff")),), True),
+    "a list of another kind": (FileMetaData, (wire.Field(2, wire.LIST, wire.items(wire.I32, (wire.number(1),))),), False),
+    "an empty list of another kind": (FileMetaData, (wire.Field(2, wire.LIST, wire.items(wire.I32, ())),), True),
+    "a list longer than the bytes": (FileMetaData, (wire.Field(2, wire.LIST, b"\xfc" + wire.varint(2**31 - 1)),), False),
+    "booleans of a list": (ColumnIndex, (wire.Field(1, wire.LIST, wire.items(wire.FALSE, (b"\1", b"\2", b"\0"))),), True),
+    "a field of another kind": (SchemaElement, (wire.Field(4, wire.I64, wire.number(5)),), True),
+    "an i32 beyond its width": (SchemaElement, (wire.Field(7, wire.I32, b"\xff\xff\xff\xff\x7f"),), True),
+    "an i32 in six bytes": (SchemaElement, (wire.Field(7, wire.I32, wire.varint(1, 5)),), False),
+    "an i64 in ten bytes": (FileMetaData, (wire.Field(3, wire.I64, wire.varint(2**64 - 1)),), True),
+    "a boolean": (Statistics, (wire.Field(7, wire.FALSE, b""), wire.Field(8, wire.TRUE, b"")), True),
+    "a boolean where an integer is due": (Statistics, (wire.Field(3, wire.TRUE, b""),), True),
+    "a field twice": (SchemaElement, (wire.Field(7, wire.I32, wire.number(1)), wire.Field(7, wire.I32, wire.number(2))), True),
+    "a uuid": (SchemaElement, (wire.Field(99, wire.UUID, bytes(16)), wire.Field(4, wire.BINARY, wire.text("x"))), True),
+}
+
+
+@pytest.mark.parametrize(("cls", "fields", "is_read"), LEVELS.values(), ids=list(LEVELS))
+def test_where_implementations_differ(cls, fields, is_read):
+    data = wire.write(fields)
+    assert (by_python(cls, data) is not None) == is_read
+    if is_read:
+        assert repr(parse_prefix(cls, data)) == repr(by_python(cls, data))
+    else:
+        with pytest.raises(UnreadableError, match=f"^not a readable {cls.__name__} \\("):
+            parse_prefix(cls, data)
+
+
+@EXTENSION
+@pytest.mark.parametrize(("cls", "fields", "is_read"), LEVELS.values(), ids=list(LEVELS))
+def test_the_extension_on_the_same(cls, fields, is_read):
+    assert assert_same(cls, wire.write(fields)) == is_read
+
+
+def test_structs_end_where_the_low_bits_of_a_byte_say_so():
+    data = wire.write((wire.Field(4, wire.BINARY, wire.text("x")),))[:-1] + b"\x50"
+    assert by_python(SchemaElement, data) == (SchemaElement(name="x"), len(data))
+
+
+@pytest.mark.parametrize("depth", [60, 63, 64, 65, 200, 100_000])
+def test_nested_structs(depth):
+    nested = b"\x1c" * (depth - 1) + b"\0" * depth
+    data = b"\x0c" + wire.number(99) + nested + b"\0"
+    assert (by_python(PageHeader, data) is not None) == (depth < 64)
+    if depth < 64:
+        parse_prefix(PageHeader, data)
+    else:
+        with pytest.raises(UnreadableError, match="nested"):  # the extension of thrift before 0.25 ends the process here
+            parse_prefix(PageHeader, data)
+
+
+@pytest.mark.parametrize("raw", FOOTERS)
+def test_written_bytes_depend_on_no_extension(raw):
+    parsed = parse_prefix(FileMetaData, raw)[0]
+    transport = TMemoryBuffer()
+    parsed.write(TCompactProtocolFactory().getProtocol(transport))
+    assert build_struct(parsed) == transport.getvalue()
+
+
+WITHOUT = "import sys; sys.modules['thrift.protocol.fastbinary'] = None\n"
+
+
+def run_without_extension(program: str) -> str:
+    done = subprocess.run([sys.executable, "-c", WITHOUT + program, str(FIXTURES)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_damaged_footer_spoils_no_later_one_without_the_extension():
+    program = """if True:
+        import shutil, sys, tempfile
+        from pathlib import Path
+        from sbbf_tool import SbbfError, inspect
+        from sbbf_tool.parquet import structs
+        assert "without" in structs.describe()
+        sound = Path(sys.argv[1], "pyarrow-filters.parquet")
+        before = inspect(sound)
+        data = sound.read_bytes()
+        length = int.from_bytes(data[-8:-4], "little")
+        refused = 0
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "damaged.parquet")
+            for at in range(len(data) - 8 - length, len(data) - 8, 7):
+                for byte in (0x00, 0x1F, 0xFF):
+                    path.write_bytes(data[:at] + bytes([byte]) + data[at + 1:])
+                    try:
+                        inspect(path)
+                    except SbbfError:
+                        refused += 1
+                    assert inspect(sound) == before
+        print(refused)
+    """
+    assert int(run_without_extension(program)) > 50
+
+
+def test_a_footer_with_text_that_is_not_utf_8_without_the_extension(tmp_path):
+    data = (FIXTURES / "pyarrow-filters.parquet").read_bytes()
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    path = tmp_path / "latin.parquet"
+    path.write_bytes(data[:start] + data[start:].replace(b"parquet-cpp-arrow", b"parquet-\xe9pp-arrow"))
+    program = f"from sbbf_tool import inspect; report = inspect({str(path)!r}); print(ascii(report.created_by), len(report.filters))"
+    with_extension = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert run_without_extension(program) == with_extension
+    assert "parquet-\\ufffdpp-arrow" in with_extension
+
+
+def test_a_broken_installation_is_no_damaged_file():
+    program = """if True:
+        import sys
+        from thrift.protocol import TCompactProtocol
+        def broken(*args, **settings):
+            raise ImportError("no libstdc++", name="thrift.protocol.fastbinary")
+        TCompactProtocol.TCompactProtocolAccelerated.__init__ = broken
+        sys.argv = ["sbbf", "probe", sys.argv[1] + "/pyarrow-filters.parquet", "id", "-5"]
+        from sbbf_tool.__main__ import main
+        main()
+    """
+    done = subprocess.run([sys.executable, "-c", program, str(FIXTURES)], capture_output=True, text=True)
+    assert done.returncode == 70
+    assert done.stderr.startswith("sbbf: the Python package thrift cannot be imported (no libstdc++)")
