@@ -95,7 +95,7 @@ def command(
             )
         for warning in report.warnings:
             render.warn(warning)
-        render.show_json(report) if as_json else _show(report)
+        render.show_json(report) if as_json else _show(report, is_copy=output is not None and not dry_run)
         return 0
 
     # One output is of one file, so that a folder or a glob is none.
@@ -112,10 +112,9 @@ def _plan(path: str | None, columns: tuple[str, ...], *sizes: float | None) -> P
     return read_plan(path)
 
 
-def _show(report: AddReport) -> None:
+def _show(report: AddReport, *, is_copy: bool) -> None:
     added = report.new_bytes - report.old_bytes
     if not added:
-        is_copy = not report.dry_run and report.output != report.file
         done = f"{report.output} is an exact copy" if is_copy else "nothing was written"
         say(f"{report.file}: it has no row group, so there is nothing to add; {done}")
         return

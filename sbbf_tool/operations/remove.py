@@ -22,8 +22,8 @@ from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import TAIL_BYTES, FilterPlace, Footer, open_metadata, set_filters
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
 from sbbf_tool.reports.remove import RemoveReport
-from sbbf_tool.storage.places import ensure_replaceable
-from sbbf_tool.storage.source import Range
+from sbbf_tool.storage import places
+from sbbf_tool.storage.spool import Spool
 
 if TYPE_CHECKING:
     from sbbf_tool.operations.keys import KeysGiven
@@ -52,10 +52,11 @@ def remove_filters(
     with ParquetFile.open(path, keys) as file:
         chunks = _chosen(file, as_names(columns), compact)
         if in_place:
-            ensure_replaceable(target)
-        patch, way = _plan(file, chunks, compact)
-        if not dry_run:
-            warnings += publish(file, target, patch, lambda fresh: _compare(file, fresh, chunks))
+            places.ensure_replaceable(target)
+        with places.open_spool(target, keeps=not dry_run) as spool:
+            patch, way = _plan(file, chunks, compact, spool)
+            if not dry_run:
+                warnings += publish(file, target, patch, lambda fresh: _compare(file, fresh, chunks))
         if allow_table_files:
             warnings += table_warnings(target, is_new=output is not None, added=patch.size - file.source.size)
         return RemoveReport(
@@ -103,12 +104,12 @@ def _mentioned(footer: Footer) -> set[ChunkKey]:
     }
 
 
-def _plan(file: ParquetFile, keys: set[ChunkKey], compact: bool) -> tuple[Patch, str]:
+def _plan(file: ParquetFile, keys: set[ChunkKey], compact: bool, spool: Spool) -> tuple[Patch, str]:
     before = _footer_without(file, keys) if keys else None
     if before is not None:
         return Patch(before.end, (), before.raw, {}), CUT_BACK
     if compact:
-        patch = _compacted(file, keys)
+        patch = _compacted(file, keys, spool)
         if not keys and patch.size >= file.source.size:
             raise RefusedError("there is no filter to remove, and nothing to compact", file=file.name)
         return patch, COMPACTED
@@ -175,7 +176,7 @@ def _readable_filters(file: ParquetFile, without: set[ChunkKey]) -> dict[ChunkKe
     return found
 
 
-def _compacted(file: ParquetFile, keys: set[ChunkKey]) -> Patch:
+def _compacted(file: ParquetFile, keys: set[ChunkKey], spool: Spool) -> Patch:
     """Keep everything up to the last byte that is needed where it is; move the filters behind it together; drop known leftovers.
 
     Known are superseded footers, and filters that one of them or the present footer names. All else that nothing leads to is needed:
@@ -190,7 +191,12 @@ def _compacted(file: ParquetFile, keys: set[ChunkKey]) -> Patch:
     keep = max([end_of_data(file.footer), *(found.end for found in leftovers if found not in known)])
     # A filter that begins before the cut stays whole where it is.
     keep = max([keep, *(stored.end for stored in kept.values() if stored.place.offset < keep)])
-    moved = {key: (Range(file.source, stored.place.offset, stored.length),) for key, stored in kept.items() if stored.place.offset >= keep}
+    # They are compared with what a store has made of them when the old object is gone, and so its filters with it.
+    moved = {
+        key: (spool.append(file.source.read(stored.place.offset, stored.length)),)
+        for key, stored in kept.items()
+        if stored.place.offset >= keep
+    }
     return plan_append(file.footer, keep, moved, drop=keys)
 
 

@@ -172,8 +172,8 @@ def test_cutting_back_too_far(filtered, tmp_path, monkeypatch, cut):
 def test_compacting_that_damages_a_filter_that_stays(filtered, tmp_path, monkeypatch):
     moved = remove._compacted
 
-    def damaged(file, keys):
-        plan = moved(file, keys)
+    def damaged(*given):
+        plan = moved(*given)
         pieces = list(map(bytes, blocks_of(plan.pieces)))
         pieces[0] = flip(-1)(pieces[0])
         return patch.Patch(plan.keep, tuple(pieces), plan.footer, plan.places)
