@@ -107,9 +107,9 @@ def _plan(path: str | None, columns: tuple[str, ...], *sizes: float | None) -> P
         return None
     if columns or any(size is not None for size in sizes):
         raise click.UsageError("the plan says which columns, and how large: leave out -c, --fpp, --ndv and --max-bytes")
-    from sbbf_tool.operations.plan_file import read_plan
+    from sbbf_tool.cli.plans import plan_in
 
-    return read_plan(path)
+    return plan_in(path)
 
 
 def _show(report: AddReport, *, is_copy: bool) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -48,6 +49,7 @@ class Plan:
 
 _USUAL_FPP = 0.01
 _PRIVATE = 0o600
+_MOST_BYTES = 64 << 20
 
 
 def write_plan(path: str | os.PathLike[str], document: Mapping[str, Any]) -> list[str]:
@@ -65,12 +67,29 @@ def write_plan(path: str | os.PathLike[str], document: Mapping[str, Any]) -> lis
     return [f"{os.fsdecode(path)} holds signatures or passwords of URLs{private}"]
 
 
+def exposure_of(path: str | os.PathLike[str]) -> str | None:
+    """Say who besides this user and root may change a plan, whose files are taken as if they were typed; None where nobody may."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    writers = [name for name, bits in (("its group", stat.S_IWGRP), ("every user", stat.S_IWOTH)) if status.st_mode & bits]
+    if status.st_uid not in (os.geteuid(), 0):
+        writers.append(f"its owner (uid {status.st_uid})")
+    if not stat.S_ISREG(status.st_mode) or not writers:
+        return None
+    return f"{os.fsdecode(path)}: the plan can be changed by {writers[-1]}, who thereby chooses the files and columns"
+
+
 def read_plan(path: str | os.PathLike[str]) -> Plan:
     """Raises UsageError, with the key, where it is not such a plan."""
     name = os.fsdecode(path)
     try:
-        with open(path, encoding="utf-8") as stream:
-            document = json.load(stream)
+        with open(path, "rb") as stream:
+            text = stream.read(_MOST_BYTES + 1)
+        if len(text) > _MOST_BYTES:
+            raise UsageError(f"more than {_MOST_BYTES:,} bytes are no plan", file=name)
+        document = json.loads(text)
     except OSError as error:
         raise UsageError((error.strerror or "unreadable").lower(), file=name) from None
     except (ValueError, RecursionError) as error:

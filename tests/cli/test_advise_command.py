@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
 
@@ -53,6 +54,36 @@ def test_a_plan_limits_each_column_and_may_go_to_another_file(events, tmp_path, 
     assert run(["add-filter", "--plan", str(plan), str(fixtures / "events.parquet"), "-o", str(tmp_path / "out.parquet")]) == 0
     assert sizes(tmp_path / "out.parquet") == {"session": {256}, "user_id": {1024}}
     assert sizes(events) == {}
+
+
+@pytest.mark.parametrize(
+    ("mode", "who"),
+    [(0o600, None), (0o644, None), (0o660, "its group"), (0o602, "every user"), (0o666, "every user")],
+)
+@pytest.mark.parametrize("command", [["add-filter", "--in-place"], ["lake", "add-filter"]], ids=" ".join)
+def test_a_plan_that_others_may_change_is_a_warning(events, tmp_path, capfd, mode, who, command):
+    plan = tmp_path / "plan.json"
+    run(["advise", str(events), "--plan", str(plan)])
+    plan.chmod(mode)
+    capfd.readouterr()
+    assert run([*command, "--plan", str(plan), *([str(events)] if command[0] == "lake" else [])]) == 0
+    warning = f"{plan}: the plan can be changed by {who}, who thereby chooses the files and columns"
+    errors = capfd.readouterr().err
+    assert (warning in errors) if who else ("can be changed by" not in errors)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_plan_of_another_user_is_a_warning(events, tmp_path, capfd):
+    plan = tmp_path / "plan.json"
+    run(["advise", str(events), "--plan", str(plan)])
+    os.chown(plan, 12345, 12345)
+    assert run(["add-filter", "--plan", str(plan), "--in-place"]) == 0
+    assert "can be changed by its owner (uid 12345)" in capfd.readouterr().err
+
+
+def test_a_plan_without_end_is_none(capfd):
+    assert run(["add-filter", "--plan", "/dev/zero", "--in-place"]) == 2
+    assert "are no plan" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.output import say
+from sbbf_tool.cli.plans import plan_in
 
 if TYPE_CHECKING:
     from sbbf_tool.operations.lake.engine import Engine, Lake
@@ -33,7 +34,7 @@ def wish_of(
     from sbbf_tool.operations.build import Sizing
     from sbbf_tool.operations.lake.advise import advise_lake
     from sbbf_tool.operations.lake.plan import Wish
-    from sbbf_tool.operations.plan_file import plan_of_document, read_plan
+    from sbbf_tool.operations.plan_file import plan_of_document
 
     if bool(columns) + bool(plan_path) + advised != 1:
         raise click.UsageError("say which columns: one of --column, --plan and --advise")
@@ -43,7 +44,7 @@ def wish_of(
     if ndv is not None or max_bytes is not None or (plan_path and fpp is not None):
         raise click.UsageError("the plan says how large: leave out --fpp, --ndv and --max-bytes")
     if plan_path:
-        plan = read_plan(plan_path)
+        plan = plan_in(plan_path)
     else:
         report = advise_lake(engine, lake, fpp=0.01 if fpp is None else fpp)
         if report.plan is None:
