@@ -76,7 +76,7 @@ def test_a_schema_of_another_type_than_the_chunks(path):
         next(element for element in metadata.schema if element.name == "id").type = 6
 
     edit_footer(path, change)
-    with pytest.raises(UnreadableError, match="the schema says BYTE_ARRAY"):
+    with pytest.raises(UnreadableError, match="the schema states BYTE_ARRAY"):
         probe(path, "id", ["1"])
 
 

@@ -47,7 +47,7 @@ class TestExitCodes:
     def test_the_worst_of_many_files(self, fixtures, tmp_path, capfd):
         (tmp_path / "bad.parquet").write_text("no Parquet file, but long enough")
         assert run(["check", str(fixtures / "*.parquet")]) == 1
-        assert capfd.readouterr().out.splitlines()[-1].startswith("27 files: 5 errors, ")
+        assert capfd.readouterr().out.splitlines()[-1].startswith("28 files: 5 errors, ")
         assert run(["check", str(tmp_path), str(fixtures / "spark-boolean.parquet")]) == 3
 
     @pytest.mark.parametrize(
