@@ -165,10 +165,11 @@ def _no_chunk(row_group: int, column: str) -> bool:
 
 def failed(path: str, error: Exception) -> Row:
     """The row of a file that cannot be read, or that met a defect of ours."""
+    from sbbf_tool.display import redact
     from sbbf_tool.operations.lake.failures import failure
     from sbbf_tool.operations.lake.rows import plain
 
-    return {"file": plain(path), **failure(path, error)}
+    return {"file": plain(redact(path)), **failure(path, error)}
 
 
 def _values(report: DataclassInstance, columns: Collection[str]) -> Row:

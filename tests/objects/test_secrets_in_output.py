@@ -198,3 +198,14 @@ def test_urls_within_messages_of_libraries(url):
         assert "hUsH" not in redact_text(text)
         assert redact_text(redact_text(text)) == redact_text(text)
         assert "hUsH" not in str(SbbfError(text, hint=text))
+
+
+@pytest.mark.parametrize("url", URLS.values(), ids=list(URLS))
+def test_rows_of_files_that_cannot_be_read(url):
+    pytest.importorskip("pyspark")
+    from sbbf_tool.spark.views import failed
+
+    for error in (SbbfError("no", file=url), SbbfError(f"cannot open {url}"), OSError(f"cannot open {url.strip()}")):
+        row = failed(url, error)
+        assert "hUsH" not in repr(row)
+        assert row["file"] == redact(url)
