@@ -33,14 +33,14 @@ def main() -> None:
 def _report(error: BaseException) -> None:
     """Print one line on stderr, and the traceback with `--debug`. Standard error may be closed or full, so that its errors are ignored."""
     try:
-        from sbbf_tool.display import escape
+        from sbbf_tool.display import escape, redact_text
         from sbbf_tool.errors import describe_unexpected
 
         if "--debug" in sys.argv:
             import traceback
 
             for line in "".join(traceback.format_exception(error)).splitlines():
-                print(escape(line), file=sys.stderr)
+                print(escape(redact_text(line)), file=sys.stderr)
         print(escape(f"sbbf: {describe_unexpected(error)}"), file=sys.stderr, flush=True)
     except Exception:
         return

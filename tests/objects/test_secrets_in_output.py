@@ -6,6 +6,8 @@ import json
 import os
 import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -209,3 +211,19 @@ def test_rows_of_files_that_cannot_be_read(url):
         row = failed(url, error)
         assert "hUsH" not in repr(row)
         assert row["file"] == redact(url)
+
+
+@pytest.mark.parametrize("url", [URLS["signed"], URLS["password"]])
+def test_a_traceback_of_the_outermost_handler(url):
+    program = """if True:
+        import sys, sbbf_tool.cli
+        def broken(args):
+            raise OSError("cannot open " + args[0])
+        sbbf_tool.cli.main = broken
+        from sbbf_tool.__main__ import main
+        main()
+    """
+    done = subprocess.run([sys.executable, "-c", program, url, "--debug"], capture_output=True, text=True)
+    assert done.returncode == 70
+    assert "hUsH" not in done.stderr
+    assert done.stderr.count(redact(url)) == 2

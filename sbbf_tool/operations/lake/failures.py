@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from sbbf_tool.display import redact, redact_text
+from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError, WriteError, describe_unexpected
 from sbbf_tool.reports.lake import FAILED, OK, REFUSED, FileRow
 
@@ -33,7 +33,7 @@ def failure(path: str, error: Exception) -> dict[str, object]:
         status = REFUSED if isinstance(error, RefusedError) else FAILED
         return {"status": status, "reason": f"{reason}; {error.hint}" if error.hint else reason, "exit_code": error.exit_code}
     # One file among a million that meets a defect of ours, or too little memory, must not take the others with it.
-    return {"status": FAILED, "reason": redact_text(describe_unexpected(error)), "exit_code": INTERNAL_ERROR}
+    return {"status": FAILED, "reason": describe_unexpected(error), "exit_code": INTERNAL_ERROR}
 
 
 def error_of(row: FileRow) -> SbbfError:
