@@ -209,6 +209,132 @@ static PyObject *py_hash_length_prefixed(PyObject *self, PyObject *args)
     return hashes;
 }
 
+/* "O&": the name of an order. */
+static int to_order(PyObject *object, void *order)
+{
+    static const char *const names[] = {"signed", "unsigned", "bytes", "decimal"};
+    const char *name = PyUnicode_Check(object) ? PyUnicode_AsUTF8AndSize(object, NULL) : NULL;
+    for (int i = 0; name && i < 4; i++) {
+        if (!strcmp(name, names[i])) {
+            *(enum order *)order = (enum order)i;
+            return 1;
+        }
+    }
+    if (!PyErr_Occurred())
+        refuse("an order is signed, unsigned, bytes or decimal");
+    return 0;
+}
+
+/* (smallest, largest) as bytes, or None where there are no values. */
+static PyObject *pair_of(Py_ssize_t count, const struct value extremes[2])
+{
+    if (!count)
+        return Py_NewRef(Py_None);
+    return Py_BuildValue("y#y#", (const char *)extremes[0].bytes, (Py_ssize_t)extremes[0].length, (const char *)extremes[1].bytes,
+                         (Py_ssize_t)extremes[1].length);
+}
+
+static PyObject *integer_pair(uint64_t extremes[2], size_t width)
+{
+    uint8_t smallest[8], largest[8];
+    for (size_t i = 0; i < 8; i++)
+        smallest[i] = (uint8_t)(extremes[0] >> 8 * i), largest[i] = (uint8_t)(extremes[1] >> 8 * i);
+    return Py_BuildValue("y#y#", (const char *)smallest, (Py_ssize_t)width, (const char *)largest, (Py_ssize_t)width);
+}
+
+static PyObject *py_extremes_fixed(PyObject *self, PyObject *args)
+{
+    Py_buffer values;
+    Py_ssize_t width;
+    enum order order;
+    PyObject *pair = NULL;
+    if (!PyArg_ParseTuple(args, "y*O&O&:extremes_fixed", &values, to_size, &width, to_order, &order))
+        return NULL;
+    if (width < 1)
+        refuse("a width is at least one byte");
+    else if (values.len % width)
+        refuse("not a whole number of values of this width");
+    else if ((order == SIGNED || order == UNSIGNED) && width != 4 && width != 8)
+        refuse("integers have 4 or 8 bytes");
+    else if (order == SIGNED || order == UNSIGNED) {
+        uint64_t extremes[2];
+        Py_ssize_t count = values.len / width;
+        if (count) {
+            Py_BEGIN_ALLOW_THREADS
+            integer_extremes(values.buf, (size_t)width, order, (size_t)count, extremes);
+            Py_END_ALLOW_THREADS
+        }
+        pair = count ? integer_pair(extremes, (size_t)width) : Py_NewRef(Py_None);
+    } else {
+        struct value extremes[2];
+        Py_BEGIN_ALLOW_THREADS
+        fixed_extremes(values.buf, (size_t)width, order, (size_t)(values.len / width), extremes);
+        Py_END_ALLOW_THREADS
+        pair = pair_of(values.len / width, extremes);
+    }
+    PyBuffer_Release(&values);
+    return pair;
+}
+
+static PyObject *py_extremes_variable(PyObject *self, PyObject *args)
+{
+    Py_buffer data, offsets;
+    Py_ssize_t width;
+    PyObject *pair = NULL;
+    if (!PyArg_ParseTuple(args, "y*y*O&:extremes_variable", &data, &offsets, to_size, &width))
+        return NULL;
+    if (width != 4 && width != 8)
+        refuse("offsets have 4 or 8 bytes");
+    else if (offsets.len % width)
+        refuse("not a whole number of offsets of this width");
+    else if (!offsets.len)
+        refuse("no offsets; n values have n + 1");
+    else {
+        Py_ssize_t count = offsets.len / width - 1;
+        uint64_t first = load_offset(offsets.buf, 0, (int)width);
+        struct value extremes[2];
+        size_t done;
+        Py_BEGIN_ALLOW_THREADS
+        done = variable_extremes(data.buf, (uint64_t)data.len, offsets.buf, (int)width, (size_t)count, extremes);
+        Py_END_ALLOW_THREADS
+        if (first > (uint64_t)data.len)
+            refuse("the first offset is outside the data");
+        else if (done != (size_t)count)
+            PyErr_Format(PyExc_ValueError, "value %zd of %zd has offsets that decrease or leave the data", (Py_ssize_t)done, count);
+        else
+            pair = pair_of(count, extremes);
+    }
+    PyBuffer_Release(&data);
+    PyBuffer_Release(&offsets);
+    return pair;
+}
+
+static PyObject *py_extremes_length_prefixed(PyObject *self, PyObject *args)
+{
+    Py_buffer page;
+    Py_ssize_t count;
+    PyObject *pair = NULL;
+    if (!PyArg_ParseTuple(args, "y*O&:extremes_length_prefixed", &page, to_size, &count))
+        return NULL;
+    if (count < 0 || count > page.len / 4)
+        PyErr_Format(PyExc_ValueError, "%zd values in a page of %zd bytes", count, page.len);
+    else {
+        struct value extremes[2];
+        size_t done, left = 0;
+        Py_BEGIN_ALLOW_THREADS
+        done = length_prefixed_extremes(page.buf, (size_t)page.len, (size_t)count, extremes, &left);
+        Py_END_ALLOW_THREADS
+        if (done != (size_t)count)
+            PyErr_Format(PyExc_ValueError, "value %zd of %zd runs past the end of the page", (Py_ssize_t)done, count);
+        else if (left)
+            PyErr_Format(PyExc_ValueError, "the page has %zu bytes after its last value", left);
+        else
+            pair = pair_of(count, extremes);
+    }
+    PyBuffer_Release(&page);
+    return pair;
+}
+
 static PyObject *py_insert(PyObject *self, PyObject *args)
 {
     PyObject *target;
@@ -321,6 +447,9 @@ static PyMethodDef methods[] = {
     {"hash_fixed", py_hash_fixed, METH_VARARGS, NULL},
     {"hash_variable", py_hash_variable, METH_VARARGS, NULL},
     {"hash_length_prefixed", py_hash_length_prefixed, METH_VARARGS, NULL},
+    {"extremes_fixed", py_extremes_fixed, METH_VARARGS, NULL},
+    {"extremes_variable", py_extremes_variable, METH_VARARGS, NULL},
+    {"extremes_length_prefixed", py_extremes_length_prefixed, METH_VARARGS, NULL},
     {"insert", py_insert, METH_VARARGS, NULL},
     {"check", py_check, METH_VARARGS, NULL},
     {"count_missing", py_count_missing, METH_VARARGS, NULL},

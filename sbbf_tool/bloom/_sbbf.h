@@ -199,6 +199,122 @@ static size_t hash_length_prefixed(const uint8_t *page, size_t size, size_t coun
     return count;
 }
 
+/* --- Order --- */
+
+enum order { SIGNED, UNSIGNED, BYTES, DECIMAL };
+
+INLINE uint64_t load_integer(const uint8_t *p, size_t width, enum order order)
+{
+    if (width == 8)
+        return load_le64(p);
+    return order == SIGNED ? (uint64_t)(int64_t)(int32_t)load_le32(p) : load_le32(p);
+}
+
+/* The smallest and the largest of `count` > 0 integers. Signed ones compare as unsigned ones do once their sign is turned. */
+INLINE void find_integers(const uint8_t *values, size_t width, enum order order, size_t count, uint64_t extremes[2])
+{
+    uint64_t turn = order == SIGNED ? (uint64_t)1 << 63 : 0;
+    uint64_t low = load_integer(values, width, order) ^ turn, high = low;
+    for (size_t i = 1; i < count; i++) {
+        uint64_t value = load_integer(values + i * width, width, order) ^ turn;
+        low = value < low ? value : low;
+        high = value > high ? value : high;
+    }
+    extremes[0] = low ^ turn, extremes[1] = high ^ turn;
+}
+
+/* The smallest and the largest of integers of 4 or 8 bytes, widened to 64 bits. */
+static void integer_extremes(const uint8_t *values, size_t width, enum order order, size_t count, uint64_t extremes[2])
+{
+    if (width == 8 && order == SIGNED)
+        find_integers(values, 8, SIGNED, count, extremes);
+    else if (width == 8)
+        find_integers(values, 8, UNSIGNED, count, extremes);
+    else if (order == SIGNED)
+        find_integers(values, 4, SIGNED, count, extremes);
+    else
+        find_integers(values, 4, UNSIGNED, count, extremes);
+}
+
+/* A value, and its first eight bytes as a big-endian number, padded with zeros: most comparisons end there. */
+struct value {
+    const uint8_t *bytes;
+    size_t length;
+    uint64_t prefix;
+};
+
+INLINE struct value value_at(const uint8_t *bytes, size_t length, uint64_t turn)
+{
+    uint64_t prefix = 0;
+    if (length >= 8) {
+        prefix = __builtin_bswap64(load_le64(bytes));
+    } else if (length) {
+        for (size_t i = 0; i < length; i++)
+            prefix = prefix << 8 | bytes[i];
+        prefix <<= 8 * (8 - length);
+    }
+    return (struct value){bytes, length, prefix ^ turn};
+}
+
+INLINE int is_less(const struct value *a, const struct value *b)
+{
+    if (a->prefix != b->prefix)
+        return a->prefix < b->prefix;
+    size_t shared = a->length < b->length ? a->length : b->length;
+    int order = shared ? memcmp(a->bytes, b->bytes, shared) : 0;
+    return order ? order < 0 : a->length < b->length;
+}
+
+/* extremes[0] is the smallest and extremes[1] the largest so far; `first` where there are none yet. */
+INLINE void widen(struct value extremes[2], struct value value, int first)
+{
+    if (first || is_less(&value, &extremes[0]))
+        extremes[0] = value;
+    if (first || is_less(&extremes[1], &value))
+        extremes[1] = value;
+}
+
+/* Of values of `width` bytes: in the order of their bytes, or as big-endian numbers with a sign. */
+static void fixed_extremes(const uint8_t *values, size_t width, enum order order, size_t count, struct value extremes[2])
+{
+    uint64_t turn = order == DECIMAL ? (uint64_t)1 << 63 : 0;
+    for (size_t i = 0; i < count; i++)
+        widen(extremes, value_at(values + i * width, width, turn), i == 0);
+}
+
+/* Returns how many values lie in `data`, as hash_variable does. */
+static size_t variable_extremes(const uint8_t *data, uint64_t size, const uint8_t *offsets, int width, size_t count, struct value extremes[2])
+{
+    uint64_t start = load_offset(offsets, 0, width);
+    if (start > size)
+        return 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t end = load_offset(offsets, i + 1, width);
+        if (end < start || end > size)
+            return i;
+        widen(extremes, value_at(data + start, (size_t)(end - start), 0), i == 0);
+        start = end;
+    }
+    return count;
+}
+
+/* Returns how many values lie in the page, and how many bytes are left, as hash_length_prefixed does. */
+static size_t length_prefixed_extremes(const uint8_t *page, size_t size, size_t count, struct value extremes[2], size_t *left)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (size < 4)
+            return i;
+        size_t length = load_le32(page);
+        page += 4, size -= 4;
+        if (length > size)
+            return i;
+        widen(extremes, value_at(page, length, 0), i == 0);
+        page += length, size -= length;
+    }
+    *left = size;
+    return count;
+}
+
 /* --- Blocks --- */
 
 #define BLOCK_BYTES 32

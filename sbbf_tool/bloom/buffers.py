@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from typing_extensions import Buffer
 
@@ -61,6 +61,19 @@ def offsets_in(data: Buffer, offsets: Buffer, offset_width: int) -> tuple[memory
     if places[0] < 0 or places[-1] > len(view):
         raise ValueError(f"offsets from {places[0]} to {places[-1]} leave the {len(view)} bytes of data")
     return view, places
+
+
+def key_of_order(order: str, width: int) -> Callable[[bytes], int | bytes]:
+    """What compares as values of `width` bytes do in an order (see `interface.Kernel.extremes_fixed`)."""
+    if order in ("signed", "unsigned"):
+        if width not in (4, 8):
+            raise ValueError(f"integers of {width} bytes; they have 4 or 8")
+        return lambda value: int.from_bytes(value, "little", signed=order == "signed")
+    if order == "decimal":
+        return lambda value: int.from_bytes(value, "big", signed=True)
+    if order != "bytes":
+        raise ValueError(f"no order is called {order!r}")
+    return bytes
 
 
 def prefixed_spans(page: memoryview, count: int) -> Iterator[tuple[int, int]]:

@@ -31,6 +31,9 @@ def hash_length_prefixed(page: Buffer, count: int) -> memoryview:
     return memoryview(_kernel.hash_length_prefixed(page, count)).cast("Q")
 
 
+extremes_fixed = _kernel.extremes_fixed
+extremes_variable = _kernel.extremes_variable
+extremes_length_prefixed = _kernel.extremes_length_prefixed
 insert = _kernel.insert
 check = _kernel.check
 count_missing = _kernel.count_missing

@@ -1,4 +1,4 @@
-"""What a kernel is: bulk operations on hashes and on the bytes of a bitset; and what hashes values. For type checkers and readers."""
+"""What a kernel is: bulk operations on values, on hashes and on the bytes of a bitset; and what hashes values. For type checkers and readers."""
 
 from __future__ import annotations
 
@@ -34,6 +34,19 @@ class Kernel(Protocol):
 
     def hash_length_prefixed(self, page: Buffer, count: int) -> memoryview:
         """Hashes of the `count` values of a PLAIN BYTE_ARRAY page. ValueError when the page ends before or after the last one."""
+
+    def extremes_fixed(self, values: Buffer, width: int, order: str) -> tuple[bytes, bytes] | None:
+        """The smallest and the largest of n values of `width` bytes each; None of no values.
+
+        `order`: "signed" and "unsigned" little-endian integers of 4 or 8 bytes, "bytes" from the first to the last, each unsigned, and
+        "decimal", big-endian signed integers.
+        """
+
+    def extremes_variable(self, data: Buffer, offsets: Buffer, offset_width: int) -> tuple[bytes, bytes] | None:
+        """The same of values in Arrow's layout (see `hash_variable`), in the order of their bytes."""
+
+    def extremes_length_prefixed(self, page: Buffer, count: int) -> tuple[bytes, bytes] | None:
+        """The same of the `count` values of a PLAIN BYTE_ARRAY page."""
 
     def insert(self, bitset: Buffer, num_blocks: int, hashes: Buffer) -> None:
         """Insert every hash."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xxhash
 
-from sbbf_tool.bloom import buffers
+from sbbf_tool.bloom import buffers, spec
 from sbbf_tool.bloom.spec import PRIMES, SALT, WORDS_PER_BLOCK
 
 if TYPE_CHECKING:
@@ -67,6 +67,18 @@ def hash_variable(data: Buffer, offsets: Buffer, offset_width: int) -> memoryvie
 def hash_length_prefixed(page: Buffer, count: int) -> memoryview:
     view = buffers.flat(page)
     return _hash_spans(view, buffers.prefixed_spans(view, count))
+
+
+def extremes_fixed(values: Buffer, width: int, order: str) -> tuple[bytes, bytes] | None:
+    if order not in ("signed", "unsigned") or width not in (4, 8):
+        return spec.extremes_fixed(values, width, order)
+    view, count = buffers.rows(values, width)
+    numbers = np.frombuffer(view, f"<{'i' if order == 'signed' else 'u'}{width}")
+    return (numbers.min().tobytes(), numbers.max().tobytes()) if count else None
+
+
+extremes_variable = spec.extremes_variable
+extremes_length_prefixed = spec.extremes_length_prefixed
 
 
 def insert(bitset: Buffer, num_blocks: int, hashes: Buffer) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from sbbf_tool.bloom import buffers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from typing_extensions import Buffer
 
@@ -149,6 +149,32 @@ def hash_variable(data: Buffer, offsets: Buffer, offset_width: int) -> memoryvie
 def hash_length_prefixed(page: Buffer, count: int) -> memoryview:
     view = buffers.flat(page)
     return memoryview(array("Q", [xxh64(view[start:end]) for start, end in buffers.prefixed_spans(view, count)]))
+
+
+def extremes_fixed(values: Buffer, width: int, order: str) -> tuple[bytes, bytes] | None:
+    key = buffers.key_of_order(order, width)
+    view, count = buffers.rows(values, width)
+    return _extremes((bytes(view[i * width : (i + 1) * width]) for i in range(count)), key)
+
+
+def extremes_variable(data: Buffer, offsets: Buffer, offset_width: int) -> tuple[bytes, bytes] | None:
+    view, places = buffers.offsets_in(data, offsets, offset_width)
+    if any(start > end for start, end in pairwise(places)):
+        raise ValueError(buffers.OFFSETS_DECREASE)
+    return _extremes((bytes(view[start:end]) for start, end in pairwise(places)), bytes)
+
+
+def extremes_length_prefixed(page: Buffer, count: int) -> tuple[bytes, bytes] | None:
+    view = buffers.flat(page)
+    return _extremes((bytes(view[start:end]) for start, end in buffers.prefixed_spans(view, count)), bytes)
+
+
+def _extremes(values: Iterable[bytes], key: Callable[[bytes], int | bytes]) -> tuple[bytes, bytes] | None:
+    found: tuple[bytes, bytes] | None = None
+    for value in values:
+        smallest, largest = found or (value, value)
+        found = min(smallest, value, key=key), max(largest, value, key=key)
+    return found
 
 
 def insert(bitset: Buffer, num_blocks: int, hashes: Buffer) -> None:
