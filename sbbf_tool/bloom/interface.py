@@ -1,4 +1,4 @@
-"""What a kernel is: bulk operations on values, on hashes and on the bytes of a bitset; and what hashes values. For type checkers and readers."""
+"""What a kernel is: bulk operations on values, hashes and the bytes of a bitset; and what hashes values. For type checkers and readers."""
 
 from __future__ import annotations
 

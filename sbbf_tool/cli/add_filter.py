@@ -65,6 +65,7 @@ def command(
     every value is asked of it before the file is published.
     """
     from sbbf_tool.operations.add import add_filters
+    from sbbf_tool.operations.cross_check import CrossChecks
 
     plan = _plan(plan_path, columns, fpp, ndv, max_bytes)
     paths = files or (plan.files if plan else ())
@@ -73,6 +74,7 @@ def command(
     if output is not None and len(paths) > 1:
         raise click.UsageError("one --output for several files")
     sizes: int | Mapping[str, int] | None = plan.columns if plan else max_bytes
+    cross_checks = CrossChecks()
 
     def work(path: str) -> int:
         with render.progress_bar() as progress:
@@ -92,6 +94,7 @@ def command(
                 allow_table_files=allow_table_files,
                 keys=keys,
                 progress=progress,
+                cross_checks=cross_checks,
             )
         for warning in report.warnings:
             render.warn(warning)
@@ -138,3 +141,4 @@ def _show(report: AddReport, *, is_copy: bool) -> None:
     share = render.percent(added / report.old_bytes)
     filters = render.counted(len(report.filters), "filter")
     say(f"{filters} {done} {report.output}: {added:,} bytes behind {report.old_bytes:,} ({share}); {proof}")
+    render.say_not_cross_checked(report.not_cross_checked)

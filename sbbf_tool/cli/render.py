@@ -71,6 +71,12 @@ def progress_bar() -> Iterator[Progress | None]:
         yield lambda what, done, total: bar.update(task, description=escape(what), completed=done, total=total)
 
 
+def say_not_cross_checked(count: int) -> None:
+    """Say how many column chunks pyarrow was to decode too and cannot; nothing where there are none."""
+    if count:
+        say(f"{counted(count, 'column chunk')} not cross-checked: pyarrow cannot decode {'it' if count == 1 else 'them'}")
+
+
 def value(text: str) -> str:
     """A value that was queried, as a table shows it: the empty text in quotes, so that it can be seen."""
     return text or "''"

@@ -35,14 +35,16 @@ def command(paths: tuple[str, ...], as_json: bool, **options: Any) -> int:
     PATH is a Parquet file, a folder (all *.parquet below it) or a glob. Exit code 0: nothing was wrong, or it was cured; 1: with
     --dry-run, something would be done; else, an error is left that takes --rebuild; 3: something could not be read; 4: refused.
     """
+    from sbbf_tool.operations.cross_check import CrossChecks
     from sbbf_tool.operations.repair import repair
 
+    cross_checks = CrossChecks()
     if options["output"] is not None and len(list(paths_of(paths))) > 1:
         raise click.UsageError("an output is for one file; repair many with --in-place")
 
     def work(path: str) -> int:
         with render.progress_bar() as progress:
-            report = repair(path, progress=progress, **options)
+            report = repair(path, progress=progress, cross_checks=cross_checks, **options)
         render.show_json(report) if as_json else _show(report)
         for message in (*report.warnings, *report.unproven):
             render.warn(message)
@@ -63,3 +65,4 @@ def _show(report: RepairReport) -> None:
     said = " and ".join(done) or ("nothing was repaired" if report.left else "nothing to repair")
     rebuild = f"; --rebuild repairs {', '.join(report.takes_rebuild)}" if report.takes_rebuild else ""
     say(f"{report.output}: {said}{rebuild}")
+    render.say_not_cross_checked(report.not_cross_checked)

@@ -54,3 +54,4 @@ def command(file: str, as_json: bool, **options: Any) -> None:
     old, new = (sum(getattr(row, name) for row in report.filters) for name in ("old_bytes", "new_bytes"))
     rest = f"; {report.unchanged} have that size already" if report.unchanged else ""
     say(f"{render.counted(len(rows), 'filter')} {done} {report.output}: {old:,} -> {new:,} bytes of bitsets{rest}")
+    render.say_not_cross_checked(report.not_cross_checked)

@@ -16,7 +16,19 @@ from typing import TYPE_CHECKING
 from sbbf_tool.bloom import sizing
 from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, UsageError
-from sbbf_tool.operations.build import HashMemory, Meter, Progress, Sizing, Spooled, build_filters, chunk_bytes, ensure_buildable, report_of
+from sbbf_tool.operations.build import (
+    HashMemory,
+    Meter,
+    Progress,
+    Sizing,
+    Spooled,
+    build_filters,
+    chunk_bytes,
+    ensure_buildable,
+    report_of,
+    statistics_warnings,
+)
+from sbbf_tool.operations.cross_check import CrossChecks
 from sbbf_tool.operations.engines import warnings_for
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.publish import ensure_holding_all, ensure_same_footer, publish
@@ -51,6 +63,7 @@ def add_filters(
     jobs: int | None = None,
     dialect: str | None = None,
     progress: Progress | None = None,
+    cross_checks: CrossChecks | None = None,
 ) -> AddReport:
     """Add a filter to every row group of `columns`, writing to `output` or `in_place`.
 
@@ -61,7 +74,8 @@ def add_filters(
     undoes what a crash interrupts. `jobs` chunks are worked on at a time, as many as there are cores where None.
 
     `dialect` writes filters as a draft of the format had them (`bloom.dialects`), for tests and research: no reader gains by them, and
-    the report's warnings say what else to know.
+    the report's warnings say what else to know. `cross_checks`, given to several calls, spares them the kinds of column chunk that
+    pyarrow has decoded before.
 
     Raises RefusedError where the change would be unsafe (the message says what would make it safe), UnreadableError, UsageError,
     WriteError; the old file is whole in every case.
@@ -86,14 +100,16 @@ def add_filters(
         # A copy's pages are read again, from the copy. Where nothing is copied, or a store copies the version that was read, they are
         # the very bytes that were read already.
         memory = HashMemory() if append or places.is_url(target) else None
+        checks = cross_checks or CrossChecks()
         with places.open_spool(target, keeps=not dry_run) as spool:
             if draft is None:
-                built = build_sized(file, chunks, wish, limits, spool, jobs, meter, memory)
+                built = build_sized(file, chunks, wish, limits, spool, jobs, meter, checks, memory)
             else:
                 with places.open_spool(target, keeps=False) as passing:
-                    built = build_sized(file, chunks, wish, limits, passing, jobs, meter, memory)
+                    built = build_sized(file, chunks, wish, limits, passing, jobs, meter, checks, memory)
                 built = draft.rebuilt(file, built, spool, meter)
                 warnings += draft.warnings()
+            warnings += statistics_warnings(file, built)
             patch = plan_filters(file, built)
 
             def compare(fresh: ParquetFile) -> None:
@@ -117,6 +133,8 @@ def add_filters(
             filters=tuple(report_of(file, patch, key, built[key]) for key in sorted(built)),
             data_bytes_read=sum(one.bytes_read for one in built.values()),
             warnings=tuple(warnings),
+            cross_checked=sum(one.verdict.is_cross_checked for one in built.values()),
+            not_cross_checked=sum(one.verdict.is_undecodable for one in built.values()),
         )
 
 
@@ -158,13 +176,14 @@ def build_sized(
     spool: Spool,
     jobs: int | None,
     meter: Meter,
+    checks: CrossChecks,
     memory: HashMemory | None,
 ) -> dict[ChunkKey, Spooled]:
     """`build_filters`, sized by `wish` but for the columns that `limits` names. Raises as that does."""
     return {
         key: one
         for wanted, group in by_size(file, keys, wish, limits).items()
-        for key, one in build_filters(file, group, wanted, spool, jobs, meter, memory).items()
+        for key, one in build_filters(file, group, wanted, spool, jobs, meter, checks, memory).items()
     }
 
 

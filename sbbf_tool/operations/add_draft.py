@@ -46,7 +46,7 @@ class Draft:
             bloom = BloomFilter.empty(one.num_bytes)
             for hashes in self._hashes(file, key, bloom.num_blocks):
                 bloom.insert_hashes(hashes)
-            anew[key] = Spooled.of(Built(bloom, one.values, one.bytes_read), spool, self._pieces(bloom))
+            anew[key] = Spooled.of(Built(bloom, one.values, one.bytes_read, one.verdict), spool, self._pieces(bloom))
             meter.advance(f"reading {file.footer.columns[key[1]].name}", chunk_bytes(file, key))
         return anew
 

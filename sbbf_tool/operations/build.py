@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Lock
@@ -17,6 +17,7 @@ from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.bloom.hashing import hash_value
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
+from sbbf_tool.operations.cross_check import NO_FINDING, CrossChecks, Verdict
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.patch import Bytes, ChunkKey, Patch, Piece
@@ -74,6 +75,7 @@ class Built:
     bloom: BloomFilter
     values: int
     bytes_read: int
+    verdict: Verdict = NO_FINDING
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,7 @@ class Spooled:
     """Of the bitset: what is written must be what was built."""
     values: int = 0
     bytes_read: int = 0
+    verdict: Verdict = NO_FINDING
 
     @classmethod
     def of(cls, built: Built, spool: Spool, pieces: tuple[Bytes, ...]) -> Spooled:
@@ -102,6 +105,7 @@ class Spooled:
             checksum_of(bloom),
             built.values,
             built.bytes_read,
+            built.verdict,
         )
 
 
@@ -216,27 +220,37 @@ def build_filters(
     spool: Spool,
     jobs: int | None,
     meter: Meter,
+    checks: CrossChecks,
     memory: HashMemory | None = None,
 ) -> dict[ChunkKey, Spooled]:
     """The filter of each chunk, `jobs` chunks at a time (the cores, where None): so many are in memory, and the spool has the others.
 
-    Raises UnreadableError, WriteError, and RefusedError where the disk cannot hold them.
+    Raises UnreadableError, WriteError, and RefusedError where the disk cannot hold them or `checks` finds that values are misread.
     """
     keys = list(keys)
     spool.ensure_room(least_bytes(file, keys, wish))
 
     def build(key: ChunkKey) -> Spooled:
-        built = build_filter(file, key, wish, memory)
+        built = build_filter(file, key, wish, checks, memory)
         meter.advance(f"reading {file.footer.columns[key[1]].name}", chunk_bytes(file, key))
         return Spooled.of(built, spool, file.filter_pieces(*key, built.bloom.bitset))
 
     return in_parallel(build, keys, jobs)
 
 
-def build_filter(file: ParquetFile, key: ChunkKey, wish: Sizing, memory: HashMemory | None = None) -> Built:
-    """The filter of one chunk. Raises UnreadableError."""
+def build_filter(file: ParquetFile, key: ChunkKey, wish: Sizing, checks: CrossChecks, memory: HashMemory | None = None) -> Built:
+    """The filter of one chunk, of values that `checks` verified. Raises UnreadableError, RefusedError."""
     with file.named(lambda: f"column {file.footer.columns[key[1]].name}, row group {key[0]}"):
-        return _build(file, key, wish, memory)
+        return _build(file, key, wish, checks, memory)
+
+
+def statistics_warnings(file: ParquetFile, filters: Mapping[ChunkKey, Spooled]) -> Iterator[str]:
+    """What to know of the chunks whose statistics are wrong."""
+    for key, one in sorted(filters.items(), key=lambda item: item[0]):
+        if one.verdict.wrong_statistics:
+            place = f"column {file.footer.columns[key[1]].name}, row group {key[0]}"
+            facts = "; ".join(one.verdict.wrong_statistics)
+            yield f"{place}: its statistics are wrong ({facts}), so readers that prune by them lose rows: write the file again"
 
 
 def count_missing(file: ParquetFile, key: ChunkKey, bloom: BloomFilter, memory: HashMemory | None = None) -> int:
@@ -261,16 +275,19 @@ def in_parallel(work: Callable[[ChunkKey], _Answer], keys: Iterable[ChunkKey], j
             raise
 
 
-def _build(file: ParquetFile, key: ChunkKey, wish: Sizing, memory: HashMemory | None) -> Built:
+def _build(file: ParquetFile, key: ChunkKey, wish: Sizing, checks: CrossChecks, memory: HashMemory | None) -> Built:
     from sbbf_tool.operations.stored_values import StoredValues
+    from sbbf_tool.parquet.statistics import StatisticsCheck
 
     _check_counts(file, key)
     forms = _forms(file, key)
-    values = StoredValues(file, key)
+    check = StatisticsCheck(file.footer, key[0], file.footer.columns[key[1]])
+    values = StoredValues(file, key, check)
     bloom = _filled(values, first_bytes(file, key, wish, values.distinct), key, memory)
     if not wish.is_stated and bloom.num_bytes < wish.bytes_for(values.count, forms) and bloom.fpp > wish.fpp:
         bloom = _filled(values, wish.bytes_for(values.count, forms), key, None)
-    return Built(bloom if wish.is_stated else bloom.fold_to_fpp(wish.fpp), values.count, values.bytes_read)
+    bloom = bloom if wish.is_stated else bloom.fold_to_fpp(wish.fpp)
+    return Built(bloom, values.count, values.bytes_read, checks.verify(file, key, values, check, bloom))
 
 
 def first_bytes(file: ParquetFile, key: ChunkKey, wish: Sizing, distinct: int | None = None) -> int:

@@ -21,6 +21,7 @@ from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet import equals, literals
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
+from sbbf_tool.parquet.statistics import StatisticsCheck
 from sbbf_tool.reports.verify import FilterProof
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def prove(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -> Filter
         if (decided := drafts.decide_by_chunk(file, stored)) is not None:
             stored, bloom = decided.stored, decided.bloom
             hasher = drafts.hasher_for(decided.dialect, column, bloom.num_blocks)
-    tally = _Tally(column, bloom, hasher)
+    tally, check = _Tally(column, bloom, hasher), StatisticsCheck(file.footer, stored.row_group, column)
     unproven = None
     try:
         if file.footer.metadata.row_groups[stored.row_group].columns[column.index].file_path:
@@ -62,6 +63,7 @@ def prove(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -> Filter
         pages = file.pages(stored.row_group, column)
         for values in read_chunk(pages.open_arrow, file.footer, stored.row_group, column, pages.meta):
             tally.add(values)
+            check.add(values.extremes())
     except UnreadableError as error:
         unproven = error.message
     cause = misses.explain(bloom, column, list(tally.sample)) if tally.sample else None
@@ -88,6 +90,7 @@ def prove(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -> Filter
         absent_keys=len(absent),
         unproven=unproven,
         dialect=decided.dialect.name if decided else None,
+        wrong_statistics=check.contradictions(tally.values) if unproven is None else (),
     )
 
 

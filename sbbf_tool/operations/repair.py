@@ -16,7 +16,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError
 from sbbf_tool.operations import interrupted
-from sbbf_tool.operations.build import Meter, Progress, Sizing, Spooled, build_filters, chunk_bytes, ensure_buildable, report_of
+from sbbf_tool.operations.build import (
+    Meter,
+    Progress,
+    Sizing,
+    Spooled,
+    build_filters,
+    chunk_bytes,
+    ensure_buildable,
+    report_of,
+    statistics_warnings,
+)
+from sbbf_tool.operations.cross_check import CrossChecks
 from sbbf_tool.operations.parquet_file import ParquetFile, ring_of
 from sbbf_tool.operations.publish import ensure_holding_all, ensure_same_footer, mistake, place_of, publish
 from sbbf_tool.operations.rules import secrecy, structure, truth, worth
@@ -94,12 +105,15 @@ def repair(
     keys: KeysGiven = None,
     jobs: int | None = None,
     progress: Progress | None = None,
+    cross_checks: CrossChecks | None = None,
 ) -> RepairReport:
     """Cure what is wrong with the filters of `columns` (of all where empty), writing to `output` or `in_place`.
 
     Filters are proven against the data first, unless `quick`. `rebuild` replaces what would be dropped, and what is sound and of little
     use, by filters built from the data. An append to the file that a crash interrupted is undone, in place. A file with nothing to
     cure is left alone, or copied to `output`.
+
+    `cross_checks` is as in `add_filters`.
 
     Raises RefusedError, UnreadableError, UsageError, WriteError; the old file is whole in every case.
     """
@@ -121,7 +135,8 @@ def repair(
         anew = [key for key, step in steps.items() if step.treatment is Treatment.REBUILD]
         meter = Meter(progress, sum(chunk_bytes(file, key) for key in anew) * (1 if dry_run else 2))
         with places.open_spool(target, keeps=not dry_run) as spool:
-            built = build_filters(file, anew, Sizing(), spool, jobs, meter)
+            built = build_filters(file, anew, Sizing(), spool, jobs, meter, cross_checks or CrossChecks())
+            warnings += statistics_warnings(file, built)
             patch = _plan(file, steps, built)
             if not dry_run and (steps or output is not None):
                 warnings += publish(file, target, patch, lambda fresh: _compare(file, fresh, steps, patch, jobs, meter))
@@ -139,6 +154,8 @@ def repair(
             unproven=unread_chunks(facts),
             cut_back_to=found.cut_back_to,
             warnings=tuple(warnings),
+            cross_checked=sum(one.verdict.is_cross_checked for one in built.values()),
+            not_cross_checked=sum(one.verdict.is_undecodable for one in built.values()),
         )
 
 

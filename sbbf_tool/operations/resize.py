@@ -18,7 +18,18 @@ from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, UsageError
 from sbbf_tool.operations.add import plan_filters
-from sbbf_tool.operations.build import Built, Meter, Progress, Sizing, Spooled, build_filters, chunk_bytes, ensure_buildable
+from sbbf_tool.operations.build import (
+    Built,
+    Meter,
+    Progress,
+    Sizing,
+    Spooled,
+    build_filters,
+    chunk_bytes,
+    ensure_buildable,
+    statistics_warnings,
+)
+from sbbf_tool.operations.cross_check import CrossChecks
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.publish import ensure_holding_all, ensure_same_footer, ensure_written, place_of, publish
 from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, table_warnings, warnings_of_interrupted
@@ -101,11 +112,14 @@ def resize_filters(
     keys: KeysGiven = None,
     jobs: int | None = None,
     progress: Progress | None = None,
+    cross_checks: CrossChecks | None = None,
 ) -> ResizeReport:
     """Bring the filters of `columns` (of all where empty) to the smallest size that keeps `fpp`, or to `num_bytes` a row group.
 
     A filter that folding does not bring there is left as it is, or, with `rebuild`, built from the data; where none could be changed,
     that is refused. Where all have the size already, the file is left alone, or copied to `output`.
+
+    `cross_checks` is as in `add_filters`.
 
     Raises RefusedError, UnreadableError, UsageError, WriteError; the old file is whole in every case.
     """
@@ -127,7 +141,8 @@ def resize_filters(
         if in_place and (plan.folded or rebuilt):
             places.ensure_replaceable(target)
         meter = Meter(progress, sum(chunk_bytes(file, key) for key in rebuilt) * (1 if dry_run else 2))
-        built = build_filters(file, rebuilt, aim.sizing, spool, jobs, meter)
+        built = build_filters(file, rebuilt, aim.sizing, spool, jobs, meter, cross_checks or CrossChecks())
+        warnings += statistics_warnings(file, built)
         filters = {**plan.folded, **built}
         patch = plan_filters(file, filters)
         if not dry_run and (filters or output is not None):
@@ -145,6 +160,8 @@ def resize_filters(
             left=tuple(f"{place_of(file, key)}: {why}" for key, why in plan.unreached.items() if key not in built),
             data_bytes_read=_bytes_read(built),
             warnings=tuple(warnings),
+            cross_checked=sum(one.verdict.is_cross_checked for one in built.values()),
+            not_cross_checked=sum(one.verdict.is_undecodable for one in built.values()),
         )
 
 

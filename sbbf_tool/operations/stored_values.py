@@ -12,7 +12,10 @@ from typing import Protocol
 
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet import equals, plain_pages
+from sbbf_tool.parquet.extremes import Extremes
+from sbbf_tool.parquet.idl.ttypes import PageType
 from sbbf_tool.parquet.patch import ChunkKey
+from sbbf_tool.parquet.statistics import StatisticsCheck
 
 
 class _Values(Protocol):
@@ -21,31 +24,50 @@ class _Values(Protocol):
     def __len__(self) -> int: ...
     def hashes(self) -> memoryview: ...
     def hashes_of_equals(self) -> memoryview: ...
+    def extremes(self) -> Extremes | None: ...
 
 
 class StoredValues:
-    """A chunk's values as hashes; not to be shared by threads. Raises UnreadableError where they cannot be read."""
+    """A chunk's values as hashes; not to be shared by threads. Raises UnreadableError where they cannot be read.
 
-    def __init__(self, file: ParquetFile, key: ChunkKey) -> None:
+    A `check` is given the values too, to be compared with the footer's statistics.
+    """
+
+    def __init__(self, file: ParquetFile, key: ChunkKey, check: StatisticsCheck | None = None) -> None:
         self._file = file
+        self._check = check
         self._row_group, self._column = key[0], file.footer.columns[key[1]]
         self._pages = file.pages(self._row_group, self._column)
         self._normalised = equals.interval_form(file.footer, self._column) == equals.INTERVAL_FORM
         self.count = 0
         """Values that the last `hashes` came from: non-null ones, each of a dictionary once."""
+        self.are_decoded = False
+        """Whether the last `hashes` came from pages that pyarrow decoded."""
+        self.page_types: set[int] = set()
+        """Of the pages that were read as they are, not by pyarrow."""
         self.bytes_read = 0
         """Bytes of the chunk that were read."""
         self._dictionary: plain_pages.PlainPage | None = None
         if plain_pages.is_dictionary_encoded(self._pages.meta):
             with self._named():
                 self._dictionary = plain_pages.read_dictionary_page(
-                    self._read, self._column, self._pages.meta, normalised_intervals=self._normalised
+                    self._read,
+                    self._column,
+                    self._pages.meta,
+                    normalised_intervals=self._normalised,
+                    with_extremes=check is not None,
                 )
         self.distinct = len(self._dictionary) if self._dictionary is not None else None
         """How many values are distinct at most, where the footer says that all are in a dictionary."""
 
+    @property
+    def non_null_count(self) -> int | None:
+        """Non-null values of the chunk, as the last `hashes` counted them; None where a dictionary stood for some."""
+        return self.count if self.are_decoded or PageType.DICTIONARY_PAGE not in self.page_types else None
+
     def hashes(self) -> Iterator[memoryview]:
         """All that goes into a filter of these values, run by run; some of it maybe twice."""
+        self.are_decoded = False
         with self._named():
             if plain_pages.may_be_plain(self._column, self._pages.meta):
                 try:
@@ -53,6 +75,7 @@ class StoredValues:
                     return
                 except plain_pages.NotPlainError:
                     pass  # What came already is stored, and does no harm in a filter.
+            self.are_decoded = True
             yield from self._counted(self._decoded())
 
     def _counted(self, runs: Iterator[_Values]) -> Iterator[memoryview]:
@@ -60,12 +83,21 @@ class StoredValues:
         for run in runs:
             yield run.hashes()
             yield run.hashes_of_equals()
+            if self._check is not None:
+                self._check.add(run.extremes())
             self.count += len(run)
 
     def _plain_pages(self) -> Iterator[_Values]:
-        return plain_pages.read_plain_pages(
-            self._read, self._column, self._pages.meta, self._dictionary, normalised_intervals=self._normalised
-        )
+        for page in plain_pages.read_plain_pages(
+            self._read,
+            self._column,
+            self._pages.meta,
+            self._dictionary,
+            normalised_intervals=self._normalised,
+            with_extremes=self._check is not None,
+        ):
+            self.page_types.add(page.page_type)
+            yield page
 
     def _decoded(self) -> Iterator[_Values]:
         from sbbf_tool.parquet.values import read_chunk

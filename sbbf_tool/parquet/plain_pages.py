@@ -18,9 +18,10 @@ import cramjam
 
 from sbbf_tool.bloom import hashing
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.parquet import equals, levels
+from sbbf_tool.parquet import equals, extremes, levels
 from sbbf_tool.parquet.batches import data_encodings
 from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.extremes import Extremes
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, CompressionCodec, Encoding, PageHeader, PageType
 from sbbf_tool.parquet.pages import DICTIONARY_ENCODINGS, chunk_range, read_header
 
@@ -55,10 +56,23 @@ class PlainPage:
     the writer counts wrong.
     """
 
-    def __init__(self, column: Column, plain: memoryview, count: int, stored_bytes: int, *, normalised_intervals: bool = False) -> None:
+    def __init__(
+        self,
+        column: Column,
+        plain: memoryview,
+        count: int,
+        stored_bytes: int,
+        page_type: int,
+        *,
+        normalised_intervals: bool = False,
+        with_extremes: bool = False,
+    ) -> None:
         # Hashed here, and `plain` not kept: the next page may be decompressed into the same memory.
         self._hashes = hashing.hash_length_prefixed(plain, count) if column.width is None else hashing.hash_fixed(plain, column.width)
         self._hashes_of_equals = equals.hashes_of(column, plain, normalised_intervals=normalised_intervals)
+        self._extremes = extremes.of_plain(column, plain, count) if with_extremes else None
+        self.page_type = page_type
+        """DICTIONARY_PAGE, DATA_PAGE or DATA_PAGE_V2."""
         self.stored_bytes = stored_bytes
         """Bytes of page header and page in the file: all that had to be read."""
 
@@ -73,6 +87,10 @@ class PlainPage:
         """Hashes of bytes that mean one of these values and are not stored for it: see `equals`."""
         return self._hashes_of_equals
 
+    def extremes(self) -> Extremes | None:
+        """The smallest and the largest value, where they were wanted."""
+        return self._extremes
+
 
 def is_dictionary_encoded(meta: ColumnMetaData) -> bool:
     """Whether all data pages of the chunk are known to be dictionary-encoded; False where the footer leaves it open."""
@@ -85,7 +103,9 @@ def may_be_plain(column: Column, meta: ColumnMetaData) -> bool:
     return _is_readable(column, meta) and _ENCODINGS.issuperset(meta.encodings or ())
 
 
-def read_dictionary_page(read: Read, column: Column, meta: ColumnMetaData, *, normalised_intervals: bool = False) -> PlainPage | None:
+def read_dictionary_page(
+    read: Read, column: Column, meta: ColumnMetaData, *, normalised_intervals: bool = False, with_extremes: bool = False
+) -> PlainPage | None:
     """The chunk's dictionary page; None where it is better read as part of the chunk (an unusual codec, very large, not there).
 
     Raises UnreadableError where the page contradicts itself.
@@ -95,13 +115,19 @@ def read_dictionary_page(read: Read, column: Column, meta: ColumnMetaData, *, no
     start, end = chunk_range(meta)
     header, length = read_header(read, start, end)
     try:
-        return _Chunk(read, column, meta, normalised_intervals).dictionary_page(header, start, length)
+        return _Chunk(read, column, meta, normalised_intervals, with_extremes).dictionary_page(header, start, length)
     except NotPlainError:
         return None
 
 
 def read_plain_pages(
-    read: Read, column: Column, meta: ColumnMetaData, dictionary: PlainPage | None = None, *, normalised_intervals: bool = False
+    read: Read,
+    column: Column,
+    meta: ColumnMetaData,
+    dictionary: PlainPage | None = None,
+    *,
+    normalised_intervals: bool = False,
+    with_extremes: bool = False,
 ) -> Iterator[PlainPage]:
     """The dictionary page, where there is one, and every data page that does not refer to it: all values of a chunk, and maybe, of the
     dictionary, others. A `dictionary` that was read before is not read again.
@@ -111,7 +137,7 @@ def read_plain_pages(
     """
     if not _is_readable(column, meta):
         raise NotPlainError
-    chunk = _Chunk(read, column, meta, normalised_intervals)
+    chunk = _Chunk(read, column, meta, normalised_intervals, with_extremes)
     position, end = chunk_range(meta)
     values_left = meta.num_values or 0
     has_dictionary = dictionary is not None
@@ -154,12 +180,13 @@ def _data_header(header: PageHeader) -> Any:
 class _Chunk:
     """One column chunk, page by page. `position` is the first byte of a page header, `length` the header's."""
 
-    def __init__(self, read: Read, column: Column, meta: ColumnMetaData, normalised_intervals: bool) -> None:
+    def __init__(self, read: Read, column: Column, meta: ColumnMetaData, normalised_intervals: bool, with_extremes: bool) -> None:
         self._read = read
         self._column = column
         self._codec = meta.codec
         self._end = chunk_range(meta)[1]
         self._normalised_intervals = normalised_intervals
+        self._with_extremes = with_extremes
         self._scratch = bytearray()
 
     def header(self, position: int) -> tuple[PageHeader, int]:
@@ -196,7 +223,7 @@ class _Chunk:
         width = self._column.width
         if width is not None and len(plain) != count * width:
             raise UnreadableError(f"{len(plain):,} bytes for {count:,} values of {width}", place=place)
-        return self._page(plain, count, length + stored, place)
+        return self._page(plain, count, length + stored, header.type, place)
 
     def data_page(self, header: PageHeader, data: Any, position: int, length: int) -> PlainPage:
         """A data page in PLAIN form; `data` is the part of the header that its type asks for."""
@@ -216,11 +243,19 @@ class _Chunk:
             raise NotPlainError from None
         if self._column.width is not None and len(plain) != count * self._column.width:
             raise NotPlainError
-        return self._page(plain, count, length + stored, place)
+        return self._page(plain, count, length + stored, header.type, place)
 
-    def _page(self, plain: memoryview, count: int, stored_bytes: int, place: str) -> PlainPage:
+    def _page(self, plain: memoryview, count: int, stored_bytes: int, page_type: int, place: str) -> PlainPage:
         try:
-            return PlainPage(self._column, plain, count, stored_bytes, normalised_intervals=self._normalised_intervals)
+            return PlainPage(
+                self._column,
+                plain,
+                count,
+                stored_bytes,
+                page_type,
+                normalised_intervals=self._normalised_intervals,
+                with_extremes=self._with_extremes,
+            )
         except UnreadableError as error:
             raise error.at(place=place) from error.__cause__
 

@@ -9,6 +9,7 @@ import struct
 from typing import Any, NamedTuple
 
 from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.extremes import Extremes, order_of
 from sbbf_tool.parquet.footer import Footer
 
 # Their order is undefined, or not the order of anything that the plain bytes give away.
@@ -48,6 +49,64 @@ def may_hold(known: Bounds, column: Column, plain: bytes) -> bool:
     except (struct.error, ValueError):
         return True
     return key != key or bool(known.low <= key <= known.high)
+
+
+class StatisticsCheck:
+    """Compare a chunk's values, run by run, with the `min_value`, `max_value` and `null_count` that its footer states.
+
+    Bounds in the older `min` and `max` are not looked at: their order depends on the writer.
+    """
+
+    def __init__(self, footer: Footer, row_group: int, column: Column) -> None:
+        meta = footer.chunk(row_group, column.index)
+        stated = meta.statistics if meta is not None else None
+        ordered = stated if stated is not None and order_of(column) is not None and _has_order(footer, column) else None
+        self._column = column
+        self._low = self._bound(ordered.min_value) if ordered is not None else None
+        self._high = self._bound(ordered.max_value) if ordered is not None else None
+        self._null_count = stated.null_count if stated is not None else None
+        self._num_values = (meta.num_values or 0) if meta is not None else 0
+        self.smallest: Any = None
+        """The smallest value so far, as what compares as it does; None before any."""
+        self.largest: Any = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the footer states all that values can be compared with."""
+        if self._null_count is None and self._column.max_definition:
+            return False
+        is_empty = self._null_count is not None and self._null_count == self._num_values
+        return is_empty or (self._low is not None and self._high is not None)
+
+    def add(self, extremes: Extremes | None) -> None:
+        """Take the extremes of a run of values; None of a run without any."""
+        if extremes is None:
+            return
+        smallest, largest = (_key(self._column, plain) for plain in extremes)
+        self.smallest = smallest if self.smallest is None else min(self.smallest, smallest)
+        self.largest = largest if self.largest is None else max(self.largest, largest)
+
+    def contradictions(self, values: int | None) -> tuple[str, ...]:
+        """What the footer states and the values contradict, in words. `values` is the number of non-null ones; None where it is unknown."""
+        found = []
+        if self._low is not None and self.smallest is not None and self.smallest < self._low:
+            found.append("a value is below min_value")
+        if self._high is not None and self.largest is not None and self.largest > self._high:
+            found.append("a value is above max_value")
+        if values is not None and self._null_count is not None:
+            nulls = self._num_values - values
+            # Writers disagree whether an empty list counts as a null.
+            if self._null_count > nulls or (self._null_count < nulls and not self._column.max_repetition):
+                found.append(f"null_count is {self._null_count:,}, the chunk has {nulls:,} nulls")
+        return tuple(found)
+
+    def _bound(self, plain: bytes | None) -> Any:
+        """A stated bound as what compares as it does; None where it bounds nothing."""
+        try:
+            key = None if plain is None else _key(self._column, plain)
+        except (struct.error, ValueError):
+            return None
+        return key if key == key else None
 
 
 def _bounds(column: Column, pair: tuple[bytes, bytes]) -> Bounds | None:

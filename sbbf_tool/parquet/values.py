@@ -17,9 +17,10 @@ import pyarrow.parquet as pq
 
 from sbbf_tool.bloom import hashing
 from sbbf_tool.errors import SbbfError, UnreadableError
-from sbbf_tool.parquet import equals, int96
+from sbbf_tool.parquet import equals, extremes, int96
 from sbbf_tool.parquet.batches import USUAL_BYTES, plan_batches
 from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.extremes import Extremes
 from sbbf_tool.parquet.footer import MAGIC, Footer, build_tail
 from sbbf_tool.parquet.idl.ttypes import ColumnChunk, ColumnMetaData, FileMetaData, RowGroup, SchemaElement, Type
 from sbbf_tool.parquet.pages import read_pages
@@ -62,6 +63,16 @@ class PlainValues:
         known = np.frombuffer(hasher.hash_variable(*_variable(self._array.dictionary)), np.uint64)
         each: NDArray[np.uint64] = known[_indices(self._array)]
         return each.data.cast("B").cast("Q")
+
+    def extremes(self) -> Extremes | None:
+        """The smallest and the largest value; None of columns without an order, and where all are NaN."""
+        if self._width is not None:
+            return extremes.of_fixed(self.column, self._fixed(self._width))
+        array = self._array
+        if isinstance(array, pa.DictionaryArray):
+            used = np.bincount(_indices(array), minlength=len(array.dictionary)) > 0
+            array = array.dictionary.filter(pa.array(used))
+        return extremes.of_variable(self.column, *_variable(array))
 
     def hashes_of_equals(self) -> memoryview:
         """Hashes of bytes that mean one of these values and are not stored for it: see `equals`. In no order, mostly none."""

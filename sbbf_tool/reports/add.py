@@ -32,3 +32,7 @@ class AddReport:
     data_bytes_read: int
     """Bytes of the chunks that were read to build them: of data pages that refer to a dictionary, their headers."""
     warnings: tuple[str, ...] = ()
+    cross_checked: int = 0
+    """Column chunks that pyarrow decoded too, to the same values: of a writer that the tests do not know, or without statistics."""
+    not_cross_checked: int = 0
+    """Column chunks that pyarrow was to decode too, and cannot."""

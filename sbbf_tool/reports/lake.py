@@ -144,6 +144,12 @@ class BuiltChunk(FileRow):
     values: int = 0
     data_bytes_read: int = 0
     bitset: bytes | None = None
+    is_cross_checked: bool = False
+    """pyarrow decoded the chunk too, to the same values."""
+    is_undecodable: bool = False
+    """pyarrow was to decode the chunk too, and cannot."""
+    wrong_statistics: tuple[str, ...] = ()
+    """What the footer states of the chunk, and its values contradict."""
 
 
 @dataclass(frozen=True)
@@ -170,3 +176,7 @@ class FileOutcome(FileRow):
     bytes_added: int = 0
     data_bytes_read: int = 0
     warnings: tuple[str, ...] = ()
+    cross_checked: int = 0
+    """Column chunks that pyarrow decoded too, to the same values: of a writer that the tests do not know, or without statistics."""
+    not_cross_checked: int = 0
+    """Column chunks that pyarrow was to decode too, and cannot."""

@@ -41,6 +41,10 @@ class RepairReport:
     cut_back_to: int | None = None
     """The length that the file had before an append to it was interrupted, and has again. A dry run then looks no further."""
     warnings: tuple[str, ...] = ()
+    cross_checked: int = 0
+    """Column chunks that pyarrow decoded too, to the same values: of a writer that the tests do not know, or without statistics."""
+    not_cross_checked: int = 0
+    """Column chunks that pyarrow was to decode too, and cannot."""
 
     @property
     def is_clean(self) -> bool:

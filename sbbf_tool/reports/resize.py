@@ -36,3 +36,7 @@ class ResizeReport:
     data_bytes_read: int = 0
     """Bytes of the chunks that were read to rebuild filters."""
     warnings: tuple[str, ...] = ()
+    cross_checked: int = 0
+    """Column chunks that pyarrow decoded too, to the same values: of a writer that the tests do not know, or without statistics."""
+    not_cross_checked: int = 0
+    """Column chunks that pyarrow was to decode too, and cannot."""

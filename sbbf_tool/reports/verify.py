@@ -49,6 +49,9 @@ class FilterProof:
     dialect: str | None = None
     """Of a filter with a draft's header: the dialect that its values are found in, where one is."""
 
+    wrong_statistics: tuple[str, ...] = ()
+    """What the footer states of the chunk (min_value, max_value, null_count) and its values contradict: no fault of the filter."""
+
     @property
     def is_proven(self) -> bool:
         """The filter was asked, and knows every value that it owes."""

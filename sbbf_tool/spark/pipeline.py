@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sbbf_tool.operations.advise import advise_on
 from sbbf_tool.operations.arguments import as_iterable, as_names
 from sbbf_tool.operations.check import Policy
+from sbbf_tool.operations.cross_check import CrossChecks
 from sbbf_tool.operations.lake import read as reading
 from sbbf_tool.operations.lake.advise import surveys
 from sbbf_tool.operations.lake.discover import discover as find_files
@@ -252,10 +253,10 @@ def build(planned: DataFrame, wish: Wish | Iterable[str], *, tasks: int | None =
 
     A plan that was saved, rather than a lazy one, is not made again, differently, when an executor is lost while files are published.
     """
-    wished = _wish(wish)
+    wished, checks = _wish(wish), CrossChecks()
 
     def work(piece: Piece) -> Iterator[BuiltChunk]:
-        return build_piece(piece.path, piece.fingerprint, piece.row_groups, wished)
+        return build_piece(piece.path, piece.fingerprint, piece.row_groups, wished, checks)
 
     pieces = _pieces(planned.where("status = 'ok'"))
     return worked(spread(pieces, Piece, "data_bytes", tasks), Piece, BuiltChunk, work, apart=True)
@@ -269,20 +270,20 @@ def publish(
     tally: Tally | None = None,
 ) -> DataFrame:
     """`FileOutcome`s: the filters of each file brought to one task, which puts them into it."""
-    wished = _wish(wish)
+    wished, checks = _wish(wish), CrossChecks()
 
     def work(path: str, chunks: Iterator[BuiltChunk]) -> FileOutcome:
-        return _counted(tally, publish_file(path, chunks, wished))
+        return _counted(tally, publish_file(path, chunks, wished, checks))
 
     return _joined(built, BuiltChunk, FileOutcome, work, tasks, ("row_group", "column"))
 
 
 def fill(files: DataFrame, wish: Wish | Iterable[str], *, tasks: int | None = None, tally: Tally | None = None) -> DataFrame:
     """`FileOutcome`s of files, or of planned files, that are each planned, built and published by one task, many files a task."""
-    wished = _wish(wish)
+    wished, checks = _wish(wish), CrossChecks()
 
     def work(one: LakeFile) -> tuple[FileOutcome]:
-        return (skip_link(FileOutcome, one.path) if one.is_link else _counted(tally, fill_file(one.path, wished)),)
+        return (skip_link(FileOutcome, one.path) if one.is_link else _counted(tally, fill_file(one.path, wished, checks=checks)),)
 
     return worked(spread(_named(files, None), LakeFile, "bytes", tasks), LakeFile, FileOutcome, work)
 

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from sbbf_tool.bloom import spec
 from sbbf_tool.bloom.interface import Kernel
 
-texts = st.lists(st.one_of(st.binary(max_size=20), st.sampled_from([b"", b"\0", b"a" * 8, b"a" * 8 + b"\0", b"a" * 9, b"\xff" * 9])), max_size=30)
+edges = st.sampled_from([b"", b"\0", b"a" * 8, b"a" * 8 + b"\0", b"a" * 9, b"\xff" * 9])
+texts = st.lists(st.one_of(st.binary(max_size=20), edges), max_size=30)
+turns = st.sampled_from([0, 2**31 - 1, 2**31, 2**63 - 1, 2**63, 2**64 - 1])
 
 
 def arrow(values: list[bytes], width: int, before: bytes = b"") -> tuple[bytes, array[int]]:
@@ -33,7 +35,7 @@ def test_values_of_any_length(kernel: Kernel, data: list[bytes]) -> None:
 
 @pytest.mark.parametrize("width", [4, 8])
 @pytest.mark.parametrize("order", ["signed", "unsigned"])
-@given(numbers=st.lists(st.one_of(st.integers(0, 2**64 - 1), st.sampled_from([0, 2**31 - 1, 2**31, 2**63 - 1, 2**63, 2**64 - 1])), max_size=20))
+@given(numbers=st.lists(st.one_of(st.integers(0, 2**64 - 1), turns), max_size=20))
 def test_integers(kernel: Kernel, numbers: list[int], width: int, order: str) -> None:
     data = [(number % 2 ** (8 * width)).to_bytes(width, "little") for number in numbers]
 
@@ -56,7 +58,9 @@ def test_bytes_and_decimals(kernel: Kernel, width: int, rows: bytes) -> None:
     assert kernel.extremes_fixed(rows, width, "decimal") == ((min(data, key=key), max(data, key=key)) if data else None)
 
 
-@pytest.mark.parametrize(("values", "width", "order"), [(b"12345", 4, "signed"), (b"12", 2, "signed"), (b"1234", 4, "any"), (b"", 0, "bytes")])
+@pytest.mark.parametrize(
+    ("values", "width", "order"), [(b"12345", 4, "signed"), (b"12", 2, "signed"), (b"1234", 4, "any"), (b"", 0, "bytes")]
+)
 def test_what_is_no_run_of_values_is_refused(kernel: Kernel, values: bytes, width: int, order: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         kernel.extremes_fixed(values, width, order)

@@ -65,7 +65,7 @@ def test_json_has_stable_keys_and_no_rounding(fixtures, capfd):
     assert set(document["filters"][0]) == {
         *("row_group", "column", "type", "offset", "header_bytes", "bitset_bytes", "stated_length", "values", "missed", "examples"),
         *("cause", "explanation", "nans_missed", "equals_missed", "intervals_missed", "instants_missed", "estimated_fpp", "measured_fpp"),
-        *("absent_keys", "dialect", "unproven"),
+        *("absent_keys", "dialect", "unproven", "wrong_statistics"),
     }
     assert document["filters"][0]["cause"] == "empty"
     assert set(document["findings"][0]) == {"rule", "severity", "file", "column", "message", "evidence", "cure"}

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from interop.corpus_edits import edit_footer
 from thrift.protocol.TCompactProtocol import TCompactProtocolAcceleratedFactory
 from thrift.transport.TTransport import TMemoryBuffer
 
@@ -24,7 +25,7 @@ from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet.draft_headers import build_draft_header
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.footer import FilterPlace, build_tail, set_filters
-from sbbf_tool.parquet.idl.ttypes import ColumnCryptoMetaData, EncryptionWithFooterKey
+from sbbf_tool.parquet.idl.ttypes import ColumnCryptoMetaData, EncryptionWithFooterKey, FileMetaData
 from sbbf_tool.parquet.values import read_chunk
 
 HERE = Path(__file__).parent
@@ -215,6 +216,19 @@ def int96_stored_form_only(path: Path) -> None:
     edit.write(path)
 
 
+def wrong_statistics(path: Path) -> None:
+    """Bounds of fewer values than there are, and nulls in a column that has none."""
+    shutil.copyfile(SOUND, path)
+
+    def change(metadata: FileMetaData) -> None:
+        first, second = ([chunk.meta_data.statistics for chunk in group.columns] for group in metadata.row_groups)
+        first[0].max_value = (2000).to_bytes(8, "little")
+        second[1].min_value = b"user-7"
+        second[0].null_count = 3
+
+    edit_footer(path, change)
+
+
 def unreadable_filter(path: Path) -> None:
     """The old offset, in a file that was rewritten: it leads into pages."""
     edit = Edit()
@@ -370,6 +384,7 @@ DEFECTS = {
     "empty-boolean-filter": Defect(_fixture("spark-boolean")),
     "interval-not-normalised": Defect(interval_not_normalised, ("--ignore", "worth")),
     "int96-stored-form-only": Defect(int96_stored_form_only, ("--ignore", "worth")),
+    "wrong-statistics": Defect(wrong_statistics),
     "one-zero-only": Defect(_fixture("pyarrow-floats-filters"), ("--ignore", "worth", "--ignore", "nan-unprotected")),
     "nan-unprotected": Defect(_fixture("pyarrow-floats-filters"), ("--ignore", "worth", "--ignore", "one-zero-only")),
     "unreadable-filter": Defect(unreadable_filter),

@@ -65,10 +65,10 @@ def test_a_file_of_many_row_groups_is_work_for_all(tmp_path, monkeypatch):
     builders = tmp_path / "builders"
     builders.mkdir()
 
-    def build(path, print_of_plan, row_groups, wish):
+    def build(path, print_of_plan, row_groups, wish, checks):
         (builders / str(os.getpid())).touch()
         time.sleep(0.05)
-        return really(path, print_of_plan, row_groups, wish)
+        return really(path, print_of_plan, row_groups, wish, checks)
 
     really = local_engine.build_piece
     monkeypatch.setattr(local_engine, "build_piece", build)

@@ -45,11 +45,11 @@ def command(engine: Engine, lake: Lake, dry_run: bool, report_path: str | None, 
 
     wish = wish_of(engine, lake, **wishes)  # type: ignore[arg-type]
     row_type: type[FileRow] = PlannedFile if dry_run else FileOutcome
-    filters = size = 0
+    filters = size = not_cross_checked = 0
     warned: set[str] = set()
 
     def show(row: FileRow) -> int:
-        nonlocal filters, size
+        nonlocal filters, size, not_cross_checked
         assert isinstance(row, PlannedFile | FileOutcome)
         filters += row.filters
         size += row.data_bytes if isinstance(row, PlannedFile) else row.bytes_added
@@ -59,6 +59,7 @@ def command(engine: Engine, lake: Lake, dry_run: bool, report_path: str | None, 
                 render.warn(warning)
             if len(warned) < _REMEMBERED_WARNINGS:
                 warned.add(warning)
+        not_cross_checked += row.not_cross_checked if isinstance(row, FileOutcome) else 0
         if as_json:
             render.show_json(row)
         save(row)
@@ -69,4 +70,5 @@ def command(engine: Engine, lake: Lake, dry_run: bool, report_path: str | None, 
     if not as_json:
         told = f"{filters:,} filters would be built from {size:,} bytes" if dry_run else f"{filters:,} filters added, {size:,} bytes"
         say(f"{files}; {told}")
+        render.say_not_cross_checked(not_cross_checked)
     return files.exit_code

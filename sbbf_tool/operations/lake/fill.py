@@ -20,7 +20,8 @@ from functools import partial
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import ChangedError, RefusedError
 from sbbf_tool.operations.add import plan_filters
-from sbbf_tool.operations.build import Built, HashMemory, Spooled, build_filter, count_missing, in_parallel
+from sbbf_tool.operations.build import Built, HashMemory, Spooled, build_filter, count_missing, in_parallel, statistics_warnings
+from sbbf_tool.operations.cross_check import CrossChecks, Verdict
 from sbbf_tool.operations.lake.failures import failure, row_of
 from sbbf_tool.operations.lake.plan import Wish, fingerprint
 from sbbf_tool.operations.parquet_file import ParquetFile
@@ -36,8 +37,14 @@ _PATIENCE_SECONDS = 60.0
 _FIRST_PAUSE = 0.05
 
 
-def build_piece(path: str, print_of_plan: str | None, row_groups: Iterable[int], wish: Wish) -> Iterator[BuiltChunk]:
-    """The filters of some row groups, one by one; a single row with the reason where one cannot be built, or the file is another one."""
+def build_piece(
+    path: str, print_of_plan: str | None, row_groups: Iterable[int], wish: Wish, checks: CrossChecks | None = None
+) -> Iterator[BuiltChunk]:
+    """The filters of some row groups, one by one; a single row with the reason where one cannot be built, or the file is another one.
+
+    `checks`, here and below, is for all files of a run.
+    """
+    checks = checks or CrossChecks()
     numbers = set(row_groups)
     started = time.monotonic()
     try:
@@ -48,10 +55,11 @@ def build_piece(path: str, print_of_plan: str | None, row_groups: Iterable[int],
                 if key[0] in numbers and file.has_key(*key):
                     yield BuiltChunk(path, SKIPPED, "its column is encrypted: its publisher builds it", 0, 0.0, print_of_plan, *key)
                 elif key[0] in numbers:
-                    built = _proven(file, key, wish)
+                    built = _proven(file, key, wish, checks)
                     seconds, started = time.monotonic() - started, time.monotonic()
                     bits = bytes(built.bloom.bitset)
-                    yield BuiltChunk(path, OK, None, 0, seconds, print_of_plan, key[0], key[1], built.values, built.bytes_read, bits)
+                    found = built.values, built.bytes_read, bits, *built.verdict
+                    yield BuiltChunk(path, OK, None, 0, seconds, print_of_plan, key[0], key[1], *found)
     except Exception as error:
         told = {"seconds": time.monotonic() - started, "fingerprint": print_of_plan, **failure(path, error)}
         # Whoever publishes finds that the file is another one, and does it anew.
@@ -61,34 +69,35 @@ def build_piece(path: str, print_of_plan: str | None, row_groups: Iterable[int],
             yield BuiltChunk(path=path, **{**told, "status": SKIPPED})  # type: ignore[arg-type]
 
 
-def fill_file(path: str, wish: Wish, jobs: int = 1) -> FileOutcome:
+def fill_file(path: str, wish: Wish, jobs: int = 1, checks: CrossChecks | None = None) -> FileOutcome:
     """Build and publish all filters that one file lacks, of `jobs` chunks at a time."""
-    return row_of(FileOutcome, path, partial(_filled, path, (), wish, jobs))
+    return row_of(FileOutcome, path, partial(_filled, path, (), wish, jobs, checks or CrossChecks()))
 
 
-def publish_file(path: str, chunks: Iterable[BuiltChunk], wish: Wish) -> FileOutcome:
+def publish_file(path: str, chunks: Iterable[BuiltChunk], wish: Wish, checks: CrossChecks | None = None) -> FileOutcome:
     """Put the chunks' filters into the file, of which one is in memory at a time; built anew where the file is not the one that they were
     built from.
     """
-    return row_of(FileOutcome, path, partial(_filled, path, chunks, wish, 1))
+    return row_of(FileOutcome, path, partial(_filled, path, chunks, wish, 1, checks or CrossChecks()))
 
 
-def _filled(path: str, chunks: Iterable[BuiltChunk], wish: Wish, jobs: int) -> dict[str, object]:
+def _filled(path: str, chunks: Iterable[BuiltChunk], wish: Wish, jobs: int, checks: CrossChecks) -> dict[str, object]:
     with places.open_spool(path) as spool:
         built: dict[ChunkKey, Spooled] = {}
         print_of_plan = None
         for chunk in chunks:
             print_of_plan = chunk.fingerprint
             if chunk.bitset is not None:
-                one = Built(BloomFilter(chunk.bitset), chunk.values, chunk.data_bytes_read)
+                verdict = Verdict(chunk.is_cross_checked, chunk.is_undecodable, chunk.wrong_statistics)
+                one = Built(BloomFilter(chunk.bitset), chunk.values, chunk.data_bytes_read, verdict)
                 built[chunk.row_group, chunk.column] = Spooled.of(one, spool, (build_header(one.bloom.num_bytes), one.bloom.bitset))
             elif chunk.status != SKIPPED:
                 return {"status": chunk.status, "reason": chunk.reason, "exit_code": chunk.exit_code}
-        return _published(path, wish, built, print_of_plan, spool, jobs)
+        return _published(path, wish, built, print_of_plan, spool, jobs, checks)
 
 
 def _published(
-    path: str, wish: Wish, built: dict[ChunkKey, Spooled], print_of_plan: str | None, spool: Spool, jobs: int
+    path: str, wish: Wish, built: dict[ChunkKey, Spooled], print_of_plan: str | None, spool: Spool, jobs: int, checks: CrossChecks
 ) -> dict[str, object]:
     """Until it is done: where another writer is at work on the file, wait for what it makes of it; where it changed, once more."""
     deadline, pause, changes = time.monotonic() + _PATIENCE_SECONDS, _FIRST_PAUSE, 0
@@ -108,7 +117,7 @@ def _published(
                 spool.clear()
             lacking = [key for key in keys if key not in built]
             spool.ensure_room(wish.least_bytes(file, lacking))
-            built |= in_parallel(partial(_spooled, file, wish, spool), lacking, jobs)
+            built |= in_parallel(partial(_spooled, file, wish, spool, checks), lacking, jobs)
             try:
                 return _write(file, target, {key: built[key] for key in keys}, warnings, wish)
             except ChangedError:
@@ -120,6 +129,7 @@ def _published(
 
 def _write(file: ParquetFile, target: str, filters: Mapping[ChunkKey, Spooled], warnings: list[str], wish: Wish) -> dict[str, object]:
     patch = plan_filters(file, filters)
+    warnings = [*warnings, *statistics_warnings(file, filters)]
     said = publish(file, target, patch, partial(_compare, file, filters, patch))
     added = patch.size - file.source.size
     if wish.allow_table_files:
@@ -129,6 +139,8 @@ def _write(file: ParquetFile, target: str, filters: Mapping[ChunkKey, Spooled], 
         "bytes_added": added,
         "data_bytes_read": sum(one.bytes_read for one in filters.values()),
         "warnings": (*warnings, *said),
+        "cross_checked": sum(one.verdict.is_cross_checked for one in filters.values()),
+        "not_cross_checked": sum(one.verdict.is_undecodable for one in filters.values()),
     }
 
 
@@ -138,15 +150,15 @@ def _compare(file: ParquetFile, filters: Mapping[ChunkKey, Spooled], patch: Patc
     ensure_same_pages(file, fresh, patch.places)
 
 
-def _spooled(file: ParquetFile, wish: Wish, spool: Spool, key: ChunkKey) -> Spooled:
-    built = _proven(file, key, wish)
+def _spooled(file: ParquetFile, wish: Wish, spool: Spool, checks: CrossChecks, key: ChunkKey) -> Spooled:
+    built = _proven(file, key, wish, checks)
     return Spooled.of(built, spool, file.filter_pieces(*key, built.bloom.bitset))
 
 
-def _proven(file: ParquetFile, key: ChunkKey, wish: Wish) -> Built:
-    """The filter of a chunk, asked for every value. Raises UnreadableError."""
+def _proven(file: ParquetFile, key: ChunkKey, wish: Wish, checks: CrossChecks) -> Built:
+    """The filter of a chunk, asked for every value. Raises UnreadableError, RefusedError."""
     memory = HashMemory()
-    built = build_filter(file, key, wish.sizing_of(file, key), memory)
+    built = build_filter(file, key, wish.sizing_of(file, key), checks, memory)
     if missed := count_missing(file, key, built.bloom, memory):
         raise mistake(file, f"{missed} values of {place_of(file, key)} are absent from the new filter")
     return built

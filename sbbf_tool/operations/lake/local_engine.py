@@ -14,6 +14,7 @@ from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from sbbf_tool.operations.cross_check import CrossChecks
 from sbbf_tool.operations.lake.discover import skip_link
 from sbbf_tool.operations.lake.engine import Lake
 from sbbf_tool.operations.lake.failures import INTERNAL_ERROR
@@ -133,18 +134,18 @@ def add_filters(
 
     A file of more than `task_cost` bytes is built in pieces of about `piece_bytes` of data.
     """
-    workers = _workers(jobs)
+    workers, checks = _workers(jobs), CrossChecks()
     if workers == 1:
         for found in files:
-            yield fill_file(found.path, wish)
+            yield fill_file(found.path, wish, checks=checks)
         return
 
-    fill = partial(_rows, partial(fill_file, wish=wish))
-    fill_on_all_cores = partial(_rows, partial(fill_file, wish=wish, jobs=workers))
+    fill = partial(_rows, partial(fill_file, wish=wish, checks=checks))
+    fill_on_all_cores = partial(_rows, partial(fill_file, wish=wish, jobs=workers, checks=checks))
 
     def split(path: str) -> _Packed[FileOutcome] | _Split[BuiltChunk, FileOutcome]:
         planned = plan_file(path, wish, piece_bytes, HANDED_BYTES)
-        pieces = _split(planned, partial(_build, path, planned.fingerprint, wish), partial(_publish, wish), BuiltChunk)
+        pieces = _split(planned, partial(_build, path, planned.fingerprint, wish, checks), partial(_publish, wish, checks), BuiltChunk)
         # It counts as all the tasks that may be under way, so that no other one like it is.
         return pieces or _Packed(Task([path], fill_on_all_cores), workers * _TASKS_AHEAD)
 
@@ -246,12 +247,12 @@ def _rows(work: Callable[[str], Row], paths: Sequence[str]) -> list[Row]:
     return [work(path) for path in paths]
 
 
-def _build(path: str, print_of_plan: str | None, wish: Wish, pieces: Sequence[PlannedPiece]) -> list[BuiltChunk]:
-    return [chunk for piece in pieces for chunk in build_piece(path, print_of_plan, piece.row_groups, wish)]
+def _build(path: str, print_of_plan: str | None, wish: Wish, checks: CrossChecks, pieces: Sequence[PlannedPiece]) -> list[BuiltChunk]:
+    return [chunk for piece in pieces for chunk in build_piece(path, print_of_plan, piece.row_groups, wish, checks)]
 
 
-def _publish(wish: Wish, chunks: list[BuiltChunk], paths: Sequence[str]) -> list[FileOutcome]:
-    return [publish_file(path, chunks, wish) for path in paths]
+def _publish(wish: Wish, checks: CrossChecks, chunks: list[BuiltChunk], paths: Sequence[str]) -> list[FileOutcome]:
+    return [publish_file(path, chunks, wish, checks) for path in paths]
 
 
 def _prove(

@@ -72,6 +72,10 @@ def _nan(chunk: ChunkFacts) -> str | None:
     return " and ".join(filter(None, (stored, canonical)))
 
 
+def _wrong_statistics(chunk: ChunkFacts) -> str | None:
+    return "; ".join(chunk.proof.wrong_statistics) or None if chunk.proof is not None else None
+
+
 RULES = (
     Rule(
         name="values-missed",
@@ -169,6 +173,16 @@ RULES = (
         "Readers take it for the instant that others store rounded down, and a reader that asks a filter asks for that.",
         look=at_each_filter(_instants_missed),
         cure=cures.rebuild,
+    ),
+    Rule(
+        name="wrong-statistics",
+        theme=THEME,
+        severity=ERROR,
+        reads=Reads.DATA,
+        message="The statistics of the column chunk exclude values that it holds, so readers that prune by them lose rows.",
+        why="min_value, max_value and null_count come from the writer, and engines skip row groups by them before they read a filter. "
+        "No filter helps: write the file again.",
+        look=at_each_filter(_wrong_statistics),
     ),
     Rule(
         name="one-zero-only",

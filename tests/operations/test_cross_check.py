@@ -1,0 +1,316 @@
+"""What the page reader reads is compared with statistics and with pyarrow, by every operation that builds a filter."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import json
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import fastparquet
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from interop.corpus_edits import edit_footer
+from refusals import assert_refused
+from samples import write_column
+
+from sbbf_tool import add_filters, check, probe, repair, resize_filters
+from sbbf_tool.cli import run
+from sbbf_tool.operations.cross_check import CrossChecks
+from sbbf_tool.operations.lake.engine import Lake
+from sbbf_tool.operations.lake.fill import build_piece, fill_file, publish_file
+from sbbf_tool.operations.lake.local_engine import LocalEngine
+from sbbf_tool.operations.lake.local_engine import add_filters as add_filters_to_files
+from sbbf_tool.operations.lake.plan import Wish, plan_file
+from sbbf_tool.parquet import plain_pages
+from sbbf_tool.parquet.idl.ttypes import FileMetaData
+from sbbf_tool.parquet.writers import TESTED, is_tested, parse_created_by
+
+UNKNOWN = "a writer version 1.2.3"
+NUMBERS = pa.array(range(1000, 2000), pa.int64())
+
+
+def rename_writer(path: Path, created_by: str | None = UNKNOWN) -> Path:
+    def change(metadata: FileMetaData) -> None:
+        metadata.created_by = created_by
+
+    return edit_footer(path, change)
+
+
+def state(path: Path, **statistics: Any) -> Path:
+    """The same file, whose footer states other statistics of every chunk."""
+
+    def change(metadata: FileMetaData) -> None:
+        for group in metadata.row_groups:
+            for chunk in group.columns:
+                for name, value in statistics.items():
+                    setattr(chunk.meta_data.statistics, name, value)
+
+    return edit_footer(path, change)
+
+
+def told(report: Any) -> list[str]:
+    """The warnings about statistics."""
+    return [warning for warning in report.warnings if "statistics are wrong" in warning]
+
+
+# Which chunks are cross-checked
+
+
+def test_a_small_file_of_a_known_writer_needs_no_pyarrow(fixtures, tmp_path):
+    for name in ("pyarrow-plain", "duckdb-plain", "spark-plain"):
+        program = (
+            "import sys; from sbbf_tool import add_filters\n"
+            f"report = add_filters({str(fixtures / name)!r} + '.parquet', ['id', 'k', 'name', 'tag', 'maybe', 'blob'], "
+            f"output={str(tmp_path / name)!r})\n"
+            "assert len(report.filters) == 24 and report.cross_checked == report.not_cross_checked == 0\n"
+            "assert 'pyarrow' not in sys.modules"
+        )
+        subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("created_by", [UNKNOWN, "parquet-cpp-arrow version 1.2.3", "no version", None])
+def test_one_chunk_of_each_kind_of_an_unknown_writer(tmp_path, created_by):
+    path = tmp_path / "f.parquet"
+    table = pa.table({"a": NUMBERS, "b": NUMBERS, "s": NUMBERS.cast(pa.string()), "l": [[number] for number in range(1000)]})
+    pq.write_table(table, path, row_group_size=100, use_dictionary=["s"], compression="zstd")
+    rename_writer(path, created_by)
+    checks = CrossChecks()
+    # Two columns are of one kind; each of the others is of its own.
+    report = add_filters(path, ["a", "b", "s", "l"], output=tmp_path / "g.parquet", cross_checks=checks)
+    assert (report.cross_checked, report.not_cross_checked, len(report.filters)) == (3, 0, 40)
+    again = add_filters(path, ["a", "b", "s", "l"], output=tmp_path / "h.parquet", cross_checks=checks)
+    assert (again.cross_checked, again.not_cross_checked) == (0, 0)
+    other = add_filters(path, ["a"], output=tmp_path / "i.parquet", dry_run=True)
+    assert other.cross_checked == 1
+
+
+def test_the_version_of_the_pages_is_part_of_a_kind(tmp_path):
+    checks = CrossChecks()
+    counts = []
+    for version in ("1.0", "2.0", "1.0"):
+        path = write_column(tmp_path / "f.parquet", NUMBERS, use_dictionary=False, data_page_version=version)
+        counts.append(add_filters(rename_writer(path), ["v"], in_place=True, cross_checks=checks).cross_checked)
+    assert counts == [1, 1, 0]
+
+
+@pytest.mark.parametrize("left_out", ["min_value", "max_value", "null_count"])
+def test_a_known_writer_that_states_too_little(tmp_path, left_out):
+    path = state(write_column(tmp_path / "f.parquet", NUMBERS, use_dictionary=False), **{left_out: None})
+    assert add_filters(path, ["v"], in_place=True).cross_checked == 1
+
+
+def test_older_bounds_are_no_statistics(tmp_path):
+    """`min` and `max` compare as each writer pleased."""
+    path = write_column(tmp_path / "g.parquet", NUMBERS, use_dictionary=False)
+    state(path, min_value=None, max_value=None, min=(7).to_bytes(8, "little"), max=(8).to_bytes(8, "little"))
+    report = add_filters(path, ["v"], in_place=True)
+    assert (report.cross_checked, told(report)) == (1, [])
+
+
+def test_the_known_writers_are_those_that_write_here():
+    """When this fails, tests write with another version: it may be added once they pass."""
+    for package, application in ((pa, "parquet-cpp-arrow"), (fastparquet, "fastparquet-python")):
+        assert (application, package.__version__) in TESTED
+    assert parse_created_by("parquet-mr version 1.17.0 (build fac0c746)") == ("parquet-mr", "1.17.0")
+    assert not is_tested("parquet-mr")
+    assert not is_tested(None)
+
+
+def test_a_chunk_that_pyarrow_cannot_decode(tmp_path, capsys):
+    """All values are in the dictionary, and pages that refer to it are not read: that one of them is damaged shows in pyarrow alone."""
+    path = write_column(tmp_path / "f.parquet", pa.array([f"name {number % 40}" for number in range(1000)]), compression="none")
+    rename_writer(path)
+    meta = pq.read_metadata(path).row_group(0).column(0)
+    data = bytearray(path.read_bytes())
+    end = meta.dictionary_page_offset + meta.total_compressed_size
+    data[end - 600 : end] = b"\xff" * 600
+    path.write_bytes(data)
+    report = add_filters(path, ["v"], output=tmp_path / "g.parquet")
+    assert (report.cross_checked, report.not_cross_checked, len(report.filters)) == (0, 1, 1)
+    assert run(["add-filter", str(path), "-c", "v", "-o", str(tmp_path / "h.parquet")]) == 0
+    assert "1 column chunk not cross-checked: pyarrow cannot decode it" in capsys.readouterr().out
+    outcome = fill_file(str(path), Wish(("v",)))
+    assert (outcome.status, outcome.cross_checked, outcome.not_cross_checked) == ("ok", 0, 1)
+
+
+def test_an_object_that_is_sent_is_one_in_each_process():
+    checks = CrossChecks()
+    first, second = (pickle.loads(pickle.dumps(checks)) for _ in range(2))
+    assert first is second
+    assert pickle.loads(pickle.dumps(CrossChecks())) is not first
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_lake_is_cross_checked_once_in_each_process(tmp_path, jobs):
+    whole = rename_writer(write_column(tmp_path / "f", NUMBERS, use_dictionary=False)).read_bytes()
+    for number in range(30):
+        (tmp_path / f"{number}.parquet").write_bytes(whole)
+    files = list(Lake((str(tmp_path),)).files())
+    outcomes = list(add_filters_to_files(files, Wish(("v",)), jobs=jobs, task_cost=2 * len(whole)))
+    assert [outcome.status for outcome in outcomes] == ["ok"] * 30
+    assert 1 <= sum(outcome.cross_checked for outcome in outcomes) <= jobs
+
+
+# Statistics
+
+COLUMNS: dict[str, tuple[pa.Array, dict[str, Any]]] = {
+    "int64": (NUMBERS, {"max_value": (1500).to_bytes(8, "little")}),
+    "negative": (pa.array(range(-500, 500), pa.int64()), {"min_value": (-499).to_bytes(8, "little", signed=True)}),
+    "uint32": (pa.array([1, 2**31, 2**32 - 1], pa.uint32()), {"max_value": (2**31).to_bytes(4, "little")}),
+    "text": (pa.array(["a", "b", "zz"]), {"max_value": b"z"}),
+    "text-beyond-ascii": (pa.array(["a", "é"]), {"max_value": b"z"}),
+    "date": (pa.array([datetime.date(1969, 1, 1), datetime.date(2000, 1, 1)]), {"min_value": bytes(4)}),
+    "decimal": (pa.array([decimal.Decimal("-1.00"), decimal.Decimal("3.00")], pa.decimal128(20, 2)), {"min_value": bytes(9)}),
+    "fixed": (pa.array([b"ab", b"\xffb"], pa.binary(2)), {"max_value": b"\x7fa"}),
+    "float": (pa.array([1.5, float("nan"), -7.0], pa.float64()), {"min_value": bytes(8)}),
+    "null-count": (pa.array([1, None, 2, None], pa.int32()), {"null_count": 1}),
+    "null-count-of-none": (pa.array([1, 2, 3], pa.int32()), {"null_count": 1}),
+    "nulls-only": (pa.array([None, None], pa.int32()), {"null_count": 0}),
+}
+
+
+@pytest.mark.parametrize("use_dictionary", [False, True])
+@pytest.mark.parametrize("case", COLUMNS)
+def test_wrong_statistics_are_told_and_written(tmp_path, case, use_dictionary):
+    values, statistics = COLUMNS[case]
+    path = write_column(tmp_path / "f.parquet", values, use_dictionary=use_dictionary, data_page_version="2.0")
+    is_sound = add_filters(path, ["v"], output=tmp_path / "sound.parquet")
+    assert told(is_sound) == []
+    state(path, **statistics)
+    report = add_filters(path, ["v"], in_place=True)
+    assert all(not probe(path, "v", [value]).is_absent for value in values.drop_null().to_pylist())
+    finding = next((finding for finding in check(path).findings if finding.rule == "wrong-statistics"), None)
+    assert finding is not None
+    assert (finding.severity, finding.column) == ("error", "v")
+    if use_dictionary and "null_count" in statistics and case != "nulls-only":
+        return  # pages that refer to a dictionary are not read, and where the nulls are decides on no value
+    (warning,) = told(report)
+    assert warning.startswith("column v, row group 0: its statistics are wrong (")
+
+
+@pytest.mark.parametrize(
+    ("values", "statistics"),
+    [
+        (pa.array([0.0, -0.0]), {"min_value": bytes(8), "max_value": bytes(8)}),
+        (pa.array([0.0, -0.0]), {"min_value": bytes(7) + b"\x80", "max_value": bytes(7) + b"\x80"}),
+        (pa.array([1.0, float("nan")]), {}),
+        (pa.array([1.0, 2.0]), {"min_value": b"\0\0\0\0\0\0\xf8\x7f", "max_value": b"\0\0\0\0\0\0\xf8\x7f"}),
+        (pa.array(["abcdef", "xyz"]), {"min_value": b"abc", "max_value": b"y"}),
+        (pa.array([[1, None], [], None, [2]], pa.list_(pa.int32())), {"null_count": 2}),
+        (pa.array([b"2"]), {"min": b"3", "max": b"1"}),
+    ],
+    ids=["zeros", "negative zeros", "nan", "bounds of nan", "shortened", "an empty list is no null", "older bounds"],
+)
+def test_statistics_that_enclose_the_values_are_right(tmp_path, values, statistics):
+    path = state(write_column(tmp_path / "f.parquet", values, use_dictionary=False), **statistics)
+    assert told(add_filters(path, ["v"], in_place=True)) == []
+    assert "wrong-statistics" not in {finding.rule for finding in check(path).findings}
+
+
+def test_entries_of_a_dictionary_that_no_row_refers_to(tmp_path):
+    """pandas' categories: they are in the dictionary page, and not in the statistics."""
+    values = pa.DictionaryArray.from_arrays(pa.array([1, 2, 1]), pa.array(["a", "b", "c", "z"]))
+    path = write_column(tmp_path / "f.parquet", values)
+    report = add_filters(path, ["v"], in_place=True)
+    assert (report.cross_checked, told(report)) == (1, [])
+    assert "wrong-statistics" not in {finding.rule for finding in check(path).findings}
+
+
+# Wrongly read pages
+
+
+def build_in_pieces(path: Path) -> None:
+    planned = plan_file(str(path), Wish(("v",), replace=True))
+    chunks = list(build_piece(str(path), planned.fingerprint, [0], Wish(("v",), replace=True)))
+    outcome = publish_file(str(path), chunks, Wish(("v",), replace=True))
+    assert outcome.exit_code == 4, outcome
+
+
+def lake(path: Path) -> None:
+    (outcome,) = LocalEngine(1).add_filters(Lake((str(path),)), Wish(("v",), replace=True))
+    assert outcome.exit_code == 4, outcome
+
+
+def add(path: Path) -> None:
+    add_filters(path, ["v"], in_place=True, replace=True)
+
+
+def rebuild_larger(path: Path) -> None:
+    resize_filters(path, num_bytes=1 << 20, rebuild=True, in_place=True)
+
+
+def rebuild_bad(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    chunk = pq.read_metadata(path).row_group(0).column(0)
+    middle = chunk.bloom_filter_offset + chunk.bloom_filter_length // 2
+    data[middle : middle + 256] = bytes(256)
+    path.write_bytes(data)
+    assert_refused(lambda: repair(path, rebuild=True, in_place=True), path.parent, message="", hint="")
+
+
+@pytest.fixture
+def misread(monkeypatch) -> Callable[[], None]:
+    """The page reader from now on takes the bytes of PLAIN pages for others, as one did that took values for levels."""
+
+    def start() -> None:
+        split = plain_pages._Chunk._split_v1
+
+        def shifted(self: Any, *arguments: Any) -> tuple[memoryview, memoryview]:
+            plain, levels = split(self, *arguments)
+            return memoryview(bytes(plain[8:]) + b"\7\0\0\0\0\0\0\0"), levels
+
+        monkeypatch.setattr(plain_pages._Chunk, "_split_v1", shifted)
+
+    return start
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+@pytest.mark.parametrize("operation", [add, rebuild_larger, rebuild_bad, lake, build_in_pieces])
+def test_misread_pages_are_refused(tmp_path, misread, operation, is_known):
+    """With the writer known, statistics show it; else pyarrow does."""
+    path = write_column(tmp_path / "f.parquet", NUMBERS, use_dictionary=False)
+    if not is_known:
+        rename_writer(state(path, min_value=None, max_value=None))
+    add_filters(path, ["v"], in_place=True)
+    before = path.read_bytes()
+    misread()
+    if operation in (lake, build_in_pieces, rebuild_bad):
+        operation(path)
+        assert operation is rebuild_bad or path.read_bytes() == before
+    else:
+        message = "its values cannot be read with certainty: pyarrow decodes 1 values"
+        assert_refused(lambda: operation(path), tmp_path, message=message, hint="report", place="column v, row group 0")
+
+
+def test_a_dry_run_refuses_too(tmp_path, misread):
+    path = write_column(tmp_path / "f.parquet", NUMBERS, use_dictionary=False)
+    misread()
+    assert_refused(lambda: add_filters(path, ["v"], in_place=True, dry_run=True), tmp_path, message="", hint="")
+
+
+def test_contradictions_that_pyarrow_cannot_decide_are_refused(tmp_path):
+    """Entries outside the bounds, and pages that only pyarrow could read."""
+    path = write_column(tmp_path / "f.parquet", pa.array([f"name {number % 40}" for number in range(1000)]), compression="none")
+    state(path, max_value=b"name 1")
+    meta = pq.read_metadata(path).row_group(0).column(0)
+    data = bytearray(path.read_bytes())
+    end = meta.dictionary_page_offset + meta.total_compressed_size
+    data[end - 600 : end] = b"\xff" * 600
+    path.write_bytes(data)
+    message = "a value is above max_value, and pyarrow cannot decode it"
+    assert_refused(lambda: add_filters(path, ["v"], in_place=True), tmp_path, message=message, hint="")
+
+
+def test_reports_count_the_chunks(tmp_path, capsys):
+    path = rename_writer(write_column(tmp_path / "f.parquet", NUMBERS, use_dictionary=False))
+    assert run(["add-filter", str(path), "-c", "v", "--in-place", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["cross_checked"], document["not_cross_checked"]) == (1, 0)
+    assert resize_filters(path, num_bytes=1 << 20, rebuild=True, in_place=True).cross_checked == 1
