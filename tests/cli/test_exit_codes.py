@@ -146,7 +146,7 @@ def test_errors_of_imports(module, arguments):
 STAGES = {
     "parsing": ("click:Group.make_context", ["probe", *ABSENT]),
     "parsing of a command": ("click:Command.parse_args", ["probe", *ABSENT]),
-    "files": ("sbbf_tool.storage.places:parquet_files", ["probe", *ABSENT]),
+    "files": ("sbbf_tool.storage.places:entries", ["probe", *ABSENT]),
     "operation": ("sbbf_tool.operations.probe:probe", ["probe", *ABSENT]),
     "filter": ("sbbf_tool.bloom.spec:mask", ["probe", *ABSENT]),
     "rendering": ("sbbf_tool.cli.render:show_table", ["probe", *ABSENT]),
