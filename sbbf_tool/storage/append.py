@@ -31,9 +31,9 @@ from sbbf_tool.storage.journal import (
     read_journal,
 )
 from sbbf_tool.storage.local import LocalSource, remove_stale_checksum
-from sbbf_tool.storage.locks import is_locked, leads_to, lock, open_to_change
+from sbbf_tool.storage.locks import is_locked, is_open_file, leads_to, lock, open_to_change
 from sbbf_tool.storage.source import Bytes, Piece, blocks_of
-from sbbf_tool.storage.system_errors import FORBIDDEN, reason_of
+from sbbf_tool.storage.system_errors import FORBIDDEN, close, reason_of
 from sbbf_tool.storage.temporary import sync_folder, temporary_file, write_all
 
 
@@ -47,7 +47,7 @@ def append(source: LocalSource, pieces: Sequence[Piece], verify: Callable[[Local
     real = os.path.realpath(source.name)
     with _locked(source.name, real) as fd:
         # Its path may have got another file since the source was opened, or just now.
-        if not os.path.samestat(os.fstat(fd), source._stat) or not source.is_unchanged():
+        if not is_open_file(source._stat, fd) or not source.is_unchanged():
             raise _changed(source)
         tail = _Tail(source, fd, pieces)
         try:
@@ -56,7 +56,7 @@ def append(source: LocalSource, pieces: Sequence[Piece], verify: Callable[[Local
                     tail.write(real)
                     _ensure_still(source, real, fd, tail)
                     with LocalSource(source.name) as written:
-                        if not os.path.samestat(written._stat, os.fstat(fd)):
+                        if not is_open_file(written._stat, fd):
                             raise _changed(source)
                         verify(written)
                     _ensure_still(source, real, fd, tail)
@@ -120,7 +120,7 @@ def recover(path: str, ensure_footer: EnsureFooter) -> int | None:
     except OSError as error:
         raise WriteError(reason_of(error), file=path) from error
     finally:
-        os.close(fd)
+        close(fd)
     return length
 
 
@@ -148,7 +148,7 @@ def interrupted_length(path: str, ensure_footer: EnsureFooter) -> int | None:
     except OSError as error:
         raise UnreadableError(reason_of(error), file=path) from error
     finally:
-        os.close(fd)
+        close(fd)
 
 
 @contextmanager
@@ -160,14 +160,17 @@ def _locked(name: str, real: str) -> Iterator[int]:
         raise RefusedError(f"cannot be written: {reason_of(error)}", file=name, hint="write elsewhere with -o") from error
     try:
         _lock(fd, name, "writing", "another append at the same time would lose one of the two; leave out --append")
-        names = os.fstat(fd).st_nlink
+        try:
+            names = os.fstat(fd).st_nlink
+        except OSError as error:
+            raise RefusedError(f"cannot be examined: {reason_of(error)}", file=name, hint="run the command again") from error
         if names > 1:
             # A journal is beside one of them; who opens the file by another does not see it.
             what = f"it has {names} names (hard links), and an append that is interrupted can be undone by one of them only"
             raise RefusedError(what, file=name, hint="leave out --append, or write elsewhere with -o")
         yield fd
     finally:
-        os.close(fd)
+        close(fd)
 
 
 def _lock(fd: int, name: str, work: str, without: str) -> None:

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from sbbf_tool.errors import RefusedError, UnreadableError
-from sbbf_tool.storage.system_errors import reason_of
+from sbbf_tool.storage.system_errors import close, reason_of
 
 JOURNAL_SUFFIX = ".sbbf-journal"
 TAIL_BYTES = 64
@@ -93,7 +93,7 @@ def read_journal(path: str, owner: int) -> Journal | None:
     except ValueError as error:
         raise _untrusted(path, status, str(error)) from None
     finally:
-        os.close(fd)
+        close(fd)
 
 
 def ensure_footer_there(path: str, journal: Journal, fd: int, ensure_footer: EnsureFooter) -> None:

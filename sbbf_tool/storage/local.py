@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from sbbf_tool.errors import ChangedError, RefusedError, UnreadableError, WriteError
 from sbbf_tool.storage.attributes import carry_over
 from sbbf_tool.storage.locks import lock, open_to_change
-from sbbf_tool.storage.system_errors import FORBIDDEN, reason_of
+from sbbf_tool.storage.system_errors import FORBIDDEN, close, reason_of
 from sbbf_tool.storage.temporary import PRIVATE, USUAL, sync_folder, temporary_file, write_all
 
 if TYPE_CHECKING:
@@ -48,9 +48,13 @@ class LocalSource:
             raise UnreadableError(reason_of(error), file=self.name) from error
         except ValueError as error:
             raise UnreadableError(f"no file can have this name ({error})", file=self.name) from error
-        self._stat = os.fstat(self._fd)
+        try:
+            self._stat = os.fstat(self._fd)
+        except OSError as error:
+            close(self._fd)
+            raise UnreadableError(reason_of(error), file=self.name) from error
         if not stat.S_ISREG(self._stat.st_mode):
-            os.close(self._fd)
+            close(self._fd)
             raise UnreadableError("not a regular file", file=self.name)
         self.size = self._stat.st_size
         self.bytes_read = 0
@@ -64,7 +68,7 @@ class LocalSource:
 
     def close(self) -> None:
         if self._fd >= 0:
-            os.close(self._fd)
+            close(self._fd)
             self._fd = -1
 
     def read(self, offset: int, length: int) -> bytes:
@@ -240,7 +244,7 @@ def sole_writer(source: LocalSource) -> Iterator[None]:
         with suppress(OSError):
             fcntl.flock(fd, fcntl.LOCK_UN)
         if fd != source._fd:
-            os.close(fd)
+            close(fd)
 
 
 def _lock(source: LocalSource) -> int:
@@ -258,7 +262,7 @@ def _lock(source: LocalSource) -> int:
         if not os.path.samestat(os.fstat(fd), source._stat):
             raise _changed(source)
     except BaseException:
-        os.close(fd)
+        close(fd)
         raise
     return fd
 

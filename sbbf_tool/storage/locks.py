@@ -11,6 +11,7 @@ import os
 import stat
 
 from sbbf_tool.errors import ChangedError
+from sbbf_tool.storage.system_errors import close
 
 
 def open_to_change(path: str, flags: int = 0) -> int:
@@ -18,7 +19,7 @@ def open_to_change(path: str, flags: int = 0) -> int:
     fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | flags)
     if stat.S_ISREG(os.fstat(fd).st_mode):
         return fd
-    os.close(fd)
+    close(fd)
     raise OSError(errno.EINVAL, "not a regular file", path)
 
 
@@ -47,6 +48,14 @@ def is_locked(fd: int) -> bool:
 def leads_to(path: str, fd: int) -> bool:
     """Tell whether a path names the open file itself, and not another file or a link."""
     try:
-        return os.path.samestat(os.lstat(path), os.fstat(fd))
+        return is_open_file(os.lstat(path), fd)
+    except OSError:
+        return False
+
+
+def is_open_file(status: os.stat_result, fd: int) -> bool:
+    """Tell whether a status is of the open file."""
+    try:
+        return os.path.samestat(status, os.fstat(fd))
     except OSError:
         return False

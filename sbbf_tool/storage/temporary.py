@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import RefusedError, WriteError
-from sbbf_tool.storage.system_errors import FORBIDDEN, reason_of
+from sbbf_tool.storage.system_errors import FORBIDDEN, close, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -115,7 +115,7 @@ def temporary_file(folder: str, base: str, mode: int = PRIVATE) -> Iterator[tupl
         try:
             yield path, fd
         finally:
-            os.close(fd)
+            close(fd)
     finally:
         # Mostly it is not there any more; where it cannot be removed, the next command tries again.
         with suppress(OSError):
@@ -153,4 +153,4 @@ def sync_folder(folder: str) -> None:
         if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):
             raise
     finally:
-        os.close(fd)
+        close(fd)

@@ -1,0 +1,114 @@
+"""What a journal says, and what no bytes can make it say."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from journals import STRANGER, entry_of, place
+from places import needs_root
+
+from sbbf_tool.errors import RefusedError, UnreadableError
+from sbbf_tool.storage.append import interrupted_length, recover
+from sbbf_tool.storage.journal import Journal, build_journal, parse_journal, read_journal
+
+OLD = b"the old bytes, as long as they may be; " * 10 + b"PAR1"
+NEW = OLD + b"and the new, PAR1"
+
+SCALARS = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.just(OLD[-64:].hex()), st.sampled_from([12, 64, len(OLD), len(NEW)])
+)
+VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
+
+
+@given(st.integers(12, 1 << 62), st.integers(0, 1 << 40), st.binary(min_size=60, max_size=60), st.binary(max_size=64))
+def test_what_is_built_is_parsed(length, more, ends_with, new_ends_with):
+    journal = Journal(length, (ends_with + b"PAR1")[-min(64, length) :], length + more, new_ends_with)
+    assert parse_journal(build_journal(journal)) == journal
+    assert len(build_journal(journal)) < 1000
+
+
+def ensure_parsed_or_refused(data: bytes) -> None:
+    try:
+        journal = parse_journal(data)
+    except ValueError as error:
+        assert str(error).startswith("it ")  # noqa: PT017 - both ends are looked at
+        return
+    assert type(journal.length) is type(journal.new_length) is int
+    assert 12 <= journal.length <= journal.new_length
+    assert len(journal.ends_with) == min(64, journal.length)
+    assert journal.ends_with.endswith((b"PAR1", b"PARE"))
+
+
+@given(st.binary(max_size=5000))
+def test_any_bytes(data):
+    ensure_parsed_or_refused(data)
+
+
+@given(st.dictionaries(st.sampled_from(["length", "ends_with", "new_length", "new_ends_with", "x"]), VALUES) | VALUES)
+def test_any_json(value):
+    ensure_parsed_or_refused(json.dumps(value).encode("ascii"))
+
+
+@given(st.data())
+def test_any_change_of_a_sound_one(data):
+    sound = bytearray(json.dumps(entry_of(OLD, NEW)).encode())
+    for _ in range(data.draw(st.integers(1, 5))):
+        sound[data.draw(st.integers(0, len(sound) - 1))] = data.draw(st.integers(0, 255))
+    ensure_parsed_or_refused(bytes(sound))
+
+
+def accept(read, end: int) -> None:
+    assert read(end - 4, 4) == b"PAR1"
+
+
+def refuse(read, end: int) -> None:
+    raise UnreadableError("no footer")
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "some.parquet"
+    path.write_bytes(NEW[:-3])
+    place(path, entry_of(OLD, NEW))
+    return path
+
+
+def test_nothing_is_cut_before_a_footer_was_found(path):
+    for work in (recover, interrupted_length):
+        with pytest.raises(RefusedError, match=r"no footer ends there \(no footer\)"):
+            work(str(path), refuse)
+        assert path.read_bytes() == NEW[:-3]
+    assert interrupted_length(str(path), accept) == len(OLD)
+    assert recover(str(path), accept) == len(OLD)
+    assert path.read_bytes() == OLD
+
+
+def test_a_file_that_is_replaced_while_its_footer_is_looked_for(path):
+    """What was opened is not what has the name by then."""
+    other = path.with_name("other")
+    other.write_bytes(b"another file, PAR1" * 100)
+
+    def replace(read, end: int) -> None:
+        os.rename(other, path)
+
+    with pytest.raises(RefusedError, match="another process replaced the file"):
+        recover(str(path), replace)
+    assert path.read_bytes() == b"another file, PAR1" * 100
+
+
+def test_the_longest_path_that_has_a_journal(tmp_path):
+    """A name may have 255 bytes, and that of a journal has 14 more than the file's."""
+    path = tmp_path / ("n" * 255)
+    path.write_bytes(OLD)
+    assert read_journal(str(path), os.geteuid()) is None
+
+
+@needs_root
+def test_a_stranger_is_named_by_number(path):
+    os.chown(path.with_name(f".{path.name}.sbbf-journal"), STRANGER, STRANGER)
+    with pytest.raises(RefusedError, match=f"belongs to user {STRANGER}, cannot be trusted"):
+        recover(str(path), accept)
