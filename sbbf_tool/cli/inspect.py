@@ -60,7 +60,7 @@ def _show(report: InspectReport) -> None:
             f"{total.filter_bytes:,} bytes for {total.chunk_bytes:,} of data"
             + (f"; mean est. fpp {render.percent(total.mean_fpp)}" if total.mean_fpp is not None else "")
         )
-    if not any(row.has_filter for row in report.filters):
+    if not any(row.has_filter for row in report.filters) and "the file has no columns" not in report.notes:
         which = "column whose metadata can be read" if report.closed else "column"
         say(f"no {which} has a Bloom filter; `sbbf add-filter` gives it one")
     if report.closed:

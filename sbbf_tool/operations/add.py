@@ -9,6 +9,7 @@ rename   only now
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
@@ -118,24 +119,25 @@ def add_filters(
                 else:
                     _compare(file, fresh, patch, jobs, meter, memory)
 
+            # Whatever fails here must fail before the file is published.
+            notices = [*_type_warnings(file, chunks), *_size_warnings(file, wish, built), *_engine_warnings(file, chunks)]
+            report = AddReport(
+                file=file.name,
+                output=redact(target),
+                dry_run=dry_run,
+                old_bytes=file.source.size,
+                new_bytes=patch.size,
+                filters=tuple(report_of(file, patch, key, built[key]) for key in sorted(built)),
+                data_bytes_read=sum(one.bytes_read for one in built.values()),
+                cross_checked=sum(one.verdict.is_cross_checked for one in built.values()),
+                not_cross_checked=sum(one.verdict.is_undecodable for one in built.values()),
+            )
             if not dry_run:
                 warnings += publish(file, target, patch, compare, append=append)
         if allow_table_files:
             warnings += table_warnings(target, is_new=output is not None, added=patch.size - file.source.size)
-        warnings += _size_warnings(file, wish, built)
-        warnings += _engine_warnings(file, chunks)
-        return AddReport(
-            file=file.name,
-            output=redact(target),
-            dry_run=dry_run,
-            old_bytes=file.source.size,
-            new_bytes=patch.size,
-            filters=tuple(report_of(file, patch, key, built[key]) for key in sorted(built)),
-            data_bytes_read=sum(one.bytes_read for one in built.values()),
-            warnings=tuple(warnings),
-            cross_checked=sum(one.verdict.is_cross_checked for one in built.values()),
-            not_cross_checked=sum(one.verdict.is_undecodable for one in built.values()),
-        )
+        warnings += notices
+        return dataclasses.replace(report, warnings=tuple(warnings))
 
 
 def _draft(name: str) -> Draft | None:
@@ -226,6 +228,12 @@ def _size_warnings(file: ParquetFile, wish: Sizing, built: Mapping[ChunkKey, Spo
         if filters > max(data, _NOTHING_TO_SPEAK_OF):
             name = file.footer.columns[column].name
             yield f"column {name}: its filters take {filters:,} bytes and its data {data:,}; ask for a higher --fpp, or leave it out"
+
+
+def _type_warnings(file: ParquetFile, keys: Iterable[ChunkKey]) -> Iterator[str]:
+    for index in sorted({column for _, column in keys}):
+        if doubt := file.footer.columns[index].doubt:
+            yield f"column {file.footer.columns[index].name}: {doubt}; readers may refuse the column, and `probe` cannot look up its values"
 
 
 def _engine_warnings(file: ParquetFile, keys: Iterable[ChunkKey]) -> Iterator[str]:

@@ -19,7 +19,7 @@ from sbbf_tool.bloom.hashing import hash_value
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.operations.cross_check import NO_FINDING, CrossChecks, Verdict
 from sbbf_tool.operations.parquet_file import ParquetFile
-from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.columns import Column, ensure_length
 from sbbf_tool.parquet.patch import Bytes, ChunkKey, Patch, Piece
 from sbbf_tool.reports.add import BuiltFilter
 from sbbf_tool.storage.spool import Spool
@@ -211,6 +211,7 @@ def ensure_buildable(file: ParquetFile, row_group: int, column: Column) -> None:
         raise RefusedError("its pages are in another file", file=file.name, place=here, hint=f"add the filter to {chunk.file_path}")
     with file.named(here):
         file.footer.ensure_type(row_group, column)
+        ensure_length(column, here)
 
 
 def build_filters(

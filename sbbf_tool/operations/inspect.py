@@ -66,7 +66,7 @@ def inspect(
             filters=tuple(rows),
             columns=_totals(file, chosen, rows, all_chunks),
             unused=tuple(UnusedRange(found.start, found.length, found.what) for found in unused),
-            notes=(*_journal_notes(file), *_engine_notes(chosen, rows), *_key_notes(file)),
+            notes=(*_journal_notes(file), *_type_notes(file, chosen), *_engine_notes(chosen, rows), *_key_notes(file)),
             closed=tuple(column.name for column in chosen if _is_closed(file, column)),
         )
 
@@ -164,6 +164,14 @@ def _odd_places(meta: ColumnMetaData | None) -> tuple[str, ...]:
 def _journal_notes(file: ParquetFile) -> Iterator[str]:
     if (warning := warning_of(file.name)) is not None:
         yield warning
+
+
+def _type_notes(file: ParquetFile, columns: Sequence[Column]) -> Iterator[str]:
+    if not file.footer.columns:
+        yield "the file has no columns"
+    for column in columns:
+        if column.doubt:
+            yield f"column {column.name}: cannot say what its values mean: {column.doubt}"
 
 
 def _engine_notes(columns: Sequence[Column], rows: Sequence[FilterReport]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sbbf_tool.display import redact
@@ -55,21 +56,22 @@ def remove_filters(
             places.ensure_replaceable(target)
         with places.open_spool(target, keeps=not dry_run) as spool:
             patch, way = _plan(file, chunks, compact, spool)
+            # Whatever fails here must fail before the file is published.
+            report = RemoveReport(
+                file=file.name,
+                output=redact(target),
+                dry_run=dry_run,
+                old_bytes=file.source.size,
+                new_bytes=patch.size,
+                removed=tuple((row_group, file.footer.columns[column].name) for row_group, column in sorted(chunks)),
+                way=way,
+                unreferenced_bytes=_unreferenced(file, chunks, patch, way),
+            )
             if not dry_run:
                 warnings += publish(file, target, patch, lambda fresh: _compare(file, fresh, chunks))
         if allow_table_files:
             warnings += table_warnings(target, is_new=output is not None, added=patch.size - file.source.size)
-        return RemoveReport(
-            file=file.name,
-            output=redact(target),
-            dry_run=dry_run,
-            old_bytes=file.source.size,
-            new_bytes=patch.size,
-            removed=tuple((row_group, file.footer.columns[column].name) for row_group, column in sorted(chunks)),
-            way=way,
-            unreferenced_bytes=_unreferenced(file, chunks, patch, way),
-            warnings=tuple(warnings),
-        )
+        return replace(report, warnings=tuple(warnings))
 
 
 def _chosen(file: ParquetFile, names: tuple[str, ...], compact: bool) -> set[ChunkKey]:

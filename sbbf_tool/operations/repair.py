@@ -138,25 +138,26 @@ def repair(
             built = build_filters(file, anew, Sizing(), spool, jobs, meter, cross_checks or CrossChecks())
             warnings += statistics_warnings(file, built)
             patch = _plan(file, steps, built)
+            # Whatever fails here must fail before the file is published.
+            report = RepairReport(
+                file=file.name,
+                output=redact(target),
+                dry_run=dry_run,
+                old_bytes=file.source.size,
+                new_bytes=patch.size,
+                steps=tuple(_step_report(file, patch, key, steps[key], built.get(key)) for key in sorted(steps)),
+                left=tuple(left),
+                takes_rebuild=() if rebuild else _takes_rebuild(facts, left),
+                unproven=unread_chunks(facts),
+                cut_back_to=found.cut_back_to,
+                cross_checked=sum(one.verdict.is_cross_checked for one in built.values()),
+                not_cross_checked=sum(one.verdict.is_undecodable for one in built.values()),
+            )
             if not dry_run and (steps or output is not None):
                 warnings += publish(file, target, patch, lambda fresh: _compare(file, fresh, steps, patch, jobs, meter))
         if allow_table_files:
             warnings += table_warnings(target, is_new=output is not None, added=patch.size - file.source.size)
-        return RepairReport(
-            file=file.name,
-            output=redact(target),
-            dry_run=dry_run,
-            old_bytes=file.source.size,
-            new_bytes=patch.size,
-            steps=tuple(_step_report(file, patch, key, steps[key], built.get(key)) for key in sorted(steps)),
-            left=tuple(left),
-            takes_rebuild=() if rebuild else _takes_rebuild(facts, left),
-            unproven=unread_chunks(facts),
-            cut_back_to=found.cut_back_to,
-            warnings=tuple(warnings),
-            cross_checked=sum(one.verdict.is_cross_checked for one in built.values()),
-            not_cross_checked=sum(one.verdict.is_undecodable for one in built.values()),
-        )
+        return replace(report, warnings=tuple(warnings))
 
 
 def _facts(file: ParquetFile, columns: list[Column], quick: bool) -> tuple[ColumnFacts, ...]:

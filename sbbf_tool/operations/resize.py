@@ -10,7 +10,7 @@ import os
 import shlex
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom import sizing
@@ -145,11 +145,8 @@ def resize_filters(
         warnings += statistics_warnings(file, built)
         filters = {**plan.folded, **built}
         patch = plan_filters(file, filters)
-        if not dry_run and (filters or output is not None):
-            warnings += publish(file, target, patch, lambda fresh: _compare(file, fresh, patch, plan.folded, built, jobs, meter))
-        if allow_table_files:
-            warnings += table_warnings(target, is_new=output is not None, added=patch.size - file.source.size)
-        return ResizeReport(
+        # Whatever fails here must fail before the file is published.
+        report = ResizeReport(
             file=file.name,
             output=redact(target),
             dry_run=dry_run,
@@ -159,10 +156,14 @@ def resize_filters(
             unchanged=plan.unchanged,
             left=tuple(f"{place_of(file, key)}: {why}" for key, why in plan.unreached.items() if key not in built),
             data_bytes_read=_bytes_read(built),
-            warnings=tuple(warnings),
             cross_checked=sum(one.verdict.is_cross_checked for one in built.values()),
             not_cross_checked=sum(one.verdict.is_undecodable for one in built.values()),
         )
+        if not dry_run and (filters or output is not None):
+            warnings += publish(file, target, patch, lambda fresh: _compare(file, fresh, patch, plan.folded, built, jobs, meter))
+        if allow_table_files:
+            warnings += table_warnings(target, is_new=output is not None, added=patch.size - file.source.size)
+        return replace(report, warnings=tuple(warnings))
 
 
 def _stored(file: ParquetFile, columns: list[Column]) -> Iterable[StoredFilter]:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.parquet.idl.ttypes import ConvertedType, FieldRepetitionType, LogicalType, SchemaElement, Type
+from sbbf_tool.parquet.type_parameters import doubt_of
 
 MAX_DEPTH = 100
 PHYSICAL_TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
@@ -57,6 +58,8 @@ class Column:
     logical: Logical | None
     max_definition: int
     max_repetition: int
+    doubt: str | None = None
+    """Why the type is unknown although the schema states one: see `type_parameters`. There is no logical type then."""
 
     @property
     def name(self) -> str:
@@ -76,6 +79,12 @@ class Column:
         """Such as `INT64`, `FIXED_LEN_BYTE_ARRAY(16) UUID`, `INT32 DECIMAL(9,2)`."""
         physical = f"{self.physical}({self.type_length})" if self.type_length else self.physical
         return f"{physical} {self.logical}" if self.logical else physical
+
+
+def ensure_length(column: Column, place: str) -> None:
+    """Ensure that values of a column can be told apart in its pages. Raises UnreadableError."""
+    if column.physical == "FIXED_LEN_BYTE_ARRAY" and not column.type_length:
+        raise UnreadableError(column.doubt or "the length of its values is not known", place=place)
 
 
 def quote(path: Sequence[str]) -> str:
@@ -156,7 +165,7 @@ def _find_column(columns: Sequence[Column], name: str) -> Column:
 
     names = {column.name: None for column in columns} | {quote(column.short_path): None for column in columns}
     near = get_close_matches(name, names, n=3) or [known for known in names if known.lower() == name.lower()]
-    listed = f"did you mean {_some(near)}?" if near else f"the file has {_some(list(names))}"
+    listed = f"did you mean {_some(near)}?" if near else f"the file has {_some(list(names)) or 'no columns'}"
     raise UsageError(f"no column {name!r}", hint=listed)
 
 
@@ -240,14 +249,11 @@ def _is_list_or_map(element: SchemaElement) -> bool:
 def _leaf(index: int, path: tuple[str, ...], short: tuple[str, ...], element: SchemaElement, definition: int, repetition: int) -> Column:
     if element.type is None or not 0 <= element.type < len(PHYSICAL_TYPES):
         raise UnreadableError(f"physical type {element.type} is not one of the format's", place=f"column {quote(path)}")
-    length = element.type_length or 0
-    if element.type == Type.FIXED_LEN_BYTE_ARRAY and length <= 0:
-        raise UnreadableError("a FIXED_LEN_BYTE_ARRAY without a length", place=f"column {quote(path)}")
+    length = max(element.type_length or 0, 0) if element.type == Type.FIXED_LEN_BYTE_ARRAY else 0
     physical = PHYSICAL_TYPES[element.type]
     logical = _logical(element)
-    return Column(
-        index, path, short or path, physical, length if element.type == Type.FIXED_LEN_BYTE_ARRAY else 0, logical, definition, repetition
-    )
+    doubt = doubt_of(physical, element.type_length, logical)
+    return Column(index, path, short or path, physical, length, None if doubt else logical, definition, repetition, doubt)
 
 
 _UNITS = ("MILLIS", "MICROS", "NANOS")

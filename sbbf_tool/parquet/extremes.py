@@ -28,7 +28,7 @@ class Extremes(NamedTuple):
 def order_of(column: Column) -> str | None:
     """The order of a column's values; None where it has none, or none that many values are quickly compared by."""
     kind = column.logical.kind if column.logical is not None else ""
-    if kind in _WITHOUT_ORDER or column.physical in ("BOOLEAN", "INT96"):
+    if column.doubt or kind in _WITHOUT_ORDER or column.physical in ("BOOLEAN", "INT96"):
         return None
     if column.physical in ("INT32", "INT64"):
         return SIGNED if column.logical is None or column.logical.signed else UNSIGNED

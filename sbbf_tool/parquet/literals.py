@@ -64,6 +64,8 @@ def parse(column: Column, text: str | None) -> Literal:
         return Literal("null", verdict=CANNOT_SAY, note="nulls are never in a Bloom filter", is_null=True)
     if column.physical == "BOOLEAN":
         return Literal(text, verdict=CANNOT_SAY, note="filters of BOOLEAN columns hold nothing (parquet-java) or are not written")
+    if column.doubt:
+        return Literal(text, verdict=CANNOT_SAY, note=column.doubt)
     notation = _notation(column)
     try:
         if text[:2] in ("0x", "0X") and notation is not TEXT:
@@ -81,7 +83,7 @@ def parse_object(column: Column, value: object) -> Literal:
 
     It may be None, text, bytes (the plain form), a number, Decimal, date, time, datetime, timedelta, UUID, or a numpy scalar of these.
     """
-    if column.physical == "BOOLEAN":
+    if column.physical == "BOOLEAN" or column.doubt:
         return parse(column, None if value is None else str(value))
     if value is None or isinstance(value, str):
         return parse(column, value)
@@ -99,7 +101,7 @@ def parse_object(column: Column, value: object) -> Literal:
 
 def format_plain(column: Column, plain: bytes) -> str:
     """A stored value as `parse` takes it; in hexadecimal where the bytes are not a value of the logical type."""
-    if column.physical == "BOOLEAN" or (column.width is not None and len(plain) != column.width):
+    if column.physical == "BOOLEAN" or column.doubt or (column.width is not None and len(plain) != column.width):
         return f"0x{plain.hex()}"
     try:
         return _notation(column).format(column, plain)
@@ -117,7 +119,7 @@ def _notation(column: Column) -> Notation:
 
 
 def _may_be_text(column: Column) -> bool:
-    if column.physical == "BOOLEAN":
+    if column.physical == "BOOLEAN" or column.doubt:
         return False
     notation = _notation(column)
     return notation is TEXT or (notation is BYTES and column.width is None)

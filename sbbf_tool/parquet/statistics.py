@@ -142,7 +142,7 @@ def _has_order(footer: Footer, column: Column) -> bool:
 def _key(column: Column, plain: bytes) -> int | float | bytes:
     """A plain value as something that Python compares in the column's order. ValueError or struct.error where it has none."""
     kind = column.logical.kind if column.logical is not None else ""
-    if column.physical == "INT96" or kind in _WITHOUT_ORDER:
+    if column.physical == "INT96" or column.doubt or kind in _WITHOUT_ORDER:
         raise ValueError
     if column.physical in ("BOOLEAN", "INT32", "INT64"):
         if len(plain) != (column.width or 1):

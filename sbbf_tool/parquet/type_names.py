@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.parquet.columns import PHYSICAL_TYPES, Column, Logical
+from sbbf_tool.parquet.type_parameters import doubt_of
 
 _PHYSICAL = re.compile(r"([A-Z0-9_]+)(?:\((\d+)\))?", re.IGNORECASE)
 _LOGICAL = re.compile(r"([A-Z0-9]+)(?:\(([A-Z0-9]+),([A-Z0-9]+)\))?", re.IGNORECASE)
@@ -48,6 +49,8 @@ def column_of_type(name: str) -> Column:
     logical = _logical(words[1].upper())
     if logical is None:
         raise _no_type(name)
+    if doubt := doubt_of(kind, length, logical):
+        raise UsageError(doubt, hint=_EXPECTS)
     return replace(column, logical=logical)
 
 

@@ -19,7 +19,7 @@ from sbbf_tool.bloom import hashing
 from sbbf_tool.errors import SbbfError, UnreadableError
 from sbbf_tool.parquet import equals, extremes, int96
 from sbbf_tool.parquet.batches import USUAL_BYTES, plan_batches
-from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.columns import Column, ensure_length
 from sbbf_tool.parquet.extremes import Extremes
 from sbbf_tool.parquet.footer import MAGIC, Footer, build_tail
 from sbbf_tool.parquet.idl.ttypes import ColumnChunk, ColumnMetaData, FileMetaData, RowGroup, SchemaElement, Type
@@ -121,6 +121,7 @@ def read_chunk(
     if not group.num_rows:
         return
     place = f"column {column.name}, row group {row_group}"
+    ensure_length(column, place)
     normalised = equals.interval_form(footer, column) == equals.INTERVAL_FORM
     meta = group.columns[column.index].meta_data if meta is None else meta
     try:

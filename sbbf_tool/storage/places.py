@@ -194,6 +194,8 @@ def _located(name: str | os.PathLike[str]) -> str:
 def _path(name: str | os.PathLike[str]) -> str:
     """The path that a name is; `file://` URLs are paths in other words."""
     text = os.fsdecode(name)
+    if not text:
+        raise UsageError("the name of a file or folder is empty", hint="name one, such as ./data.parquet")
     if not text.startswith("file://"):
         return text
     host, slash, path = text.removeprefix("file://").partition("/")

@@ -240,3 +240,47 @@ def test_a_folder_of_which_no_file_has_the_column(tmp_path, capfd):
         pq.write_table(pa.table({"x": [1]}), tmp_path / f"{name}.parquet")
     assert run(["probe", str(tmp_path), "y", "1"]) == 2
     assert capfd.readouterr() == ("", f"sbbf: {tmp_path}/a.parquet: no column 'y'; the file has x\n")
+
+
+EMPTY_NAMES = [
+    ["inspect", ""],
+    ["probe", "", "a", "1"],
+    ["explain", "", "a", "1"],
+    ["verify", ""],
+    ["check", ""],
+    ["advise", ""],
+    ["add-filter", "", "-c", "a", "--in-place"],
+    ["add-filter", "a.parquet", "-c", "a", "-o", ""],
+    ["remove-filter", "a.parquet", "-o", ""],
+    ["repair", "a.parquet", "-o", ""],
+    ["resize", "a.parquet", "--fpp", "0.1", "-o", ""],
+    ["paimon", "build", "a.parquet", "-c", "a", "-o", ""],
+]
+
+
+@pytest.mark.parametrize("arguments", EMPTY_NAMES, ids=" ".join)
+def test_an_empty_name_is_told(tmp_path, monkeypatch, capfd, arguments):
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(pa.table({"a": [1, 2]}), "a.parquet")
+    assert run(arguments) == 2
+    _, err = capfd.readouterr()
+    assert err.startswith("sbbf: the name of ")
+    assert "is empty" in err
+    assert os.listdir(tmp_path) == ["a.parquet"]
+
+
+@pytest.mark.parametrize("rate", ["2", "1", "1e9", "0", "-1", "nan", "inf"])
+def test_a_rate_that_is_none_is_no_limit(fixtures, capfd, rate):
+    assert run(["check", str(fixtures / "pyarrow-filters.parquet"), "--max-fpp", rate]) == 2
+    assert "it must be above 0" in capfd.readouterr().err
+
+
+def test_a_file_without_columns(tmp_path, capfd):
+    path = tmp_path / "none.parquet"
+    pq.write_table(pa.table({}), path)
+    assert run(["inspect", str(path)]) == 0
+    out, err = capfd.readouterr()
+    assert (out.splitlines()[1:], err) == (["note: the file has no columns"], "")
+    for arguments in (["probe", str(path), "a", "1"], ["explain", str(path), "a", "1"], ["add-filter", str(path), "-c", "a", "-n"]):
+        assert run(arguments) in (2, 4)
+        assert capfd.readouterr().err == f"sbbf: {path}: no column 'a'; the file has no columns\n"

@@ -275,9 +275,6 @@ BROKEN = {
     "a group without children": ([group("a", 0)], 1, "physical type None"),
     "a type that does not exist": ([leaf("a", type=8)], 1, "physical type 8"),
     "a negative type": ([leaf("a", type=-7)], 1, "physical type -7"),
-    "a fixed length that is not stated": ([leaf("a", type=Type.FIXED_LEN_BYTE_ARRAY)], 1, "without a length"),
-    "a fixed length of 0": ([leaf("a", type=Type.FIXED_LEN_BYTE_ARRAY, type_length=0)], 1, "without a length"),
-    "a negative fixed length": ([leaf("a", type=Type.FIXED_LEN_BYTE_ARRAY, type_length=-4)], 1, "without a length"),
     "groups without end": ([*(group("g", 1) for _ in range(5000)), leaf("a")], 1, "nested more than 100 deep"),
 }
 

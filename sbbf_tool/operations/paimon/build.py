@@ -56,6 +56,8 @@ def build_paimon_index(
     for a file that cannot be read, RefusedError where `output` exists, WriteError when the system does not let us write.
     """
     path = os.fsdecode(data_file)
+    if output is not None and not os.fsdecode(output):
+        raise UsageError("the name of the output file is empty", hint="name one, or leave it out")
     target = path + INDEX_SUFFIX if output is None else os.fsdecode(output)
     files = files or LocalFolders()
     if not dry_run and os.path.basename(target) in names_in(files, os.path.dirname(target) or "."):

@@ -33,6 +33,8 @@ class Limits:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise UsageError(f"{name.replace('_', '-')} is {value}", hint="it must be above 0")
+        if self.max_fpp is not None and self.max_fpp >= 1:
+            raise UsageError(f"max-fpp is {self.max_fpp}", hint="it must be above 0 and below 1")
 
     def demands(self, name: str) -> bool:
         return getattr(self, name) not in (None, ())

@@ -1,0 +1,251 @@
+"""Files whose schema states types that the format forbids, under every command: one line and a code, and no file half changed."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from interop.corpus_edits import edit_footer
+
+from sbbf_tool import UnreadableError, add_filters, inspect, probe, prune
+from sbbf_tool.cli import run
+from sbbf_tool.parquet.idl.ttypes import (
+    ConvertedType,
+    DecimalType,
+    FileMetaData,
+    IntType,
+    LogicalType,
+    MilliSeconds,
+    TimestampType,
+    TimeType,
+    TimeUnit,
+)
+
+pytestmark = pytest.mark.timeout(900)
+
+NUMBERS = [None, -(2**31), -1, 0, 1, 3, 39, 2000, 10**6, 2**31 - 1]
+NARROW = [None, -128, -1, 0, 1, 7, 33, 127]
+
+
+def decimal(precision: int | None, scale: int | None) -> dict[str, Any]:
+    return {"logicalType": LogicalType(DECIMAL=DecimalType(precision=precision, scale=scale))}
+
+
+def older_decimal(precision: int | None, scale: int | None) -> dict[str, Any]:
+    return {"converted_type": ConvertedType.DECIMAL, "precision": precision, "scale": scale}
+
+
+def integer(bits: int | None) -> dict[str, Any]:
+    return {"logicalType": LogicalType(INTEGER=IntType(bitWidth=bits, isSigned=True))}
+
+
+SENSELESS = {
+    "precision -1": decimal(-1, 0),
+    "precision of a million": decimal(10**6, 0),
+    "largest precision": decimal(2**31 - 1, 2**31 - 1),
+    "scale -2^31": decimal(9, -(2**31)),
+    "largest scale": older_decimal(9, 2**31 - 1),
+    "width -1": integer(-1),
+    "width 127": integer(127),
+    "no unit": {"logicalType": LogicalType(TIMESTAMP=TimestampType(isAdjustedToUTC=True, unit=TimeUnit()))},
+    "length 0": {"type_length": 0},
+    "length -2^31": {"type_length": -(2**31)},
+    "largest length": {"type_length": 2**31 - 1},
+}
+
+
+def every_senseless() -> Iterator[tuple[str, dict[str, Any]]]:
+    for precision, scale in itertools.product(NUMBERS, NUMBERS):
+        yield f"DECIMAL {precision} {scale}", decimal(precision, scale)
+        yield f"older DECIMAL {precision} {scale}", older_decimal(precision, scale)
+    for bits in NARROW:
+        yield f"INT {bits}", integer(bits)
+    for unit in (None, TimeUnit(), TimeUnit(MILLIS=MilliSeconds())):
+        yield f"TIME {unit}", {"logicalType": LogicalType(TIME=TimeType(unit=unit))}
+        yield f"TIMESTAMP {unit}", {"logicalType": LogicalType(TIMESTAMP=TimestampType(unit=unit))}
+    for length in NUMBERS:
+        yield f"length {length}", {"type_length": length}
+        for precision in NUMBERS:
+            yield f"length {length}, DECIMAL {precision}", {"type_length": length, **decimal(precision, 0)}
+
+
+COLUMNS = {"i": pa.int32(), "l": pa.int64(), "f": pa.binary(4), "b": pa.binary()}
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory) -> Path:
+    """Columns of the four physical types that take parameters, and one that nothing is wrong with; filters on half of the row groups."""
+    path = tmp_path_factory.mktemp("plain") / "plain.parquet"
+    numbers = list(range(1, 201))
+    fixed = [number.to_bytes(4, "big") for number in numbers]
+    values = {"i": numbers, "l": numbers, "f": fixed, "b": fixed}
+    table = pa.table({name: pa.array(values[name], kind) for name, kind in COLUMNS.items()} | {"sound": pa.array(numbers, pa.int64())})
+    pq.write_table(table, path, row_group_size=100)
+    return path
+
+
+def with_types(plain: Path, path: Path, fields: dict[str, Any], names: tuple[str, ...] = tuple(COLUMNS)) -> Path:
+    def change(metadata: FileMetaData) -> None:
+        for element in metadata.schema:
+            if element.name in names:
+                element.logicalType = element.converted_type = None
+                for name, value in fields.items():
+                    setattr(element, name, value)
+
+    shutil.copy(plain, path)
+    return edit_footer(path, change)
+
+
+def commands(name: str, path: str, out: str) -> list[list[str]]:
+    return [
+        ["inspect", "--all", path],
+        ["inspect", "--all", "--json", path],
+        ["probe", path, name, "5"],
+        ["probe", path, name, "0x00000005"],
+        ["probe", path, name, "--null"],
+        ["probe", path, "sound", "500"],
+        ["explain", path, name, "5"],
+        ["verify", path],
+        ["check", path],
+        ["check", "--quick", path],
+        ["advise", path],
+        ["engines", "--column", name, path],
+        ["add-filter", path, "-c", name, "--replace", "-n"],
+        ["add-filter", path, "-c", name, "--replace", "-o", out],
+        ["resize", path, "-c", name, "--fpp", "0.5", "-o", out],
+        ["repair", path, "-o", out],
+        ["repair", path, "--rebuild", "-o", out],
+        ["remove-filter", path, "-o", out],
+        ["remove-filter", path, "-c", name, "--compact", "-o", out],
+        ["lake", "inspect", path],
+        ["lake", "verify", path],
+        ["lake", "check", path],
+        ["lake", "probe", path, "-c", name, "5"],
+        ["paimon", "build", path, "-c", name, "-o", out],
+    ]
+
+
+def assert_each_command_ends_well(path: Path, name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    before = path.read_bytes()
+    out = path.with_name("out.parquet")
+    for command in commands(name, str(path), str(out)):
+        code = run(command)
+        printed, complaint = capfd.readouterr()
+        assert code in (0, 1, 2, 3, 4), f"{command}: {complaint}"
+        assert "internal error" not in printed + complaint, command
+        assert "Traceback" not in printed + complaint, command
+        assert all(line.startswith(("sbbf: ", "warning: ")) for line in complaint.splitlines()), (command, complaint)
+        if out.exists():
+            assert code in (0, 1, 3), command
+            out.unlink()
+        assert path.read_bytes() == before, command
+        assert os.listdir(path.parent) == [path.name], command
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("fields", SENSELESS.values(), ids=list(SENSELESS))
+def test_stored_values_are_never_absent(plain, tmp_path, name, fields):
+    path = with_types(plain, tmp_path / "it.parquet", fields)
+    if name != "f" or fields.get("type_length", 4) == 4:
+        add_filters(path, [name], in_place=True)
+    report = inspect(path)
+    is_unknown = any(note.startswith(f"column {name}: cannot say what its values mean: ") for note in report.notes)
+    assert is_unknown == (name == "f" or "type_length" not in fields) or fields == SENSELESS["largest length"]
+    if not is_unknown:
+        return
+    for value in ("5", 5, b"\0\0\0\5"):
+        answers = {answer for said in probe(path, name, [value]).values for answer in said.row_groups}
+        assert {answer.answer for answer in answers} == {"cannot say"}
+        assert all("must be" in answer.reason or "digits" in answer.reason or "unit" in answer.reason for answer in answers)
+    assert run(["explain", str(path), name, "5"]) == 0  # 1 would say that it is absent
+    assert probe(path, "sound", [5]).column == "sound"
+
+
+@pytest.mark.parametrize(
+    "fields", [SENSELESS["precision -1"], SENSELESS["length 0"], SENSELESS["largest precision"]], ids=["-1", "0", "largest"]
+)
+@pytest.mark.parametrize("name", COLUMNS)
+def test_every_command(plain, tmp_path, capfd, name, fields):
+    assert_each_command_ends_well(with_types(plain, tmp_path / "it.parquet", fields), name, capfd)
+
+
+@pytest.mark.heavy
+def test_every_command_on_every_type(plain, tmp_path, capfd):
+    made = tmp_path / "made"
+    made.mkdir()
+    chance = random.Random(8)
+    for label, fields in every_senseless():
+        path = with_types(plain, made / "it.parquet", fields)
+        try:
+            assert_each_command_ends_well(path, chance.choice(list(COLUMNS)), capfd)
+        except BaseException as error:
+            error.add_note(label)
+            raise
+        path.unlink()
+
+
+def test_one_such_file_stops_no_run_over_many(plain, tmp_path, capfd):
+    for at, fields in enumerate(SENSELESS.values()):
+        with_types(plain, tmp_path / f"{at:02}.parquet", fields)
+    shutil.copy(plain, tmp_path / "zz.parquet")
+    for command in ("inspect", "verify", "check"):
+        assert run([command, str(tmp_path)]) in (0, 1, 3)
+        out, err = capfd.readouterr()
+        assert "internal error" not in err
+        assert "zz.parquet" in out, command
+    code = run(["add-filter", str(tmp_path), "-c", "i", "-c", "f", "--in-place"])
+    _, err = capfd.readouterr()
+    assert code in (3, 4)
+    assert "internal error" not in err
+    assert {row.column for row in inspect(tmp_path / "zz.parquet").filters} == {"i", "f"}
+
+
+@pytest.mark.parametrize("name", ["i", "l", "b"])
+@pytest.mark.parametrize("fields", [fields for fields in SENSELESS.values() if "type_length" not in fields])
+def test_warnings_come_before_the_file_is_replaced(plain, tmp_path, capfd, name, fields):
+    path = with_types(plain, tmp_path / "it.parquet", fields)
+    assert run(["add-filter", str(path), "-c", name, "--in-place"]) == 0
+    out, err = capfd.readouterr()
+    assert "is no valid type" in out + err
+    assert {row.column for row in inspect(path).filters} == {name}
+
+
+@pytest.mark.parametrize(
+    ("module", "function", "arguments"),
+    [
+        ("add", "_engine_warnings", ["add-filter", "-c", "sound", "--replace"]),
+        ("add", "report_of", ["add-filter", "-c", "sound", "--replace"]),
+        ("remove", "_unreferenced", ["remove-filter"]),
+        ("resize", "_resized", ["resize", "--bytes", "64"]),
+        ("repair", "unread_chunks", ["repair", "--rebuild"]),
+    ],
+)
+def test_what_fails_while_a_report_is_made_changes_no_file(plain, tmp_path, capfd, monkeypatch, module, function, arguments):
+    from importlib import import_module
+
+    path = tmp_path / "it.parquet"
+    shutil.copy(plain, path)
+    add_filters(path, ["sound"], in_place=True)
+    before = path.read_bytes()
+
+    def fails(*args: object, **settings: object) -> object:
+        raise AttributeError("planted")
+
+    monkeypatch.setattr(import_module(f"sbbf_tool.operations.{module}"), function, fails)
+    assert run([*arguments, str(path), "--in-place"]) == 70
+    assert "planted" in capfd.readouterr().err
+    assert path.read_bytes() == before
+
+
+def test_prune_says_that_pyarrow_makes_no_dataset_of_it(plain, tmp_path):
+    path = with_types(plain, tmp_path / "it.parquet", integer(-1), names=("i",))
+    with pytest.raises(UnreadableError, match="pyarrow makes no dataset of this"):
+        prune(path, "sound", [500])

@@ -1,0 +1,104 @@
+"""Parameters of types that the format forbids: such a column is of unknown type, with a reason, and its values cannot be told."""
+
+from __future__ import annotations
+
+import pytest
+
+from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.parquet.columns import Column, ensure_length, leaf_columns
+from sbbf_tool.parquet.idl.ttypes import (
+    ConvertedType,
+    DecimalType,
+    IntType,
+    LogicalType,
+    MicroSeconds,
+    SchemaElement,
+    TimestampType,
+    TimeType,
+    TimeUnit,
+    Type,
+)
+from sbbf_tool.parquet.literals import CANNOT_SAY, format_plain, parse, parse_object
+from sbbf_tool.parquet.type_names import column_of_type
+
+I32_NUMBERS = [-(2**31), -(2**16), -1, 0, 1, 2, 9, 10, 18, 19, 38, 39, 76, 1000, 1001, 10**6, 2**31 - 1]
+
+
+def column_of(**fields: object) -> Column:
+    (column,) = leaf_columns([SchemaElement(name="root", num_children=1), SchemaElement(name="v", repetition_type=0, **fields)])
+    return column
+
+
+def assert_told(column: Column, *, is_known: bool) -> None:
+    assert (column.doubt is None) == is_known
+    if is_known:
+        return
+    assert column.logical is None
+    assert parse(column, "null").is_null
+    for value in ("5", "0x00000000", "x" * 100, ""):
+        literal = parse(column, value)
+        assert (literal.forms, literal.verdict, literal.note) == ((), CANNOT_SAY, column.doubt)
+    for thing in (5, 1.5, b"abc", object()):
+        assert parse_object(column, thing).verdict == CANNOT_SAY
+    assert format_plain(column, b"\0\1") == "0x0001"
+    assert len(column.type_name) < 100
+
+
+@pytest.mark.parametrize("scale", [None, *I32_NUMBERS])
+@pytest.mark.parametrize("precision", [None, *I32_NUMBERS])
+@pytest.mark.parametrize(
+    ("physical", "length", "most"),
+    [
+        (Type.INT32, None, 9),
+        (Type.INT64, None, 18),
+        (Type.FIXED_LEN_BYTE_ARRAY, 1, 2),
+        (Type.FIXED_LEN_BYTE_ARRAY, 16, 38),
+        (Type.FIXED_LEN_BYTE_ARRAY, 2**31 - 1, 1000),
+        (Type.BYTE_ARRAY, None, 1000),
+    ],
+)
+def test_decimals(physical, length, most, precision, scale):
+    is_known = precision is not None and 1 <= precision <= most and 0 <= (scale or 0) <= precision
+    today = LogicalType(DECIMAL=DecimalType(precision=precision, scale=scale))
+    assert_told(column_of(type=physical, type_length=length, logicalType=today), is_known=is_known)
+    older = {"converted_type": ConvertedType.DECIMAL, "precision": precision, "scale": scale}
+    assert_told(column_of(type=physical, type_length=length, **older), is_known=is_known)
+
+
+def test_as_many_digits_as_the_bytes_hold():
+    for length in range(1, 100):
+        most = len(str(2 ** (8 * length - 1) - 1)) - 1
+        for precision in (most, most + 1):
+            element = {"type": Type.FIXED_LEN_BYTE_ARRAY, "type_length": length, "precision": precision, "scale": 0}
+            assert_told(column_of(converted_type=ConvertedType.DECIMAL, **element), is_known=precision == most)
+
+
+@pytest.mark.parametrize("bits", [None, -128, -8, -1, 0, 1, 7, 8, 9, 16, 31, 32, 33, 64, 65, 127])
+def test_integers(bits):
+    for signed in (None, True, False):
+        logical = LogicalType(INTEGER=IntType(bitWidth=bits, isSigned=signed))
+        assert_told(column_of(type=Type.INT64, logicalType=logical), is_known=bits in (8, 16, 32, 64))
+
+
+@pytest.mark.parametrize(("unit", "is_known"), [(None, False), (TimeUnit(), False), (TimeUnit(MICROS=MicroSeconds()), True)])
+def test_times(unit, is_known):
+    for logical in (LogicalType(TIME=TimeType(unit=unit)), LogicalType(TIMESTAMP=TimestampType(unit=unit, isAdjustedToUTC=True))):
+        assert_told(column_of(type=Type.INT64, logicalType=logical), is_known=is_known)
+
+
+@pytest.mark.parametrize("length", [None, *I32_NUMBERS])
+def test_fixed_lengths(length):
+    column = column_of(type=Type.FIXED_LEN_BYTE_ARRAY, type_length=length)
+    is_known = length is not None and length > 0
+    assert_told(column, is_known=is_known)
+    if not is_known:
+        with pytest.raises(UnreadableError, match="the length of its FIXED_LEN_BYTE_ARRAY values"):
+            ensure_length(column, "column v")
+    # Of other types the length means nothing.
+    assert column_of(type=Type.INT32, type_length=length).doubt is None
+
+
+@pytest.mark.parametrize("name", ["INT32 DECIMAL(10,2)", "INT64 DECIMAL(9,10)", "BYTE_ARRAY DECIMAL(1000000,0)", "INT32 DECIMAL(0,0)"])
+def test_types_by_name(name):
+    with pytest.raises(UsageError, match="is no valid type"):
+        column_of_type(name)
