@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from sbbf_tool.bloom.filter import BloomFilter
-from sbbf_tool.errors import SbbfError, UnreadableError
+from sbbf_tool.errors import ChangedError, SbbfError, UnreadableError
 from sbbf_tool.operations.build import HashMemory, Meter, Spooled, checksum_of, chunk_bytes, count_missing, in_parallel
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet.footer import set_filters
@@ -26,10 +26,20 @@ def publish(file: ParquetFile, target: str, patch: Patch, compare: Callable[[Par
     """
 
     def verify(written: Source) -> None:
+        footer = file.footer
+        # Other writers know nothing of an append's lock: one that writes the file again, in place, leaves another footer before ours.
+        if append and footer.seal is None and written.read_up_to(footer.start, len(footer.raw)) != footer.raw:
+            raise _changed(file)
         try:
-            compare(ParquetFile(written, file.ring))
-        except UnreadableError as error:
-            raise mistake(file, f"the new file cannot be read back ({error.message})") from error
+            try:
+                compare(ParquetFile(written, file.ring))
+            except UnreadableError as error:
+                raise mistake(file, f"the new file cannot be read back ({error.message})") from error
+        except SbbfError:
+            # What was copied while another writer was at work is no defect of ours.
+            if not append and not file.source.is_unchanged():
+                raise _changed(file) from None
+            raise
 
     if append:
         return places.append(file.source, patch.pieces, verify)
@@ -97,6 +107,10 @@ def ensure_same_pages(file: ParquetFile, fresh: ParquetFile, keys: Iterable[Chun
 
 def place_of(file: ParquetFile, key: ChunkKey) -> str:
     return f"column {file.footer.columns[key[1]].name}, row group {key[0]}"
+
+
+def _changed(file: ParquetFile) -> ChangedError:
+    return ChangedError("the file changed while it was worked on", file=file.name, hint="run the command again")
 
 
 def mistake(file: ParquetFile, what: str) -> SbbfError:

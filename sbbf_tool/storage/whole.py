@@ -5,9 +5,11 @@ At every moment the name means the old file or the new one. A full disk or a kil
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import stat
+import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from sbbf_tool.storage.source import Bytes
 
 _HINT = "name another path"
+_READER_SECONDS = 5.0
 
 
 @contextmanager
@@ -30,7 +33,8 @@ def write_whole(path: str | os.PathLike[str], *, overwrite: bool, mode: int = US
     """Yield an open binary file, whose content becomes that of `path` when the block ends without an error.
 
     With `overwrite` a file that is there gives way; the new one has its owner and mode, unless `mode` is other than the usual one. A
-    link is followed, and a device or FIFO is written to. Raises RefusedError (the file exists, or must not be written) and WriteError.
+    link of this user or root is followed, and a device, or a FIFO that has a reader, is written to. Raises RefusedError (the file
+    exists, is a link of another user, or must not be written) and WriteError.
     """
     name = os.fsdecode(path)
     try:
@@ -38,9 +42,10 @@ def write_whole(path: str | os.PathLike[str], *, overwrite: bool, mode: int = US
         old = _status_of(name)
         if old is not None and not overwrite:
             raise RefusedError("the file exists", file=name, hint=f"{_HINT}, or remove it first")
+        _ensure_own_link(name)
         if old is not None and (not stat.S_ISREG(old.st_mode) or name.startswith(("/dev/", "/proc/"))):
             # Standard output may be a file: to rename another one over it would lose what was written there before.
-            with _Unbuffered(name, "wb") as stream:
+            with _Unbuffered(_open_fifo(name) if stat.S_ISFIFO(old.st_mode) else name, "wb") as stream:
                 yield stream
             return
         if old is not None and not os.access(real, os.W_OK):
@@ -72,6 +77,33 @@ def _beside(real: str, name: str, mode: int) -> Iterator[tuple[str, int]]:
             yield temporary
     except (RefusedError, WriteError) as error:
         raise (type(error)(error.message, file=name, hint=_HINT) if error.file == real else error) from error
+
+
+def _open_fifo(name: str) -> int:
+    """Open a FIFO once a process reads it, which is waited for a while and not for ever. Raises OSError."""
+    deadline = time.monotonic() + _READER_SECONDS
+    while True:
+        try:
+            fd = os.open(name, os.O_WRONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            if time.monotonic() > deadline:
+                raise OSError(errno.ENXIO, "no process reads it") from None
+            time.sleep(0.01)
+        else:
+            os.set_blocking(fd, True)
+            return fd
+
+
+def _ensure_own_link(name: str) -> None:
+    """Raises RefusedError where a path is a link that another user made: it may lead to any file that this user may write."""
+    try:
+        status = os.lstat(name)
+    except FileNotFoundError:
+        return
+    if stat.S_ISLNK(status.st_mode) and status.st_uid not in (os.geteuid(), 0):
+        raise RefusedError(f"it is a link of another user (uid {status.st_uid})", file=name, hint=_HINT)
 
 
 def _status_of(name: str) -> os.stat_result | None:

@@ -17,6 +17,7 @@ from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.operations.lake.save import saved
 from sbbf_tool.operations.plan_file import read_plan, write_plan
 from sbbf_tool.reports.lake import OK, FileOutcome
+from sbbf_tool.storage import whole
 from sbbf_tool.storage.temporary import TEMPORARY_SUFFIX
 from sbbf_tool.storage.whole import write_whole
 
@@ -144,6 +145,25 @@ def test_a_fifo_and_standard_output_are_written_to(tmp_path):
     program = "import sys; from sbbf_tool.operations.plan_file import write_plan; write_plan('/dev/stdout', {}); print('more')"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert done.stdout == b"{}\nmore\n"
+
+
+def test_a_fifo_that_no_process_reads_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(whole, "_READER_SECONDS", 0.05)
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(WriteError, match="no process reads it"):
+        write(tmp_path / "fifo")
+
+
+@needs_root
+@pytest.mark.parametrize("leads_to", ["victim", "nothing"])
+def test_a_link_of_another_user_is_not_followed(tmp_path, leads_to):
+    (tmp_path / "victim").write_bytes(b"old")
+    (tmp_path / "link").symlink_to(tmp_path / leads_to)
+    os.chown(tmp_path / "link", 12345, 12345, follow_symlinks=False)
+    with pytest.raises(RefusedError, match=r"it is a link of another user \(uid 12345\)"):
+        write(tmp_path / "link")
+    assert sorted(os.listdir(tmp_path)) == ["link", "victim"]
+    assert (tmp_path / "victim").read_bytes() == b"old"
 
 
 @needs_root
