@@ -5,6 +5,7 @@
     |-- UnreadableError             3    the input is wrong: missing, not Parquet, bytes that contradict the format
     |   `-- AuthenticationError     3    encrypted bytes are not what their writer wrote, where it wrote them, or the key is a wrong one
     |-- RefusedError                4    it could be done and must not be, as asked; the message says what would make it safe
+    |   |-- OversizedPageError           a page states more uncompressed bytes than may be decompressed
     |   `-- ChangedError                 another process is changing the file, or has changed it since it was opened
     |-- WriteError                  5    the system did not let us write (disk full, input/output error); the old file is whole
 
@@ -68,6 +69,10 @@ class RefusedError(SbbfError):
 
 class ChangedError(RefusedError):
     """Another process is at work on the file, or changed it after it was opened: to look again, and to start over, may help."""
+
+
+class OversizedPageError(RefusedError):
+    """A page states that it decompresses to more bytes than the limit for pages allows; it was not decompressed."""
 
 
 class WriteError(SbbfError):

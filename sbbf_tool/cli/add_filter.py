@@ -11,6 +11,7 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.files import each_file
 from sbbf_tool.cli.keys import keys_option
 from sbbf_tool.cli.output import say
+from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.sizes import BYTES
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 @click.option("--dialect", metavar="NAME", help="For tests and research: as a draft of the format had filters. No reader gains by them.")
 @click.option("--allow-table-files", is_flag=True, help="Also change a file of a Delta, Iceberg, Hudi or Paimon table.")
 @keys_option
+@page_limit_option
 @click.option("-n", "--dry-run", is_flag=True, help="Read and build, and write nothing.")
 @click.option("--json", "as_json", is_flag=True, help="The report as one JSON document.")
 def command(
@@ -55,6 +57,7 @@ def command(
     dialect: str | None,
     allow_table_files: bool,
     keys: Any,
+    max_page_bytes: int | None,
     dry_run: bool,
     as_json: bool,
 ) -> int:
@@ -93,6 +96,7 @@ def command(
                 dialect=dialect,
                 allow_table_files=allow_table_files,
                 keys=keys,
+                max_page_bytes=max_page_bytes,
                 progress=progress,
                 cross_checks=cross_checks,
             )

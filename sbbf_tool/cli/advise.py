@@ -9,6 +9,7 @@ import click
 from sbbf_tool.cli.advice import query_lines, tell
 from sbbf_tool.cli.files import paths_of, warn_of_append
 from sbbf_tool.cli.keys import keys_option
+from sbbf_tool.cli.page_limit import page_limit_option
 
 
 @click.command(short_help="Say which columns deserve a filter, and what it would save.")
@@ -19,6 +20,7 @@ from sbbf_tool.cli.keys import keys_option
 @click.option("--engine", "engines", multiple=True, metavar="NAME", help="Only what this engine gains counts (repeat for more).")
 @click.option("--plan", "plan_path", type=click.Path(), metavar="PLAN", help="Save what to add, for sbbf add-filter --plan.")
 @keys_option
+@page_limit_option
 @click.option("--json", "as_json", is_flag=True, help="The report as one JSON document.")
 def command(
     paths: tuple[str, ...],
@@ -28,6 +30,7 @@ def command(
     engines: tuple[str, ...],
     plan_path: str | None,
     keys: Any,
+    max_page_bytes: int | None,
     as_json: bool,
 ) -> int:
     """Say which columns deserve a filter, at what size, and what it would save; then the one command that adds them.
@@ -40,5 +43,7 @@ def command(
 
     for path in paths_of(tuple(name for name in paths if not is_url(name))):
         warn_of_append(path)
-    report = advise(paths, queries=[*queries, *query_lines(queries_file)], fpp=fpp, engine_names=engines, keys=keys)
+    report = advise(
+        paths, queries=[*queries, *query_lines(queries_file)], fpp=fpp, engine_names=engines, keys=keys, max_page_bytes=max_page_bytes
+    )
     return tell(report, paths, plan_path, as_json=as_json)

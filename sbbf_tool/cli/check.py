@@ -11,6 +11,7 @@ from sbbf_tool.cli import formats
 from sbbf_tool.cli.files import each_report, warn_of_append
 from sbbf_tool.cli.keys import keys_option
 from sbbf_tool.cli.output import say
+from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.policy import policy_options
 
 
@@ -18,9 +19,12 @@ from sbbf_tool.cli.policy import policy_options
 @click.argument("paths", nargs=-1, metavar="PATH...")
 @policy_options
 @keys_option
+@page_limit_option
 @click.option("--format", "form", type=click.Choice(formats.NAMES), default="text", show_default=True, help="How to tell what was found.")
 @click.option("--list-rules", is_flag=True, help="Show all rules, and check nothing.")
-def command(paths: tuple[str, ...], form: str, config: str | None, keys: Any, list_rules: bool, **options: Any) -> int:
+def command(
+    paths: tuple[str, ...], form: str, config: str | None, keys: Any, max_page_bytes: int | None, list_rules: bool, **options: Any
+) -> int:
     """Hold the filters of files to rules: whether they are true, well formed, secret where the data is, and worth their bytes.
 
     PATH is a Parquet file, a folder (all *.parquet below it) or a glob. Options of the command line go before settings of --config.
@@ -45,4 +49,4 @@ def command(paths: tuple[str, ...], form: str, config: str | None, keys: Any, li
         return max([int(done.report.failed), *(error.exit_code for error in done.errors)])
 
     with formats.opened(form) as shown:
-        return max(each_report(paths, partial(checked, policy=asked, keys=keys), show))
+        return max(each_report(paths, partial(checked, policy=asked, keys=keys, max_page_bytes=max_page_bytes), show))

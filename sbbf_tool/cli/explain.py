@@ -10,6 +10,7 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.files import warn_of_append
 from sbbf_tool.cli.keys import keys_option
 from sbbf_tool.cli.output import say, stop_if_unread
+from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.probe import ABSENT, MAYBE, NegativeValues
 
 if TYPE_CHECKING:
@@ -26,8 +27,18 @@ _EFFECTS = ("engine", "by statistics", "by dictionary", "by filter", "read", "by
 @click.option("--null", "ask_null", is_flag=True, help="Ask for null, in place of VALUE: what IS NULL reads.")
 @click.option("--engine", "engine_name", metavar="NAME", help="Only this engine, or the one that a system of this name reads through.")
 @keys_option
+@page_limit_option
 @click.option("--json", "as_json", is_flag=True, help="The report as one JSON document.")
-def command(file: str, column: str, value: str | None, ask_null: bool, engine_name: str | None, keys: Any, as_json: bool) -> int:
+def command(
+    file: str,
+    column: str,
+    value: str | None,
+    ask_null: bool,
+    engine_name: str | None,
+    keys: Any,
+    max_page_bytes: int | None,
+    as_json: bool,
+) -> int:
     """Show what a query for COLUMN = VALUE reads, row group by row group: what min and max, the dictionary and the filter say.
 
     Below, what each engine makes of it: how many row groups each means skips, and the share of bytes it need not read. Exit code 0:
@@ -40,7 +51,7 @@ def command(file: str, column: str, value: str | None, ask_null: bool, engine_na
     if (value is None) != ask_null:
         raise click.UsageError("give VALUE or --null, not both" if ask_null else "no value to ask for; --null asks for null")
     warn_of_append(file)
-    report = explain(file, column, value, engine_name=engine_name, keys=keys)
+    report = explain(file, column, value, engine_name=engine_name, keys=keys, max_page_bytes=max_page_bytes)
     render.show_json(report) if as_json else _show(report)
     stop_if_unread()
     return ABSENT if report.absent else MAYBE

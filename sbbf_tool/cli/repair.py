@@ -11,6 +11,7 @@ from sbbf_tool.cli.files import each_file, paths_of
 from sbbf_tool.cli.formats.text import show_findings
 from sbbf_tool.cli.keys import keys_option
 from sbbf_tool.cli.output import say
+from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.errors import UnreadableError
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 @click.option("--in-place", is_flag=True, help="Replace each file, in one step and only after the new one was verified.")
 @click.option("--allow-table-files", is_flag=True, help="Also change files of Delta, Iceberg, Hudi or Paimon tables.")
 @keys_option
+@page_limit_option
 @click.option("-n", "--dry-run", is_flag=True, help="Say what would be done, and write nothing.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document a file, one line each.")
 def command(paths: tuple[str, ...], as_json: bool, **options: Any) -> int:

@@ -9,6 +9,7 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.keys import keys_option
 from sbbf_tool.cli.output import say
+from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.sizes import BYTES
 
 _HEADERS = ("row group", "column", "way", "old bitset", "new bitset", "old fpp", "new fpp")
@@ -25,6 +26,7 @@ _HEADERS = ("row group", "column", "way", "old bitset", "new bitset", "old fpp",
 @click.option("--jobs", type=int, metavar="N", help="Column chunks to rebuild at a time.  [default: the cores]")
 @click.option("--allow-table-files", is_flag=True, help="Also change a file of a Delta, Iceberg, Hudi or Paimon table.")
 @keys_option
+@page_limit_option
 @click.option("-n", "--dry-run", is_flag=True, help="Say what would be done, and write nothing.")
 @click.option("--json", "as_json", is_flag=True, help="The report as one JSON document.")
 def command(file: str, as_json: bool, **options: Any) -> None:

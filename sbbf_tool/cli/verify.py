@@ -11,6 +11,7 @@ from sbbf_tool.cli.files import each_file, warn_of_append
 from sbbf_tool.cli.formats.text import show_findings
 from sbbf_tool.cli.keys import keys_option
 from sbbf_tool.cli.output import say, stop_if_unread
+from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.errors import UnreadableError
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ _HEADERS = ("row group", "column", "type", "values", "missed", "est. fpp", "meas
 @click.option("--values-file", type=click.Path(), help="With --bare: the values it should hold, one a line; - reads standard input.")
 @click.option("--dialect", metavar="NAME", help="With --bare: the draft of the format it is of, if the values are not to tell.")
 @keys_option
+@page_limit_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON document a file, one line each.")
 def command(
     paths: tuple[str, ...],
@@ -36,6 +38,7 @@ def command(
     values_file: str | None,
     dialect: str | None,
     keys: Any,
+    max_page_bytes: int | None,
     as_json: bool,
 ) -> int:
     """Prove the filters of files against their data: each filter is asked for every value of its column chunk.
@@ -58,7 +61,7 @@ def command(
     def work(path: str) -> int:
         warn_of_append(path)
         with render.progress_bar() as progress:
-            report = verify(path, columns, keys=keys, progress=progress)
+            report = verify(path, columns, keys=keys, max_page_bytes=max_page_bytes, progress=progress)
         render.show_json(report) if as_json else _show(report)
         for place in report.unread:
             say(f"sbbf: {UnreadableError(place, file=report.file)}", err=True)

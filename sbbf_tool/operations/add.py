@@ -31,6 +31,7 @@ from sbbf_tool.operations.build import (
 )
 from sbbf_tool.operations.cross_check import CrossChecks
 from sbbf_tool.operations.engines import warnings_for
+from sbbf_tool.operations.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.publish import ensure_holding_all, ensure_same_footer, publish
 from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, table_warnings, warnings_of_interrupted
@@ -62,6 +63,7 @@ def add_filters(
     allow_table_files: bool = False,
     keys: KeysGiven = None,
     jobs: int | None = None,
+    max_page_bytes: MaxPageBytes = None,
     dialect: str | None = None,
     progress: Progress | None = None,
     cross_checks: CrossChecks | None = None,
@@ -72,7 +74,8 @@ def add_filters(
     `max_bytes`, one number or one for each column. An encrypted column gets an encrypted filter, for which `keys` must hold its key and
     the footer's. A filter that is there already is kept unless `replace`. `append`, with `in_place`,
     writes behind the file itself rather than to a copy of it: a reader that opens the file in that moment fails, and a journal beside it
-    undoes what a crash interrupts. `jobs` chunks are worked on at a time, as many as there are cores where None.
+    undoes what a crash interrupts. `jobs` chunks are worked on at a time, as many as there are cores where None. A page
+    that states more than `max_page_bytes` uncompressed bytes is not read (see `PageLimit`).
 
     `dialect` writes filters as a draft of the format had them (`bloom.dialects`), for tests and research: no reader gains by them, and
     the report's warnings say what else to know. `cross_checks`, given to several calls, spares them the kinds of column chunk that
@@ -90,7 +93,7 @@ def add_filters(
     draft = None if dialect is None else _draft(dialect)
     target = choose_target(path, output, in_place, allow_table_files, dry_run, append)
     warnings = warnings_of_interrupted(path, target, keys, dry_run)
-    with ParquetFile.open(path, keys) as file:
+    with ParquetFile.open(path, keys, PageLimit.of(max_page_bytes, jobs)) as file:
         chunks = choose_chunks(file, columns, REPLACE if replace else REFUSE)
         if not chunks and in_place:
             return AddReport(file.name, redact(target), dry_run, file.source.size, file.source.size, (), 0, tuple(warnings))

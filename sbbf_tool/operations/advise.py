@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom import sizing
 from sbbf_tool.display import redact
-from sbbf_tool.errors import SbbfError, UnreadableError, UsageError
+from sbbf_tool.errors import OversizedPageError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.operations.arguments import as_iterable, as_names
 from sbbf_tool.operations.many import over_files
+from sbbf_tool.operations.page_limit import MaxPageBytes
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.plan_file import Plan
 from sbbf_tool.operations.pruning import is_without_values
@@ -42,6 +43,7 @@ def advise(
     fpp: float = 0.01,
     engine_names: Iterable[str] = (),
     keys: KeysGiven = None,
+    max_page_bytes: MaxPageBytes = None,
 ) -> AdviceReport:
     """Advice on the columns of these files together: each of `names` is a file, a folder or a glob.
 
@@ -51,11 +53,11 @@ def advise(
     """
     listed = tuple(os.fsdecode(name) for name in as_iterable(names))
     asked = tuple(parse_query(query) for query in as_iterable(queries))
-    known = Keys.of(keys)
+    known, limit = Keys.of(keys), max_page_bytes
     # A key service is the caller's own function, which other processes do not have.
     jobs = 1 if known is not None and known.service is not None else None
-    surveys = over_files(chain.from_iterable(map(parquet_files, listed)), partial(survey, queries=asked, keys=known), jobs)
-    return advise_on(listed, surveys, queries=asked, fpp=fpp, engine_names=engine_names, keys=known)
+    surveys = over_files(chain.from_iterable(map(parquet_files, listed)), partial(survey, queries=asked, keys=known, limit=limit), jobs)
+    return advise_on(listed, surveys, queries=asked, fpp=fpp, engine_names=engine_names, keys=known, limit=limit)
 
 
 def advise_on(
@@ -66,6 +68,7 @@ def advise_on(
     fpp: float,
     engine_names: Iterable[str],
     keys: Keys | None = None,
+    limit: MaxPageBytes = None,
 ) -> AdviceReport:
     """`advise` on files that were surveyed elsewhere, with the same queries; `listed` are the names under which they were found.
 
@@ -85,7 +88,12 @@ def advise_on(
     open_keys = [key for key, reason in reasons.items() if reason is None]
     drawn = sorted({path for key in open_keys for path in found[key].drawn})
     for path in drawn:
-        survey_of_all.unread += _sample(path, {key: found[key] for key in open_keys if path in found[key].drawn}, keys)
+        try:
+            survey_of_all.unread += _sample(path, {key: found[key] for key in open_keys if path in found[key].drawn}, keys, limit)
+        except OversizedPageError as error:
+            if survey_of_all.files == 1:
+                raise
+            survey_of_all.unread.append(str(error))
     columns = []
     for key, totals in found.items():
         lookup = lookup_of(totals, lefts[key])
@@ -160,11 +168,11 @@ def _share_left(totals: Totals, queries: Sequence[Query], counts: Iterable[Query
     return sum(left / total for left, total in asked) / len(asked) if asked else totals.share_left
 
 
-def _sample(path: str, wanted: Mapping[tuple[str, str], Totals], keys: Keys | None) -> Iterator[str]:
+def _sample(path: str, wanted: Mapping[tuple[str, str], Totals], keys: Keys | None, limit: MaxPageBytes) -> Iterator[str]:
     """Count the distinct values of these columns in some row groups of a file; yields what cannot be read, and why."""
     from sbbf_tool.operations.distinct import count_distinct
 
-    with ParquetFile.open(path, keys) as file:
+    with ParquetFile.open(path, keys, limit) as file:
         for column in file.footer.columns:
             totals = wanted.get((column.name, column.type_name))
             if totals is None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.operations.arguments import as_iterable, as_names
+from sbbf_tool.operations.page_limit import MaxPageBytes
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.rules import RULES, THEMES
 from sbbf_tool.operations.rules.facts import ColumnFacts, Reads, gather
@@ -65,21 +66,24 @@ class Policy:
         return "it reads the data, which --quick leaves out" if self.quick and rule.reads is Reads.DATA else None
 
 
-def check(path: str | os.PathLike[str], policy: Policy | None = None, *, keys: KeysGiven = None) -> CheckReport:
+def check(
+    path: str | os.PathLike[str], policy: Policy | None = None, *, keys: KeysGiven = None, max_page_bytes: MaxPageBytes = None
+) -> CheckReport:
     """Run the rules on one file.
 
-    A required column that the file does not have is a finding; `ensure_columns` tells whether no file has it. Raises UnreadableError
+    A required column that the file does not have is a finding, and so is a page that states more than `max_page_bytes` uncompressed
+    bytes, which is not read; `ensure_columns` tells whether no file has it. Raises UnreadableError
     (not a Parquet file), RefusedError (encrypted footer, and no key).
     """
     policy = policy or Policy()
     running = [rule for rule in RULES if policy.why_not(rule) is None]
     reads = max(rule.reads for rule in running)
-    with ParquetFile.open(path, keys) as file:
+    with ParquetFile.open(path, keys, max_page_bytes) as file:
         limits, findings = _resolve(file, policy)
         if reads is Reads.DATA:
             from sbbf_tool.operations.proof import prove
 
-            facts = gather(file, file.footer.columns, reads, prove)
+            facts = gather(file, file.footer.columns, reads, prove, keeps_oversized=True)
         else:
             facts = gather(file, file.footer.columns, reads)
         findings += find_all(running, facts, limits)
@@ -121,10 +125,10 @@ class Checked(NamedTuple):
     errors: tuple[SbbfError, ...] = ()
 
 
-def checked(path: str, policy: Policy, keys: KeysGiven = None) -> Checked:
+def checked(path: str, policy: Policy, keys: KeysGiven = None, max_page_bytes: MaxPageBytes = None) -> Checked:
     """`check`, of a file that may also be one that cannot be opened: then no rule was run on it."""
     try:
-        report = check(path, policy, keys=keys)
+        report = check(path, policy, keys=keys, max_page_bytes=max_page_bytes)
     except SbbfError as error:
         outcomes = (RuleOutcome(rule.name, rule.severity, NOT_RUN, policy.why_not(rule) or error.message) for rule in RULES)
         report = CheckReport(redact(path), failed=True, fail_on=policy.fail_on, rules=tuple(outcomes), findings=(), unread=(error.message,))
@@ -172,7 +176,7 @@ def _outcome(rule: Rule, policy: Policy, facts: Sequence[ColumnFacts], findings:
         return outcome(NOT_RUN, "the file has no filter")
     if rule.reads is Reads.FOOTER or rule.theme == SECRECY:
         return outcome(PASSED)
-    unseen = [chunk for chunk in filters if chunk.stored is None or (rule.reads is Reads.DATA and chunk.proof and chunk.proof.unproven)]
+    unseen = [chunk for chunk in filters if chunk.stored is None or (rule.reads is Reads.DATA and chunk.is_unproven)]
     if len(unseen) == len(filters):
-        return outcome(NOT_RUN, unseen[0].encryption or "no filter, or no chunk's pages, can be read")
+        return outcome(NOT_RUN, unseen[0].encryption or unseen[0].oversized or "no filter, or no chunk's pages, can be read")
     return outcome(PASSED, f"{len(unseen)} of {len(filters)} filters could not be seen" if unseen else None)

@@ -88,7 +88,7 @@ def count_distinct(file: ParquetFile, row_group: int, column: Column, count: int
     meta = pages.meta
     with file.named(f"column {column.name}, row group {row_group}"):
         if plain_pages.is_dictionary_encoded(meta):
-            page = plain_pages.read_dictionary_page(pages.read, column, meta)
+            page = plain_pages.read_dictionary_page(pages.read, column, meta, pages.ensure_size)
             if page is not None:
                 sketch.add(page.hashes())
                 return Distinct(count, float(len(page)), DICTIONARY, *sketch.smallest(COMPARED))

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.operations.engines import HARM, USED, engine, engines, verdicts_for
+from sbbf_tool.operations.page_limit import MaxPageBytes
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.probe import Question, ask_row_group, question_of
 from sbbf_tool.operations.pruning import by_dictionary, by_statistics, row_group_bytes, shown_bounds
@@ -28,16 +29,22 @@ STATISTICS, DICTIONARY, FILTER, READ, HARMED = "statistics", "dictionary", "filt
 
 
 def explain(
-    path: str | os.PathLike[str], column: str, value: object, *, engine_name: str | None = None, keys: KeysGiven = None
+    path: str | os.PathLike[str],
+    column: str,
+    value: object,
+    *,
+    engine_name: str | None = None,
+    keys: KeysGiven = None,
+    max_page_bytes: MaxPageBytes = None,
 ) -> ExplainReport:
     """What would skip each row group in a query for `column = value`, and for which engines; for the one named, where one is.
 
     The value is text as a person writes it, or a Python object, as in `probe`; None asks for null (`column IS NULL`). Raises UsageError
     (no such column or engine, a value that the column cannot hold), UnreadableError (bytes that contradict the format), RefusedError
-    (encrypted footer).
+    (encrypted footer; a dictionary page that states more than `max_page_bytes` uncompressed bytes).
     """
     asked = engines().engines if engine_name is None else (engine(engine_name),)
-    with ParquetFile.open(path, keys) as file:
+    with ParquetFile.open(path, keys, max_page_bytes) as file:
         with file.named():
             question = question_of(find_column(file.footer.columns, column), (value,))
         (literal,) = question.literals

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING
 from sbbf_tool.display import redact_text
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
 from sbbf_tool.operations.interrupted import explain
+from sbbf_tool.operations.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import HEADER_GUESS, StoredFilter, build_header, parse_header
 from sbbf_tool.parquet.footer import TAIL_BYTES, Footer, Tail, parse_tail
+from sbbf_tool.parquet.page_sizes import with_checked_sizes
 from sbbf_tool.parquet.pages import ChunkPages
 from sbbf_tool.storage import places
 from sbbf_tool.storage.source import Source
@@ -33,24 +35,28 @@ _SMALL_FILTER = 4 << 10
 class ParquetFile:
     """An open file and its footer. Use as a context manager."""
 
-    def __init__(self, source: Source, ring: KeyRing | None = None) -> None:
+    def __init__(self, source: Source, ring: KeyRing | None = None, max_page_bytes: MaxPageBytes = None) -> None:
         self.source = source
         self.ring = ring
+        self.limit = PageLimit.of(max_page_bytes)
         with self.named():
             size = source.size
             tail = parse_tail(source.read(max(0, size - TAIL_BYTES), min(size, TAIL_BYTES)), size)
             self.footer = self._parse_footer(tail)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], keys: KeysGiven = None) -> ParquetFile:
-        """Raises UnreadableError, and RefusedError where the footer is encrypted and its key is not among `keys`."""
-        return cls.of(places.open_source(path), keys)
+    def open(cls, path: str | os.PathLike[str], keys: KeysGiven = None, max_page_bytes: MaxPageBytes = None) -> ParquetFile:
+        """Raises UnreadableError, and RefusedError where the footer is encrypted and its key is not among `keys`.
+
+        A page of more bytes than `max_page_bytes` allows is not decompressed: whoever reads it gets OversizedPageError.
+        """
+        return cls.of(places.open_source(path), keys, max_page_bytes)
 
     @classmethod
-    def of(cls, source: Source, keys: KeysGiven = None) -> ParquetFile:
+    def of(cls, source: Source, keys: KeysGiven = None, max_page_bytes: MaxPageBytes = None) -> ParquetFile:
         """The file of a source, which is closed with it, or here where it is none."""
         try:
-            return cls(source, ring_of(source.name, keys))
+            return cls(source, ring_of(source.name, keys), max_page_bytes)
         except UnreadableError as error:
             source.close()
             explain(error, source.name)
@@ -184,11 +190,12 @@ class ParquetFile:
         meta = self.footer.chunk(row_group, column.index)
         assert meta is not None
         if self._cipher is None or not self.has_key(row_group, column):
-            return ChunkPages(meta, self.source.read_up_to, self.source.open_arrow)
+            return with_checked_sizes(ChunkPages(meta, self.source.read_up_to, self.source.open_arrow), self.limit.ensure)
         from sbbf_tool.parquet.encryption.opened_pages import OpenedPages
 
         with self.named(lambda: f"column {column.name}, row group {row_group}"):
-            return OpenedPages(self.source.read_up_to, self._cipher, (row_group, column.index), meta).as_pages()
+            opened = OpenedPages(self.source.read_up_to, self._cipher, (row_group, column.index), meta)
+            return with_checked_sizes(opened.as_pages(), self.limit.ensure)
 
     def is_encrypted(self, row_group: int, column: Column) -> bool:
         chunk = self.footer.metadata.row_groups[row_group].columns[column.index]

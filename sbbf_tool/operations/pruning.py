@@ -73,7 +73,7 @@ def by_dictionary(file: ParquetFile, row_group: int, question: Question) -> list
     with file.named(f"column {column.name}, row group {row_group}"):
         pages = file.pages(row_group, column)
         normalised = equals.compares_normalised(file.footer, column)
-        page = plain_pages.read_dictionary_page(pages.read, column, pages.meta, normalised_intervals=normalised)
+        page = plain_pages.read_dictionary_page(pages.read, column, pages.meta, pages.ensure_size, normalised_intervals=normalised)
         if page is None:
             return [Answer(CANNOT_SAY, "its dictionary page is very large, or of a codec that is not read here")] * len(question.literals)
         held = {*page.hashes(), *page.hashes_of_equals()}

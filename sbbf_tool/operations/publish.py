@@ -32,7 +32,7 @@ def publish(file: ParquetFile, target: str, patch: Patch, compare: Callable[[Par
             raise _changed(file)
         try:
             try:
-                compare(ParquetFile(written, file.ring))
+                compare(ParquetFile(written, file.ring, file.limit))
             except UnreadableError as error:
                 raise mistake(file, f"the new file cannot be read back ({error.message})") from error
         except SbbfError:

@@ -28,6 +28,7 @@ from sbbf_tool.operations.build import (
     statistics_warnings,
 )
 from sbbf_tool.operations.cross_check import CrossChecks
+from sbbf_tool.operations.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.operations.parquet_file import ParquetFile, ring_of
 from sbbf_tool.operations.publish import ensure_holding_all, ensure_same_footer, mistake, place_of, publish
 from sbbf_tool.operations.rules import secrecy, structure, truth, worth
@@ -104,6 +105,7 @@ def repair(
     allow_table_files: bool = False,
     keys: KeysGiven = None,
     jobs: int | None = None,
+    max_page_bytes: MaxPageBytes = None,
     progress: Progress | None = None,
     cross_checks: CrossChecks | None = None,
 ) -> RepairReport:
@@ -111,7 +113,7 @@ def repair(
 
     Filters are proven against the data first, unless `quick`. `rebuild` replaces what would be dropped, and what is sound and of little
     use, by filters built from the data. An append to the file that a crash interrupted is undone, in place. A file with nothing to
-    cure is left alone, or copied to `output`.
+    cure is left alone, or copied to `output`. A page that states more than `max_page_bytes` uncompressed bytes is not read.
 
     `cross_checks` is as in `add_filters`.
 
@@ -126,7 +128,7 @@ def repair(
     else:
         found = finish_interrupted(path, target, keys)
     warnings = list(found.warnings)
-    with ParquetFile.open(path, keys) as file:
+    with ParquetFile.open(path, keys, PageLimit.of(max_page_bytes, jobs)) as file:
         facts = _facts(file, choose_columns(file, columns) or list(file.footer.columns), quick)
         steps, left = _prescribe(_QUICK_RULES if quick else _RULES, facts, rebuild)
         _ensure_allowed(file, steps)

@@ -30,6 +30,7 @@ from sbbf_tool.operations.build import (
     statistics_warnings,
 )
 from sbbf_tool.operations.cross_check import CrossChecks
+from sbbf_tool.operations.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.publish import ensure_holding_all, ensure_same_footer, ensure_written, place_of, publish
 from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, table_warnings, warnings_of_interrupted
@@ -111,13 +112,15 @@ def resize_filters(
     allow_table_files: bool = False,
     keys: KeysGiven = None,
     jobs: int | None = None,
+    max_page_bytes: MaxPageBytes = None,
     progress: Progress | None = None,
     cross_checks: CrossChecks | None = None,
 ) -> ResizeReport:
     """Bring the filters of `columns` (of all where empty) to the smallest size that keeps `fpp`, or to `num_bytes` a row group.
 
     A filter that folding does not bring there is left as it is, or, with `rebuild`, built from the data; where none could be changed,
-    that is refused. Where all have the size already, the file is left alone, or copied to `output`.
+    that is refused. Where all have the size already, the file is left alone, or copied to `output`. With `rebuild`,
+    a page that states more than `max_page_bytes` uncompressed bytes is not read.
 
     `cross_checks` is as in `add_filters`.
 
@@ -127,7 +130,7 @@ def resize_filters(
     target = choose_target(path, output, in_place, allow_table_files, dry_run)
     warnings = warnings_of_interrupted(path, target, keys, dry_run)
     with ExitStack() as opened:
-        file = opened.enter_context(ParquetFile.open(path, keys))
+        file = opened.enter_context(ParquetFile.open(path, keys, PageLimit.of(max_page_bytes, jobs)))
         check_changeable(file)
         spool = opened.enter_context(places.open_spool(target, keeps=not dry_run))
         plan = _plan(file, list(_stored(file, choose_columns(file, columns))), aim, spool)

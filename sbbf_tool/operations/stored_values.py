@@ -54,6 +54,7 @@ class StoredValues:
                     self._read,
                     self._column,
                     self._pages.meta,
+                    self._pages.ensure_size,
                     normalised_intervals=self._normalised,
                     with_extremes=check is not None,
                 )
@@ -93,6 +94,7 @@ class StoredValues:
             self._column,
             self._pages.meta,
             self._dictionary,
+            self._pages.ensure_size,
             normalised_intervals=self._normalised,
             with_extremes=self._check is not None,
         ):

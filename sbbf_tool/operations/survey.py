@@ -15,6 +15,7 @@ from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.operations.distinct import Distinct, containment
 from sbbf_tool.operations.overlap import Reservoir, overlap
+from sbbf_tool.operations.page_limit import MaxPageBytes
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.pruning import is_without_values, row_group_bytes
 from sbbf_tool.operations.queries import Query, QueryCounts, count_query
@@ -66,9 +67,9 @@ class FileSurvey:
     queries: tuple[QueryCounts, ...]
 
 
-def survey(path: str, queries: Sequence[Query], keys: KeysGiven = None) -> FileSurvey:
+def survey(path: str, queries: Sequence[Query], keys: KeysGiven = None, limit: MaxPageBytes = None) -> FileSurvey:
     """Reads the footer, the header of each dictionary page, the filters, and for queries the dictionaries of their columns."""
-    with ParquetFile.open(path, keys) as file:
+    with ParquetFile.open(path, keys, limit) as file:
         file.source.prefetch(_dictionary_headers(file))
         file.expect_filters(file.footer.columns, whole=True)
         return FileSurvey(

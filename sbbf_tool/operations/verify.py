@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.operations.arguments import as_names
+from sbbf_tool.operations.page_limit import MaxPageBytes
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.rules import secrecy, structure, truth
 from sbbf_tool.operations.rules.facts import ChunkFacts, ColumnFacts, Prove, Reads, gather
@@ -24,15 +25,20 @@ RULES = (*truth.RULES, *structure.RULES, *secrecy.RULES)
 
 
 def verify(
-    path: str | os.PathLike[str], columns: Iterable[str] = (), *, keys: KeysGiven = None, progress: Progress | None = None
+    path: str | os.PathLike[str],
+    columns: Iterable[str] = (),
+    *,
+    keys: KeysGiven = None,
+    max_page_bytes: MaxPageBytes = None,
+    progress: Progress | None = None,
 ) -> VerifyReport:
     """Ask each filter of `columns` (of all columns where empty) for every value of its column chunk.
 
     Values are streamed. A filter that cannot be read, or whose bytes nobody without a key understands, is reported as unproven; so is
     one whose chunk cannot be decoded, which `unread` lists as well. Raises UnreadableError (not a Parquet file), UsageError (no such
-    column), RefusedError (encrypted footer, and no key).
+    column), RefusedError (encrypted footer, and no key; a page that states more than `max_page_bytes` uncompressed bytes).
     """
-    with ParquetFile.open(path, keys) as file:
+    with ParquetFile.open(path, keys, max_page_bytes) as file:
         chosen = columns_of(file, columns)
         return report_of(file, chosen, _telling(progress, gather(file, chosen, Reads.FOOTER)))
 

@@ -27,6 +27,8 @@ class ChunkPages(NamedTuple):
     """`length` bytes from `offset`, or fewer: at the end, and of an encrypted chunk at the end of a page header."""
     open_arrow: Callable[[], NativeFile]
     """A new stream of the same bytes."""
+    ensure_size: Callable[[int, int], None] | None = None
+    """Accepts the compressed and uncompressed bytes that a page header states, or raises RefusedError; None accepts all."""
 
 
 class Page(NamedTuple):

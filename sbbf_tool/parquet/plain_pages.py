@@ -23,6 +23,7 @@ from sbbf_tool.parquet.batches import data_encodings
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.extremes import Extremes
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, CompressionCodec, Encoding, PageHeader, PageType
+from sbbf_tool.parquet.page_sizes import EnsureSize, ensure_page
 from sbbf_tool.parquet.pages import DICTIONARY_ENCODINGS, chunk_range, read_header
 
 MAX_DICTIONARY_BYTES = 64 << 20
@@ -104,18 +105,24 @@ def may_be_plain(column: Column, meta: ColumnMetaData) -> bool:
 
 
 def read_dictionary_page(
-    read: Read, column: Column, meta: ColumnMetaData, *, normalised_intervals: bool = False, with_extremes: bool = False
+    read: Read,
+    column: Column,
+    meta: ColumnMetaData,
+    ensure_size: EnsureSize | None = None,
+    *,
+    normalised_intervals: bool = False,
+    with_extremes: bool = False,
 ) -> PlainPage | None:
     """The chunk's dictionary page; None where it is better read as part of the chunk (an unusual codec, very large, not there).
 
-    Raises UnreadableError where the page contradicts itself.
+    Raises UnreadableError where the page contradicts itself, and what `ensure_size` raises for sizes that it does not accept.
     """
     if not _is_readable(column, meta):
         return None
     start, end = chunk_range(meta)
     header, length = read_header(read, start, end)
     try:
-        return _Chunk(read, column, meta, normalised_intervals, with_extremes).dictionary_page(header, start, length)
+        return _Chunk(read, column, meta, normalised_intervals, with_extremes, ensure_size).dictionary_page(header, start, length)
     except NotPlainError:
         return None
 
@@ -125,6 +132,7 @@ def read_plain_pages(
     column: Column,
     meta: ColumnMetaData,
     dictionary: PlainPage | None = None,
+    ensure_size: EnsureSize | None = None,
     *,
     normalised_intervals: bool = False,
     with_extremes: bool = False,
@@ -133,11 +141,12 @@ def read_plain_pages(
     dictionary, others. A `dictionary` that was read before is not read again.
 
     Raises NotPlainError, at whichever page, where the chunk must be decoded instead: also where its pages do not agree with the footer
-    or with themselves, which a decoder has the better words for. UnreadableError for a page whose checksum does not fit.
+    or with themselves, which a decoder has the better words for. UnreadableError for a page whose checksum does not fit; and what
+    `ensure_size` raises for sizes that it does not accept.
     """
     if not _is_readable(column, meta):
         raise NotPlainError
-    chunk = _Chunk(read, column, meta, normalised_intervals, with_extremes)
+    chunk = _Chunk(read, column, meta, normalised_intervals, with_extremes, ensure_size)
     position, end = chunk_range(meta)
     values_left = meta.num_values or 0
     has_dictionary = dictionary is not None
@@ -180,8 +189,17 @@ def _data_header(header: PageHeader) -> Any:
 class _Chunk:
     """One column chunk, page by page. `position` is the first byte of a page header, `length` the header's."""
 
-    def __init__(self, read: Read, column: Column, meta: ColumnMetaData, normalised_intervals: bool, with_extremes: bool) -> None:
+    def __init__(
+        self,
+        read: Read,
+        column: Column,
+        meta: ColumnMetaData,
+        normalised_intervals: bool,
+        with_extremes: bool,
+        ensure_size: EnsureSize | None,
+    ) -> None:
         self._read = read
+        self._ensure_size = ensure_size
         self._column = column
         self._codec = meta.codec
         self._end = chunk_range(meta)[1]
@@ -207,6 +225,7 @@ class _Chunk:
         if header.type != PageType.DICTIONARY_PAGE or page is None or page.encoding not in (Encoding.PLAIN, Encoding.PLAIN_DICTIONARY):
             raise NotPlainError
         stored, size, count = header.compressed_page_size, header.uncompressed_page_size, page.num_values
+        self._ensure_page(header, position)
         if None in (stored, size, count) or max(stored, size) > MAX_DICTIONARY_BYTES:
             raise NotPlainError
         place = f"dictionary page at byte {position}"
@@ -228,6 +247,7 @@ class _Chunk:
     def data_page(self, header: PageHeader, data: Any, position: int, length: int) -> PlainPage:
         """A data page in PLAIN form; `data` is the part of the header that its type asks for."""
         stored, size = header.compressed_page_size, header.uncompressed_page_size
+        self._ensure_page(header, position)
         if size is None or size < 0 or max(stored, size) > MAX_DATA_BYTES or position + length + stored > self._end:
             raise NotPlainError
         body = self._read(position + length, stored)
@@ -244,6 +264,10 @@ class _Chunk:
         if self._column.width is not None and len(plain) != count * self._column.width:
             raise NotPlainError
         return self._page(plain, count, length + stored, header.type, place)
+
+    def _ensure_page(self, header: PageHeader, position: int) -> None:
+        if self._ensure_size is not None:
+            ensure_page(header, position, self._ensure_size)
 
     def _page(self, plain: memoryview, count: int, stored_bytes: int, page_type: int, place: str) -> PlainPage:
         try:

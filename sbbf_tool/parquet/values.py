@@ -132,6 +132,8 @@ def read_chunk(
             for array in _within_dictionary(arrays) if plan.as_dictionary else _gathered(arrays):
                 yield PlainValues(column, array, normalised_intervals=normalised)
     except SbbfError as error:
+        if error.place and not error.place.startswith(place):
+            error.place = f"{place}, {error.place}"
         raise error.at(place=place) from error.__cause__
     except (pa.ArrowException, OSError, NotImplementedError) as error:
         # Damage comes as any of them; the last two are also how pyarrow says that it was built without a codec, or knows no such encoding.

@@ -53,7 +53,7 @@ class SparkEngine:
         return rows_of(pipeline.read(self._files(lake), work, row, reads_data=reads_data), row)
 
     def verify(self, lake: Lake, columns: tuple[str, ...] = ()) -> Iterator[VerifyRow]:
-        return rows_of(pipeline.verify(self._files(lake), columns, keys=lake.keys), VerifyRow)
+        return rows_of(pipeline.verify(self._files(lake), columns, keys=lake.keys, max_page_bytes=lake.limit), VerifyRow)
 
     def plan(self, lake: Lake, wish: Wish) -> Iterator[PlannedFile]:
         return rows_of(pipeline.plan(self._files(lake, links=True), wish), PlannedFile)

@@ -19,7 +19,7 @@ FILES_PER_TASK = 1000
 Number = TypeVar("Number", int, float)
 
 _OF_CHUNKS = ("columns", "all")
-_OF_RULES = ("select", "ignore", "quick", "require", "maxFpp", "maxBytesShare", "minNdv", "minChunkBytes")
+_OF_RULES = ("select", "ignore", "quick", "require", "maxFpp", "maxBytesShare", "minNdv", "minChunkBytes", "maxPageBytes")
 NAMES = ("path", "paths", *_OF_CHUNKS, "rules", *_OF_RULES, "paimon", "where", "errors", "filesPerTask")
 
 
@@ -64,7 +64,8 @@ def _findings(options: _Options) -> Findings:
     limits |= {"max_bytes_share": options.number("maxBytesShare", float), "min_ndv": options.number("minNdv", int)}
     limits |= {"min_chunk_bytes": options.number("minChunkBytes", int)}
     assert limits.keys() == {field.name for field in fields(Limits)}
-    return Findings(Policy(Limits(**limits), options.list("select"), options.list("ignore"), options.flag("quick")))  # type: ignore[arg-type]
+    policy = Policy(Limits(**limits), options.list("select"), options.list("ignore"), options.flag("quick"))  # type: ignore[arg-type]
+    return Findings(policy, options.number("maxPageBytes", int))
 
 
 class _Options:

@@ -46,6 +46,7 @@ from sbbf_tool.operations.lake.partitions import Predicate, parse_predicate
 from sbbf_tool.operations.lake.plan import PIECE_BYTES, Wish, plan_file
 from sbbf_tool.operations.lake.prove import plan_proofs, prove_piece, report_proofs
 from sbbf_tool.operations.lake.rows import from_batch, to_batch
+from sbbf_tool.operations.page_limit import MaxPageBytes
 from sbbf_tool.operations.queries import parse_query
 from sbbf_tool.reports.advise import AdviceReport
 from sbbf_tool.reports.lake import (
@@ -184,6 +185,7 @@ def verify(
     columns: Iterable[str] = (),
     *,
     keys: KeysGiven = None,
+    max_page_bytes: MaxPageBytes = None,
     whole_bytes: int = TASK_COST,
     piece_bytes: int = PIECE_BYTES,
     tasks: int | None = None,
@@ -198,26 +200,33 @@ def verify(
     names = as_names(columns)
     found = settled(_named(files, None), LakeFile).where(~col("is_link"))
     is_large = col("bytes").isNotNull() & (col("bytes") > whole_bytes)
-    small = read(found.where(~is_large), reading.verifying(names, keys), VerifyRow, reads_data=True, tasks=tasks)
+    small = read(found.where(~is_large), reading.verifying(names, keys, max_page_bytes), VerifyRow, reads_data=True, tasks=tasks)
     large = found.where(is_large)
     if large.isEmpty():
         return small
     planned = read(large, lambda path: plan_proofs(path, names, keys, piece_bytes), PlannedFile, tasks=tasks)
 
     def prove(piece: Piece) -> tuple[ProvenPiece]:
-        return (prove_piece(piece.path, piece.fingerprint, piece.row_groups, names, keys),)
+        return (prove_piece(piece.path, piece.fingerprint, piece.row_groups, names, keys, max_page_bytes),)
 
     def join(path: str, proven: Iterator[ProvenPiece]) -> VerifyRow:
-        return report_proofs(path, proven, names, keys)
+        return report_proofs(path, proven, names, keys, max_page_bytes)
 
     proven = worked(spread(_pieces(planned), Piece, "data_bytes", tasks), Piece, ProvenPiece, prove)
     return small.unionByName(_joined(proven, ProvenPiece, VerifyRow, join, tasks))
 
 
-def check(files: DataFrame, policy: Policy | None = None, *, keys: KeysGiven = None, tasks: int | None = None) -> DataFrame:
+def check(
+    files: DataFrame,
+    policy: Policy | None = None,
+    *,
+    keys: KeysGiven = None,
+    max_page_bytes: MaxPageBytes = None,
+    tasks: int | None = None,
+) -> DataFrame:
     """`CheckRow`s: what the rules find in each file."""
     policy = policy or Policy()
-    return read(files, reading.checking(policy, keys), CheckRow, reads_data=not policy.quick, tasks=tasks)
+    return read(files, reading.checking(policy, keys, max_page_bytes), CheckRow, reads_data=not policy.quick, tasks=tasks)
 
 
 def advise(
@@ -227,12 +236,13 @@ def advise(
     fpp: float = 0.01,
     readers: Iterable[str] = (),
     keys: Keys | None = None,
+    max_page_bytes: MaxPageBytes = None,
     tasks: int | None = None,
 ) -> AdviceReport:
     """Which columns of all files together deserve a filter: `Wish.of_plan` takes what it plans. Reads some data on the driver."""
     asked = tuple(parse_query(query) for query in as_iterable(queries))
-    rows = rows_of(read(files, reading.surveying(asked, keys), SurveyRow, tasks=tasks), SurveyRow)
-    return advise_on(("the lake",), surveys(rows), queries=asked, fpp=fpp, engine_names=readers, keys=keys)
+    rows = rows_of(read(files, reading.surveying(asked, keys, max_page_bytes), SurveyRow, tasks=tasks), SurveyRow)
+    return advise_on(("the lake",), surveys(rows), queries=asked, fpp=fpp, engine_names=readers, keys=keys, limit=max_page_bytes)
 
 
 # --- plan, build, publish ---

@@ -86,6 +86,7 @@ class Findings:
     """A row a finding, and one for what could not be read, so that rules could not be run on it."""
 
     policy: Policy
+    max_page_bytes: int | None = None
 
     @property
     def reads_data(self) -> bool:
@@ -102,7 +103,7 @@ class Findings:
         from sbbf_tool.operations.lake.rows import plain
         from sbbf_tool.reports.lake import FAILED
 
-        report: CheckReport = check(path, self.policy)
+        report: CheckReport = check(path, self.policy, max_page_bytes=self.max_page_bytes)
         for finding in report.findings:
             yield _values(finding, columns) | {_STATUS: OK}
         for reason in report.unread:

@@ -43,4 +43,4 @@ def command(engine: Engine, lake: Lake, form: str, config: str | None, **options
         return int(row.report.failed)
 
     with formats.opened(form) as shown:
-        return each_row(engine.read(lake, checking(asked, lake.keys), CheckRow, reads_data=not asked.quick), show).exit_code
+        return each_row(engine.read(lake, checking(asked, lake.keys, lake.limit), CheckRow, reads_data=not asked.quick), show).exit_code

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sbbf_tool.cli.keys import keys_option
+from sbbf_tool.cli.page_limit import page_limit_option
 
 if TYPE_CHECKING:
     from sbbf_tool.operations.lake.engine import Engine
@@ -19,6 +20,7 @@ _OPTIONS = (
     click.argument("paths", nargs=-1, required=True, metavar="PATH..."),
     click.option("--where", metavar="PREDICATE", help="Only files of these partitions: \"dt >= '2026-01-01' and region = 'eu'\"."),
     keys_option,
+    page_limit_option,
     click.option(
         "--engine",
         type=click.Choice((LOCAL, SPARK)),
@@ -39,6 +41,7 @@ def over_a_lake(function: Callable[..., int]) -> Callable[..., int]:
         paths: tuple[str, ...],
         where: str | None,
         keys: Any,
+        max_page_bytes: int | None,
         engine: str | None,
         jobs: int | None,
         master: str | None,
@@ -48,8 +51,9 @@ def over_a_lake(function: Callable[..., int]) -> Callable[..., int]:
     ) -> int:
         from sbbf_tool.operations.lake.engine import Lake
         from sbbf_tool.operations.lake.partitions import parse_predicate
+        from sbbf_tool.operations.page_limit import PageLimit
 
-        lake = Lake(paths, parse_predicate(where) if where is not None else None, keys)
+        lake = Lake(paths, parse_predicate(where) if where is not None else None, keys, PageLimit(max_page_bytes, jobs))
         with _chosen(engine, jobs, master, conf, remote) as chosen:
             return function(chosen, lake, **options)
 

@@ -11,6 +11,7 @@ from sbbf_tool.cli.keys import keys_option
 from sbbf_tool.cli.lake.engines import spark_setting
 from sbbf_tool.cli.lake.rows import each_row
 from sbbf_tool.cli.output import say
+from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.sizes import BYTES, SECONDS
 
 
@@ -27,6 +28,7 @@ from sbbf_tool.cli.sizes import BYTES, SECONDS
 @click.option("--fpp", type=float, default=0.01, show_default=True, help="Share of absent values that may pass.")
 @click.option("--max-bytes", type=BYTES, help="Largest bitset a row group, such as 1MiB.  [default: 128MiB]")
 @keys_option
+@page_limit_option
 @click.option("--master", metavar="URL", help="Spark's master: local[4], spark://host:port, yarn, k8s://...  [default: as configured]")
 @click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark (repeat for more).")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document a file, one line each.")
@@ -41,6 +43,7 @@ def command(
     fpp: float,
     max_bytes: int | None,
     keys: Any,
+    max_page_bytes: int | None,
     master: str | None,
     conf: tuple[str, ...],
     as_json: bool,
@@ -54,6 +57,7 @@ def command(
     from sbbf_tool.operations.build import Sizing
     from sbbf_tool.operations.lake.partitions import parse_predicate
     from sbbf_tool.operations.lake.plan import Wish
+    from sbbf_tool.operations.page_limit import PageLimit
     from sbbf_tool.reports.lake import OK, FileOutcome
     from sbbf_tool.spark.engine import SparkEngine
 
@@ -69,7 +73,9 @@ def command(
             render.warn(warning)
         return 0
 
-    wish = Wish(columns, Sizing(fpp, None, sizing.MAX_BYTES if max_bytes is None else max_bytes), keys=keys)
+    wish = Wish(
+        columns, Sizing(fpp, None, sizing.MAX_BYTES if max_bytes is None else max_bytes), keys=keys, limit=PageLimit(max_page_bytes)
+    )
     every = None if available_now else interval or 60.0
     chosen = parse_predicate(where) if where is not None else None
     with SparkEngine(master, dict(map(spark_setting, conf))) as engine:

@@ -40,7 +40,7 @@ def wish_of(
         raise click.UsageError("say which columns: one of --column, --plan and --advise")
     if columns:
         size = Sizing(0.01 if fpp is None else fpp, ndv, sizing.MAX_BYTES if max_bytes is None else max_bytes)
-        return Wish(columns, size, (), replace, allow_table_files, lake.keys)
+        return Wish(columns, size, (), replace, allow_table_files, lake.keys, lake.limit)
     if ndv is not None or max_bytes is not None or (plan_path and fpp is not None):
         raise click.UsageError("the plan says how large: leave out --fpp, --ndv and --max-bytes")
     if plan_path:
@@ -54,5 +54,5 @@ def wish_of(
             if column.verdict == "add":
                 say(f"{column.column}: {column.reason}", err=True)
         plan = plan_of_document(report.plan)
-    wish = Wish.of_plan(plan, allow_table_files=allow_table_files, keys=lake.keys)
+    wish = Wish.of_plan(plan, allow_table_files=allow_table_files, keys=lake.keys, limit=lake.limit)
     return wish if not replace else dataclasses.replace(wish, replace=True)

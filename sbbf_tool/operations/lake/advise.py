@@ -19,8 +19,8 @@ from sbbf_tool.reports.lake import OK, SurveyRow
 def advise_lake(engine: Engine, lake: Lake, *, queries: Iterable[str] = (), fpp: float = 0.01, readers: Iterable[str] = ()) -> AdviceReport:
     """See `operations.advise`. Footers, filters and dictionaries are read by the engine, data of a few row groups here."""
     asked = tuple(parse_query(query) for query in as_iterable(queries))
-    rows = engine.read(lake, surveying(asked, lake.keys), SurveyRow)
-    return advise_on(lake.names, surveys(rows), queries=asked, fpp=fpp, engine_names=readers, keys=lake.keys)
+    rows = engine.read(lake, surveying(asked, lake.keys, lake.limit), SurveyRow)
+    return advise_on(lake.names, surveys(rows), queries=asked, fpp=fpp, engine_names=readers, keys=lake.keys, limit=lake.limit)
 
 
 def surveys(rows: Iterable[SurveyRow]) -> Iterator[tuple[str, FileSurvey | SbbfError]]:

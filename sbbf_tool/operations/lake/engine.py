@@ -11,6 +11,7 @@ from sbbf_tool.operations.arguments import as_iterable
 from sbbf_tool.operations.lake.discover import discover
 from sbbf_tool.operations.lake.partitions import Predicate
 from sbbf_tool.operations.lake.plan import Wish
+from sbbf_tool.operations.page_limit import PageLimit
 from sbbf_tool.reports.lake import FileOutcome, FileRow, LakeFile, PlannedFile, VerifyRow
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ class Lake:
     where: Predicate | None = None
     keys: Keys | None = field(default=None, repr=False)
     """Of the files that are encrypted."""
+    limit: PageLimit = field(default_factory=PageLimit)
+    """What a page may state that it decompresses to."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(os.fsdecode(name) for name in as_iterable(self.names)))

@@ -48,7 +48,7 @@ def build_piece(
     numbers = set(row_groups)
     started = time.monotonic()
     try:
-        with ParquetFile.open(path, wish.keys) as file:
+        with ParquetFile.open(path, wish.keys, wish.limit) as file:
             if fingerprint(file) != print_of_plan:
                 raise ChangedError("the file changed after it was planned", file=path)
             for key in wish.chunks(file):
@@ -104,7 +104,7 @@ def _published(
     warnings = cut_back(path, wish.keys)
     while True:
         target = choose_target(path, None, True, wish.allow_table_files, tables=wish.tables)
-        with ParquetFile.open(path, wish.keys) as file:
+        with ParquetFile.open(path, wish.keys, wish.limit) as file:
             keys = wish.chunks(file)
             if not keys:
                 return {"status": SKIPPED, "reason": "it has every filter"}

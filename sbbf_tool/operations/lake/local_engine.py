@@ -24,6 +24,7 @@ from sbbf_tool.operations.lake.plan import HANDED_BYTES, PIECE_BYTES, Wish, plan
 from sbbf_tool.operations.lake.processes import Processes, Task
 from sbbf_tool.operations.lake.prove import plan_proofs, prove_piece, report_proofs
 from sbbf_tool.operations.lake.read import verifying
+from sbbf_tool.operations.page_limit import MaxPageBytes
 from sbbf_tool.reports.lake import (
     FAILED,
     OK,
@@ -61,7 +62,7 @@ class LocalEngine:
         return read_files(lake.files(), work, row, jobs=self.jobs, reads_data=reads_data)
 
     def verify(self, lake: Lake, columns: tuple[str, ...] = ()) -> Iterator[VerifyRow]:
-        return verify_files(lake.files(), columns, lake.keys, jobs=self.jobs)
+        return verify_files(lake.files(), columns, lake.keys, lake.limit, jobs=self.jobs)
 
     def plan(self, lake: Lake, wish: Wish) -> Iterator[PlannedFile]:
         plan = partial(read_files, work=partial(plan_file, wish=wish), row=PlannedFile, jobs=self.jobs)
@@ -101,6 +102,7 @@ def verify_files(
     files: Iterable[LakeFile],
     columns: tuple[str, ...] = (),
     keys: KeysGiven = None,
+    limit: MaxPageBytes = None,
     *,
     jobs: int | None = None,
     task_cost: int = TASK_COST,
@@ -110,7 +112,7 @@ def verify_files(
 
     Of a file of more than `task_cost` bytes filters are proven in pieces of about `piece_bytes` of data.
     """
-    workers, work = _workers(jobs), verifying(columns, keys)
+    workers, work = _workers(jobs), verifying(columns, keys, limit)
     is_little, files = _look_ahead(files, _size_if(True), task_cost)
     if workers == 1 or is_little:
         for found in files:
@@ -121,8 +123,8 @@ def verify_files(
 
     def split(path: str) -> _Packed[VerifyRow] | _Split[ProvenPiece, VerifyRow]:
         planned = plan_proofs(path, columns, keys, piece_bytes)
-        prove = partial(_prove, path, planned.fingerprint, columns, keys)
-        return _split(planned, prove, partial(_report, columns, keys), ProvenPiece) or _Packed(Task([path], whole))
+        prove = partial(_prove, path, planned.fingerprint, columns, keys, limit)
+        return _split(planned, prove, partial(_report, columns, keys, limit), ProvenPiece) or _Packed(Task([path], whole))
 
     yield from _by_processes(_work(files, whole, split, task_cost), workers, VerifyRow)
 
@@ -256,13 +258,15 @@ def _publish(wish: Wish, checks: CrossChecks, chunks: list[BuiltChunk], paths: S
 
 
 def _prove(
-    path: str, print_of_plan: str | None, columns: tuple[str, ...], keys: KeysGiven, pieces: Sequence[PlannedPiece]
+    path: str, print_of_plan: str | None, columns: tuple[str, ...], keys: KeysGiven, limit: MaxPageBytes, pieces: Sequence[PlannedPiece]
 ) -> list[ProvenPiece]:
-    return [prove_piece(path, print_of_plan, piece.row_groups, columns, keys) for piece in pieces]
+    return [prove_piece(path, print_of_plan, piece.row_groups, columns, keys, limit) for piece in pieces]
 
 
-def _report(columns: tuple[str, ...], keys: KeysGiven, proven: list[ProvenPiece], paths: Sequence[str]) -> list[VerifyRow]:
-    return [report_proofs(path, proven, columns, keys) for path in paths]
+def _report(
+    columns: tuple[str, ...], keys: KeysGiven, limit: MaxPageBytes, proven: list[ProvenPiece], paths: Sequence[str]
+) -> list[VerifyRow]:
+    return [report_proofs(path, proven, columns, keys, limit) for path in paths]
 
 
 def _lost(row: type[Row], path: str) -> Row:

@@ -13,6 +13,7 @@ from sbbf_tool.operations.add import KEEP, REPLACE, by_size, choose_chunks
 from sbbf_tool.operations.arguments import as_names
 from sbbf_tool.operations.build import Sizing, chunk_bytes, first_bytes, least_bytes
 from sbbf_tool.operations.lake.failures import row_of
+from sbbf_tool.operations.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.plan_file import Plan
 from sbbf_tool.operations.targets import choose_target
@@ -44,6 +45,8 @@ class Wish:
     allow_table_files: bool = False
     keys: KeysGiven = field(default=None, repr=False, compare=False)
     """Of encrypted files, whose encrypted columns get encrypted filters."""
+    limit: PageLimit = field(default_factory=PageLimit, compare=False)
+    """What a page may state that it decompresses to."""
     tables: TableFinder = field(default_factory=TableFinder, repr=False, compare=False)
     """What this run knows of prefixes that are tables, and of those that are none."""
 
@@ -53,10 +56,10 @@ class Wish:
             raise UsageError("no column was named")
 
     @classmethod
-    def of_plan(cls, plan: Plan, *, allow_table_files: bool = False, keys: KeysGiven = None) -> Wish:
+    def of_plan(cls, plan: Plan, *, allow_table_files: bool = False, keys: KeysGiven = None, limit: MaxPageBytes = None) -> Wish:
         """What `advise` planned."""
         sizes = tuple(plan.columns.items())
-        return cls(tuple(plan.columns), Sizing(plan.fpp), sizes, plan.replace, allow_table_files, keys)
+        return cls(tuple(plan.columns), Sizing(plan.fpp), sizes, plan.replace, allow_table_files, keys, PageLimit.of(limit))
 
     @property
     def size_limits(self) -> dict[str, Sizing]:

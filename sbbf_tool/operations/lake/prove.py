@@ -15,6 +15,7 @@ from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.operations.build import chunk_bytes
 from sbbf_tool.operations.lake.failures import row_of
 from sbbf_tool.operations.lake.plan import PIECE_BYTES, fingerprint, pieces_of
+from sbbf_tool.operations.page_limit import MaxPageBytes
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.proof import prove
 from sbbf_tool.operations.rules.facts import Reads, gather
@@ -49,16 +50,21 @@ def _planned(path: str, columns: tuple[str, ...], keys: KeysGiven, piece_bytes: 
 
 
 def prove_piece(
-    path: str, print_of_plan: str | None, row_groups: Iterable[int], columns: tuple[str, ...] = (), keys: KeysGiven = None
+    path: str,
+    print_of_plan: str | None,
+    row_groups: Iterable[int],
+    columns: tuple[str, ...] = (),
+    keys: KeysGiven = None,
+    limit: MaxPageBytes = None,
 ) -> ProvenPiece:
     """The proofs of these row groups' filters, of those that can be asked at all; `skipped` where the file is not the one planned."""
-    return row_of(ProvenPiece, path, partial(_proven, path, print_of_plan, tuple(row_groups), columns, keys))
+    return row_of(ProvenPiece, path, partial(_proven, path, print_of_plan, tuple(row_groups), columns, keys, limit))
 
 
 def _proven(
-    path: str, print_of_plan: str | None, row_groups: tuple[int, ...], columns: tuple[str, ...], keys: KeysGiven
+    path: str, print_of_plan: str | None, row_groups: tuple[int, ...], columns: tuple[str, ...], keys: KeysGiven, limit: MaxPageBytes
 ) -> dict[str, object]:
-    with ParquetFile.open(path, keys) as file:
+    with ParquetFile.open(path, keys, limit) as file:
         if fingerprint(file) != print_of_plan:
             return {"status": SKIPPED, "reason": "the file changed after it was planned"}
         facts = gather(file, columns_of(file, columns), Reads.DATA, prove, row_groups)
@@ -66,12 +72,16 @@ def _proven(
         return {"fingerprint": print_of_plan, "proofs": tuple(proofs)}
 
 
-def report_proofs(path: str, pieces: Iterable[ProvenPiece], columns: tuple[str, ...] = (), keys: KeysGiven = None) -> VerifyRow:
+def report_proofs(
+    path: str, pieces: Iterable[ProvenPiece], columns: tuple[str, ...] = (), keys: KeysGiven = None, limit: MaxPageBytes = None
+) -> VerifyRow:
     """What `verify` says of the file, given these proofs; a filter of which there is none is proven here."""
-    return row_of(VerifyRow, path, partial(_reported, path, pieces, columns, keys))
+    return row_of(VerifyRow, path, partial(_reported, path, pieces, columns, keys, limit))
 
 
-def _reported(path: str, pieces: Iterable[ProvenPiece], columns: tuple[str, ...], keys: KeysGiven) -> dict[str, object]:
+def _reported(
+    path: str, pieces: Iterable[ProvenPiece], columns: tuple[str, ...], keys: KeysGiven, limit: MaxPageBytes
+) -> dict[str, object]:
     known: dict[ChunkKey, FilterProof] = {}
     print_of_plan = None
     for piece in pieces:
@@ -80,7 +90,7 @@ def _reported(path: str, pieces: Iterable[ProvenPiece], columns: tuple[str, ...]
             known.update({(one.proof.row_group, one.column): one.proof for one in piece.proofs})
         elif piece.status != SKIPPED:
             return {"status": piece.status, "reason": piece.reason, "exit_code": piece.exit_code}
-    with ParquetFile.open(path, keys) as file:
+    with ParquetFile.open(path, keys, limit) as file:
         if fingerprint(file) != print_of_plan:
             known.clear()
 

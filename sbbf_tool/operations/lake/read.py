@@ -16,6 +16,7 @@ from sbbf_tool.operations.check import Policy, checked
 from sbbf_tool.operations.inspect import inspect
 from sbbf_tool.operations.lake.failures import Row, failure, row_of
 from sbbf_tool.operations.lake.lookup import probe_values
+from sbbf_tool.operations.page_limit import MaxPageBytes
 from sbbf_tool.operations.queries import Query
 from sbbf_tool.operations.survey import FileSurvey, survey
 from sbbf_tool.operations.verify import verify
@@ -35,17 +36,17 @@ def probing(column: str, values: object, keys: KeysGiven = None) -> Callable[[st
     return partial(_reported, ProbeRow, partial(probe_values, column=column, values=tuple(as_iterable(values)), keys=keys))
 
 
-def verifying(columns: Iterable[str] = (), keys: KeysGiven = None) -> Callable[[str], VerifyRow]:
+def verifying(columns: Iterable[str] = (), keys: KeysGiven = None, limit: MaxPageBytes = None) -> Callable[[str], VerifyRow]:
     """`verify`, of the filters of these columns, all where empty."""
-    return partial(_reported, VerifyRow, partial(verify, columns=as_names(columns), keys=keys))
+    return partial(_reported, VerifyRow, partial(verify, columns=as_names(columns), keys=keys, max_page_bytes=limit))
 
 
-def checking(policy: Policy, keys: KeysGiven = None) -> Callable[[str], CheckRow]:
-    return partial(_checked, policy, keys)
+def checking(policy: Policy, keys: KeysGiven = None, limit: MaxPageBytes = None) -> Callable[[str], CheckRow]:
+    return partial(_checked, policy, keys, limit)
 
 
-def surveying(queries: Iterable[Query] = (), keys: KeysGiven = None) -> Callable[[str], SurveyRow]:
-    return partial(_surveyed, tuple(as_iterable(queries)), keys)
+def surveying(queries: Iterable[Query] = (), keys: KeysGiven = None, limit: MaxPageBytes = None) -> Callable[[str], SurveyRow]:
+    return partial(_surveyed, tuple(as_iterable(queries)), keys, limit)
 
 
 def survey_of(row: SurveyRow) -> FileSurvey:
@@ -59,13 +60,13 @@ def _reported(row: type[Row], work: Callable[[str], object], path: str) -> Row:
     return row_of(row, path, lambda: {"report": work(path)})
 
 
-def _checked(policy: Policy, keys: KeysGiven, path: str) -> CheckRow:
+def _checked(policy: Policy, keys: KeysGiven, limit: MaxPageBytes, path: str) -> CheckRow:
     def work() -> dict[str, object]:
-        done = checked(path, policy, keys)
+        done = checked(path, policy, keys, limit)
         return {"report": done.report, **(failure(path, done.errors[0]) if done.errors else {})}
 
     return row_of(CheckRow, path, work)
 
 
-def _surveyed(queries: tuple[Query, ...], keys: KeysGiven, path: str) -> SurveyRow:
-    return row_of(SurveyRow, path, lambda: {"survey": pickle.dumps(survey(path, queries, keys))})
+def _surveyed(queries: tuple[Query, ...], keys: KeysGiven, limit: MaxPageBytes, path: str) -> SurveyRow:
+    return row_of(SurveyRow, path, lambda: {"survey": pickle.dumps(survey(path, queries, keys, limit))})

@@ -15,7 +15,7 @@ from itertools import accumulate
 from typing import Any
 
 from sbbf_tool.bloom.filter import BloomFilter
-from sbbf_tool.errors import AuthenticationError, UnreadableError
+from sbbf_tool.errors import AuthenticationError, OversizedPageError, UnreadableError
 from sbbf_tool.operations.layout import Used, used_ranges
 from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column
@@ -73,6 +73,13 @@ class ChunkFacts:
     """What else lies in the filter's bytes."""
     bits: Bits | None = None
     proof: FilterProof | None = None
+    oversized: str | None = None
+    """Which page states more bytes than may be decompressed: then there is no proof."""
+
+    @property
+    def is_unproven(self) -> bool:
+        """Whether the chunk's values were to be read and could not be."""
+        return self.oversized is not None or (self.proof is not None and self.proof.unproven is not None)
 
     @property
     def chunk_bytes(self) -> int:
@@ -123,11 +130,18 @@ Prove = Callable[[ParquetFile, StoredFilter, BloomFilter], FilterProof]
 
 
 def gather(
-    file: ParquetFile, columns: Sequence[Column], reads: Reads, prove: Prove | None = None, row_groups: Sequence[int] | None = None
+    file: ParquetFile,
+    columns: Sequence[Column],
+    reads: Reads,
+    prove: Prove | None = None,
+    row_groups: Sequence[int] | None = None,
+    *,
+    keeps_oversized: bool = False,
 ) -> tuple[ColumnFacts, ...]:
     """The facts of these columns as far as `reads` goes; `prove` asks a filter for its chunk's values, where that is DATA.
 
-    With `row_groups`, chunks of those alone, of which nothing is told that only all chunks together can tell.
+    With `row_groups`, chunks of those alone, of which nothing is told that only all chunks together can tell. A page of more bytes than
+    may be decompressed raises OversizedPageError, unless `keeps_oversized` makes it a fact.
     """
     numbers = range(file.footer.num_row_groups) if row_groups is None else row_groups
     if reads >= Reads.FILTERS:
@@ -137,7 +151,7 @@ def gather(
         overlaps = _overlaps(file, [chunk.stored for chunk in chunks.values() if chunk.stored is not None])
         for key, chunk in chunks.items():
             if chunk.stored is not None:
-                chunks[key] = replace(_with_bits(file, chunk, chunk.stored, prove), overlaps=overlaps.get(key, ()))
+                chunks[key] = replace(_with_bits(file, chunk, chunk.stored, prove, keeps_oversized), overlaps=overlaps.get(key, ()))
     return tuple(
         ColumnFacts(
             file.name,
@@ -198,14 +212,19 @@ def _damage_of_modules(file: ParquetFile, place: FilterPlace) -> str | None:
     return None
 
 
-def _with_bits(file: ParquetFile, chunk: ChunkFacts, stored: StoredFilter, prove: Prove | None) -> ChunkFacts:
+def _with_bits(file: ParquetFile, chunk: ChunkFacts, stored: StoredFilter, prove: Prove | None, keeps_oversized: bool) -> ChunkFacts:
     try:
         bloom = BloomFilter(file.read_bitset(stored))
     except AuthenticationError as error:
         return replace(chunk, stored=None, sealing=error.message)
     ndv = bloom.estimated_ndv
     bits = Bits(bloom.fpp, None if math.isinf(ndv) else ndv, not bloom.bits_set, bloom.has_identical_blocks)
-    return replace(chunk, bits=bits, proof=prove(file, stored, bloom) if prove else None)
+    try:
+        return replace(chunk, bits=bits, proof=prove(file, stored, bloom) if prove else None)
+    except OversizedPageError as error:
+        if not keeps_oversized:
+            raise
+        return replace(chunk, bits=bits, oversized=": ".join(part for part in (error.place, error.message) if part))
 
 
 _FILTER = "filter"

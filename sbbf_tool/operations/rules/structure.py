@@ -41,6 +41,10 @@ def _unreadable(chunk: ChunkFacts) -> str | None:
     return f"at byte {chunk.place.offset:,}: {chunk.unreadable}" if chunk.place is not None and chunk.unreadable else None
 
 
+def _oversized(chunk: ChunkFacts) -> str | None:
+    return chunk.oversized
+
+
 def _overlapping(chunk: ChunkFacts) -> str | None:
     if not chunk.overlaps:
         return None
@@ -104,6 +108,16 @@ RULES = (
         why="Tools that move pages and keep the old offsets. Readers take the bits for what the footer says they are, and lose rows.",
         look=at_each_filter(_overlapping),
         cure=cures.rebuild,
+    ),
+    Rule(
+        name="oversized-page",
+        theme=THEME,
+        severity=ERROR,
+        reads=Reads.DATA,
+        message="A page states that it decompresses to more bytes than the limit allows, so it was not read and its filter not checked.",
+        why="A file made to exhaust the memory of its readers, or a damaged page header. Readers allocate what the header states. A writer "
+        "that is trusted may make such pages too: then raise the limit, --max-page-bytes.",
+        look=at_each_filter(_oversized),
     ),
     Rule(
         name="unknown-header",

@@ -1,0 +1,61 @@
+"""How many bytes the pages of a file may state that they decompress to: the limit of `max_page_bytes`, as a value.
+
+Compressed pages of honest writers grow by less than a factor of 1,000, and few have more than a megabyte. A page that states more than
+the limit is not decompressed.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from sbbf_tool.errors import OversizedPageError, UsageError
+from sbbf_tool.storage.memory import memory_bytes
+
+_USUAL_BYTES = 256 << 20
+_USUAL_RATIO = 1000
+_SHARE_OF_MEMORY = 4
+_ALWAYS_READ = 1 << 20
+"""The usual size of a page: no machine has too little memory for one."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageLimit:
+    """The limit that an operation opens files with; it can be sent to other processes and machines. Raises UsageError below 1."""
+
+    max_page_bytes: int | None = None
+    """Bytes; None stands for 256 MiB or 1,000 times the compressed size, whichever is larger, and at most a worker's share of memory."""
+    jobs: int | None = None
+    """How many workers share the memory of the machine; the cores of the machine that reads where None."""
+
+    def __post_init__(self) -> None:
+        if self.max_page_bytes is not None and self.max_page_bytes < 1:
+            raise UsageError(f"max-page-bytes is {self.max_page_bytes}", hint="it must be above 0")
+
+    @classmethod
+    def of(cls, given: MaxPageBytes, jobs: int | None = None) -> PageLimit:
+        """Return the limit that a caller gave as `max_page_bytes`."""
+        return given if isinstance(given, PageLimit) else cls(given, jobs)
+
+    def bytes_of(self, stored: int) -> int:
+        """Bytes that a page of `stored` compressed bytes may decompress to, on this machine."""
+        if self.max_page_bytes is not None:
+            return self.max_page_bytes
+        share = memory_bytes() // _SHARE_OF_MEMORY // max(1, self.jobs or os.cpu_count() or 1)
+        return max(_ALWAYS_READ, min(max(_USUAL_BYTES, _USUAL_RATIO * stored), share))
+
+    def ensure(self, stored: int, plain: int) -> None:
+        """Accept a page of so many compressed and uncompressed bytes. Raises OversizedPageError."""
+        most = max(stored, plain)
+        if most <= _ALWAYS_READ and self.max_page_bytes is None:
+            return
+        if most > (limit := self.bytes_of(stored)):
+            raise OversizedPageError(
+                f"its page of {stored:,} bytes states {plain:,} uncompressed bytes, and the limit is {limit:,}",
+                hint=f"if the file is to be trusted, --max-page-bytes {most} allows it",
+            )
+
+
+MaxPageBytes: TypeAlias = int | PageLimit | None
+"""What operations take as `max_page_bytes`: a number of bytes, or a whole `PageLimit`."""

@@ -1,0 +1,125 @@
+"""The sizes that page headers state, checked before a page is read (parquet.thrift `PageHeader`, fields 2 and 3).
+
+A page of a kilobyte may state that it decompresses to 2 GiB, and a reader allocates what a header states. pyarrow reads the pages of a
+chunk from its stream by itself, so the stream looks at each header first: the bytes of a page are handed out only after its sizes were
+accepted.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+from sbbf_tool.errors import SbbfError, UnreadableError
+from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, PageHeader, PageType
+from sbbf_tool.parquet.pages import ChunkPages, chunk_range, read_header
+
+if TYPE_CHECKING:
+    from pyarrow import NativeFile
+
+EnsureSize: TypeAlias = Callable[[int, int], None]
+"""Gets the compressed and the uncompressed bytes that a page header states. Raises RefusedError for more than may be decompressed."""
+
+
+def ensure_page(header: PageHeader, position: int, ensure_size: EnsureSize) -> None:
+    """Check the sizes in the header at `position`. Raises what `ensure_size` raises, with the position."""
+    try:
+        ensure_size(max(0, header.compressed_page_size or 0), max(0, header.uncompressed_page_size or 0))
+    except SbbfError as error:
+        raise error.at(place=f"page header at byte {position}") from None
+
+
+def with_checked_sizes(pages: ChunkPages, ensure_size: EnsureSize) -> ChunkPages:
+    """Return the same pages; their streams raise what `ensure_size` raises before they hand out a byte of the page."""
+    return pages._replace(open_arrow=partial(_open_checked, pages.open_arrow, pages.meta, ensure_size), ensure_size=ensure_size)
+
+
+def _open_checked(open_arrow: Callable[[], NativeFile], meta: ColumnMetaData, ensure_size: EnsureSize) -> NativeFile:
+    import pyarrow
+
+    stream = open_arrow()
+    try:
+        return pyarrow.PythonFile(_CheckedStream(stream, HeaderWalk(meta, stream.size(), ensure_size)), mode="r")
+    except BaseException:
+        stream.close()
+        raise
+
+
+class HeaderWalk:
+    """The page headers of one chunk in order, each checked once. `size` is the length of the file."""
+
+    def __init__(self, meta: ColumnMetaData, size: int, ensure_size: EnsureSize) -> None:
+        self._position, end = chunk_range(meta)
+        self._end = min(end, size)
+        self._size = size
+        # Readers stop at the last value: what follows it in the chunk is not read, and need not be a page.
+        self._values_left = meta.num_values or 0
+        self._ensure_size = ensure_size
+
+    def check_up_to(self, position: int, read: Callable[[int, int], bytes]) -> None:
+        """Check the header of every page that begins before `position`.
+
+        Raises RefusedError, and UnreadableError for a header that is none or states more bytes than the file has.
+        """
+        while self._position < min(position, self._end) and self._values_left > 0:
+            header, length = read_header(read, self._position, self._end)
+            place = f"page header at byte {self._position}"
+            stored = header.compressed_page_size
+            if stored is None or stored < 0:
+                raise UnreadableError("it does not state the size of its page", place=place)
+            if self._position + length + stored > self._size:
+                raise UnreadableError(f"its page of {stored:,} bytes would run past the end of the file", place=place)
+            ensure_page(header, self._position, self._ensure_size)
+            if header.type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2):
+                data = header.data_page_header if header.type == PageType.DATA_PAGE else header.data_page_header_v2
+                self._values_left -= max(0, data.num_values or 0) if data is not None else 0
+            self._position += length + stored
+
+    def check_all(self, read: Callable[[int, int], bytes]) -> None:
+        """Check every header of the chunk; raises as `check_up_to` does."""
+        self.check_up_to(self._end, read)
+
+
+class _CheckedStream(io.RawIOBase):
+    """A stream that follows the headers of one chunk as its bytes are read."""
+
+    def __init__(self, stream: NativeFile, walk: HeaderWalk) -> None:
+        self._stream = stream
+        self._walk = walk
+        self._size: int = stream.size()
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._position = offset + (0, self._position, self._size)[whence]
+        return self._position
+
+    def read(self, size: int | None = -1) -> bytes:
+        start = self._position
+        left = max(0, self._size - start)
+        data: bytes = self._stream.read_at(left if size is None or size < 0 else min(size, left), start)
+        end = start + len(data)
+
+        def read_at(offset: int, length: int) -> bytes:
+            if start <= offset and offset + length <= end:
+                return data[offset - start : offset - start + length]
+            header: bytes = self._stream.read_at(length, offset)
+            return header
+
+        self._walk.check_up_to(end, read_at)
+        self._position = end
+        return data
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()

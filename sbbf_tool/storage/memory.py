@@ -1,0 +1,49 @@
+"""The memory that this process may use: that of the machine, or of the control group (cgroup v1 or v2) that it runs in."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+_GROUPS = "/proc/self/cgroup"
+_UNIFIED, _OLD = "/sys/fs/cgroup", "/sys/fs/cgroup/memory"
+
+
+def memory_bytes() -> int:
+    """Return the smallest limit that the system states, in bytes."""
+    return min([os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), *_limits()])
+
+
+def _limits() -> Iterator[int]:
+    """The limits of the control group and of all groups around it, as far as they can be seen from here."""
+    for path in _limit_files():
+        try:
+            with open(path, encoding="ascii") as stream:
+                text = stream.read(64).strip()
+        except (OSError, ValueError):
+            continue
+        if text.isdecimal() and int(text) > 0:  # v2 writes `max` for none
+            yield int(text)
+
+
+def _limit_files() -> Iterator[str]:
+    try:
+        with open(_GROUPS, encoding="utf-8", errors="surrogateescape") as stream:
+            lines = stream.read(64 << 10).splitlines()
+    except OSError:
+        return
+    for line in lines:
+        number, controllers, path = (*line.split(":", 2), "", "")[:3]
+        if number == "0" and not controllers:
+            root, name = _UNIFIED, "memory.max"
+        elif "memory" in controllers.split(","):
+            root, name = _OLD, "memory.limit_in_bytes"
+        else:
+            continue
+        # In a container the path may be that outside of it: then its root is the group itself.
+        group = path.strip("/")
+        while True:
+            yield os.path.join(root, group, name)
+            if not group:
+                break
+            group = os.path.dirname(group)
