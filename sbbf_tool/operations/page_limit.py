@@ -52,7 +52,7 @@ class PageLimit:
             return
         if most > (limit := self.bytes_of(stored)):
             raise OversizedPageError(
-                f"its page of {stored:,} bytes states {plain:,} uncompressed bytes, and the limit is {limit:,}",
+                f"its page of {stored:,} bytes would take {plain:,} bytes uncompressed, and the limit is {limit:,}",
                 hint=f"if the file is to be trusted, --max-page-bytes {most} allows it",
             )
 

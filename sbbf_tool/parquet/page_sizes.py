@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from sbbf_tool.errors import SbbfError, UnreadableError
-from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, PageHeader, PageType
+from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, Encoding, PageHeader, PageType
 from sbbf_tool.parquet.pages import ChunkPages, chunk_range, read_header
 
 if TYPE_CHECKING:
@@ -23,10 +23,16 @@ EnsureSize: TypeAlias = Callable[[int, int], None]
 """Gets the compressed and the uncompressed bytes that a page header states. Raises RefusedError for more than may be decompressed."""
 
 
+# pyarrow decodes the lengths of all values of a page at once, and a run of equal ones takes no bytes.
+_LENGTH_BYTES = {Encoding.DELTA_LENGTH_BYTE_ARRAY: 4, Encoding.DELTA_BYTE_ARRAY: 8}
+
+
 def ensure_page(header: PageHeader, position: int, ensure_size: EnsureSize) -> None:
     """Check the sizes in the header at `position`. Raises what `ensure_size` raises, with the position."""
+    data = header.data_page_header_v2 or header.data_page_header
+    lengths = _LENGTH_BYTES.get(data.encoding, 0) * max(0, data.num_values or 0) if data is not None else 0
     try:
-        ensure_size(max(0, header.compressed_page_size or 0), max(0, header.uncompressed_page_size or 0))
+        ensure_size(max(0, header.compressed_page_size or 0), max(0, header.uncompressed_page_size or 0, lengths))
     except SbbfError as error:
         raise error.at(place=f"page header at byte {position}") from None
 
@@ -64,18 +70,23 @@ class HeaderWalk:
         Raises RefusedError, and UnreadableError for a header that is none or states more bytes than the file has.
         """
         while self._position < min(position, self._end) and self._values_left > 0:
-            header, length = read_header(read, self._position, self._end)
-            place = f"page header at byte {self._position}"
+            try:
+                header, length = read_header(read, self._position, self._end)
+            except UnreadableError as error:
+                raise self._undecodable(error.message) from error
             stored = header.compressed_page_size
             if stored is None or stored < 0:
-                raise UnreadableError("it does not state the size of its page", place=place)
+                raise self._undecodable("it does not state the size of its page")
             if self._position + length + stored > self._size:
-                raise UnreadableError(f"its page of {stored:,} bytes would run past the end of the file", place=place)
+                raise self._undecodable(f"its page of {stored:,} bytes would run past the end of the file")
             ensure_page(header, self._position, self._ensure_size)
             if header.type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2):
                 data = header.data_page_header if header.type == PageType.DATA_PAGE else header.data_page_header_v2
                 self._values_left -= max(0, data.num_values or 0) if data is not None else 0
             self._position += length + stored
+
+    def _undecodable(self, reason: str) -> UnreadableError:
+        return UnreadableError(f"the pages cannot be decoded (page header at byte {self._position}: {reason})")
 
     def check_all(self, read: Callable[[int, int], bytes]) -> None:
         """Check every header of the chunk; raises as `check_up_to` does."""

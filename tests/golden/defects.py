@@ -15,6 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 from interop.corpus_edits import edit_footer
+from operations.page_bombs import Page, compress, write_pages
 from thrift.protocol.TCompactProtocol import TCompactProtocolAcceleratedFactory
 from thrift.transport.TTransport import TMemoryBuffer
 
@@ -25,7 +26,14 @@ from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.parquet.draft_headers import build_draft_header
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.footer import FilterPlace, build_tail, set_filters
-from sbbf_tool.parquet.idl.ttypes import ColumnCryptoMetaData, EncryptionWithFooterKey, FileMetaData
+from sbbf_tool.parquet.idl.ttypes import (
+    ColumnCryptoMetaData,
+    CompressionCodec,
+    Encoding,
+    EncryptionWithFooterKey,
+    FileMetaData,
+    PageType,
+)
 from sbbf_tool.parquet.values import read_chunk
 
 HERE = Path(__file__).parent
@@ -244,6 +252,11 @@ def overlapping_filter(path: Path) -> None:
     edit.write(path)
 
 
+def oversized_page(path: Path) -> None:
+    stored = compress(CompressionCodec.ZSTD, bytes(8 * ROWS))
+    write_pages(path, CompressionCodec.ZSTD, [Page(PageType.DATA_PAGE, Encoding.PLAIN, ROWS, stored, stated=2**31 - 1)])
+
+
 def unknown_header(path: Path) -> None:
     """As parquetjs writes it: three unions without a member."""
     edit = Edit()
@@ -389,6 +402,7 @@ DEFECTS = {
     "nan-unprotected": Defect(_fixture("pyarrow-floats-filters"), ("--ignore", "worth", "--ignore", "one-zero-only")),
     "unreadable-filter": Defect(unreadable_filter),
     "overlapping-filter": Defect(overlapping_filter),
+    "oversized-page": Defect(oversized_page, ("--ignore", "worth", "--max-page-bytes", "1GiB")),
     "unknown-header": Defect(unknown_header),
     "draft-dialect": Defect(draft_dialect),
     "missing-length": Defect(missing_length),

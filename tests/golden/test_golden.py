@@ -73,7 +73,11 @@ def test_defect(rule: str, defect: Defect, workplace: Path, compare: Compare, ca
 
 @pytest.mark.parametrize(
     ("rule", "defect"),
-    [pytest.param(rule.name, DEFECTS[rule.name], id=rule.name) for rule in RULES if rule.theme in PROVEN_THEMES and rule.name in DEFECTS],
+    [
+        pytest.param(rule.name, DEFECTS[rule.name], id=rule.name)
+        for rule in RULES
+        if rule.theme in PROVEN_THEMES and rule.name in DEFECTS and rule.name != "oversized-page"  # verify refuses to read such a file
+    ],
 )
 def test_proof_of_defect(rule: str, defect: Defect, workplace: Path, compare: Compare, capfd: pytest.CaptureFixture[str]):
     make(rule, defect, workplace / NAME)

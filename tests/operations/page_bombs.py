@@ -22,6 +22,7 @@ from sbbf_tool.parquet.idl.ttypes import (
     Encoding,
     FieldRepetitionType,
     FileMetaData,
+    PageEncodingStats,
     PageHeader,
     PageType,
     RowGroup,
@@ -90,6 +91,7 @@ def write_pages(path: Path, codec: int, pages: Sequence[Page], physical: int = T
         data_page_offset=len(MAGIC) + (len(written(first.header())) + len(first.stored) if has_dictionary else 0),
         bloom_filter_offset=len(MAGIC) + len(chunk),
         bloom_filter_length=len(header) + BITSET_BYTES,
+        encoding_stats=[PageEncodingStats(page_type=page.kind, encoding=page.encoding, count=1) for page in pages],
     )
     schema = [
         SchemaElement(name="schema", num_children=1),

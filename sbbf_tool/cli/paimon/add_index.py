@@ -9,6 +9,7 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.output import say
+from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.paimon.columns import HEADERS, NUMBERS, columns_option, of_column
 from sbbf_tool.cli.paimon.reach import outside_option
 from sbbf_tool.errors import UnreadableError
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 @columns_option("the table's options")
 @outside_option
 @click.option("-n", "--dry-run", is_flag=True, help="Read and build, and write nothing.")
+@page_limit_option
 @click.option("--json", "as_json", is_flag=True, help="The report as one JSON document.")
-def command(table: str, columns: tuple[str, ...], allow_outside: bool, dry_run: bool, as_json: bool) -> int:
+def command(table: str, columns: tuple[str, ...], allow_outside: bool, dry_run: bool, max_page_bytes: int | None, as_json: bool) -> int:
     """Give the data files of a table that have no index one, in a new snapshot; no data file is touched.
 
     TABLE is a table's folder on a local disk. Columns are named as they are today, and sized as sbbf paimon build sizes them. An index
@@ -33,7 +35,7 @@ def command(table: str, columns: tuple[str, ...], allow_outside: bool, dry_run: 
     """
     from sbbf_tool.operations.paimon.add_index import add_paimon_index
 
-    report = add_paimon_index(table, columns, dry_run=dry_run, allow_outside=allow_outside)
+    report = add_paimon_index(table, columns, dry_run=dry_run, allow_outside=allow_outside, max_page_bytes=max_page_bytes)
     render.show_json(report) if as_json else _show(report)
     for left in report.unread:
         say(f"sbbf: {UnreadableError(left.reason, file=left.data_file)}", err=True)

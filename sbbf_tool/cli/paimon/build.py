@@ -6,6 +6,7 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.output import say
+from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.paimon.columns import HEADERS, NUMBERS, columns_option, of_column
 
 
@@ -14,8 +15,9 @@ from sbbf_tool.cli.paimon.columns import HEADERS, NUMBERS, columns_option, of_co
 @columns_option("the options of the table around")
 @click.option("-o", "--output", metavar="OUT", help="Write the index here; it must not exist.  [default: DATAFILE.index]")
 @click.option("-n", "--dry-run", is_flag=True, help="Read and build, and write nothing.")
+@page_limit_option
 @click.option("--json", "as_json", is_flag=True, help="The report as one JSON document.")
-def command(data_file: str, columns: tuple[str, ...], output: str | None, dry_run: bool, as_json: bool) -> None:
+def command(data_file: str, columns: tuple[str, ...], output: str | None, dry_run: bool, max_page_bytes: int | None, as_json: bool) -> None:
     """Build an index file for a Parquet, ORC or Avro data file, to the byte as Paimon writes it.
 
     Each filter is sized for the distinct values that are there and lets a tenth of the absent ones pass; items=N and fpp=P size it as
@@ -24,7 +26,7 @@ def command(data_file: str, columns: tuple[str, ...], output: str | None, dry_ru
     """
     from sbbf_tool.operations.paimon.build import build_paimon_index
 
-    report = build_paimon_index(data_file, columns, output=output, dry_run=dry_run)
+    report = build_paimon_index(data_file, columns, output=output, dry_run=dry_run, max_page_bytes=max_page_bytes)
     if as_json:
         render.show_json(report)
         return

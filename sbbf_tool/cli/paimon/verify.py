@@ -9,6 +9,7 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.output import say, stop_if_unread
+from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.paimon.reach import outside_option
 from sbbf_tool.errors import UnreadableError
 
@@ -24,8 +25,17 @@ _HEADERS = ("data file", "place", "column", "rows", "nulls", "lost", "proof")
 @click.option("--snapshot", type=int, metavar="N", help="The table as this snapshot has it.  [default: the latest]")
 @click.option("--branch", metavar="NAME", help="This branch of the table.")
 @outside_option
+@page_limit_option
 @click.option("--json", "as_json", is_flag=True, help="The report as one JSON document.")
-def command(target: str, data_file: str | None, snapshot: int | None, branch: str | None, allow_outside: bool, as_json: bool) -> int:
+def command(
+    target: str,
+    data_file: str | None,
+    snapshot: int | None,
+    branch: str | None,
+    allow_outside: bool,
+    max_page_bytes: int | None,
+    as_json: bool,
+) -> int:
     """Prove that an index loses nothing: every value of the data file is asked of it, and none may be skipped.
 
     TABLE is a table's folder. Of one index file the data file is DATAFILE, or the one beside it that its name tells. Exit code 0: every
@@ -33,7 +43,7 @@ def command(target: str, data_file: str | None, snapshot: int | None, branch: st
     """
     from sbbf_tool.operations.paimon.verify import verify_paimon
 
-    report = verify_paimon(target, data_file, snapshot=snapshot, branch=branch, allow_outside=allow_outside)
+    report = verify_paimon(target, data_file, snapshot=snapshot, branch=branch, allow_outside=allow_outside, max_page_bytes=max_page_bytes)
     render.show_json(report) if as_json else _show(report)
     for file, column, problem in report.problems:
         place = f"column {column}" if column is not None else None

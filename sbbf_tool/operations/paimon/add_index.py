@@ -13,7 +13,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
 from sbbf_tool.display import redact
-from sbbf_tool.errors import RefusedError, UnreadableError, UsageError, WriteError
+from sbbf_tool.errors import OversizedPageError, RefusedError, UnreadableError, UsageError, WriteError
+from sbbf_tool.operations.page_limit import MaxPageBytes
 from sbbf_tool.operations.paimon.build import BuiltIndex, build_index
 from sbbf_tool.operations.paimon.requests import IndexRequest, declared_requests, index_requests, request_in_file
 from sbbf_tool.paimon.commit_plan import Addition, check_publishable
@@ -39,6 +40,7 @@ def add_paimon_index(
     *,
     dry_run: bool = False,
     allow_outside: bool = False,
+    max_page_bytes: MaxPageBytes = None,
     files: Files | None = None,
 ) -> AddIndexReport:
     """Index these columns, named as they are today, in every data file that has no index; the columns of the table's options where none
@@ -59,7 +61,7 @@ def add_paimon_index(
         raise error.at(file=opened.path) from None
     added: list[AddedIndex] = []
     left_alone: list[LeftAlone] = []
-    additions = _additions(opened, requests, added, left_alone)
+    additions = _additions(opened, requests, added, left_alone, max_page_bytes)
     if dry_run:
         deque(additions, maxlen=0)  # each is built, and forgotten
         published = None
@@ -120,12 +122,18 @@ def _resolved(schema: TableSchema, requests: Sequence[IndexRequest]) -> list[Ind
     return list(requests)
 
 
-def _additions(table: Table, requests: Sequence[IndexRequest], added: list[AddedIndex], left_alone: list[LeftAlone]) -> Iterator[Addition]:
+def _additions(
+    table: Table,
+    requests: Sequence[IndexRequest],
+    added: list[AddedIndex],
+    left_alone: list[LeftAlone],
+    max_page_bytes: MaxPageBytes,
+) -> Iterator[Addition]:
     """The indexes, built one after the other, so that one container is held at a time. What became of each file is put into the lists."""
     names: dict[str, set[str]] = {}
     threshold = in_manifest_threshold(table.schema.options)
     for live in table.live_files:
-        report = _build(table, live, requests, left_alone)
+        report = _build(table, live, requests, left_alone, max_page_bytes)
         if report is None:
             continue
         path = None
@@ -140,7 +148,9 @@ def _additions(table: Table, requests: Sequence[IndexRequest], added: list[Added
         yield Addition(live.entry, report.container, path)
 
 
-def _build(table: Table, live: LiveFile, requests: Sequence[IndexRequest], left_alone: list[LeftAlone]) -> BuiltIndex | None:
+def _build(
+    table: Table, live: LiveFile, requests: Sequence[IndexRequest], left_alone: list[LeftAlone], max_page_bytes: MaxPageBytes
+) -> BuiltIndex | None:
     """A data file's new container, or None and a reason in `left_alone`."""
     file = live.file
     if file.embedded_index is not None or file.index_files:
@@ -162,10 +172,10 @@ def _build(table: Table, live: LiveFile, requests: Sequence[IndexRequest], left_
     if not in_file:
         return None
     try:
-        return build_index(read_data(table.files, live.path), live.path, in_file)
-    except (UnreadableError, UsageError) as error:
+        return build_index(read_data(table.files, live.path), live.path, in_file, max_page_bytes)
+    except (UnreadableError, UsageError, OversizedPageError) as error:
         error.file = None  # the report names it
-        left_alone.append(LeftAlone(file.name, str(error), unread=isinstance(error, UnreadableError)))
+        left_alone.append(LeftAlone(file.name, str(error), unread=not isinstance(error, UsageError)))
         return None
 
 

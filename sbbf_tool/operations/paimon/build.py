@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError, WriteError
+from sbbf_tool.errors import OversizedPageError, RefusedError, SbbfError, UnreadableError, UsageError, WriteError
+from sbbf_tool.operations.page_limit import MaxPageBytes
+from sbbf_tool.operations.paimon.columns import read_columns
 from sbbf_tool.operations.paimon.requests import IndexRequest, declared_requests, index_requests, request_in_file
 from sbbf_tool.paimon.bloom64 import KIND, BloomFilter64, build_bloom64, parse_bloom64
-from sbbf_tool.paimon.data_file import column_hashes
 from sbbf_tool.paimon.data_types import DataType
 from sbbf_tool.paimon.fast_hash import Hashes, distinct
 from sbbf_tool.paimon.files import Files, WritableFiles, names_in, read_data
@@ -47,13 +48,15 @@ def build_paimon_index(
     *,
     output: str | os.PathLike[str] | None = None,
     dry_run: bool = False,
+    max_page_bytes: MaxPageBytes = None,
     files: WritableFiles | None = None,
 ) -> BuildReport:
     """Write a container for these columns of a Parquet, ORC or Avro data file to `output`, or to Paimon's name for it beside the file.
 
     Columns are named as the data file names them (see `requests` for how they are written). None at all means those that the options of
     the table around ask for, sized as they say. Raises UsageError for a column that is not there or cannot be indexed, UnreadableError
-    for a file that cannot be read, RefusedError where `output` exists, WriteError when the system does not let us write.
+    for a file that cannot be read, RefusedError where `output` exists or a page of a Parquet file states more than `max_page_bytes`
+    uncompressed bytes, WriteError when the system does not let us write.
     """
     path = os.fsdecode(data_file)
     if output is not None and not os.fsdecode(output):
@@ -64,7 +67,7 @@ def build_paimon_index(
         raise _exists(target)
     found = found_around(files, path)
     requests = index_requests(columns) or _declared(found, path)
-    built = build(files, path, requests, found)
+    built = build(files, path, requests, found, max_page_bytes)
     if not dry_run:
         _write(files, target, built.container)
     table = found[0].path if found else None
@@ -102,7 +105,13 @@ def found_around(files: Files, path: str) -> tuple[Table, LiveFile] | None:
     return table_around(files, path if ":" in path else places.absolute(path))
 
 
-def build(files: Files, path: str, requests: Sequence[IndexRequest], found: tuple[Table, LiveFile] | None = None) -> BuiltIndex:
+def build(
+    files: Files,
+    path: str,
+    requests: Sequence[IndexRequest],
+    found: tuple[Table, LiveFile] | None = None,
+    max_page_bytes: MaxPageBytes = None,
+) -> BuiltIndex:
     """A container for the data file at `path`. Types come from the request, else from the table it was `found` in, else from the file.
 
     Raises UsageError for a column that is not there or cannot be indexed, UnreadableError for a file that cannot be read.
@@ -114,17 +123,17 @@ def build(files: Files, path: str, requests: Sequence[IndexRequest], found: tupl
         types = {request.column: indexed_type(schema, parse_indexed_column(request.column)) for request in requests}
     settled = [IndexRequest(asked.column, asked.items, asked.fpp, asked.type or types.get(asked.column)) for asked in requests]
     try:
-        return build_index(read_data(files, path), path, settled)
-    except (UnreadableError, UsageError) as error:
+        return build_index(read_data(files, path), path, settled, max_page_bytes)
+    except (UnreadableError, UsageError, OversizedPageError) as error:
         raise error.at(file=path) from None
 
 
-def build_index(data: bytes, name: str, requests: Sequence[IndexRequest]) -> BuiltIndex:
+def build_index(data: bytes, name: str, requests: Sequence[IndexRequest], max_page_bytes: MaxPageBytes = None) -> BuiltIndex:
     """A container for a data file's bytes; its name tells the format. Raises as `build` does."""
     asked = {parse_indexed_column(request.column): request for request in requests}
     if not asked or len(asked) < len(requests):
         raise UsageError("a column named twice" if asked else "no column to index")
-    source = column_hashes(data, name, {indexed: request.type for indexed, request in asked.items()})
+    source = read_columns(data, name, {indexed: request.type for indexed, request in asked.items()}, max_page_bytes)
     seen = {indexed: DistinctHashes() for indexed in asked}
     for batch in source.batches:
         for indexed, part in batch.items():

@@ -9,10 +9,11 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.errors import OversizedPageError, UnreadableError, UsageError
+from sbbf_tool.operations.page_limit import MaxPageBytes
 from sbbf_tool.operations.paimon.build import found_around
+from sbbf_tool.operations.paimon.columns import read_columns
 from sbbf_tool.paimon.bloom64 import KIND, MAX_PROBES, BloomFilter64, parse_bloom64
-from sbbf_tool.paimon.data_file import column_hashes
 from sbbf_tool.paimon.data_types import DataType
 from sbbf_tool.paimon.file_index import NONE, find_index
 from sbbf_tool.paimon.files import Files, names_in, read_data, read_required
@@ -34,34 +35,42 @@ def verify_paimon(
     snapshot: int | None = None,
     branch: str | None = None,
     allow_outside: bool = False,
+    max_page_bytes: MaxPageBytes = None,
     files: Files | None = None,
 ) -> VerifyReport:
     """Every index of a table, or one `.index` file, against the data; the file's data file is `data_file`, or the one its name tells.
     Files outside the table's directory are read only with `allow_outside`.
 
-    Raises UnreadableError when the target is neither table nor index, or a file of a pair cannot be read.
+    Raises UnreadableError when the target is neither table nor index, or a file of a pair cannot be read; RefusedError
+    when a Parquet page of that pair states more than `max_page_bytes` bytes.
     """
     path, files = os.fsdecode(target), files or LocalFolders()
     if not path.endswith(INDEX_SUFFIX) and data_file is None:
-        return verify_table(open_table(files, path, snapshot=snapshot, branch=branch, allow_outside=allow_outside))
+        return verify_table(open_table(files, path, snapshot=snapshot, branch=branch, allow_outside=allow_outside), max_page_bytes)
     if snapshot is not None or branch is not None:
         raise UsageError("an index file has no snapshots and no branches", file=path)
     if data_file is not None:
-        return verify_pair(files, path, os.fsdecode(data_file))
+        return verify_pair(files, path, os.fsdecode(data_file), max_page_bytes=max_page_bytes)
     told = data_file_of(path)
     if os.path.basename(told) not in names_in(files, os.path.dirname(told) or "."):
         raise UsageError(
             f"its name tells of a data file {os.path.basename(told)}, which is not beside it", file=path, hint="name the data file"
         )
-    return verify_pair(files, path, told)
+    return verify_pair(files, path, told, max_page_bytes=max_page_bytes)
 
 
-def verify_table(table: Table) -> VerifyReport:
+def verify_table(table: Table, max_page_bytes: MaxPageBytes = None) -> VerifyReport:
     """Every index of a table that is open against its data file."""
-    return VerifyReport(table.path, tuple(_verify_live(table, live) for live in table.live_files))
+    return VerifyReport(table.path, tuple(_verify_live(table, live, max_page_bytes) for live in table.live_files))
 
 
-def verify_pair(files: Files, index_path: str, data_path: str, types: Mapping[str, DataType] | None = None) -> VerifyReport:
+def verify_pair(
+    files: Files,
+    index_path: str,
+    data_path: str,
+    types: Mapping[str, DataType] | None = None,
+    max_page_bytes: MaxPageBytes = None,
+) -> VerifyReport:
     """An `.index` file against a data file. Types come from `types`, else from the table the data file lives in, else from the file.
 
     Raises UnreadableError when either cannot be read.
@@ -73,11 +82,14 @@ def verify_pair(files: Files, index_path: str, data_path: str, types: Mapping[st
         raise error.at(file=index_path) from None
     if (found := found_around(files, data_path)) is not None:
         known = _types(container, found[0].schema_of(found[1].file)) | known
-    columns = verify_container(container, read_data(files, data_path), data_path, known)
+    try:
+        columns = verify_container(container, read_data(files, data_path), data_path, known, max_page_bytes)
+    except OversizedPageError as error:
+        raise error.at(file=data_path) from None
     return VerifyReport(index_path, (VerifiedFile(data_path, "file", columns),))
 
 
-def _verify_live(table: Table, live: LiveFile) -> VerifiedFile:
+def _verify_live(table: Table, live: LiveFile, max_page_bytes: MaxPageBytes) -> VerifiedFile:
     index = find_index(table.files, live)
     if index.container is None:
         return VerifiedFile(live.file.name, index.place, (), index.problem if index.place != NONE else None)
@@ -85,8 +97,8 @@ def _verify_live(table: Table, live: LiveFile) -> VerifiedFile:
         return VerifiedFile(live.file.name, index.place, (), live.outside)
     try:
         data = read_data(table.files, live.path)
-        columns = verify_container(index.container, data, live.path, _types(index.container, table.schema_of(live.file)))
-    except (UnreadableError, UsageError) as error:
+        columns = verify_container(index.container, data, live.path, _types(index.container, table.schema_of(live.file)), max_page_bytes)
+    except (UnreadableError, UsageError, OversizedPageError) as error:
         return VerifiedFile(live.file.name, index.place, (), str(error))
     return VerifiedFile(live.file.name, index.place, columns)
 
@@ -97,7 +109,9 @@ def _types(container: Container, schema: TableSchema) -> dict[str, DataType]:
     return {name: data_type for name, data_type in typed.items() if data_type is not None}
 
 
-def verify_container(container: Container, data: bytes, name: str, types: Mapping[str, DataType]) -> tuple[VerifiedColumn, ...]:
+def verify_container(
+    container: Container, data: bytes, name: str, types: Mapping[str, DataType], max_page_bytes: MaxPageBytes = None
+) -> tuple[VerifiedColumn, ...]:
     """Every filter of a container against a data file's bytes; the file's name tells its format.
 
     A column that cannot be asked says so in its `problem`; so do all of them when the data file cannot be read.
@@ -108,11 +122,11 @@ def verify_container(container: Container, data: bytes, name: str, types: Mappin
     for column in columns:
         indexed = parse_indexed_column(column)
         try:
-            settled = column_hashes(data, name, {indexed: types.get(column)}).types[indexed]
+            settled = read_columns(data, name, {indexed: types.get(column)}, max_page_bytes).types[indexed]
             tallies[column] = _Tally(indexed, settled, _filter(container, column))
         except (UnreadableError, UsageError) as error:
             problems[column] = str(error)
-    for column, problem in _ask_all(tallies, data, name).items():
+    for column, problem in _ask_all(tallies, data, name, max_page_bytes).items():
         problems[column] = problem
         del tallies[column]
     return tuple(
@@ -120,11 +134,11 @@ def verify_container(container: Container, data: bytes, name: str, types: Mappin
     )
 
 
-def _ask_all(tallies: Mapping[str, _Tally], data: bytes, name: str) -> dict[str, str]:
+def _ask_all(tallies: Mapping[str, _Tally], data: bytes, name: str, max_page_bytes: MaxPageBytes) -> dict[str, str]:
     """Ask each column's values in one pass; where that fails, column by column. What failed, by column."""
     wanted = {tally.indexed: tally.type for tally in tallies.values()}
     try:
-        for batch in column_hashes(data, name, wanted).batches if wanted else ():
+        for batch in read_columns(data, name, wanted, max_page_bytes).batches if wanted else ():
             for tally in tallies.values():
                 tally.ask(batch[tally.indexed])
     except (UnreadableError, UsageError) as error:
@@ -132,7 +146,9 @@ def _ask_all(tallies: Mapping[str, _Tally], data: bytes, name: str) -> dict[str,
             return dict.fromkeys(tallies, str(error))
         for tally in tallies.values():
             tally.start_again()
-        return {column: problem for each in tallies for column, problem in _ask_all({each: tallies[each]}, data, name).items()}
+        return {
+            column: problem for each in tallies for column, problem in _ask_all({each: tallies[each]}, data, name, max_page_bytes).items()
+        }
     return {}
 
 

@@ -224,7 +224,9 @@ def _with_bits(file: ParquetFile, chunk: ChunkFacts, stored: StoredFilter, prove
     except OversizedPageError as error:
         if not keeps_oversized:
             raise
-        return replace(chunk, bits=bits, oversized=": ".join(part for part in (error.place, error.message) if part))
+        # The evidence names column and row group by itself.
+        place = (error.place or "").rpartition(", ")[2]
+        return replace(chunk, bits=bits, oversized=f"{place}: {error.message}")
 
 
 _FILTER = "filter"

@@ -1,0 +1,134 @@
+"""Calls of the compiled kernel that no caller in this package makes, for a kernel that was compiled with sanitizers.
+
+    python hostile_calls.py SECONDS SEED
+
+Buffers of odd lengths, at odd addresses, that overlap or are no buffers; counts that are negative, too large or do not fit. Each call
+either answers or raises; what it must not do is read or write a byte that is not its own, and that a sanitizer sees and aborts at.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+
+from sbbf_tool.bloom import _kernel
+
+COUNTS = (
+    -(2**63) - 1,
+    -(2**63),
+    -(2**31),
+    -2,
+    -1,
+    0,
+    1,
+    2,
+    3,
+    4,
+    7,
+    8,
+    12,
+    16,
+    31,
+    32,
+    33,
+    2**31 - 1,
+    2**31,
+    2**59,
+    2**63 - 1,
+    2**63,
+    2**64,
+)
+REFUSALS = (TypeError, ValueError, OverflowError, BufferError, MemoryError)
+
+
+class Calls:
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+        self._shared = bytearray(4096)
+
+    def count(self, fitting: int) -> object:
+        chance = self._random.random()
+        if chance < 0.5:
+            return fitting
+        return self._random.choice((*COUNTS, fitting - 1, fitting + 1)) if chance < 0.95 else self._random.choice((None, 1.5, "1", b"1"))
+
+    def buffer(self, *, of_words: bool = False) -> object:
+        """Any bytes, mostly writable ones. Those that are not copied have neighbours which are somebody else's."""
+        length = self._random.choice((0, 1, 3, 4, 7, 8, 15, 31, 32, 33, 36, 63, 64, 65, 96, 128, 256, 288, 2048))
+        if of_words:
+            length = length // 8 * 8
+        data = self._random.randbytes(length)
+        kind = self._random.randrange(12)
+        if kind < 4:
+            return bytearray(data)
+        if kind < 6:
+            return data
+        start = self._random.randrange(64)
+        if kind < 9:
+            return memoryview(self._shared)[start : start + length]
+        if kind == 9:
+            return memoryview(bytearray(2 * length))[::2]
+        if kind == 10:
+            return memoryview(bytearray(length // 8 * 8)).cast("Q")
+        return self._random.choice((None, 7, "text", [1, 2], memoryview(b"")))
+
+    def offsets(self, width: int) -> bytes:
+        """Offsets of Arrow's layout, of which some go backwards or out of the data."""
+        values = [
+            self._random.choice((0, 1, 5, 31, 32, 64, 65, 2048, -1, 2 ** (8 * width - 1) - 1)) for _ in range(self._random.randrange(9))
+        ]
+        if self._random.random() < 0.5:
+            values.sort()
+        return b"".join(value.to_bytes(width, sys.byteorder, signed=True) for value in values) + bytes(self._random.choice((0, 0, 0, 1, 3)))
+
+    def page(self) -> bytes:
+        """Values behind their lengths, of which some are wrong."""
+        parts = []
+        for _ in range(self._random.randrange(9)):
+            value = self._random.randbytes(self._random.choice((0, 1, 3, 8, 36, 100)))
+            length = self._random.choice((len(value), len(value), len(value), len(value) + 1, 2**31, 2**32 - 1))
+            parts.append(length.to_bytes(4, "little") + value)
+        return b"".join(parts) + bytes(self._random.choice((0, 0, 1, 3)))
+
+    def one(self) -> None:
+        name = self._random.choice(
+            ("hash_fixed", "hash_variable", "hash_length_prefixed", "insert", "check", "count_missing", "fold", "measure")
+        )
+        width = self._random.choice((4, 8))
+        bitset = self.buffer()
+        blocks = len(bitset) // 32 if isinstance(bitset, bytes | bytearray | memoryview) else 1
+        hashes = bitset if self._random.random() < 0.1 else self.buffer(of_words=self._random.random() < 0.8)
+        arguments = {
+            "hash_fixed": (bitset, self.count(self._random.choice((1, 4, 8, 12, 16, 36)))),
+            "hash_variable": (bitset, self.buffer() if self._random.random() < 0.2 else self.offsets(width), self.count(width)),
+            "hash_length_prefixed": (self.buffer() if self._random.random() < 0.2 else self.page(), self.count(self._random.randrange(9))),
+            "insert": (bitset, self.count(blocks), hashes),
+            "check": (bitset, self.count(blocks), hashes),
+            "count_missing": (bitset, self.count(blocks), hashes),
+            "fold": (bitset, self.count(blocks)),
+            "measure": (bitset, self.count(blocks)),
+        }[name]
+        if self._random.random() < 0.02:
+            arguments = arguments[: self._random.randrange(len(arguments))]
+        getattr(_kernel, name)(*arguments)
+
+
+def main(seconds: float, seed: int) -> None:
+    answered = refused = 0
+    calls = Calls(seed)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for _ in range(500):
+            try:
+                calls.one()
+                answered += 1
+            except REFUSALS:
+                refused += 1
+    print(f"{_kernel.__file__} {_kernel.instructions()} {answered} {refused}")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 3:
+        _kernel.use_plain(True)
+    main(float(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,199 @@
+"""A page that states more bytes than the limit is not decompressed, whatever codec, kind of page and command: memory stays flat."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from page_bombs import Page, compress, write_pages, zstd_zeros
+
+import sbbf_tool
+from sbbf_tool import RefusedError, UsageError
+from sbbf_tool.cli import run
+from sbbf_tool.errors import OversizedPageError
+from sbbf_tool.operations.page_limit import PageLimit
+from sbbf_tool.parquet.idl.ttypes import CompressionCodec, Encoding, PageType
+from sbbf_tool.storage.memory import memory_bytes
+
+MIB, GIB = 1 << 20, 1 << 30
+ROWS = 100
+ALLOWED = 128 << 20
+"""Bytes above the peak for a sound file."""
+
+CODECS = ("GZIP", "ZSTD", "SNAPPY", "BROTLI", "LZ4_RAW", "UNCOMPRESSED")
+KINDS = ("v1", "v2", "delta", "dictionary", "third")
+
+# Arguments before the file, and the exit code.
+READING = [
+    (["verify"], 4),
+    (["check"], 1),
+    (["add-filter", "-c", "v", "--replace", "-n"], 4),
+    (["add-filter", "-c", "v", "--replace", "-n", "--jobs", "1"], 4),
+    (["add-filter", "-c", "v", "--replace", "-n", "--dialect", "branch-12"], 4),
+    (["repair", "-n"], 4),
+    (["resize", "--bytes", "128", "--rebuild", "-n"], 4),
+    (["advise"], 4),
+    (["lake", "verify"], 4),
+    (["lake", "check"], 1),
+    (["lake", "add-filter", "-c", "v", "--replace"], 4),
+    (["lake", "advise"], 4),
+    (["paimon", "build", "-c", "v", "-n"], 4),
+]
+
+PROGRAM = """
+import json, resource, sys
+from sbbf_tool.cli import run
+
+def peak():
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM"))
+
+sound, commands, paths = json.loads(sys.argv[1])
+for command in commands:
+    run([*command, sound])
+before = peak()
+codes = {path: [run([*command, path]) for command in commands] for path in paths}
+print(json.dumps([peak() - before, codes]), file=sys.__stdout__)
+"""
+
+
+def bomb(path: Path, codec: str, kind: str, stated: int) -> Path:
+    """A file of some kilobytes, one page of which states `stated` bytes: in ZSTD it has them, in the others it does not."""
+    number = CompressionCodec._NAMES_TO_VALUES[codec]
+    stored = zstd_zeros(stated) if codec == "ZSTD" else compress(number, bytes(8 * ROWS))
+    small = Page(PageType.DATA_PAGE, Encoding.PLAIN, ROWS, compress(number, bytes(8 * ROWS)), 8 * ROWS)
+    values = stated // 8
+    pages = {
+        "v1": [Page(PageType.DATA_PAGE, Encoding.PLAIN, values, stored, stated)],
+        "v2": [Page(PageType.DATA_PAGE_V2, Encoding.PLAIN, values, stored, stated)],
+        "delta": [Page(PageType.DATA_PAGE, Encoding.DELTA_BINARY_PACKED, ROWS, stored, stated)],
+        "dictionary": [
+            Page(PageType.DICTIONARY_PAGE, Encoding.PLAIN, values, stored, stated),
+            Page(PageType.DATA_PAGE, Encoding.RLE_DICTIONARY, ROWS, compress(number, b"\x01\xc8\x01\x00"), 4),
+        ],
+        "third": [small, small, Page(PageType.DATA_PAGE, Encoding.PLAIN, values, stored, stated)],
+    }[kind]
+    write_pages(path, number, pages)
+    assert path.stat().st_size < 80_000
+    return path
+
+
+def sound(path: Path) -> Path:
+    codec = CompressionCodec.ZSTD
+    return write_pages(path, codec, [Page(PageType.DATA_PAGE, Encoding.PLAIN, ROWS, compress(codec, bytes(8 * ROWS)), 8 * ROWS)])
+
+
+def peak_and_codes(sound: Path, paths: list[Path], commands: list[list[str]]) -> tuple[int, dict[str, list[int]]]:
+    """Bytes of memory that a process of its own needs more for these files than for a sound one, and all exit codes."""
+    asked = json.dumps([str(sound), commands, [str(path) for path in paths]])
+    done = subprocess.run([sys.executable, "-c", PROGRAM, asked], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    peak, codes = json.loads(done.stdout.splitlines()[-1])
+    return peak, codes
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
+@pytest.mark.parametrize("stated", [GIB, 2**31 - 8], ids=["1 GiB", "2 GiB"])
+def test_no_command_decompresses_a_bomb(tmp_path, stated):
+    paths = [bomb(tmp_path / f"{codec}-{kind}.parquet", codec, kind, stated) for codec in CODECS for kind in KINDS]
+    peak, codes = peak_and_codes(sound(tmp_path / "sound.parquet"), paths, [command for command, _ in READING])
+    assert codes == {str(path): [code for _, code in READING] for path in paths}
+    assert peak < ALLOWED
+
+
+def test_commands_that_read_no_page_work_on_a_bomb(tmp_path, capsys):
+    path = str(bomb(tmp_path / "bomb.parquet", "ZSTD", "v1", GIB))
+    for command in (["inspect", path], ["probe", path, "v", "1"], ["remove-filter", path, "-n"], ["check", path, "--quick"]):
+        assert run(command) == 0
+    capsys.readouterr()
+
+
+def test_a_dictionary_is_a_page_too_where_a_query_is_explained(tmp_path, capsys):
+    path = bomb(tmp_path / "bomb.parquet", "ZSTD", "dictionary", GIB)
+    assert run(["explain", str(path), "v", "1"]) == 4
+    assert run(["advise", str(path), "--query", "v = 1"]) == 4
+    assert "--max-page-bytes" in capsys.readouterr().err
+
+
+def test_the_message_names_file_place_sizes_and_option(tmp_path, capsys):
+    path = bomb(tmp_path / "bomb.parquet", "GZIP", "third", GIB)
+    assert run(["verify", str(path)]) == 4
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"sbbf: {path}: column v, row group 0, page header at byte ")
+    assert f"would take {GIB:,} bytes uncompressed" in line
+    assert line.endswith(f"--max-page-bytes {GIB} allows it")
+
+
+def test_the_other_files_are_done(tmp_path, capsys):
+    bomb(tmp_path / "a.parquet", "ZSTD", "v1", GIB)
+    sound(tmp_path / "b.parquet")
+    assert run(["verify", str(tmp_path)]) == 4
+    assert "b.parquet: 1 of 1 filters proven" in capsys.readouterr().out
+    assert run(["lake", "verify", str(tmp_path), "--jobs", "2"]) == 4
+    assert "2 files" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("codec", ["GZIP", "ZSTD", "SNAPPY", "BROTLI", "LZ4_RAW", "UNCOMPRESSED"])
+def test_the_limit_that_is_given_holds_to_the_byte(tmp_path, codec, kind):
+    """Pages that are read without pyarrow obey it as those that pyarrow reads."""
+    number = CompressionCodec._NAMES_TO_VALUES[codec]
+    plain, encoded = bytes(8 * ROWS), bytes(8 * ROWS)
+    if kind == "delta":
+        encoded = b"\x80\x01\x04\x64\x00\x00\x00\x00\x00\x00"  # 100 values: the first is 0, and so is every difference
+    small = Page(PageType.DATA_PAGE, Encoding.PLAIN, 1, compress(number, bytes(8)), 8)
+    stored = compress(number, encoded)
+    last = Page(PageType.DATA_PAGE, Encoding.PLAIN, ROWS, stored, len(encoded))
+    pages = {
+        "v1": [last],
+        "v2": [last._replace(kind=PageType.DATA_PAGE_V2)],
+        "delta": [last._replace(encoding=Encoding.DELTA_BINARY_PACKED)],
+        "dictionary": [
+            Page(PageType.DICTIONARY_PAGE, Encoding.PLAIN, ROWS, stored, len(plain)),
+            Page(PageType.DATA_PAGE, Encoding.RLE_DICTIONARY, ROWS, compress(number, b"\x01\xc8\x01\x00"), 4),
+        ],
+        "third": [small, small, last],
+    }[kind]
+    path = write_pages(tmp_path / "v.parquet", number, pages)
+    most = max(max(page.stated, len(page.stored)) for page in pages)
+    assert sbbf_tool.verify(path, max_page_bytes=most).is_sound
+    sbbf_tool.add_filters(path, ["v"], replace=True, dry_run=True, max_page_bytes=most)
+    for refused in (
+        lambda: sbbf_tool.verify(path, max_page_bytes=most - 1),
+        lambda: sbbf_tool.add_filters(path, ["v"], replace=True, dry_run=True, max_page_bytes=most - 1),
+        lambda: sbbf_tool.repair(path, dry_run=True, max_page_bytes=most - 1),
+        lambda: sbbf_tool.build_paimon_index(path, ["v"], dry_run=True, max_page_bytes=most - 1),
+    ):
+        with pytest.raises(OversizedPageError) as refusal:
+            refused()
+        assert isinstance(refusal.value, RefusedError)
+    (finding,) = [one for one in sbbf_tool.check(path, max_page_bytes=most - 1).findings if one.rule == "oversized-page"]
+    assert finding.severity == "error"
+    assert finding.column == "v"
+
+
+def test_the_usual_limit():
+    share = memory_bytes() // 4
+    assert PageLimit(jobs=1).bytes_of(1000) == min(256 * MIB, share)
+    assert PageLimit(jobs=1).bytes_of(300_000_000) == min(300_000_000_000, share)
+    assert PageLimit(jobs=4).bytes_of(1 << 40) == share // 4
+    assert PageLimit(jobs=1 << 40).bytes_of(1) == MIB
+    assert PageLimit(5, jobs=4).bytes_of(1 << 40) == 5
+    with pytest.raises(UsageError, match="max-page-bytes"):
+        PageLimit(0)
+
+
+@pytest.mark.heavy
+@pytest.mark.skipif(memory_bytes() // 4 // (os.cpu_count() or 1) < 300_000_000, reason="this machine has too little memory")
+def test_an_honest_page_of_a_high_ratio_is_read(tmp_path):
+    """300 MB of zeros in 333 KB: a ratio of 900."""
+    size, block = 300_000_000, 3_600
+    stored = zstd_zeros(size, block)
+    assert 880 < size / len(stored) < 920
+    path = write_pages(tmp_path / "v.parquet", CompressionCodec.ZSTD, [Page(PageType.DATA_PAGE, Encoding.PLAIN, size // 8, stored, size)])
+    report = sbbf_tool.verify(path)
+    assert report.filters[0].values == size // 8
