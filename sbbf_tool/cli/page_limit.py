@@ -9,7 +9,6 @@ from sbbf_tool.cli.sizes import BYTES
 page_limit_option = click.option(
     "--max-page-bytes",
     type=BYTES,
-    help="Largest page to decompress, such as 1GiB.  [default: 256MiB or 1,000 times its compressed size, within "
-    "a quarter of the memory, shared by the jobs]",
+    help="Most uncompressed bytes of a page, such as 1GiB.  [default: see SECURITY.md]",
 )
 """Hands `max_page_bytes`, as operations take it, to the command."""
