@@ -39,6 +39,7 @@ COUNTS = (
     2**63,
     2**64,
 )
+ORDERS = ("signed", "unsigned", "bytes", "decimal", "decimal", "", "other", None, 1)
 REFUSALS = (TypeError, ValueError, OverflowError, BufferError, MemoryError)
 
 
@@ -92,23 +93,27 @@ class Calls:
         return b"".join(parts) + bytes(self._random.choice((0, 0, 1, 3)))
 
     def one(self) -> None:
-        name = self._random.choice(
-            ("hash_fixed", "hash_variable", "hash_length_prefixed", "insert", "check", "count_missing", "fold", "measure")
-        )
         width = self._random.choice((4, 8))
         bitset = self.buffer()
         blocks = len(bitset) // 32 if isinstance(bitset, bytes | bytearray | memoryview) else 1
         hashes = bitset if self._random.random() < 0.1 else self.buffer(of_words=self._random.random() < 0.8)
-        arguments = {
-            "hash_fixed": (bitset, self.count(self._random.choice((1, 4, 8, 12, 16, 36)))),
-            "hash_variable": (bitset, self.buffer() if self._random.random() < 0.2 else self.offsets(width), self.count(width)),
-            "hash_length_prefixed": (self.buffer() if self._random.random() < 0.2 else self.page(), self.count(self._random.randrange(9))),
+        fixed = (bitset, self.count(self._random.choice((1, 4, 8, 12, 16, 36))))
+        variable = (bitset, self.buffer() if self._random.random() < 0.2 else self.offsets(width), self.count(width))
+        page = (self.buffer() if self._random.random() < 0.2 else self.page(), self.count(self._random.randrange(9)))
+        calls = {
+            "hash_fixed": fixed,
+            "hash_variable": variable,
+            "hash_length_prefixed": page,
+            "extremes_fixed": (*fixed, self._random.choice(ORDERS)),
+            "extremes_variable": variable,
+            "extremes_length_prefixed": page,
             "insert": (bitset, self.count(blocks), hashes),
             "check": (bitset, self.count(blocks), hashes),
             "count_missing": (bitset, self.count(blocks), hashes),
             "fold": (bitset, self.count(blocks)),
             "measure": (bitset, self.count(blocks)),
-        }[name]
+        }
+        name, arguments = self._random.choice(tuple(calls.items()))
         if self._random.random() < 0.02:
             arguments = arguments[: self._random.randrange(len(arguments))]
         getattr(_kernel, name)(*arguments)
