@@ -168,7 +168,9 @@ def test_every_field_left_out(tmp_path, writer):
                 continue
             path.write_bytes(whole.read_bytes())
             leave_out(path, struct, name, of)
-            stored, counted = values_in_pyarrow(path, column), counts_in_duckdb(path, column)
+            # Of a LogicalType without a member, DuckDB takes converted_type, as we do; pyarrow takes the column for one of plain numbers.
+            stored = values_in_pyarrow(path, column) if struct != "LogicalType" else []
+            counted = counts_in_duckdb(path, column)
             try:
                 add_filters(path, [column], in_place=True)
             except SbbfError as error:
