@@ -18,6 +18,7 @@ class _Kind(NamedTuple):
     fits: Callable[[object], bool]
 
 
+_MOST_BYTES = 16 << 20
 _NAMES = _Kind("a list of strings", lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value))
 _RATIO = _Kind("a number", lambda value: isinstance(value, int | float) and not isinstance(value, bool))
 _COUNT = _Kind("an integer", lambda value: isinstance(value, int) and not isinstance(value, bool))
@@ -58,7 +59,10 @@ def _read_toml(path: str) -> dict[str, Any]:
 
     try:
         with open(path, "rb") as stream:
-            return tomllib.load(stream)
+            text = stream.read(_MOST_BYTES + 1)
+        if len(text) > _MOST_BYTES:
+            raise UsageError(f"more than {_MOST_BYTES:,} bytes are no configuration", file=path)
+        return tomllib.loads(text.decode())
     except OSError as error:
         raise UsageError((error.strerror or "unreadable").lower(), file=path) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import codecs
 import sys
 from collections.abc import Iterator
+from functools import partial
 
 import click
 
 from sbbf_tool.cli.render import warn
 
+_MOST_LINE_BYTES = 64 << 20
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -24,7 +26,9 @@ def lines_of(name: str) -> Iterator[str]:
     try:
         with click.open_file(name, "rb") as stream:
             carriage_returns = other_bytes = False
-            for number, line in enumerate(stream, 1):
+            for number, line in enumerate(iter(partial(stream.readline, _MOST_LINE_BYTES + 1), b""), 1):
+                if len(line) > _MOST_LINE_BYTES:
+                    raise click.UsageError(f"{_place(name, number)} has more than {_MOST_LINE_BYTES:,} bytes")
                 if number == 1:
                     if line.startswith(_UTF_16):
                         raise click.UsageError(f"values file {name}: it is UTF-16; save it as UTF-8")

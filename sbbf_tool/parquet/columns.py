@@ -252,7 +252,7 @@ def _leaf(index: int, path: tuple[str, ...], short: tuple[str, ...], element: Sc
     length = max(element.type_length or 0, 0) if element.type == Type.FIXED_LEN_BYTE_ARRAY else 0
     physical = PHYSICAL_TYPES[element.type]
     logical = _logical(element)
-    doubt = doubt_of(physical, element.type_length, logical)
+    doubt = doubt_of(physical, element.type_length, logical) or _contradiction(element)
     return Column(index, path, short or path, physical, length, None if doubt else logical, definition, repetition, doubt)
 
 
@@ -289,6 +289,16 @@ def _logical(element: SchemaElement) -> Logical | None:
     if element.converted_type == ConvertedType.DECIMAL:
         return Logical("DECIMAL", precision=element.precision or 0, scale=element.scale or 0)
     return _CONVERTED.get(element.converted_type)
+
+
+def _contradiction(element: SchemaElement) -> str | None:
+    """Say why readers differ on the values of a column, where they do: beside a `LogicalType` that they do not know, some read the
+    `ConvertedType` (DuckDB) and others the physical type (Arrow C++), and 100 is a value of both a DECIMAL(9,2) and its INT32.
+    """
+    union = element.logicalType
+    if union is None or element.converted_type != ConvertedType.DECIMAL or any(member is not None for member in vars(union).values()):
+        return None
+    return "its logical type is not known here, and its converted type is DECIMAL: readers differ on its values"
 
 
 def _from_union(union: LogicalType) -> Logical | None:

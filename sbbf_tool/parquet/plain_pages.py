@@ -50,6 +50,28 @@ class NotPlainError(Exception):
     """The chunk has a page that is not to be read here."""
 
 
+_PADDING = bytes(8)
+"""Behind the values of every page of fastparquet (`writer.py`, `write_column`)."""
+
+
+def _hash_byte_arrays(plain: memoryview, count: int) -> tuple[memoryview, memoryview]:
+    """Return the bytes of a page's values without fastparquet's padding, and their hashes. Raises UnreadableError.
+
+    Levels that are taken for a value shift all values by one: then the last of them is left over, which is its length and its bytes
+    before the padding, and never the padding alone.
+    """
+    try:
+        return plain, hashing.hash_length_prefixed(plain, count)
+    except UnreadableError:
+        if plain[-len(_PADDING) :] != _PADDING:
+            raise
+        try:
+            return plain[: -len(_PADDING)], hashing.hash_length_prefixed(plain[: -len(_PADDING)], count)
+        except UnreadableError:
+            pass
+        raise
+
+
 class PlainPage:
     """The hashes of one page's values; `len` of it is their count.
 
@@ -69,7 +91,10 @@ class PlainPage:
         with_extremes: bool = False,
     ) -> None:
         # Hashed here, and `plain` not kept: the next page may be decompressed into the same memory.
-        self._hashes = hashing.hash_length_prefixed(plain, count) if column.width is None else hashing.hash_fixed(plain, column.width)
+        if column.width is None:
+            plain, self._hashes = _hash_byte_arrays(plain, count)
+        else:
+            self._hashes = hashing.hash_fixed(plain, column.width)
         self._hashes_of_equals = equals.hashes_of(column, plain, normalised_intervals=normalised_intervals)
         self._extremes = extremes.of_plain(column, plain, count) if with_extremes else None
         self.page_type = page_type

@@ -263,3 +263,10 @@ def test_pre_commit_runs_a_command_that_is_there(lying, monkeypatch):
     program, *arguments = lines["entry"].split()
     assert program in tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["scripts"]
     assert run([*arguments, lying]) == 1
+
+
+@pytest.mark.parametrize("arguments", [["check", "--config", "/dev/zero"], ["probe", "id", "--values-file", "/dev/zero"]], ids=" ".join)
+def test_a_side_file_without_end_is_an_error(fixtures, arguments, capfd):
+    command, *rest = arguments
+    assert run([command, str(fixtures / "pyarrow-filters.parquet"), *rest]) == 2
+    assert "bytes" in capfd.readouterr().err

@@ -83,6 +83,19 @@ def test_files_of_fastparquet(tmp_path):
     assert all(not probe(path, "n", [number]).is_absent for number in range(5))
 
 
+@pytest.mark.parametrize("words", [["", "null", None], [""], ["a", "bb", None, "\0" * 8], [None, ""]], ids=repr)
+@pytest.mark.parametrize("compression", [None, "GZIP"])
+def test_pages_of_fastparquet_are_padded(tmp_path, words, compression):
+    """Eight zero bytes follow the values of each page: they are no values, and nothing is wrong with the page."""
+    path = tmp_path / "f.parquet"
+    frame = pd.DataFrame({"s": pd.Series(words * 50, dtype=object)})
+    fastparquet.write(str(path), frame, row_group_offsets=50, compression=compression, has_nulls=True)
+    assert pq.read_table(path).column("s").to_pylist() == words * 50
+    add_filters(path, ["s"], in_place=True)
+    assert not any(probe(path, "s", [word]).is_absent for word in words)
+    assert probe(path, "s", ["zeta"]).is_absent
+
+
 # Every field
 
 

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 @click.command(short_help="Hold filters to rules, as a gate for CI.")
 @policy_options
 @click.option("--format", "form", type=click.Choice(formats.NAMES), default="text", show_default=True, help="How to tell what was found.")
-@click.option("--json", "form", flag_value="json", help="One JSON document a file, one line each, as --format json.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document a file, one line each, as --format json.")
 @over_a_lake
-def command(engine: Engine, lake: Lake, form: str, config: str | None, **options: Any) -> int:
+def command(engine: Engine, lake: Lake, form: str, as_json: bool, config: str | None, **options: Any) -> int:
     """Hold the filters of all files to rules; `sbbf check --list-rules` shows them.
 
     Exit code 0: no finding is as bad as --fail-on; 1: some is; 2: an unknown rule or setting; 3: something could not be read.
@@ -42,5 +42,5 @@ def command(engine: Engine, lake: Lake, form: str, config: str | None, **options
             say(f"sbbf: {UnreadableError(place, file=row.path)}", err=True)
         return int(row.report.failed)
 
-    with formats.opened(form) as shown:
+    with formats.opened("json" if as_json else form) as shown:
         return each_row(engine.read(lake, checking(asked, lake.keys, lake.limit), CheckRow, reads_data=not asked.quick), show).exit_code
