@@ -19,6 +19,8 @@ def main() -> None:
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             # Nothing is open yet that would have to be closed, and a traceback out of an import tells nobody anything.
             signal.signal(signal.SIGINT, lambda number, frame: os._exit(INTERRUPTED))
+        # Interpreters that this process starts must not import modules from the folder that the user stands in.
+        os.environ.setdefault("PYTHONSAFEPATH", "1")
         from sbbf_tool.cli import main as command_line
 
         code = command_line(sys.argv[1:])

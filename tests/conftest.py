@@ -34,6 +34,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A checkout cannot keep this mode, and keys that others may read are a warning.
+    (FIXTURES / "encrypted" / "keys.json").chmod(0o600)
     kernel = config.getoption("--kernel")
     if kernel:
         # Read at the first bulk operation, also by the processes that tests start.

@@ -78,8 +78,6 @@ def _by_processes(
 
     # A forked process has everything imported already; elsewhere than on Linux, forking is not safe.
     context = get_context("fork" if sys.platform == "linux" else None)
-    if sys.platform != "linux":
-        os.environ.setdefault("PYTHONSAFEPATH", "1")  # or it would import modules from the folder that the user stands in
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
         try:
             ahead: deque[Future[list[tuple[str, Report | SbbfError]]]] = deque([pool.submit(_answers, work, first)])

@@ -75,7 +75,8 @@ def session(master: str | None = None, conf: Mapping[str, str] | None = None, re
         for name, value in asked.items():
             builder = builder.config(name, value)
         try:
-            return builder.getOrCreate()
+            with _safe_path():
+                return builder.getOrCreate()
         except Exception as error:
             # What the JVM raises reaches us by py4j where PySpark has no class of its own for it.
             if not isinstance(error, PySparkException) and not type(error).__module__.startswith("py4j."):
@@ -121,9 +122,22 @@ def _prepare(version: Version, master: str | None) -> None:
     if not (master or "").startswith(("yarn", "k8s")):
         # Without it workers take the `python3` of their PATH. On another machine, this interpreter's path would mean nothing.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYTHONSAFEPATH", "1")  # of the workers that take it from the JVM: those of data sources
     if (master or "").startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """Have a JVM that starts meanwhile give its workers PYTHONSAFEPATH: those of data sources take it from there and from nowhere else."""
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONSAFEPATH"]
+        else:
+            os.environ["PYTHONSAFEPATH"] = before
 
 
 def _quiet(jvm_options: str) -> dict[str, str]:

@@ -88,9 +88,6 @@ class Processes:
     def _new_pool(self, workers: int) -> ProcessPoolExecutor:
         # A forked process has everything imported already; elsewhere than on Linux, forking is not safe.
         forks = sys.platform == "linux"
-        if not forks:
-            # A new interpreter must not import modules from the folder that the user stands in.
-            os.environ.setdefault("PYTHONSAFEPATH", "1")
         return ProcessPoolExecutor(
             workers,
             mp_context=get_context("fork" if forks else None),
