@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from newer_pyarrow import reason_to_skip
 
 from sbbf_tool.errors import UsageError
 
@@ -30,6 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--kernel", choices=("spec", "numpy", "compiled"), help="Run everything on this kernel rather than on the fastest that is built."
     )
     parser.addoption("--heavy-seconds", type=float, help="Start no heavy test later than this after the run began; those left are skipped.")
+    parser.addoption("--oldest", action="store_true", help="Skip, by name, tests whose oracle is a newer pyarrow than the installed one.")
     parser.addoption("--bless", action="store_true", help="Write golden outputs, the README's among them, as they are now.")
 
 
@@ -46,6 +48,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     seconds = item.config.getoption("--heavy-seconds")
     if seconds is not None and item.get_closest_marker("heavy") and time.monotonic() - START > seconds:
         pytest.skip(f"the {seconds:.0f} seconds for heavy tests are over")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed and call.excinfo is not None and item.config.getoption("--oldest"):
+        reason = reason_to_skip(item.nodeid, call.excinfo.value)
+        if reason is not None:
+            report.outcome = "skipped"
+            report.longrepr = (str(item.path), item.location[1] or 0, f"Skipped: {reason}")
+    return report
 
 
 @pytest.fixture(scope="session")
