@@ -55,7 +55,7 @@ class SbbfDataSource(DataSource):
     - `all` (`true`): a row also for every column chunk without a filter, and for files without row groups.
     - `rules` (`true`): one row a finding of `sbbf check` instead: `rule`, `severity`, `file`, `column`, `message`, `evidence`, `cure`.
       `select` and `ignore` name rules or themes; `quick` leaves out the rules that read data; `require`, `maxFpp`, `maxBytesShare`,
-      `minNdv` and `minChunkBytes` are the limits that `sbbf check` has.
+      `minNdv` and `minChunkBytes` are the limits that `sbbf check` has; `maxPageBytes` is the most that a page may decompress to.
     - `paimon` (`true`): a row an index of the data files of Paimon tables, each path being a table's folder or an `.index` file:
       `snapshot`, `data_file`, `partition`, `rows`, `place`, the `index` with its `bloom` figures, and `findings`, what is odd about it.
       With `all`, data files without an index have a row too.

@@ -7,6 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -25,7 +26,7 @@ VALUES = {
     "int32": (pa.int32(), [1, -2]),
     "int64": (pa.int64(), [1, -2]),
     "uint64": (pa.uint64(), [1, 2**63]),
-    "half": (pa.float16(), [1.0, -2.5]),
+    "half": (pa.float16(), [np.float16(1.0), np.float16(-2.5)]),
     "float": (pa.float32(), [1.0, -2.5]),
     "double": (pa.float64(), [1.0, -2.5]),
     "decimal": (pa.decimal128(9, 2), [Decimal("1.00"), Decimal("-2.50")]),

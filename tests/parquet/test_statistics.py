@@ -8,6 +8,7 @@ from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -25,7 +26,7 @@ ORDERED = [
     pa.array([1, 2**63, 2**64 - 1], pa.uint64()),
     pa.array([-128, 127], pa.int8()),
     pa.array([-1e300, -0.5, 1e-300, 1e300]),
-    pa.array([-2.5, 0.25, 65504.0], pa.float16()),
+    pa.array(np.array([-2.5, 0.25, 65504.0], np.float16)),
     pa.array([Decimal("-99.99"), Decimal("-0.01"), Decimal("0.01"), Decimal("500.00")], pa.decimal128(30, 2)),
     pa.array(["", "A", "a", "é", "\U0001f600"]),
     pa.array([b"\x00", b"\x7f", b"\x80", b"\xff\xff"]),
