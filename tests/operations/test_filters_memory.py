@@ -30,7 +30,9 @@ NDV = 600_000
 """Distinct values, for which a filter has `NUM_BYTES`."""
 MANY = 48
 JOBS = 2
-BOUND = (2 * JOBS + 1) * NUM_BYTES
+_ARRAYS = 3 << 18 if os.environ.get("SBBF_KERNEL") == "numpy" else 0
+"""Of numpy, through which the kernel of that name works."""
+BOUND = (2 * JOBS + 1) * NUM_BYTES + _ARRAYS
 """A filter and its copy, while it is folded, written or compared, for each job; and all else."""
 WISH = Wish(("v",), Sizing(ndv=NDV))
 
