@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from sbbf_tool.errors import AuthenticationError, RefusedError, SbbfError, UnreadableError, UsageError, WriteError
     from sbbf_tool.operations.add import add_filters
     from sbbf_tool.operations.advise import advise
-    from sbbf_tool.operations.bare import inspect_bare, probe_bare, verify_bare
     from sbbf_tool.operations.check import Policy, check
     from sbbf_tool.operations.engines import engines
     from sbbf_tool.operations.explain import explain
@@ -37,15 +36,16 @@ if TYPE_CHECKING:
     from sbbf_tool.operations.remove import remove_filters
     from sbbf_tool.operations.repair import repair
     from sbbf_tool.operations.resize import resize_filters
-    from sbbf_tool.operations.rules.rule import Limits
+    from sbbf_tool.operations.standalone import inspect_bare, probe_bare, verify_bare
     from sbbf_tool.operations.verify import verify
     from sbbf_tool.parquet.encryption.keys import Keys
+    from sbbf_tool.rules.rule import Limits
 
 _HOMES = {
     "AuthenticationError": "sbbf_tool.errors",
     "BloomFilter": "sbbf_tool.bloom.filter",
     "Keys": "sbbf_tool.parquet.encryption.keys",
-    "Limits": "sbbf_tool.operations.rules.rule",
+    "Limits": "sbbf_tool.rules.rule",
     "Policy": "sbbf_tool.operations.check",
     "RefusedError": "sbbf_tool.errors",
     "SbbfError": "sbbf_tool.errors",
@@ -60,17 +60,17 @@ _HOMES = {
     "engines": "sbbf_tool.operations.engines",
     "explain": "sbbf_tool.operations.explain",
     "inspect": "sbbf_tool.operations.inspect",
-    "inspect_bare": "sbbf_tool.operations.bare",
+    "inspect_bare": "sbbf_tool.operations.standalone",
     "inspect_paimon": "sbbf_tool.operations.paimon.inspect",
     "probe": "sbbf_tool.operations.probe",
-    "probe_bare": "sbbf_tool.operations.bare",
+    "probe_bare": "sbbf_tool.operations.standalone",
     "probe_paimon": "sbbf_tool.operations.paimon.probe",
     "prune": "sbbf_tool.operations.prune",
     "remove_filters": "sbbf_tool.operations.remove",
     "repair": "sbbf_tool.operations.repair",
     "resize_filters": "sbbf_tool.operations.resize",
     "verify": "sbbf_tool.operations.verify",
-    "verify_bare": "sbbf_tool.operations.bare",
+    "verify_bare": "sbbf_tool.operations.standalone",
     "verify_paimon": "sbbf_tool.operations.paimon.verify",
 }
 

@@ -13,22 +13,21 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "sbbf_tool"
 GENERATED = PACKAGE / "parquet" / "idl"
 
-# Room -> the rooms of this package that it may import, itself apart.
-ROOMS = {
-    "display": set(),
-    "errors": {"display"},
-    "gregorian": set(),
-    "reports": {"errors"},
-    "bloom": {"errors"},
-    "paimon": {"display", "errors", "gregorian", "bloom"},
-    "storage": {"display", "errors"},
-    "parquet": {"errors", "gregorian", "bloom"},
-    "operations": {"display", "errors", "reports", "bloom", "paimon", "storage", "parquet"},
-    "cli": {"display", "errors", "reports", "bloom", "storage", "operations", "spark"},
-    "spark": {"display", "errors", "reports", "storage", "operations"},
-    "__init__": {"errors", "bloom", "parquet", "operations"},
-    "__main__": {"display", "errors", "cli"},
+# The rooms from the lowest to the highest: each may import those before it, but for what FORBIDDEN says.
+ORDER = (
+    "display", "errors", "gregorian", "arguments", "bloom", "parquet", "paimon", "storage", "reports",
+    "file", "query_engines", "rules", "advice", "editing", "operations", "runner", "spark", "cli",
+)  # fmt: skip
+FORBIDDEN = {
+    "bloom": {"arguments", "gregorian"},
+    "paimon": {"parquet"},
+    "storage": {"bloom", "parquet", "paimon"},
+    "reports": {"bloom", "parquet", "paimon", "storage"},
+    "spark": {"bloom", "parquet", "paimon"},
+    "cli": {"paimon"},
 }
+ROOMS = {room: set(ORDER[:at]) - FORBIDDEN.get(room, set()) for at, room in enumerate(ORDER)}
+ROOMS |= {"__init__": set(ORDER) - {"cli"}, "__main__": {"display", "errors", "cli"}}
 
 # Third-party package -> the only rooms that may know it.
 HOMES = {

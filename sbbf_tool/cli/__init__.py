@@ -95,7 +95,7 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
         return
     from importlib.metadata import PackageNotFoundError, version
 
-    from sbbf_tool.operations.versions import describe_implementations
+    from sbbf_tool.cli.versions import describe_implementations
 
     try:
         number = version("sbbf-tool")

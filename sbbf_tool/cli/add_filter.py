@@ -15,7 +15,7 @@ from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.sizes import BYTES
 
 if TYPE_CHECKING:
-    from sbbf_tool.operations.plan_file import Plan
+    from sbbf_tool.editing.plan_file import Plan
     from sbbf_tool.reports.add import AddReport
 
 
@@ -67,8 +67,8 @@ def command(
     its first bytes stay the old, valid file, and `remove-filter` cuts back to it. Each filter is sized from the values themselves, and
     every value is asked of it before the file is published.
     """
+    from sbbf_tool.file.cross_check import CrossChecks
     from sbbf_tool.operations.add import add_filters
-    from sbbf_tool.operations.cross_check import CrossChecks
 
     plan = _plan(plan_path, columns, fpp, ndv, max_bytes)
     paths = files or (plan.files if plan else ())

@@ -28,8 +28,8 @@ def query_lines(path: str | None) -> list[str]:
 
 def tell(report: AdviceReport, paths: Sequence[str], plan_path: str | None, *, as_json: bool) -> int:
     """Show the report on `paths`, save its plan where a path is given, and answer with the exit code. Raises WriteError."""
+    from sbbf_tool.editing.plan_file import write_plan
     from sbbf_tool.errors import UnreadableError
-    from sbbf_tool.operations.plan_file import write_plan
 
     render.show_json(report) if as_json else show_advice(report)
     for reason in report.unread:

@@ -23,7 +23,7 @@ def type_of(type_name: str | None) -> str:
 
 
 def inspect(files: tuple[str, ...], as_json: bool) -> int:
-    from sbbf_tool.operations.bare import inspect_bare
+    from sbbf_tool.operations.standalone import inspect_bare
 
     def work(path: str) -> int:
         report = inspect_bare(path)
@@ -34,13 +34,13 @@ def inspect(files: tuple[str, ...], as_json: bool) -> int:
 
 
 def probe(file: str, type_name: str | None, values: Iterable[str | None], dialect: str | None) -> ProbeReport:
-    from sbbf_tool.operations.bare import probe_bare
+    from sbbf_tool.operations.standalone import probe_bare
 
     return probe_bare(file, type_of(type_name), values, dialect=dialect)
 
 
 def verify(files: tuple[str, ...], type_name: str | None, values: Iterable[str], dialect: str | None, as_json: bool) -> int:
-    from sbbf_tool.operations.bare import verify_bare
+    from sbbf_tool.operations.standalone import verify_bare
 
     if len(files) != 1:
         raise click.UsageError("values are those of one bare filter; name one file")

@@ -42,7 +42,7 @@ def each_report(names: tuple[str, ...], work: Callable[[str], Report], show: Cal
     What some files can be asked and others cannot, such as for a column that not all have, is told of the latter; what no file can be
     asked ends the command.
     """
-    from sbbf_tool.operations.many import over_files
+    from sbbf_tool.runner.many import over_files
 
     unfit: list[UsageError] = []
     none_fits = True
@@ -85,7 +85,7 @@ def _told(names: tuple[str, ...], path: str, error: SbbfError) -> int:
 
 def warn_of_append(path: str) -> None:
     """Warn of an append to a file that was not finished, or of a journal beside it that is not to be trusted: for commands that read."""
-    from sbbf_tool.operations.interrupted import warning_of
+    from sbbf_tool.file.interrupted import warning_of
 
     if (warning := warning_of(path)) is not None:
         render.warn(f"{path}: {warning}")

@@ -14,7 +14,7 @@ _HELP = "The keys of encrypted files, as JSON; else the file that SBBF_KEYS_FILE
 def _read(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
     if ctx.resilient_parsing:
         return None
-    from sbbf_tool.operations.keys import exposure_of, read_keys
+    from sbbf_tool.file.keys import exposure_of, read_keys
 
     keys = read_keys(value)
     warning = exposure_of(keys.path) if keys is not None and keys.path is not None else None

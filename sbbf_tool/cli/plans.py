@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from sbbf_tool.cli import render
 
 if TYPE_CHECKING:
-    from sbbf_tool.operations.plan_file import Plan
+    from sbbf_tool.editing.plan_file import Plan
 
 
 def plan_in(path: str) -> Plan:
     """Read a plan, and warn where others decide what is in it: its files are taken as if they were typed. Raises UsageError."""
-    from sbbf_tool.operations.plan_file import exposure_of, read_plan
+    from sbbf_tool.editing.plan_file import exposure_of, read_plan
 
     if (exposure := exposure_of(path)) is not None:
         render.warn(exposure)

@@ -42,7 +42,7 @@ def policy_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def from_options(options: dict[str, Any], config: str | None) -> Policy:
     """Options that were given, then settings of the file. Raises UsageError."""
     from sbbf_tool.operations.check import Policy
-    from sbbf_tool.operations.rules.rule import Limits
+    from sbbf_tool.rules.rule import Limits
 
     given = {name: value for name, value in options.items() if value not in (None, ())}
     settings = {**(read_config(config) if config else {}), **given}
@@ -52,7 +52,7 @@ def from_options(options: dict[str, Any], config: str | None) -> Policy:
 
 def show_rules(*, as_json: bool) -> None:
     """All rules, in the order of their families."""
-    from sbbf_tool.operations.rules import RULES
+    from sbbf_tool.rules import RULES
 
     rows = [
         {"name": rule.name, "theme": rule.theme, "severity": rule.severity, "reads": rule.reads.name.lower(), "message": rule.message}

@@ -14,7 +14,7 @@ from sbbf_tool.cli.output import say, say_json
 from sbbf_tool.display import escape
 
 if TYPE_CHECKING:
-    from sbbf_tool.operations.build import Progress
+    from sbbf_tool.editing.build import Progress
 
 
 def show_json(report: Any) -> None:

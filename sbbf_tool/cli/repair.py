@@ -37,7 +37,7 @@ def command(paths: tuple[str, ...], as_json: bool, **options: Any) -> int:
     PATH is a Parquet file, a folder (all *.parquet below it) or a glob. Exit code 0: nothing was wrong, or it was cured; 1: with
     --dry-run, something would be done; else, an error is left that takes --rebuild; 3: something could not be read; 4: refused.
     """
-    from sbbf_tool.operations.cross_check import CrossChecks
+    from sbbf_tool.file.cross_check import CrossChecks
     from sbbf_tool.operations.repair import repair
 
     cross_checks = CrossChecks()

@@ -9,29 +9,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from sbbf_tool.advice.queries import Query, QueryCounts, parse_query
+from sbbf_tool.advice.survey import FileSurvey, Totals, survey, value_count
+from sbbf_tool.advice.verdicts import ADD, UNASKED, Lookup, cautions_of, engines_for, lookup_of, verdict_of, with_data, without_data
+from sbbf_tool.arguments import as_iterable, as_names
 from sbbf_tool.bloom import sizing
 from sbbf_tool.display import redact
+from sbbf_tool.editing.plan_file import Plan
 from sbbf_tool.errors import OversizedPageError, SbbfError, UnreadableError, UsageError
-from sbbf_tool.operations.arguments import as_iterable, as_names
-from sbbf_tool.operations.many import over_files
-from sbbf_tool.operations.page_limit import MaxPageBytes
-from sbbf_tool.operations.parquet_file import ParquetFile
-from sbbf_tool.operations.plan_file import Plan
-from sbbf_tool.operations.pruning import is_without_values
-from sbbf_tool.operations.queries import Query, QueryCounts, parse_query
-from sbbf_tool.operations.survey import FileSurvey, Totals, survey, value_count
-from sbbf_tool.operations.verdicts import ADD, UNASKED, Lookup, cautions_of, engines_for, lookup_of, verdict_of, with_data, without_data
+from sbbf_tool.file.page_limit import MaxPageBytes
+from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.file.pruning import is_without_values
 from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.parquet.encryption.keys import Keys
 from sbbf_tool.reports.advise import AdviceReport, ColumnAdvice, QueryAdvice
 from sbbf_tool.storage.places import parquet_files
 
 if TYPE_CHECKING:
-    from sbbf_tool.operations.keys import KeysGiven
+    from sbbf_tool.file.keys import KeysGiven
 
 SAMPLED_ROW_GROUPS = 2
 
@@ -54,10 +52,16 @@ def advise(
     listed = tuple(os.fsdecode(name) for name in as_iterable(names))
     asked = tuple(parse_query(query) for query in as_iterable(queries))
     known, limit = Keys.of(keys), max_page_bytes
-    # A key service is the caller's own function, which other processes do not have.
-    jobs = 1 if known is not None and known.service is not None else None
-    surveys = over_files(chain.from_iterable(map(parquet_files, listed)), partial(survey, queries=asked, keys=known, limit=limit), jobs)
+    files = chain.from_iterable(map(parquet_files, listed))
+    surveys = ((path, _surveyed(path, asked, known, limit)) for path in files)
     return advise_on(listed, surveys, queries=asked, fpp=fpp, engine_names=engine_names, keys=known, limit=limit)
+
+
+def _surveyed(path: str, queries: tuple[Query, ...], keys: Keys | None, limit: MaxPageBytes) -> FileSurvey | SbbfError:
+    try:
+        return survey(path, queries, keys, limit)
+    except SbbfError as error:
+        return error
 
 
 def advise_on(
@@ -170,7 +174,7 @@ def _share_left(totals: Totals, queries: Sequence[Query], counts: Iterable[Query
 
 def _sample(path: str, wanted: Mapping[tuple[str, str], Totals], keys: Keys | None, limit: MaxPageBytes) -> Iterator[str]:
     """Count the distinct values of these columns in some row groups of a file; yields what cannot be read, and why."""
-    from sbbf_tool.operations.distinct import count_distinct
+    from sbbf_tool.file.distinct import count_distinct
 
     with ParquetFile.open(path, keys, limit) as file:
         for column in file.footer.columns:
@@ -219,7 +223,7 @@ def _advice(totals: Totals, lookup: Lookup, reason: str | None, fpp: float, caut
 
 def _source(totals: Totals) -> tuple[str | None, bool]:
     """Where the number of distinct values is from, and whether it is exact."""
-    from sbbf_tool.operations.distinct import COUNTED, ESTIMATED, EXTRAPOLATED, STANDARD_ERROR
+    from sbbf_tool.file.distinct import COUNTED, ESTIMATED, EXTRAPOLATED, STANDARD_ERROR
 
     if totals.row_groups and totals.counted_dictionaries == totals.row_groups:
         return "the dictionaries of all row groups", True

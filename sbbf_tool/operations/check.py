@@ -8,23 +8,23 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
+from sbbf_tool.arguments import as_iterable, as_names
 from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError
-from sbbf_tool.operations.arguments import as_iterable, as_names
-from sbbf_tool.operations.page_limit import MaxPageBytes
-from sbbf_tool.operations.parquet_file import ParquetFile
-from sbbf_tool.operations.rules import RULES, THEMES
-from sbbf_tool.operations.rules.facts import ColumnFacts, Reads, gather
-from sbbf_tool.operations.rules.limits import REQUIRED_FILTER
-from sbbf_tool.operations.rules.rule import Limits, Rule, find_all
-from sbbf_tool.operations.rules.secrecy import THEME as SECRECY
+from sbbf_tool.file.page_limit import MaxPageBytes
+from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.operations.verify import unread_chunks
 from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.reports.findings import ERROR, SEVERITIES, CheckReport, Evidence, Finding, RuleOutcome
+from sbbf_tool.rules import RULES, THEMES
+from sbbf_tool.rules.facts import ColumnFacts, Reads, gather
+from sbbf_tool.rules.limits import REQUIRED_FILTER
+from sbbf_tool.rules.rule import Limits, Rule, find_all
+from sbbf_tool.rules.secrecy import THEME as SECRECY
 from sbbf_tool.storage.places import parquet_files
 
 if TYPE_CHECKING:
-    from sbbf_tool.operations.keys import KeysGiven
+    from sbbf_tool.file.keys import KeysGiven
 
 PASSED, FAILED, NOT_RUN = "passed", "failed", "not run"
 
@@ -81,7 +81,7 @@ def check(
     with ParquetFile.open(path, keys, max_page_bytes) as file:
         limits, findings = _resolve(file, policy)
         if reads is Reads.DATA:
-            from sbbf_tool.operations.proof import prove
+            from sbbf_tool.file.membership import prove
 
             facts = gather(file, file.footer.columns, reads, prove, keeps_oversized=True)
         else:

@@ -11,19 +11,21 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from sbbf_tool.operations.engines import HARM, USED, engine, engines, verdicts_for
-from sbbf_tool.operations.page_limit import MaxPageBytes
-from sbbf_tool.operations.parquet_file import ParquetFile
-from sbbf_tool.operations.probe import Question, ask_row_group, question_of
-from sbbf_tool.operations.pruning import by_dictionary, by_statistics, row_group_bytes, shown_bounds
+from sbbf_tool.file.page_limit import MaxPageBytes
+from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.file.pruning import by_dictionary, by_statistics, row_group_bytes, shown_bounds
+from sbbf_tool.file.question import Question, ask_row_group, question_of
+from sbbf_tool.operations.engines import engines
 from sbbf_tool.parquet.arrow_schema import arrow_type
 from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.parquet.literals import ABSENT
+from sbbf_tool.query_engines.terms import HARM, USED
+from sbbf_tool.query_engines.verdicts import engine, verdicts_for
 from sbbf_tool.reports.engines import EngineReport, EngineVerdict
 from sbbf_tool.reports.explain import EngineExplanation, ExplainReport, RowGroupExplanation
 
 if TYPE_CHECKING:
-    from sbbf_tool.operations.keys import KeysGiven
+    from sbbf_tool.file.keys import KeysGiven
 
 STATISTICS, DICTIONARY, FILTER, READ, HARMED = "statistics", "dictionary", "filter", "read", "harm"
 

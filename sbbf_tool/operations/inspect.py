@@ -8,20 +8,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from sbbf_tool.arguments import as_names
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import SbbfError, UnreadableError
-from sbbf_tool.operations.arguments import as_names
-from sbbf_tool.operations.engines import warnings_for
-from sbbf_tool.operations.interrupted import warning_of
-from sbbf_tool.operations.layout import unused_ranges
-from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.file.interrupted import warning_of
+from sbbf_tool.file.layout import unused_ranges
+from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.filters import FilterHeader, StoredFilter
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData
+from sbbf_tool.query_engines.verdicts import warnings_for
 from sbbf_tool.reports.inspect import ColumnTotal, FilterReport, InspectReport, UnusedRange
 
 if TYPE_CHECKING:
-    from sbbf_tool.operations.keys import KeysGiven
+    from sbbf_tool.file.keys import KeysGiven
 
 
 def inspect(
@@ -141,7 +141,7 @@ def _of_bitset(file: ParquetFile, stored: StoredFilter) -> dict[str, Any]:
 
 def _draft(file: ParquetFile, stored: StoredFilter) -> tuple[StoredFilter, dict[str, Any]]:
     """A draft's filter as it is read in the dialect that the column's values tell, and the fields of a report that say so."""
-    from sbbf_tool.operations.drafts import decide_by_chunk, names_of
+    from sbbf_tool.file.drafts import decide_by_chunk, names_of
 
     decided = decide_by_chunk(file, stored)
     told = f"by the column's values it is {decided.dialect.name}" if decided else "which of them, the column's values do not tell"

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from sbbf_tool.arguments import as_iterable
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
-from sbbf_tool.operations.arguments import as_iterable
-from sbbf_tool.operations.dataset_schema import is_cast, why_read_differently, with_columns_of_all_files
-from sbbf_tool.operations.parquet_file import ParquetFile
-from sbbf_tool.operations.probe import Question, ask_row_group, expect_answers, question_of
-from sbbf_tool.operations.pruning import by_statistics, row_group_bytes
+from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.file.pruning import by_statistics, row_group_bytes
+from sbbf_tool.file.question import Question, ask_row_group, expect_answers, question_of
 from sbbf_tool.parquet import int96
 from sbbf_tool.parquet.columns import Column, find_column
+from sbbf_tool.parquet.dataset_schema import is_cast, why_read_differently, with_columns_of_all_files
 from sbbf_tool.parquet.literals import ABSENT, parse_object
 from sbbf_tool.reports.prune import PrunedFile, PruneReport
 from sbbf_tool.storage import places

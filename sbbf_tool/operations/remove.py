@@ -12,13 +12,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from sbbf_tool.arguments import as_names
 from sbbf_tool.display import redact
+from sbbf_tool.editing.publish import ensure_same_footer, mistake, publish
+from sbbf_tool.editing.targets import check_changeable, choose_columns, choose_target, table_warnings, warnings_of_interrupted
 from sbbf_tool.errors import RefusedError, UnreadableError
-from sbbf_tool.operations.arguments import as_names
-from sbbf_tool.operations.layout import OLD_FILTER, OLD_FOOTER, end_of_data, unused_ranges
-from sbbf_tool.operations.parquet_file import ParquetFile
-from sbbf_tool.operations.publish import ensure_same_footer, mistake, publish
-from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, table_warnings, warnings_of_interrupted
+from sbbf_tool.file.layout import OLD_FILTER, OLD_FOOTER, end_of_data, unused_ranges
+from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import TAIL_BYTES, FilterPlace, Footer, open_metadata, set_filters
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
@@ -27,7 +27,7 @@ from sbbf_tool.storage import places
 from sbbf_tool.storage.spool import Spool
 
 if TYPE_CHECKING:
-    from sbbf_tool.operations.keys import KeysGiven
+    from sbbf_tool.file.keys import KeysGiven
 
 CUT_BACK, COMPACTED, NEW_FOOTER = "cut back", "compacted", "new footer"
 

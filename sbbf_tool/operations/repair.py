@@ -14,9 +14,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.display import redact
-from sbbf_tool.errors import RefusedError
-from sbbf_tool.operations import interrupted
-from sbbf_tool.operations.build import (
+from sbbf_tool.editing.build import (
     Meter,
     Progress,
     Sizing,
@@ -27,14 +25,13 @@ from sbbf_tool.operations.build import (
     report_of,
     statistics_warnings,
 )
-from sbbf_tool.operations.cross_check import CrossChecks
-from sbbf_tool.operations.page_limit import MaxPageBytes, PageLimit
-from sbbf_tool.operations.parquet_file import ParquetFile, ring_of
-from sbbf_tool.operations.publish import ensure_holding_all, ensure_same_footer, mistake, place_of, publish
-from sbbf_tool.operations.rules import secrecy, structure, truth, worth
-from sbbf_tool.operations.rules.facts import PLAINTEXT, ChunkFacts, ColumnFacts, Reads, gather
-from sbbf_tool.operations.rules.rule import Limits, Rule
-from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, finish_interrupted, table_warnings
+from sbbf_tool.editing.publish import ensure_holding_all, ensure_same_footer, mistake, place_of, publish
+from sbbf_tool.editing.targets import check_changeable, choose_columns, choose_target, finish_interrupted, table_warnings
+from sbbf_tool.errors import RefusedError
+from sbbf_tool.file import interrupted
+from sbbf_tool.file.cross_check import CrossChecks
+from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
+from sbbf_tool.file.parquet_file import ParquetFile, ring_of
 from sbbf_tool.operations.verify import unread_chunks
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
@@ -42,10 +39,13 @@ from sbbf_tool.parquet.footer import FilterPlace
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
 from sbbf_tool.reports.findings import Evidence, Finding
 from sbbf_tool.reports.repair import RepairReport, RepairStep
+from sbbf_tool.rules import secrecy, structure, truth, worth
+from sbbf_tool.rules.facts import PLAINTEXT, ChunkFacts, ColumnFacts, Reads, gather
+from sbbf_tool.rules.rule import Limits, Rule
 from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
-    from sbbf_tool.operations.keys import KeysGiven
+    from sbbf_tool.file.keys import KeysGiven
 
 
 class Treatment(IntEnum):
@@ -165,7 +165,7 @@ def repair(
 def _facts(file: ParquetFile, columns: list[Column], quick: bool) -> tuple[ColumnFacts, ...]:
     if quick:
         return gather(file, columns, Reads.FILTERS)
-    from sbbf_tool.operations.proof import prove
+    from sbbf_tool.file.membership import prove
 
     return gather(file, columns, Reads.DATA, prove)
 

@@ -16,9 +16,7 @@ from typing import TYPE_CHECKING
 from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.display import redact
-from sbbf_tool.errors import RefusedError, UsageError
-from sbbf_tool.operations.add import plan_filters
-from sbbf_tool.operations.build import (
+from sbbf_tool.editing.build import (
     Built,
     Meter,
     Progress,
@@ -29,11 +27,13 @@ from sbbf_tool.operations.build import (
     ensure_buildable,
     statistics_warnings,
 )
-from sbbf_tool.operations.cross_check import CrossChecks
-from sbbf_tool.operations.page_limit import MaxPageBytes, PageLimit
-from sbbf_tool.operations.parquet_file import ParquetFile
-from sbbf_tool.operations.publish import ensure_holding_all, ensure_same_footer, ensure_written, place_of, publish
-from sbbf_tool.operations.targets import check_changeable, choose_columns, choose_target, table_warnings, warnings_of_interrupted
+from sbbf_tool.editing.chunks import plan_filters
+from sbbf_tool.editing.publish import ensure_holding_all, ensure_same_footer, ensure_written, place_of, publish
+from sbbf_tool.editing.targets import check_changeable, choose_columns, choose_target, table_warnings, warnings_of_interrupted
+from sbbf_tool.errors import RefusedError, UsageError
+from sbbf_tool.file.cross_check import CrossChecks
+from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
+from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.patch import ChunkKey, Patch
@@ -42,7 +42,7 @@ from sbbf_tool.storage import places
 from sbbf_tool.storage.spool import Spool
 
 if TYPE_CHECKING:
-    from sbbf_tool.operations.keys import KeysGiven
+    from sbbf_tool.file.keys import KeysGiven
 
 FOLDED, REBUILT = "folded", "rebuilt"
 

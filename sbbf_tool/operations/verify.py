@@ -6,20 +6,20 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from sbbf_tool.arguments import as_names
 from sbbf_tool.bloom.filter import BloomFilter
-from sbbf_tool.operations.arguments import as_names
-from sbbf_tool.operations.page_limit import MaxPageBytes
-from sbbf_tool.operations.parquet_file import ParquetFile
-from sbbf_tool.operations.rules import secrecy, structure, truth
-from sbbf_tool.operations.rules.facts import ChunkFacts, ColumnFacts, Prove, Reads, gather
-from sbbf_tool.operations.rules.rule import Limits, find_all
+from sbbf_tool.file.page_limit import MaxPageBytes
+from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.reports.verify import FilterProof, VerifyReport
+from sbbf_tool.rules import secrecy, structure, truth
+from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Prove, Reads, gather
+from sbbf_tool.rules.rule import Limits, find_all
 
 if TYPE_CHECKING:
-    from sbbf_tool.operations.build import Progress
-    from sbbf_tool.operations.keys import KeysGiven
+    from sbbf_tool.editing.build import Progress
+    from sbbf_tool.file.keys import KeysGiven
 
 RULES = (*truth.RULES, *structure.RULES, *secrecy.RULES)
 
@@ -66,7 +66,7 @@ def report_of(file: ParquetFile, columns: Sequence[Column], prove: Prove) -> Ver
 
 def _telling(progress: Progress | None, facts: Iterable[ColumnFacts]) -> Prove:
     """`prove`, which then tells how much of the data of all filters is done."""
-    from sbbf_tool.operations.proof import prove
+    from sbbf_tool.file.membership import prove
 
     sizes = {(chunk.row_group, column.column.index): chunk.chunk_bytes for column in facts for chunk in column.filters}
     total, done = sum(sizes.values()), 0

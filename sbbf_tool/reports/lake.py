@@ -1,6 +1,6 @@
 """What the stages of work on a lake answer with: one row a file, or a column chunk, in every engine the same.
 
-Rows travel between processes and through Spark, where each field is a column: `operations.lake.rows` derives the Arrow schema.
+Rows travel between processes and through Spark, where each field is a column: `runner.rows` derives the Arrow schema.
 """
 
 from __future__ import annotations

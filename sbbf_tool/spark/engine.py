@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from sbbf_tool.operations.lake.engine import Lake
-from sbbf_tool.operations.lake.partitions import Predicate
-from sbbf_tool.operations.lake.plan import Wish
 from sbbf_tool.reports.lake import FileOutcome, FileRow, PlannedFile, VerifyRow
+from sbbf_tool.runner.engine import Lake
+from sbbf_tool.runner.partitions import Predicate
+from sbbf_tool.runner.plan import Wish
 from sbbf_tool.spark import pipeline
 from sbbf_tool.spark.rows import rows_of
 from sbbf_tool.spark.session import session
@@ -23,7 +23,7 @@ Row = TypeVar("Row", bound=FileRow)
 
 
 class SparkEngine:
-    """See `operations.lake.engine.Engine`; the session, where it was not there before, ends with the block."""
+    """See `runner.engine.Engine`; the session, where it was not there before, ends with the block."""
 
     def __init__(self, master: str | None = None, conf: Mapping[str, str] | None = None, remote: str | None = None) -> None:
         self._wish = master, conf, remote

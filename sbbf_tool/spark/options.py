@@ -58,7 +58,7 @@ def asked(given: Mapping[str, str]) -> Asked:
 
 def _findings(options: _Options) -> Findings:
     from sbbf_tool.operations.check import Policy
-    from sbbf_tool.operations.rules.rule import Limits
+    from sbbf_tool.rules.rule import Limits
 
     limits: dict[str, object] = {"require": options.list("require"), "max_fpp": options.number("maxFpp", float)}
     limits |= {"max_bytes_share": options.number("maxBytesShare", float), "min_ndv": options.number("minNdv", int)}

@@ -10,7 +10,7 @@ Each stage after the listing is a lazy DataFrame with one row a file (`build`: o
 dataclass of `sbbf_tool.reports.lake`; it can be looked at, filtered and saved, and the next stage takes it from there. `add_filters`
 does all of it.
 
-The work is that of `sbbf_tool.operations.lake`, the same as the local engine's. Files are built in pieces of row groups, so that one
+The work is that of `sbbf_tool.runner`, the same as the local engine's. Files are built in pieces of row groups, so that one
 large file keeps all cores busy; the bitsets, and never data, are shuffled to the one task that publishes the file. Nothing is decided
 but by a file's footer: a retried task, a speculative one, a second run and another pipeline find what is done and leave it.
 
@@ -32,22 +32,12 @@ from functools import reduce
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, TypeVar
 
+from sbbf_tool.advice.queries import parse_query
+from sbbf_tool.arguments import as_iterable, as_names
+from sbbf_tool.file.cross_check import CrossChecks
+from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.operations.advise import advise_on
-from sbbf_tool.operations.arguments import as_iterable, as_names
 from sbbf_tool.operations.check import Policy
-from sbbf_tool.operations.cross_check import CrossChecks
-from sbbf_tool.operations.lake import read as reading
-from sbbf_tool.operations.lake.advise import surveys
-from sbbf_tool.operations.lake.discover import discover as find_files
-from sbbf_tool.operations.lake.discover import path_of, skip_link
-from sbbf_tool.operations.lake.fill import build_piece, fill_file, publish_file
-from sbbf_tool.operations.lake.pack import TASK_COST
-from sbbf_tool.operations.lake.partitions import Predicate, parse_predicate
-from sbbf_tool.operations.lake.plan import PIECE_BYTES, Wish, plan_file
-from sbbf_tool.operations.lake.prove import plan_proofs, prove_piece, report_proofs
-from sbbf_tool.operations.lake.rows import from_batch, to_batch
-from sbbf_tool.operations.page_limit import MaxPageBytes
-from sbbf_tool.operations.queries import parse_query
 from sbbf_tool.reports.advise import AdviceReport
 from sbbf_tool.reports.lake import (
     LINK,
@@ -63,6 +53,16 @@ from sbbf_tool.reports.lake import (
     SurveyRow,
     VerifyRow,
 )
+from sbbf_tool.runner import read as reading
+from sbbf_tool.runner.advise import surveys
+from sbbf_tool.runner.discover import discover as find_files
+from sbbf_tool.runner.discover import path_of, skip_link
+from sbbf_tool.runner.fill import build_piece, fill_file, publish_file
+from sbbf_tool.runner.pack import TASK_COST
+from sbbf_tool.runner.partitions import Predicate, parse_predicate
+from sbbf_tool.runner.plan import PIECE_BYTES, Wish, plan_file
+from sbbf_tool.runner.prove import plan_proofs, prove_piece, report_proofs
+from sbbf_tool.runner.rows import from_batch, to_batch
 from sbbf_tool.spark.progress import Progress, Tally, watched
 from sbbf_tool.spark.rows import Batches, Piece, cores_of, ddl_of, mapped, publishing, rows_of, settled, spark_errors, spread, worked
 from sbbf_tool.spark.session import quiet_about_pandas
@@ -72,7 +72,7 @@ from sbbf_tool.storage.temporary import listing_once
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from sbbf_tool.operations.keys import Keys, KeysGiven
+    from sbbf_tool.file.keys import Keys, KeysGiven
 
 Part = TypeVar("Part", bound=FileRow)
 Row = TypeVar("Row", bound=FileRow)
@@ -95,7 +95,7 @@ def discover(
     """The files (`LakeFile`) that names of files, folders and globs mean; or that a DataFrame with a column `path` lists, which may have
     `length` and `modificationTime`, or `bytes` and `modified`, too. With `table`, the one name is that of a table in Spark's catalog.
 
-    `where` chooses partitions by the folders of the paths: see `operations.lake.partitions`. Paths are listed by an executor; addresses
+    `where` chooses partitions by the folders of the paths: see `runner.partitions`. Paths are listed by an executor; addresses
     such as hdfs://, by Spark as `binaryFile`, which passes over files of no bytes. No file is read. The listing is made now, and kept by
     the driver.
 

@@ -93,8 +93,8 @@ class _Reader(DataSourceReader):
         self._pushed = Pushed()
 
     def partitions(self) -> list[InputPartition]:
-        from sbbf_tool.operations.lake.discover import path_of
-        from sbbf_tool.operations.lake.pack import pack
+        from sbbf_tool.runner.discover import path_of
+        from sbbf_tool.runner.pack import pack
 
         # Relative paths would mean something else where executors work.
         names = [name if "://" in name else places.absolute(name) for name in map(path_of, self._asked.names)]

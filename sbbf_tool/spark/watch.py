@@ -17,10 +17,10 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.operations.lake.discover import listed, path_of, skip_link
-from sbbf_tool.operations.lake.partitions import Predicate
-from sbbf_tool.operations.lake.plan import Wish
 from sbbf_tool.reports.lake import FAILED, FileOutcome
+from sbbf_tool.runner.discover import listed, path_of, skip_link
+from sbbf_tool.runner.partitions import Predicate
+from sbbf_tool.runner.plan import Wish
 from sbbf_tool.spark import pipeline
 from sbbf_tool.spark.arrivals import Arrivals
 from sbbf_tool.spark.rows import rows_of, spark_errors

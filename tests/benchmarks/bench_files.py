@@ -155,7 +155,7 @@ def add_filter(folder: Path, rounds: int, scale: float, columns: int, targets: t
 
 def dictionary(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
     """Bytes that add-filter reads of dictionary-encoded chunks, beside the bytes of their dictionary pages."""
-    from sbbf_tool.operations.parquet_file import ParquetFile
+    from sbbf_tool.file.parquet_file import ParquetFile
 
     source = folder / "dictionary.parquet"
     rows = int(3_000_000 * scale)

@@ -17,7 +17,7 @@ from interop.corpus_edits import edit_footer
 import sbbf_tool.cli
 from sbbf_tool import Keys, UnreadableError, UsageError, inspect, probe, probe_paimon
 from sbbf_tool.cli import run
-from sbbf_tool.operations.keys import read_keys
+from sbbf_tool.file.keys import read_keys
 
 KEY = bytes(range(16)).hex()
 

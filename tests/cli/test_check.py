@@ -13,8 +13,8 @@ from xml.etree import ElementTree
 import pytest
 
 from sbbf_tool.cli import run
-from sbbf_tool.operations.rules import RULES
-from sbbf_tool.operations.rules.facts import Reads
+from sbbf_tool.rules import RULES
+from sbbf_tool.rules.facts import Reads
 
 PROJECT = Path(__file__).parent.parent.parent
 

@@ -130,9 +130,9 @@ def _serve() -> None:
     import pyarrow.parquet  # noqa: F401
     from write_paths import TABLE_PATHS, WRITE_PATHS
 
+    import sbbf_tool.file.membership
     import sbbf_tool.operations.add
     import sbbf_tool.operations.paimon.add_index
-    import sbbf_tool.operations.proof
     import sbbf_tool.operations.remove
     import sbbf_tool.operations.repair
     import sbbf_tool.operations.resize

@@ -12,8 +12,8 @@ from storage.places import open_folder, without_privileges
 from write_paths import FILE, Before, contents
 
 from sbbf_tool.cli import run
+from sbbf_tool.editing.targets import cut_back
 from sbbf_tool.errors import RefusedError, UnreadableError, WriteError
-from sbbf_tool.operations.targets import cut_back
 
 SAYS_NO = (RefusedError.exit_code, WriteError.exit_code)
 ALLOCATING = ("open", "write", "copy_file_range", "fsync", "rename", "link")

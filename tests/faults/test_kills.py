@@ -17,7 +17,7 @@ from failing_system import AFTER, BEFORE, DIVISIBLE, HALF, Killer
 from write_paths import FILE, OUT, WRITE_PATHS, Before, contents
 
 from sbbf_tool.cli import run
-from sbbf_tool.operations.targets import cut_back
+from sbbf_tool.editing.targets import cut_back
 
 
 def assert_whole(before: Before, folder: Path) -> None:

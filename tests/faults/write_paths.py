@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sbbf_tool.cli import run
-from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.footer import FilterPlace, build_tail, set_filters
 
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from sbbf_tool import add_filters
-from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.file.parquet_file import ParquetFile
 
 from .corpus_readers import Texts, written_values
 from .corpus_writers import BY_NAME, write

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool.bloom.dialects import DRAFTS, TODAYS
+from sbbf_tool.editing.add_draft import Draft
 from sbbf_tool.operations.add import add_filters
-from sbbf_tool.operations.add_draft import Draft
 
 from .engines import ClickHouse, DuckDB, Engine, PruningEngine
 from .facts import FIXTURES

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.file.parquet_file import ParquetFile
 
 from . import corpus_questions as asked
 from .corpus_pairs import Pair, PairMaker

@@ -15,7 +15,7 @@ import pytest
 
 from sbbf_tool import add_filters
 from sbbf_tool.bloom.filter import BloomFilter
-from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.parquet.values import PlainValues, read_chunk
 

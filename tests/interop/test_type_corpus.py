@@ -16,7 +16,7 @@ import pytest
 
 from sbbf_tool import add_filters, probe
 from sbbf_tool.bloom.filter import BloomFilter
-from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.values import read_chunk
 

@@ -17,11 +17,11 @@ from lakes import digests, small_files
 
 from sbbf_tool import inspect, verify
 from sbbf_tool.cli import run
-from sbbf_tool.operations.keys import read_keys
-from sbbf_tool.operations.lake import local_engine
-from sbbf_tool.operations.lake.discover import discover
-from sbbf_tool.operations.lake.fill import build_piece, publish_file
-from sbbf_tool.operations.lake.plan import Wish, plan_file
+from sbbf_tool.file.keys import read_keys
+from sbbf_tool.runner import local_engine
+from sbbf_tool.runner.discover import discover
+from sbbf_tool.runner.fill import build_piece, publish_file
+from sbbf_tool.runner.plan import Wish, plan_file
 
 REPOSITORY = Path(__file__).parents[2]
 COLUMNS = ("id", "name")

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 from lakes import MIXED, assert_filled, digests, large_file, mixed, small_files
 
-from sbbf_tool.operations.build import Sizing
-from sbbf_tool.operations.lake.discover import discover
-from sbbf_tool.operations.lake.local_engine import add_filters, read_files, verify_files
-from sbbf_tool.operations.lake.pack import TASK_COST
-from sbbf_tool.operations.lake.plan import Wish
-from sbbf_tool.operations.lake.read import inspecting, verifying
+from sbbf_tool.editing.build import Sizing
 from sbbf_tool.reports.lake import FileOutcome, FileRow, InspectRow, LakeFile, VerifyRow
+from sbbf_tool.runner.discover import discover
+from sbbf_tool.runner.local_engine import add_filters, read_files, verify_files
+from sbbf_tool.runner.pack import TASK_COST
+from sbbf_tool.runner.plan import Wish
+from sbbf_tool.runner.read import inspecting, verifying
 
 WISH = Wish(("id", "name"))
 
@@ -60,7 +60,7 @@ def test_reading_a_mixed_lake(tmp_path):
 
 
 def test_a_file_of_many_row_groups_is_work_for_all(tmp_path, monkeypatch):
-    import sbbf_tool.operations.lake.local_engine as local_engine
+    import sbbf_tool.runner.local_engine as local_engine
 
     builders = tmp_path / "builders"
     builders.mkdir()
@@ -84,8 +84,8 @@ def test_a_file_of_many_row_groups_is_work_for_all(tmp_path, monkeypatch):
 
 def test_a_file_of_large_filters_is_built_by_one_process_on_all_cores(tmp_path, monkeypatch):
     """No filter of it is in another process, or waits in this one."""
-    import sbbf_tool.operations.lake.fill as fill
-    import sbbf_tool.operations.lake.local_engine as local_engine
+    import sbbf_tool.runner.fill as fill
+    import sbbf_tool.runner.local_engine as local_engine
 
     builders = tmp_path / "builders"
     builders.mkdir()
@@ -110,7 +110,7 @@ def test_a_file_of_large_filters_is_built_by_one_process_on_all_cores(tmp_path, 
 
 
 def test_a_file_of_many_row_groups_is_proven_by_all(tmp_path, monkeypatch):
-    import sbbf_tool.operations.lake.local_engine as local_engine
+    import sbbf_tool.runner.local_engine as local_engine
 
     provers = tmp_path / "provers"
     provers.mkdir()
@@ -149,7 +149,7 @@ def test_a_file_that_kills_its_process_is_the_only_one_that_is_lost(tmp_path):
 
 
 def defective(path: str) -> VerifyRow:
-    from sbbf_tool.operations.lake.read import _reported
+    from sbbf_tool.runner.read import _reported
 
     return _reported(VerifyRow, lambda path: {}[path], path)
 
@@ -186,7 +186,7 @@ def test_files_are_listed_no_faster_than_they_are_answered(tmp_path):
 def test_workers_end_with_their_owner(tmp_path):
     program = (
         "import time\n"
-        "from sbbf_tool.operations.lake.processes import Processes, Task\n"
+        "from sbbf_tool.runner.processes import Processes, Task\n"
         "def work(units): time.sleep(60)\n"
         "with Processes(2) as processes:\n"
         "    task = processes.submit(Task([1], work))\n"

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import add_filters
-from sbbf_tool.operations.lake import lookup
-from sbbf_tool.operations.lake.lookup import probe_values
+from sbbf_tool.runner import lookup
+from sbbf_tool.runner.lookup import probe_values
 
 STORED = ("1", "2", "3")
 ABSENT = ("-1", "-2", "-3")

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.operations.lake.partitions import parse_predicate, partition_values
+from sbbf_tool.runner.partitions import parse_predicate, partition_values
 
 PATH = "/lake/events/dt=2026-01-31/hour=07/city=S%C3%A3o%20Paulo/none=__HIVE_DEFAULT_PARTITION__/a=b.parquet"
 

@@ -14,9 +14,9 @@ from lakes import MIXED, assert_filled, digests, large_file, mixed, partitioned,
 from sbbf_tool.cli import run
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.operations.add import add_filters as add_to_one
-from sbbf_tool.operations.lake.plan import Wish
-from sbbf_tool.operations.lake.prove import plan_proofs
 from sbbf_tool.reports.lake import BuiltChunk, FileOutcome, InspectRow, KeyHit, LakeFile, PlannedFile, ProbeRow, VerifyRow
+from sbbf_tool.runner.plan import Wish
+from sbbf_tool.runner.prove import plan_proofs
 
 pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
 

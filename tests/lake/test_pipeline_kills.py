@@ -13,9 +13,9 @@ from lake_cluster import Run, kill
 from lakes import assert_filled, small_files
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.operations.lake.discover import discover
-from sbbf_tool.operations.lake.local_engine import add_filters
-from sbbf_tool.operations.lake.plan import Wish
+from sbbf_tool.runner.discover import discover
+from sbbf_tool.runner.local_engine import add_filters
+from sbbf_tool.runner.plan import Wish
 
 pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
 

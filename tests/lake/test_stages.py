@@ -11,22 +11,22 @@ import pyarrow.parquet as pq
 import pytest
 from lakes import assert_filled, digests, large_file, partitioned, small_files
 
+from sbbf_tool.editing.build import Sizing
+from sbbf_tool.editing.plan_file import Plan
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.operations.add import add_filters
-from sbbf_tool.operations.build import Sizing
 from sbbf_tool.operations.check import Policy
-from sbbf_tool.operations.lake.discover import discover, path_of
-from sbbf_tool.operations.lake.fill import build_piece, fill_file, publish_file
-from sbbf_tool.operations.lake.pack import OPENING_COST, pack
-from sbbf_tool.operations.lake.partitions import parse_predicate
-from sbbf_tool.operations.lake.plan import Wish, plan_file
-from sbbf_tool.operations.lake.prove import plan_proofs, prove_piece, report_proofs
-from sbbf_tool.operations.lake.read import checking, inspecting, probing, surveying, verifying
-from sbbf_tool.operations.lake.rows import from_batch, schema_of, to_batch
-from sbbf_tool.operations.plan_file import Plan
 from sbbf_tool.operations.probe import probe
 from sbbf_tool.operations.verify import verify
 from sbbf_tool.reports.lake import CheckRow, FileOutcome, InspectRow, LakeFile, PlannedFile, ProbeRow, ProvenPiece, SurveyRow, VerifyRow
+from sbbf_tool.runner.discover import discover, path_of
+from sbbf_tool.runner.fill import build_piece, fill_file, publish_file
+from sbbf_tool.runner.pack import OPENING_COST, pack
+from sbbf_tool.runner.partitions import parse_predicate
+from sbbf_tool.runner.plan import Wish, plan_file
+from sbbf_tool.runner.prove import plan_proofs, prove_piece, report_proofs
+from sbbf_tool.runner.read import checking, inspecting, probing, surveying, verifying
+from sbbf_tool.runner.rows import from_batch, schema_of, to_batch
 from sbbf_tool.storage.local import LocalSource, sole_writer
 from sbbf_tool.storage.source import blocks_of
 
@@ -228,7 +228,7 @@ def test_what_another_run_added_meanwhile_is_kept(large):
 
 def test_a_bitset_that_lost_a_bit_is_not_published(large, monkeypatch):
     """The proof of a chunk travels no further than its bits: what is written must be what was proven."""
-    import sbbf_tool.operations.lake.fill as fill
+    import sbbf_tool.runner.fill as fill
 
     chunks = built(large, plan_file(str(large), WISH))
     before = large.read_bytes()

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from advised import GROUP, table, write
 
-from sbbf_tool.operations import distinct
-from sbbf_tool.operations.distinct import COMPARED, COUNTED, KEPT, STANDARD_ERROR, Distinct, Sketch, containment
-from sbbf_tool.operations.overlap import KEPT as KEPT_BOUNDS
-from sbbf_tool.operations.overlap import Reservoir, overlap
-from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.advice.overlap import KEPT as KEPT_BOUNDS
+from sbbf_tool.advice.overlap import Reservoir, overlap
+from sbbf_tool.file import distinct
+from sbbf_tool.file.distinct import COMPARED, COUNTED, KEPT, STANDARD_ERROR, Distinct, Sketch, containment
+from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.statistics import Bounds
 
 

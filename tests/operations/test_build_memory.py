@@ -8,7 +8,7 @@ import pytest
 
 from sbbf_tool import SbbfError, add_filters
 from sbbf_tool.bloom.filter import BloomFilter
-from sbbf_tool.operations.build import HashMemory
+from sbbf_tool.editing.build import HashMemory
 
 RUN = memoryview(bytes(800)).cast("Q")
 

@@ -10,9 +10,9 @@ from refusals import assert_refused
 from samples import listing, write_column, write_events
 
 from sbbf_tool import UnreadableError, add_filters, probe
-from sbbf_tool.operations.lake.fill import fill_file
-from sbbf_tool.operations.lake.plan import Wish
 from sbbf_tool.parquet.idl.ttypes import Encoding, FileMetaData, PageType, Type
+from sbbf_tool.runner.fill import fill_file
+from sbbf_tool.runner.plan import Wish
 
 
 @pytest.fixture

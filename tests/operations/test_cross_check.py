@@ -22,15 +22,15 @@ from samples import write_column
 
 from sbbf_tool import add_filters, check, probe, repair, resize_filters
 from sbbf_tool.cli import run
-from sbbf_tool.operations.cross_check import CrossChecks
-from sbbf_tool.operations.lake.engine import Lake
-from sbbf_tool.operations.lake.fill import build_piece, fill_file, publish_file
-from sbbf_tool.operations.lake.local_engine import LocalEngine
-from sbbf_tool.operations.lake.local_engine import add_filters as add_filters_to_files
-from sbbf_tool.operations.lake.plan import Wish, plan_file
+from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.parquet import plain_pages
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.parquet.writers import TESTED, is_tested, parse_created_by
+from sbbf_tool.runner.engine import Lake
+from sbbf_tool.runner.fill import build_piece, fill_file, publish_file
+from sbbf_tool.runner.local_engine import LocalEngine
+from sbbf_tool.runner.local_engine import add_filters as add_filters_to_files
+from sbbf_tool.runner.plan import Wish, plan_file
 
 UNKNOWN = "a writer version 1.2.3"
 NUMBERS = pa.array(range(1000, 2000), pa.int64())

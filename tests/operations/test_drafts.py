@@ -13,15 +13,15 @@ from samples import write_column, write_events
 from sbbf_tool.bloom.dialects import DIALECTS, DRAFTS, TODAYS, dialect_named
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.operations.add import add_filters
-from sbbf_tool.operations.bare import inspect_bare, probe_bare, verify_bare
 from sbbf_tool.operations.check import Policy, check
 from sbbf_tool.operations.explain import explain
 from sbbf_tool.operations.inspect import inspect
-from sbbf_tool.operations.parquet_file import ParquetFile
 from sbbf_tool.operations.probe import probe
 from sbbf_tool.operations.remove import remove_filters
 from sbbf_tool.operations.repair import repair
+from sbbf_tool.operations.standalone import inspect_bare, probe_bare, verify_bare
 from sbbf_tool.operations.verify import verify
 from sbbf_tool.parquet.draft_headers import build_draft_header
 from sbbf_tool.parquet.footer import FilterPlace, build_tail, set_filters

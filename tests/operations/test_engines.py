@@ -17,12 +17,15 @@ import pytest
 
 import sbbf_tool
 from sbbf_tool.errors import UsageError
-from sbbf_tool.operations import engines as module
 from sbbf_tool.operations.add import add_filters
-from sbbf_tool.operations.engine_table import parse_table
-from sbbf_tool.operations.engines import engine, engines, family_of, verdicts_for, warnings_for
+from sbbf_tool.operations.engines import engines
 from sbbf_tool.operations.inspect import inspect
 from sbbf_tool.parquet.columns import PHYSICAL_TYPES, Column, Logical
+from sbbf_tool.query_engines import table as module
+from sbbf_tool.query_engines import verdicts
+from sbbf_tool.query_engines.table import parse_table
+from sbbf_tool.query_engines.terms import EVIDENCE
+from sbbf_tool.query_engines.verdicts import engine, family_of, verdicts_for, warnings_for
 
 TABLE = Path(module.__file__).with_name("engines.toml")
 
@@ -84,7 +87,7 @@ class TestData:
     def test_each_row_has_a_public_source_and_says_how_it_is_known(self):
         for verdict in self.rows():
             assert verdict.source.startswith("https://")
-            assert verdict.evidence in module.EVIDENCE
+            assert verdict.evidence in EVIDENCE
             assert verdict.says
 
     def test_each_row_names_its_effect_and_a_cure_where_it_harms(self):
@@ -260,9 +263,9 @@ class TestWarnings:
 
     def test_what_is_left_out_for_speed_has_nothing_to_say(self, monkeypatch):
         """The shortcut for plain types agrees with the table."""
-        plain = [one for one in all_columns() if one.type_name in module._PLAIN_TYPES and not one.max_repetition]
-        assert len({one.type_name for one in plain}) == len(module._PLAIN_TYPES)
-        monkeypatch.setattr(module, "_PLAIN_TYPES", frozenset())
+        plain = [one for one in all_columns() if one.type_name in verdicts._PLAIN_TYPES and not one.max_repetition]
+        assert len({one.type_name for one in plain}) == len(verdicts._PLAIN_TYPES)
+        monkeypatch.setattr(verdicts, "_PLAIN_TYPES", frozenset())
         assert [said for one in plain for said in warnings_for(one)] == []
 
     def test_plain_types_do_not_read_the_table(self):
@@ -407,7 +410,7 @@ class TestArrowTypes:
 
 @pytest.mark.parametrize("stored", ["", "AAAA", "not base64!", "/////w==", "Grüße"])
 def test_a_damaged_arrow_schema_says_nothing(tmp_path, stored):
-    from sbbf_tool.operations.parquet_file import ParquetFile
+    from sbbf_tool.file.parquet_file import ParquetFile
     from sbbf_tool.parquet.arrow_schema import arrow_type
     from sbbf_tool.parquet.idl.ttypes import KeyValue
 

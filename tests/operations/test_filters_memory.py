@@ -18,10 +18,10 @@ import pytest
 
 from sbbf_tool import SbbfError, add_filters, remove_filters, repair, resize_filters, verify
 from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.editing.build import HashMemory, Sizing
 from sbbf_tool.errors import RefusedError, WriteError
-from sbbf_tool.operations.build import HashMemory, Sizing
-from sbbf_tool.operations.lake.fill import build_piece, fill_file, publish_file
-from sbbf_tool.operations.lake.plan import Wish, plan_file
+from sbbf_tool.runner.fill import build_piece, fill_file, publish_file
+from sbbf_tool.runner.plan import Wish, plan_file
 from sbbf_tool.storage import spool
 from sbbf_tool.storage.spool import Spool
 
@@ -214,7 +214,7 @@ REFUSED = {
 @pytest.mark.usefixtures("small_disk")
 @pytest.mark.parametrize("work", REFUSED.values(), ids=list(REFUSED))
 def test_what_the_disk_cannot_hold_is_refused_before_the_work(many, monkeypatch, work):
-    monkeypatch.setattr("sbbf_tool.operations.build._build", refuse_to_read)
+    monkeypatch.setattr("sbbf_tool.editing.build._build", refuse_to_read)
     before = many.read_bytes()
     with pytest.raises(RefusedError, match=rf"filters take {MANY * NUM_BYTES:,} bytes, .* has {MANY * NUM_BYTES:,} bytes free") as caught:
         work(many)
@@ -225,7 +225,7 @@ def test_what_the_disk_cannot_hold_is_refused_before_the_work(many, monkeypatch,
 
 @pytest.mark.usefixtures("small_disk")
 def test_the_plan_of_a_lake_refuses_what_the_disk_cannot_hold(many, monkeypatch):
-    monkeypatch.setattr("sbbf_tool.operations.build._build", refuse_to_read)
+    monkeypatch.setattr("sbbf_tool.editing.build._build", refuse_to_read)
     for row in (plan_file(str(many), WISH), fill_file(str(many), WISH)):
         assert (row.status, row.exit_code) == ("refused", 4)
         assert "bytes free" in row.reason

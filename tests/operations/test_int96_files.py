@@ -14,8 +14,8 @@ from golden.defects import Edit, bloom_of
 from instants import DAY, day_early, day_late, rounded_down, towards_zero, write_int96
 
 from sbbf_tool import add_filters, check, explain, probe, prune, repair, verify
-from sbbf_tool.operations.lake.lookup import probe_values
 from sbbf_tool.parquet.iso8601 import format_timestamp
+from sbbf_tool.runner.lookup import probe_values
 
 FORMS = (rounded_down, towards_zero, day_early, day_late)
 KNOWN_FORMS = FORMS[:2]

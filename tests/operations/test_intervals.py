@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from sbbf_tool import add_filters, explain, probe, prune, remove_filters
-from sbbf_tool.operations.lake.lookup import probe_values
+from sbbf_tool.runner.lookup import probe_values
 
 SPANS = {
     "P1M": "INTERVAL '1 month'",

@@ -12,7 +12,7 @@ import pytest
 
 from sbbf_tool.cli import run
 from sbbf_tool.errors import UsageError
-from sbbf_tool.operations.keys import read_keys
+from sbbf_tool.file.keys import read_keys
 from sbbf_tool.parquet.encryption.modules import Key
 
 FIRST, SECOND = bytes(range(16)), bytes(range(32))

@@ -19,7 +19,7 @@ from interop.corpus_edits import edit_footer
 from refusals import assert_refused
 
 from sbbf_tool import SbbfError, UnreadableError, UsageError, add_filters, probe
-from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon"]

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from sbbf_tool.errors import SbbfError, UnreadableError
-from sbbf_tool.operations.many import over_files
+from sbbf_tool.runner.many import over_files
 
 COUNT = 731
 

@@ -14,7 +14,7 @@ from thrift.protocol.TCompactProtocol import TCompactProtocolAcceleratedFactory
 from thrift.transport.TTransport import TMemoryBuffer
 
 from sbbf_tool.bloom import sizing
-from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.footer import build_tail
 
 ROWS = 100_000_000

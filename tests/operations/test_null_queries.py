@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import sbbf_tool
+from sbbf_tool.advice.queries import count_query, parse_query
 from sbbf_tool.errors import UsageError
-from sbbf_tool.operations.lake.lookup import probe_values
-from sbbf_tool.operations.parquet_file import ParquetFile
-from sbbf_tool.operations.queries import count_query, parse_query
+from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.runner.lookup import probe_values
 
 VALUES = {
     "bool": (pa.bool_(), [True, False]),

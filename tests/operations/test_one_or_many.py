@@ -23,22 +23,22 @@ import pytest
 from paimon.tables import NewFile, TableMaker
 
 import sbbf_tool
-import sbbf_tool.operations.lake
 import sbbf_tool.operations.paimon
+import sbbf_tool.runner
+from sbbf_tool.advice.queries import parse_query
+from sbbf_tool.arguments import as_iterable, as_names
 from sbbf_tool.errors import UsageError
-from sbbf_tool.operations.arguments import as_iterable, as_names
 from sbbf_tool.operations.check import Policy
-from sbbf_tool.operations.lake import discover, local_engine, lookup, prove, read
-from sbbf_tool.operations.lake.advise import advise_lake
-from sbbf_tool.operations.lake.engine import Lake
-from sbbf_tool.operations.lake.local_engine import LocalEngine
-from sbbf_tool.operations.lake.plan import Wish
 from sbbf_tool.operations.paimon.build import build_index
 from sbbf_tool.operations.paimon.probe import probe_table
-from sbbf_tool.operations.paimon.requests import IndexRequest, index_requests
-from sbbf_tool.operations.queries import parse_query
-from sbbf_tool.operations.rules.rule import Limits
+from sbbf_tool.paimon.requests import IndexRequest, index_requests
 from sbbf_tool.paimon.table import open_table
+from sbbf_tool.rules.rule import Limits
+from sbbf_tool.runner import discover, local_engine, lookup, prove, read
+from sbbf_tool.runner.advise import advise_lake
+from sbbf_tool.runner.engine import Lake
+from sbbf_tool.runner.local_engine import LocalEngine
+from sbbf_tool.runner.plan import Wish
 from sbbf_tool.spark import pipeline
 from sbbf_tool.storage.folders import LocalFolders
 
@@ -60,7 +60,7 @@ NOT_GIVEN_BY_PEOPLE = {
 def public_signatures() -> Iterator[tuple[str, inspect.Signature]]:
     """The functions, classes and methods of the package's public names, of its lake stages, its pipeline and its Paimon operations."""
     modules = [pipeline]
-    for package in (sbbf_tool.operations.lake, sbbf_tool.operations.paimon):
+    for package in (sbbf_tool.runner, sbbf_tool.operations.paimon):
         modules += [importlib.import_module(f"{package.__name__}.{found.name}") for found in pkgutil.iter_modules(package.__path__)]
     found = {name: getattr(sbbf_tool, name) for name in sbbf_tool.__all__}
     for module in modules:

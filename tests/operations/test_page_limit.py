@@ -15,7 +15,7 @@ import sbbf_tool
 from sbbf_tool import RefusedError, UsageError
 from sbbf_tool.cli import run
 from sbbf_tool.errors import OversizedPageError
-from sbbf_tool.operations.page_limit import PageLimit
+from sbbf_tool.file.page_limit import PageLimit
 from sbbf_tool.parquet.idl.ttypes import CompressionCodec, Encoding, PageType
 from sbbf_tool.storage.memory import memory_bytes
 

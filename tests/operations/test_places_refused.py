@@ -12,15 +12,16 @@ from pathlib import Path
 
 import pytest
 
+from sbbf_tool.editing import build
 from sbbf_tool.errors import RefusedError
-from sbbf_tool.operations import add, build
+from sbbf_tool.operations import add
 from sbbf_tool.operations.add import add_filters
-from sbbf_tool.operations.lake import fill
-from sbbf_tool.operations.lake.plan import Wish, plan_file
 from sbbf_tool.operations.remove import remove_filters
 from sbbf_tool.operations.repair import repair
 from sbbf_tool.operations.resize import resize_filters
 from sbbf_tool.reports.lake import REFUSED, SKIPPED
+from sbbf_tool.runner import fill
+from sbbf_tool.runner.plan import Wish, plan_file
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
 ME, OTHER = 20001, 20002

@@ -15,13 +15,13 @@ import pytest
 
 from sbbf_tool import Limits, Policy, add_filters, check
 from sbbf_tool.bloom.filter import BloomFilter
-from sbbf_tool.operations.parquet_file import ParquetFile
-from sbbf_tool.operations.proof import prove
-from sbbf_tool.operations.rules import RULES, THEMES
-from sbbf_tool.operations.rules.facts import Reads, gather
+from sbbf_tool.file.membership import prove
+from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.footer import FilterPlace, build_tail, set_filters
 from sbbf_tool.reports.findings import SEVERITIES, Finding
+from sbbf_tool.rules import RULES, THEMES
+from sbbf_tool.rules.facts import Reads, gather
 
 GROUPS = 2
 

@@ -15,9 +15,9 @@ import pytest
 from sbbf_tool.bloom.dialects import dialect_named
 from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter
 from sbbf_tool.bloom.hashing import hash_value
-from sbbf_tool.operations import misses
-from sbbf_tool.operations.drafts import hasher_for
-from sbbf_tool.operations.misses import BLOCK, DRAFT, EMPTY, TEXT, WIDTH
+from sbbf_tool.file import misses
+from sbbf_tool.file.drafts import hasher_for
+from sbbf_tool.file.misses import BLOCK, DRAFT, EMPTY, TEXT, WIDTH
 from sbbf_tool.parquet.columns import Column, Logical
 
 INT32, INT64, FLOAT, DOUBLE, BYTES, FIXED = "INT32", "INT64", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"

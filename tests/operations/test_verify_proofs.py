@@ -16,7 +16,7 @@ import pytest
 
 from sbbf_tool import add_filters, verify
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
-from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.footer import build_tail
 
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures"

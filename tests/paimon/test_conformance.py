@@ -12,7 +12,6 @@ from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.operations.paimon.build import build
 from sbbf_tool.operations.paimon.inspect import inspect_paimon
 from sbbf_tool.operations.paimon.probe import probe_table
-from sbbf_tool.operations.paimon.requests import IndexRequest
 from sbbf_tool.operations.paimon.verify import verify_table
 from sbbf_tool.paimon.avro_file import build_file, iter_values, parse_header
 from sbbf_tool.paimon.bloom64 import KIND, BloomFilter64, build_bloom64, parse_bloom64
@@ -23,6 +22,7 @@ from sbbf_tool.paimon.file_index import find_index
 from sbbf_tool.paimon.index_container import build_container, lay_out, parse_container
 from sbbf_tool.paimon.index_options import bloom_columns
 from sbbf_tool.paimon.literals import parse_literal
+from sbbf_tool.paimon.requests import IndexRequest
 from sbbf_tool.paimon.table import Table, open_table
 from sbbf_tool.storage.folders import LocalFolders
 

@@ -13,9 +13,9 @@ from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.operations.paimon.build import build_index
 from sbbf_tool.operations.paimon.inspect import inspect_container, inspect_paimon
 from sbbf_tool.operations.paimon.probe import probe_paimon
-from sbbf_tool.operations.paimon.requests import IndexRequest
 from sbbf_tool.paimon.bloom64 import BloomFilter64, build_bloom64
 from sbbf_tool.paimon.index_container import build_container, lay_out
+from sbbf_tool.paimon.requests import IndexRequest
 from sbbf_tool.reports.paimon import InspectReport, ProbeReport
 from sbbf_tool.storage.folders import LocalFolders
 

@@ -16,7 +16,6 @@ from sbbf_tool.operations.paimon.add_index import add_paimon_index
 from sbbf_tool.operations.paimon.build import build
 from sbbf_tool.operations.paimon.inspect import inspect_table
 from sbbf_tool.operations.paimon.probe import ask_container, probe_paimon
-from sbbf_tool.operations.paimon.requests import IndexRequest
 from sbbf_tool.operations.paimon.verify import verify_table
 from sbbf_tool.paimon.bloom64 import KIND
 from sbbf_tool.paimon.commit_plan import Addition
@@ -26,6 +25,7 @@ from sbbf_tool.paimon.index_container import build_container, lay_out, parse_con
 from sbbf_tool.paimon.index_options import bloom_columns
 from sbbf_tool.paimon.literals import parse_literal
 from sbbf_tool.paimon.publish import publish
+from sbbf_tool.paimon.requests import IndexRequest
 from sbbf_tool.paimon.table import Table, open_table
 from sbbf_tool.paimon.table_schema import indexed_type, parse_indexed_column
 from sbbf_tool.storage.folders import LocalFolders

@@ -12,7 +12,6 @@ from sbbf_tool.operations.paimon.add_index import add_paimon_index
 from sbbf_tool.operations.paimon.build import build
 from sbbf_tool.operations.paimon.inspect import inspect_table
 from sbbf_tool.operations.paimon.probe import probe_paimon
-from sbbf_tool.operations.paimon.requests import IndexRequest
 from sbbf_tool.operations.paimon.verify import verify_table
 from sbbf_tool.paimon.bloom64 import KIND, BloomFilter64, build_bloom64
 from sbbf_tool.paimon.commit_plan import Addition
@@ -20,6 +19,7 @@ from sbbf_tool.paimon.file_index import find_index
 from sbbf_tool.paimon.index_container import build_container, lay_out
 from sbbf_tool.paimon.index_options import bloom_columns
 from sbbf_tool.paimon.publish import publish
+from sbbf_tool.paimon.requests import IndexRequest
 from sbbf_tool.paimon.table import open_table
 from sbbf_tool.storage.folders import LocalFolders
 

@@ -21,7 +21,7 @@ from made_footers import COLUMNS, LENGTH, META_DATA, OFFSET, ROW_GROUPS, column_
 from wire import Field, Struct
 
 from sbbf_tool.errors import RefusedError, UnreadableError
-from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.footer import FilterPlace, Footer, set_filters
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.parquet.structs import parse_struct

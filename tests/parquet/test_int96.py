@@ -99,7 +99,7 @@ WRITERS = [
 
 @pytest.mark.parametrize(("created_by", "keys", "is_known"), WRITERS)
 def test_who_is_known_to_use_one_of_the_two(fixtures: Path, created_by: str | None, keys: dict[str, str], is_known: bool) -> None:
-    from sbbf_tool.operations.parquet_file import ParquetFile
+    from sbbf_tool.file.parquet_file import ParquetFile
     from sbbf_tool.parquet.idl.ttypes import KeyValue
 
     with ParquetFile.open(fixtures / "spark-int96.parquet") as file:

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import UnreadableError, add_filters
-from sbbf_tool.operations.parquet_file import ParquetFile
-from sbbf_tool.operations.stored_values import StoredValues
+from sbbf_tool.file.chunk_hashes import StoredValues
+from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.idl.ttypes import Encoding
 from sbbf_tool.parquet.pages import chunk_range
 from sbbf_tool.parquet.plain_pages import (

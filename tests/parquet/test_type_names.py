@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.type_names import column_of_type
 
 SHORT = {

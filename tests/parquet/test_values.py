@@ -19,7 +19,7 @@ from interop.corpus_edits import annotate, decimal, edit_footer
 
 from sbbf_tool.bloom.hashing import hash_value
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.idl.ttypes import CompressionCodec
 from sbbf_tool.parquet.values import read_chunk

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.batches import MOST_BYTES, MOST_INDICES, MOST_VALUES, USUAL_BYTES, Batches, plan_batches
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, Encoding, PageEncodingStats, PageType, SizeStatistics

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from interop.corpus_edits import INTERVAL, annotate, decimal
 
 from sbbf_tool import add_filters, probe
-from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.literals import format_plain
 from sbbf_tool.parquet.values import read_chunk
 

@@ -23,7 +23,7 @@ MOST_MIB = 400
 READ_AND_ADD = """
 import sys
 from sbbf_tool import add_filters
-from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.values import read_chunk
 
 with ParquetFile.open(sys.argv[1]) as file:

@@ -17,7 +17,7 @@ from test_values import stored
 
 from sbbf_tool import add_filters, probe
 from sbbf_tool.errors import UnreadableError, UsageError
-from sbbf_tool.operations.parquet_file import ParquetFile
+from sbbf_tool.file.parquet_file import ParquetFile
 
 X = pa.field("x", pa.int32())
 REQUIRED_X = pa.field("x", pa.int32(), nullable=False)

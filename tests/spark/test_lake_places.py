@@ -14,7 +14,7 @@ from interop.shown_keys import KEYS, assert_no_key
 from lake_folders import CLUSTER, REPOSITORY, connect_server
 
 from sbbf_tool import verify
-from sbbf_tool.operations.keys import read_keys
+from sbbf_tool.file.keys import read_keys
 
 pytestmark = [pytest.mark.engines, pytest.mark.heavy]
 pytest.importorskip("pyspark")

@@ -14,8 +14,8 @@ from lake_folders import REPOSITORY
 
 from sbbf_tool import UnreadableError, UsageError, inspect, verify
 from sbbf_tool.cli import run
-from sbbf_tool.operations.lake.partitions import parse_predicate
-from sbbf_tool.operations.lake.plan import Wish
+from sbbf_tool.runner.partitions import parse_predicate
+from sbbf_tool.runner.plan import Wish
 from sbbf_tool.spark.arrivals import Arrivals
 
 pytestmark = pytest.mark.engines

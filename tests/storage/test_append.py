@@ -14,7 +14,7 @@ import time
 import pytest
 
 from sbbf_tool import RefusedError, UnreadableError, WriteError, add_filters, inspect, remove_filters, repair
-from sbbf_tool.operations.targets import finish_interrupted
+from sbbf_tool.editing.targets import finish_interrupted
 from sbbf_tool.storage import append as append_module
 from sbbf_tool.storage.append import append, journal_of, recover
 from sbbf_tool.storage.local import LocalSource

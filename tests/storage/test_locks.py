@@ -41,9 +41,9 @@ int flock(int fd, int operation) {
 REFUSED = RefusedError.exit_code
 WAITS = (
     "import sys\n"
-    "from sbbf_tool.operations import publish\n"
+    "from sbbf_tool.editing import publish\n"
     "from sbbf_tool.cli import run\n"
-    "from sbbf_tool.operations.parquet_file import ParquetFile\n"
+    "from sbbf_tool.file.parquet_file import ParquetFile\n"
     "def wait(self, *arguments):\n"
     "    ParquetFile.__init__ = init\n"
     "    init(self, *arguments)\n"

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from places import as_user, needs_root, open_folder, small_disk, without_privileges
 
+from sbbf_tool.editing.plan_file import read_plan, write_plan
 from sbbf_tool.errors import RefusedError, WriteError
-from sbbf_tool.operations.lake.save import saved
-from sbbf_tool.operations.plan_file import read_plan, write_plan
 from sbbf_tool.reports.lake import OK, FileOutcome
+from sbbf_tool.runner.save import saved
 from sbbf_tool.storage import whole
 from sbbf_tool.storage.temporary import TEMPORARY_SUFFIX
 from sbbf_tool.storage.whole import write_whole
@@ -78,7 +78,7 @@ def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path):
     path = tmp_path / "report.parquet"
     program = (
         "import os, signal, sys\n"
-        "from sbbf_tool.operations.lake.save import saved\n"
+        "from sbbf_tool.runner.save import saved\n"
         "from sbbf_tool.reports.lake import FileOutcome\n"
         "with saved(sys.argv[1], FileOutcome) as save: os.kill(os.getpid(), signal.SIGKILL)\n"
     )
@@ -142,7 +142,7 @@ def test_a_fifo_and_standard_output_are_written_to(tmp_path):
     reader.join()
     assert read == [b"new"]
     assert stat.S_ISFIFO(fifo.stat().st_mode)
-    program = "import sys; from sbbf_tool.operations.plan_file import write_plan; write_plan('/dev/stdout', {}); print('more')"
+    program = "import sys; from sbbf_tool.editing.plan_file import write_plan; write_plan('/dev/stdout', {}); print('more')"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert done.stdout == b"{}\nmore\n"
 

@@ -14,8 +14,8 @@ from sbbf_tool.cli.output import say
 from sbbf_tool.cli.sizes import BYTES
 
 if TYPE_CHECKING:
-    from sbbf_tool.operations.lake.engine import Engine, Lake
     from sbbf_tool.reports.lake import FileRow
+    from sbbf_tool.runner.engine import Engine, Lake
 
 _REMEMBERED_WARNINGS = 1000
 
@@ -40,8 +40,8 @@ def command(engine: Engine, lake: Lake, dry_run: bool, report_path: str | None, 
     step, after its filters were asked for every value. Exit code 0 where every file has its filters now, else the highest of any file.
     """
     from sbbf_tool.cli.lake.wishes import wish_of
-    from sbbf_tool.operations.lake.save import saved
     from sbbf_tool.reports.lake import FileOutcome, PlannedFile
+    from sbbf_tool.runner.save import saved
 
     wish = wish_of(engine, lake, **wishes)  # type: ignore[arg-type]
     row_type: type[FileRow] = PlannedFile if dry_run else FileOutcome

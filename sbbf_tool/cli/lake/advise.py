@@ -10,7 +10,7 @@ from sbbf_tool.cli.advice import query_lines, tell
 from sbbf_tool.cli.lake.engines import over_a_lake
 
 if TYPE_CHECKING:
-    from sbbf_tool.operations.lake.engine import Engine, Lake
+    from sbbf_tool.runner.engine import Engine, Lake
 
 
 @click.command(short_help="Say which columns deserve a filter, and what it would save.")
@@ -35,7 +35,7 @@ def command(
 
     Reads footers, filters and dictionaries of all files, and, on this machine, data of a few row groups.
     """
-    from sbbf_tool.operations.lake.advise import advise_lake
+    from sbbf_tool.runner.advise import advise_lake
 
     report = advise_lake(engine, lake, queries=[*queries, *query_lines(queries_file)], fpp=fpp, readers=readers)
     return tell(report, lake.names, plan_path, as_json=as_json)

@@ -12,7 +12,7 @@ from sbbf_tool.cli.keys import keys_option
 from sbbf_tool.cli.page_limit import page_limit_option
 
 if TYPE_CHECKING:
-    from sbbf_tool.operations.lake.engine import Engine
+    from sbbf_tool.runner.engine import Engine
 
 LOCAL, SPARK = "local", "spark"
 
@@ -49,9 +49,9 @@ def over_a_lake(function: Callable[..., int]) -> Callable[..., int]:
         remote: str | None,
         **options: Any,
     ) -> int:
-        from sbbf_tool.operations.lake.engine import Lake
-        from sbbf_tool.operations.lake.partitions import parse_predicate
-        from sbbf_tool.operations.page_limit import PageLimit
+        from sbbf_tool.file.page_limit import PageLimit
+        from sbbf_tool.runner.engine import Lake
+        from sbbf_tool.runner.partitions import parse_predicate
 
         lake = Lake(paths, parse_predicate(where) if where is not None else None, keys, PageLimit(max_page_bytes, jobs))
         with _chosen(engine, jobs, master, conf, remote) as chosen:
@@ -67,7 +67,7 @@ def _chosen(engine: str | None, jobs: int | None, master: str | None, conf: tupl
     if engine == LOCAL:
         if master is not None or remote is not None or conf:
             raise click.UsageError("--master, --conf and --remote are for --engine spark")
-        from sbbf_tool.operations.lake.local_engine import LocalEngine
+        from sbbf_tool.runner.local_engine import LocalEngine
 
         return LocalEngine(jobs)
     if jobs is not None:

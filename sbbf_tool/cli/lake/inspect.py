@@ -13,8 +13,8 @@ from sbbf_tool.cli.output import say
 from sbbf_tool.errors import UnreadableError
 
 if TYPE_CHECKING:
-    from sbbf_tool.operations.lake.engine import Engine, Lake
     from sbbf_tool.reports.lake import InspectRow
+    from sbbf_tool.runner.engine import Engine, Lake
 
 _HEADERS = ("column", "files", "row groups", "of", "filter bytes", "data bytes", "mean est. fpp")
 
@@ -28,9 +28,9 @@ def command(engine: Engine, lake: Lake, columns: tuple[str, ...], as_json: bool)
 
     PATH is a Parquet file, a folder (all *.parquet below it) or a glob.
     """
-    from sbbf_tool.operations.lake.read import inspecting
-    from sbbf_tool.operations.lake.totals import InspectTotals
     from sbbf_tool.reports.lake import InspectRow
+    from sbbf_tool.runner.read import inspecting
+    from sbbf_tool.runner.totals import InspectTotals
 
     totals = InspectTotals()
 

@@ -13,8 +13,8 @@ from sbbf_tool.cli.output import say
 from sbbf_tool.cli.probe import ABSENT, MAYBE, asked_values
 
 if TYPE_CHECKING:
-    from sbbf_tool.operations.lake.engine import Engine, Lake
     from sbbf_tool.reports.lake import KeysReport, ProbeRow
+    from sbbf_tool.runner.engine import Engine, Lake
 
 
 @click.command(short_help="Find the files and row groups that may hold values.")
@@ -32,8 +32,8 @@ def command(
     What is not listed is certainly absent. A row group without a filter may hold all of them, and is listed as such. Exit code 0: some
     value may be somewhere; 1: all are certainly absent from everywhere; 2 and more: some file could not be asked.
     """
-    from sbbf_tool.operations.lake.read import probing
     from sbbf_tool.reports.lake import ProbeRow
+    from sbbf_tool.runner.read import probing
 
     asked = asked_values(values, values_file, ask_null)
     found: set[str] = set()

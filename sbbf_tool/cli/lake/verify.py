@@ -15,8 +15,8 @@ from sbbf_tool.cli.output import say
 from sbbf_tool.errors import UnreadableError
 
 if TYPE_CHECKING:
-    from sbbf_tool.operations.lake.engine import Engine, Lake
     from sbbf_tool.reports.lake import VerifyRow
+    from sbbf_tool.runner.engine import Engine, Lake
 
 
 @click.command(short_help="Prove filters against the data.")

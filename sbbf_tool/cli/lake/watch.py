@@ -54,11 +54,11 @@ def command(
     or killed, it goes on from the checkpoint. Exit code: the highest of any file.
     """
     from sbbf_tool.bloom import sizing
-    from sbbf_tool.operations.build import Sizing
-    from sbbf_tool.operations.lake.partitions import parse_predicate
-    from sbbf_tool.operations.lake.plan import Wish
-    from sbbf_tool.operations.page_limit import PageLimit
+    from sbbf_tool.editing.build import Sizing
+    from sbbf_tool.file.page_limit import PageLimit
     from sbbf_tool.reports.lake import OK, FileOutcome
+    from sbbf_tool.runner.partitions import parse_predicate
+    from sbbf_tool.runner.plan import Wish
     from sbbf_tool.spark.engine import SparkEngine
 
     if available_now and interval is not None:

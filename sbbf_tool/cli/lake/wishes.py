@@ -12,8 +12,8 @@ from sbbf_tool.cli.output import say
 from sbbf_tool.cli.plans import plan_in
 
 if TYPE_CHECKING:
-    from sbbf_tool.operations.lake.engine import Engine, Lake
-    from sbbf_tool.operations.lake.plan import Wish
+    from sbbf_tool.runner.engine import Engine, Lake
+    from sbbf_tool.runner.plan import Wish
 
 
 def wish_of(
@@ -31,10 +31,10 @@ def wish_of(
 ) -> Wish:
     """Raises click.UsageError unless exactly one says which columns, UsageError for a plan that is none."""
     from sbbf_tool.bloom import sizing
-    from sbbf_tool.operations.build import Sizing
-    from sbbf_tool.operations.lake.advise import advise_lake
-    from sbbf_tool.operations.lake.plan import Wish
-    from sbbf_tool.operations.plan_file import plan_of_document
+    from sbbf_tool.editing.build import Sizing
+    from sbbf_tool.editing.plan_file import plan_of_document
+    from sbbf_tool.runner.advise import advise_lake
+    from sbbf_tool.runner.plan import Wish
 
     if bool(columns) + bool(plan_path) + advised != 1:
         raise click.UsageError("say which columns: one of --column, --plan and --advise")

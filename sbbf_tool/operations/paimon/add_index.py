@@ -14,9 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from sbbf_tool.display import redact
 from sbbf_tool.errors import OversizedPageError, RefusedError, UnreadableError, UsageError, WriteError
-from sbbf_tool.operations.page_limit import MaxPageBytes
+from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.operations.paimon.build import BuiltIndex, build_index
-from sbbf_tool.operations.paimon.requests import IndexRequest, declared_requests, index_requests, request_in_file
 from sbbf_tool.paimon.commit_plan import Addition, check_publishable
 from sbbf_tool.paimon.fast_hash import key_of
 from sbbf_tool.paimon.files import Files, WritableFiles, join, names_in, read_data
@@ -24,6 +23,7 @@ from sbbf_tool.paimon.index_options import bloom_columns, boolean_option, in_man
 from sbbf_tool.paimon.manifest import INDEX_SUFFIX
 from sbbf_tool.paimon.publish import Published, publish
 from sbbf_tool.paimon.reading_rules import why_unused
+from sbbf_tool.paimon.requests import IndexRequest, declared_requests, index_requests, request_in_file
 from sbbf_tool.paimon.table import LiveFile, Table, open_table
 from sbbf_tool.paimon.table_schema import TableSchema, resolve_column
 from sbbf_tool.reports.paimon import AddedIndex, AddIndexReport, LeftAlone

@@ -14,15 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from sbbf_tool.errors import OversizedPageError, RefusedError, SbbfError, UnreadableError, UsageError, WriteError
-from sbbf_tool.operations.page_limit import MaxPageBytes
-from sbbf_tool.operations.paimon.columns import read_columns
-from sbbf_tool.operations.paimon.requests import IndexRequest, declared_requests, index_requests, request_in_file
+from sbbf_tool.file.page_limit import MaxPageBytes
+from sbbf_tool.file.paimon_columns import read_columns
 from sbbf_tool.paimon.bloom64 import KIND, BloomFilter64, build_bloom64, parse_bloom64
 from sbbf_tool.paimon.data_types import DataType
 from sbbf_tool.paimon.fast_hash import Hashes, distinct
 from sbbf_tool.paimon.files import Files, WritableFiles, names_in, read_data
 from sbbf_tool.paimon.index_container import build_container, lay_out, parse_container
 from sbbf_tool.paimon.manifest import INDEX_SUFFIX
+from sbbf_tool.paimon.requests import IndexRequest, declared_requests, index_requests, request_in_file
 from sbbf_tool.paimon.table import LiveFile, Table, table_around
 from sbbf_tool.paimon.table_schema import IndexedColumn, indexed_type, parse_indexed_column
 from sbbf_tool.reports.paimon import BuildReport, BuiltColumn

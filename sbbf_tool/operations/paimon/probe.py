@@ -11,9 +11,9 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
+from sbbf_tool.arguments import as_iterable
 from sbbf_tool.display import redact
 from sbbf_tool.errors import UnreadableError, UsageError
-from sbbf_tool.operations.arguments import as_iterable
 from sbbf_tool.paimon.bloom64 import KIND, MAX_PROBES, BloomFilter64, parse_bloom64
 from sbbf_tool.paimon.data_types import DataType, Field
 from sbbf_tool.paimon.fast_hash import Key, key_of

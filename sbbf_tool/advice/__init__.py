@@ -1,0 +1,1 @@
+"""Which columns deserve a filter, from what a file and its queries show."""

@@ -1,0 +1,275 @@
+"""What `advise` knows of columns before it reads data: the facts of one file's footer and filters, and their totals over many files.
+
+A total stays small however many files there are: sums, histograms, and a random sample of bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING, NamedTuple
+
+from sbbf_tool.advice.overlap import Reservoir, overlap
+from sbbf_tool.advice.queries import Query, QueryCounts, count_query
+from sbbf_tool.bloom import sizing
+from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.errors import UnreadableError
+from sbbf_tool.file.distinct import Distinct, containment
+from sbbf_tool.file.page_limit import MaxPageBytes
+from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.file.pruning import is_without_values, row_group_bytes
+from sbbf_tool.parquet.arrow_schema import arrow_type
+from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.statistics import Bounds, bounds
+
+if TYPE_CHECKING:
+    from sbbf_tool.file.keys import KeysGiven
+
+SAMPLED_FILES = 4
+
+
+class ChunkSurvey(NamedTuple):
+    """A chunk that holds values."""
+
+    values: int
+    """Non-null values; nulls too where the footer does not count them."""
+    bytes: int
+    row_group_bytes: int
+    dictionary: int | None
+    """Distinct values, where a dictionary holds all; -1 where the dictionary does not tell how many it has."""
+    bounds: Bounds | None
+
+
+class FilterSurvey(NamedTuple):
+    bytes: int
+    fpp: float | None
+    """None where it cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSurvey:
+    column: Column
+    chunks: tuple[ChunkSurvey, ...]
+    filters: tuple[FilterSurvey, ...]
+    obstacle: str | None
+    """Why no filter can be added."""
+    arrow_type: str | None = None
+    """Its type in the file's ARROW:schema, where engines tell types apart by that."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileSurvey:
+    file: str
+    bytes: int
+    row_groups: int
+    columns: tuple[ColumnSurvey, ...]
+    queries: tuple[QueryCounts, ...]
+
+
+def survey(path: str, queries: Sequence[Query], keys: KeysGiven = None, limit: MaxPageBytes = None) -> FileSurvey:
+    """Reads the footer, the header of each dictionary page, the filters, and for queries the dictionaries of their columns."""
+    with ParquetFile.open(path, keys, limit) as file:
+        file.source.prefetch(_dictionary_headers(file))
+        file.expect_filters(file.footer.columns, whole=True)
+        return FileSurvey(
+            file=file.name,
+            bytes=file.source.size,
+            row_groups=file.footer.num_row_groups,
+            columns=tuple(_column(file, column) for column in file.footer.columns),
+            queries=tuple(count_query(file, query) for query in queries),
+        )
+
+
+def value_count(file: ParquetFile, row_group: int, column: Column) -> int:
+    """Non-null values of a chunk as the footer counts them; with nulls where it does not count those."""
+    meta = file.footer.chunk(row_group, column.index)
+    if meta is None:
+        return 0
+    nulls = (meta.statistics.null_count or 0) if meta.statistics is not None else 0
+    return max(0, (meta.num_values or 0) - nulls)
+
+
+def _column(file: ParquetFile, column: Column) -> ColumnSurvey:
+    numbers = range(file.footer.num_row_groups)
+    obstacle = None if file.footer.is_writable else "the footer is signed"
+    chunks, filters = [], []
+    for number in numbers:
+        if encrypted := file.encryption_of(number, column):
+            obstacle = obstacle or encrypted
+        elif file.footer.metadata.row_groups[number].columns[column.index].file_path:
+            obstacle = obstacle or "its pages are in another file"
+        elif not is_without_values(file, number, column):
+            chunks.append(_chunk(file, number, column))
+            if (found := _filter(file, number, column)) is not None:
+                filters.append(found)
+    return ColumnSurvey(column, tuple(chunks), tuple(filters), obstacle, arrow_type(file.footer, column))
+
+
+def _chunk(file: ParquetFile, number: int, column: Column) -> ChunkSurvey:
+    meta = file.footer.chunk(number, column.index)
+    assert meta is not None
+    return ChunkSurvey(
+        values=value_count(file, number, column),
+        bytes=max(0, meta.total_compressed_size or 0),
+        row_group_bytes=row_group_bytes(file, number),
+        dictionary=_dictionary_length(file, number, column),
+        bounds=bounds(file.footer, number, column),
+    )
+
+
+def _dictionary_length(file: ParquetFile, number: int, column: Column) -> int | None:
+    from sbbf_tool.parquet.pages import chunk_range, read_header
+    from sbbf_tool.parquet.plain_pages import is_dictionary_encoded
+
+    meta = file.footer.chunk(number, column.index)
+    if meta is None or not is_dictionary_encoded(meta):
+        return None
+    with file.named(f"column {column.name}, row group {number}"):
+        pages = file.pages(number, column)
+        header, _ = read_header(pages.read, *chunk_range(pages.meta))
+    page = header.dictionary_page_header
+    return -1 if page is None or page.num_values is None or page.num_values < 0 else int(page.num_values)
+
+
+def _dictionary_headers(file: ParquetFile) -> Iterator[tuple[int, int]]:
+    from sbbf_tool.parquet.pages import chunk_range
+    from sbbf_tool.parquet.plain_pages import is_dictionary_encoded
+
+    for row_group in file.footer.metadata.row_groups:
+        for chunk in row_group.columns:
+            if chunk.meta_data is not None and is_dictionary_encoded(chunk.meta_data):
+                yield chunk_range(chunk.meta_data)[0], _PAGE_HEADER_BYTES
+
+
+def _filter(file: ParquetFile, number: int, column: Column) -> FilterSurvey | None:
+    try:
+        stored = file.stored_filter(number, column)
+    except UnreadableError:
+        return FilterSurvey(0, None)
+    if stored is None:
+        return None
+    if stored.header.beyond_us:
+        return FilterSurvey(stored.length, None)
+    return FilterSurvey(stored.length, BloomFilter(file.read_bitset(stored)).fpp)
+
+
+@dataclass(slots=True)
+class Totals:
+    """A column over all files."""
+
+    column: Column
+    row_groups: int = 0
+    """Those in which the column has values."""
+    bytes: int = 0
+    row_group_bytes: int = 0
+    most_values: int = 0
+    dictionaries: int = 0
+    """Row groups whose dictionary holds all values; of these, how many values it has is known for `counted_dictionaries`."""
+    counted_dictionaries: int = 0
+    most_in_dictionary: int = 0
+    sizes: dict[int, int] = field(default_factory=dict)
+    """Row groups by the number of distinct values that is known exactly, rounded up to a power of two where it is large."""
+    others: dict[int, int] = field(default_factory=dict)
+    """Row groups by number of values, rounded up likewise, whose distinct values are not known from the footer."""
+    reservoir: Reservoir = field(default_factory=Reservoir)
+    filters: int = 0
+    unreadable_filters: int = 0
+    filter_bytes: int = 0
+    worst_fpp: float = 0.0
+    sum_of_fpp: float = 0.0
+    obstacle: str | None = None
+    arrow_types: set[str | None] = field(default_factory=set)
+    """Its types in the files' ARROW:schema; None of a file without one."""
+    samples: list[Distinct] = field(default_factory=list)
+    drawn: list[str] = field(default_factory=list)
+    """Some of the files that hold values of it, drawn at random."""
+    _files: int = 0
+    _random: Random = field(default_factory=lambda: Random(0))  # the same files, the same sample
+
+    def add(self, file: str, found: ColumnSurvey) -> None:
+        if found.chunks:
+            self._files += 1
+            if len(self.drawn) < SAMPLED_FILES:
+                self.drawn.append(file)
+            elif (at := self._random.randrange(self._files)) < SAMPLED_FILES:
+                self.drawn[at] = file
+        self.obstacle = self.obstacle or found.obstacle
+        self.arrow_types.add(found.arrow_type)
+        for chunk in found.chunks:
+            self.row_groups += 1
+            self.bytes += chunk.bytes
+            self.row_group_bytes += chunk.row_group_bytes
+            self.most_values = max(self.most_values, chunk.values)
+            self.dictionaries += chunk.dictionary is not None
+            if chunk.dictionary is not None and chunk.dictionary >= 0:
+                self.counted_dictionaries += 1
+                self.most_in_dictionary = max(self.most_in_dictionary, chunk.dictionary)
+            known = chunk.dictionary if chunk.dictionary is not None and chunk.dictionary >= 0 else None
+            counts, number = (self.others, chunk.values) if known is None else (self.sizes, known)
+            counts[_rounded(number)] = counts.get(_rounded(number), 0) + 1
+            if chunk.bounds is not None:
+                self.reservoir.offer(chunk.bounds)
+        for stored in found.filters:
+            self.filters += 1
+            self.filter_bytes += stored.bytes
+            self.unreadable_filters += stored.fpp is None
+            self.worst_fpp = max(self.worst_fpp, stored.fpp or 0.0)
+            self.sum_of_fpp += stored.fpp or 0.0
+
+    @property
+    def mean_fpp(self) -> float | None:
+        readable = self.filters - self.unreadable_filters
+        return self.sum_of_fpp / readable if readable else None
+
+    @property
+    def share_left(self) -> float:
+        """Share of the row groups that min and max leave to read for a value that lies in the range of one of them."""
+        unbounded = self.row_groups - self.reservoir.offered
+        chance = overlap(self.reservoir.kept)
+        bounded = self.reservoir.offered
+        left = (1 + (bounded - 1) * chance) if chance is not None else bounded
+        return (unbounded + left) / self.row_groups if self.row_groups else 0.0
+
+    @property
+    def distinct_share(self) -> float | None:
+        """Of the values of a row group, the share that is distinct, on average over the samples; None without any."""
+        most = max((found.values for found in self.samples), default=0)
+        shares = [found.ndv / found.values for found in self.samples if found.values and found.values * 2 >= most]
+        return sum(shares) / len(shares) if shares else None
+
+    @property
+    def ndv(self) -> float | None:
+        """Distinct values of the row group that has the most."""
+        share = self.distinct_share
+        if self.others and share is None:
+            return None
+        return max(self.most_in_dictionary, share * self.most_values if share is not None and self.others else 0.0)
+
+    @property
+    def repetition(self) -> float | None:
+        """Of one row group's distinct values, the share that another holds too, on average over the samples; None of fewer than two."""
+        pairs = [(one, other) for at, one in enumerate(self.samples) for other in self.samples[:at]]
+        shares = [share for pair in pairs for one, other in (pair, pair[::-1]) if (share := containment(one, other)) is not None]
+        return sum(shares) / len(shares) if shares else None
+
+    def cost(self, fpp: float) -> tuple[int, int] | None:
+        """Bytes of the largest filter's bitset, and of all filters; None where the distinct values are not known."""
+        ndv, share = self.ndv, self.distinct_share or 0.0
+        if ndv is None:
+            return None
+        each = [(float(number), count) for number, count in self.sizes.items()]
+        each += [(number * share, count) for number, count in self.others.items()]
+        total = sum(count * (_HEADER_BYTES + sizing.bytes_for(max(1.0, min(number, ndv)), fpp)) for number, count in each)
+        return sizing.bytes_for(max(1.0, ndv), fpp), total
+
+
+_HEADER_BYTES = 16
+_EXACT = 1 << 10
+_PAGE_HEADER_BYTES = 64
+
+
+def _rounded(number: int) -> int:
+    """Within a thousandth and not below, so that there are few different ones."""
+    step = max(1, (1 << number.bit_length()) // _EXACT)
+    return -(-number // step) * step

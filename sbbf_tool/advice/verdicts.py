@@ -1,0 +1,133 @@
+"""From a column's totals to a verdict in one sentence: `add`, `keep` or `no gain`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sbbf_tool.advice.survey import Totals
+from sbbf_tool.query_engines.terms import HARM, USED
+from sbbf_tool.query_engines.verdicts import engine, verdicts_for, warnings_for
+from sbbf_tool.reports.engines import EngineVerdict
+from sbbf_tool.rules.rule import percent
+
+ADD, KEEP, NO_GAIN = "add", "keep", "no gain"
+
+WORN_FPP = 0.1
+"""A filter that lets more than one absent value in ten pass is to be built anew."""
+FEW_DISTINCT, _MANY_EACH = 100, 10
+"""Of fewer values, each there more often than that, one that is asked for is taken to be there."""
+UNASKED, UNCOUNTED = "no query given asks for it", "its distinct values could not be counted"
+_SORTED = 1.5
+"""At most so many row groups, on average, do min and max leave of a column that is all but sorted."""
+_EVERYWHERE = 0.9
+"""Of the row groups that are left, the share that holds a value that is there: from here on a filter skips next to nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """What a query for one value reads, in row groups: on average, of a value that lies in the range of some row group."""
+
+    row_groups: int
+    left: float
+    """After min and max."""
+    holding: float
+    """Of these, those that hold a value that is there."""
+
+    def skipped(self, fpp: float, *, present: bool) -> float:
+        """Row groups that a filter of this error rate skips."""
+        return max(0.0, self.left - (self.holding if present else 0.0)) * (1 - fpp)
+
+
+def lookup_of(totals: Totals, share_left: float) -> Lookup:
+    left = share_left * totals.row_groups
+    return Lookup(totals.row_groups, left, min(left, 1 + max(0.0, left - 1) * (totals.repetition or 0.0)))
+
+
+def without_data(totals: Totals, users: list[EngineVerdict], harmed: list[EngineVerdict], left: float, *, queried: bool) -> str | None:
+    """Why a filter brings no gain, as far as footer and table of engines tell; None where they leave it open."""
+    column = totals.column
+    if column.physical == "BOOLEAN":
+        return "BOOLEAN columns get no filter: two values are in nearly every row group"
+    if totals.obstacle:
+        return f"no filter can be added: {totals.obstacle}"
+    if not totals.row_groups:
+        return "it holds no value but null"
+    if not users:
+        return f"none of the engines asked for uses a filter on it ({column.type_name})"
+    if len(harmed) >= len(users):
+        return f"a filter would do harm: {harmed[0].sentence.partition(';')[0]}"
+    if totals.dictionaries == totals.row_groups and all(_asks_dictionary(verdict) for verdict in users):
+        return f"it is dictionary-encoded throughout, and {_names(users)} ask{'s' if len(users) == 1 else ''} the dictionary instead"
+    if left <= _SORTED and (totals.row_groups > 1 or left < 1):
+        why = "to the queries given" if queried else "to read: the column is sorted, or nearly so"
+        return f"min and max leave {left:.3g} of {totals.row_groups:,} row groups {why}"
+    return None
+
+
+def with_data(totals: Totals, lookup: Lookup, fpp: float) -> str | None:
+    """The same, once the distinct values are known."""
+    cost = totals.cost(fpp)
+    ndv = totals.ndv
+    if cost is None or ndv is None:
+        return UNCOUNTED
+    if totals.repetition is not None and lookup.holding >= _EVERYWHERE * lookup.left:
+        return f"values repeat: one that is there is in {percent(lookup.holding / lookup.left)} of the row groups that min and max leave"
+    if totals.repetition is None and ndv < FEW_DISTINCT and totals.most_values > _MANY_EACH * ndv:
+        return f"few distinct values ({ndv:,.0f}), so hardly any query asks for one that is absent"
+    if cost[1] > totals.bytes:
+        return f"filters would take {cost[1]:,} bytes, more than the {totals.bytes:,} bytes of its data"
+    return None
+
+
+def verdict_of(totals: Totals, lookup: Lookup, reason: str | None, *, queried: bool) -> tuple[str, str]:
+    """Verdict and sentence, from the reason against a filter where there is one."""
+    if reason is not None:
+        is_known = reason != UNCOUNTED and not queried and not totals.obstacle
+        worthless = f"; its filters ({totals.filters:,}, of {totals.filter_bytes:,} bytes) can go" if totals.filters and is_known else ""
+        return NO_GAIN, reason + worthless
+    if is_filtered(totals) and totals.mean_fpp is not None:
+        return KEEP, f"all its {totals.row_groups:,} row groups have a filter, which {percent(totals.mean_fpp)} of absent values pass"
+    if totals.unreadable_filters:
+        return ADD, f"{totals.unreadable_filters:,} of its filters cannot be read; build them anew"
+    if totals.worst_fpp > WORN_FPP:
+        return ADD, f"its filters let up to {percent(totals.worst_fpp)} of absent values pass; build them anew"
+    if totals.filters:
+        return ADD, f"only {totals.filters:,} of {totals.row_groups:,} row groups have a filter; those without are read by every query"
+    if totals.row_groups == 1:
+        return ADD, "its one row group is read for every value between min and max, and a filter skips it where the value is absent"
+    left = f"min and max leave {lookup.left:.3g} of {totals.row_groups:,} row groups to read"
+    return ADD, left if totals.repetition is None else f"{left}, and {lookup.holding:.3g} hold a value that is there"
+
+
+def is_filtered(totals: Totals) -> bool:
+    """Whether every row group has a filter that is worth asking."""
+    return totals.filters == totals.row_groups > 0 and not totals.unreadable_filters and totals.worst_fpp <= WORN_FPP
+
+
+def engines_for(totals: Totals, names: tuple[str, ...]) -> tuple[list[EngineVerdict], list[EngineVerdict]]:
+    """Of the engines named, of all where none is: those that use a filter on this column, and those that come to harm by one.
+
+    An engine that uses no filter on the column's type in ARROW:schema is left out only where all files say the same.
+    """
+    known_as = next(iter(totals.arrow_types)) if len(totals.arrow_types) == 1 else None
+    asked = {engine(name).id for name in names}
+    verdicts = [verdict for verdict in verdicts_for(totals.column, arrow_type=known_as) if not asked or verdict.engine in asked]
+    return [one for one in verdicts if one.verdict == USED], [one for one in verdicts if one.verdict == HARM]
+
+
+def cautions_of(totals: Totals, users: list[EngineVerdict], names: tuple[str, ...]) -> tuple[str, ...]:
+    """What to know before a filter is added."""
+    said = warnings_for(totals.column) if not names else []
+    if totals.dictionaries == totals.row_groups and (askers := [one for one in users if _asks_dictionary(one)]):
+        others = [one for one in users if not _asks_dictionary(one)]
+        said.append(f"dictionary-encoded throughout: {_names(askers)} ask the dictionary, so only {_names(others)} gain by a filter")
+    return tuple(said)
+
+
+def _asks_dictionary(verdict: EngineVerdict) -> bool:
+    return engine(verdict.engine).dictionary_first
+
+
+def _names(verdicts: list[EngineVerdict]) -> str:
+    names = [verdict.name for verdict in verdicts]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

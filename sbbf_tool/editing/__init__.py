@@ -1,0 +1,1 @@
+"""How a file changes: filter spec, sizing, build, target, plan file, publish."""

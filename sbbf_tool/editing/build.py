@@ -1,0 +1,341 @@
+"""Filters from the values of column chunks, and the proof of filters against those values: several chunks at a time, memory bounded.
+
+What a filter is built from (`stored_values`), it is verified against the same way, in the file that was written.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, TypeVar
+
+from sbbf_tool.bloom import sizing
+from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.bloom.hashing import hash_value
+from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
+from sbbf_tool.file.cross_check import NO_FINDING, CrossChecks, Verdict
+from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.parquet.columns import Column, ensure_length
+from sbbf_tool.parquet.patch import Bytes, ChunkKey, Patch, Piece
+from sbbf_tool.reports.add import BuiltFilter
+from sbbf_tool.storage.spool import Spool
+
+if TYPE_CHECKING:
+    from sbbf_tool.file.chunk_hashes import StoredValues
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done, bytes done and bytes in all."""
+
+_Answer = TypeVar("_Answer")
+
+_FILTER_BYTES_PER_CHUNK_BYTE = 64
+"""More than any encoding needs whose values are distinct, constant steps apart; for those a chunk is read twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizing:
+    """How large a filter may become: for `fpp`, for a stated number of distinct values or, where None, for those that are found.
+
+    Where `num_bytes` is given, exactly so large, whatever the rest says.
+    """
+
+    fpp: float = 0.01
+    ndv: int | None = None
+    max_bytes: int = sizing.MAX_BYTES
+    num_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        sizing.ensure_rate(self.fpp)
+        if self.ndv is not None and self.ndv < 1:
+            raise UsageError(f"{self.ndv} distinct values: it must be at least 1")
+        if self.max_bytes < sizing.MIN_BYTES:
+            raise UsageError(f"a limit of {self.max_bytes} bytes: filters have at least {sizing.MIN_BYTES}, or some readers fail")
+
+    @property
+    def is_stated(self) -> bool:
+        """The size is known before the values are."""
+        return self.ndv is not None or self.num_bytes is not None
+
+    def bytes_for(self, values: int, forms: int = 1) -> int:
+        """Bytes to start with for a chunk of `values` values, each inserted in `forms` forms: a power of two within the limits."""
+        if self.num_bytes is not None:
+            return self.num_bytes
+        largest = 1 << min(self.max_bytes, sizing.MAX_BYTES).bit_length() - 1
+        return min(sizing.bytes_for(max(1, self.ndv or values) * forms, self.fpp), largest)
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A filter, the number of values that went in, and the bytes of the file that were read for it."""
+
+    bloom: BloomFilter
+    values: int
+    bytes_read: int
+    verdict: Verdict = NO_FINDING
+
+
+@dataclass(frozen=True, slots=True)
+class Spooled:
+    """A filter that is not in memory any more: what there is to say of it, and where its bytes are."""
+
+    pieces: tuple[Piece, ...]
+    """Header and bitset, as they are stored."""
+    num_bytes: int
+    fpp: float
+    estimated_ndv: float
+    checksum: int
+    """Of the bitset: what is written must be what was built."""
+    values: int = 0
+    bytes_read: int = 0
+    verdict: Verdict = NO_FINDING
+
+    @classmethod
+    def of(cls, built: Built, spool: Spool, pieces: tuple[Bytes, ...]) -> Spooled:
+        """`built`, of which the spool keeps the `pieces`. Raises WriteError."""
+        bloom = built.bloom
+        return cls(
+            tuple(map(spool.append, pieces)),
+            bloom.num_bytes,
+            bloom.fpp,
+            bloom.estimated_ndv,
+            checksum_of(bloom),
+            built.values,
+            built.bytes_read,
+            built.verdict,
+        )
+
+
+def checksum_of(bloom: BloomFilter) -> int:
+    """By which two bitsets are told apart."""
+    return hash_value(bloom.bitset)
+
+
+def report_of(file: ParquetFile, patch: Patch, key: ChunkKey, built: Spooled) -> BuiltFilter:
+    """What there is to say of a filter that `patch` writes."""
+    ndv = built.estimated_ndv
+    place = patch.places[key]
+    assert place.length is not None
+    return BuiltFilter(
+        row_group=key[0],
+        column=file.footer.columns[key[1]].name,
+        values=built.values,
+        estimated_ndv=None if math.isinf(ndv) else ndv,
+        offset=place.offset,
+        header_bytes=place.length - built.num_bytes,
+        bitset_bytes=built.num_bytes,
+        fpp=built.fpp,
+    )
+
+
+class Meter:
+    """Counts the bytes of column chunks that were worked through, for a progress bar; threads may share one."""
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self._progress = progress
+        self._total = total
+        self._done = 0
+        self._lock = Lock()
+
+    def advance(self, what: str, size: int) -> None:
+        with self._lock:
+            self._done += size
+            if self._progress is not None:
+                self._progress(what, self._done, self._total)
+
+
+class HashMemory:
+    """The hashes that filters were built from, kept for their proof where the pages need not be read again; within a bound.
+
+    A chunk whose hashes do not fit is not remembered at all, and read again.
+    """
+
+    MOST_BYTES = 96 << 20
+
+    def __init__(self) -> None:
+        self._left = self.MOST_BYTES
+        self._kept: dict[ChunkKey, list[memoryview]] = {}
+        self._forgotten: set[ChunkKey] = set()
+        self._lock = Lock()
+
+    def keep(self, key: ChunkKey, hashes: memoryview) -> None:
+        """Remember one run of a chunk's hashes, or forget the chunk."""
+        with self._lock:
+            if key in self._forgotten:
+                return
+            if hashes.nbytes > self._left:
+                self._forgotten.add(key)
+                self._left += sum(run.nbytes for run in self._kept.pop(key, ()))
+                return
+            self._left -= hashes.nbytes
+            self._kept.setdefault(key, []).append(hashes)
+
+    def of(self, key: ChunkKey) -> list[memoryview] | None:
+        """All runs of a chunk; None where they must be read again."""
+        return self._kept.get(key)
+
+
+def chunk_bytes(file: ParquetFile, key: ChunkKey) -> int:
+    """Compressed bytes of a chunk's pages, as the footer counts them."""
+    meta = file.footer.chunk(*key)
+    return max(0, meta.total_compressed_size or 0) if meta is not None else 0
+
+
+def ensure_buildable(file: ParquetFile, row_group: int, column: Column) -> None:
+    """Raises RefusedError where a column chunk must not get a filter, UnreadableError where its type is not its column's."""
+    from sbbf_tool.parquet import equals
+
+    if column.physical == "BOOLEAN":
+        raise RefusedError(
+            "BOOLEAN columns get no filter: parquet-java writes and expects an empty one, and two values prune nothing",
+            file=file.name,
+            place=f"column {column.name}",
+            hint="leave the column out",
+        )
+    if (form := equals.interval_form(file.footer, column)) not in (None, equals.INTERVAL_FORM):
+        raise RefusedError(
+            f"this file's INTERVAL filters are marked {form!r}, a form of values that is not known here",
+            file=file.name,
+            place=f"column {column.name}",
+            hint="leave the column out",
+        )
+    here = f"column {column.name}, row group {row_group}"
+    if file.encryption_of(row_group, column):
+        hint = "a filter in the clear would leak it; with the column's key (--keys) it gets an encrypted one"
+        raise RefusedError("the column is encrypted", file=file.name, place=here, hint=hint)
+    chunk = file.footer.metadata.row_groups[row_group].columns[column.index]
+    if chunk.file_path:
+        raise RefusedError("its pages are in another file", file=file.name, place=here, hint=f"add the filter to {chunk.file_path}")
+    with file.named(here):
+        file.footer.ensure_type(row_group, column)
+        ensure_length(column, here)
+
+
+def build_filters(
+    file: ParquetFile,
+    keys: Iterable[ChunkKey],
+    wish: Sizing,
+    spool: Spool,
+    jobs: int | None,
+    meter: Meter,
+    checks: CrossChecks,
+    memory: HashMemory | None = None,
+) -> dict[ChunkKey, Spooled]:
+    """The filter of each chunk, `jobs` chunks at a time (the cores, where None): so many are in memory, and the spool has the others.
+
+    Raises UnreadableError, WriteError, and RefusedError where the disk cannot hold them or `checks` finds that values are misread.
+    """
+    keys = list(keys)
+    spool.ensure_room(least_bytes(file, keys, wish))
+
+    def build(key: ChunkKey) -> Spooled:
+        built = build_filter(file, key, wish, checks, memory)
+        meter.advance(f"reading {file.footer.columns[key[1]].name}", chunk_bytes(file, key))
+        return Spooled.of(built, spool, file.filter_pieces(*key, built.bloom.bitset))
+
+    return in_parallel(build, keys, jobs)
+
+
+def build_filter(file: ParquetFile, key: ChunkKey, wish: Sizing, checks: CrossChecks, memory: HashMemory | None = None) -> Built:
+    """The filter of one chunk, of values that `checks` verified. Raises UnreadableError, RefusedError."""
+    with file.named(lambda: f"column {file.footer.columns[key[1]].name}, row group {key[0]}"):
+        return _build(file, key, wish, checks, memory)
+
+
+def statistics_warnings(file: ParquetFile, filters: Mapping[ChunkKey, Spooled]) -> Iterator[str]:
+    """What to know of the chunks whose statistics are wrong."""
+    for key, one in sorted(filters.items(), key=lambda item: item[0]):
+        if one.verdict.wrong_statistics:
+            place = f"column {file.footer.columns[key[1]].name}, row group {key[0]}"
+            facts = "; ".join(one.verdict.wrong_statistics)
+            yield f"{place}: its statistics are wrong ({facts}), so readers that prune by them lose rows: write the file again"
+
+
+def count_missing(file: ParquetFile, key: ChunkKey, bloom: BloomFilter, memory: HashMemory | None = None) -> int:
+    """How many values of a chunk its filter does not hold; they are read again unless `memory` has them. Raises UnreadableError."""
+    from sbbf_tool.file.chunk_hashes import StoredValues
+
+    runs = memory.of(key) if memory is not None else None
+    return sum(bloom.count_missing(hashes) for hashes in (runs if runs is not None else StoredValues(file, key).hashes()))
+
+
+def in_parallel(work: Callable[[ChunkKey], _Answer], keys: Iterable[ChunkKey], jobs: int | None) -> dict[ChunkKey, _Answer]:
+    """`work` on every key by a few threads: decoding, hashing and inserting let other threads run. The first error ends it."""
+    listed = list(keys)
+    workers = min(len(listed), max(1, jobs if jobs is not None else os.cpu_count() or 1))
+    if workers <= 1:
+        return {key: work(key) for key in listed}
+    with ThreadPoolExecutor(workers, thread_name_prefix="sbbf") as pool:
+        try:
+            return dict(zip(listed, pool.map(work, listed), strict=True))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _build(file: ParquetFile, key: ChunkKey, wish: Sizing, checks: CrossChecks, memory: HashMemory | None) -> Built:
+    from sbbf_tool.file.chunk_hashes import StoredValues
+    from sbbf_tool.parquet.statistics import StatisticsCheck
+
+    _check_counts(file, key)
+    forms = _forms(file, key)
+    check = StatisticsCheck(file.footer, key[0], file.footer.columns[key[1]])
+    values = StoredValues(file, key, check)
+    bloom = _filled(values, first_bytes(file, key, wish, values.distinct), key, memory)
+    if not wish.is_stated and bloom.num_bytes < wish.bytes_for(values.count, forms) and bloom.fpp > wish.fpp:
+        bloom = _filled(values, wish.bytes_for(values.count, forms), key, None)
+    bloom = bloom if wish.is_stated else bloom.fold_to_fpp(wish.fpp)
+    return Built(bloom, values.count, values.bytes_read, checks.verify(file, key, values, check, bloom))
+
+
+def first_bytes(file: ParquetFile, key: ChunkKey, wish: Sizing, distinct: int | None = None) -> int:
+    """Bytes of a chunk's filter before its values are known, `distinct` ones at most: it is folded afterwards, unless the wish states
+    its size.
+    """
+    meta = file.footer.chunk(*key)
+    assert meta is not None
+    nulls = (meta.statistics.null_count or 0) if meta.statistics else 0
+    size = wish.bytes_for((meta.num_values or 0) - nulls if distinct is None else distinct, _forms(file, key))
+    if wish.is_stated:
+        return size
+    # What the metadata claim must not cost more memory than the bytes that are there can account for.
+    most = _FILTER_BYTES_PER_CHUNK_BYTE * min(chunk_bytes(file, key), file.source.size)
+    return min(size, max(sizing.MIN_BYTES, 1 << most.bit_length()))
+
+
+def least_bytes(file: ParquetFile, keys: Iterable[ChunkKey], wish: Sizing) -> int:
+    """Bytes that the filters of these chunks take for sure."""
+    return sum(first_bytes(file, key, wish) if wish.is_stated else sizing.MIN_BYTES for key in keys)
+
+
+def _forms(file: ParquetFile, key: ChunkKey) -> int:
+    """In how many forms each value is inserted."""
+    from sbbf_tool.parquet import equals
+
+    return equals.forms_per_value(file.footer, file.footer.columns[key[1]])
+
+
+def _filled(values: StoredValues, num_bytes: int, key: ChunkKey, memory: HashMemory | None) -> BloomFilter:
+    bloom = BloomFilter.empty(num_bytes)
+    for hashes in values.hashes():
+        bloom.insert_hashes(hashes)
+        if memory is not None and len(hashes):
+            memory.keep(key, hashes)
+    return bloom
+
+
+def _check_counts(file: ParquetFile, key: ChunkKey) -> None:
+    """Where the footer contradicts itself on how many values there are, a reader stops early, and a filter would miss the rest."""
+    column = file.footer.columns[key[1]]
+    rows, meta = file.footer.metadata.row_groups[key[0]].num_rows, file.footer.chunk(*key)
+    values = meta.num_values if meta is not None else None
+    may_have_more = bool(rows) and bool(column.max_repetition)
+    if rows is None or values is None or rows < 0 or values < rows or (values > rows and not may_have_more):
+        raise UnreadableError(
+            f"the footer counts {'no' if values is None else f'{values:,}'} values in {'no' if rows is None else f'{rows:,}'} rows",
+            file=file.name,
+            place=f"column {column.name}, row group {key[0]}",
+        )

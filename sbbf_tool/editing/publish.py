@@ -1,0 +1,118 @@
+"""How a patch becomes a file: written, read back as a stranger would read it, compared with what was meant, and only then given its name.
+
+Every operation that changes files goes through here; what is peculiar to one of them is in the comparison that it hands over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.editing.build import HashMemory, Meter, Spooled, checksum_of, chunk_bytes, count_missing, in_parallel
+from sbbf_tool.errors import ChangedError, SbbfError, UnreadableError
+from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.parquet.footer import set_filters
+from sbbf_tool.parquet.patch import ChunkKey, Patch
+from sbbf_tool.storage import places
+from sbbf_tool.storage.source import Source
+
+_COMPARED_BYTES = 4 << 20
+
+
+def publish(file: ParquetFile, target: str, patch: Patch, compare: Callable[[ParquetFile], None], *, append: bool = False) -> list[str]:
+    """Make `target` what `patch` says, provided that `compare` accepts the new file; `append` writes behind the old one itself.
+
+    Answers with warnings in words. Raises RefusedError, WriteError and whatever `compare` raises; the old file is whole in every case.
+    """
+
+    def verify(written: Source) -> None:
+        footer = file.footer
+        # Other writers know nothing of an append's lock: one that writes the file again, in place, leaves another footer before ours.
+        if append and footer.seal is None and written.read_up_to(footer.start, len(footer.raw)) != footer.raw:
+            raise _changed(file)
+        try:
+            try:
+                compare(ParquetFile(written, file.ring, file.limit))
+            except UnreadableError as error:
+                raise mistake(file, f"the new file cannot be read back ({error.message})") from error
+        except SbbfError:
+            # What was copied while another writer was at work is no defect of ours.
+            if not append and not file.source.is_unchanged():
+                raise _changed(file) from None
+            raise
+
+    if append:
+        return places.append(file.source, patch.pieces, verify)
+    warnings = places.replace(file.source, target, patch.keep, patch.pieces, verify)
+    return [*warnings, *file.warnings_about_keys(target)]
+
+
+def ensure_same_footer(file: ParquetFile, fresh: ParquetFile, changed: Iterable[ChunkKey]) -> None:
+    """The new footer must be the old one, to the byte, but for the filters of these chunks."""
+    bare: dict[ChunkKey, None] = dict.fromkeys(changed)
+    old, new = (set_filters(footer.raw, bare, footer.seal, leave_open=True) for footer in (file.footer, fresh.footer))
+    if old != new:
+        raise mistake(file, "the new footer differs from the old one in more than the filters' places")
+
+
+def read_written(file: ParquetFile, fresh: ParquetFile, patch: Patch, key: ChunkKey) -> BloomFilter:
+    """A filter that the patch wrote, read from the new file, where it must be where it should and today's format."""
+    place = patch.places[key]
+    stored = fresh.stored_filter(key[0], fresh.footer.columns[key[1]])
+    if stored is None or stored.place != place or stored.length != place.length or stored.header.beyond_us:
+        raise mistake(file, f"the filter of {place_of(file, key)} is not where it should be")
+    return BloomFilter(fresh.read_bitset(stored))
+
+
+def ensure_holding_all(
+    file: ParquetFile,
+    fresh: ParquetFile,
+    patch: Patch,
+    keys: Iterable[ChunkKey],
+    jobs: int | None,
+    meter: Meter,
+    memory: HashMemory | None = None,
+) -> None:
+    """Every value of these chunks must be found in its filter, as the patch wrote it; `jobs` filters are in memory at a time."""
+
+    def ensure(key: ChunkKey) -> None:
+        if missed := count_missing(fresh, key, read_written(file, fresh, patch, key), memory):
+            raise mistake(file, f"{missed} values of {place_of(file, key)} are absent from the new filter")
+        meter.advance(f"verifying {file.footer.columns[key[1]].name}", chunk_bytes(file, key))
+
+    in_parallel(ensure, keys, jobs)
+
+
+def ensure_written(file: ParquetFile, fresh: ParquetFile, patch: Patch, filters: Mapping[ChunkKey, Spooled], mistaken: str) -> None:
+    """These filters must be in the new file as they were built; of one that is not, `mistaken` is said."""
+    for key, one in filters.items():
+        if checksum_of(read_written(file, fresh, patch, key)) != one.checksum:
+            raise mistake(file, f"the filter of {place_of(file, key)} {mistaken}")
+
+
+def ensure_same_pages(file: ParquetFile, fresh: ParquetFile, keys: Iterable[ChunkKey]) -> None:
+    """The pages of these chunks must be in the new file, to the byte, where they were in the old one."""
+    from sbbf_tool.parquet.pages import chunk_range
+
+    for key in keys:
+        meta = file.footer.chunk(*key)
+        assert meta is not None
+        start, end = chunk_range(meta)
+        end = min(end, file.source.size)
+        for position in range(start, end, _COMPARED_BYTES):
+            length = min(_COMPARED_BYTES, end - position)
+            if file.source.read(position, length) != fresh.source.read(position, length):
+                raise mistake(file, f"the pages of {place_of(file, key)} are not what they were")
+
+
+def place_of(file: ParquetFile, key: ChunkKey) -> str:
+    return f"column {file.footer.columns[key[1]].name}, row group {key[0]}"
+
+
+def _changed(file: ParquetFile) -> ChangedError:
+    return ChangedError("the file changed while it was worked on", file=file.name, hint="run the command again")
+
+
+def mistake(file: ParquetFile, what: str) -> SbbfError:
+    """The error of a new file that is not what it should be."""
+    return SbbfError(f"nothing was changed: {what}", file=file.name, hint="this is a defect of sbbf, or of the disk; please report it")

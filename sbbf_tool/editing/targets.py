@@ -1,0 +1,126 @@
+"""Where a changed file may go, and when it must not be changed: what add, remove and their kin ask before they start."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from sbbf_tool.arguments import as_names
+from sbbf_tool.errors import RefusedError, SbbfError, UsageError
+from sbbf_tool.file import interrupted
+from sbbf_tool.file.interrupted import Interrupted
+from sbbf_tool.file.parquet_file import ParquetFile, ring_of
+from sbbf_tool.parquet.columns import Column, find_column
+from sbbf_tool.storage import places
+
+if TYPE_CHECKING:
+    from sbbf_tool.file.keys import KeysGiven
+
+
+def choose_target(
+    path: str | os.PathLike[str],
+    output: str | os.PathLike[str] | None,
+    in_place: bool,
+    allow_table_files: bool,
+    dry_run: bool = False,
+    append: bool = False,
+    tables: places.TableFinder | None = None,
+) -> str:
+    """The path to write. Raises UsageError unless exactly one way is chosen, RefusedError where the target is not to be written.
+
+    A dry run need not say where the result would go; where it does, what would be refused is refused. `tables` remembers, over the
+    files of one run, which prefixes are tables.
+    """
+    source = os.fsdecode(path)
+    if dry_run and output is None and not in_place:
+        return source
+    if (output is None) == (not in_place):
+        raise UsageError("say where the result goes: either an output path (-o OUT) or in place (--in-place)", file=source)
+    target = source if output is None else os.fsdecode(output)
+    places.ensure_writable(target, in_place=in_place, append=append)
+    table = None if allow_table_files else (tables or places.TableFinder()).managing_table(target)
+    if table is not None:
+        kind, where = table
+        raise RefusedError(
+            f"it lies in a {kind} table ({where}), which records the size of each file",
+            file=target,
+            hint="write elsewhere and commit the new file to the table, or allow it with --allow-table-files",
+        )
+    return target
+
+
+_COMMITS = {
+    "Delta": "commit a remove and an add action of the file with its new size",
+    "Iceberg": "commit a manifest entry of the file with its new file_size_in_bytes",
+}
+
+
+def table_warnings(target: str, *, is_new: bool, added: int, tables: places.TableFinder | None = None) -> list[str]:
+    """Return what readers of the table in which `target` lies make of its change by `added` bytes, in words; none outside a table.
+
+    `is_new` says that the file was not there before. For files that were changed because the caller allows files of tables.
+    """
+    try:
+        table = (tables or places.TableFinder()).managing_table(target)
+    except SbbfError:
+        # A store that may not be listed: the caller has said to go on.
+        return []
+    if table is None or not (is_new or added):
+        return []
+    kind, where = table
+    commit = _COMMITS.get(kind, "let the writer of the table record its new size")
+    if is_new:
+        return [f"the {kind} table {where} does not list the new file, and its readers do not read it; {commit}, in place of the old file"]
+    effect = "see the old footer, and nothing of this change" if added > 0 else "fail, since the file is shorter now"
+    return [f"the {kind} table {where} records the size of each file: readers that use the recorded size {effect}; {commit}"]
+
+
+def finish_interrupted(path: str | os.PathLike[str], target: str, keys: KeysGiven = None) -> Interrupted:
+    """Undo what commands that were killed left of this file and beside it. Raises WriteError, and RefusedError where that would change
+    a file which is only to be read, since the result goes to another `target`.
+    """
+    name = os.fsdecode(path)
+    found = interrupted.finish(name, ring_of(name, keys), changes=target == name)
+    if target != name and found.cut_back_to is not None:
+        hint = f"undo it: sbbf repair {shlex.quote(name)} --in-place"
+        raise RefusedError("an append to it was interrupted, and to undo that is to change it", file=name, hint=hint)
+    places.sweep(name)
+    return found
+
+
+def warnings_of_interrupted(path: str | os.PathLike[str], target: str, keys: KeysGiven, dry_run: bool) -> list[str]:
+    """`finish_interrupted`, in words; of a dry run, which undoes nothing, what was found."""
+    name = os.fsdecode(path)
+    if dry_run:
+        return [] if (warning := interrupted.warning_of(name)) is None else [f"{name}: {warning}"]
+    return _words(name, finish_interrupted(path, target, keys))
+
+
+def cut_back(path: str | os.PathLike[str], keys: KeysGiven = None) -> list[str]:
+    """Undo an append to this file that was killed; answers with what was done, in words. Raises RefusedError, WriteError."""
+    name = os.fsdecode(path)
+    return _words(name, interrupted.finish(name, ring_of(name, keys), changes=True))
+
+
+def _words(name: str, found: Interrupted) -> list[str]:
+    done = f"{name}: an append to it had been interrupted; it was cut back to {found.cut_back_to:,} bytes" if found.cut_back_to else None
+    return [*filter(None, [done]), *found.warnings]
+
+
+def check_changeable(file: ParquetFile) -> None:
+    """Raises RefusedError where a footer must not be rewritten by one who does not hold its keys."""
+    if not file.footer.is_writable:
+        hint = "a changed footer must be signed again with the file's key: give it with --keys"
+        raise RefusedError("its footer is signed", file=file.name, hint=hint)
+
+
+def choose_columns(file: ParquetFile, names: Iterable[str]) -> list[Column]:
+    """The columns of these names, in the schema's order. Raises RefusedError with the names that come near."""
+    wanted = as_names(names)
+    try:
+        chosen = {column.index: column for column in (find_column(file.footer.columns, name) for name in wanted)}
+    except UsageError as error:
+        raise RefusedError(error.message, file=file.name, place=error.place, hint=error.hint) from None
+    return [chosen[index] for index in sorted(chosen)]

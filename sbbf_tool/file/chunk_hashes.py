@@ -1,0 +1,116 @@
+"""The values of one column chunk by the cheapest way there is.
+
+its dictionary, and the PLAIN pages after it     where there are only such: nothing is decoded, and of many pages nothing is read
+all pages, decoded by pyarrow                    else
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.parquet import equals, plain_pages
+from sbbf_tool.parquet.extremes import Extremes
+from sbbf_tool.parquet.idl.ttypes import PageType
+from sbbf_tool.parquet.patch import ChunkKey
+from sbbf_tool.parquet.statistics import StatisticsCheck
+
+
+class _Values(Protocol):
+    """A run of values."""
+
+    def __len__(self) -> int: ...
+    def hashes(self) -> memoryview: ...
+    def hashes_of_equals(self) -> memoryview: ...
+    def extremes(self) -> Extremes | None: ...
+
+
+class StoredValues:
+    """A chunk's values as hashes; not to be shared by threads. Raises UnreadableError where they cannot be read.
+
+    A `check` is given the values too, to be compared with the footer's statistics.
+    """
+
+    def __init__(self, file: ParquetFile, key: ChunkKey, check: StatisticsCheck | None = None) -> None:
+        self._file = file
+        self._check = check
+        self._row_group, self._column = key[0], file.footer.columns[key[1]]
+        self._pages = file.pages(self._row_group, self._column)
+        self._normalised = equals.interval_form(file.footer, self._column) == equals.INTERVAL_FORM
+        self.count = 0
+        """Values that the last `hashes` came from: non-null ones, each of a dictionary once."""
+        self.are_decoded = False
+        """Whether the last `hashes` came from pages that pyarrow decoded."""
+        self.page_types: set[int] = set()
+        """Of the pages that were read as they are, not by pyarrow."""
+        self.bytes_read = 0
+        """Bytes of the chunk that were read."""
+        self._dictionary: plain_pages.PlainPage | None = None
+        if plain_pages.is_dictionary_encoded(self._pages.meta):
+            with self._named():
+                self._dictionary = plain_pages.read_dictionary_page(
+                    self._read,
+                    self._column,
+                    self._pages.meta,
+                    self._pages.ensure_size,
+                    normalised_intervals=self._normalised,
+                    with_extremes=check is not None,
+                )
+        self.distinct = len(self._dictionary) if self._dictionary is not None else None
+        """How many values are distinct at most, where the footer says that all are in a dictionary."""
+
+    @property
+    def non_null_count(self) -> int | None:
+        """Non-null values of the chunk, as the last `hashes` counted them; None where a dictionary stood for some."""
+        return self.count if self.are_decoded or PageType.DICTIONARY_PAGE not in self.page_types else None
+
+    def hashes(self) -> Iterator[memoryview]:
+        """All that goes into a filter of these values, run by run; some of it maybe twice."""
+        self.are_decoded = False
+        with self._named():
+            if plain_pages.may_be_plain(self._column, self._pages.meta):
+                try:
+                    yield from self._counted(self._plain_pages())
+                    return
+                except plain_pages.NotPlainError:
+                    pass  # What came already is stored, and does no harm in a filter.
+            self.are_decoded = True
+            yield from self._counted(self._decoded())
+
+    def _counted(self, runs: Iterator[_Values]) -> Iterator[memoryview]:
+        self.count = 0
+        for run in runs:
+            yield run.hashes()
+            yield run.hashes_of_equals()
+            if self._check is not None:
+                self._check.add(run.extremes())
+            self.count += len(run)
+
+    def _plain_pages(self) -> Iterator[_Values]:
+        for page in plain_pages.read_plain_pages(
+            self._read,
+            self._column,
+            self._pages.meta,
+            self._dictionary,
+            self._pages.ensure_size,
+            normalised_intervals=self._normalised,
+            with_extremes=self._check is not None,
+        ):
+            self.page_types.add(page.page_type)
+            yield page
+
+    def _decoded(self) -> Iterator[_Values]:
+        from sbbf_tool.parquet.values import read_chunk
+
+        self.bytes_read += max(0, self._pages.meta.total_compressed_size or 0)
+        return read_chunk(self._pages.open_arrow, self._file.footer, self._row_group, self._column, self._pages.meta)
+
+    def _read(self, offset: int, length: int) -> bytes:
+        data = self._pages.read(offset, length)
+        self.bytes_read += len(data)
+        return data
+
+    def _named(self) -> AbstractContextManager[None]:
+        return self._file.named(lambda: f"column {self._column.name}, row group {self._row_group}")

@@ -1,0 +1,146 @@
+"""Verify what the page reader read, apart from the page reader: against the footer's statistics, and against pyarrow.
+
+statistics     every value lies within min_value and max_value, and as many are null as null_count says: of every chunk
+pyarrow        the filter holds every value that pyarrow decodes, and as many: one chunk of each kind where statistics are missing or the
+               writer is not one that the tests write with; every chunk that contradicts its statistics
+
+A filter that was built from wrongly read pages excludes stored values, and to read the pages once more in the same way does not show it.
+Chunks that pyarrow decoded in the first place are compared with statistics alone.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import AbstractContextManager
+from functools import lru_cache
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple
+
+from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.errors import RefusedError, UnreadableError
+from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.parquet.patch import ChunkKey
+from sbbf_tool.parquet.statistics import StatisticsCheck
+from sbbf_tool.parquet.writers import is_tested
+
+if TYPE_CHECKING:
+    from sbbf_tool.file.chunk_hashes import StoredValues
+
+
+class Verdict(NamedTuple):
+    """What was found out about one chunk."""
+
+    is_cross_checked: bool = False
+    """pyarrow decoded the chunk too, to the same values."""
+    is_undecodable: bool = False
+    """pyarrow was to decode the chunk too, and cannot."""
+    wrong_statistics: tuple[str, ...] = ()
+    """What the footer states of the chunk, and its values contradict."""
+
+
+NO_FINDING = Verdict()
+
+
+class CrossChecks:
+    """The kinds of chunk that were decoded by pyarrow too. One object serves a run; threads may share it.
+
+    A kind is the writer with its version, the type, the encodings, the version of the pages and the levels. An object that is sent to
+    other processes is one object in each of them, however often it is sent, and knows the kinds that were met there.
+    """
+
+    def __init__(self, run: str | None = None) -> None:
+        self._run = run or os.urandom(16).hex()
+        self._lock = Lock()
+        self._kinds: dict[object, _Kind] = {}
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return _in_this_process, (self._run,)
+
+    def verify(self, file: ParquetFile, key: ChunkKey, values: StoredValues, check: StatisticsCheck, bloom: BloomFilter) -> Verdict:
+        """Verify a filter that was built from `values`, which `check` has seen. Raises RefusedError where pyarrow decodes others."""
+        contradictions = check.contradictions(values.non_null_count)
+        if values.are_decoded:
+            return Verdict(wrong_statistics=contradictions)
+        if contradictions:
+            try:
+                decoded = _decode(file, key, values, check, bloom)
+            except UnreadableError as error:
+                raise _refusal(file, key, f"{', '.join(contradictions)}, and pyarrow cannot decode it ({error.message})") from error
+            # Only of a dictionary, which may have entries that no row refers to, nothing is left to contradict.
+            return Verdict(is_cross_checked=True, wrong_statistics=decoded)
+        if check.is_complete and is_tested(file.footer.metadata.created_by):
+            return NO_FINDING
+        with self._kind(file, key, values) as kind:
+            if kind.is_checked:
+                return NO_FINDING
+            try:
+                decoded = _decode(file, key, values, check, bloom)
+            except UnreadableError:
+                return Verdict(is_undecodable=True)
+            kind.is_checked = True
+            return Verdict(is_cross_checked=True, wrong_statistics=decoded)
+
+    def _kind(self, file: ParquetFile, key: ChunkKey, values: StoredValues) -> _Kind:
+        meta, column = file.footer.chunk(*key), file.footer.columns[key[1]]
+        assert meta is not None
+        page_types = {entry.page_type for entry in meta.encoding_stats or ()} | values.page_types
+        described = (
+            file.footer.metadata.created_by,
+            column.type_name,
+            frozenset(meta.encodings or ()),
+            frozenset(page_types),
+            (column.max_definition, column.max_repetition),
+        )
+        with self._lock:
+            return self._kinds.setdefault(described, _Kind())
+
+
+@lru_cache(maxsize=8)
+def _in_this_process(run: str) -> CrossChecks:
+    """The object of a run in this process. Another run has another: what was checked for it does not count."""
+    return CrossChecks(run)
+
+
+class _Kind(AbstractContextManager["_Kind"]):
+    """Whether a chunk of one kind was decoded; a block that enters it has it alone."""
+
+    def __init__(self) -> None:
+        self.is_checked = False
+        self._lock = Lock()
+
+    def __enter__(self) -> _Kind:
+        self._lock.acquire()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._lock.release()
+
+
+def _decode(file: ParquetFile, key: ChunkKey, values: StoredValues, check: StatisticsCheck, bloom: BloomFilter) -> tuple[str, ...]:
+    """What of its statistics a chunk contradicts as pyarrow decodes it. Raises RefusedError where that gives other values than `values`,
+    UnreadableError where pyarrow cannot decode it.
+    """
+    from sbbf_tool.parquet.values import read_chunk
+
+    column = file.footer.columns[key[1]]
+    pages = file.pages(key[0], column)
+    decoded = StatisticsCheck(file.footer, key[0], column)
+    count = missing = 0
+    for run in read_chunk(pages.open_arrow, file.footer, key[0], column, pages.meta):
+        missing += bloom.count_missing(run.hashes())
+        decoded.add(run.extremes())
+        count += len(run)
+    if missing:
+        raise _refusal(file, key, f"pyarrow decodes {missing:,} values that the page reader did not read")
+    if values.non_null_count is not None and (count, decoded.smallest, decoded.largest) != (values.count, check.smallest, check.largest):
+        raise _refusal(file, key, f"the page reader reads {values.count:,} values, pyarrow decodes {count:,}, or others")
+    return decoded.contradictions(count)
+
+
+def _refusal(file: ParquetFile, key: ChunkKey, reason: str) -> RefusedError:
+    return RefusedError(
+        f"its values cannot be read with certainty: {reason}",
+        file=file.name,
+        place=f"column {file.footer.columns[key[1]].name}, row group {key[0]}",
+        hint="leave the column out, or write the file again; if other readers agree on its values, please report a defect of sbbf",
+    )

@@ -1,0 +1,125 @@
+"""How many distinct values a column chunk holds, and how many of one chunk's values are in another, from a bounded number of hashes.
+
+A hash is a random number, so the k smallest distinct hashes of a set are a random sample of the set, and the k-th smallest tells how
+densely all of them lie: n is about (k - 1) / (k-th smallest / 2^64), with a standard error of 1 / sqrt(k - 2) (Bar-Yossef et al.,
+"Counting distinct elements in a data stream", 2002; Beyer et al., "On synopses for distinct-value estimation", 2007). A set of fewer
+than k values is counted exactly. Two such samples tell what share of one set is in the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import sqrt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.parquet import plain_pages, values
+from sbbf_tool.parquet.columns import Column
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+KEPT = 1 << 16
+"""Hashes that a sketch keeps: a standard error of 0.4 %."""
+STANDARD_ERROR = 1 / sqrt(KEPT - 2)
+COMPARED = 1 << 10
+"""Hashes by which two chunks are compared."""
+WHOLE_BYTES = 256 << 20
+"""Of a larger chunk only the beginning is read."""
+PART_VALUES = 1 << 22
+
+DICTIONARY, COUNTED, ESTIMATED, EXTRAPOLATED = "dictionary", "counted", "estimated", "extrapolated"
+_HASHES = 2.0**64
+
+
+class Sketch:
+    """The smallest distinct hashes of a stream."""
+
+    def __init__(self, kept: int = KEPT) -> None:
+        self._kept = kept
+        self._smallest: NDArray[np.uint64] = np.empty(0, np.uint64)
+        self.is_complete = True
+        """No hash was let go, so that the count is exact."""
+
+    def add(self, hashes: memoryview) -> None:
+        fresh = np.frombuffer(hashes, np.uint64)
+        if not self.is_complete:
+            fresh = fresh[fresh < self._smallest[-1]]
+        merged: NDArray[np.uint64] = np.unique(np.concatenate((self._smallest, fresh)))
+        if len(merged) > self._kept:
+            merged, self.is_complete = merged[: self._kept], False
+        self._smallest = merged
+
+    @property
+    def ndv(self) -> float:
+        if self.is_complete:
+            return float(len(self._smallest))
+        return (self._kept - 1) * _HASHES / float(self._smallest[-1])
+
+    def smallest(self, count: int) -> tuple[NDArray[np.uint64], bool]:
+        """So many of the hashes, or fewer, and whether there are no more."""
+        return self._smallest[:count].copy(), self.is_complete and len(self._smallest) <= count
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """What was found in one chunk."""
+
+    values: int
+    """Non-null values of the chunk."""
+    ndv: float
+    how: str
+    """`dictionary`, the length of one that holds all values; `counted`, every value was read; `estimated`, the same with the sketch's
+    error; `extrapolated` from the beginning of the chunk: at most about so many."""
+    hashes: Any
+    """The smallest hashes, sorted."""
+    has_all_hashes: bool
+
+
+def count_distinct(file: ParquetFile, row_group: int, column: Column, count: int) -> Distinct:
+    """The distinct values among the `count` non-null ones of a chunk. Reads its dictionary, or all of it, or the beginning of a very
+    large one. Raises UnreadableError.
+    """
+    sketch = Sketch()
+    pages = file.pages(row_group, column)
+    meta = pages.meta
+    with file.named(f"column {column.name}, row group {row_group}"):
+        if plain_pages.is_dictionary_encoded(meta):
+            page = plain_pages.read_dictionary_page(pages.read, column, meta, pages.ensure_size)
+            if page is not None:
+                sketch.add(page.hashes())
+                return Distinct(count, float(len(page)), DICTIONARY, *sketch.smallest(COMPARED))
+        enough = None if (meta.total_compressed_size or 0) <= WHOLE_BYTES else PART_VALUES
+        runs = values.read_chunk(pages.open_arrow, file.footer, row_group, column, meta)
+        ndv, seen, is_all = _streamed(sketch, (run.hashes() for run in runs), enough, count)
+    how = EXTRAPOLATED if not is_all else COUNTED if sketch.is_complete else ESTIMATED
+    return Distinct(seen if is_all else count, ndv, how, *sketch.smallest(COMPARED))
+
+
+def _streamed(sketch: Sketch, runs: Iterable[memoryview], enough: int | None, count: int) -> tuple[float, int, bool]:
+    """The distinct values of the stream, how many values were read, at least `enough`, and whether that was all.
+
+    New values come ever more rarely in data that repeats, so those of the latter half of what was read, carried on over the rest, are
+    at most too many: a filter sized for them is not too small.
+    """
+    seen = half = 0
+    ndv_of_half = 0.0
+    for hashes in runs:
+        if enough is not None and seen >= enough:
+            slope = max(0.0, sketch.ndv - ndv_of_half) / max(1, seen - half)
+            return min(float(count), sketch.ndv + slope * (count - seen)), seen, False
+        sketch.add(hashes)
+        seen += len(hashes)
+        if enough is not None and seen <= enough / 2:
+            half, ndv_of_half = seen, sketch.ndv
+    return min(sketch.ndv, float(seen)), seen, True
+
+
+def containment(one: Distinct, other: Distinct) -> float | None:
+    """The share of `one`'s distinct values that `other` holds too; None where `one` has none to compare."""
+    limit = min((float(found.hashes[-1]) for found in (one, other) if not found.has_all_hashes), default=_HASHES)
+    mine = one.hashes[one.hashes <= limit]
+    return float(np.isin(mine, other.hashes, assume_unique=True).mean()) if len(mine) else None

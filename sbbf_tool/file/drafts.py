@@ -1,0 +1,131 @@
+"""Filters of the format's drafts: which dialect one is of, by the values of its column, and how it is asked and built.
+
+A draft's header fits several dialects (`parquet.draft_headers`). A value that is stored and not found refutes a dialect for certain, so the
+one that holds every value of a sample is the filter's, if it is the only one. Nothing here decides whether rows may be skipped by it: that
+is for who names the dialect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import NamedTuple
+
+from sbbf_tool.bloom.dialects import TODAY, TODAYS, Dialect, Hasher
+from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.bloom.spec import WORDS_PER_BLOCK
+from sbbf_tool.errors import UnreadableError
+from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.filters import FilterHeader, StoredFilter
+
+SAMPLE = 256
+"""Different values that a decision takes, where there are so many."""
+_MOST_TO_LOOK_AT = 1 << 14
+
+_NUMBERS = ("INT32", "INT64", "FLOAT", "DOUBLE")
+"""What parquet-mr hashes by a method of its own; all other types are `Binary` to it."""
+
+
+class Decided(NamedTuple):
+    """A filter whose dialect is known: its true place and size, and its bits."""
+
+    dialect: Dialect
+    stored: StoredFilter
+    bloom: BloomFilter
+
+
+def hasher_for(dialect: Dialect, column: Column, num_blocks: int) -> Hasher:
+    """What hashes the column's values for a filter of this dialect and size."""
+    return dialect.hasher(num_blocks, is_number=column.physical in _NUMBERS)
+
+
+def read_as(stored: StoredFilter, dialect: Dialect) -> StoredFilter | None:
+    """The filter as one of this dialect; None where its header is not of it."""
+    if not stored.header.readings:
+        return stored if dialect.header == TODAYS and stored.header.beyond_us is None else None
+    reading = next((reading for reading in stored.header.readings if reading.dialect == dialect), None)
+    return None if reading is None else replace(stored, header=FilterHeader(reading.length, reading.num_bytes))
+
+
+def decide(stored: StoredFilter, column: Column, sample: Sequence[bytes], read: Callable[[int, int], bytes]) -> Decided | None:
+    """The dialect, of those that the header fits, that holds every value of `sample`; None where none does, or several do.
+
+    `read(offset, length)` answers with bytes of the file.
+    """
+    blooms: dict[int, BloomFilter] = {}
+    fitting = []
+    for reading in stored.header.readings if sample else ():
+        mine = read_as(stored, reading.dialect)
+        assert mine is not None
+        if mine.bitset_offset not in blooms:
+            blooms[mine.bitset_offset] = BloomFilter(read(mine.bitset_offset, mine.header.num_bytes))
+        bloom = blooms[mine.bitset_offset]
+        hasher = hasher_for(reading.dialect, column, bloom.num_blocks)
+        if all(holds(bloom, hasher, plain) for plain in sample):
+            fitting.append(Decided(reading.dialect, mine, bloom))
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def holds(bloom: BloomFilter, hasher: Hasher, plain: bytes) -> bool:
+    """Whether the filter holds a value, and, where values are hashed as nothing, nothing else: one hash alone may be met by luck."""
+    return bloom.check_hash(hasher.hash_value(plain)) and not (hasher.hashes_nothing and bloom.bits_set != WORDS_PER_BLOCK)
+
+
+def decide_by_chunk(file: ParquetFile, stored: StoredFilter) -> Decided | None:
+    """`decide` by values of the filter's own column chunk; None also where those cannot be read."""
+    column = file.footer.columns[stored.column]
+    try:
+        return decide(stored, column, sample_of(file, stored.row_group, column), file.source.read)
+    except UnreadableError:
+        return None
+
+
+def in_dialect(file: ParquetFile, stored: StoredFilter, dialect: Dialect) -> tuple[StoredFilter, Hasher | None, str | None]:
+    """The filter as one of this dialect, what hashes for it, and why it must not be asked in it; no hasher for one that is today's.
+
+    It must not be where its header is of other dialects, or where values of its column, which are read for this, do not bear it out.
+    """
+    # No draft knew encryption.
+    mine = None if stored.is_sealed else read_as(stored, dialect)
+    if mine is None:
+        return stored, None, f"{stored.header.beyond_us}, not {dialect.name}" if stored.header.beyond_us else None
+    if dialect == TODAY:
+        return stored, None, None
+    column = file.footer.columns[stored.column]
+    bloom = BloomFilter(file.source.read(mine.bitset_offset, mine.header.num_bytes))
+    hasher = hasher_for(dialect, column, bloom.num_blocks)
+    try:
+        sample = sample_of(file, stored.row_group, column)
+    except UnreadableError as error:
+        return mine, hasher, f"no value of the column can be read to see that it is of {dialect.name}: {error.message}"
+    refuted = not all(holds(bloom, hasher, plain) for plain in sample)
+    return mine, hasher, f"it is not of {dialect.name}: values that are stored are not found" if refuted else None
+
+
+def sample_of(file: ParquetFile, row_group: int, column: Column) -> list[bytes]:
+    """Some values of a chunk, each once, from its first pages. Raises UnreadableError."""
+    from sbbf_tool.parquet.values import read_chunk
+
+    found: dict[bytes, None] = {}
+    reason = file.encryption_of(row_group, column)
+    if reason is not None:
+        raise UnreadableError(reason)
+    pages = file.pages(row_group, column)
+    with closing(read_chunk(pages.open_arrow, file.footer, row_group, column, pages.meta)) as runs:
+        for values in runs:
+            # NaN is stored in one form and may have been hashed in another.
+            told = (position for position, is_nan in enumerate(values.are_nan()[:_MOST_TO_LOOK_AT]) if not is_nan)
+            for position in told:
+                found[values[position]] = None
+                if len(found) == SAMPLE:
+                    return list(found)
+            if found:
+                break
+    return list(found)
+
+
+def names_of(header: FilterHeader) -> tuple[str, ...]:
+    """The dialects that a draft's header fits."""
+    return tuple(reading.dialect.name for reading in header.readings)

@@ -1,0 +1,143 @@
+"""What each byte range of a file is there for, and which ranges nothing leads to.
+
+A footer leads to pages, page indexes and filters. What lies between is left over from a change (a superseded footer, a filter whose
+place was taken away) or is somebody's own, found through a key-value entry perhaps: known leftovers may be dropped, the rest never.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sbbf_tool.errors import RefusedError, UnreadableError
+from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.parquet.filters import BLOCK_BYTES, HEADER_GUESS, StoredFilter, parse_header
+from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, TAIL_BYTES, Footer
+
+OLD_FOOTER, OLD_FILTER, UNKNOWN = "superseded footer", "unreferenced filter", "unknown"
+
+_MAGICS = b"PAR"  # what both begin with
+# A gap is searched for leftovers only so far, however large it is.
+_SEARCH_WINDOWS = (1 << 20, 8 << 20, 64 << 20)
+
+
+class Range(NamedTuple):
+    start: int
+    end: int
+    what: str
+
+    @property
+    def length(self) -> int:
+        return self.end - self.start
+
+
+class Used(NamedTuple):
+    """Bytes that belong to a column chunk."""
+
+    start: int
+    end: int
+    what: str
+    row_group: int
+    column: int
+
+
+def unused_ranges(file: ParquetFile, filters: list[StoredFilter]) -> list[Range]:
+    """Ranges before the footer that neither the footer nor these filters account for, in order, each with what it looks like.
+
+    Filters whose key was not given count as used where the footer states their place.
+    """
+    pages = [(used.start, used.end) for used in used_ranges(file.footer)]
+    known = sorted([(0, len(MAGIC)), (file.footer.start, file.footer.end), *pages, *_filter_ranges(filters), *_locked_filters(file)])
+    found: list[Range] = []
+    position = 0
+    for start, end in known:
+        if start > position:
+            found += _classify(file, position, min(start, file.footer.start))
+        position = max(position, end)
+    return found
+
+
+def end_of_data(footer: Footer) -> int:
+    """The byte behind the last page and the last page index."""
+    return max((used.end for used in used_ranges(footer)), default=len(MAGIC))
+
+
+def _filter_ranges(filters: list[StoredFilter]) -> Iterator[tuple[int, int]]:
+    for stored in filters:
+        yield stored.place.offset, max(stored.end, stored.place.offset + (stored.place.length or 0))
+
+
+def _locked_filters(file: ParquetFile) -> Iterator[tuple[int, int]]:
+    for row_group in range(file.footer.num_row_groups):
+        for column in file.footer.columns:
+            place = file.footer.filter_place(row_group, column.index)
+            if place is not None and place.length is not None and file.encryption_of(row_group, column) is not None:
+                yield place.offset, place.offset + place.length
+
+
+def used_ranges(footer: Footer) -> Iterator[Used]:
+    """Pages and page indexes of every chunk, as far as the footer tells in the clear."""
+    for number, row_group in enumerate(footer.metadata.row_groups):
+        for column, chunk in enumerate(row_group.columns):
+            meta = chunk.meta_data
+            if meta is not None and not chunk.file_path:
+                starts = (meta.data_page_offset, meta.dictionary_page_offset, meta.index_page_offset)
+                start = min((offset for offset in starts if offset is not None and offset > 0), default=0)
+                yield from _sane(start, meta.total_compressed_size, footer, "pages", number, column)
+            yield from _sane(chunk.column_index_offset, chunk.column_index_length, footer, "column index", number, column)
+            yield from _sane(chunk.offset_index_offset, chunk.offset_index_length, footer, "offset index", number, column)
+
+
+def _sane(start: int | None, length: int | None, footer: Footer, what: str, row_group: int, column: int) -> Iterator[Used]:
+    if start and length and 0 < start < footer.start and length > 0:
+        yield Used(start, min(start + length, footer.start), what, row_group, column)
+
+
+def _classify(file: ParquetFile, start: int, end: int) -> Iterator[Range]:
+    position = start
+    while position < end:
+        leftover = _filter_at(file, position, end) or _footer_at(file, position, end)
+        if leftover is None:
+            yield Range(position, end, UNKNOWN)
+            return
+        yield leftover
+        position = leftover.end
+
+
+def _filter_at(file: ParquetFile, start: int, end: int) -> Range | None:
+    if (stop := file.end_of_sealed_filter(start, end)) is not None:
+        return Range(start, stop, OLD_FILTER)
+    try:
+        header = parse_header(file.source.read(start, min(HEADER_GUESS, end - start)))
+    except UnreadableError:
+        return None
+    stop = start + header.length + header.num_bytes
+    if stop > end or header.beyond_us or header.num_bytes < BLOCK_BYTES:
+        return None
+    return Range(start, stop, OLD_FILTER)
+
+
+def _footer_at(file: ParquetFile, start: int, end: int) -> Range | None:
+    """A footer with length word and magic that starts here: the length word is what tells a real one from bytes that look alike."""
+    # Most footers are short, and most gaps hold several: the window grows only as far as it must.
+    for size in _SEARCH_WINDOWS:
+        window = file.source.read(start, min(end - start, size))
+        found = _footer_in(file, window, start)
+        if found is not None or len(window) < size:
+            return found
+    return None
+
+
+def _footer_in(file: ParquetFile, window: bytes, start: int) -> Range | None:
+    found = window.find(_MAGICS)
+    while found >= 0:
+        length = found + len(MAGIC) - TAIL_BYTES
+        is_magic = window[found : found + len(MAGIC)] in (MAGIC, MAGIC_ENCRYPTED)
+        if is_magic and length > 0 and int.from_bytes(window[length:found], "little") == length:
+            try:
+                file.parse_footer_ending_at(start + length + TAIL_BYTES)
+            except (UnreadableError, RefusedError):
+                return None
+            return Range(start, start + length + TAIL_BYTES, OLD_FOOTER)
+        found = window.find(_MAGICS, found + 1)
+    return None

@@ -1,0 +1,154 @@
+"""A filter asked for every value of its column chunk, streamed, and for keys that the chunk does not hold.
+
+The keys that measure the error rate are random values of the column's own width, not random hashes: so the way from a value to its bits
+is measured as a whole, and agreement with the estimate, which is computed from the bits alone, means something. A column of few
+possible values may hold some of them; those are left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sbbf_tool.bloom import hashing
+from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.errors import UnreadableError
+from sbbf_tool.file import misses
+from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.parquet import equals, literals
+from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.filters import StoredFilter
+from sbbf_tool.parquet.statistics import StatisticsCheck
+from sbbf_tool.reports.verify import FilterProof
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sbbf_tool.bloom.interface import ValueHasher
+    from sbbf_tool.parquet.values import PlainValues
+
+ABSENT_KEYS = 1 << 14
+_MOST_KEY_BYTES = 16 << 20
+_KEY_BYTES_OF_TEXT = 16
+# Random keys of so many bytes are in no chunk: some 1e-6 for a billion values of 8 bytes.
+_BYTES_NEVER_MET = 8
+_EXAMPLES = 3
+_SHOWN_CHARACTERS = 60
+
+
+def prove(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -> FilterProof:
+    """The proof of one filter, whose bitset is `bloom`; `unproven` says why where the chunk's pages cannot be decoded.
+
+    A draft's filter is asked in its own dialect, where the values tell which that is.
+    """
+    from sbbf_tool.parquet.values import read_chunk
+
+    column = file.footer.columns[stored.column]
+    hasher: ValueHasher = hashing
+    decided = None
+    if stored.header.readings:
+        from sbbf_tool.file import drafts
+
+        if (decided := drafts.decide_by_chunk(file, stored)) is not None:
+            stored, bloom = decided.stored, decided.bloom
+            hasher = drafts.hasher_for(decided.dialect, column, bloom.num_blocks)
+    tally, check = _Tally(column, bloom, hasher), StatisticsCheck(file.footer, stored.row_group, column)
+    unproven = None
+    try:
+        if file.footer.metadata.row_groups[stored.row_group].columns[column.index].file_path:
+            raise UnreadableError("its pages are in another file")
+        pages = file.pages(stored.row_group, column)
+        for values in read_chunk(pages.open_arrow, file.footer, stored.row_group, column, pages.meta):
+            tally.add(values)
+            check.add(values.extremes())
+    except UnreadableError as error:
+        unproven = error.message
+    cause = misses.explain(bloom, column, list(tally.sample)) if tally.sample else None
+    absent = tally.absent_keys()
+    return FilterProof(
+        row_group=stored.row_group,
+        column=column.name,
+        type=column.type_name,
+        offset=stored.place.offset,
+        header_bytes=stored.header_bytes,
+        bitset_bytes=stored.header.num_bytes,
+        stated_length=stored.place.length,
+        values=tally.values,
+        missed=tally.missed,
+        examples=tuple(_shown(column, plain) for plain in list(tally.sample)[:_EXAMPLES]),
+        cause=cause.name if cause else None,
+        explanation=cause.explanation if cause else None,
+        nans_missed=tally.nans_missed,
+        equals_missed=tuple(sorted({_shown(column, plain) for plain in tally.equals_missed})),
+        intervals_missed=tally.intervals_missed,
+        instants_missed=tally.instants_missed,
+        estimated_fpp=bloom.fpp,
+        measured_fpp=1 - bloom.count_missing(absent.data) / len(absent) if len(absent) else None,
+        absent_keys=len(absent),
+        unproven=unproven,
+        dialect=decided.dialect.name if decided else None,
+        wrong_statistics=check.contradictions(tally.values) if unproven is None else (),
+    )
+
+
+class _Tally:
+    """What comes up while values stream by."""
+
+    def __init__(self, column: Column, bloom: BloomFilter, hasher: ValueHasher) -> None:
+        self._column = column
+        self._bloom = bloom
+        self._hasher = hasher
+        self._keys = _random_keys(1 if column.physical == "BOOLEAN" else column.width or _KEY_BYTES_OF_TEXT, hasher)  # type: ignore[arg-type]
+        self._met = np.zeros(len(self._keys), np.bool_)
+        self.values = self.missed = self.nans_missed = self.intervals_missed = self.instants_missed = 0
+        self.sample: dict[bytes, None] = {}
+        """Some of the missed values, each once."""
+        self.equals_missed: set[bytes] = set()
+
+    def add(self, values: PlainValues) -> None:
+        hashes = values.hashes(self._hasher)
+        self.values += len(values)
+        if self._bloom.count_missing(hashes):
+            absent = np.frombuffer(self._bloom.check_hashes(hashes), np.bool_) == 0
+            nans = values.are_nan()
+            self.nans_missed += int(np.count_nonzero(absent & nans))
+            self._miss(values, np.flatnonzero(absent & ~nans))
+        if self._column.width is not None and self._column.width < _BYTES_NEVER_MET:
+            self._meet(np.frombuffer(hashes, np.uint64))
+        if equals.is_interval(self._column) and self._hasher is hashing:  # nobody asks a draft's filter for that form
+            self.intervals_missed += self._bloom.count_missing(values.hashes_of_equals())
+        if self._column.physical == "INT96" and self._hasher is hashing:
+            self.instants_missed += self._bloom.count_missing(values.hashes_of_instants_rounded_down())
+        self.equals_missed.update(plain for plain in values.equal_floats() if not self._bloom.check_hash(self._hasher.hash_value(plain)))
+
+    def _miss(self, values: PlainValues, positions: NDArray[np.intp]) -> None:
+        self.missed += len(positions)
+        for position in positions[: misses.SAMPLE]:
+            if len(self.sample) < misses.SAMPLE:
+                self.sample[values[int(position)]] = None
+
+    def _meet(self, hashes: NDArray[np.uint64]) -> None:
+        at = np.minimum(np.searchsorted(self._keys, hashes), len(self._keys) - 1)
+        self._met[at[self._keys[at] == hashes]] = True
+
+    def absent_keys(self) -> NDArray[np.uint64]:
+        """Hashes of random keys, of which none is a value that came by; none at all of BOOLEAN, which has two values and no others."""
+        return self._keys[:0] if self._column.physical == "BOOLEAN" else self._keys[~self._met]
+
+
+@lru_cache(maxsize=32)
+def _random_keys(width: int, hasher: ValueHasher) -> NDArray[np.uint64]:
+    """Hashes of random keys of `width` bytes, sorted, each once. The same every time, so that a report can be had again."""
+    count = max(1, min(ABSENT_KEYS, _MOST_KEY_BYTES // width))
+    keys = hashlib.shake_128(b"keys that measure an error rate").digest(count * width)
+    return np.unique(np.frombuffer(hasher.hash_fixed(keys, width), np.uint64))
+
+
+def _shown(column: Column, plain: bytes) -> str:
+    if column.physical == "BOOLEAN":
+        return "true" if plain[0] else "false"
+    text = literals.format_plain(column, plain)
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."

@@ -1,0 +1,212 @@
+"""Why a filter misses values that are there: what a writer may have hashed, or where it may have put it, instead.
+
+Each hypothesis is one row of a table and asks the filter its own way. It explains the misses when every one of a sample of the missed
+values is found so, and that many hits cannot well be luck. A new dialect is a new row.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Literal, NamedTuple
+
+from sbbf_tool.bloom.dialects import Dialect, dialect_named
+from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter
+from sbbf_tool.bloom.hashing import hash_value
+from sbbf_tool.file.drafts import hasher_for, holds
+from sbbf_tool.parquet import literals
+from sbbf_tool.parquet.columns import Column
+
+TEXT, WIDTH, BLOCK, DRAFT, EMPTY = "text", "width", "block", "draft", "empty"
+
+SAMPLE = 256
+"""So many missed values are asked for again under each hypothesis."""
+# The chance that some hypothesis fits a sample by luck must stay below this.
+_LUCK = 1e-3
+
+_FLOATS = {"FLOAT": "<f", "DOUBLE": "<d"}
+
+
+class Cause(NamedTuple):
+    name: str
+    explanation: str
+
+
+class Hypothesis(NamedTuple):
+    """`finds` tells whether the filter holds a value (its plain bytes) in the way that `explanation` describes."""
+
+    cause: str
+    explanation: str
+    finds: Callable[[BloomFilter, Column, bytes], bool]
+
+
+def explain(bloom: BloomFilter, column: Column, missed: Sequence[bytes]) -> Cause | None:
+    """The first hypothesis that explains these missed values, of which there is at least one; None where none does."""
+    if not bloom.bits_set:
+        return Cause(EMPTY, "no bit is set: nothing was ever inserted")
+    if bloom.fpp ** len(missed) * len(HYPOTHESES) > _LUCK:
+        return None
+    for hypothesis in HYPOTHESES:
+        if all(hypothesis.finds(bloom, column, plain) for plain in missed):
+            return Cause(hypothesis.cause, hypothesis.explanation)
+    return None
+
+
+# --- Hashed, but not the plain bytes ---
+
+Form = Callable[[Column, bytes], bytes | None]
+"""What may have been hashed instead of a value's plain bytes; None where the form does not apply."""
+
+
+def _hashed(form: Form) -> Callable[[BloomFilter, Column, bytes], bool]:
+    def finds(bloom: BloomFilter, column: Column, plain: bytes) -> bool:
+        with suppress(ValueError, OverflowError, struct.error):
+            other = form(column, plain)
+            return other is not None and other != plain and bloom.check_hash(hash_value(other))
+        return False
+
+    return finds
+
+
+def _javascript_text(column: Column, plain: bytes) -> bytes | None:
+    """`String(value)` as JavaScript writes it, which parquetjs hashes."""
+    if column.physical in ("INT32", "INT64"):
+        return str(int.from_bytes(plain, "little", signed=column.logical is None or column.logical.signed)).encode()
+    if column.physical in _FLOATS:
+        return _javascript_number(struct.unpack(_FLOATS[column.physical], plain)[0]).encode()
+    if column.physical == "BOOLEAN":
+        return b"true" if plain[0] else b"false"
+    return plain.decode("utf-8", "replace").encode()
+
+
+def _javascript_text_of_short(column: Column, plain: bytes) -> bytes | None:
+    """The same of a FLOAT that was a shorter number before it was stored: 0.1, not 0.10000000149011612."""
+    return _javascript_number(float(literals.format_plain(column, plain))).encode() if column.physical == "FLOAT" else None
+
+
+def _javascript_number(number: float) -> str:
+    """ECMAScript's Number::toString: shortest digits, an exponent from 1e21 up and from 1e-7 down."""
+    if number != number or number in (float("inf"), float("-inf")):
+        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[repr(number)]
+    if number == 0:
+        return "0"
+    mantissa, _, exponent = f"{number!r}".partition("e")
+    sign = "-" if mantissa.startswith("-") else ""
+    whole, _, fraction = mantissa.lstrip("-").partition(".")
+    digits = (whole + fraction).lstrip("0")
+    # The number is 0.digits times ten to the power of `point`.
+    point = len(whole) + int(exponent or 0) - (len(whole + fraction) - len(digits))
+    digits = digits.rstrip("0")
+    if len(digits) <= point <= 21:
+        return sign + digits + "0" * (point - len(digits))
+    if 0 < point <= 21:
+        return f"{sign}{digits[:point]}.{digits[point:]}"
+    if -6 < point <= 0:
+        return f"{sign}0.{'0' * -point}{digits}"
+    rest = f".{digits[1:]}" if len(digits) > 1 else ""
+    return f"{sign}{digits[0]}{rest}e{'+' if point > 0 else '-'}{abs(point - 1)}"
+
+
+def _text_of_value(column: Column, plain: bytes) -> bytes | None:
+    return literals.format_plain(column, plain).encode("utf-8", "surrogateescape")
+
+
+def _integer_of(width: int, *, signed: bool = True) -> Form:
+    """An integer in another number of bytes: sign-extended, zero-extended or cut."""
+
+    def form(column: Column, plain: bytes) -> bytes | None:
+        if column.physical not in ("INT32", "INT64") or len(plain) == width:
+            return None
+        number = int.from_bytes(plain, "little", signed=signed)
+        return (number & (1 << 8 * width) - 1).to_bytes(width, "little")
+
+    return form
+
+
+def _float_of(layout: str) -> Form:
+    def form(column: Column, plain: bytes) -> bytes | None:
+        is_half = column.logical is not None and column.logical.kind == "FLOAT16"
+        stored = "<e" if is_half else _FLOATS.get(column.physical)
+        return None if stored is None else struct.pack(layout, struct.unpack(stored, plain)[0])
+
+    return form
+
+
+def _decimal_of(width: int | None, order: Literal["little", "big"]) -> Form:
+    """A decimal in another number of bytes, or, for None, in as few as it needs."""
+
+    def form(column: Column, plain: bytes) -> bytes | None:
+        if column.logical is None or column.logical.kind != "DECIMAL":
+            return None
+        number = int.from_bytes(plain, "little" if column.physical in ("INT32", "INT64") else "big", signed=True)
+        size = width or ((number if number >= 0 else ~number).bit_length() + 8) // 8
+        return number.to_bytes(size, order, signed=True)
+
+    return form
+
+
+def _reversed(column: Column, plain: bytes) -> bytes | None:
+    return plain[::-1] if column.width else None
+
+
+def _with_length(column: Column, plain: bytes) -> bytes | None:
+    return len(plain).to_bytes(4, "little") + plain if column.physical == "BYTE_ARRAY" else None
+
+
+# --- Hashed right, and put elsewhere ---
+
+
+def _as_in(dialect: Dialect) -> Callable[[BloomFilter, Column, bytes], bool]:
+    """Found as a draft of the format hashes and puts it, whatever the header says."""
+
+    def finds(bloom: BloomFilter, column: Column, plain: bytes) -> bool:
+        return holds(bloom, hasher_for(dialect, column, bloom.num_blocks), plain)
+
+    return finds
+
+
+def _of_blocks(divisor: int) -> Callable[[BloomFilter, Column, bytes], bool]:
+    """Found in the first part of the bitset alone, as if the header stated `divisor` times too many bytes."""
+
+    def finds(bloom: BloomFilter, column: Column, plain: bytes) -> bool:
+        blocks = bloom.num_blocks // divisor
+        return blocks > 0 and BloomFilter(bloom.bitset[: blocks * BLOCK_BYTES]).check_hash(hash_value(plain))
+
+    return finds
+
+
+def _hypotheses() -> Iterator[Hypothesis]:
+    form: Form
+    for says, form in (
+        ("their text, as JavaScript writes it, was hashed: parquetjs does so", _javascript_text),
+        ("their text, as JavaScript writes it, was hashed: parquetjs does so", _javascript_text_of_short),
+        ("their text was hashed, not their bytes", _text_of_value),
+    ):
+        yield Hypothesis(TEXT, says, _hashed(form))
+    for says, form in (
+        ("they were hashed in 8 bytes", _integer_of(8)),
+        ("they were hashed in 8 bytes, without their sign", _integer_of(8, signed=False)),
+        ("they were hashed in 4 bytes", _integer_of(4)),
+        ("they were hashed in 2 bytes", _integer_of(2)),
+        ("they were hashed in 1 byte", _integer_of(1)),
+        ("they were hashed as decimals of 16 bytes, little-endian", _decimal_of(16, "little")),
+        ("they were hashed as decimals of 16 bytes, big-endian", _decimal_of(16, "big")),
+        ("they were hashed as decimals of as few bytes as each needs", _decimal_of(None, "big")),
+        ("they were hashed as 8-byte floating-point numbers", _float_of("<d")),
+        ("they were hashed as 4-byte floating-point numbers", _float_of("<f")),
+        ("they were hashed with their bytes in reverse", _reversed),
+        ("they were hashed together with their length", _with_length),
+    ):
+        yield Hypothesis(WIDTH, says, _hashed(form))
+    says = "each is in the block that a remainder selects, as in a draft of the format"
+    yield Hypothesis(BLOCK, says, _as_in(dialect_named("draft2-final")))
+    # One dialect for each way of hashing that is left: the others differ from these in their header alone.
+    for dialect in map(dialect_named, ("draft1-raw", "draft1-thrift", "branch-12", "branch-16")):
+        yield Hypothesis(DRAFT, f"they were hashed as in {dialect.name}, a draft of the format: {dialect.sentence}", _as_in(dialect))
+    for divisor in (2, 4, 8, 16):
+        yield Hypothesis(BLOCK, f"the header states {divisor} times as many bytes as the filter was built with", _of_blocks(divisor))
+
+
+HYPOTHESES: tuple[Hypothesis, ...] = tuple(_hypotheses())
+"""In the order in which they are tried."""

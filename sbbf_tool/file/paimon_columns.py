@@ -1,0 +1,42 @@
+"""The columns of a Paimon data file as hashes, with the page sizes that a Parquet file states checked before pyarrow decodes it.
+
+An Avro block has a limit of its own (`paimon.avro_file`). Of ORC nothing is checked: pyarrow decodes a stripe at once and does not tell
+what size it has.
+"""
+
+from __future__ import annotations
+
+from sbbf_tool.errors import SbbfError
+from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
+from sbbf_tool.paimon.data_file import column_hashes
+from sbbf_tool.paimon.hash_batch import ColumnHashes, Wanted
+from sbbf_tool.parquet.footer import TAIL_BYTES, Footer, parse_tail
+from sbbf_tool.parquet.page_sizes import HeaderWalk
+
+
+def read_columns(data: bytes, name: str, wanted: Wanted, max_page_bytes: MaxPageBytes = None) -> ColumnHashes:
+    """Open the wanted columns of a data file's bytes; its name tells the format. Raises as `column_hashes` does, and OversizedPageError."""
+    opened = column_hashes(data, name, wanted)
+    if name.lower().endswith(".parquet"):
+        _check_pages(data, tuple(f"{indexed.column}." for indexed in wanted), PageLimit.of(max_page_bytes))
+    return opened
+
+
+def _check_pages(data: bytes, names: tuple[str, ...], limit: PageLimit) -> None:
+    tail = parse_tail(data[-TAIL_BYTES:], len(data))
+    footer = Footer(data[tail.start : tail.start + tail.length], tail.start)
+    for number in range(footer.num_row_groups):
+        for column in footer.columns:
+            meta = footer.chunk(number, column.index)
+            path = "".join(f"{part}." for part in column.path)
+            if meta is None or not path.startswith(names):
+                continue
+
+            def read(offset: int, length: int) -> bytes:
+                return data[offset : offset + length]
+
+            try:
+                HeaderWalk(meta, len(data), limit.ensure).check_all(read)
+            except SbbfError as error:
+                error.place = f"column {column.name}, row group {number}" + (f", {error.place}" if error.place else "")
+                raise

@@ -1,0 +1,283 @@
+"""A Parquet file that an operation works on: its bytes within reach, its footer parsed, its filters found.
+
+The parquet room knows bytes and not where they come from; the storage room knows files and not what is in them. They meet here, and
+errors of the first are told here which file they are about.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from sbbf_tool.display import redact_text
+from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
+from sbbf_tool.file.interrupted import explain
+from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
+from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.filters import HEADER_GUESS, StoredFilter, build_header, parse_header
+from sbbf_tool.parquet.footer import TAIL_BYTES, Footer, Tail, parse_tail
+from sbbf_tool.parquet.page_sizes import with_checked_sizes
+from sbbf_tool.parquet.pages import ChunkPages
+from sbbf_tool.storage import places
+from sbbf_tool.storage.source import Source
+
+# Most files are not encrypted, and a command for one of those starts sooner without what knows about keys: that is imported when needed.
+if TYPE_CHECKING:
+    from sbbf_tool.file.keys import KeysGiven
+    from sbbf_tool.parquet.encryption.file_cipher import FileCipher, KeyRing
+
+# A filter of this size comes with its header: a second request would cost more.
+_SMALL_FILTER = 4 << 10
+
+
+class ParquetFile:
+    """An open file and its footer. Use as a context manager."""
+
+    def __init__(self, source: Source, ring: KeyRing | None = None, max_page_bytes: MaxPageBytes = None) -> None:
+        self.source = source
+        self.ring = ring
+        self.limit = PageLimit.of(max_page_bytes)
+        with self.named():
+            size = source.size
+            tail = parse_tail(source.read(max(0, size - TAIL_BYTES), min(size, TAIL_BYTES)), size)
+            self.footer = self._parse_footer(tail)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], keys: KeysGiven = None, max_page_bytes: MaxPageBytes = None) -> ParquetFile:
+        """Raises UnreadableError, and RefusedError where the footer is encrypted and its key is not among `keys`.
+
+        A page of more bytes than `max_page_bytes` allows is not decompressed: whoever reads it gets OversizedPageError.
+        """
+        return cls.of(places.open_source(path), keys, max_page_bytes)
+
+    @classmethod
+    def of(cls, source: Source, keys: KeysGiven = None, max_page_bytes: MaxPageBytes = None) -> ParquetFile:
+        """The file of a source, which is closed with it, or here where it is none."""
+        try:
+            return cls(source, ring_of(source.name, keys), max_page_bytes)
+        except UnreadableError as error:
+            source.close()
+            explain(error, source.name)
+            raise
+        except BaseException:
+            source.close()
+            raise
+
+    def __enter__(self) -> ParquetFile:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        self.source.close()
+        if isinstance(error, SbbfError):
+            error.at(file=self.name)
+
+    @property
+    def name(self) -> str:
+        return self.source.name
+
+    @property
+    def _cipher(self) -> FileCipher | None:
+        if self.footer.seal is None:
+            return None
+        from sbbf_tool.parquet.encryption.footers import FooterSeal
+
+        return self.footer.seal.cipher if isinstance(self.footer.seal, FooterSeal) else None
+
+    def _parse_footer(self, tail: Tail) -> Footer:
+        stored = self.source.read(tail.start, tail.length)
+        if self.ring is None and not tail.encrypted:
+            return Footer(stored, tail.start)
+        from sbbf_tool.parquet.encryption.footers import parse_footer
+
+        return parse_footer(stored, tail.start, encrypted=tail.encrypted, ring=self.ring)
+
+    def parse_footer_ending_at(self, end: int) -> Footer:
+        """The superseded footer that ended the file when it had `end` bytes. Raises UnreadableError, RefusedError."""
+        tail = parse_tail(self.source.read(end - TAIL_BYTES, TAIL_BYTES), end)
+        return self._parse_footer(tail)
+
+    def stored_filter(self, row_group: int, column: Column) -> StoredFilter | None:
+        """The filter of a chunk; None where the footer names none.
+
+        Raises UnreadableError where it cannot be one, AuthenticationError where it is not what the writer encrypted.
+        """
+        return self._stored_filter(row_group, column, self._cipher if self.has_key(row_group, column) else None)
+
+    def filter_in_the_clear(self, row_group: int, column: Column) -> StoredFilter | None:
+        """The same as who has no key would read it. Raises UnreadableError where no plain filter is there."""
+        return self._stored_filter(row_group, column, None)
+
+    def _stored_filter(self, row_group: int, column: Column, cipher: FileCipher | None) -> StoredFilter | None:
+        place = self.footer.filter_place(row_group, column.index)
+        if place is None:
+            return None
+        with self.named(lambda: f"column {column.name}, row group {row_group}"):
+            self.footer.ensure_type(row_group, column)
+        with self.named(lambda: f"column {column.name}, row group {row_group}, filter at byte {place.offset}"):
+            if place.offset >= self.footer.end:
+                raise UnreadableError(f"outside the file, which has {self.source.size:,} bytes")
+            if cipher is not None:
+                from sbbf_tool.parquet.encryption import filters as sealed_filters
+
+                stored = sealed_filters.open_filter(self.source.read_up_to, self.footer.start, cipher, (row_group, column.index), place)
+            else:
+                header = parse_header(self.source.read(place.offset, min(HEADER_GUESS, self.source.size - place.offset)))
+                if header.readings:
+                    header = header.within(self.footer.start - place.offset, place.length)
+                stored = StoredFilter(row_group, column.index, place, header)
+            if stored.end > self.footer.start:
+                where = "the footer" if stored.end <= self.source.size else "the end of the file"
+                raise UnreadableError(f"a bitset of {stored.header.num_bytes:,} bytes would run into {where}")
+            return stored
+
+    def expect_filters(
+        self,
+        columns: Iterable[Column],
+        *,
+        whole: bool = False,
+        also: Iterable[tuple[int, int]] = (),
+        row_groups: Sequence[int] | None = None,
+    ) -> None:
+        """Say that these columns' filters, or their headers, will be read soon, and `also` these ranges: all then come at a time."""
+        numbers = range(self.footer.num_row_groups) if row_groups is None else row_groups
+        self.source.prefetch(chain(self._filter_ranges(columns, numbers, whole), also))
+
+    def _filter_ranges(self, columns: Iterable[Column], row_groups: Sequence[int], whole: bool) -> Iterator[tuple[int, int]]:
+        for column in columns:
+            for row_group in row_groups:
+                place = self.footer.filter_place(row_group, column.index)
+                if place is not None:
+                    length = place.length or _SMALL_FILTER
+                    yield place.offset, length if whole else min(length, _SMALL_FILTER)
+
+    def read_bitset(self, stored: StoredFilter) -> bytes:
+        """The bitset of a filter. One that is encrypted raises AuthenticationError where it is not what the writer encrypted."""
+        data = self.source.read(stored.bitset_offset, stored.bitset_bytes)
+        if not stored.is_sealed:
+            return data
+        from sbbf_tool.parquet.encryption import filters as sealed_filters
+
+        assert self._cipher is not None
+        column = self.footer.columns[stored.column]
+        with self.named(lambda: f"column {column.name}, row group {stored.row_group}, filter at byte {stored.place.offset}"):
+            return sealed_filters.open_bitset(self._cipher, stored, data)
+
+    def end_of_sealed_filter(self, start: int, end: int) -> int | None:
+        """The byte behind the encrypted filter, of whichever chunk, that begins at `start`; None where there is none before `end`."""
+        if self._cipher is None:
+            return None
+        from sbbf_tool.parquet.encryption import filters as sealed_filters
+
+        return sealed_filters.end_of_any_filter(self.source.read_up_to, start, end, self._cipher)
+
+    def filter_pieces(
+        self, row_group: int, column: int, bitset: bytes | bytearray | memoryview
+    ) -> tuple[bytes | bytearray | memoryview, ...]:
+        """Header and bitset as this file stores them for a chunk: in the clear, or encrypted as it is. RefusedError without its key."""
+        header = build_header(len(bitset))
+        if (reason := self.encryption_of(row_group, self.footer.columns[column])) is not None:
+            raise RefusedError(reason, hint="a filter in the clear would leak it")
+        if self._cipher is None or not self.has_key(row_group, column):
+            return header, bitset
+        from sbbf_tool.parquet.encryption import filters as sealed_filters
+
+        return sealed_filters.close_filter(self._cipher, (row_group, column), header, bitset)
+
+    def pages(self, row_group: int, column: Column) -> ChunkPages:
+        """Where the pages of a chunk are read in the clear. Raises UnreadableError where those of an encrypted one cannot be followed."""
+        meta = self.footer.chunk(row_group, column.index)
+        assert meta is not None
+        if self._cipher is None or not self.has_key(row_group, column):
+            return with_checked_sizes(ChunkPages(meta, self.source.read_up_to, self.source.open_arrow), self.limit.ensure)
+        from sbbf_tool.parquet.encryption.opened_pages import OpenedPages
+
+        with self.named(lambda: f"column {column.name}, row group {row_group}"):
+            opened = OpenedPages(self.source.read_up_to, self._cipher, (row_group, column.index), meta)
+            return with_checked_sizes(opened.as_pages(), self.limit.ensure)
+
+    def is_encrypted(self, row_group: int, column: Column) -> bool:
+        chunk = self.footer.metadata.row_groups[row_group].columns[column.index]
+        return chunk.crypto_metadata is not None or chunk.meta_data is None
+
+    def has_key(self, row_group: int, column: Column | int) -> bool:
+        """Whether a chunk is encrypted and its key was given."""
+        index = column if isinstance(column, int) else column.index
+        return self._cipher is not None and self._cipher.has_key((row_group, index))
+
+    def warnings_about_keys(self, target: str) -> list[str]:
+        """What a copy of this file under another name lacks: key material that is kept beside the file."""
+        mine, copied = key_material_path(self.name), key_material_path(target)
+        if self._cipher is None or os.path.abspath(mine) == os.path.abspath(copied) or not os.path.lexists(mine):
+            return []
+        return [redact_text(f"{target}: readers look for its keys in {copied}: copy {mine}")]
+
+    def encryption_of(self, row_group: int, column: Column) -> str | None:
+        """Why a chunk's bytes mean nothing to us, for want of a key; None where they are in the clear, or the key was given."""
+        if not self.is_encrypted(row_group, column) or self.has_key(row_group, column):
+            return None
+        missing = self._cipher.missing.get((row_group, column.index)) if self._cipher is not None else None
+        return f"its column is encrypted with {missing}, which was not given" if missing else "its column is encrypted"
+
+    def named(self, place: str | Callable[[], str] | None = None) -> _Named:
+        """A block in which errors, of rooms that know bytes only, are told which file and place they are about."""
+        return _Named(self.name, place)
+
+
+def ring_of(name: str, keys: KeysGiven) -> KeyRing | None:
+    """The keys that were given, for the file of this name; None without any."""
+    if keys is None:
+        return None
+    from sbbf_tool.parquet.encryption.file_cipher import KeyRing
+    from sbbf_tool.parquet.encryption.keys import Keys
+
+    given = Keys.of(keys)
+    return None if given is None else KeyRing(given, _KeyMaterial(name).find)
+
+
+class _Named:
+    """See `ParquetFile.named`. A class, since a lake's every file enters three, and a place is put into words only when it is needed."""
+
+    __slots__ = ("_file", "_place")
+
+    def __init__(self, file: str, place: str | Callable[[], str] | None) -> None:
+        self._file = file
+        self._place = place
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, SbbfError):
+            place = self._place() if callable(self._place) else self._place
+            if place and error.place and not error.place.startswith(place):
+                error.place = f"{place}, {error.place}"
+            error.at(file=self._file, place=place)
+
+
+def key_material_path(path: str) -> str:
+    """Where parquet-java keeps the key material of a file, if not in it."""
+    folder, base = os.path.split(path)
+    return os.path.join(folder, f"_KEY_MATERIAL_FOR_{base}.json")
+
+
+class _KeyMaterial:
+    """Key material that parquet-java put beside a file instead of into it; read when a key is first looked for there."""
+
+    def __init__(self, path: str) -> None:
+        self.path = key_material_path(path)
+        self._known: dict[str, bytes] | None = None
+
+    def find(self, reference: str) -> bytes | None:
+        if self._known is None:
+            from sbbf_tool.parquet.encryption.key_material import parse_material_file
+
+            self._known = {}
+            if places.is_url(self.path) or os.path.lexists(self.path):
+                with places.open_source(self.path) as source:
+                    try:
+                        self._known = parse_material_file(source.read(0, source.size))
+                    except UnreadableError as error:
+                        raise error.at(file=self.path) from None
+        return self._known.get(reference)

@@ -1,0 +1,118 @@
+"""What each means of pruning says of a value in one row group: min and max, the dictionary, the filter; in the order readers ask them.
+
+An answer is `absent`, which is certain, `maybe`, or `cannot say` with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.file.question import Question
+from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.literals import ABSENT, CANNOT_SAY, MAYBE, Literal, format_plain
+from sbbf_tool.parquet.statistics import bounds, may_hold, null_count, plain_bounds
+
+_SHOWN_CHARACTERS = 40
+_BOOLEANS = {"true": b"\1", "false": b"\0"}
+
+
+class Answer(NamedTuple):
+    answer: str
+    reason: str | None = None
+
+
+def by_statistics(file: ParquetFile, row_group: int, question: Question) -> list[Answer]:
+    """For each value, whether min and max of the chunk leave room for it; for null, whether its count of nulls does."""
+    column = question.column
+    if encrypted := file.encryption_of(row_group, column):
+        return [Answer(CANNOT_SAY, encrypted)] * len(question.literals)
+    is_empty = is_without_values(file, row_group, column)
+    known = bounds(file.footer, row_group, column)
+    answers = []
+    for literal in question.literals:
+        forms = _forms(column, literal)
+        if literal.is_null:
+            answers.append(_of_null(file, row_group, column))
+        elif is_empty:
+            answers.append(Answer(ABSENT, "it holds no value but null"))
+        elif not forms:
+            answers.append(Answer(CANNOT_SAY, literal.note))
+        elif known is None:
+            answers.append(Answer(CANNOT_SAY, "no min and max that one may rely on"))
+        else:
+            answers.append(Answer(MAYBE if any(may_hold(known, column, plain) for plain in forms) else ABSENT))
+    return answers
+
+
+def _of_null(file: ParquetFile, row_group: int, column: Column) -> Answer:
+    """Whether a row of the chunk may be null. The count of nulls in a list counts empty lists in some files only, so it says nothing."""
+    if column.max_repetition:
+        return Answer(CANNOT_SAY, "a count of nulls does not tell which rows of a list are null")
+    if column.max_definition == 0:
+        return Answer(ABSENT, "its column is required")
+    if file.footer.metadata.row_groups[row_group].num_rows == 0:
+        return Answer(ABSENT, "it has no rows")
+    nulls = null_count(file.footer, row_group, column)
+    if nulls is None:
+        return Answer(CANNOT_SAY, "its nulls are not counted")
+    return Answer(MAYBE if nulls else ABSENT)
+
+
+def by_dictionary(file: ParquetFile, row_group: int, question: Question) -> list[Answer] | None:
+    """For each value, whether the chunk's dictionary has it; None where the dictionary does not hold all of the chunk's values.
+
+    Reads the dictionary page and hashes it; `absent` is certain, as of a filter.
+    """
+    from sbbf_tool.parquet import equals, plain_pages
+
+    column, meta = question.column, file.footer.chunk(row_group, question.column.index)
+    if meta is None or file.encryption_of(row_group, column) or not plain_pages.is_dictionary_encoded(meta):
+        return None
+    with file.named(f"column {column.name}, row group {row_group}"):
+        pages = file.pages(row_group, column)
+        normalised = equals.compares_normalised(file.footer, column)
+        page = plain_pages.read_dictionary_page(pages.read, column, pages.meta, pages.ensure_size, normalised_intervals=normalised)
+        if page is None:
+            return [Answer(CANNOT_SAY, "its dictionary page is very large, or of a codec that is not read here")] * len(question.literals)
+        held = {*page.hashes(), *page.hashes_of_equals()}
+    return [
+        Answer(CANNOT_SAY, literal.note) if literal.verdict is not None else Answer(MAYBE if not held.isdisjoint(hashes) else ABSENT)
+        for literal, hashes in zip(question.literals, question.hashes, strict=True)
+    ]
+
+
+def is_without_values(file: ParquetFile, row_group: int, column: Column) -> bool:
+    """Whether the footer says that every value of the chunk is null, or that there is none."""
+    meta = file.footer.chunk(row_group, column.index)
+    if meta is None:
+        return False
+    nulls = null_count(file.footer, row_group, column)
+    return meta.num_values == 0 or (nulls is not None and nulls == meta.num_values)
+
+
+def shown_bounds(file: ParquetFile, row_group: int, column: Column) -> tuple[str, str] | None:
+    """Min and max as `probe` takes values, cut to a length that a table can hold."""
+    pair = plain_bounds(file.footer, row_group, column)
+    return None if pair is None else (_shown(column, pair[0]), _shown(column, pair[1]))
+
+
+def _shown(column: Column, plain: bytes) -> str:
+    text = next((name for name, form in _BOOLEANS.items() if form == plain), "") if column.physical == "BOOLEAN" else ""
+    text = text or format_plain(column, plain)
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[: _SHOWN_CHARACTERS - 3]}..."
+
+
+def _forms(column: Column, literal: Literal) -> Sequence[bytes]:
+    """The plain bytes to compare with; a filter is never asked for BOOLEAN, so its literals have none."""
+    if column.physical == "BOOLEAN":
+        plain = _BOOLEANS.get(literal.text.lower())
+        return () if plain is None else (plain,)
+    return literal.forms if literal.verdict is None else ()
+
+
+def row_group_bytes(file: ParquetFile, row_group: int) -> int:
+    """Compressed bytes of the pages of all its chunks; those of a chunk that is encrypted with its own key are not known."""
+    chunks = file.footer.metadata.row_groups[row_group].columns
+    return sum(max(0, chunk.meta_data.total_compressed_size or 0) for chunk in chunks if chunk.meta_data is not None)

@@ -1,0 +1,186 @@
+"""A filter that stands in a file of its own, header and bitset, as the classes of several libraries write it: seen, asked, proven.
+
+No footer says where it is, how long, or of what column. The file's size tells between headers of 12 and 16 bytes; the type is told by who
+asks; and where a header fits several dialects, values that are known to be in it decide, or `dialect` names one.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from itertools import chain, islice
+
+from sbbf_tool.arguments import as_iterable
+from sbbf_tool.bloom.dialects import TODAY, TODAYS, Dialect, dialect_named
+from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.file.drafts import SAMPLE, decide, hasher_for, read_as
+from sbbf_tool.parquet import int96, literals
+from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.filters import HEADER_GUESS, FilterHeader, StoredFilter, parse_header
+from sbbf_tool.parquet.footer import FilterPlace
+from sbbf_tool.parquet.literals import Literal
+from sbbf_tool.parquet.type_names import column_of_type
+from sbbf_tool.reports.bare import BareProof, BareReport
+from sbbf_tool.reports.probe import ProbeReport, RowGroupAnswer, ValueAnswer
+from sbbf_tool.storage import places
+
+_EXAMPLES = 3
+
+
+class _BareFile:
+    """An open file that is one filter. Use as a context manager; errors are told which file they are about."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.source = places.open_source(path)
+        try:
+            self.stored = self._find()
+        except UnreadableError as error:
+            self.source.close()
+            raise error.at(file=self.source.name) from error.__cause__
+
+    def __enter__(self) -> _BareFile:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.source.close()
+
+    def _find(self) -> StoredFilter:
+        size = self.source.size
+        header = parse_header(self.source.read(0, min(size, HEADER_GUESS))).within(size, size)
+        if header.length + header.num_bytes > size:
+            raise UnreadableError(f"a bitset of {header.num_bytes:,} bytes would run past the end of the file, which has {size:,}")
+        return StoredFilter(0, 0, FilterPlace(0, None), header)
+
+    @property
+    def dialects(self) -> tuple[Dialect, ...]:
+        """Those that the header fits: of one that is today's, today's alone."""
+        if self.stored.header.readings:
+            return tuple(reading.dialect for reading in self.stored.header.readings)
+        return () if self.stored.header.beyond_us else (TODAY,)
+
+    def as_one(self, dialect: Dialect) -> StoredFilter:
+        """Raises UsageError where the header is not of this dialect."""
+        mine = read_as(self.stored, dialect)
+        if mine is None:
+            fits = " or ".join(one.name for one in self.dialects) or self.stored.header.beyond_us
+            raise UsageError(f"its header is not of {dialect.name}", file=self.source.name, hint=f"it fits {fits}")
+        return mine
+
+    def bloom_of(self, stored: StoredFilter) -> BloomFilter:
+        return BloomFilter(self.source.read(stored.bitset_offset, stored.header.num_bytes))
+
+
+def inspect_bare(path: str | os.PathLike[str]) -> BareReport:
+    """What header and bits say. Raises UnreadableError where the file is no filter."""
+    with _BareFile(path) as file:
+        header = file.stored.header
+        bloom = file.bloom_of(file.stored)
+        ndv = bloom.estimated_ndv
+        return BareReport(
+            file=file.source.name,
+            file_bytes=file.source.size,
+            header=_form(header),
+            header_bytes=header.length,
+            bitset_bytes=header.num_bytes,
+            blocks=file.stored.num_blocks,
+            dialects=tuple(dialect.name for dialect in file.dialects),
+            fill_ratio=bloom.fill_ratio,
+            estimated_fpp=bloom.fpp,
+            estimated_ndv=None if math.isinf(ndv) else ndv,
+            oddities=tuple(_oddities(file)),
+        )
+
+
+def probe_bare(path: str | os.PathLike[str], type_name: str, values: object, *, dialect: str | None = None) -> ProbeReport:
+    """What the filter says of each value, which is of the type `type_name`; `cannot say` where the header is a draft's and no `dialect`
+    is named. In the report the filter is that of row group 0. Raises UnreadableError, UsageError.
+    """
+    column = column_of_type(type_name)
+    asked = [literals.parse_object(column, value) for value in as_iterable(values)]
+    with _BareFile(path) as file:
+        spoken = TODAY if dialect is None else dialect_named(dialect)
+        if dialect is None and file.stored.header.beyond_us:
+            hint = "; --dialect NAME asks it" if file.stored.header.readings else ""
+            answers = [RowGroupAnswer(0, literals.CANNOT_SAY, f"{file.stored.header.beyond_us}{hint}") for _ in asked]
+        else:
+            bloom = file.bloom_of(file.as_one(spoken))
+            answers = [_answer(bloom, spoken, column, literal) for literal in asked]
+        return ProbeReport(
+            file=file.source.name,
+            column="",
+            type=column.type_name,
+            values=tuple(ValueAnswer(literal.text, (answer,), literal.note) for literal, answer in zip(asked, answers, strict=True)),
+            bytes_read=file.source.bytes_read,
+        )
+
+
+def _answer(bloom: BloomFilter, dialect: Dialect, column: Column, literal: Literal) -> RowGroupAnswer:
+    if literal.verdict is not None:
+        return RowGroupAnswer(0, literal.verdict, literal.note)
+    hasher = hasher_for(dialect, column, bloom.num_blocks)
+    is_held = any(bloom.check_hash(hasher.hash_value(form)) for form in literal.forms)
+    uncertain = int96.unknown_writer(None) if column.physical == "INT96" and not is_held else None
+    return RowGroupAnswer(0, literals.MAYBE if is_held else literals.CANNOT_SAY if uncertain else literals.ABSENT, uncertain)
+
+
+def verify_bare(path: str | os.PathLike[str], type_name: str, values: object, *, dialect: str | None = None) -> BareProof:
+    """Ask the filter for values that are known to be in it, and decide its dialect by the first of them unless `dialect` names it.
+
+    `values` are gone through once and not kept. Raises UnreadableError, UsageError.
+    """
+    column = column_of_type(type_name)
+    stream = _askable(column, values)
+    with _BareFile(path) as file:
+        first = list(islice(stream, SAMPLE))
+        named = None if dialect is None else dialect_named(dialect)
+        spoken = named or _decided(file, column, first)
+        stored = file.as_one(spoken) if spoken is not None else file.stored
+        bloom = file.bloom_of(stored)
+        hasher = hasher_for(spoken or TODAY, column, bloom.num_blocks)
+        count = missed = 0
+        examples: list[str] = []
+        for literal in chain(first, stream):
+            count += 1
+            if spoken is None or not any(bloom.check_hash(hasher.hash_value(form)) for form in literal.forms):
+                missed += 1
+                examples += [literal.text] if missed <= _EXAMPLES else []
+        return BareProof(
+            file=file.source.name,
+            type=column.type_name,
+            dialects=(named.name,) if named else tuple(one.name for one in file.dialects),
+            dialect=spoken.name if spoken else None,
+            values=count,
+            missed=missed,
+            examples=tuple(examples),
+            estimated_fpp=bloom.fpp,
+        )
+
+
+def _askable(column: Column, values: object) -> Iterator[Literal]:
+    """Without nulls and NaN, of which no filter says anything; what the type cannot hold exactly has no form, and so is missed."""
+    parsed = (literals.parse_object(column, value) for value in as_iterable(values))
+    return (literal for literal in parsed if literal.verdict in (None, literals.ABSENT))
+
+
+def _decided(file: _BareFile, column: Column, sample: list[Literal]) -> Dialect | None:
+    if not file.stored.header.readings:
+        return None if file.stored.header.beyond_us else TODAY
+    # The form that was stored comes first.
+    decided = decide(file.stored, column, [literal.forms[0] for literal in sample if literal.forms], file.source.read)
+    return decided.dialect if decided else None
+
+
+def _form(header: FilterHeader) -> str:
+    if header.readings:
+        return " or ".join(dict.fromkeys(reading.dialect.header for reading in header.readings))
+    return "unknown" if header.beyond_us else TODAYS
+
+
+def _oddities(file: _BareFile) -> Iterator[str]:
+    if file.stored.header.beyond_us:
+        yield f"no reader uses it: {file.stored.header.beyond_us}"
+    if rest := file.source.size - file.stored.end:
+        yield f"{rest:,} bytes behind it are not its own"
+    yield from (oddity for oddity in file.stored.oddities() if "bloom_filter_length" not in oddity)

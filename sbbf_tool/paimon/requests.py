@@ -1,0 +1,100 @@
+"""Which filters to build and how large, as Python objects or as text: `COLUMN`, `COLUMN:items=100000,fpp=0.01`, `tags[key]:fpp=0.05`.
+
+Without `items` a filter is sized for the distinct values that are there, not for the million that Paimon assumes. `type=` gives a
+column's Paimon type where neither a table nor the data file tells it, such as `at:type=TIMESTAMP(3)`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from sbbf_tool.arguments import as_iterable
+from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.paimon.bloom64_sizing import DEFAULT_FPP
+from sbbf_tool.paimon.data_types import DataType, parse_type_text
+from sbbf_tool.paimon.index_options import bloom_columns
+from sbbf_tool.paimon.table import LiveFile, Table
+from sbbf_tool.paimon.table_schema import TableSchema, indexed_type, resolve_column
+
+_SPELLING = re.compile(r"(?P<column>.+?):(?P<options>\w+=.*)", re.DOTALL)
+_OPTIONS = ("items", "fpp", "type")
+_SMALLEST_FPP = 1e-30
+"""100 bits a value; from 128 on Paimon's reader cannot use a filter."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRequest:
+    """A filter asked for: a column, `m[key]` for a map's entry, and how large."""
+
+    column: str
+    items: int | None = None
+    """Expected distinct values; None for those that are there."""
+    fpp: float = DEFAULT_FPP
+    """Wanted false positive probability."""
+    type: DataType | None = None
+    """The Paimon type of the column's values, where neither a table nor the file tells it."""
+
+
+def index_requests(columns: str | IndexRequest | Iterable[str | IndexRequest]) -> list[IndexRequest]:
+    """What is asked for, texts among it read; one of them alone is one. Raises UsageError for options that are none."""
+    return [parse_request(column) if isinstance(column, str) else column for column in as_iterable(columns)]
+
+
+def declared_requests(schema: TableSchema) -> list[IndexRequest]:
+    """What a table's own options ask for, with their `items` and `fpp`, as Paimon itself would build it."""
+    return [IndexRequest(name, asked.items, asked.fpp) for name, asked in bloom_columns(schema.options).items()]
+
+
+def request_in_file(table: Table, live: LiveFile, request: IndexRequest) -> IndexRequest | None:
+    """A request in today's names, in the names and types of the data file's own schema; None where that has no such column."""
+    indexed, field, _ = resolve_column(table.schema, request.column)
+    schema = table.schema_of(live.file)
+    stored = schema.field_by_id(field.id)
+    renamed = replace(indexed, column=stored.name) if stored else None
+    data_type = indexed_type(schema, renamed) if renamed else None
+    return replace(request, column=str(renamed), type=data_type) if data_type else None
+
+
+def parse_request(text: str) -> IndexRequest:
+    """A request from its text. A name that ends with `]` has no options, whatever is in the brackets. Raises UsageError."""
+    match = None if text.endswith("]") else _SPELLING.fullmatch(text)
+    if match is None:
+        return IndexRequest(text)
+    column, given = match["column"], {}
+    for option in match["options"].split(","):
+        name, _, value = option.partition("=")
+        if name not in _OPTIONS or name in given:
+            hint = f"there are {', '.join(_OPTIONS)}, each once"
+            raise UsageError(f"{name!r:.20} is not an option", place=f"column {column}", hint=hint)
+        given[name] = value
+    return IndexRequest(
+        column,
+        _items(column, given["items"]) if "items" in given else None,
+        _fpp(column, given["fpp"]) if "fpp" in given else DEFAULT_FPP,
+        _type(column, given["type"]) if "type" in given else None,
+    )
+
+
+def _items(column: str, text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,18}", text) or int(text) == 0:
+        raise UsageError(f"items={text:.40} is not a number of values, from 1", place=f"column {column}")
+    return int(text)
+
+
+def _fpp(column: str, text: str) -> float:
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = 0.0
+    if not _SMALLEST_FPP <= rate < 1:
+        raise UsageError(f"fpp={text:.40} is not a share between {_SMALLEST_FPP:g} and 1", place=f"column {column}")
+    return rate
+
+
+def _type(column: str, text: str) -> DataType:
+    try:
+        return parse_type_text(text)
+    except UnreadableError as error:
+        raise UsageError(f"type={text:.40}: {error.message}", place=f"column {column}") from None

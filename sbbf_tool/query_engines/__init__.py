@@ -1,0 +1,1 @@
+"""What query engines do with Bloom filters: the table, and the verdicts that follow from it."""

@@ -1,0 +1,85 @@
+"""The table of engines as `engines.toml` holds it, read and held to the rules that its head states."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from fnmatch import filter as matching
+from functools import lru_cache
+from pkgutil import get_data
+from typing import Any
+
+from sbbf_tool.query_engines.terms import EFFECTS, EVIDENCE, HARM, PLACES, UNUSED, USED
+from sbbf_tool.reports.engines import ColumnFamily, EngineReport, EnginesReport, EngineVerdict
+
+
+@lru_cache(maxsize=1)
+def load_table() -> EnginesReport:
+    """Read the table, once."""
+    # Not importlib.resources: it takes three times as long to import.
+    data = get_data(__package__, "engines.toml")
+    assert data is not None, "it is part of the package"
+    return parse_table(tomllib.loads(data.decode()))
+
+
+def parse_table(data: Mapping[str, Any]) -> EnginesReport:
+    """The table from what `engines.toml` holds. Raises ValueError or TypeError where it breaks the rules at its top."""
+    families = tuple(ColumnFamily(**{key: _frozen(value) for key, value in row.items()}) for row in data["families"])
+    found = tuple(_read_engine(row, [family.id for family in families]) for row in data["engine"])
+    for ids in ([family.id for family in families], [one.id for one in found]):
+        if len(set(ids)) < len(ids):
+            raise ValueError(f"an id is there twice: {ids}")
+    return EnginesReport(families, found)
+
+
+def _read_engine(row: Mapping[str, Any], families: Sequence[str]) -> EngineReport:
+    facts = {key: _frozen(value) for key, value in row.items() if key != "row"}
+    common = {"engine": row["id"], "name": row["name"], "source": row["source"], "evidence": row["evidence"]}
+    today: dict[str, EngineVerdict] = {}
+    past: dict[str, EngineVerdict] = {}
+    for entry in row.get("row", ()):
+        said = {key: value for key, value in entry.items() if key != "on"}
+        for family in _families_on(entry["on"], families):
+            verdict = EngineVerdict(**{**common, "family": family, **said})
+            _check(verdict)
+            before = past if verdict.until else today
+            if family in before:
+                raise ValueError(f"{row['id']}: two rows on {family}")
+            before[family] = verdict
+    silent = {"verdict": UNUSED, "says": row["otherwise"]}
+    verdicts = [
+        replace(today.get(family) or EngineVerdict(**{**common, "family": family, **silent}), past=past.get(family)) for family in families
+    ]
+    report = EngineReport(**facts, verdicts=tuple(verdicts))
+    if report.uses_filters != bool(today) or not set(report.places) <= PLACES.keys() or report.evidence not in EVIDENCE:
+        raise ValueError(f"{report.id}: places, rows or evidence")
+    return report
+
+
+def _families_on(patterns: Iterable[str], families: Sequence[str]) -> list[str]:
+    found: list[str] = []
+    for pattern in patterns:
+        named = matching(families, pattern)
+        if not named:
+            raise ValueError(f"no family {pattern!r}")
+        found += named
+    return found
+
+
+def _check(verdict: EngineVerdict) -> None:
+    """A harm has an effect and a cure and nothing else has; an older release is worth a row for its harm only."""
+    is_harm = verdict.verdict == HARM
+    sound = (
+        verdict.verdict in (USED, UNUSED, HARM)
+        and verdict.evidence in EVIDENCE
+        and verdict.source.startswith("https://")
+        and (verdict.effect in EFFECTS) == is_harm == (verdict.cure is not None)
+        and (is_harm or verdict.until is None)
+    )
+    if not sound:
+        raise ValueError(f"{verdict.engine}: the row on {verdict.family} breaks a rule: {verdict}")
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

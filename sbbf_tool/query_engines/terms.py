@@ -1,0 +1,8 @@
+"""The words of the table of engines."""
+
+from __future__ import annotations
+
+USED, UNUSED, HARM = "used", "unused", "harm"
+EFFECTS = ("loses rows", "fails")
+EVIDENCE = ("run", "source", "issue")
+PLACES = {"top": "top-level columns", "struct": "fields of structs", "map": "values of maps", "list": "values inside lists and maps"}

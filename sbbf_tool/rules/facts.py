@@ -1,0 +1,261 @@
+"""What rules look at: the facts of a file's column chunks and their filters, read once and only as far as the rules need.
+
+Footer, filters, data: each costs far more than the one before it. Bitsets are measured and let go one after the other, values are
+streamed past their filter; what stays in memory is some numbers a chunk.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from itertools import accumulate
+from typing import Any
+
+from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.errors import AuthenticationError, OversizedPageError, UnreadableError
+from sbbf_tool.file.layout import Used, used_ranges
+from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.filters import StoredFilter
+from sbbf_tool.parquet.footer import FilterPlace, Footer
+from sbbf_tool.reports.verify import FilterProof
+
+_LENGTH_WORD, _NONCE_AND_TAG = 4, 12 + 16
+
+
+class Reads(IntEnum):
+    """What is read, each with all before it."""
+
+    FOOTER = 1
+    FILTERS = 2
+    DATA = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Bits:
+    """What a bitset says of itself."""
+
+    fpp: float
+    ndv: float | None
+    """None where every bit is set."""
+    empty: bool
+    identical_blocks: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """Something whose bytes are also a filter's."""
+
+    words: str
+    filter_of: tuple[int, int] | None
+    """Row group and leaf column whose filter it is; None of pages and page indexes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkFacts:
+    """One column chunk and its filter. What was not read, or is not there, is None."""
+
+    row_group: int
+    meta: Any
+    """`ColumnMetaData`; None where it is encrypted with the column's own key."""
+    place: FilterPlace | None = None
+    encryption: str | None = None
+    """Which key is missing to read the filter."""
+    sealing: str | None = None
+    """What is wrong with the filter of an encrypted column, as far as it shows with the keys at hand: `PLAINTEXT`, or how it is damaged."""
+    stored: StoredFilter | None = None
+    unreadable: str | None = None
+    """Why the bytes at the filter's place are no filter."""
+    overlaps: tuple[Overlap, ...] = ()
+    """What else lies in the filter's bytes."""
+    bits: Bits | None = None
+    proof: FilterProof | None = None
+    oversized: str | None = None
+    """Which page states more bytes than may be decompressed: then there is no proof."""
+
+    @property
+    def is_unproven(self) -> bool:
+        """Whether the chunk's values were to be read and could not be."""
+        return self.oversized is not None or (self.proof is not None and self.proof.unproven is not None)
+
+    @property
+    def chunk_bytes(self) -> int:
+        """Compressed bytes of the chunk's pages."""
+        return max(0, self.meta.total_compressed_size or 0) if self.meta is not None else 0
+
+    @property
+    def values(self) -> int | None:
+        """Non-null values: as they were counted, or as the footer tells; None where neither does."""
+        if self.proof is not None and self.proof.unproven is None:
+            return self.proof.values
+        if self.meta is None or self.meta.num_values is None:
+            return None
+        nulls = self.meta.statistics.null_count if self.meta.statistics is not None else None
+        return None if nulls is None else max(0, self.meta.num_values - nulls)
+
+
+PLAINTEXT = "plaintext"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFacts:
+    """A column over all row groups of a file."""
+
+    file: str
+    footer: Footer
+    column: Column
+    chunks: tuple[ChunkFacts, ...]
+    keys_path: str | None = None
+    """The file that the keys at hand came from."""
+
+    @property
+    def name(self) -> str:
+        return self.column.name
+
+    @property
+    def filters(self) -> tuple[ChunkFacts, ...]:
+        """Of the chunks, those that have a filter."""
+        return tuple(chunk for chunk in self.chunks if chunk.place is not None)
+
+    @property
+    def can_be_changed(self) -> bool:
+        """Whether a command may write this column's filters: a signed footer needs the file's key."""
+        return self.footer.is_writable
+
+
+Prove = Callable[[ParquetFile, StoredFilter, BloomFilter], FilterProof]
+
+
+def gather(
+    file: ParquetFile,
+    columns: Sequence[Column],
+    reads: Reads,
+    prove: Prove | None = None,
+    row_groups: Sequence[int] | None = None,
+    *,
+    keeps_oversized: bool = False,
+) -> tuple[ColumnFacts, ...]:
+    """The facts of these columns as far as `reads` goes; `prove` asks a filter for its chunk's values, where that is DATA.
+
+    With `row_groups`, chunks of those alone, of which nothing is told that only all chunks together can tell. A page of more bytes than
+    may be decompressed raises OversizedPageError, unless `keeps_oversized` makes it a fact.
+    """
+    numbers = range(file.footer.num_row_groups) if row_groups is None else row_groups
+    if reads >= Reads.FILTERS:
+        file.expect_filters(columns, whole=True, row_groups=numbers)
+    chunks = {(number, column.index): _chunk(file, number, column, reads) for number in numbers for column in columns}
+    if reads >= Reads.FILTERS:
+        overlaps = _overlaps(file, [chunk.stored for chunk in chunks.values() if chunk.stored is not None])
+        for key, chunk in chunks.items():
+            if chunk.stored is not None:
+                chunks[key] = replace(_with_bits(file, chunk, chunk.stored, prove, keeps_oversized), overlaps=overlaps.get(key, ()))
+    return tuple(
+        ColumnFacts(
+            file.name,
+            file.footer,
+            column,
+            tuple(chunks[number, column.index] for number in numbers),
+            file.ring.keys.path if file.ring is not None else None,
+        )
+        for column in columns
+    )
+
+
+def _chunk(file: ParquetFile, row_group: int, column: Column, reads: Reads) -> ChunkFacts:
+    chunk = ChunkFacts(
+        row_group,
+        file.footer.chunk(row_group, column.index),
+        place=file.footer.filter_place(row_group, column.index),
+        encryption=file.encryption_of(row_group, column),
+    )
+    if chunk.place is None or reads < Reads.FILTERS:
+        return chunk
+    if file.is_encrypted(row_group, column) and _is_in_the_clear(file, row_group, column):
+        return replace(chunk, sealing=PLAINTEXT)
+    if chunk.encryption:
+        return replace(chunk, sealing=_damage_of_modules(file, chunk.place))
+    try:
+        return replace(chunk, stored=file.stored_filter(row_group, column))
+    except AuthenticationError as error:
+        return replace(chunk, sealing=error.message)
+    except UnreadableError as error:
+        return replace(chunk, unreadable=error.message)
+
+
+def _is_in_the_clear(file: ParquetFile, row_group: int, column: Column) -> bool:
+    try:
+        return file.filter_in_the_clear(row_group, column) is not None
+    except UnreadableError:
+        return False
+
+
+def _damage_of_modules(file: ParquetFile, place: FilterPlace) -> str | None:
+    """Why there cannot be two encrypted modules, header and bitset, at this place (Encryption.md 5.1); None where there may be.
+
+    A module is a length word, and as many bytes of nonce, ciphertext and tag.
+    """
+    position = place.offset
+    for module in ("header", "bitset"):
+        if position + _LENGTH_WORD > file.footer.start:
+            return f"the {module}'s module would begin in the footer"
+        length = int.from_bytes(file.source.read(position, _LENGTH_WORD), "little")
+        if length <= _NONCE_AND_TAG:
+            return f"the {module}'s module has {length} bytes; nonce and tag alone take {_NONCE_AND_TAG}"
+        position += _LENGTH_WORD + length
+        if position > file.footer.start:
+            return f"the {module}'s module of {length:,} bytes would run into the footer"
+    if place.length is not None and position - place.offset != place.length:
+        return f"its two modules take {position - place.offset:,} bytes, bloom_filter_length is {place.length:,}"
+    return None
+
+
+def _with_bits(file: ParquetFile, chunk: ChunkFacts, stored: StoredFilter, prove: Prove | None, keeps_oversized: bool) -> ChunkFacts:
+    try:
+        bloom = BloomFilter(file.read_bitset(stored))
+    except AuthenticationError as error:
+        return replace(chunk, stored=None, sealing=error.message)
+    ndv = bloom.estimated_ndv
+    bits = Bits(bloom.fpp, None if math.isinf(ndv) else ndv, not bloom.bits_set, bloom.has_identical_blocks)
+    try:
+        return replace(chunk, bits=bits, proof=prove(file, stored, bloom) if prove else None)
+    except OversizedPageError as error:
+        if not keeps_oversized:
+            raise
+        # The evidence names column and row group by itself.
+        place = (error.place or "").rpartition(", ")[2]
+        return replace(chunk, bits=bits, oversized=f"{place}: {error.message}")
+
+
+_FILTER = "filter"
+
+
+def _overlaps(file: ParquetFile, filters: Iterable[StoredFilter]) -> dict[tuple[int, int], tuple[Overlap, ...]]:
+    """For each filter that does not have its bytes for itself, by row group and column: whose they are too."""
+    own = [Used(stored.place.offset, stored.end, _FILTER, stored.row_group, stored.column) for stored in filters]
+    ranges = sorted([*own, *used_ranges(file.footer)])
+    starts = [used.start for used in ranges]
+    furthest = list(accumulate((used.end for used in ranges), max))
+    found = {}
+    for mine in own:
+        others = list(_meeting(ranges, starts, furthest, mine))
+        if others:
+            found[mine.row_group, mine.column] = tuple(
+                Overlap(
+                    f"the {other.what} of column {file.footer.columns[other.column].name}, row group {other.row_group}",
+                    (other.row_group, other.column) if other.what == _FILTER else None,
+                )
+                for other in others
+            )
+    return found
+
+
+def _meeting(ranges: Sequence[Used], starts: Sequence[int], furthest: Sequence[int], mine: Used) -> Iterator[Used]:
+    """The other ranges that share a byte with `mine`. `furthest[i]` is the largest end among the first i + 1."""
+    at = bisect_left(starts, mine.end) - 1
+    while at >= 0 and furthest[at] > mine.start:
+        if ranges[at].end > mine.start and ranges[at] != mine:
+            yield ranges[at]
+        at -= 1

@@ -1,0 +1,50 @@
+"""Whether the filter of an encrypted column is encrypted itself: as far as that shows without the key, and for certain with it
+(parquet-format Encryption.md).
+"""
+
+from __future__ import annotations
+
+from sbbf_tool.reports.findings import ERROR
+from sbbf_tool.rules import fixes as cures
+from sbbf_tool.rules.facts import PLAINTEXT, ChunkFacts, ColumnFacts, Reads
+from sbbf_tool.rules.rule import Limits, Rule, at_each_filter
+
+THEME = "secrecy"
+
+
+def _in_the_clear(chunk: ChunkFacts) -> str | None:
+    return "header and bitset can be read without the key" if chunk.sealing == PLAINTEXT else None
+
+
+def _damaged(chunk: ChunkFacts) -> str | None:
+    return chunk.sealing if chunk.sealing != PLAINTEXT else None
+
+
+def _rebuild(column: ColumnFacts, limits: Limits) -> tuple[str, ...] | None:
+    return None if any(chunk.encryption for chunk in column.filters) else cures.rebuild(column, limits)
+
+
+RULES = (
+    Rule(
+        name="plaintext-filter-on-encrypted-column",
+        theme=THEME,
+        severity=ERROR,
+        reads=Reads.FILTERS,
+        message="The column is encrypted and its filter is not, so anybody can test which values the column holds.",
+        why="arrow-rs writes filters in the clear into encrypted files. It gives data away, and readers with the key expect ciphertext "
+        "and fail.",
+        look=at_each_filter(_in_the_clear),
+        cure=cures.remove_bytes_too,
+    ),
+    Rule(
+        name="damaged-encrypted-filter",
+        theme=THEME,
+        severity=ERROR,
+        reads=Reads.FILTERS,
+        message="At the place of this encrypted column's filter there are no two encrypted modules, so readers with the key fail.",
+        why="A filter that was cut, overwritten, moved or exchanged, or that was not encrypted as modules 8 and 9 (parquet-go uses 6 and "
+        "7). Without the key only the lengths of header and bitset can be checked; with it (--keys), every bit.",
+        look=at_each_filter(_damaged),
+        cure=_rebuild,
+    ),
+)

@@ -1,0 +1,190 @@
+"""Whether a filter is worth its bytes: sound ones that skip nothing, or that cost more than what they can skip."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from sbbf_tool.bloom import sizing
+from sbbf_tool.parquet.plain_pages import is_dictionary_encoded
+from sbbf_tool.parquet.statistics import bounds
+from sbbf_tool.reports.findings import INFO, WARNING, Evidence
+from sbbf_tool.rules import fixes as cures
+from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads
+from sbbf_tool.rules.rule import Limits, Rule, at_each_filter, percent
+
+THEME = "worth"
+
+SATURATED_FPP = 0.1
+"""A filter that lets more than one absent value in ten pass is called saturated."""
+_USUAL_FPP, _MUCH_SMALLER = 0.01, 4
+LARGE_SHARE = 0.25
+
+
+def _identical_blocks(chunk: ChunkFacts) -> str | None:
+    """All the same, and not because nothing or everything is in them."""
+    if chunk.bits is None or chunk.stored is None or chunk.bits.empty or chunk.bits.ndv is None or not chunk.bits.identical_blocks:
+        return None
+    return f"all {chunk.stored.num_blocks:,} blocks are the same; {percent(chunk.bits.fpp)} of absent values pass"
+
+
+def _saturated(chunk: ChunkFacts) -> str | None:
+    if chunk.bits is None or chunk.bits.fpp <= SATURATED_FPP:
+        return None
+    return f"{percent(chunk.bits.fpp)} of absent values pass"
+
+
+def _nearly_empty(chunk: ChunkFacts) -> str | None:
+    """Far larger than its values need: a quarter of it would still keep the usual error rate."""
+    needed = _needed(chunk)
+    if chunk.bits is None or chunk.stored is None or chunk.bits.ndv is None or needed is None:
+        return None
+    size = chunk.stored.header.num_bytes
+    if size < _MUCH_SMALLER * needed:
+        return None
+    return f"{size:,} bytes for some {max(0.0, chunk.bits.ndv):,.0f} distinct values; {needed:,} would do"
+
+
+def _needed(chunk: ChunkFacts) -> int | None:
+    """Bytes that its distinct values need at the usual error rate; None where the bits do not tell how many they are."""
+    if chunk.bits is None or chunk.bits.ndv is None:
+        return None
+    lies = chunk.bits.empty and chunk.values != 0
+    shares_a_block = chunk.bits.identical_blocks and not chunk.bits.empty
+    return None if lies or shares_a_block else sizing.bytes_for(max(1.0, chunk.bits.ndv), _USUAL_FPP)
+
+
+def _share(chunk: ChunkFacts) -> float:
+    return chunk.stored.length / chunk.chunk_bytes if chunk.stored is not None and chunk.chunk_bytes else 0.0
+
+
+def _larger_than_chunk(chunk: ChunkFacts) -> str | None:
+    return _cost(chunk) if _share(chunk) > 1 else None
+
+
+def _large_for_chunk(chunk: ChunkFacts) -> str | None:
+    return _cost(chunk) if LARGE_SHARE < _share(chunk) <= 1 else None
+
+
+def _cost(chunk: ChunkFacts) -> str:
+    assert chunk.stored is not None
+    return f"{chunk.stored.length:,} bytes of filter for {chunk.chunk_bytes:,} bytes of data"
+
+
+def _shrink_or_remove(column: ColumnFacts, limits: Limits) -> tuple[str, ...]:
+    """Shrinking cures where every filter then is smaller than its data."""
+    fits = all((needed := _needed(chunk)) is not None and needed < chunk.chunk_bytes for chunk in column.filters)
+    return cures.shrink(column, limits) if fits else cures.remove(column, limits)
+
+
+def _shrink_if_it_helps(column: ColumnFacts, limits: Limits) -> tuple[str, ...] | None:
+    """A filter of the size that its values need is large because the data is small, and no fault."""
+    sizes = [(chunk.stored.header.num_bytes, _needed(chunk)) for chunk in column.filters if chunk.stored is not None]
+    return cures.shrink(column, limits) if any(needed is not None and needed < size for size, needed in sizes) else None
+
+
+def _only_some_row_groups(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
+    """A row group without values needs no filter; whether an encrypted one has one is not to be seen."""
+    if column.filters:
+        for chunk in column.chunks:
+            if chunk.place is None and chunk.meta is not None and chunk.values != 0:
+                why = "; all its pages are dictionary-encoded" if is_dictionary_encoded(chunk.meta) else ""
+                yield Evidence(chunk.row_group, f"it has no filter{why}")
+
+
+def _sorted(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
+    """At most one row group can hold a value, and min and max tell which."""
+    filled = [chunk for chunk in column.chunks if chunk.values != 0]
+    known = [found for chunk in filled if (found := bounds(column.footer, chunk.row_group, column.column)) is not None]
+    if column.filters and len(known) == len(filled) > 1 and all(one.high < other.low for one, other in pairwise(sorted(known))):
+        yield Evidence(None, f"min and max of its {len(filled)} row groups do not overlap")
+
+
+def _dictionary_encoded(chunk: ChunkFacts) -> str | None:
+    return "all its pages are dictionary-encoded" if chunk.meta is not None and is_dictionary_encoded(chunk.meta) else None
+
+
+RULES = (
+    Rule(
+        name="identical-blocks",
+        theme=THEME,
+        severity=WARNING,
+        reads=Reads.FILTERS,
+        message="All blocks of the filter are the same, so it knows no more than one of them would and skips hardly anything.",
+        why="parquetjs makes one block and refers to it from every place.",
+        look=at_each_filter(_identical_blocks),
+        cure=cures.rebuild,
+    ),
+    Rule(
+        name="saturated",
+        theme=THEME,
+        severity=WARNING,
+        reads=Reads.FILTERS,
+        message="The filter is so full that it lets many absent values pass, so it is read and seldom skips anything.",
+        why="Any writer that was told too few distinct values, or too small a maximum size.",
+        look=at_each_filter(_saturated),
+        cure=cures.rebuild,
+    ),
+    Rule(
+        name="nearly-empty",
+        theme=THEME,
+        severity=INFO,
+        reads=Reads.FILTERS,
+        message="The filter is far larger than its values need: a quarter of it would let no more than one absent value in a hundred pass.",
+        why="Any writer that was told too many distinct values; unless told otherwise, parquet-java takes 1 MiB and pyarrow a million.",
+        look=at_each_filter(_nearly_empty),
+        cure=cures.shrink,
+    ),
+    Rule(
+        name="larger-than-chunk",
+        theme=THEME,
+        severity=WARNING,
+        reads=Reads.FILTERS,
+        message="The filter is larger than the data it could save reading.",
+        why="Small row groups with a filter sized by default. StarRocks skips it; everybody else reads more than without it.",
+        look=at_each_filter(_larger_than_chunk),
+        cure=_shrink_or_remove,
+    ),
+    Rule(
+        name="large-for-chunk",
+        theme=THEME,
+        severity=INFO,
+        reads=Reads.FILTERS,
+        message="The filter is larger than a quarter of the data it could save reading.",
+        why="Numbers that compress well, or a filter sized by a guess. It pays only where most lookups are for values that are not there.",
+        look=at_each_filter(_large_for_chunk),
+        cure=_shrink_if_it_helps,
+    ),
+    Rule(
+        name="only-some-row-groups",
+        theme=THEME,
+        severity=WARNING,
+        reads=Reads.FOOTER,
+        message="Only some row groups have a filter for this column, so the others are read by every query, and some readers use none.",
+        why="parquet-java, DuckDB and Trino decide row group by row group, by whether a dictionary was kept. ClickHouse in older versions "
+        "looks at the first row group only.",
+        look=_only_some_row_groups,
+        cure=cures.add,
+    ),
+    Rule(
+        name="sorted-column",
+        theme=THEME,
+        severity=INFO,
+        reads=Reads.FOOTER,
+        message="Row groups are sorted by this column, so min and max already leave at most one row group to read.",
+        why="A filter then only tells whether that one has the value.",
+        look=_sorted,
+        cure=cures.remove,
+    ),
+    Rule(
+        name="dictionary-encoded",
+        theme=THEME,
+        severity=INFO,
+        reads=Reads.FOOTER,
+        message="Every value of the column chunk is in its dictionary, which parquet-java and Impala ask instead of the filter.",
+        why="DuckDB and arrow-rs write filters for such chunks, and use them; Spark, Iceberg and Trino look into the dictionary first, "
+        "Impala does not look at the filter at all.",
+        look=at_each_filter(_dictionary_encoded),
+        cure=cures.remove,
+    ),
+)

@@ -1,0 +1,1 @@
+"""Many files: discovery, partitions, plan, schedule, rows; processes of this machine."""

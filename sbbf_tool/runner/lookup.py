@@ -1,0 +1,76 @@
+"""Many values asked of one file at a time: which of its row groups may hold each. What is certainly absent costs no line in the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from sbbf_tool.arguments import as_iterable
+from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.file.question import NO_FILTER, Question, may_hold, question_of
+from sbbf_tool.parquet import equals
+from sbbf_tool.parquet.columns import find_column
+from sbbf_tool.parquet.literals import CANNOT_SAY
+from sbbf_tool.reports.lake import KeyHit, KeysReport, Unanswered
+
+if TYPE_CHECKING:
+    from sbbf_tool.file.keys import KeysGiven
+
+
+def probe_values(path: str, column: str, values: object, *, keys: KeysGiven = None) -> KeysReport:
+    """What the filters of `column` say of the values, which are an iterable or one of them, as for `probe`; None asks for null.
+
+    `keys` opens encrypted filters. Raises UsageError (no such column, a value it cannot hold), UnreadableError (a filter that contradicts
+    the format) and RefusedError (encrypted footer, and no key).
+    """
+    with ParquetFile.open(path, keys) as file:
+        with file.named():
+            found = find_column(file.footer.columns, column)
+            question = question_of(found, tuple(as_iterable(values)))
+        hits: dict[int, list[int]] = {}
+        silent: dict[tuple[str, str | None], list[int]] = {}
+        for number in range(file.footer.num_row_groups):
+            why = _ask(file, number, question, hits)
+            if why is not None:
+                silent.setdefault(why, []).append(number)
+        literals = question.literals
+        return KeysReport(
+            file=file.name,
+            column=found.name,
+            type=found.type_name,
+            keys=len(literals),
+            row_groups=file.footer.num_row_groups,
+            hits=tuple(KeyHit(literals[at].text, tuple(hits[at])) for at in sorted(hits)),
+            unanswered=tuple(Unanswered(tuple(numbers), answer, reason) for (answer, reason), numbers in silent.items()),
+            bytes_read=file.source.bytes_read,
+        )
+
+
+def _ask(file: ParquetFile, number: int, question: Question, hits: dict[int, list[int]]) -> tuple[str, str | None] | None:
+    """Adds the row group to the hits of the values that it may hold; or answers why its filter says nothing of any."""
+    asked = question.row
+    for at in asked.unknowable:
+        hits.setdefault(at, []).append(number)
+    if not asked.hashes:
+        return None
+    reason = file.encryption_of(number, question.column)
+    stored = None if reason else file.stored_filter(number, question.column)
+    if stored is not None:
+        reason = stored.header.beyond_us
+    if reason:
+        return CANNOT_SAY, reason
+    if stored is None:
+        return NO_FILTER, None
+    for position in _positions(bytes(may_hold(file, stored, asked.hashes))):
+        found = hits.setdefault(asked.owners[position], [])
+        if found[-1:] != [number]:
+            found.append(number)
+    uncertain = equals.uncertainty(file.footer, question.column)
+    return (CANNOT_SAY, uncertain) if uncertain else None
+
+
+def _positions(flags: bytes) -> Iterator[int]:
+    position = flags.find(1)
+    while position >= 0:
+        yield position
+        position = flags.find(1, position + 1)
