@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sbbf_tool.reports.rows import FileRow
+
 
 @dataclass(frozen=True)
 class RowGroupExplanation:
@@ -68,3 +70,8 @@ class ExplainReport:
     column_bytes: int
     row_groups: tuple[RowGroupExplanation, ...]
     engines: tuple[EngineExplanation, ...]
+
+
+@dataclass(frozen=True)
+class ExplainRow(FileRow):
+    report: ExplainReport | None = None

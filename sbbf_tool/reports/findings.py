@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sbbf_tool.reports.rows import FileRow
+
 ERROR, WARNING, INFO = "error", "warning", "info"
 SEVERITIES = (ERROR, WARNING, INFO)
 """Error: a filter contradicts its data or the format, gives data away, or breaks a limit that was asked for. Warning: it is legal, and
@@ -53,3 +55,9 @@ class CheckReport:
     findings: tuple[Finding, ...]
     unread: tuple[str, ...] = ()
     """What could not be read, the whole file or a chunk's pages, so that rules could not be run on it: place and reason."""
+
+
+@dataclass(frozen=True)
+class CheckRow(FileRow):
+    report: CheckReport | None = None
+    """Also of a file that could not be opened: then no rule was run."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sbbf_tool.reports.rows import FileRow
+
 
 @dataclass(frozen=True)
 class FilterReport:
@@ -84,3 +86,8 @@ class InspectReport:
     @property
     def broken(self) -> tuple[FilterReport, ...]:
         return tuple(row for row in self.filters if row.broken)
+
+
+@dataclass(frozen=True)
+class InspectRow(FileRow):
+    report: InspectReport | None = None

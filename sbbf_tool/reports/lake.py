@@ -7,58 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sbbf_tool.reports.findings import CheckReport
-from sbbf_tool.reports.inspect import InspectReport
-from sbbf_tool.reports.verify import FilterProof, VerifyReport
-
-OK, SKIPPED, REFUSED, FAILED = "ok", "skipped", "refused", "failed"
-"""Done; nothing to do, since the file has what it should; must not be done, as asked; could not be done."""
-
-
-LINK = "a link that the listing of a folder met: name it to change the file that it leads to"
-"""Why commands that change files skip it."""
-
-
-@dataclass(frozen=True)
-class LakeFile:
-    """A file as a listing has it."""
-
-    path: str
-    bytes: int | None = None
-    modified: float | None = None
-    """Seconds since 1970."""
-    is_link: bool = False
-    """Whether a folder or glob led to it by way of a link; only where links are asked for."""
-
-
-@dataclass(frozen=True)
-class FileRow:
-    """What every row of a file begins with."""
-
-    path: str
-    status: str
-    """`ok`, `skipped`, `refused` or `failed`."""
-    reason: str | None
-    """In words; None where the status is `ok`."""
-    exit_code: int
-    """That a command on this file alone would end with, findings and answers apart."""
-    seconds: float
-
-
-@dataclass(frozen=True)
-class InspectRow(FileRow):
-    report: InspectReport | None = None
-
-
-@dataclass(frozen=True)
-class VerifyRow(FileRow):
-    report: VerifyReport | None = None
-
-
-@dataclass(frozen=True)
-class CheckRow(FileRow):
-    report: CheckReport | None = None
-    """Also of a file that could not be opened: then no rule was run."""
+from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.reports.verify import FilterProof
 
 
 @dataclass(frozen=True)
@@ -67,48 +17,6 @@ class SurveyRow(FileRow):
 
     survey: bytes | None = None
     """A pickled `FileSurvey`, for a process of the same version."""
-
-
-@dataclass(frozen=True)
-class KeyHit:
-    """Row groups that may hold a value."""
-
-    value: str
-    row_groups: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Unanswered:
-    """Row groups that may hold any of the values, since no filter speaks for them: `no filter`, or `cannot say` with the reason."""
-
-    row_groups: tuple[int, ...]
-    answer: str
-    reason: str | None
-
-
-@dataclass(frozen=True)
-class KeysReport:
-    """What one file's filters say of many values; those that are certainly absent are not listed."""
-
-    file: str
-    column: str
-    type: str
-    keys: int
-    """Values that were asked for."""
-    row_groups: int
-    hits: tuple[KeyHit, ...]
-    unanswered: tuple[Unanswered, ...]
-    bytes_read: int
-
-    @property
-    def is_absent(self) -> bool:
-        """Every value is certainly absent from the whole file."""
-        return not self.hits and not self.unanswered
-
-
-@dataclass(frozen=True)
-class ProbeRow(FileRow):
-    report: KeysReport | None = None
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sbbf_tool.reports.rows import FileRow
+
 
 @dataclass(frozen=True)
 class RowGroupAnswer:
@@ -44,3 +46,8 @@ class ProbeReport:
     def is_absent(self) -> bool:
         """Every value is certainly absent from the whole file."""
         return all(value.is_absent for value in self.values)
+
+
+@dataclass(frozen=True)
+class ProbeRow(FileRow):
+    report: ProbeReport | None = None

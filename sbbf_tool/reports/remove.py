@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sbbf_tool.reports.rows import FileRow
+
 
 @dataclass(frozen=True)
 class RemoveReport:
@@ -19,3 +21,8 @@ class RemoveReport:
     unreferenced_bytes: int
     """Bytes left in the file that nothing leads to any more."""
     warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RemoveRow(FileRow):
+    report: RemoveReport | None = None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sbbf_tool.reports.add import BuiltFilter
 from sbbf_tool.reports.findings import ERROR, Finding
+from sbbf_tool.reports.rows import FileRow
 
 
 @dataclass(frozen=True)
@@ -55,3 +56,8 @@ class RepairReport:
     def is_sound(self) -> bool:
         """Nothing is left that is an error."""
         return not any(finding.severity == ERROR for finding in self.left)
+
+
+@dataclass(frozen=True)
+class RepairRow(FileRow):
+    report: RepairReport | None = None

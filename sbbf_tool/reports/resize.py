@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sbbf_tool.reports.rows import FileRow
+
 
 @dataclass(frozen=True)
 class ResizedFilter:
@@ -40,3 +42,8 @@ class ResizeReport:
     """Column chunks that pyarrow decoded too, to the same values: of a writer that the tests do not know, or without statistics."""
     not_cross_checked: int = 0
     """Column chunks that pyarrow was to decode too, and cannot."""
+
+
+@dataclass(frozen=True)
+class ResizeRow(FileRow):
+    report: ResizeReport | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sbbf_tool.reports.findings import ERROR, Finding
+from sbbf_tool.reports.rows import FileRow
 
 
 @dataclass(frozen=True)
@@ -72,3 +73,8 @@ class VerifyReport:
     def is_sound(self) -> bool:
         """No finding is an error."""
         return not any(finding.severity == ERROR for finding in self.findings)
+
+
+@dataclass(frozen=True)
+class VerifyRow(FileRow):
+    report: VerifyReport | None = None

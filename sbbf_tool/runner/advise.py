@@ -10,7 +10,8 @@ from sbbf_tool.arguments import as_iterable
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.operations.advise import advise_on
 from sbbf_tool.reports.advise import AdviceReport
-from sbbf_tool.reports.lake import OK, SurveyRow
+from sbbf_tool.reports.lake import SurveyRow
+from sbbf_tool.reports.rows import OK
 from sbbf_tool.runner.engine import Engine, Lake
 from sbbf_tool.runner.failures import error_of
 from sbbf_tool.runner.read import survey_of, surveying

@@ -8,14 +8,14 @@ from typing import TypeVar
 from urllib.parse import unquote
 
 from sbbf_tool.arguments import as_iterable
-from sbbf_tool.reports.lake import LINK, SKIPPED, FileRow, LakeFile
+from sbbf_tool.reports.rows import LINK, SKIPPED, FileRow, FoundFile
 from sbbf_tool.runner.partitions import Predicate
 from sbbf_tool.storage.listing import entries
 
 Row = TypeVar("Row", bound=FileRow)
 
 
-def discover(names: Iterable[str], where: Predicate | None = None, *, links: bool = False) -> Iterator[LakeFile]:
+def discover(names: Iterable[str], where: Predicate | None = None, *, links: bool = False) -> Iterator[FoundFile]:
     """The files that the names mean, in order, those alone whose partition folders `where` accepts.
 
     Links to files are followed. Whoever changes files asks for `links`: then they are marked, and links to folders come too. Raises
@@ -24,18 +24,18 @@ def discover(names: Iterable[str], where: Predicate | None = None, *, links: boo
     for name in as_iterable(names):
         for entry in entries(os.fsdecode(name), linked_folders=links):
             if links and entry.is_link:
-                yield LakeFile(entry.path, is_link=True)
+                yield FoundFile(entry.path, is_link=True)
             elif where is None or where.accepts(entry.path):
                 yield listed(entry.path)
 
 
-def listed(path: str) -> LakeFile:
+def listed(path: str) -> FoundFile:
     """A file with length and time; without, where it cannot be asked: who works on it will be told why."""
     try:
         status = os.stat(path)
     except (OSError, ValueError):
-        return LakeFile(path)
-    return LakeFile(path, status.st_size, status.st_mtime)
+        return FoundFile(path)
+    return FoundFile(path, status.st_size, status.st_mtime)
 
 
 def skip_link(row: type[Row], path: str) -> Row:

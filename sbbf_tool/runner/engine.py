@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.file.page_limit import PageLimit
-from sbbf_tool.reports.lake import FileOutcome, FileRow, LakeFile, PlannedFile, VerifyRow
+from sbbf_tool.reports.lake import FileOutcome, PlannedFile
+from sbbf_tool.reports.rows import FileRow, FoundFile
+from sbbf_tool.reports.verify import VerifyRow
 from sbbf_tool.runner.discover import discover
 from sbbf_tool.runner.partitions import Predicate
 from sbbf_tool.runner.plan import Wish
@@ -34,7 +36,7 @@ class Lake:
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(os.fsdecode(name) for name in as_iterable(self.names)))
 
-    def files(self, *, links: bool = False) -> Iterator[LakeFile]:
+    def files(self, *, links: bool = False) -> Iterator[FoundFile]:
         """As this machine lists them; see `discover`."""
         return discover(self.names, self.where, links=links)
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError, WriteError, describe_unexpected
-from sbbf_tool.reports.lake import FAILED, OK, REFUSED, FileRow
+from sbbf_tool.reports.rows import FAILED, OK, REFUSED, FileRow
 
 Row = TypeVar("Row", bound=FileRow)
 

@@ -27,7 +27,8 @@ from sbbf_tool.file.cross_check import CrossChecks, Verdict
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.patch import ChunkKey, Patch
-from sbbf_tool.reports.lake import OK, SKIPPED, BuiltChunk, FileOutcome
+from sbbf_tool.reports.lake import BuiltChunk, FileOutcome
+from sbbf_tool.reports.rows import OK, SKIPPED
 from sbbf_tool.runner.failures import failure, row_of
 from sbbf_tool.runner.plan import Wish, fingerprint
 from sbbf_tool.storage import places

@@ -16,18 +16,9 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.file.page_limit import MaxPageBytes
-from sbbf_tool.reports.lake import (
-    FAILED,
-    OK,
-    BuiltChunk,
-    FileOutcome,
-    FileRow,
-    LakeFile,
-    PlannedFile,
-    PlannedPiece,
-    ProvenPiece,
-    VerifyRow,
-)
+from sbbf_tool.reports.lake import BuiltChunk, FileOutcome, PlannedFile, PlannedPiece, ProvenPiece
+from sbbf_tool.reports.rows import FAILED, OK, FileRow, FoundFile
+from sbbf_tool.reports.verify import VerifyRow
 from sbbf_tool.runner.discover import skip_link
 from sbbf_tool.runner.engine import Lake
 from sbbf_tool.runner.failures import INTERNAL_ERROR
@@ -82,7 +73,7 @@ _READING_TASK = 100
 
 
 def read_files(
-    files: Iterable[LakeFile], work: Callable[[str], Row], row: type[Row], *, jobs: int | None = None, reads_data: bool = False
+    files: Iterable[FoundFile], work: Callable[[str], Row], row: type[Row], *, jobs: int | None = None, reads_data: bool = False
 ) -> Iterator[Row]:
     """The row that `work` makes of each file, in order, `jobs` processes at a time (the cores, where None).
 
@@ -99,7 +90,7 @@ def read_files(
 
 
 def verify_files(
-    files: Iterable[LakeFile],
+    files: Iterable[FoundFile],
     columns: tuple[str, ...] = (),
     keys: KeysGiven = None,
     limit: MaxPageBytes = None,
@@ -130,7 +121,7 @@ def verify_files(
 
 
 def add_filters(
-    files: Iterable[LakeFile], wish: Wish, *, jobs: int | None = None, task_cost: int = TASK_COST, piece_bytes: int = PIECE_BYTES
+    files: Iterable[FoundFile], wish: Wish, *, jobs: int | None = None, task_cost: int = TASK_COST, piece_bytes: int = PIECE_BYTES
 ) -> Iterator[FileOutcome]:
     """Give each file the filters that it lacks; the outcome of each, in order, `jobs` processes at a time.
 
@@ -154,11 +145,11 @@ def add_filters(
     yield from _by_processes(_work(files, fill, split, task_cost), workers, FileOutcome)
 
 
-def _but_links(files: Iterable[LakeFile], work: Callable[[Iterator[LakeFile]], Iterator[Row]], row: type[Row]) -> Iterator[Row]:
+def _but_links(files: Iterable[FoundFile], work: Callable[[Iterator[FoundFile]], Iterator[Row]], row: type[Row]) -> Iterator[Row]:
     """The rows of the files that are no links, and then those of links, which are skipped."""
-    links: list[LakeFile] = []
+    links: list[FoundFile] = []
 
-    def others() -> Iterator[LakeFile]:
+    def others() -> Iterator[FoundFile]:
         for found in files:
             if found.is_link:
                 links.append(found)
@@ -222,7 +213,7 @@ class _Split(Generic[Part, Row]):
 
 
 def _work(
-    files: Iterable[LakeFile],
+    files: Iterable[FoundFile],
     whole: Callable[[Sequence[str]], list[Row]],
     split: Callable[[str], _Packed[Row] | _Split[Part, Row]],
     task_cost: int,
@@ -278,11 +269,11 @@ def _workers(jobs: int | None) -> int:
     return jobs if jobs is not None else os.cpu_count() or 1
 
 
-def _size_if(reads_data: bool) -> Callable[[LakeFile], int]:
+def _size_if(reads_data: bool) -> Callable[[FoundFile], int]:
     return lambda found: (found.bytes or 0) if reads_data else 0
 
 
-def _look_ahead(files: Iterable[LakeFile], size: Callable[[LakeFile], int], task_cost: int) -> tuple[bool, Iterator[LakeFile]]:
+def _look_ahead(files: Iterable[FoundFile], size: Callable[[FoundFile], int], task_cost: int) -> tuple[bool, Iterator[FoundFile]]:
     """Whether there is so little to do that processes are not worth starting; and the files, all of them."""
     remaining = iter(files)
     first = list(islice(remaining, _FILES_WITHOUT_PROCESSES + 1))

@@ -11,13 +11,13 @@ from sbbf_tool.file.question import NO_FILTER, Question, may_hold, question_of
 from sbbf_tool.parquet import equals
 from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.parquet.literals import CANNOT_SAY
-from sbbf_tool.reports.lake import KeyHit, KeysReport, Unanswered
+from sbbf_tool.reports.lookup import KeyHit, LookupReport, Unanswered
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysGiven
 
 
-def probe_values(path: str, column: str, values: object, *, keys: KeysGiven = None) -> KeysReport:
+def probe_values(path: str, column: str, values: object, *, keys: KeysGiven = None) -> LookupReport:
     """What the filters of `column` say of the values, which are an iterable or one of them, as for `probe`; None asks for null.
 
     `keys` opens encrypted filters. Raises UsageError (no such column, a value it cannot hold), UnreadableError (a filter that contradicts
@@ -34,7 +34,7 @@ def probe_values(path: str, column: str, values: object, *, keys: KeysGiven = No
             if why is not None:
                 silent.setdefault(why, []).append(number)
         literals = question.literals
-        return KeysReport(
+        return LookupReport(
             file=file.name,
             column=found.name,
             type=found.type_name,

@@ -17,7 +17,8 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.patch import ChunkKey
-from sbbf_tool.reports.lake import OK, SKIPPED, PlannedFile, PlannedPiece
+from sbbf_tool.reports.lake import PlannedFile, PlannedPiece
+from sbbf_tool.reports.rows import OK, SKIPPED
 from sbbf_tool.runner.failures import row_of
 from sbbf_tool.storage import places
 from sbbf_tool.storage.places import TableFinder

@@ -19,8 +19,9 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.operations.verify import columns_of, report_of
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.patch import ChunkKey
-from sbbf_tool.reports.lake import OK, SKIPPED, PlannedFile, ProvenFilter, ProvenPiece, VerifyRow
-from sbbf_tool.reports.verify import FilterProof
+from sbbf_tool.reports.lake import PlannedFile, ProvenFilter, ProvenPiece
+from sbbf_tool.reports.rows import OK, SKIPPED
+from sbbf_tool.reports.verify import FilterProof, VerifyRow
 from sbbf_tool.rules.facts import Reads, gather
 from sbbf_tool.runner.failures import row_of
 from sbbf_tool.runner.plan import PIECE_BYTES, fingerprint, pieces_of

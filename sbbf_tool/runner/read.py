@@ -18,7 +18,11 @@ from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.operations.check import Policy, checked
 from sbbf_tool.operations.inspect import inspect
 from sbbf_tool.operations.verify import verify
-from sbbf_tool.reports.lake import CheckRow, InspectRow, ProbeRow, SurveyRow, VerifyRow
+from sbbf_tool.reports.findings import CheckRow
+from sbbf_tool.reports.inspect import InspectRow
+from sbbf_tool.reports.lake import SurveyRow
+from sbbf_tool.reports.lookup import LookupRow
+from sbbf_tool.reports.verify import VerifyRow
 from sbbf_tool.runner.failures import Row, failure, row_of
 from sbbf_tool.runner.lookup import probe_values
 
@@ -31,9 +35,9 @@ def inspecting(columns: Iterable[str] = (), keys: KeysGiven = None) -> Callable[
     return partial(_reported, InspectRow, partial(inspect, columns=as_names(columns), keys=keys))
 
 
-def probing(column: str, values: object, keys: KeysGiven = None) -> Callable[[str], ProbeRow]:
+def probing(column: str, values: object, keys: KeysGiven = None) -> Callable[[str], LookupRow]:
     """Many values asked of one column, or one."""
-    return partial(_reported, ProbeRow, partial(probe_values, column=column, values=tuple(as_iterable(values)), keys=keys))
+    return partial(_reported, LookupRow, partial(probe_values, column=column, values=tuple(as_iterable(values)), keys=keys))
 
 
 def verifying(columns: Iterable[str] = (), keys: KeysGiven = None, limit: MaxPageBytes = None) -> Callable[[str], VerifyRow]:

@@ -50,7 +50,7 @@ def from_dict(row: type[Row], values: dict[str, Any]) -> Row:
 
 def _hints(row: type) -> list[tuple[str, Any]]:
     hints = get_type_hints(row)
-    return [(field.name, hints[field.name]) for field in fields(row)]
+    return [(field.name, hints[field.name]) for field in fields(row) if not field.metadata.get("local")]
 
 
 def _is_optional(hint: Any) -> bool:
@@ -83,7 +83,7 @@ def plain(value: object) -> object:
     if isinstance(value, tuple):
         return [plain(one) for one in value]
     if is_dataclass(value):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value) if not field.metadata.get("local")}
     return value
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from sbbf_tool.errors import RefusedError, WriteError
-from sbbf_tool.reports.lake import FileRow
+from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.runner.rows import schema_of, to_batch
 from sbbf_tool.storage.whole import write_whole
 

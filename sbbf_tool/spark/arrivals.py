@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from sbbf_tool.errors import UnreadableError, UsageError, WriteError
-from sbbf_tool.reports.lake import FAILED, REFUSED, FileOutcome
+from sbbf_tool.reports.lake import FileOutcome
+from sbbf_tool.reports.rows import FAILED, REFUSED
 from sbbf_tool.runner.discover import listed, path_of
 from sbbf_tool.storage.whole import write_whole
 

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from sbbf_tool.reports.lake import FileOutcome, FileRow, PlannedFile, VerifyRow
+from sbbf_tool.reports.lake import FileOutcome, PlannedFile
+from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.reports.verify import VerifyRow
 from sbbf_tool.runner.engine import Lake
 from sbbf_tool.runner.partitions import Predicate
 from sbbf_tool.runner.plan import Wish

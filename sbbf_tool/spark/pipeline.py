@@ -39,20 +39,12 @@ from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.operations.advise import advise_on
 from sbbf_tool.operations.check import Policy
 from sbbf_tool.reports.advise import AdviceReport
-from sbbf_tool.reports.lake import (
-    LINK,
-    BuiltChunk,
-    CheckRow,
-    FileOutcome,
-    FileRow,
-    InspectRow,
-    LakeFile,
-    PlannedFile,
-    ProbeRow,
-    ProvenPiece,
-    SurveyRow,
-    VerifyRow,
-)
+from sbbf_tool.reports.findings import CheckRow
+from sbbf_tool.reports.inspect import InspectRow
+from sbbf_tool.reports.lake import BuiltChunk, FileOutcome, PlannedFile, ProvenPiece, SurveyRow
+from sbbf_tool.reports.lookup import LookupRow
+from sbbf_tool.reports.rows import LINK, FileRow, FoundFile
+from sbbf_tool.reports.verify import VerifyRow
 from sbbf_tool.runner import read as reading
 from sbbf_tool.runner.advise import surveys
 from sbbf_tool.runner.discover import discover as find_files
@@ -92,7 +84,7 @@ def discover(
     links: bool = False,
     below: str | None = None,
 ) -> DataFrame:
-    """The files (`LakeFile`) that names of files, folders and globs mean; or that a DataFrame with a column `path` lists, which may have
+    """The files (`FoundFile`) that names of files, folders and globs mean; or that a DataFrame with a column `path` lists, which may have
     `length` and `modificationTime`, or `bytes` and `modified`, too. With `table`, the one name is that of a table in Spark's catalog.
 
     `where` chooses partitions by the folders of the paths: see `runner.partitions`. Paths are listed by an executor; addresses
@@ -107,14 +99,14 @@ def discover(
         with spark_errors():
             files = spark.createDataFrame([(path,) for path in spark.table(str(files)).inputFiles()], "path string")
     if not isinstance(files, str | bytes | os.PathLike | Iterable):
-        return settled(_named(files, predicate, below), LakeFile)
+        return settled(_named(files, predicate, below), FoundFile)
     names = [os.fsdecode(name) for name in as_iterable(files)]
     addresses = [name for name in names if "://" in name and not name.startswith("file:")]
     paths = [path_of(name) for name in names if name not in addresses]
     found = [_named(_listing(spark, addresses), predicate)] if addresses else []
     if paths:
         found.append(_paths(spark, paths, predicate, links))
-    return settled(found[0] if len(found) == 1 else found[0].unionByName(found[1]), LakeFile)
+    return settled(found[0] if len(found) == 1 else found[0].unionByName(found[1]), FoundFile)
 
 
 def _paths(spark: SparkSession, names: list[str], predicate: Predicate | None, links: bool) -> DataFrame:
@@ -122,10 +114,10 @@ def _paths(spark: SparkSession, names: list[str], predicate: Predicate | None, l
         for batch in batches:
             listing = find_files(batch.column("name").to_pylist(), predicate, links=links)
             while rows := list(islice(listing, _LISTED_AT_ONCE)):
-                yield to_batch(LakeFile, rows)
+                yield to_batch(FoundFile, rows)
 
     asked = spark.createDataFrame([(name,) for name in names], "name string").coalesce(1)
-    return mapped(asked, find, ddl_of(LakeFile))
+    return mapped(asked, find, ddl_of(FoundFile))
 
 
 def _listing(spark: SparkSession, names: list[str]) -> DataFrame:
@@ -138,7 +130,7 @@ def _listing(spark: SparkSession, names: list[str]) -> DataFrame:
 
 
 def _named(frame: DataFrame, predicate: Predicate | None, below: str | None = None) -> DataFrame:
-    """As `LakeFile` has it: paths as they are called here, of the partitions that are meant."""
+    """As `FoundFile` has it: paths as they are called here, of the partitions that are meant."""
     from pyspark.sql.functions import coalesce, col, lit
 
     def column(wanted: str, other: str, kind: str) -> Column:
@@ -147,9 +139,9 @@ def _named(frame: DataFrame, predicate: Predicate | None, below: str | None = No
 
     def choose(batches: Batches) -> Batches:
         for batch in batches:
-            found = [replace(one, path=path_of(one.path)) for one in from_batch(LakeFile, batch)]
+            found = [replace(one, path=path_of(one.path)) for one in from_batch(FoundFile, batch)]
             meant = (one for one in found if one.is_link or predicate is None or predicate.accepts(one.path))
-            yield to_batch(LakeFile, [one if below is None else replace(one, is_link=is_linked(one.path, below)) for one in meant])
+            yield to_batch(FoundFile, [one if below is None else replace(one, is_link=is_linked(one.path, below)) for one in meant])
 
     is_link = coalesce(column("is_link", "is_link", "boolean"), lit(False))
     if "reason" in frame.columns:
@@ -158,7 +150,7 @@ def _named(frame: DataFrame, predicate: Predicate | None, below: str | None = No
     wanted = frame.select(
         "path", column("bytes", "length", "bigint"), column("modified", "modificationTime", "double"), is_link.alias("is_link")
     )
-    return mapped(wanted, choose, ddl_of(LakeFile))
+    return mapped(wanted, choose, ddl_of(FoundFile))
 
 
 # --- stages that read ---
@@ -166,8 +158,8 @@ def _named(frame: DataFrame, predicate: Predicate | None, below: str | None = No
 
 def read(files: DataFrame, work: Callable[[str], Row], row: type[Row], *, reads_data: bool = False, tasks: int | None = None) -> DataFrame:
     """The row that `work` makes of each file's path."""
-    bundles = spread(files, LakeFile, "bytes" if reads_data else None, tasks)
-    return worked(bundles, LakeFile, row, lambda one: (work(one.path),))
+    bundles = spread(files, FoundFile, "bytes" if reads_data else None, tasks)
+    return worked(bundles, FoundFile, row, lambda one: (work(one.path),))
 
 
 def inspect(files: DataFrame, columns: Iterable[str] = (), *, keys: KeysGiven = None, tasks: int | None = None) -> DataFrame:
@@ -176,8 +168,8 @@ def inspect(files: DataFrame, columns: Iterable[str] = (), *, keys: KeysGiven = 
 
 
 def probe(files: DataFrame, column: str, values: object, *, keys: KeysGiven = None, tasks: int | None = None) -> DataFrame:
-    """`ProbeRow`s: which row groups of each file may hold which of many values, or of one."""
-    return read(files, reading.probing(column, values, keys), ProbeRow, tasks=tasks)
+    """`LookupRow`s: which row groups of each file may hold which of many values, or of one."""
+    return read(files, reading.probing(column, values, keys), LookupRow, tasks=tasks)
 
 
 def verify(
@@ -198,7 +190,7 @@ def verify(
     from pyspark.sql.functions import col
 
     names = as_names(columns)
-    found = settled(_named(files, None), LakeFile).where(~col("is_link"))
+    found = settled(_named(files, None), FoundFile).where(~col("is_link"))
     is_large = col("bytes").isNotNull() & (col("bytes") > whole_bytes)
     small = read(found.where(~is_large), reading.verifying(names, keys, max_page_bytes), VerifyRow, reads_data=True, tasks=tasks)
     large = found.where(is_large)
@@ -252,10 +244,10 @@ def plan(files: DataFrame, wish: Wish | Iterable[str], *, piece_bytes: int = PIE
     """`PlannedFile`s: what each file lacks of the filters wished for, and in which pieces it is built."""
     wished = _wish(wish)
 
-    def work(one: LakeFile) -> tuple[PlannedFile]:
+    def work(one: FoundFile) -> tuple[PlannedFile]:
         return (skip_link(PlannedFile, one.path) if one.is_link else plan_file(one.path, wished, piece_bytes),)
 
-    return worked(spread(_named(files, None), LakeFile, None, tasks), LakeFile, PlannedFile, work)
+    return worked(spread(_named(files, None), FoundFile, None, tasks), FoundFile, PlannedFile, work)
 
 
 def build(planned: DataFrame, wish: Wish | Iterable[str], *, tasks: int | None = None) -> DataFrame:
@@ -292,10 +284,10 @@ def fill(files: DataFrame, wish: Wish | Iterable[str], *, tasks: int | None = No
     """`FileOutcome`s of files, or of planned files, that are each planned, built and published by one task, many files a task."""
     wished, checks = _wish(wish), CrossChecks()
 
-    def work(one: LakeFile) -> tuple[FileOutcome]:
+    def work(one: FoundFile) -> tuple[FileOutcome]:
         return (skip_link(FileOutcome, one.path) if one.is_link else _counted(tally, fill_file(one.path, wished, checks=checks)),)
 
-    return worked(spread(_named(files, None), LakeFile, "bytes", tasks), LakeFile, FileOutcome, work)
+    return worked(spread(_named(files, None), FoundFile, "bytes", tasks), FoundFile, FileOutcome, work)
 
 
 # --- all of it ---

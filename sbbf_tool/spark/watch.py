@@ -17,7 +17,8 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.reports.lake import FAILED, FileOutcome
+from sbbf_tool.reports.lake import FileOutcome
+from sbbf_tool.reports.rows import FAILED
 from sbbf_tool.runner.discover import listed, path_of, skip_link
 from sbbf_tool.runner.partitions import Predicate
 from sbbf_tool.runner.plan import Wish

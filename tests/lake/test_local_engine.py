@@ -14,7 +14,10 @@ import pytest
 from lakes import MIXED, assert_filled, digests, large_file, mixed, small_files
 
 from sbbf_tool.editing.build import Sizing
-from sbbf_tool.reports.lake import FileOutcome, FileRow, InspectRow, LakeFile, VerifyRow
+from sbbf_tool.reports.inspect import InspectRow
+from sbbf_tool.reports.lake import FileOutcome
+from sbbf_tool.reports.rows import FileRow, FoundFile
+from sbbf_tool.reports.verify import VerifyRow
 from sbbf_tool.runner.discover import discover
 from sbbf_tool.runner.local_engine import add_filters, read_files, verify_files
 from sbbf_tool.runner.pack import TASK_COST
@@ -141,7 +144,7 @@ def kill_at(number: int, path: str) -> FileRow:
 
 def test_a_file_that_kills_its_process_is_the_only_one_that_is_lost(tmp_path):
     path = str(small_files(tmp_path, 1) / "part-00000.parquet")
-    files = [LakeFile(path if number != 123 else str(tmp_path / "part-00123.parquet")) for number in range(1500)]
+    files = [FoundFile(path if number != 123 else str(tmp_path / "part-00123.parquet")) for number in range(1500)]
     rows = list(read_files(files, partial(kill_at, 123), InspectRow, jobs=2))
     assert len(rows) == 1500
     assert [(Path(row.path).stem, row.exit_code) for row in rows if row.status != "ok"] == [("part-00123", 70)]
@@ -155,7 +158,7 @@ def defective(path: str) -> VerifyRow:
 
 
 def test_a_defect_of_ours_is_told_of_its_file(tmp_path):
-    row = next(read_files([LakeFile("a")], defective, VerifyRow))
+    row = next(read_files([FoundFile("a")], defective, VerifyRow))
     assert (row.status, row.exit_code, row.reason) == ("failed", 70, "internal error: KeyError: 'a'; please report it")
 
 
@@ -167,7 +170,7 @@ def test_files_are_listed_no_faster_than_they_are_answered(tmp_path):
         nonlocal listed
         for _ in range(100_000):
             listed += 1
-            yield LakeFile(path, 1)
+            yield FoundFile(path, 1)
 
     rows = read_files(files(), inspecting(), InspectRow, jobs=2)
     for _ in range(500):

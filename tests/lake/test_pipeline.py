@@ -14,7 +14,11 @@ from lakes import MIXED, assert_filled, digests, large_file, mixed, partitioned,
 from sbbf_tool.cli import run
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.operations.add import add_filters as add_to_one
-from sbbf_tool.reports.lake import BuiltChunk, FileOutcome, InspectRow, KeyHit, LakeFile, PlannedFile, ProbeRow, VerifyRow
+from sbbf_tool.reports.inspect import InspectRow
+from sbbf_tool.reports.lake import BuiltChunk, FileOutcome, PlannedFile
+from sbbf_tool.reports.lookup import KeyHit, LookupRow
+from sbbf_tool.reports.rows import FoundFile
+from sbbf_tool.reports.verify import VerifyRow
 from sbbf_tool.runner.plan import Wish
 from sbbf_tool.runner.prove import plan_proofs
 
@@ -54,7 +58,7 @@ def test_each_stage_can_be_looked_at_saved_and_taken_up_again(spark, tmp_path):
     wish = Wish(("id", "key"))
 
     files = pipeline.discover(spark, [str(lake)])
-    assert [(row.path, row.bytes) for row in rows_of(files, LakeFile)] == [
+    assert [(row.path, row.bytes) for row in rows_of(files, FoundFile)] == [
         (str(path), path.stat().st_size) for path in sorted(lake.iterdir())
     ]
     assert [row.report.filters for row in rows_of(pipeline.inspect(files), InspectRow)] == [(), ()]
@@ -110,7 +114,7 @@ def test_what_a_lake_is_may_be_told_in_many_ways(spark, tmp_path):
     paths = sorted(str(path) for path in lake.rglob("*.parquet"))
 
     def found(files, where=None, **how):
-        return sorted(row.path for row in rows_of(pipeline.discover(spark, files, where, **how), LakeFile))
+        return sorted(row.path for row in rows_of(pipeline.discover(spark, files, where, **how), FoundFile))
 
     assert found(str(lake)) == paths
     assert found([f"file:{lake}/dt=2026-01-01", f"{lake}/dt=2026-01-0[23]/*/*.parquet"]) == paths
@@ -127,7 +131,7 @@ def test_what_a_lake_is_may_be_told_in_many_ways(spark, tmp_path):
 def test_what_is_wrong_with_the_request_is_told_as_elsewhere(spark, tmp_path):
     lake = str(partitioned(tmp_path / "lake"))
     with pytest.raises(UsageError, match="no partition column 'regoin'; did you mean region"):
-        list(rows_of(pipeline.discover(spark, lake, "regoin = 'eu'"), LakeFile))
+        list(rows_of(pipeline.discover(spark, lake, "regoin = 'eu'"), FoundFile))
     (tmp_path / "empty").mkdir()
     with pytest.raises(UnreadableError, match=r"no \*\.parquet file below"):
         pipeline.add_filters(spark, str(tmp_path / "empty"), "id")
@@ -138,7 +142,7 @@ def test_what_is_wrong_with_the_request_is_told_as_elsewhere(spark, tmp_path):
 def test_many_keys_of_all_files(spark, tmp_path):
     lake = small_files(tmp_path / "lake", 3)
     pipeline.add_filters(spark, str(lake), "id")
-    rows = {Path(row.path).stem: row for row in rows_of(pipeline.probe(pipeline.discover(spark, str(lake)), "id", ["7", "207"]), ProbeRow)}
+    rows = {Path(row.path).stem: row for row in rows_of(pipeline.probe(pipeline.discover(spark, str(lake)), "id", ["7", "207"]), LookupRow)}
     assert KeyHit("7", (0,)) in rows["part-00000"].report.hits
     assert KeyHit("207", (0,)) in rows["part-00001"].report.hits
 
@@ -165,7 +169,7 @@ def test_advice_of_a_lake(spark, tmp_path):
 
 
 def test_schemas_are_sparks(spark):
-    for row in (LakeFile, PlannedFile, BuiltChunk, FileOutcome, InspectRow, VerifyRow, ProbeRow):
+    for row in (FoundFile, PlannedFile, BuiltChunk, FileOutcome, InspectRow, VerifyRow, LookupRow):
         assert spark.createDataFrame([], ddl_of(row)).columns == list(row.__dataclass_fields__)
 
 

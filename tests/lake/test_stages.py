@@ -18,7 +18,12 @@ from sbbf_tool.operations.add import add_filters
 from sbbf_tool.operations.check import Policy
 from sbbf_tool.operations.probe import probe
 from sbbf_tool.operations.verify import verify
-from sbbf_tool.reports.lake import CheckRow, FileOutcome, InspectRow, LakeFile, PlannedFile, ProbeRow, ProvenPiece, SurveyRow, VerifyRow
+from sbbf_tool.reports.findings import CheckRow
+from sbbf_tool.reports.inspect import InspectRow
+from sbbf_tool.reports.lake import FileOutcome, PlannedFile, ProvenPiece, SurveyRow
+from sbbf_tool.reports.lookup import LookupRow
+from sbbf_tool.reports.rows import FoundFile
+from sbbf_tool.reports.verify import VerifyRow
 from sbbf_tool.runner.discover import discover, path_of
 from sbbf_tool.runner.fill import build_piece, fill_file, publish_file
 from sbbf_tool.runner.pack import OPENING_COST, pack
@@ -100,7 +105,7 @@ def test_every_row_goes_to_arrow_and_comes_back(tmp_path):
     add_filters(path, ["id"], in_place=True)
     works = {
         InspectRow: inspecting(),
-        ProbeRow: probing("id", ["1", "nonsense"]),
+        LookupRow: probing("id", ["1", "nonsense"]),
         VerifyRow: verifying(),
         CheckRow: checking(Policy()),
         ProvenPiece: lambda path: prove_piece(path, plan_proofs(path).fingerprint, (0,)),
@@ -113,8 +118,8 @@ def test_every_row_goes_to_arrow_and_comes_back(tmp_path):
         batch = to_batch(row, rows)
         assert batch.schema == schema_of(row)
         assert list(from_batch(row, batch)) == rows, row
-    odd = LakeFile("/lake/\udcff.parquet")
-    assert to_batch(LakeFile, [odd]).to_pylist()[0]["path"] == "/lake/\\udcff.parquet"
+    odd = FoundFile("/lake/\udcff.parquet")
+    assert to_batch(FoundFile, [odd]).to_pylist()[0]["path"] == "/lake/\\udcff.parquet"
 
 
 def test_probing_many_keys_agrees_with_probe(tmp_path):

@@ -19,7 +19,7 @@ from sbbf_tool.operations.add import add_filters
 from sbbf_tool.operations.remove import remove_filters
 from sbbf_tool.operations.repair import repair
 from sbbf_tool.operations.resize import resize_filters
-from sbbf_tool.reports.lake import REFUSED, SKIPPED
+from sbbf_tool.reports.rows import REFUSED, SKIPPED
 from sbbf_tool.runner import fill
 from sbbf_tool.runner.plan import Wish, plan_file
 

@@ -15,7 +15,8 @@ from places import as_user, needs_root, open_folder, small_disk, without_privile
 
 from sbbf_tool.editing.plan_file import read_plan, write_plan
 from sbbf_tool.errors import RefusedError, WriteError
-from sbbf_tool.reports.lake import OK, FileOutcome
+from sbbf_tool.reports.lake import FileOutcome
+from sbbf_tool.reports.rows import OK
 from sbbf_tool.runner.save import saved
 from sbbf_tool.storage import whole
 from sbbf_tool.storage.temporary import TEMPORARY_SUFFIX

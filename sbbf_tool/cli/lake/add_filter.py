@@ -14,7 +14,7 @@ from sbbf_tool.cli.output import say
 from sbbf_tool.cli.sizes import BYTES
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports.lake import FileRow
+    from sbbf_tool.reports.rows import FileRow
     from sbbf_tool.runner.engine import Engine, Lake
 
 _REMEMBERED_WARNINGS = 1000

@@ -14,7 +14,7 @@ from sbbf_tool.cli.policy import policy_options
 from sbbf_tool.errors import UnreadableError
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports.lake import CheckRow
+    from sbbf_tool.reports.findings import CheckRow
     from sbbf_tool.runner.engine import Engine, Lake
 
 
@@ -29,7 +29,7 @@ def command(engine: Engine, lake: Lake, form: str, as_json: bool, config: str | 
     Exit code 0: no finding is as bad as --fail-on; 1: some is; 2: an unknown rule or setting; 3: something could not be read.
     """
     from sbbf_tool.cli import policy
-    from sbbf_tool.reports.lake import CheckRow
+    from sbbf_tool.reports.findings import CheckRow
     from sbbf_tool.runner.read import checking
 
     asked = policy.from_options(options, config)

@@ -13,7 +13,7 @@ from sbbf_tool.cli.output import say
 from sbbf_tool.errors import UnreadableError
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports.lake import InspectRow
+    from sbbf_tool.reports.inspect import InspectRow
     from sbbf_tool.runner.engine import Engine, Lake
 
 _HEADERS = ("column", "files", "row groups", "of", "filter bytes", "data bytes", "mean est. fpp")
@@ -28,7 +28,7 @@ def command(engine: Engine, lake: Lake, columns: tuple[str, ...], as_json: bool)
 
     PATH is a Parquet file, a folder (all *.parquet below it) or a glob.
     """
-    from sbbf_tool.reports.lake import InspectRow
+    from sbbf_tool.reports.inspect import InspectRow
     from sbbf_tool.runner.read import inspecting
     from sbbf_tool.runner.totals import InspectTotals
 

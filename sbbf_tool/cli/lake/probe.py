@@ -13,7 +13,7 @@ from sbbf_tool.cli.output import say
 from sbbf_tool.cli.probe import ABSENT, MAYBE, asked_values
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports.lake import KeysReport, ProbeRow
+    from sbbf_tool.reports.lookup import LookupReport, LookupRow
     from sbbf_tool.runner.engine import Engine, Lake
 
 
@@ -32,14 +32,14 @@ def command(
     What is not listed is certainly absent. A row group without a filter may hold all of them, and is listed as such. Exit code 0: some
     value may be somewhere; 1: all are certainly absent from everywhere; 2 and more: some file could not be asked.
     """
-    from sbbf_tool.reports.lake import ProbeRow
+    from sbbf_tool.reports.lookup import LookupRow
     from sbbf_tool.runner.read import probing
 
     asked = asked_values(values, values_file, ask_null)
     found: set[str] = set()
     holding: dict[str, int] = {"hits": 0, "silent": 0}
 
-    def show(row: ProbeRow) -> int:
+    def show(row: LookupRow) -> int:
         if as_json:
             render.show_json(row)
         if row.report is not None:
@@ -50,7 +50,7 @@ def command(
                 _show(row.report)
         return 0
 
-    files = each_row(engine.read(lake, probing(column, asked, lake.keys), ProbeRow), show)
+    files = each_row(engine.read(lake, probing(column, asked, lake.keys), LookupRow), show)
     if not as_json:
         say(
             f"{len(asked):,} values asked of {files.total}: {len(found):,} may be in {holding['hits']:,} of them; "
@@ -59,7 +59,7 @@ def command(
     return files.exit_code or (MAYBE if holding["hits"] or holding["silent"] else ABSENT)
 
 
-def _show(report: KeysReport) -> None:
+def _show(report: LookupReport) -> None:
     for hit in report.hits:
         say(f"{report.file}: {render.value(hit.value)}: row group{_numbers(hit.row_groups)}")
     for silent in report.unanswered:

@@ -10,7 +10,7 @@ from typing import TypeVar
 from sbbf_tool.cli.files import counter
 from sbbf_tool.cli.output import say, stop_if_unread
 from sbbf_tool.display import redact
-from sbbf_tool.reports.lake import FAILED, LINK, OK, REFUSED, SKIPPED, FileRow
+from sbbf_tool.reports.rows import FAILED, LINK, OK, REFUSED, SKIPPED, FileRow
 
 Row = TypeVar("Row", bound=FileRow)
 

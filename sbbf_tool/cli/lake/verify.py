@@ -15,7 +15,7 @@ from sbbf_tool.cli.output import say
 from sbbf_tool.errors import UnreadableError
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports.lake import VerifyRow
+    from sbbf_tool.reports.verify import VerifyRow
     from sbbf_tool.runner.engine import Engine, Lake
 
 

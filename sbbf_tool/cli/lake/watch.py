@@ -56,7 +56,8 @@ def command(
     from sbbf_tool.bloom import sizing
     from sbbf_tool.editing.build import Sizing
     from sbbf_tool.file.page_limit import PageLimit
-    from sbbf_tool.reports.lake import OK, FileOutcome
+    from sbbf_tool.reports.lake import FileOutcome
+    from sbbf_tool.reports.rows import OK
     from sbbf_tool.runner.partitions import parse_predicate
     from sbbf_tool.runner.plan import Wish
     from sbbf_tool.spark.engine import SparkEngine

@@ -1,0 +1,49 @@
+"""What a lookup of many values in one file answers with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sbbf_tool.reports.rows import FileRow
+
+
+@dataclass(frozen=True)
+class KeyHit:
+    """Row groups that may hold a value."""
+
+    value: str
+    row_groups: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Unanswered:
+    """Row groups that may hold any of the values, since no filter speaks for them: `no filter`, or `cannot say` with the reason."""
+
+    row_groups: tuple[int, ...]
+    answer: str
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class LookupReport:
+    """What one file's filters say of many values; those that are certainly absent are not listed."""
+
+    file: str
+    column: str
+    type: str
+    keys: int
+    """Values that were asked for."""
+    row_groups: int
+    hits: tuple[KeyHit, ...]
+    unanswered: tuple[Unanswered, ...]
+    bytes_read: int
+
+    @property
+    def is_absent(self) -> bool:
+        """Every value is certainly absent from the whole file."""
+        return not self.hits and not self.unanswered
+
+
+@dataclass(frozen=True)
+class LookupRow(FileRow):
+    report: LookupReport | None = None
