@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -60,8 +60,34 @@ def imports_of(path: Path) -> Iterator[str]:
             assert node.level == 0, f"{path}: imports are written in full"
             assert node.module is not None
             yield node.module
-            if node.module == "sbbf_tool":
-                yield from (f"sbbf_tool.{alias.name}" for alias in node.names)
+            # Each may be a module as well as a name in one.
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def import_graph(package: Path, paths: Iterable[Path]) -> dict[str, set[str]]:
+    """For each module, the modules that importing it, or calling its functions, may run: `import a.b` runs `a/__init__` as well."""
+    names = {".".join(path.relative_to(package.parent).with_suffix("").parts).removesuffix(".__init__"): path for path in paths}
+    graph: dict[str, set[str]] = {}
+    for name, path in names.items():
+        parts = [module.split(".") for module in imports_of(path)]
+        imported = {".".join(module[:length]) for module in parts for length in range(1, len(module) + 1)}
+        # A module runs after the `__init__` of its own packages, which it imports only where it names one of them.
+        own = {name[:at] for at, letter in enumerate(name) if letter == "."}
+        graph[name] = (imported & names.keys()) - {name} - (own - {node for node in imports_of(path) if node in own})
+    return graph
+
+
+def circles(graph: dict[str, set[str]]) -> list[tuple[str, ...]]:
+    """The strongly connected parts of more than one module."""
+    below: dict[str, set[str]] = {}
+    for start in graph:
+        reached, open_ = set(), [start]
+        while open_:
+            fresh = graph[open_.pop()] - reached
+            reached |= fresh
+            open_ += fresh
+        below[start] = reached
+    return sorted({tuple(sorted({one} | {other for other in below[one] if one in below[other]})) for one in graph if one in below[one]})
 
 
 def test_every_room_is_on_the_plan():
@@ -78,6 +104,30 @@ def test_imports_go_one_way(path):
             assert target == room or target in ROOMS[room], f"{room} must not import {module}"
         elif parts[0] in HOMES:
             assert room in HOMES[parts[0]], f"{parts[0]} lives in {sorted(HOMES[parts[0]])}, not in {room}"
+
+
+def test_imports_make_no_circle():
+    assert circles(import_graph(PACKAGE, modules())) == []
+
+
+@pytest.mark.parametrize(
+    ("texts", "found"),
+    [
+        ({"a": "import p.b", "b": "import p.c", "c": ""}, []),
+        ({"a": "import p.b", "b": "from p.a import x"}, [("p.a", "p.b")]),
+        ({"a": "def f():\n    from p import b", "b": "if TYPE_CHECKING:\n    from p.a import x"}, [("p.a", "p.b")]),
+        ({"a": "import p.b", "b": "import p.c", "c": "import p.a", "d": "import p.a"}, [("p.a", "p.b", "p.c")]),
+        ({"q/__init__": "from p.q import a", "q/a": "import p.q.b", "q/b": ""}, []),
+        ({"q/__init__": "from p.q import a", "q/a": "from p.q import x"}, [("p.q", "p.q.a")]),
+        ({"q/__init__": "import p.a", "q/b": "", "a": "import p.q.b"}, [("p.a", "p.q")]),
+    ],
+)
+def test_circles_are_found(tmp_path, texts, found):
+    for name, text in {"__init__": "", **texts}.items():
+        path = tmp_path / "p" / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert circles(import_graph(tmp_path / "p", (tmp_path / "p").rglob("*.py"))) == found
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))

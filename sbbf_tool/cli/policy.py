@@ -52,7 +52,7 @@ def from_options(options: dict[str, Any], config: str | None) -> Policy:
 
 def show_rules(*, as_json: bool) -> None:
     """All rules, in the order of their families."""
-    from sbbf_tool.rules import RULES
+    from sbbf_tool.rules.catalog import RULES
 
     rows = [
         {"name": rule.name, "theme": rule.theme, "severity": rule.severity, "reads": rule.reads.name.lower(), "message": rule.message}

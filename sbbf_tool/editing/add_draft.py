@@ -12,7 +12,7 @@ from sbbf_tool.editing.publish import ensure_same_footer, mistake, place_of
 from sbbf_tool.errors import RefusedError
 from sbbf_tool.file.drafts import hasher_for, read_as
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.parquet.draft_headers import build_draft_header
+from sbbf_tool.parquet.filters import build_draft_header
 from sbbf_tool.parquet.patch import Bytes, ChunkKey, Patch
 from sbbf_tool.storage.spool import Spool
 

@@ -16,10 +16,11 @@ import struct
 from collections.abc import Callable
 from typing import NamedTuple
 
-from sbbf_tool.bloom.dialects import BARE, DRAFTS, PAGE, RAW_12, RAW_16, TODAYS, Dialect
+from sbbf_tool.bloom.buffers import BLOCK_BYTES
+from sbbf_tool.bloom.dialects import BARE, DRAFTS, PAGE, RAW_12, RAW_16, Dialect
+from sbbf_tool.bloom.sizing import MAX_BYTES
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet import compact
-from sbbf_tool.parquet.filters import BLOCK_BYTES, MAX_PORTABLE_BYTES, build_header
 from sbbf_tool.parquet.idl.ttypes import (
     BloomFilterAlgorithm,
     BloomFilterHash,
@@ -65,11 +66,6 @@ def readings(data: bytes) -> tuple[Reading, ...]:
     return tuple(Reading(dialect, *found[dialect.header]) for dialect in DRAFTS if dialect.header in found)
 
 
-def build_draft_header(dialect: Dialect, num_bytes: int) -> bytes:
-    """The header in front of a bitset of `num_bytes` in this dialect, which may also be one with today's header."""
-    return build_header(num_bytes) if dialect.header == TODAYS else FORMS[dialect.header][1](num_bytes)
-
-
 # --- No Thrift ---
 
 
@@ -98,8 +94,8 @@ def _parse_raw(data: bytes, layout: struct.Struct) -> Parsed:
     if any(others):
         raise UnreadableError("another hash, algorithm or compression than the one that each has")
     # So many bytes of zeros follow many a number by chance, and there is no magic: what is sure of the size is asked for.
-    if not BLOCK_BYTES <= num_bytes <= MAX_PORTABLE_BYTES or num_bytes & (num_bytes - 1):
-        raise UnreadableError(f"a bitset of {num_bytes} bytes; the branch had powers of two, {BLOCK_BYTES} to {MAX_PORTABLE_BYTES}")
+    if not BLOCK_BYTES <= num_bytes <= MAX_BYTES or num_bytes & (num_bytes - 1):
+        raise UnreadableError(f"a bitset of {num_bytes} bytes; the branch had powers of two, {BLOCK_BYTES} to {MAX_BYTES}")
     return Parsed(layout.size, num_bytes)
 
 

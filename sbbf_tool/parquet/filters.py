@@ -19,6 +19,7 @@ from sbbf_tool.parquet.idl.ttypes import BloomFilterHeader
 from sbbf_tool.parquet.structs import parse_struct
 
 if TYPE_CHECKING:
+    from sbbf_tool.bloom.dialects import Dialect
     from sbbf_tool.parquet.draft_headers import Reading
 
 HEADER_GUESS = 64
@@ -165,3 +166,11 @@ def _beyond_us(header: BloomFilterHeader) -> str | None:
 def build_header(num_bytes: int) -> bytes:
     """Today's header for a bitset of `num_bytes`: split blocks, XXH64, uncompressed; 15 to 19 bytes."""
     return b"\x15" + compact.build_int(num_bytes) + _FORM
+
+
+def build_draft_header(dialect: Dialect, num_bytes: int) -> bytes:
+    """The header in front of a bitset of `num_bytes` in this dialect, which may also be one with today's header."""
+    from sbbf_tool.bloom.dialects import TODAYS
+    from sbbf_tool.parquet.draft_headers import FORMS
+
+    return build_header(num_bytes) if dialect.header == TODAYS else FORMS[dialect.header][1](num_bytes)

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sbbf_tool.parquet.columns import Column, Logical
+from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.logical import Logical
 
 ABSENT, MAYBE, CANNOT_SAY = "absent", "maybe", "cannot say"
 

@@ -9,7 +9,8 @@ import re
 from dataclasses import replace
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.parquet.columns import PHYSICAL_TYPES, Column, Logical
+from sbbf_tool.parquet.columns import PHYSICAL_TYPES, Column
+from sbbf_tool.parquet.logical import Logical
 from sbbf_tool.parquet.type_parameters import doubt_of
 
 _PHYSICAL = re.compile(r"([A-Z0-9_]+)(?:\((\d+)\))?", re.IGNORECASE)

@@ -6,10 +6,8 @@ They are checked once, where a column is made: a column with such a parameter is
 from __future__ import annotations
 
 from math import log10
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from sbbf_tool.parquet.columns import Logical
+from sbbf_tool.parquet.logical import Logical
 
 MAX_DIGITS = 1000
 """Of a DECIMAL. The format sets no limit for a BYTE_ARRAY; query engines stop at 76."""

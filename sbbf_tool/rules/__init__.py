@@ -1,9 +1,1 @@
 """The rules: what can be wrong with the filters of a file, each with a name, a severity, a sentence and a cure. One module a theme."""
-
-from __future__ import annotations
-
-from sbbf_tool.rules import limits, secrecy, structure, truth, worth
-from sbbf_tool.rules.rule import Rule
-
-RULES: tuple[Rule, ...] = (*truth.RULES, *structure.RULES, *secrecy.RULES, *worth.RULES, *limits.RULES)
-THEMES = tuple(dict.fromkeys(rule.theme for rule in RULES))

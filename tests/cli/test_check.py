@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from sbbf_tool.cli import run
-from sbbf_tool.rules import RULES
+from sbbf_tool.rules.catalog import RULES
 from sbbf_tool.rules.facts import Reads
 
 PROJECT = Path(__file__).parent.parent.parent

@@ -12,7 +12,7 @@ import pytest
 from sbbf_tool.bloom.dialects import dialect_named
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.cli import run
-from sbbf_tool.parquet.draft_headers import build_draft_header
+from sbbf_tool.parquet.filters import build_draft_header
 
 VALUES = [f"value {n}" for n in range(1000)]
 

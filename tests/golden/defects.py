@@ -23,8 +23,7 @@ from sbbf_tool.bloom.dialects import dialect_named
 from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter, block_index
 from sbbf_tool.bloom.hashing import hash_value
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.parquet.draft_headers import build_draft_header
-from sbbf_tool.parquet.filters import build_header
+from sbbf_tool.parquet.filters import build_draft_header, build_header
 from sbbf_tool.parquet.footer import FilterPlace, build_tail, set_filters
 from sbbf_tool.parquet.idl.ttypes import (
     ColumnCryptoMetaData,

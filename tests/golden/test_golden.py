@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from sbbf_tool.cli import run
-from sbbf_tool.rules import RULES
+from sbbf_tool.rules.catalog import RULES
 
 from .defects import DEFECTS, FIXTURES, HERE, SOUND, Defect
 

@@ -14,7 +14,7 @@ from sbbf_tool import Limits, Policy, add_filters, check, inspect
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.operations.check import checked, ensure_columns
 from sbbf_tool.reports.findings import CheckReport
-from sbbf_tool.rules import RULES, THEMES
+from sbbf_tool.rules.catalog import RULES, THEMES
 from sbbf_tool.rules.facts import Reads
 
 

@@ -23,7 +23,7 @@ from sbbf_tool.operations.remove import remove_filters
 from sbbf_tool.operations.repair import repair
 from sbbf_tool.operations.standalone import inspect_bare, probe_bare, verify_bare
 from sbbf_tool.operations.verify import verify
-from sbbf_tool.parquet.draft_headers import build_draft_header
+from sbbf_tool.parquet.filters import build_draft_header
 from sbbf_tool.parquet.footer import FilterPlace, build_tail, set_filters
 
 NAMES = [dialect.name for dialect in DRAFTS]

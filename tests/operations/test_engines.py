@@ -20,7 +20,8 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.operations.add import add_filters
 from sbbf_tool.operations.engines import engines
 from sbbf_tool.operations.inspect import inspect
-from sbbf_tool.parquet.columns import PHYSICAL_TYPES, Column, Logical
+from sbbf_tool.parquet.columns import PHYSICAL_TYPES, Column
+from sbbf_tool.parquet.logical import Logical
 from sbbf_tool.query_engines import table as module
 from sbbf_tool.query_engines import verdicts
 from sbbf_tool.query_engines.table import parse_table

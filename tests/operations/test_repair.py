@@ -30,7 +30,7 @@ from sbbf_tool.editing import publish
 from sbbf_tool.operations.repair import TREATMENTS
 from sbbf_tool.parquet import patch
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
-from sbbf_tool.rules import RULES
+from sbbf_tool.rules.catalog import RULES
 from sbbf_tool.storage.append import journal_of
 
 # Takes a key: see test_encrypted_files.

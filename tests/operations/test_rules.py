@@ -20,7 +20,7 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.footer import FilterPlace, build_tail, set_filters
 from sbbf_tool.reports.findings import SEVERITIES, Finding
-from sbbf_tool.rules import RULES, THEMES
+from sbbf_tool.rules.catalog import RULES, THEMES
 from sbbf_tool.rules.facts import Reads, gather
 
 GROUPS = 2

@@ -18,7 +18,8 @@ from sbbf_tool.bloom.hashing import hash_value
 from sbbf_tool.file import misses
 from sbbf_tool.file.drafts import hasher_for
 from sbbf_tool.file.misses import BLOCK, DRAFT, EMPTY, TEXT, WIDTH
-from sbbf_tool.parquet.columns import Column, Logical
+from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.logical import Logical
 
 INT32, INT64, FLOAT, DOUBLE, BYTES, FIXED = "INT32", "INT64", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"
 

@@ -12,8 +12,8 @@ from wire import Field
 
 from sbbf_tool.bloom.dialects import BARE, DIALECTS, DRAFTS, PAGE, RAW_12, RAW_16, TODAYS, dialect_named
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.parquet.draft_headers import FORMS, Parsed, build_draft_header, readings
-from sbbf_tool.parquet.filters import HEADER_GUESS, FilterHeader, build_header, parse_header
+from sbbf_tool.parquet.draft_headers import FORMS, Parsed, readings
+from sbbf_tool.parquet.filters import HEADER_GUESS, FilterHeader, build_draft_header, build_header, parse_header
 from sbbf_tool.parquet.idl.ttypes import BloomFilterPageHeader, PageHeader, PageType
 from sbbf_tool.parquet.structs import parse_struct
 

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.parquet.columns import Column, Logical
+from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.literals import ABSENT, CANNOT_SAY, MAYBE, format_plain, parse, parse_object
+from sbbf_tool.parquet.logical import Logical
 
 
 def column(physical: str, kind: str | None = None, *, length: int = 0, **details: object) -> Column:

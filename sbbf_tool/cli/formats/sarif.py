@@ -9,7 +9,7 @@ from urllib.parse import quote
 from sbbf_tool.cli.formats import words
 from sbbf_tool.cli.output import say_json
 from sbbf_tool.reports.findings import CheckReport, Finding
-from sbbf_tool.rules import RULES
+from sbbf_tool.rules.catalog import RULES
 from sbbf_tool.rules.rule import Rule
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

@@ -1,0 +1,87 @@
+"""Logical types (LogicalTypes.md): what the values of a leaf column mean, beside the physical type that stores them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sbbf_tool.parquet.idl.ttypes import ConvertedType, LogicalType, SchemaElement
+
+
+class Logical(NamedTuple):
+    """A logical type, whether it was written as `LogicalType` or as the older `ConvertedType`."""
+
+    kind: str
+    bits: int = 0
+    signed: bool = True
+    unit: str = ""
+    """MILLIS, MICROS or NANOS, of TIME and TIMESTAMP."""
+    utc: bool = True
+    """Adjusted to UTC (an instant), or local (a reading of a wall clock)."""
+    precision: int = 0
+    scale: int = 0
+
+    def __str__(self) -> str:
+        if self.kind == "INT":
+            return f"INT({self.bits},{'signed' if self.signed else 'unsigned'})"
+        if self.kind == "DECIMAL":
+            return f"DECIMAL({self.precision},{self.scale})"
+        if self.unit:
+            return f"{self.kind}({self.unit},{'UTC' if self.utc else 'local'})"
+        return self.kind
+
+
+_UNITS = ("MILLIS", "MICROS", "NANOS")
+_PLAIN_KINDS = ("STRING", "ENUM", "DATE", "UNKNOWN", "JSON", "BSON", "UUID", "FLOAT16", "GEOMETRY", "GEOGRAPHY")
+_CONVERTED = {
+    ConvertedType.UTF8: Logical("STRING"),
+    ConvertedType.ENUM: Logical("ENUM"),
+    ConvertedType.DATE: Logical("DATE"),
+    ConvertedType.TIME_MILLIS: Logical("TIME", unit="MILLIS"),
+    ConvertedType.TIME_MICROS: Logical("TIME", unit="MICROS"),
+    ConvertedType.TIMESTAMP_MILLIS: Logical("TIMESTAMP", unit="MILLIS"),
+    ConvertedType.TIMESTAMP_MICROS: Logical("TIMESTAMP", unit="MICROS"),
+    ConvertedType.UINT_8: Logical("INT", bits=8, signed=False),
+    ConvertedType.UINT_16: Logical("INT", bits=16, signed=False),
+    ConvertedType.UINT_32: Logical("INT", bits=32, signed=False),
+    ConvertedType.UINT_64: Logical("INT", bits=64, signed=False),
+    ConvertedType.INT_8: Logical("INT", bits=8),
+    ConvertedType.INT_16: Logical("INT", bits=16),
+    ConvertedType.INT_32: Logical("INT", bits=32),
+    ConvertedType.INT_64: Logical("INT", bits=64),
+    ConvertedType.JSON: Logical("JSON"),
+    ConvertedType.BSON: Logical("BSON"),
+    ConvertedType.INTERVAL: Logical("INTERVAL"),
+}
+
+
+def logical_of(element: SchemaElement) -> Logical | None:
+    """The logical type; `LogicalType` wins over `ConvertedType`, and a union member not known here is none."""
+    if element.logicalType is not None:
+        logical = _from_union(element.logicalType)
+        if logical is not None:
+            return logical
+    if element.converted_type == ConvertedType.DECIMAL:
+        return Logical("DECIMAL", precision=element.precision or 0, scale=element.scale or 0)
+    return _CONVERTED.get(element.converted_type)
+
+
+def contradiction_of(element: SchemaElement) -> str | None:
+    """Say why readers differ on the values of a column, where they do: beside a `LogicalType` that they do not know, some read the
+    `ConvertedType` (DuckDB) and others the physical type (Arrow C++), and 100 is a value of both a DECIMAL(9,2) and its INT32.
+    """
+    union = element.logicalType
+    if union is None or element.converted_type != ConvertedType.DECIMAL or any(member is not None for member in vars(union).values()):
+        return None
+    return "its logical type is not known here, and its converted type is DECIMAL: readers differ on its values"
+
+
+def _from_union(union: LogicalType) -> Logical | None:
+    if union.DECIMAL is not None:
+        return Logical("DECIMAL", precision=union.DECIMAL.precision or 0, scale=union.DECIMAL.scale or 0)
+    if union.INTEGER is not None:
+        return Logical("INT", bits=union.INTEGER.bitWidth or 0, signed=bool(union.INTEGER.isSigned))
+    for kind, member in (("TIME", union.TIME), ("TIMESTAMP", union.TIMESTAMP)):
+        if member is not None:
+            unit = next((name for name in _UNITS if getattr(member.unit, name, None) is not None), "")
+            return Logical(kind, unit=unit, utc=bool(member.isAdjustedToUTC))
+    return next((Logical(kind) for kind in _PLAIN_KINDS if getattr(union, kind, None) is not None), None)
