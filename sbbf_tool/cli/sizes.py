@@ -1,4 +1,4 @@
-"""Sizes and lengths of time on a command line: `65536`, `64KiB`, `1MB`; `30s`, `1m`, `2h`."""
+"""Sizes on a command line: `65536`, `64KiB`, `1MB`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ import click
 
 if TYPE_CHECKING:
     _IntParameter = click.ParamType[int]
-    _FloatParameter = click.ParamType[float]
 else:
     # Generic since click 8.4 only.
-    _IntParameter = _FloatParameter = click.ParamType
+    _IntParameter = click.ParamType
 
 _UNITS = {"": 1, "B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _UNITS |= {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
-_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 class _Bytes(_IntParameter):
@@ -29,15 +27,4 @@ class _Bytes(_IntParameter):
         return int(match[1]) * _UNITS[match[2].upper()]
 
 
-class _Seconds(_FloatParameter):
-    name = "seconds"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", str(value).strip(), re.ASCII)
-        if not match or match[2] not in _SECONDS or not float(match[1]):
-            self.fail(f"{value!r} is not a length of time; write 30s, 1m or 2h", param, ctx)
-        return float(match[1]) * _SECONDS[match[2]]
-
-
 BYTES = _Bytes()
-SECONDS = _Seconds()

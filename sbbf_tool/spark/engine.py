@@ -11,12 +11,10 @@ from sbbf_tool.reports.lake import FileOutcome, PlannedFile
 from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.reports.verify import VerifyRow
 from sbbf_tool.runner.engine import Lake
-from sbbf_tool.runner.partitions import Predicate
 from sbbf_tool.runner.plan import Wish
 from sbbf_tool.spark import pipeline
 from sbbf_tool.spark.rows import rows_of
 from sbbf_tool.spark.session import session
-from sbbf_tool.spark.watch import watch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,12 +61,6 @@ class SparkEngine:
     def add_filters(self, lake: Lake, wish: Wish) -> Iterator[FileOutcome]:
         assert self._spark is not None
         return rows_of(pipeline.add_filters(self._spark, lake.names, wish, where=lake.where), FileOutcome)
-
-    def watch(
-        self, folder: str, wish: Wish, checkpoint: str, *, every: float | None, most_files: int, where: Predicate | None
-    ) -> Iterator[FileOutcome]:
-        assert self._spark is not None
-        return watch(self._spark, folder, wish, checkpoint, every=every, most_files=most_files, where=where)
 
     def _files(self, lake: Lake, *, links: bool = False) -> DataFrame:
         assert self._spark is not None

@@ -58,7 +58,6 @@ from sbbf_tool.runner.rows import from_batch, to_batch
 from sbbf_tool.spark.progress import Progress, Tally, watched
 from sbbf_tool.spark.rows import Batches, Piece, cores_of, ddl_of, mapped, publishing, rows_of, settled, spark_errors, spread, worked
 from sbbf_tool.spark.session import quiet_about_pandas
-from sbbf_tool.storage.listing import is_linked
 from sbbf_tool.storage.temporary import listing_once
 
 if TYPE_CHECKING:
@@ -82,7 +81,6 @@ def discover(
     *,
     table: bool = False,
     links: bool = False,
-    below: str | None = None,
 ) -> DataFrame:
     """The files (`FoundFile`) that names of files, folders and globs mean; or that a DataFrame with a column `path` lists, which may have
     `length` and `modificationTime`, or `bytes` and `modified`, too. With `table`, the one name is that of a table in Spark's catalog.
@@ -92,14 +90,14 @@ def discover(
     the driver.
 
     Links to files in folders are followed. With `links` they are marked, and links to folders are listed too: the stages that change files
-    skip both. `below` is the folder that a DataFrame lists: files that a link below it leads to are marked.
+    skip both.
     """
     predicate = parse_predicate(where) if isinstance(where, str) else where
     if table:
         with spark_errors():
             files = spark.createDataFrame([(path,) for path in spark.table(str(files)).inputFiles()], "path string")
     if not isinstance(files, str | bytes | os.PathLike | Iterable):
-        return settled(_named(files, predicate, below), FoundFile)
+        return settled(_named(files, predicate), FoundFile)
     names = [os.fsdecode(name) for name in as_iterable(files)]
     addresses = [name for name in names if "://" in name and not name.startswith("file:")]
     paths = [path_of(name) for name in names if name not in addresses]
@@ -129,7 +127,7 @@ def _listing(spark: SparkSession, names: list[str]) -> DataFrame:
     return listing.select("path", col("length").alias("bytes"), col("modificationTime").cast("double").alias("modified"))
 
 
-def _named(frame: DataFrame, predicate: Predicate | None, below: str | None = None) -> DataFrame:
+def _named(frame: DataFrame, predicate: Predicate | None) -> DataFrame:
     """As `FoundFile` has it: paths as they are called here, of the partitions that are meant."""
     from pyspark.sql.functions import coalesce, col, lit
 
@@ -140,8 +138,7 @@ def _named(frame: DataFrame, predicate: Predicate | None, below: str | None = No
     def choose(batches: Batches) -> Batches:
         for batch in batches:
             found = [replace(one, path=path_of(one.path)) for one in from_batch(FoundFile, batch)]
-            meant = (one for one in found if one.is_link or predicate is None or predicate.accepts(one.path))
-            yield to_batch(FoundFile, [one if below is None else replace(one, is_link=is_linked(one.path, below)) for one in meant])
+            yield to_batch(FoundFile, [one for one in found if one.is_link or predicate is None or predicate.accepts(one.path)])
 
     is_link = coalesce(column("is_link", "is_link", "boolean"), lit(False))
     if "reason" in frame.columns:
@@ -299,7 +296,6 @@ def add_filters(
     wish: Wish | Iterable[str],
     *,
     where: str | Predicate | None = None,
-    below: str | None = None,
     report: str | None = None,
     tasks: int | None = None,
     whole_bytes: int = TASK_COST,
@@ -318,7 +314,7 @@ def add_filters(
 
     wished = _wish(wish)
     tally = Tally.of(spark)
-    found = discover(spark, files, where, links=True, below=below)
+    found = discover(spark, files, where, links=True)
     is_small = col("bytes").isNotNull() & (col("bytes") <= whole_bytes)
     with spark_errors(), quiet_about_pandas(), publishing(spark), watched(tally, progress):
         outcomes = fill(found.where(is_small), wished, tasks=tasks, tally=tally)

@@ -34,8 +34,6 @@ WORKING: dict[str, list[str]] = {
     "lake verify": [FILE],
     "lake check": [FILE, "--max-fpp", "1e-9", "--fail-on", "info"],
 }
-SPARK_ALONE = {"lake watch"}
-"""Commands that nothing but Spark runs."""
 
 
 def commands() -> dict[str, click.Command]:

@@ -126,19 +126,6 @@ def test_an_encrypted_file_is_proven_in_pieces(lake):
 
 
 @pytest.mark.engines
-@pytest.mark.heavy
-def test_a_watch_has_keys(spark, lake, tmp_path, capfd):
-    watch = ["lake", "watch", str(lake), "-c", "id", "-c", "name", "--checkpoint", str(tmp_path / "checkpoint"), "--available-now"]
-    assert run(watch) == 4
-    assert run([*watch, "--keys", str(KEYS)]) == 0
-    said = capfd.readouterr()
-    assert "signed.parquet: 6 filters added" in said.out
-    assert_no_key(said.out + said.err)
-    for path in (tmp_path / "checkpoint").rglob("*"):
-        assert_no_key(path.read_bytes().decode("latin-1") if path.is_file() else "")
-
-
-@pytest.mark.engines
 def test_plans_and_settings_of_spark_hold_no_key(spark, lake):
     from sbbf_tool.spark import pipeline
 

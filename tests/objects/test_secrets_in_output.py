@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli.every_command import FILE, SPARK_ALONE, WORKING, commands, formats_of, text_options
+from cli.every_command import FILE, WORKING, commands, formats_of, text_options
 from test_http import Site, site  # noqa: F401
 
 import sbbf_tool
@@ -80,7 +80,7 @@ def assert_silent(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> st
 
 
 def test_every_command_is_walked():
-    assert commands().keys() == WORKING.keys() | SPARK_ALONE
+    assert commands().keys() == WORKING.keys()
 
 
 @pytest.mark.parametrize("url", URLS.values(), ids=list(URLS))

@@ -11,7 +11,6 @@ COMMANDS = {
     "probe": "sbbf_tool.cli.lake.probe",
     "advise": "sbbf_tool.cli.lake.advise",
     "add-filter": "sbbf_tool.cli.lake.add_filter",
-    "watch": "sbbf_tool.cli.lake.watch",
     "verify": "sbbf_tool.cli.lake.verify",
     "check": "sbbf_tool.cli.lake.check",
 }
