@@ -216,8 +216,7 @@ def ensure_buildable(file: ParquetFile, row_group: int, column: Column) -> None:
 
 def build_filters(
     file: ParquetFile,
-    keys: Iterable[ChunkKey],
-    wish: Sizing,
+    sizes: Mapping[ChunkKey, Sizing],
     spool: Spool,
     jobs: int | None,
     meter: Meter,
@@ -228,15 +227,14 @@ def build_filters(
 
     Raises UnreadableError, WriteError, and RefusedError where the disk cannot hold them or `checks` finds that values are misread.
     """
-    keys = list(keys)
-    spool.ensure_room(least_bytes(file, keys, wish))
+    spool.ensure_room(least_bytes(file, sizes))
 
     def build(key: ChunkKey) -> Spooled:
-        built = build_filter(file, key, wish, checks, memory)
+        built = build_filter(file, key, sizes[key], checks, memory)
         meter.advance(f"reading {file.footer.columns[key[1]].name}", chunk_bytes(file, key))
         return Spooled.of(built, spool, file.filter_pieces(*key, built.bloom.bitset))
 
-    return in_parallel(build, keys, jobs)
+    return in_parallel(build, sizes, jobs)
 
 
 def build_filter(file: ParquetFile, key: ChunkKey, wish: Sizing, checks: CrossChecks, memory: HashMemory | None = None) -> Built:
@@ -306,9 +304,9 @@ def first_bytes(file: ParquetFile, key: ChunkKey, wish: Sizing, distinct: int | 
     return min(size, max(sizing.MIN_BYTES, 1 << most.bit_length()))
 
 
-def least_bytes(file: ParquetFile, keys: Iterable[ChunkKey], wish: Sizing) -> int:
+def least_bytes(file: ParquetFile, sizes: Mapping[ChunkKey, Sizing]) -> int:
     """Bytes that the filters of these chunks take for sure."""
-    return sum(first_bytes(file, key, wish) if wish.is_stated else sizing.MIN_BYTES for key in keys)
+    return sum(first_bytes(file, key, wish) if wish.is_stated else sizing.MIN_BYTES for key, wish in sizes.items())
 
 
 def _forms(file: ParquetFile, key: ChunkKey) -> int:

@@ -1,17 +1,14 @@
-"""Which column chunks of a file get a filter, and of what size; their filters built, and the patch that puts them into the file."""
+"""Which column chunks of a file get a filter, and the patch that puts filters into the file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from sbbf_tool.editing.build import HashMemory, Meter, Sizing, Spooled, build_filters, ensure_buildable
+from sbbf_tool.editing.build import Spooled, ensure_buildable
 from sbbf_tool.editing.targets import check_changeable, choose_columns
-from sbbf_tool.errors import RefusedError, UsageError
-from sbbf_tool.file.cross_check import CrossChecks
+from sbbf_tool.errors import RefusedError
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
-from sbbf_tool.storage.spool import Spool
 
 REFUSE, KEEP, REPLACE = "refuse", "keep", "replace"
 
@@ -24,8 +21,6 @@ def choose_chunks(file: ParquetFile, names: Iterable[str], existing: str) -> lis
     """
     check_changeable(file)
     chosen = choose_columns(file, names)
-    if not chosen:
-        raise UsageError("no column was named", file=file.name)
     keys = []
     for row_group in range(file.footer.num_row_groups):
         for column in chosen:
@@ -37,34 +32,6 @@ def choose_chunks(file: ParquetFile, names: Iterable[str], existing: str) -> lis
             if not has_filter or existing == REPLACE:
                 keys.append((row_group, column.index))
     return keys
-
-
-def build_sized(
-    file: ParquetFile,
-    keys: Iterable[ChunkKey],
-    wish: Sizing,
-    limits: Mapping[str, Sizing],
-    spool: Spool,
-    jobs: int | None,
-    meter: Meter,
-    checks: CrossChecks,
-    memory: HashMemory | None,
-) -> dict[ChunkKey, Spooled]:
-    """`build_filters`, sized by `wish` but for the columns that `limits` names. Raises as that does."""
-    return {
-        key: one
-        for wanted, group in by_size(file, keys, wish, limits).items()
-        for key, one in build_filters(file, group, wanted, spool, jobs, meter, checks, memory).items()
-    }
-
-
-def by_size(file: ParquetFile, keys: Iterable[ChunkKey], wish: Sizing, limits: Mapping[str, Sizing]) -> dict[Sizing, list[ChunkKey]]:
-    """The chunks that are sized by `wish`, and those by each of `limits`, which are columns' own."""
-    special = {find_column(file.footer.columns, name).index: sizing for name, sizing in limits.items()}
-    found: dict[Sizing, list[ChunkKey]] = {}
-    for key in keys:
-        found.setdefault(special.get(key[1], wish), []).append(key)
-    return found
 
 
 def plan_filters(file: ParquetFile, filters: Mapping[ChunkKey, Spooled]) -> Patch:

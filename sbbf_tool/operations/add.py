@@ -14,19 +14,20 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from sbbf_tool.bloom import sizing
+from sbbf_tool.arguments import as_names
 from sbbf_tool.display import redact
 from sbbf_tool.editing.build import (
     HashMemory,
     Meter,
     Progress,
-    Sizing,
     Spooled,
+    build_filters,
     chunk_bytes,
     report_of,
     statistics_warnings,
 )
-from sbbf_tool.editing.chunks import REFUSE, REPLACE, build_sized, choose_chunks, plan_filters
+from sbbf_tool.editing.chunks import REFUSE, REPLACE, choose_chunks, plan_filters
+from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.editing.publish import ensure_holding_all, ensure_same_footer, publish
 from sbbf_tool.editing.targets import choose_target, table_warnings, warnings_of_interrupted
 from sbbf_tool.errors import UsageError
@@ -79,8 +80,7 @@ def add_filters(
     Raises RefusedError where the change would be unsafe (the message says what would make it safe), UnreadableError, UsageError,
     WriteError; the old file is whole in every case.
     """
-    limits = {name: Sizing(fpp, ndv, most) for name, most in max_bytes.items()} if isinstance(max_bytes, Mapping) else {}
-    wish = Sizing(fpp, ndv, max_bytes if isinstance(max_bytes, int) else sizing.MAX_BYTES)
+    spec = FilterSpec(as_names(columns), fpp, ndv, max_bytes, replace)
     if append and not in_place:
         raise UsageError("to append (--append) is to change the file in place; say so (--in-place)", file=os.fsdecode(path))
     if jobs is not None and jobs < 1:
@@ -89,7 +89,7 @@ def add_filters(
     target = choose_target(path, output, in_place, allow_table_files, dry_run, append)
     warnings = warnings_of_interrupted(path, target, keys, dry_run)
     with ParquetFile.open(path, keys, PageLimit.of(max_page_bytes, jobs)) as file:
-        chunks = choose_chunks(file, columns, REPLACE if replace else REFUSE)
+        chunks = choose_chunks(file, spec.columns, REPLACE if replace else REFUSE)
         if not chunks and in_place:
             return AddReport(file.name, redact(target), dry_run, file.source.size, file.source.size, (), 0, tuple(warnings))
         if in_place:
@@ -102,10 +102,10 @@ def add_filters(
         checks = cross_checks or CrossChecks()
         with places.open_spool(target, keeps=not dry_run) as spool:
             if draft is None:
-                built = build_sized(file, chunks, wish, limits, spool, jobs, meter, checks, memory)
+                built = build_filters(file, spec.sizes(file, chunks), spool, jobs, meter, checks, memory)
             else:
                 with places.open_spool(target, keeps=False) as passing:
-                    built = build_sized(file, chunks, wish, limits, passing, jobs, meter, checks, memory)
+                    built = build_filters(file, spec.sizes(file, chunks), passing, jobs, meter, checks, memory)
                 built = draft.rebuilt(file, built, spool, meter)
                 warnings += draft.warnings()
             warnings += statistics_warnings(file, built)
@@ -118,7 +118,7 @@ def add_filters(
                     _compare(file, fresh, patch, jobs, meter, memory)
 
             # Whatever fails here must fail before the file is published.
-            notices = [*_type_warnings(file, chunks), *_size_warnings(file, wish, built), *_engine_warnings(file, chunks)]
+            notices = [*_type_warnings(file, chunks), *_size_warnings(file, spec.fpp, built), *_engine_warnings(file, chunks)]
             report = AddReport(
                 file=file.name,
                 output=redact(target),
@@ -154,14 +154,14 @@ _NOTHING_TO_SPEAK_OF = 64 << 10
 """Bytes of a column's filters below which nobody minds that its data takes less."""
 
 
-def _size_warnings(file: ParquetFile, wish: Sizing, built: Mapping[ChunkKey, Spooled]) -> Iterator[str]:
+def _size_warnings(file: ParquetFile, wanted: float, built: Mapping[ChunkKey, Spooled]) -> Iterator[str]:
     worst: dict[int, float] = {}
     for (_, column), one in built.items():
         worst[column] = max(worst.get(column, 0.0), one.fpp)
     for column, fpp in sorted(worst.items()):
-        if fpp > wish.fpp * 1.25:
+        if fpp > wanted * 1.25:
             name = file.footer.columns[column].name
-            yield f"column {name}: the error rate is {fpp:.3g}, not {wish.fpp:.3g}, within the size that was allowed"
+            yield f"column {name}: the error rate is {fpp:.3g}, not {wanted:.3g}, within the size that was allowed"
     for column in sorted(worst):
         filters = sum(one.num_bytes for (_, owner), one in built.items() if owner == column)
         data = sum(chunk_bytes(file, key) for key in built if key[1] == column)

@@ -137,7 +137,7 @@ def repair(
         anew = [key for key, step in steps.items() if step.treatment is Treatment.REBUILD]
         meter = Meter(progress, sum(chunk_bytes(file, key) for key in anew) * (1 if dry_run else 2))
         with places.open_spool(target, keeps=not dry_run) as spool:
-            built = build_filters(file, anew, Sizing(), spool, jobs, meter, cross_checks or CrossChecks())
+            built = build_filters(file, dict.fromkeys(anew, Sizing()), spool, jobs, meter, cross_checks or CrossChecks())
             warnings += statistics_warnings(file, built)
             patch = _plan(file, steps, built)
             # Whatever fails here must fail before the file is published.

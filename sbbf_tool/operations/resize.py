@@ -144,7 +144,7 @@ def resize_filters(
         if in_place and (plan.folded or rebuilt):
             places.ensure_replaceable(target)
         meter = Meter(progress, sum(chunk_bytes(file, key) for key in rebuilt) * (1 if dry_run else 2))
-        built = build_filters(file, rebuilt, aim.sizing, spool, jobs, meter, cross_checks or CrossChecks())
+        built = build_filters(file, dict.fromkeys(rebuilt, aim.sizing), spool, jobs, meter, cross_checks or CrossChecks())
         warnings += statistics_warnings(file, built)
         filters = {**plan.folded, **built}
         patch = plan_filters(file, filters)

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from sbbf_tool.arguments import as_iterable
+from sbbf_tool.editing.edit import Edit
+from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.file.page_limit import PageLimit
 from sbbf_tool.reports.lake import FileOutcome, PlannedFile
 from sbbf_tool.reports.rows import FileRow, FoundFile
 from sbbf_tool.reports.verify import VerifyRow
 from sbbf_tool.runner.discover import discover
 from sbbf_tool.runner.partitions import Predicate
-from sbbf_tool.runner.plan import Wish
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import Keys
@@ -53,8 +54,8 @@ class Engine(Protocol):
     def verify(self, lake: Lake, columns: tuple[str, ...] = ()) -> Iterator[VerifyRow]:
         """The filters of these columns (of all, where empty) of each file proven; a large file by all workers together."""
 
-    def plan(self, lake: Lake, wish: Wish) -> Iterator[PlannedFile]:
+    def plan(self, lake: Lake, spec: FilterSpec, edit: Edit) -> Iterator[PlannedFile]:
         """What each file is to get. Writes nothing."""
 
-    def add_filters(self, lake: Lake, wish: Wish) -> Iterator[FileOutcome]:
+    def add_filters(self, lake: Lake, spec: FilterSpec, edit: Edit) -> Iterator[FileOutcome]:
         """Give each file the filters that it lacks."""

@@ -18,8 +18,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
 from sbbf_tool.bloom.filter import BloomFilter
-from sbbf_tool.editing.build import Built, HashMemory, Spooled, build_filter, count_missing, in_parallel, statistics_warnings
+from sbbf_tool.editing.build import (
+    Built,
+    HashMemory,
+    Sizing,
+    Spooled,
+    build_filter,
+    count_missing,
+    in_parallel,
+    least_bytes,
+    statistics_warnings,
+)
 from sbbf_tool.editing.chunks import plan_filters
+from sbbf_tool.editing.edit import Edit
+from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.editing.publish import ensure_same_footer, ensure_same_pages, ensure_written, mistake, place_of, publish
 from sbbf_tool.editing.targets import choose_target, cut_back, table_warnings
 from sbbf_tool.errors import ChangedError, RefusedError
@@ -30,7 +42,7 @@ from sbbf_tool.parquet.patch import ChunkKey, Patch
 from sbbf_tool.reports.lake import BuiltChunk, FileOutcome
 from sbbf_tool.reports.rows import OK, SKIPPED
 from sbbf_tool.runner.failures import failure, row_of
-from sbbf_tool.runner.plan import Wish, fingerprint
+from sbbf_tool.runner.plan import fingerprint
 from sbbf_tool.storage import places
 from sbbf_tool.storage.spool import Spool
 
@@ -38,25 +50,19 @@ _PATIENCE_SECONDS = 60.0
 _FIRST_PAUSE = 0.05
 
 
-def build_piece(
-    path: str, print_of_plan: str | None, row_groups: Iterable[int], wish: Wish, checks: CrossChecks | None = None
-) -> Iterator[BuiltChunk]:
-    """The filters of some row groups, one by one; a single row with the reason where one cannot be built, or the file is another one.
-
-    `checks`, here and below, is for all files of a run.
-    """
-    checks = checks or CrossChecks()
+def build_piece(path: str, print_of_plan: str | None, row_groups: Iterable[int], spec: FilterSpec, edit: Edit) -> Iterator[BuiltChunk]:
+    """The filters of some row groups, one by one; a single row with the reason where one cannot be built, or the file is another one."""
     numbers = set(row_groups)
     started = time.monotonic()
     try:
-        with ParquetFile.open(path, wish.keys, wish.limit) as file:
+        with ParquetFile.open(path, edit.keys, edit.limit) as file:
             if fingerprint(file) != print_of_plan:
                 raise ChangedError("the file changed after it was planned", file=path)
-            for key in wish.chunks(file):
+            for key, size in spec.sizes(file, spec.chunks(file)).items():
                 if key[0] in numbers and file.has_key(*key):
                     yield BuiltChunk(path, SKIPPED, "its column is encrypted: its publisher builds it", 0, 0.0, print_of_plan, *key)
                 elif key[0] in numbers:
-                    built = _proven(file, key, wish, checks)
+                    built = _proven(file, key, size, edit.cross_checks)
                     seconds, started = time.monotonic() - started, time.monotonic()
                     bits = bytes(built.bloom.bitset)
                     found = built.values, built.bytes_read, bits, *built.verdict
@@ -70,19 +76,19 @@ def build_piece(
             yield BuiltChunk(path=path, **{**told, "status": SKIPPED})  # type: ignore[arg-type]
 
 
-def fill_file(path: str, wish: Wish, jobs: int = 1, checks: CrossChecks | None = None) -> FileOutcome:
-    """Build and publish all filters that one file lacks, of `jobs` chunks at a time."""
-    return row_of(FileOutcome, path, partial(_filled, path, (), wish, jobs, checks or CrossChecks()))
+def fill_file(path: str, spec: FilterSpec, edit: Edit) -> FileOutcome:
+    """Build and publish all filters that one file lacks."""
+    return row_of(FileOutcome, path, partial(_filled, path, (), spec, edit))
 
 
-def publish_file(path: str, chunks: Iterable[BuiltChunk], wish: Wish, checks: CrossChecks | None = None) -> FileOutcome:
+def publish_file(path: str, chunks: Iterable[BuiltChunk], spec: FilterSpec, edit: Edit) -> FileOutcome:
     """Put the chunks' filters into the file, of which one is in memory at a time; built anew where the file is not the one that they were
     built from.
     """
-    return row_of(FileOutcome, path, partial(_filled, path, chunks, wish, 1, checks or CrossChecks()))
+    return row_of(FileOutcome, path, partial(_filled, path, chunks, spec, edit))
 
 
-def _filled(path: str, chunks: Iterable[BuiltChunk], wish: Wish, jobs: int, checks: CrossChecks) -> dict[str, object]:
+def _filled(path: str, chunks: Iterable[BuiltChunk], spec: FilterSpec, edit: Edit) -> dict[str, object]:
     with places.open_spool(path) as spool:
         built: dict[ChunkKey, Spooled] = {}
         print_of_plan = None
@@ -94,19 +100,19 @@ def _filled(path: str, chunks: Iterable[BuiltChunk], wish: Wish, jobs: int, chec
                 built[chunk.row_group, chunk.column] = Spooled.of(one, spool, (build_header(one.bloom.num_bytes), one.bloom.bitset))
             elif chunk.status != SKIPPED:
                 return {"status": chunk.status, "reason": chunk.reason, "exit_code": chunk.exit_code}
-        return _published(path, wish, built, print_of_plan, spool, jobs, checks)
+        return _published(path, spec, edit, built, print_of_plan, spool)
 
 
 def _published(
-    path: str, wish: Wish, built: dict[ChunkKey, Spooled], print_of_plan: str | None, spool: Spool, jobs: int, checks: CrossChecks
+    path: str, spec: FilterSpec, edit: Edit, built: dict[ChunkKey, Spooled], print_of_plan: str | None, spool: Spool
 ) -> dict[str, object]:
     """Until it is done: where another writer is at work on the file, wait for what it makes of it; where it changed, once more."""
     deadline, pause, changes = time.monotonic() + _PATIENCE_SECONDS, _FIRST_PAUSE, 0
-    warnings = cut_back(path, wish.keys)
+    warnings = cut_back(path, edit.keys)
     while True:
-        target = choose_target(path, None, True, wish.allow_table_files, tables=wish.tables)
-        with ParquetFile.open(path, wish.keys, wish.limit) as file:
-            keys = wish.chunks(file)
+        target = choose_target(path, None, True, edit.allow_table_files, tables=edit.tables)
+        with ParquetFile.open(path, edit.keys, edit.limit) as file:
+            keys = spec.chunks(file)
             if not keys:
                 return {"status": SKIPPED, "reason": "it has every filter"}
             places.ensure_replaceable(target)
@@ -116,11 +122,11 @@ def _published(
                     raise RefusedError("the file keeps changing", file=path, hint="run again when its writer is done")
                 built, print_of_plan = {}, found
                 spool.clear()
-            lacking = [key for key in keys if key not in built]
-            spool.ensure_room(wish.least_bytes(file, lacking))
-            built |= in_parallel(partial(_spooled, file, wish, spool, checks), lacking, jobs)
+            lacking = spec.sizes(file, [key for key in keys if key not in built])
+            spool.ensure_room(least_bytes(file, lacking))
+            built |= in_parallel(partial(_spooled, file, lacking, spool, edit.cross_checks), lacking, edit.jobs)
             try:
-                return _write(file, target, {key: built[key] for key in keys}, warnings, wish)
+                return _write(file, target, {key: built[key] for key in keys}, warnings, edit)
             except ChangedError:
                 if time.monotonic() > deadline:
                     raise
@@ -128,13 +134,13 @@ def _published(
         pause = min(2 * pause, 1.0)
 
 
-def _write(file: ParquetFile, target: str, filters: Mapping[ChunkKey, Spooled], warnings: list[str], wish: Wish) -> dict[str, object]:
+def _write(file: ParquetFile, target: str, filters: Mapping[ChunkKey, Spooled], warnings: list[str], edit: Edit) -> dict[str, object]:
     patch = plan_filters(file, filters)
     warnings = [*warnings, *statistics_warnings(file, filters)]
     said = publish(file, target, patch, partial(_compare, file, filters, patch))
     added = patch.size - file.source.size
-    if wish.allow_table_files:
-        said += table_warnings(target, is_new=False, added=added, tables=wish.tables)
+    if edit.allow_table_files:
+        said += table_warnings(target, is_new=False, added=added, tables=edit.tables)
     return {
         "filters": len(filters),
         "bytes_added": added,
@@ -151,15 +157,15 @@ def _compare(file: ParquetFile, filters: Mapping[ChunkKey, Spooled], patch: Patc
     ensure_same_pages(file, fresh, patch.places)
 
 
-def _spooled(file: ParquetFile, wish: Wish, spool: Spool, checks: CrossChecks, key: ChunkKey) -> Spooled:
-    built = _proven(file, key, wish, checks)
+def _spooled(file: ParquetFile, sizes: Mapping[ChunkKey, Sizing], spool: Spool, checks: CrossChecks, key: ChunkKey) -> Spooled:
+    built = _proven(file, key, sizes[key], checks)
     return Spooled.of(built, spool, file.filter_pieces(*key, built.bloom.bitset))
 
 
-def _proven(file: ParquetFile, key: ChunkKey, wish: Wish, checks: CrossChecks) -> Built:
+def _proven(file: ParquetFile, key: ChunkKey, size: Sizing, checks: CrossChecks) -> Built:
     """The filter of a chunk, asked for every value. Raises UnreadableError, RefusedError."""
     memory = HashMemory()
-    built = build_filter(file, key, wish.sizing_of(file, key), checks, memory)
+    built = build_filter(file, key, size, checks, memory)
     if missed := count_missing(file, key, built.bloom, memory):
         raise mistake(file, f"{missed} values of {place_of(file, key)} are absent from the new filter")
     return built

@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from sbbf_tool.file.cross_check import CrossChecks
+from sbbf_tool.editing.edit import Edit
+from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.reports.lake import BuiltChunk, FileOutcome, PlannedFile, PlannedPiece, ProvenPiece
 from sbbf_tool.reports.rows import FAILED, OK, FileRow, FoundFile
@@ -24,7 +25,7 @@ from sbbf_tool.runner.engine import Lake
 from sbbf_tool.runner.failures import INTERNAL_ERROR
 from sbbf_tool.runner.fill import build_piece, fill_file, publish_file
 from sbbf_tool.runner.pack import TASK_COST, pack
-from sbbf_tool.runner.plan import HANDED_BYTES, PIECE_BYTES, Wish, plan_file
+from sbbf_tool.runner.plan import HANDED_BYTES, PIECE_BYTES, plan_file
 from sbbf_tool.runner.processes import Processes, Task
 from sbbf_tool.runner.prove import plan_proofs, prove_piece, report_proofs
 from sbbf_tool.runner.read import verifying
@@ -55,14 +56,14 @@ class LocalEngine:
     def verify(self, lake: Lake, columns: tuple[str, ...] = ()) -> Iterator[VerifyRow]:
         return verify_files(lake.files(), columns, lake.keys, lake.limit, jobs=self.jobs)
 
-    def plan(self, lake: Lake, wish: Wish) -> Iterator[PlannedFile]:
-        plan = partial(read_files, work=partial(plan_file, wish=wish), row=PlannedFile, jobs=self.jobs)
+    def plan(self, lake: Lake, spec: FilterSpec, edit: Edit) -> Iterator[PlannedFile]:
+        plan = partial(read_files, work=partial(plan_file, spec=spec, edit=edit), row=PlannedFile, jobs=self.jobs)
         return _but_links(lake.files(links=True), plan, PlannedFile)
 
-    def add_filters(self, lake: Lake, wish: Wish) -> Iterator[FileOutcome]:
+    def add_filters(self, lake: Lake, spec: FilterSpec, edit: Edit) -> Iterator[FileOutcome]:
         # Processes are forked in this block, and list each folder once too.
         with listing_once():
-            yield from _but_links(lake.files(links=True), partial(add_filters, wish=wish, jobs=self.jobs), FileOutcome)
+            yield from _but_links(lake.files(links=True), partial(add_filters, spec=spec, edit=edit, jobs=self.jobs), FileOutcome)
 
 
 _FILES_WITHOUT_PROCESSES = 50
@@ -121,24 +122,30 @@ def verify_files(
 
 
 def add_filters(
-    files: Iterable[FoundFile], wish: Wish, *, jobs: int | None = None, task_cost: int = TASK_COST, piece_bytes: int = PIECE_BYTES
+    files: Iterable[FoundFile],
+    spec: FilterSpec,
+    edit: Edit,
+    *,
+    jobs: int | None = None,
+    task_cost: int = TASK_COST,
+    piece_bytes: int = PIECE_BYTES,
 ) -> Iterator[FileOutcome]:
     """Give each file the filters that it lacks; the outcome of each, in order, `jobs` processes at a time.
 
     A file of more than `task_cost` bytes is built in pieces of about `piece_bytes` of data.
     """
-    workers, checks = _workers(jobs), CrossChecks()
+    workers, edit = _workers(jobs), replace(edit, jobs=1)
     if workers == 1:
         for found in files:
-            yield fill_file(found.path, wish, checks=checks)
+            yield fill_file(found.path, spec, edit)
         return
 
-    fill = partial(_rows, partial(fill_file, wish=wish, checks=checks))
-    fill_on_all_cores = partial(_rows, partial(fill_file, wish=wish, jobs=workers, checks=checks))
+    fill = partial(_rows, partial(fill_file, spec=spec, edit=edit))
+    fill_on_all_cores = partial(_rows, partial(fill_file, spec=spec, edit=replace(edit, jobs=workers)))
 
     def split(path: str) -> _Packed[FileOutcome] | _Split[BuiltChunk, FileOutcome]:
-        planned = plan_file(path, wish, piece_bytes, HANDED_BYTES)
-        pieces = _split(planned, partial(_build, path, planned.fingerprint, wish, checks), partial(_publish, wish, checks), BuiltChunk)
+        planned = plan_file(path, spec, edit, piece_bytes, HANDED_BYTES)
+        pieces = _split(planned, partial(_build, path, planned.fingerprint, spec, edit), partial(_publish, spec, edit), BuiltChunk)
         # It counts as all the tasks that may be under way, so that no other one like it is.
         return pieces or _Packed(Task([path], fill_on_all_cores), workers * _TASKS_AHEAD)
 
@@ -240,12 +247,12 @@ def _rows(work: Callable[[str], Row], paths: Sequence[str]) -> list[Row]:
     return [work(path) for path in paths]
 
 
-def _build(path: str, print_of_plan: str | None, wish: Wish, checks: CrossChecks, pieces: Sequence[PlannedPiece]) -> list[BuiltChunk]:
-    return [chunk for piece in pieces for chunk in build_piece(path, print_of_plan, piece.row_groups, wish, checks)]
+def _build(path: str, print_of_plan: str | None, spec: FilterSpec, edit: Edit, pieces: Sequence[PlannedPiece]) -> list[BuiltChunk]:
+    return [chunk for piece in pieces for chunk in build_piece(path, print_of_plan, piece.row_groups, spec, edit)]
 
 
-def _publish(wish: Wish, checks: CrossChecks, chunks: list[BuiltChunk], paths: Sequence[str]) -> list[FileOutcome]:
-    return [publish_file(path, chunks, wish, checks) for path in paths]
+def _publish(spec: FilterSpec, edit: Edit, chunks: list[BuiltChunk], paths: Sequence[str]) -> list[FileOutcome]:
+    return [publish_file(path, chunks, spec, edit) for path in paths]
 
 
 def _prove(

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
+from sbbf_tool.editing.edit import Edit
+from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.reports.lake import FileOutcome, PlannedFile
 from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.reports.verify import VerifyRow
 from sbbf_tool.runner.engine import Lake
-from sbbf_tool.runner.plan import Wish
 from sbbf_tool.spark import pipeline
 from sbbf_tool.spark.rows import rows_of
 from sbbf_tool.spark.session import session
@@ -55,12 +56,12 @@ class SparkEngine:
     def verify(self, lake: Lake, columns: tuple[str, ...] = ()) -> Iterator[VerifyRow]:
         return rows_of(pipeline.verify(self._files(lake), columns, keys=lake.keys, max_page_bytes=lake.limit), VerifyRow)
 
-    def plan(self, lake: Lake, wish: Wish) -> Iterator[PlannedFile]:
-        return rows_of(pipeline.plan(self._files(lake, links=True), wish), PlannedFile)
+    def plan(self, lake: Lake, spec: FilterSpec, edit: Edit) -> Iterator[PlannedFile]:
+        return rows_of(pipeline.plan(self._files(lake, links=True), spec, edit), PlannedFile)
 
-    def add_filters(self, lake: Lake, wish: Wish) -> Iterator[FileOutcome]:
+    def add_filters(self, lake: Lake, spec: FilterSpec, edit: Edit) -> Iterator[FileOutcome]:
         assert self._spark is not None
-        return rows_of(pipeline.add_filters(self._spark, lake.names, wish, where=lake.where), FileOutcome)
+        return rows_of(pipeline.add_filters(self._spark, lake.names, spec, edit, where=lake.where), FileOutcome)
 
     def _files(self, lake: Lake, *, links: bool = False) -> DataFrame:
         assert self._spark is not None

@@ -16,7 +16,7 @@ but by a file's footer: a retried task, a speculative one, a second run and anot
 
 Paths must mean the same file on every executor, which must have this package installed.
 
-The keys of encrypted files (`keys`; `Wish.keys` of stages that add) reach executors as part of the pickled function that a stage maps,
+The keys of encrypted files (`keys`; `Edit.keys` of stages that add) reach executors as part of the pickled function that a stage maps,
 and in no other way: not as SQL, a setting, a column, an option or the environment. Plans, the UI, event logs and checkpoints name that
 function and do not hold it. On its way it is as safe as all that Spark sends: `spark.network.crypto.enabled`, and for functions of more
 than 1 MiB, which Spark puts on disk, `spark.io.encryption.enabled`. Rows are in the clear, and tell what reports tell, values of
@@ -34,7 +34,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sbbf_tool.advice.queries import parse_query
 from sbbf_tool.arguments import as_iterable, as_names
-from sbbf_tool.file.cross_check import CrossChecks
+from sbbf_tool.editing.edit import Edit
+from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.operations.advise import advise_on
 from sbbf_tool.operations.check import Policy
@@ -52,7 +53,7 @@ from sbbf_tool.runner.discover import path_of, skip_link
 from sbbf_tool.runner.fill import build_piece, fill_file, publish_file
 from sbbf_tool.runner.pack import TASK_COST
 from sbbf_tool.runner.partitions import Predicate, parse_predicate
-from sbbf_tool.runner.plan import PIECE_BYTES, Wish, plan_file
+from sbbf_tool.runner.plan import PIECE_BYTES, plan_file
 from sbbf_tool.runner.prove import plan_proofs, prove_piece, report_proofs
 from sbbf_tool.runner.rows import from_batch, to_batch
 from sbbf_tool.spark.progress import Progress, Tally, watched
@@ -228,7 +229,7 @@ def advise(
     max_page_bytes: MaxPageBytes = None,
     tasks: int | None = None,
 ) -> AdviceReport:
-    """Which columns of all files together deserve a filter: `Wish.of_plan` takes what it plans. Reads some data on the driver."""
+    """Which columns of all files together deserve a filter: `FilterSpec.of_plan` takes what it plans. Reads some data on the driver."""
     asked = tuple(parse_query(query) for query in as_iterable(queries))
     rows = rows_of(read(files, reading.surveying(asked, keys, max_page_bytes), SurveyRow, tasks=tasks), SurveyRow)
     return advise_on(("the lake",), surveys(rows), queries=asked, fpp=fpp, engine_names=readers, keys=keys, limit=max_page_bytes)
@@ -237,25 +238,32 @@ def advise(
 # --- plan, build, publish ---
 
 
-def plan(files: DataFrame, wish: Wish | Iterable[str], *, piece_bytes: int = PIECE_BYTES, tasks: int | None = None) -> DataFrame:
-    """`PlannedFile`s: what each file lacks of the filters wished for, and in which pieces it is built."""
-    wished = _wish(wish)
+def plan(
+    files: DataFrame,
+    spec: FilterSpec | Iterable[str],
+    edit: Edit | None = None,
+    *,
+    piece_bytes: int = PIECE_BYTES,
+    tasks: int | None = None,
+) -> DataFrame:
+    """`PlannedFile`s: what each file lacks of the filters, and in which pieces it is built."""
+    wanted, how = _spec(spec), _edit(edit)
 
     def work(one: FoundFile) -> tuple[PlannedFile]:
-        return (skip_link(PlannedFile, one.path) if one.is_link else plan_file(one.path, wished, piece_bytes),)
+        return (skip_link(PlannedFile, one.path) if one.is_link else plan_file(one.path, wanted, how, piece_bytes),)
 
     return worked(spread(_named(files, None), FoundFile, None, tasks), FoundFile, PlannedFile, work)
 
 
-def build(planned: DataFrame, wish: Wish | Iterable[str], *, tasks: int | None = None) -> DataFrame:
+def build(planned: DataFrame, spec: FilterSpec | Iterable[str], edit: Edit | None = None, *, tasks: int | None = None) -> DataFrame:
     """`BuiltChunk`s: the filter of each column chunk, proven; files whose status is not `ok` are passed over.
 
     A plan that was saved, rather than a lazy one, is not made again, differently, when an executor is lost while files are published.
     """
-    wished, checks = _wish(wish), CrossChecks()
+    wanted, how = _spec(spec), _edit(edit)
 
     def work(piece: Piece) -> Iterator[BuiltChunk]:
-        return build_piece(piece.path, piece.fingerprint, piece.row_groups, wished, checks)
+        return build_piece(piece.path, piece.fingerprint, piece.row_groups, wanted, how)
 
     pieces = _pieces(planned.where("status = 'ok'"))
     return worked(spread(pieces, Piece, "data_bytes", tasks), Piece, BuiltChunk, work, apart=True)
@@ -263,26 +271,34 @@ def build(planned: DataFrame, wish: Wish | Iterable[str], *, tasks: int | None =
 
 def publish(
     built: DataFrame,
-    wish: Wish | Iterable[str],
+    spec: FilterSpec | Iterable[str],
+    edit: Edit | None = None,
     *,
     tasks: int | None = None,
     tally: Tally | None = None,
 ) -> DataFrame:
     """`FileOutcome`s: the filters of each file brought to one task, which puts them into it."""
-    wished, checks = _wish(wish), CrossChecks()
+    wanted, how = _spec(spec), _edit(edit)
 
     def work(path: str, chunks: Iterator[BuiltChunk]) -> FileOutcome:
-        return _counted(tally, publish_file(path, chunks, wished, checks))
+        return _counted(tally, publish_file(path, chunks, wanted, how))
 
     return _joined(built, BuiltChunk, FileOutcome, work, tasks, ("row_group", "column"))
 
 
-def fill(files: DataFrame, wish: Wish | Iterable[str], *, tasks: int | None = None, tally: Tally | None = None) -> DataFrame:
+def fill(
+    files: DataFrame,
+    spec: FilterSpec | Iterable[str],
+    edit: Edit | None = None,
+    *,
+    tasks: int | None = None,
+    tally: Tally | None = None,
+) -> DataFrame:
     """`FileOutcome`s of files, or of planned files, that are each planned, built and published by one task, many files a task."""
-    wished, checks = _wish(wish), CrossChecks()
+    wanted, how = _spec(spec), _edit(edit)
 
     def work(one: FoundFile) -> tuple[FileOutcome]:
-        return (skip_link(FileOutcome, one.path) if one.is_link else _counted(tally, fill_file(one.path, wished, checks=checks)),)
+        return (skip_link(FileOutcome, one.path) if one.is_link else _counted(tally, fill_file(one.path, wanted, how)),)
 
     return worked(spread(_named(files, None), FoundFile, "bytes", tasks), FoundFile, FileOutcome, work)
 
@@ -293,7 +309,8 @@ def fill(files: DataFrame, wish: Wish | Iterable[str], *, tasks: int | None = No
 def add_filters(
     spark: SparkSession,
     files: str | Iterable[str] | DataFrame,
-    wish: Wish | Iterable[str],
+    spec: FilterSpec | Iterable[str],
+    edit: Edit | None = None,
     *,
     where: str | Predicate | None = None,
     report: str | None = None,
@@ -304,24 +321,25 @@ def add_filters(
 ) -> DataFrame:
     """Give every file the filters that it lacks, now; answers with what became of each (`FileOutcome`).
 
-    Files of up to `whole_bytes` are done by one task each, many a task; larger ones are built in pieces. `wish` is columns, or a `Wish`
-    with sizes and the rest. Links that the listing of a folder meets are skipped, as `discover` says. `report` names a folder for the
-    outcomes as Parquet, the way for millions of files; without it they are collected on the driver. `progress` is called twice a second
-    with files, filters and bytes added so far (not with Spark Connect, which has no accumulators).
+    Files of up to `whole_bytes` are done by one task each, many a task; larger ones are built in pieces. `spec` is columns, or a
+    `FilterSpec` with sizes and the rest; `edit` has the keys of encrypted files, and whether files of tables may change. Links that the
+    listing of a folder meets are skipped, as `discover` says. `report` names a folder for the outcomes as Parquet, the way for millions
+    of files; without it they are collected on the driver. `progress` is called twice a second with files, filters and bytes added so
+    far (not with Spark Connect, which has no accumulators).
     """
     from pyspark.sql import DataFrame
     from pyspark.sql.functions import col
 
-    wished = _wish(wish)
+    wanted, how = _spec(spec), _edit(edit)
     tally = Tally.of(spark)
     found = discover(spark, files, where, links=True)
     is_small = col("bytes").isNotNull() & (col("bytes") <= whole_bytes)
     with spark_errors(), quiet_about_pandas(), publishing(spark), watched(tally, progress):
-        outcomes = fill(found.where(is_small), wished, tasks=tasks, tally=tally)
+        outcomes = fill(found.where(is_small), wanted, how, tasks=tasks, tally=tally)
         if not found.where(~is_small).isEmpty():
-            large = settled(plan(found.where(~is_small), wished, piece_bytes=piece_bytes, tasks=tasks), PlannedFile)
-            in_one = fill(large.where("status = 'ok' and size(pieces) <= 1"), wished, tasks=tasks, tally=tally)
-            in_pieces = publish(build(large.where("size(pieces) > 1"), wished, tasks=tasks), wished, tally=tally)
+            large = settled(plan(found.where(~is_small), wanted, how, piece_bytes=piece_bytes, tasks=tasks), PlannedFile)
+            in_one = fill(large.where("status = 'ok' and size(pieces) <= 1"), wanted, how, tasks=tasks, tally=tally)
+            in_pieces = publish(build(large.where("size(pieces) > 1"), wanted, how, tasks=tasks), wanted, how, tally=tally)
             others = _as_outcomes(large.where("status != 'ok'"))
             outcomes = reduce(DataFrame.unionByName, (in_one, in_pieces, others), outcomes)
         return _kept(spark, outcomes, report)
@@ -374,8 +392,13 @@ def _joined(
     return mapped(gathered, run, ddl_of(row))
 
 
-def _wish(wish: Wish | Iterable[str]) -> Wish:
-    return wish if isinstance(wish, Wish) else Wish(as_names(wish))
+def _spec(spec: FilterSpec | Iterable[str]) -> FilterSpec:
+    return spec if isinstance(spec, FilterSpec) else FilterSpec(as_names(spec))
+
+
+def _edit(edit: Edit | None) -> Edit:
+    # A task has one core.
+    return replace(edit or Edit(in_place=True), jobs=1)
 
 
 def _counted(tally: Tally | None, outcome: FileOutcome) -> FileOutcome:

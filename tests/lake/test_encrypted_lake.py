@@ -17,11 +17,13 @@ from lakes import digests, small_files
 
 from sbbf_tool import inspect, verify
 from sbbf_tool.cli import run
+from sbbf_tool.editing.edit import Edit
+from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.file.keys import read_keys
 from sbbf_tool.runner import local_engine
 from sbbf_tool.runner.discover import discover
 from sbbf_tool.runner.fill import build_piece, publish_file
-from sbbf_tool.runner.plan import Wish, plan_file
+from sbbf_tool.runner.plan import plan_file
 
 REPOSITORY = Path(__file__).parents[2]
 COLUMNS = ("id", "name")
@@ -108,14 +110,15 @@ def test_keys_of_the_environment(lake, sbbf, monkeypatch):
 
 def test_filters_of_encrypted_columns_are_handed_to_nobody(lake):
     """They are built by whoever publishes, since the bits tell who is in the column."""
-    path, wish = str(lake / "signed.parquet"), Wish(COLUMNS, keys=read_keys(str(KEYS)))
-    planned = plan_file(path, wish, piece_bytes=1)
+    path, spec = str(lake / "signed.parquet"), FilterSpec(COLUMNS)
+    edit = Edit(in_place=True, jobs=1, keys=read_keys(str(KEYS)))
+    planned = plan_file(path, spec, edit, piece_bytes=1)
     assert [piece.row_groups for piece in planned.pieces] == [(0, 1, 2)]
-    chunks = list(build_piece(path, planned.fingerprint, (0, 1, 2), wish))
+    chunks = list(build_piece(path, planned.fingerprint, (0, 1, 2), spec, edit))
     assert {(chunk.column, chunk.status, chunk.bitset is None) for chunk in chunks} == {(0, "ok", False), (1, "skipped", True)}
-    assert (outcome := publish_file(path, chunks, wish)).status == "ok", outcome
+    assert (outcome := publish_file(path, chunks, spec, edit)).status == "ok", outcome
     assert outcome.filters == 6
-    assert verify(path, keys=wish.keys).is_sound
+    assert verify(path, keys=edit.keys).is_sound
 
 
 def test_an_encrypted_file_is_proven_in_pieces(lake):
@@ -130,11 +133,11 @@ def test_plans_and_settings_of_spark_hold_no_key(spark, lake):
     from sbbf_tool.spark import pipeline
 
     keys = read_keys(str(KEYS))
-    wish = Wish(COLUMNS, keys=keys)
-    assert_no_key(repr(wish))
+    spec, edit = FilterSpec(COLUMNS), Edit(in_place=True, keys=keys)
+    assert_no_key(repr(edit))
     files = pipeline.discover(spark, str(lake))
-    planned = pipeline.plan(files, wish)
-    for frame in (planned, pipeline.publish(pipeline.build(planned, wish), wish), pipeline.verify(files, keys=keys)):
+    planned = pipeline.plan(files, spec, edit)
+    for frame in (planned, pipeline.publish(pipeline.build(planned, spec, edit), spec, edit), pipeline.verify(files, keys=keys)):
         plan = frame._jdf.queryExecution().toString()
         assert "MapInArrow" in plan
         assert_no_key(plan)

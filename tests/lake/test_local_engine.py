@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from lakes import MIXED, assert_filled, digests, large_file, mixed, small_files
 
-from sbbf_tool.editing.build import Sizing
+from sbbf_tool.editing.edit import Edit
+from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.reports.inspect import InspectRow
 from sbbf_tool.reports.lake import FileOutcome
 from sbbf_tool.reports.rows import FileRow, FoundFile
@@ -21,14 +22,14 @@ from sbbf_tool.reports.verify import VerifyRow
 from sbbf_tool.runner.discover import discover
 from sbbf_tool.runner.local_engine import add_filters, read_files, verify_files
 from sbbf_tool.runner.pack import TASK_COST
-from sbbf_tool.runner.plan import Wish
 from sbbf_tool.runner.read import inspecting, verifying
 
-WISH = Wish(("id", "name"))
+EDIT = Edit(in_place=True, jobs=1)
+SPEC = FilterSpec(("id", "name"))
 
 
-def outcomes(folder: Path, wish: Wish = WISH, jobs: int | None = 2) -> dict[str, FileOutcome]:
-    found = list(add_filters(discover([str(folder)]), wish, jobs=jobs))
+def outcomes(folder: Path, spec: FilterSpec = SPEC, jobs: int | None = 2) -> dict[str, FileOutcome]:
+    found = list(add_filters(discover([str(folder)]), spec, EDIT, jobs=jobs))
     assert [one.path for one in found] == [one.path for one in discover([str(folder)])]
     return {one.path.removeprefix(f"{folder}/").removesuffix(".parquet"): one for one in found}
 
@@ -68,17 +69,17 @@ def test_a_file_of_many_row_groups_is_work_for_all(tmp_path, monkeypatch):
     builders = tmp_path / "builders"
     builders.mkdir()
 
-    def build(path, print_of_plan, row_groups, wish, checks):
+    def build(path, print_of_plan, row_groups, spec, edit):
         (builders / str(os.getpid())).touch()
         time.sleep(0.05)
-        return really(path, print_of_plan, row_groups, wish, checks)
+        return really(path, print_of_plan, row_groups, spec, edit)
 
     really = local_engine.build_piece
     monkeypatch.setattr(local_engine, "build_piece", build)
     lake = tmp_path / "lake"
     large_file(lake / "large.parquet", row_groups=12)
     large_file(lake / "larger.parquet", row_groups=15)
-    found = list(add_filters(discover([str(lake)]), Wish(("id", "key")), jobs=2, task_cost=1, piece_bytes=1))
+    found = list(add_filters(discover([str(lake)]), FilterSpec(("id", "key")), EDIT, jobs=2, task_cost=1, piece_bytes=1))
     assert [(one.status, one.filters) for one in found] == [("ok", 24), ("ok", 30)]
     assert_filled(lake, ("id", "key"))
     assert len(list(builders.iterdir())) == 2
@@ -103,8 +104,8 @@ def test_a_file_of_large_filters_is_built_by_one_process_on_all_cores(tmp_path, 
     lake = small_files(tmp_path / "lake", 3)
     large_file(lake / "x-large.parquet", row_groups=12)
     large_file(lake / "y-larger.parquet", row_groups=15)
-    wish = Wish(("id",), Sizing(ndv=600_000))
-    found = list(add_filters(discover([str(lake)]), wish, jobs=2, task_cost=1 << 20, piece_bytes=1))
+    spec = FilterSpec(("id",), ndv=600_000)
+    found = list(add_filters(discover([str(lake)]), spec, EDIT, jobs=2, task_cost=1 << 20, piece_bytes=1))
     assert [(one.status, one.filters) for one in found] == [("ok", 1)] * 3 + [("ok", 12), ("ok", 15)]
     assert_filled(lake, ("id",))
     done = [name.split() for name in os.listdir(builders)]
@@ -127,7 +128,7 @@ def test_a_file_of_many_row_groups_is_proven_by_all(tmp_path, monkeypatch):
     monkeypatch.setattr(local_engine, "prove_piece", prove)
     lake = mixed(tmp_path / "lake")
     large_file(lake / "large.parquet", row_groups=12)
-    outcomes(lake, Wish(("id",)))
+    outcomes(lake, FilterSpec(("id",)))
     alone = [row.report for row in verify_files(discover([str(lake)]), jobs=1)]
     rows = list(verify_files(discover([str(lake)]), jobs=2, task_cost=1, piece_bytes=1))
     assert [row.report for row in rows] == alone

@@ -12,6 +12,7 @@ import pytest
 from lakes import MIXED, assert_filled, digests, large_file, mixed, partitioned, small_files, statuses
 
 from sbbf_tool.cli import run
+from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.operations.add import add_filters as add_to_one
 from sbbf_tool.reports.inspect import InspectRow
@@ -19,7 +20,6 @@ from sbbf_tool.reports.lake import BuiltChunk, FileOutcome, PlannedFile
 from sbbf_tool.reports.lookup import KeyHit, LookupRow
 from sbbf_tool.reports.rows import FoundFile
 from sbbf_tool.reports.verify import VerifyRow
-from sbbf_tool.runner.plan import Wish
 from sbbf_tool.runner.prove import plan_proofs
 
 pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
@@ -55,7 +55,7 @@ def test_each_stage_can_be_looked_at_saved_and_taken_up_again(spark, tmp_path):
     shutil.copytree(lake, alone)
     add_to_one(alone / "a.parquet", ["id", "key"], in_place=True)
     small_files(lake, 1)
-    wish = Wish(("id", "key"))
+    spec = FilterSpec(("id", "key"))
 
     files = pipeline.discover(spark, [str(lake)])
     assert [(row.path, row.bytes) for row in rows_of(files, FoundFile)] == [
@@ -63,16 +63,16 @@ def test_each_stage_can_be_looked_at_saved_and_taken_up_again(spark, tmp_path):
     ]
     assert [row.report.filters for row in rows_of(pipeline.inspect(files), InspectRow)] == [(), ()]
 
-    pipeline.plan(files, wish, piece_bytes=1).write.parquet(str(tmp_path / "plan"))
+    pipeline.plan(files, spec, piece_bytes=1).write.parquet(str(tmp_path / "plan"))
     planned = spark.read.parquet(str(tmp_path / "plan"))
     (large,) = [row for row in rows_of(planned, PlannedFile) if row.status == "ok"]
     assert (large.filters, [piece.row_groups for piece in large.pieces]) == (10, [(number,) for number in range(5)])
 
-    pipeline.build(planned, wish).write.parquet(str(tmp_path / "built"))
+    pipeline.build(planned, spec).write.parquet(str(tmp_path / "built"))
     built = spark.read.parquet(str(tmp_path / "built"))
     assert {(row.row_group, row.column) for row in rows_of(built, BuiltChunk)} == {(group, at) for group in range(5) for at in (0, 1)}
 
-    published = pipeline.publish(built, wish)
+    published = pipeline.publish(built, spec)
     assert [(row.status, row.filters) for row in outcomes(published)] == [("ok", 10)]
     assert (lake / "a.parquet").read_bytes() == (alone / "a.parquet").read_bytes()
     assert [row.reason for row in outcomes(published)] == ["it has every filter"]

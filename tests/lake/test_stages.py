@@ -12,8 +12,11 @@ import pytest
 from lakes import assert_filled, digests, large_file, partitioned, small_files
 
 from sbbf_tool.editing.build import Sizing
+from sbbf_tool.editing.edit import Edit
+from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.editing.plan_file import Plan
 from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.operations.add import add_filters
 from sbbf_tool.operations.check import Policy
 from sbbf_tool.operations.probe import probe
@@ -28,14 +31,15 @@ from sbbf_tool.runner.discover import discover, path_of
 from sbbf_tool.runner.fill import build_piece, fill_file, publish_file
 from sbbf_tool.runner.pack import OPENING_COST, pack
 from sbbf_tool.runner.partitions import parse_predicate
-from sbbf_tool.runner.plan import Wish, plan_file
+from sbbf_tool.runner.plan import plan_file
 from sbbf_tool.runner.prove import plan_proofs, prove_piece, report_proofs
 from sbbf_tool.runner.read import checking, inspecting, probing, surveying, verifying
 from sbbf_tool.runner.rows import from_batch, schema_of, to_batch
 from sbbf_tool.storage.local import LocalSource, sole_writer
 from sbbf_tool.storage.source import blocks_of
 
-WISH = Wish(("id",))
+EDIT = Edit(in_place=True, jobs=1)
+SPEC = FilterSpec(("id",))
 
 
 @pytest.fixture
@@ -43,8 +47,8 @@ def large(tmp_path):
     return large_file(tmp_path / "large.parquet", row_groups=6)
 
 
-def built(path, planned, wish=WISH):
-    return [chunk for piece in planned.pieces for chunk in build_piece(str(path), planned.fingerprint, piece.row_groups, wish)]
+def built(path, planned, spec=SPEC):
+    return [chunk for piece in planned.pieces for chunk in build_piece(str(path), planned.fingerprint, piece.row_groups, spec, EDIT)]
 
 
 # --- discover ---
@@ -110,8 +114,8 @@ def test_every_row_goes_to_arrow_and_comes_back(tmp_path):
         CheckRow: checking(Policy()),
         ProvenPiece: lambda path: prove_piece(path, plan_proofs(path).fingerprint, (0,)),
         SurveyRow: surveying(),
-        PlannedFile: lambda path: plan_file(path, Wish(("name",))),
-        FileOutcome: lambda path: fill_file(path, Wish(("name",))),
+        PlannedFile: lambda path: plan_file(path, FilterSpec(("name",)), EDIT),
+        FileOutcome: lambda path: fill_file(path, FilterSpec(("name",)), EDIT),
     }
     for row, work in works.items():
         rows = [work(path), work(f"{path}.gone")]
@@ -143,7 +147,7 @@ def test_probing_many_keys_agrees_with_probe(tmp_path):
 
 
 def test_a_file_is_planned_in_pieces(large):
-    planned = plan_file(str(large), Wish(("id", "key")), piece_bytes=1_700_000)
+    planned = plan_file(str(large), FilterSpec(("id", "key")), EDIT, piece_bytes=1_700_000)
     assert (planned.status, planned.filters, planned.columns) == ("ok", 12, ("id", "key"))
     assert [piece.row_groups for piece in planned.pieces] == [(0, 1), (2, 3), (4, 5)]
     assert planned.data_bytes == sum(piece.data_bytes for piece in planned.pieces)
@@ -152,10 +156,10 @@ def test_a_file_is_planned_in_pieces(large):
 def test_pieces_built_apart_are_the_filters_of_add_filter(large, tmp_path):
     alone = tmp_path / "alone.parquet"
     add_filters(large, ["id"], output=alone)
-    planned = plan_file(str(large), WISH, piece_bytes=1)
+    planned = plan_file(str(large), SPEC, EDIT, piece_bytes=1)
     assert len(planned.pieces) == 6
     chunks = built(large, planned)
-    outcome = publish_file(str(large), reversed(chunks), WISH)
+    outcome = publish_file(str(large), reversed(chunks), SPEC, EDIT)
     assert (outcome.status, outcome.filters) == ("ok", 6)
     assert outcome.bytes_added == alone.stat().st_size - planned.bytes
     assert large.read_bytes() == alone.read_bytes()
@@ -202,30 +206,34 @@ def test_a_piece_that_cannot_be_proven_is_told(large):
 
 
 def test_publishing_again_changes_nothing(large):
-    chunks = built(large, plan_file(str(large), WISH))
-    publish_file(str(large), chunks, WISH)
+    chunks = built(large, plan_file(str(large), SPEC, EDIT))
+    publish_file(str(large), chunks, SPEC, EDIT)
     before = digests(large.parent)
-    for again in (publish_file(str(large), chunks, WISH), fill_file(str(large), WISH), plan_file(str(large), WISH)):
+    for again in (
+        publish_file(str(large), chunks, SPEC, EDIT),
+        fill_file(str(large), SPEC, EDIT),
+        plan_file(str(large), SPEC, EDIT),
+    ):
         assert (again.status, again.reason) == ("skipped", "it has every filter")
     assert digests(large.parent) == before
 
 
 def test_a_file_that_changed_after_it_was_built_is_built_anew(large):
-    planned = plan_file(str(large), WISH)
+    planned = plan_file(str(large), SPEC, EDIT)
     chunks = built(large, planned)
     large_file(large, row_groups=2, rows_a_group=10_000)
     assert [(chunk.status, chunk.bitset) for chunk in built(large, planned)] == [("skipped", None)]
-    outcome = publish_file(str(large), chunks, WISH)
+    outcome = publish_file(str(large), chunks, SPEC, EDIT)
     assert (outcome.status, outcome.filters) == ("ok", 2)
     assert_filled(large.parent, ("id",))
 
 
 def test_what_another_run_added_meanwhile_is_kept(large):
-    planned = plan_file(str(large), Wish(("id", "key")))
-    chunks = built(large, planned, Wish(("id", "key")))
+    planned = plan_file(str(large), FilterSpec(("id", "key")), EDIT)
+    chunks = built(large, planned, FilterSpec(("id", "key")))
     add_filters(large, ["key"], in_place=True)
     before = large.read_bytes()
-    outcome = publish_file(str(large), chunks, Wish(("id", "key")))
+    outcome = publish_file(str(large), chunks, FilterSpec(("id", "key")), EDIT)
     assert (outcome.status, outcome.filters) == ("ok", 6)
     assert large.read_bytes()[: len(before)] == before
     assert_filled(large.parent, ("id", "key"))
@@ -235,7 +243,7 @@ def test_a_bitset_that_lost_a_bit_is_not_published(large, monkeypatch):
     """The proof of a chunk travels no further than its bits: what is written must be what was proven."""
     import sbbf_tool.runner.fill as fill
 
-    chunks = built(large, plan_file(str(large), WISH))
+    chunks = built(large, plan_file(str(large), SPEC, EDIT))
     before = large.read_bytes()
     really = fill.publish
 
@@ -245,52 +253,53 @@ def test_a_bitset_that_lost_a_bit_is_not_published(large, monkeypatch):
         return really(file, target, replace(patch, pieces=tuple(pieces)), compare)
 
     monkeypatch.setattr(fill, "publish", tampering)
-    outcome = publish_file(str(large), chunks, WISH)
+    outcome = publish_file(str(large), chunks, SPEC, EDIT)
     assert outcome.status == "failed"
     assert "was written as another one" in outcome.reason
     assert large.read_bytes() == before
 
 
 def test_a_chunk_that_cannot_be_built_leaves_the_file_alone(large):
-    planned = plan_file(str(large), WISH)
+    planned = plan_file(str(large), SPEC, EDIT)
     chunks = built(large, planned)
     bad = replace(chunks[3], status="failed", reason="column id, row group 3: torn", exit_code=3, bitset=None)
     before = large.read_bytes()
-    outcome = publish_file(str(large), [*chunks[:3], bad, *chunks[4:]], WISH)
+    outcome = publish_file(str(large), [*chunks[:3], bad, *chunks[4:]], SPEC, EDIT)
     assert (outcome.status, outcome.reason, outcome.exit_code) == ("failed", "column id, row group 3: torn", 3)
     assert large.read_bytes() == before
 
 
 def test_filters_that_are_too_large_to_be_handed_over_are_one_piece(large):
     """Of one file they are not more than `handed_bytes` in other processes' rows; as a footer tells, which cannot tell less."""
-    sized = Wish(("id",), Sizing(ndv=100_000))
-    size = sized.sizing.bytes_for(0)
-    assert len(plan_file(str(large), sized, piece_bytes=1, handed_bytes=6 * size).pieces) == 6
-    assert [piece.row_groups for piece in plan_file(str(large), sized, 1, 6 * size - 1).pieces] == [tuple(range(6))]
-    limited = replace(sized, limits=(("id", size // 2),))
-    assert len(plan_file(str(large), limited, 1, 6 * size - 1).pieces) == 6
-    unsized = plan_file(str(large), WISH, 1, 6 * 64)
+    sized = FilterSpec(("id",), ndv=100_000)
+    size = Sizing(ndv=100_000).bytes_for(0)
+    assert len(plan_file(str(large), sized, EDIT, piece_bytes=1, handed_bytes=6 * size).pieces) == 6
+    assert [piece.row_groups for piece in plan_file(str(large), sized, EDIT, 1, 6 * size - 1).pieces] == [tuple(range(6))]
+    limited = replace(sized, max_bytes={"id": size // 2})
+    assert len(plan_file(str(large), limited, EDIT, 1, 6 * size - 1).pieces) == 6
+    unsized = plan_file(str(large), SPEC, EDIT, 1, 6 * 64)
     assert len(unsized.pieces) == 1
-    assert len(plan_file(str(large), sized, piece_bytes=1).pieces) == 6
+    assert len(plan_file(str(large), sized, EDIT, piece_bytes=1).pieces) == 6
 
 
-def test_a_plan_of_advise_is_a_wish(large):
-    wish = Wish.of_plan(Plan(("x",), 0.05, False, {"id": 1024, "key": 4096}))
-    assert wish.size_limits == {"id": Sizing(0.05, None, 1024), "key": Sizing(0.05, None, 4096)}
-    assert fill_file(str(large), wish).filters == 12
+def test_a_plan_of_advise_is_a_filter_spec(large):
+    spec = FilterSpec.of_plan(Plan(("x",), 0.05, False, {"id": 1024, "key": 4096}))
+    with ParquetFile.open(large) as file:
+        assert spec.sizes(file, [(0, 0), (0, 1)]) == {(0, 0): Sizing(0.05, None, 1024), (0, 1): Sizing(0.05, None, 4096)}
+    assert fill_file(str(large), spec, EDIT).filters == 12
     sizes = {row.column: row.bitset_bytes for row in inspecting()(str(large)).report.filters}
     assert sizes == {"id": 1024, "key": 4096}
     with pytest.raises(UsageError, match="no column"):
-        Wish(())
+        FilterSpec(())
 
 
 def test_a_twin_waits_for_the_one_who_holds_the_file(large, tmp_path):
     """A speculative task, or another pipeline, meets a file that is being written: it looks again until that is done."""
-    planned = plan_file(str(large), WISH)
+    planned = plan_file(str(large), SPEC, EDIT)
     chunks = built(large, planned)
     answers = []
     with LocalSource(str(large)) as source, sole_writer(source):
-        twin = threading.Thread(target=lambda: answers.append(publish_file(str(large), chunks, WISH)))
+        twin = threading.Thread(target=lambda: answers.append(publish_file(str(large), chunks, SPEC, EDIT)))
         twin.start()
         time.sleep(0.4)
         assert twin.is_alive()
@@ -302,8 +311,8 @@ def test_a_twin_waits_for_the_one_who_holds_the_file(large, tmp_path):
 
 
 def test_replacing_builds_what_is_there_anew(large):
-    fill_file(str(large), Wish(("id",), Sizing(max_bytes=64)))
-    outcome = fill_file(str(large), Wish(("id",), replace=True))
+    fill_file(str(large), FilterSpec(("id",), max_bytes=64), EDIT)
+    outcome = fill_file(str(large), FilterSpec(("id",), replace=True), EDIT)
     assert (outcome.status, outcome.filters) == ("ok", 6)
     assert_filled(large.parent, ("id",))
     assert pq.read_metadata(large).row_group(0).column(0).bloom_filter_length > 64 + 16

@@ -22,6 +22,8 @@ from samples import write_column
 
 from sbbf_tool import add_filters, check, probe, repair, resize_filters
 from sbbf_tool.cli import run
+from sbbf_tool.editing.edit import Edit
+from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.parquet import plain_pages
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
@@ -30,7 +32,7 @@ from sbbf_tool.runner.engine import Lake
 from sbbf_tool.runner.fill import build_piece, fill_file, publish_file
 from sbbf_tool.runner.local_engine import LocalEngine
 from sbbf_tool.runner.local_engine import add_filters as add_filters_to_files
-from sbbf_tool.runner.plan import Wish, plan_file
+from sbbf_tool.runner.plan import plan_file
 
 UNKNOWN = "a writer version 1.2.3"
 NUMBERS = pa.array(range(1000, 2000), pa.int64())
@@ -136,7 +138,7 @@ def test_a_chunk_that_pyarrow_cannot_decode(tmp_path, capsys):
     assert (report.cross_checked, report.not_cross_checked, len(report.filters)) == (0, 1, 1)
     assert run(["add-filter", str(path), "-c", "v", "-o", str(tmp_path / "h.parquet")]) == 0
     assert "1 column chunk not cross-checked: pyarrow cannot decode it" in capsys.readouterr().out
-    outcome = fill_file(str(path), Wish(("v",)))
+    outcome = fill_file(str(path), FilterSpec(("v",)), Edit(in_place=True, jobs=1))
     assert (outcome.status, outcome.cross_checked, outcome.not_cross_checked) == ("ok", 0, 1)
 
 
@@ -153,7 +155,7 @@ def test_a_lake_is_cross_checked_once_in_each_process(tmp_path, jobs):
     for number in range(30):
         (tmp_path / f"{number}.parquet").write_bytes(whole)
     files = list(Lake((str(tmp_path),)).files())
-    outcomes = list(add_filters_to_files(files, Wish(("v",)), jobs=jobs, task_cost=2 * len(whole)))
+    outcomes = list(add_filters_to_files(files, FilterSpec(("v",)), Edit(in_place=True, jobs=1), jobs=jobs, task_cost=2 * len(whole)))
     assert [outcome.status for outcome in outcomes] == ["ok"] * 30
     assert 1 <= sum(outcome.cross_checked for outcome in outcomes) <= jobs
 
@@ -227,14 +229,14 @@ def test_entries_of_a_dictionary_that_no_row_refers_to(tmp_path):
 
 
 def build_in_pieces(path: Path) -> None:
-    planned = plan_file(str(path), Wish(("v",), replace=True))
-    chunks = list(build_piece(str(path), planned.fingerprint, [0], Wish(("v",), replace=True)))
-    outcome = publish_file(str(path), chunks, Wish(("v",), replace=True))
+    planned = plan_file(str(path), FilterSpec(("v",), replace=True), Edit(in_place=True, jobs=1))
+    chunks = list(build_piece(str(path), planned.fingerprint, [0], FilterSpec(("v",), replace=True), Edit(in_place=True, jobs=1)))
+    outcome = publish_file(str(path), chunks, FilterSpec(("v",), replace=True), Edit(in_place=True, jobs=1))
     assert outcome.exit_code == 4, outcome
 
 
 def lake(path: Path) -> None:
-    (outcome,) = LocalEngine(1).add_filters(Lake((str(path),)), Wish(("v",), replace=True))
+    (outcome,) = LocalEngine(1).add_filters(Lake((str(path),)), FilterSpec(("v",), replace=True), Edit(in_place=True, jobs=1))
     assert outcome.exit_code == 4, outcome
 
 

@@ -18,10 +18,12 @@ import pytest
 
 from sbbf_tool import SbbfError, add_filters, remove_filters, repair, resize_filters, verify
 from sbbf_tool.bloom.filter import BloomFilter
-from sbbf_tool.editing.build import HashMemory, Sizing
+from sbbf_tool.editing.build import HashMemory
+from sbbf_tool.editing.edit import Edit
+from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.runner.fill import build_piece, fill_file, publish_file
-from sbbf_tool.runner.plan import Wish, plan_file
+from sbbf_tool.runner.plan import plan_file
 from sbbf_tool.storage import spool
 from sbbf_tool.storage.spool import Spool
 
@@ -34,7 +36,8 @@ _ARRAYS = 3 << 18 if os.environ.get("SBBF_KERNEL") == "numpy" else 0
 """Of numpy, through which the kernel of that name works."""
 BOUND = (2 * JOBS + 1) * NUM_BYTES + _ARRAYS
 """A filter and its copy, while it is folded, written or compared, for each job; and all else."""
-WISH = Wish(("v",), Sizing(ndv=NDV))
+EDIT = Edit(in_place=True, jobs=1)
+SPEC = FilterSpec(("v",), ndv=NDV)
 
 
 def write_row_groups(path: Path, count: int) -> Path:
@@ -67,9 +70,9 @@ def bytes_held(work: Callable[[], object]) -> int:
 
 
 def chunks_of(path: Path) -> Iterator[object]:
-    planned = plan_file(str(path), WISH)
+    planned = plan_file(str(path), SPEC, EDIT)
     for number in range(MANY):
-        yield from build_piece(str(path), planned.fingerprint, (number,), WISH)
+        yield from build_piece(str(path), planned.fingerprint, (number,), SPEC, EDIT)
 
 
 def damage(path: Path) -> None:
@@ -96,8 +99,8 @@ WORKS: dict[str, tuple[Callable[[Path], object] | None, Callable[[Path], object]
     "fold": (add, lambda path: resize_filters(path, num_bytes=NUM_BYTES // 2, in_place=True, jobs=JOBS)),
     "build larger": (add, lambda path: resize_filters(path, num_bytes=2 * NUM_BYTES, rebuild=True, in_place=True, jobs=JOBS)),
     "build anew": (lambda path: (add(path), damage(path)), lambda path: repair(path, rebuild=True, in_place=True, jobs=JOBS)),
-    "one file of a lake": (None, lambda path: fill_file(str(path), WISH, JOBS)),
-    "filters that were built apart": (None, lambda path: publish_file(str(path), chunks_of(path), WISH)),
+    "one file of a lake": (None, lambda path: fill_file(str(path), SPEC, Edit(in_place=True, jobs=JOBS))),
+    "filters that were built apart": (None, lambda path: publish_file(str(path), chunks_of(path), SPEC, EDIT)),
 }
 
 
@@ -226,11 +229,11 @@ def test_what_the_disk_cannot_hold_is_refused_before_the_work(many, monkeypatch,
 @pytest.mark.usefixtures("small_disk")
 def test_the_plan_of_a_lake_refuses_what_the_disk_cannot_hold(many, monkeypatch):
     monkeypatch.setattr("sbbf_tool.editing.build._build", refuse_to_read)
-    for row in (plan_file(str(many), WISH), fill_file(str(many), WISH)):
+    for row in (plan_file(str(many), SPEC, EDIT), fill_file(str(many), SPEC, EDIT)):
         assert (row.status, row.exit_code) == ("refused", 4)
         assert "bytes free" in row.reason
-    assert plan_file(str(many), replace(WISH, sizing=Sizing())).status == "ok"
-    assert plan_file(str(many), replace(WISH, sizing=Sizing(ndv=NDV), limits=(("v", NUM_BYTES // 4),))).status == "ok"
+    assert plan_file(str(many), replace(SPEC, ndv=None), EDIT).status == "ok"
+    assert plan_file(str(many), replace(SPEC, max_bytes={"v": NUM_BYTES // 4}), EDIT).status == "ok"
 
 
 @pytest.mark.usefixtures("nothing_held")
@@ -257,7 +260,7 @@ def test_a_temporary_file_that_lies_is_found(many, monkeypatch):
     read = Spool.read
     monkeypatch.setattr(Spool, "read", lambda self, offset, length: bytes(len(read(self, offset, length))))
     before = many.read_bytes()
-    for work in (add, lambda path: ensure_published(fill_file(str(path), WISH))):
+    for work in (add, lambda path: ensure_published(fill_file(str(path), SPEC, EDIT))):
         with pytest.raises(SbbfError, match="nothing was changed"):
             work(many)
     assert many.read_bytes() == before

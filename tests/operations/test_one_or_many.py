@@ -27,6 +27,8 @@ import sbbf_tool.operations.paimon
 import sbbf_tool.runner
 from sbbf_tool.advice.queries import parse_query
 from sbbf_tool.arguments import as_iterable, as_names
+from sbbf_tool.editing import filter_spec
+from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.errors import UsageError
 from sbbf_tool.operations.check import Policy
 from sbbf_tool.operations.paimon.build import build_index
@@ -38,7 +40,6 @@ from sbbf_tool.runner import discover, local_engine, lookup, prove, read
 from sbbf_tool.runner.advise import advise_lake
 from sbbf_tool.runner.engine import Lake
 from sbbf_tool.runner.local_engine import LocalEngine
-from sbbf_tool.runner.plan import Wish
 from sbbf_tool.spark import pipeline
 from sbbf_tool.storage.folders import LocalFolders
 
@@ -50,7 +51,6 @@ NOT_GIVEN_BY_PEOPLE = {
     "explain.value": "one value by its meaning",
     "operations.lake.rows.plain.value": "one value by its meaning",
     "operations.lake.rows.to_batch.rows": "rows of a stage",
-    "operations.lake.plan.Wish.limits": "pairs",
     "operations.lake.engine.Engine.verify.columns": "a protocol: LocalEngine.verify is one that does it",
     "operations.paimon.build.build.requests": "what index_requests returned",
     "operations.paimon.build.build_index.requests": "what index_requests returned",
@@ -59,7 +59,7 @@ NOT_GIVEN_BY_PEOPLE = {
 
 def public_signatures() -> Iterator[tuple[str, inspect.Signature]]:
     """The functions, classes and methods of the package's public names, of its lake stages, its pipeline and its Paimon operations."""
-    modules = [pipeline]
+    modules = [pipeline, filter_spec]
     for package in (sbbf_tool.runner, sbbf_tool.operations.paimon):
         modules += [importlib.import_module(f"{package.__name__}.{found.name}") for found in pkgutil.iter_modules(package.__path__)]
     found = {name: getattr(sbbf_tool, name) for name in sbbf_tool.__all__}
@@ -169,7 +169,7 @@ CASES: dict[str, tuple[object, Call]] = {
         lambda files, given: list(local_engine.verify_files(files.lake.files(), given, jobs=2, task_cost=1, piece_bytes=1)),
     ),
     "operations.lake.lookup.probe_values.values": (VALUE, lambda files, given: lookup.probe_values(str(files.filtered), "ab", given)),
-    "operations.lake.plan.Wish.columns": ("ab", lambda files, given: Wish(given)),
+    "editing.filter_spec.FilterSpec.columns": ("ab", lambda files, given: FilterSpec(given)),
     "operations.lake.prove.plan_proofs.columns": ("ab", lambda files, given: prove.plan_proofs(str(files.filtered), given)),
     "operations.lake.prove.prove_piece.columns": ("ab", lambda files, given: prove.prove_piece(str(files.filtered), None, [0], given)),
     "operations.lake.prove.report_proofs.columns": ("ab", lambda files, given: prove.report_proofs(str(files.filtered), [], given)),
@@ -194,15 +194,15 @@ OF_SPARK: dict[str, tuple[object, Callable[..., object]]] = {
     "spark.pipeline.verify.columns": ("ab", lambda spark, files, given: pipeline.verify(_found(spark, files), given, whole_bytes=1)),
     "spark.pipeline.advise.queries": (QUERY, lambda spark, files, given: pipeline.advise(_found(spark, files), queries=given)),
     "spark.pipeline.advise.readers": (ENGINE, lambda spark, files, given: pipeline.advise(_found(spark, files), readers=given)),
-    "spark.pipeline.plan.wish": ("ab", lambda spark, files, given: pipeline.plan(_found(spark, files, "plain"), given)),
-    "spark.pipeline.build.wish": ("ab", lambda spark, files, given: pipeline.build(_planned(spark, files), given)),
-    "spark.pipeline.publish.wish": (
+    "spark.pipeline.plan.spec": ("ab", lambda spark, files, given: pipeline.plan(_found(spark, files, "plain"), given)),
+    "spark.pipeline.build.spec": ("ab", lambda spark, files, given: pipeline.build(_planned(spark, files), given)),
+    "spark.pipeline.publish.spec": (
         "ab",
         lambda spark, files, given: pipeline.publish(pipeline.build(_planned(spark, files), ["ab"]), given),
     ),
-    "spark.pipeline.fill.wish": ("ab", lambda spark, files, given: pipeline.fill(_found(spark, files, "plain"), given)),
+    "spark.pipeline.fill.spec": ("ab", lambda spark, files, given: pipeline.fill(_found(spark, files, "plain"), given)),
     "spark.pipeline.add_filters.files": ("PATH", lambda spark, files, given: pipeline.add_filters(spark, given, ["ab"])),
-    "spark.pipeline.add_filters.wish": ("ab", lambda spark, files, given: pipeline.add_filters(spark, [str(files.plain)], given)),
+    "spark.pipeline.add_filters.spec": ("ab", lambda spark, files, given: pipeline.add_filters(spark, [str(files.plain)], given)),
 }
 
 

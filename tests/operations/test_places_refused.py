@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from sbbf_tool.editing import build
+from sbbf_tool.editing.edit import Edit
+from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.errors import RefusedError
 from sbbf_tool.operations import add
 from sbbf_tool.operations.add import add_filters
@@ -21,7 +23,9 @@ from sbbf_tool.operations.repair import repair
 from sbbf_tool.operations.resize import resize_filters
 from sbbf_tool.reports.rows import REFUSED, SKIPPED
 from sbbf_tool.runner import fill
-from sbbf_tool.runner.plan import Wish, plan_file
+from sbbf_tool.runner.plan import plan_file
+
+EDIT = Edit(in_place=True, jobs=1)
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
 ME, OTHER = 20001, 20002
@@ -54,12 +58,12 @@ def imported(tmp_path_factory):
     folder = tmp_path_factory.mktemp("imported")
     one, other = folder / "a.parquet", folder / "b.parquet"
     shutil.copy(FIXTURES / "events.parquet", one)
-    assert fill.fill_file(str(one), Wish(("user_id",))).filters
+    assert fill.fill_file(str(one), FilterSpec(("user_id",)), EDIT).filters
     resize_filters(one, ["user_id"], num_bytes=64, output=other)
     assert repair(other, in_place=True).is_sound
     remove_filters(other, in_place=True)
     add_filters(other, ["user_id"], in_place=True, append=True)
-    assert plan_file(str(one), Wish(("amount",))).filters
+    assert plan_file(str(one), FilterSpec(("amount",)), EDIT).filters
 
 
 @pytest.fixture
@@ -118,10 +122,13 @@ def test_a_file_that_cannot_be_replaced_is_refused_before_the_work(folder, filte
 def test_of_a_lake_too_and_a_file_that_has_every_filter_is_skipped(folder, filtered, no_work):
     path = shared(folder, filtered, 0o1777)
     with as_me():
-        for row in (plan_file(str(path), Wish(("amount",))), fill.fill_file(str(path), Wish(("amount",)))):
+        for row in (
+            plan_file(str(path), FilterSpec(("amount",)), EDIT),
+            fill.fill_file(str(path), FilterSpec(("amount",)), EDIT),
+        ):
             assert (row.status, row.exit_code) == (REFUSED, 4)
             assert "sticky" in str(row.reason)
-        assert fill.fill_file(str(path), Wish(("user_id",))).status == SKIPPED
+        assert fill.fill_file(str(path), FilterSpec(("user_id",)), EDIT).status == SKIPPED
 
 
 @needs_root

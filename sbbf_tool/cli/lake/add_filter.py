@@ -33,17 +33,21 @@ _REMEMBERED_WARNINGS = 1000
 @click.option("--report", "report_path", type=click.Path(), metavar="OUT", help="Save what became of each file as a Parquet file.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document a file, one line each.")
 @over_a_lake
-def command(engine: Engine, lake: Lake, dry_run: bool, report_path: str | None, as_json: bool, **wishes: object) -> int:
+def command(
+    engine: Engine, lake: Lake, dry_run: bool, report_path: str | None, allow_table_files: bool, as_json: bool, **named: object
+) -> int:
     """Give columns of all files Bloom filters, in place; no data page is touched.
 
     A file that has every filter is passed over, so that a second run goes on where a first one was stopped. Each file is replaced in one
     step, after its filters were asked for every value. Exit code 0 where every file has its filters now, else the highest of any file.
     """
-    from sbbf_tool.cli.lake.wishes import wish_of
+    from sbbf_tool.cli.lake.filter_specs import spec_of
+    from sbbf_tool.editing.edit import Edit
     from sbbf_tool.reports.lake import FileOutcome, PlannedFile
     from sbbf_tool.runner.save import saved
 
-    wish = wish_of(engine, lake, **wishes)  # type: ignore[arg-type]
+    spec = spec_of(engine, lake, **named)  # type: ignore[arg-type]
+    edit = Edit(in_place=True, allow_table_files=allow_table_files, keys=lake.keys, limit=lake.limit)
     row_type: type[FileRow] = PlannedFile if dry_run else FileOutcome
     filters = size = not_cross_checked = 0
     warned: set[str] = set()
@@ -66,7 +70,7 @@ def command(engine: Engine, lake: Lake, dry_run: bool, report_path: str | None, 
         return 0
 
     with saved(report_path, row_type) if report_path is not None else nullcontext(lambda row: None) as save:
-        files = each_row(engine.plan(lake, wish) if dry_run else engine.add_filters(lake, wish), show, writes=not dry_run)
+        files = each_row(engine.plan(lake, spec, edit) if dry_run else engine.add_filters(lake, spec, edit), show, writes=not dry_run)
     if not as_json:
         told = f"{filters:,} filters would be built from {size:,} bytes" if dry_run else f"{filters:,} filters added, {size:,} bytes"
         say(f"{files}; {told}")

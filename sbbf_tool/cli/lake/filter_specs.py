@@ -1,4 +1,4 @@
-"""From the options of `sbbf lake add-filter` to the filters they wish for: columns named, a plan, or advice taken at once."""
+"""From the options of `sbbf lake add-filter` to the filter spec that they mean: columns named, a plan, or advice taken at once."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from sbbf_tool.cli.output import say
 from sbbf_tool.cli.plans import plan_in
 
 if TYPE_CHECKING:
+    from sbbf_tool.editing.filter_spec import FilterSpec
     from sbbf_tool.runner.engine import Engine, Lake
-    from sbbf_tool.runner.plan import Wish
 
 
-def wish_of(
+def spec_of(
     engine: Engine,
     lake: Lake,
     *,
@@ -27,20 +27,16 @@ def wish_of(
     ndv: int | None,
     max_bytes: int | None,
     replace: bool,
-    allow_table_files: bool,
-) -> Wish:
+) -> FilterSpec:
     """Raises click.UsageError unless exactly one says which columns, UsageError for a plan that is none."""
-    from sbbf_tool.bloom import sizing
-    from sbbf_tool.editing.build import Sizing
+    from sbbf_tool.editing.filter_spec import FilterSpec
     from sbbf_tool.editing.plan_file import plan_of_document
     from sbbf_tool.runner.advise import advise_lake
-    from sbbf_tool.runner.plan import Wish
 
     if bool(columns) + bool(plan_path) + advised != 1:
         raise click.UsageError("say which columns: one of --column, --plan and --advise")
     if columns:
-        size = Sizing(0.01 if fpp is None else fpp, ndv, sizing.MAX_BYTES if max_bytes is None else max_bytes)
-        return Wish(columns, size, (), replace, allow_table_files, lake.keys, lake.limit)
+        return FilterSpec(columns, 0.01 if fpp is None else fpp, ndv, max_bytes, replace)
     if ndv is not None or max_bytes is not None or (plan_path and fpp is not None):
         raise click.UsageError("the plan says how large: leave out --fpp, --ndv and --max-bytes")
     if plan_path:
@@ -54,5 +50,5 @@ def wish_of(
             if column.verdict == "add":
                 say(f"{column.column}: {column.reason}", err=True)
         plan = plan_of_document(report.plan)
-    wish = Wish.of_plan(plan, allow_table_files=allow_table_files, keys=lake.keys, limit=lake.limit)
-    return wish if not replace else dataclasses.replace(wish, replace=True)
+    spec = FilterSpec.of_plan(plan)
+    return spec if not replace else dataclasses.replace(spec, replace=True)

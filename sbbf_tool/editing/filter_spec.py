@@ -1,0 +1,60 @@
+"""Which columns of a file get filters, and of what size: what `add_filters` is asked for, in one file or in many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sbbf_tool.arguments import as_names
+from sbbf_tool.bloom import sizing
+from sbbf_tool.editing.build import Sizing
+from sbbf_tool.editing.chunks import KEEP, REPLACE, choose_chunks
+from sbbf_tool.errors import UsageError
+from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.parquet.columns import find_column
+from sbbf_tool.parquet.patch import ChunkKey
+
+if TYPE_CHECKING:
+    from sbbf_tool.editing.plan_file import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class FilterSpec:
+    """Which columns get filters, and of what FPP or size; it can be sent to other processes and machines. Raises UsageError."""
+
+    columns: tuple[str, ...]
+    fpp: float = 0.01
+    """Share of absent values that a filter does not exclude, above 0 and below 1."""
+    ndv: int | None = None
+    """Distinct values of a row group to size filters for; those that are found where None."""
+    max_bytes: int | Mapping[str, int] | None = None
+    """The largest bitset of a row group, of all columns or by column; 128 MiB where None, and for columns that are not named."""
+    replace: bool = False
+    """Rebuild filters that are there already. Without it, a second run finds nothing to do."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", as_names(self.columns))
+        if not self.columns:
+            raise UsageError("no column was named")
+        for most in self.max_bytes.values() if isinstance(self.max_bytes, Mapping) else (self.max_bytes,):
+            self._sizing(most)
+
+    @classmethod
+    def of_plan(cls, plan: Plan) -> FilterSpec:
+        """Return what `advise` planned."""
+        return cls(tuple(plan.columns), plan.fpp, max_bytes=plan.columns, replace=plan.replace)
+
+    def chunks(self, file: ParquetFile) -> list[ChunkKey]:
+        """Return the column chunks that get a filter. Raises RefusedError."""
+        return choose_chunks(file, self.columns, REPLACE if self.replace else KEEP)
+
+    def sizes(self, file: ParquetFile, keys: Iterable[ChunkKey]) -> dict[ChunkKey, Sizing]:
+        """Return how large the filter of each of these chunks may become."""
+        by_name = self.max_bytes if isinstance(self.max_bytes, Mapping) else {}
+        usual = self._sizing(None if isinstance(self.max_bytes, Mapping) else self.max_bytes)
+        special = {find_column(file.footer.columns, name).index: self._sizing(most) for name, most in by_name.items()}
+        return {key: special.get(key[1], usual) for key in keys}
+
+    def _sizing(self, max_bytes: int | None) -> Sizing:
+        return Sizing(self.fpp, self.ndv, sizing.MAX_BYTES if max_bytes is None else max_bytes)
