@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 )
 @click.option("--jobs", type=int, metavar="N", help="Column chunks to work on at a time.  [default: the cores]")
 @click.option("--replace", is_flag=True, help="Replace filters that are there already.")
-@click.option("--dialect", metavar="NAME", help="For tests and research: as a draft of the format had filters. No reader gains by them.")
 @click.option("--allow-table-files", is_flag=True, help="Also change a file of a Delta, Iceberg, Hudi or Paimon table.")
 @keys_option
 @page_limit_option
@@ -54,7 +53,6 @@ def command(
     append: bool,
     jobs: int | None,
     replace: bool,
-    dialect: str | None,
     allow_table_files: bool,
     keys: Any,
     max_page_bytes: int | None,
@@ -93,7 +91,6 @@ def command(
                 max_bytes=sizes,
                 replace=replace or (plan is not None and plan.replace),
                 dry_run=dry_run,
-                dialect=dialect,
                 allow_table_files=allow_table_files,
                 keys=keys,
                 max_page_bytes=max_page_bytes,

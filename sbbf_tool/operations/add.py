@@ -34,13 +34,12 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.parquet.patch import ChunkKey, Patch
+from sbbf_tool.parquet.patch import ChunkKey
 from sbbf_tool.query_engines.verdicts import warnings_for
 from sbbf_tool.reports.add import AddReport
 from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
-    from sbbf_tool.editing.add_draft import Draft
     from sbbf_tool.file.keys import KeysGiven
 
 
@@ -60,7 +59,6 @@ def add_filters(
     keys: KeysGiven = None,
     jobs: int | None = None,
     max_page_bytes: MaxPageBytes = None,
-    dialect: str | None = None,
     progress: Progress | None = None,
     cross_checks: CrossChecks | None = None,
 ) -> AddReport:
@@ -73,9 +71,7 @@ def add_filters(
     undoes what a crash interrupts. `jobs` chunks are worked on at a time, as many as there are cores where None. A page
     that states more than `max_page_bytes` uncompressed bytes is not read (see `PageLimit`).
 
-    `dialect` writes filters as a draft of the format had them (`bloom.dialects`), for tests and research: no reader gains by them, and
-    the report's warnings say what else to know. `cross_checks`, given to several calls, spares them the kinds of column chunk that
-    pyarrow has decoded before.
+    `cross_checks`, given to several calls, spares them the kinds of column chunk that pyarrow has decoded before.
 
     Raises RefusedError where the change would be unsafe (the message says what would make it safe), UnreadableError, UsageError,
     WriteError; the old file is whole in every case.
@@ -85,7 +81,6 @@ def add_filters(
         raise UsageError("to append (--append) is to change the file in place; say so (--in-place)", file=os.fsdecode(path))
     if jobs is not None and jobs < 1:
         raise UsageError(f"{jobs} jobs: it must be at least 1")
-    draft = None if dialect is None else _draft(dialect)
     target = choose_target(path, output, in_place, allow_table_files, dry_run, append)
     warnings = warnings_of_interrupted(path, target, keys, dry_run)
     with ParquetFile.open(path, keys, PageLimit.of(max_page_bytes, jobs)) as file:
@@ -94,28 +89,19 @@ def add_filters(
             return AddReport(file.name, redact(target), dry_run, file.source.size, file.source.size, (), 0, tuple(warnings))
         if in_place:
             places.ensure_replaceable(target, append=append)
-        times_read = 1 + (draft is not None) + (not dry_run)
-        meter = Meter(progress, times_read * sum(chunk_bytes(file, key) for key in chunks))
+        meter = Meter(progress, (1 + (not dry_run)) * sum(chunk_bytes(file, key) for key in chunks))
         # A copy's pages are read again, from the copy. Where nothing is copied, or a store copies the version that was read, they are
         # the very bytes that were read already.
         memory = HashMemory() if append or places.is_url(target) else None
         checks = cross_checks or CrossChecks()
         with places.open_spool(target, keeps=not dry_run) as spool:
-            if draft is None:
-                built = build_filters(file, spec.sizes(file, chunks), spool, jobs, meter, checks, memory)
-            else:
-                with places.open_spool(target, keeps=False) as passing:
-                    built = build_filters(file, spec.sizes(file, chunks), passing, jobs, meter, checks, memory)
-                built = draft.rebuilt(file, built, spool, meter)
-                warnings += draft.warnings()
+            built = build_filters(file, spec.sizes(file, chunks), spool, jobs, meter, checks, memory)
             warnings += statistics_warnings(file, built)
             patch = plan_filters(file, built)
 
             def compare(fresh: ParquetFile) -> None:
-                if draft is not None:
-                    draft.compare(file, fresh, patch, meter)
-                else:
-                    _compare(file, fresh, patch, jobs, meter, memory)
+                ensure_same_footer(file, fresh, patch.places)
+                ensure_holding_all(file, fresh, patch, patch.places, jobs, meter, memory)
 
             # Whatever fails here must fail before the file is published.
             notices = [*_type_warnings(file, chunks), *_size_warnings(file, spec.fpp, built), *_engine_warnings(file, chunks)]
@@ -136,18 +122,6 @@ def add_filters(
             warnings += table_warnings(target, is_new=output is not None, added=patch.size - file.source.size)
         warnings += notices
         return dataclasses.replace(report, warnings=tuple(warnings))
-
-
-def _draft(name: str) -> Draft | None:
-    # Hardly anybody asks for one, and everybody would wait for its import.
-    from sbbf_tool.editing.add_draft import Draft
-
-    return Draft.named(name)
-
-
-def _compare(file: ParquetFile, fresh: ParquetFile, patch: Patch, jobs: int | None, meter: Meter, memory: HashMemory | None) -> None:
-    ensure_same_footer(file, fresh, patch.places)
-    ensure_holding_all(file, fresh, patch, patch.places, jobs, meter, memory)
 
 
 _NOTHING_TO_SPEAK_OF = 64 << 10

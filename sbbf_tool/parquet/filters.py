@@ -19,6 +19,8 @@ from sbbf_tool.parquet.idl.ttypes import BloomFilterHeader
 from sbbf_tool.parquet.structs import parse_struct
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from sbbf_tool.bloom.dialects import Dialect
     from sbbf_tool.parquet.draft_headers import Reading
 
@@ -174,3 +176,17 @@ def build_draft_header(dialect: Dialect, num_bytes: int) -> bytes:
     from sbbf_tool.parquet.draft_headers import FORMS
 
     return build_header(num_bytes) if dialect.header == TODAYS else FORMS[dialect.header][1](num_bytes)
+
+
+def build_draft_filter(dialect: Dialect, values: Iterable[bytes], num_bytes: int, *, is_number: bool = False) -> bytes:
+    """Build header and bitset, of `num_bytes`, of a filter that holds these plain-encoded values in this dialect.
+
+    `is_number` says that the column is INT32, INT64, FLOAT or DOUBLE. For fixtures and corpora: no reader gains by a draft's filter.
+    """
+    from sbbf_tool.bloom.filter import BloomFilter
+
+    bloom = BloomFilter.empty(num_bytes)
+    hasher = dialect.hasher(bloom.num_blocks, is_number=is_number)
+    for value in values:
+        bloom.insert_hash(hasher.hash_value(value))
+    return build_draft_header(dialect, num_bytes) + bytes(bloom)

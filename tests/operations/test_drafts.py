@@ -8,13 +8,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from draft_files import write_draft
 from samples import write_column, write_events
 
 from sbbf_tool.bloom.dialects import DIALECTS, DRAFTS, TODAYS, dialect_named
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.operations.add import add_filters
 from sbbf_tool.operations.check import Policy, check
 from sbbf_tool.operations.explain import explain
 from sbbf_tool.operations.inspect import inspect
@@ -40,7 +40,7 @@ def events(tmp_path: Path) -> Path:
 
 def with_filters(source: Path, dialect: str, columns: tuple[str, ...] = COLUMNS) -> Path:
     target = source.with_name(f"{dialect}.parquet")
-    add_filters(source, columns, output=target, dialect=dialect)
+    write_draft(source, columns, target, dialect)
     return target
 
 
@@ -81,15 +81,6 @@ def test_a_file_of_each_dialect_is_seen_and_proven(events, dialect):
     assert pq.read_table(path).equals(pq.read_table(events))
 
 
-@pytest.mark.parametrize("dry_run", [False, True])
-def test_progress_ends_at_the_total(events, tmp_path, dry_run):
-    told = []
-    target = {"dry_run": True, "in_place": True} if dry_run else {"output": tmp_path / "new.parquet"}
-    add_filters(events, COLUMNS, dialect=TOLD[0], progress=lambda what, done, total: told.append((done, total)), **target)
-    assert len(told) == (2 if dry_run else 3) * 3 * len(COLUMNS)
-    assert told[-1][0] == told[-1][1] > 0
-
-
 def test_a_draft_with_todays_header_is_found_out_by_its_values(events):
     path = with_filters(events, "draft2-final", ("name",))
     assert all(row.dialect is None and row.oddities == () for row in inspect(path).filters)
@@ -98,25 +89,18 @@ def test_a_draft_with_todays_header_is_found_out_by_its_values(events):
 
 
 @pytest.mark.parametrize("dialect", NAMES)
-def test_the_same_sizes_as_todays_and_every_type(fixtures, tmp_path, dialect):
+def test_every_type(fixtures, tmp_path, dialect):
     source = fixtures / "pyarrow-types.parquet"
     columns = [column for column in pq.read_schema(source).names if column not in ("point", "words")]
     target = tmp_path / "typed.parquet"
-    report = add_filters(source, columns, output=target, dialect=dialect)
-    today = add_filters(source, columns, dry_run=True)
-    assert [row.bitset_bytes for row in report.filters] == [row.bitset_bytes for row in today.filters]
+    write_draft(source, columns, target, dialect)
     if dialect != "draft2-final":
         assert all(proof.is_proven and proof.dialect == dialect for proof in verify(target).filters)
 
 
-def test_writing_one_warns_and_a_name_that_is_none_is_refused(events):
-    for dialect in NAMES:
-        said = add_filters(events, ["id"], dry_run=True, dialect=dialect).warnings
-        assert any(f"{dialect} is a draft" in warning for warning in said)
-        assert any("LOSES ROWS" in warning for warning in said) == (dialect == "draft2-final")
-    assert add_filters(events, ["id"], dry_run=True, dialect="today").warnings == ()
+def test_a_name_that_is_none_is_refused(events):
     with pytest.raises(UsageError, match="no dialect 'draft9'"):
-        add_filters(events, ["id"], dry_run=True, dialect="draft9")
+        probe(events, "id", [1], dialect="draft9")
 
 
 # Asked
@@ -224,7 +208,7 @@ def test_the_seed_of_the_branch_in_a_header_of_the_text(texts):
 
 def test_numbers_hashed_as_nothing_let_everything_pass(tmp_path):
     path = write_column(tmp_path / "n.parquet", pa.array(range(100), pa.int64()))
-    add_filters(path, ["v"], in_place=True, dialect="branch-12")
+    write_draft(path, ["v"], path, "branch-12")
     (proof,) = verify(path).filters
     assert (proof.dialect, proof.missed, proof.measured_fpp) == ("branch-12", 0, 1.0)
     assert not probe(path, "v", [12345], dialect="branch-12").is_absent
@@ -273,13 +257,6 @@ def test_check_names_it_without_reading_the_data(events, dialect):
     (finding,) = check(path, Policy(select=("draft-dialect",))).findings
     assert finding.cure == ("sbbf", "repair", str(path), "--rebuild", "-c", "name", "--in-place")
     assert all(dialect in seen.fact for seen in finding.evidence)
-
-
-def test_appended_in_place(events):
-    before = events.read_bytes()
-    add_filters(events, ["id"], in_place=True, append=True, dialect="branch-16")
-    assert events.read_bytes().startswith(before)
-    assert {proof.dialect for proof in verify(events).filters} == {"branch-16"}
 
 
 # Bare files
@@ -397,7 +374,7 @@ def test_a_header_with_any_byte_changed(texts, dialect):
 
 def test_an_interval_of_which_duckdb_asks_another_form(fixtures, tmp_path):
     path = tmp_path / "spans.parquet"
-    add_filters(fixtures / "duckdb-types.parquet", ["span"], output=path, replace=True, dialect="draft1-page")
+    write_draft(fixtures / "duckdb-types.parquet", ["span"], path, "draft1-page")
     assert all(proof.is_proven for proof in verify(path, ["span"]).filters)
 
 

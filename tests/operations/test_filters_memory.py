@@ -95,7 +95,6 @@ WORKS: dict[str, tuple[Callable[[Path], object] | None, Callable[[Path], object]
     "add elsewhere": (None, lambda path: add(path, output=path.with_suffix(".out"))),
     "append": (None, lambda path: add(path, append=True)),
     "add, dry run": (None, lambda path: add(path, dry_run=True)),
-    "add as a draft": (None, lambda path: add(path, dialect="draft1-thrift")),
     "fold": (add, lambda path: resize_filters(path, num_bytes=NUM_BYTES // 2, in_place=True, jobs=JOBS)),
     "build larger": (add, lambda path: resize_filters(path, num_bytes=2 * NUM_BYTES, rebuild=True, in_place=True, jobs=JOBS)),
     "build anew": (lambda path: (add(path), damage(path)), lambda path: repair(path, rebuild=True, in_place=True, jobs=JOBS)),

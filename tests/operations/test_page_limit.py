@@ -33,7 +33,6 @@ READING = [
     (["check"], 1),
     (["add-filter", "-c", "v", "--replace", "-n"], 4),
     (["add-filter", "-c", "v", "--replace", "-n", "--jobs", "1"], 4),
-    (["add-filter", "-c", "v", "--replace", "-n", "--dialect", "branch-12"], 4),
     (["repair", "-n"], 4),
     (["resize", "--bytes", "128", "--rebuild", "-n"], 4),
     (["advise"], 4),
