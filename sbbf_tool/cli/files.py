@@ -1,106 +1,170 @@
-"""The files that a command line names, one after the other; one that fails does not stop the rest."""
+"""The options that every command has: which files, the keys of encrypted ones, and who does the work."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from sbbf_tool.cli import render
-from sbbf_tool.cli.output import say, stop_if_unread
-from sbbf_tool.errors import SbbfError, UsageError
-from sbbf_tool.storage.temporary import listing_once
+import click
 
-Report = TypeVar("Report")
+from sbbf_tool.cli.keys import keys_option
+from sbbf_tool.cli.values import names_of
+from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.storage.places import is_url
 
+if TYPE_CHECKING:
+    from sbbf_tool.editing.build import Progress
+    from sbbf_tool.runner.runner import Runner
+    from sbbf_tool.runner.selection import Selection
+    from sbbf_tool.runner.works import Work
 
-def each_file(names: tuple[str, ...], work: Callable[[str], int], *, changes: bool = False) -> Iterator[int]:
-    """The exit code of `work` on every file that the names mean: a file, the Parquet files below a folder, those of a glob.
+Row = TypeVar("Row", bound=FileRow)
 
-    The error of one file is told and its code yielded, and the next file follows; what is wrong with the request itself ends it. Work
-    that `changes` files gets none that a folder or glob leads to by a link: others may have put it there. Such links are counted.
-    """
-    links: list[str] = []
-    with listing_once():
-        for path in paths_of(names, links if changes else None):
-            try:
-                yield work(path)
-            except UsageError:
-                raise
-            except SbbfError as error:
-                yield _told(names, path, error)
-    if links:
-        count = f"{len(links):,} link{'s' * (len(links) > 1)}"
-        say(f"sbbf: skipped {count} in folders, such as {links[0]}: name a link to change the file that it leads to", err=True)
-        yield 0
+LOCAL, SPARK = "local", "spark"
 
-
-def each_report(names: tuple[str, ...], work: Callable[[str], Report], show: Callable[[Report], int]) -> Iterator[int]:
-    """As `each_file`, of work that only reads: many files at a time. `show` gets each report, in order, and answers with its code.
-
-    What some files can be asked and others cannot, such as for a column that not all have, is told of the latter; what no file can be
-    asked ends the command.
-    """
-    from sbbf_tool.runner.many import over_files
-
-    unfit: list[UsageError] = []
-    none_fits = True
-    with counter() as count:
-        for path, report in over_files(paths_of(names), work):
-            if isinstance(report, UsageError) and none_fits:
-                unfit.append(report)
-            elif isinstance(report, SbbfError):
-                yield _told(names, path, report)
-            else:
-                none_fits = False
-                yield from (_told(names, path, error) for error in unfit)
-                unfit.clear()
-                yield show(report)
-            count()
-            stop_if_unread(at_end=False)
-    if unfit:
-        raise unfit[0]
-    stop_if_unread()
+_OPTIONS = (
+    click.option("--files-from", metavar="FILE", help="Take the PATHs from this file, one per line; - reads standard input."),
+    click.option("--files0-from", metavar="FILE", help="As --files-from, of PATHs that each end with a NUL byte."),
+    click.option("--where", metavar="PREDICATE", help="Only files of these partitions: \"dt >= '2026-01-01' and region = 'eu'\"."),
+    keys_option,
+    click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Workers of this machine, over all files.  [default: the cores]"),
+    click.option("--runner", type=click.Choice((LOCAL, SPARK)), help="Where to work.  [default: local; spark with --master or --remote]"),
+    click.option("--master", metavar="URL", help="Spark's master: local[4], spark://host:port, yarn, k8s://...  [default: as configured]"),
+    click.option("--remote", metavar="URL", help="A Spark Connect server: sc://host:port."),
+    click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark (repeat for more)."),
+)
 
 
-def paths_of(names: tuple[str, ...], links: list[str] | None = None) -> Iterator[str]:
-    """The files that the names mean, in order; links that folders and globs lead to are added to `links` instead, where it is given."""
-    from sbbf_tool.storage.places import entries
+@dataclass(frozen=True)
+class Files:
+    """The files that a command line names, and who works on them."""
 
-    for name in names:
-        for entry in entries(name, linked_folders=links is not None):
-            if links is not None and entry.is_link:
-                links.append(entry.path)
-            else:
-                yield entry.path
+    arguments: tuple[str, ...]
+    """Those of the command line that are not options: PATHs, and what else a command takes there."""
+    names_from: tuple[str, bytes] | None = None
+    """The file that lists the PATHs, and how each ends in it."""
+    where: str | None = None
+    keys: Any = field(default=None, repr=False)
+    jobs: int | None = None
+    spark: tuple[str | None, dict[str, str], str | None] | None = None
+    """Master, settings and remote, where Spark is the runner."""
+
+    def of(self, names: tuple[str, ...]) -> Files:
+        """Return the same with these arguments as the PATHs."""
+        return replace(self, arguments=names)
+
+    @property
+    def is_listed(self) -> bool:
+        """The PATHs come from a file, and none is an argument."""
+        return self.names_from is not None
+
+    @property
+    def names(self) -> tuple[str, ...] | Iterator[str]:
+        """The PATHs. Raises click.UsageError where there is none, or where they come from two places."""
+        if self.names_from is None:
+            if not self.arguments:
+                raise click.UsageError("no file was named: give PATH, or --files-from")
+            return self.arguments
+        if self.arguments:
+            raise click.UsageError(f"PATHs come from --files-from or from the command line, not from both: {self.arguments[0]}")
+        return names_of(*self.names_from)
+
+    @property
+    def single(self) -> str | None:
+        """The one PATH, where it may be a file: one report is the whole answer if it is."""
+        return self.arguments[0] if len(self.arguments) == 1 and not self.is_listed else None
+
+    @property
+    def selection(self) -> Selection:
+        """The files as runners take them. Raises UsageError for a predicate that cannot be parsed."""
+        from sbbf_tool.runner.selection import Selection
+
+        if self.where is None:
+            return Selection(self.names)
+        from sbbf_tool.runner.partitions import parse_predicate
+
+        return Selection(self.names, parse_predicate(self.where))
+
+    def rows(self, work: Work[Row], progress: Progress | None = None) -> Iterator[Row]:
+        """Yield the row of each file; see `Runner.run`."""
+        return self._runner(progress).run(self.selection, work)
+
+    def _runner(self, progress: Progress | None) -> Runner:
+        if self.spark is None:
+            from sbbf_tool.runner.local import LocalRunner
+
+            return LocalRunner(self.jobs, progress)
+        # One session for all that a command does.
+        context = click.get_current_context()
+        found: Runner | None = context.meta.get("sbbf.runner")
+        if found is None:
+            from sbbf_tool.spark.runner import SparkRunner
+
+            found = context.meta["sbbf.runner"] = context.with_resource(SparkRunner(*self.spark))
+        return found
 
 
-def _told(names: tuple[str, ...], path: str, error: SbbfError) -> int:
-    if names == (path,):
-        raise error
-    say(f"sbbf: {error}", err=True)
-    return error.exit_code
+def over_files(metavar: str = "PATH...") -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Make a command `function(files, ...)` of files, with these options; each command's own come first in its help."""
+
+    def decorate(function: Callable[..., int]) -> Callable[..., int]:
+        @wraps(function)
+        def command(
+            arguments: tuple[str, ...],
+            files_from: str | None,
+            files0_from: str | None,
+            where: str | None,
+            keys: Any,
+            jobs: int | None,
+            runner: str | None,
+            master: str | None,
+            remote: str | None,
+            conf: tuple[str, ...],
+            **options: Any,
+        ) -> int:
+            if files_from is not None and files0_from is not None:
+                raise click.UsageError("give one of --files-from and --files0-from")
+            names_from = None
+            if files_from is not None:
+                names_from = files_from, b"\n"
+            elif files0_from is not None:
+                names_from = files0_from, b"\0"
+            spark = _spark(runner, jobs, master, remote, conf)
+            return function(Files(arguments, names_from, where, keys, jobs, spark), **options)
+
+        made: Callable[..., int] = command
+        for option in (*reversed(_OPTIONS), click.argument("arguments", nargs=-1, metavar=metavar)):
+            made = option(made)
+        return made
+
+    return decorate
+
+
+def _spark(
+    runner: str | None, jobs: int | None, master: str | None, remote: str | None, conf: tuple[str, ...]
+) -> tuple[str | None, dict[str, str], str | None] | None:
+    if (runner or (SPARK if master is not None or remote is not None else LOCAL)) == LOCAL:
+        if master is not None or remote is not None or conf:
+            raise click.UsageError("--master, --remote and --conf are for --runner spark")
+        return None
+    if jobs is not None:
+        raise click.UsageError("--jobs is for --runner local; Spark has its executors")
+    return master, dict(map(_setting, conf)), remote
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, sign, value = text.partition("=")
+    if not sign or not key:
+        raise click.UsageError(f"--conf {text}: write key=value")
+    return key, value
 
 
 def warn_of_append(path: str) -> None:
     """Warn of an append to a file that was not finished, or of a journal beside it that is not to be trusted: for commands that read."""
+    from sbbf_tool.cli import render
     from sbbf_tool.file.interrupted import warning_of
 
-    if (warning := warning_of(path)) is not None:
+    if not is_url(path) and (warning := warning_of(path)) is not None:
         render.warn(f"{path}: {warning}")
-
-
-@contextmanager
-def counter() -> Iterator[Callable[[], None]]:
-    """To be called once a file: shows on stderr how many there were, where that is a terminal and stdout is not."""
-    if not sys.stderr.isatty() or sys.stdout.isatty():
-        yield lambda: None
-        return
-    from rich.console import Console
-    from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("files"), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("files", total=None)
-        yield lambda: bar.advance(task)

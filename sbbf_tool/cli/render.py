@@ -13,13 +13,24 @@ import click
 from sbbf_tool.cli.output import say, say_json
 from sbbf_tool.display import escape
 
+SCHEMA_VERSION = 0
+"""Of all documents; it stays 0 until their fields are settled in 0.1.0."""
+
 if TYPE_CHECKING:
     from sbbf_tool.editing.build import Progress
 
 
-def show_json(report: Any) -> None:
-    """One document on one line. Bytes of a file name that are not UTF-8 are escaped, as `json.loads` and `os.fsencode` undo it."""
-    say_json(asdict(report))
+def show_json(schema: str, report: Any) -> None:
+    """Print one document on one line: a report, or its fields, with the name and version of their schema.
+
+    Bytes of a file name that are not UTF-8 are escaped, as `json.loads` and `os.fsencode` undo it.
+    """
+    say_json(document(schema, report))
+
+
+def document(schema: str, report: Any) -> dict[str, Any]:
+    """Return the document of a report, or of its fields."""
+    return {"schema": f"sbbf.{schema}", "version": SCHEMA_VERSION, **(report if isinstance(report, dict) else asdict(report))}
 
 
 def warn(message: str) -> None:

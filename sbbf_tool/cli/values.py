@@ -1,8 +1,9 @@
-"""Values that stand in a file, one a line."""
+"""Values that stand in a file, one per line, and names of files that do."""
 
 from __future__ import annotations
 
 import codecs
+import os
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -12,6 +13,7 @@ import click
 from sbbf_tool.cli.render import warn
 
 _MOST_LINE_BYTES = 64 << 20
+_MOST_NAME_BYTES, _BLOCK_BYTES = 1 << 20, 1 << 16
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -47,6 +49,33 @@ def lines_of(name: str) -> Iterator[str]:
                     yield text
     except OSError as error:
         raise click.UsageError(f"values file {name}: {(error.strerror or 'unreadable').lower()}") from None
+
+
+def names_of(source: str, end: bytes) -> Iterator[str]:
+    """Yield the names in a file, or on standard input for `-`, that each end with `end`, a line feed or a NUL; empty ones are skipped.
+
+    They are read as they are needed. Bytes that are not UTF-8 stand as surrogates, as in names of files.
+    """
+    if source == "-" and sys.stdin is None:
+        raise click.UsageError("standard input is closed")
+    try:
+        with click.open_file(source, "rb") as stream:
+            rest = b""
+            for block in iter(partial(stream.read1, _BLOCK_BYTES), b""):
+                *names, rest = (rest + block).split(end)
+                if len(rest) > _MOST_NAME_BYTES:
+                    raise click.UsageError(f"list of files {source}: a name has more than {_MOST_NAME_BYTES:,} bytes")
+                yield from _named(names, end)
+            yield from _named([rest], end)
+    except OSError as error:
+        raise click.UsageError(f"list of files {source}: {(error.strerror or 'unreadable').lower()}") from None
+
+
+def _named(names: list[bytes], end: bytes) -> Iterator[str]:
+    for name in names:
+        name = name.removesuffix(b"\r") if end == b"\n" else name
+        if name:
+            yield os.fsdecode(name)
 
 
 def _place(name: str, line: int) -> str:

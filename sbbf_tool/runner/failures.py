@@ -21,7 +21,7 @@ def row_of(row: type[Row], path: str, work: Callable[[], Mapping[str, object]]) 
     try:
         known: Mapping[str, object] = work()
     except Exception as error:
-        known = failure(path, error)
+        known = {**failure(path, error), "error": error}
     told = {"status": OK, "reason": None, "exit_code": 0, "seconds": time.monotonic() - started, **known}
     return row(path=path, **told)  # type: ignore[arg-type]
 

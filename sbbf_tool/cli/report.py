@@ -1,0 +1,170 @@
+"""The loop of every command over the rows of its files: errors to standard error, reports as its view shows them, sums, the exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from sbbf_tool.cli import render
+from sbbf_tool.cli.files import Files, warn_of_append
+from sbbf_tool.cli.output import say, stop_if_unread
+from sbbf_tool.display import redact
+from sbbf_tool.errors import UsageError
+from sbbf_tool.storage.places import is_url
+from sbbf_tool.reports.rows import FAILED, LINK, OK, REFUSED, SKIPPED, FileRow
+
+if TYPE_CHECKING:
+    from sbbf_tool.runner.works import Work
+
+Row = TypeVar("Row", bound=FileRow)
+Report = TypeVar("Report")
+
+_MOST_HELD = 1000
+
+
+class View(Generic[Report]):
+    """How one command shows its reports; each is added, and then shown."""
+
+    schema: str
+    """Of the JSON document of a report: `inspect` stands for `sbbf.inspect`."""
+    skipped = "skipped"
+    """What is said of files where there was nothing to do."""
+
+    def add(self, report: Report, row: FileRow) -> int:
+        """Count one more report, print to standard error what failed within it, and return its exit code."""
+        return 0
+
+    def show(self, report: Report) -> None:
+        """Print the report of the only file, in full."""
+        raise NotImplementedError
+
+    def show_line(self, report: Report) -> None:
+        """Print what matters of one of several files: a line, or nothing."""
+
+    def show_sums(self) -> None:
+        """Print what all reports together say, before the count of files."""
+
+    def sentence(self) -> str:
+        """Return what stands behind the count of files, such as `3 filters added`; may be empty."""
+        return ""
+
+    def totals(self) -> dict[str, Any]:
+        """Return the sums for the summary document."""
+        return {}
+
+    def answer(self, codes: set[int]) -> int:
+        """Return the exit code of the command, given those of all files."""
+        return max(codes, default=0)
+
+
+class _Outcomes:
+    """What became of the files."""
+
+    _WORDS = {OK: "done", REFUSED: "refused", FAILED: "failed", LINK: "skipped, being links"}
+
+    def __init__(self, skipped: str) -> None:
+        self.counts: Counter[str] = Counter()
+        self._words = {**self._WORDS, SKIPPED: skipped}
+
+    def __str__(self) -> str:
+        """Return such as `1,000 files: 990 done, 10 failed`."""
+        shares = [f"{self.counts[status]:,} {word}" for status, word in self._words.items() if self.counts[status]]
+        return f"{render.counted(self.counts.total(), 'file')}: {', '.join(shares) or 'nothing to do'}"
+
+    def document(self) -> dict[str, int]:
+        names = {OK: "done", SKIPPED: "skipped", REFUSED: "refused", FAILED: "failed", LINK: "links"}
+        return {"files": self.counts.total(), **{name: self.counts[status] for status, name in names.items()}}
+
+
+def report_files(files: Files, work: Work[Row], view: View[Any], *, as_json: bool, save: Callable[[Row], None] | None = None) -> int:
+    """Work on all files and report each as `view` does; return the exit code of the command.
+
+    One file that is named itself gets its report in full, and its error ends the command. Of several files each gets a line or a JSON
+    document, and all of them their sums at the end. `save` gets each row. Where nobody reads the output any more, what only reads stops.
+    """
+    outcomes = _Outcomes(view.skipped)
+    codes: set[int] = set()
+    is_single = False
+    with _progress(files) as (progress, count):
+        for found in _without_flood(files.rows(work, progress)):
+            is_single = files.single == found.path
+            if is_single and found.error is not None:
+                raise found.error
+            row = replace(found, path=redact(found.path))
+            if not work.changes and files.spark is None:
+                warn_of_append(found.path)
+            outcomes.counts[LINK if row.reason == LINK else row.status] += 1
+            codes.add(_report_row(row, view, is_single=is_single, as_json=as_json))
+            if save is not None:
+                save(row)
+            count()
+            if not work.changes:
+                stop_if_unread(at_end=False)
+    code = view.answer(codes)
+    if is_single:
+        pass
+    elif as_json:
+        render.show_json("summary", {"command": view.schema, **outcomes.document(), "exit_code": code, "totals": view.totals()})
+    else:
+        view.show_sums()
+        sentence = view.sentence()
+        say(f"{outcomes}; {sentence}" if sentence else str(outcomes))
+    if not work.changes:
+        stop_if_unread()
+    return code
+
+
+def _report_row(row: FileRow, view: View[Any], *, is_single: bool, as_json: bool) -> int:
+    report = getattr(row, "report", None)
+    if row.status in (REFUSED, FAILED):
+        say(f"sbbf: {row.path}: {row.reason}", err=True)
+    code = max(row.exit_code, view.add(report, row)) if report is not None else row.exit_code
+    if as_json and report is not None:
+        render.show_json(view.schema, report)
+    elif as_json:
+        render.show_json("file", {"file": row.path, "status": row.status, "reason": row.reason, "exit_code": row.exit_code})
+    elif report is not None:
+        view.show(report) if is_single else view.show_line(report)
+    return code
+
+
+def _without_flood(rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield the rows, those of wrong requests held back until one fits: a request that fits no file ends the command with one line.
+
+    What some files can be asked and others cannot, such as for a column that not all have, is reported of the latter.
+    """
+    remaining = iter(rows)
+    held: list[Row] = []
+    for row in remaining:
+        held.append(row)
+        if row.exit_code != UsageError.exit_code or len(held) > _MOST_HELD:
+            break
+    else:
+        if held:
+            raise held[0].error or UsageError(held[0].reason or "", file=held[0].path)
+    yield from held
+    yield from remaining
+
+
+@contextmanager
+def _progress(files: Files) -> Iterator[tuple[Any, Callable[[], None]]]:
+    """Show on stderr, where that is a terminal, the bytes of one file that are done, or how many of several files are."""
+    if files.single is not None and (is_url(files.single) or os.path.isfile(files.single)):
+        with render.progress_bar() as progress:
+            yield progress, lambda: None
+        return
+    if not sys.stderr.isatty() or sys.stdout.isatty():
+        yield None, lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("files"), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("files", total=None)
+        yield None, lambda: bar.advance(task)

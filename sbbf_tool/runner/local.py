@@ -1,0 +1,160 @@
+"""The runner of this machine: rows come in the order of the files, as they are ready, in memory that does not grow with their number.
+
+Few small files are worked on in this process. More are packed into tasks for processes, one a core; a large file is a task of its own,
+and its column chunks keep all cores busy. Files of stores are waited for by threads: a forked process must not use the connections of
+its parent, and waiting takes no core.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import chain, groupby
+from typing import TYPE_CHECKING, TypeVar
+
+from sbbf_tool.reports.rows import FAILED, LINK, SKIPPED, FileRow, FoundFile
+from sbbf_tool.storage.places import is_url
+from sbbf_tool.storage.temporary import listing_once
+
+if TYPE_CHECKING:
+    from sbbf_tool.editing.build import Progress
+    from sbbf_tool.runner.processes import Processes, Task
+    from sbbf_tool.runner.selection import Selection
+    from sbbf_tool.runner.works import Work
+
+Row = TypeVar("Row", bound=FileRow)
+
+_FILES_WITHOUT_PROCESSES = 50
+"""To start processes takes as long as so many small files."""
+_TASKS_AHEAD = 2
+_FILES_PER_TASK = 100
+_REQUESTS_IN_FLIGHT = 16
+"""Files of stores that are waited for together, unless `jobs` says how many."""
+
+
+class LocalRunner:
+    """Processes and threads of this machine: `jobs` workers together, as many as there are cores where None."""
+
+    def __init__(self, jobs: int | None = None, progress: Progress | None = None) -> None:
+        self.jobs = jobs
+        self.workers = jobs if jobs is not None else os.cpu_count() or 1
+        self.progress = progress
+        """Called with the bytes done of a file that is worked on in this process."""
+
+    def __enter__(self) -> LocalRunner:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        pass
+
+    def run(self, selection: Selection, work: Work[Row]) -> Iterator[Row]:
+        """Work on each file; see `Runner.run`."""
+        links: list[FoundFile] = []
+        # Processes are forked in this block, and list each folder once too.
+        with listing_once():
+            files = _without_links(selection.files(links=work.changes), links)
+            for is_remote, group in groupby(files, lambda file: is_url(file.path)):
+                yield from self._by_threads(group, work) if is_remote else self._locally(group, work)
+            yield from (skip_link(work.row, link.path) for link in links)
+
+    def _locally(self, files: Iterator[FoundFile], work: Work[Row]) -> Iterator[Row]:
+        from sbbf_tool.runner.pack import TASK_COST
+
+        first: list[FoundFile] = []
+        size = 0
+        for file in files:
+            first.append(file)
+            size += _cost(file, work)
+            if len(first) > _FILES_WITHOUT_PROCESSES or (size > TASK_COST and len(first) >= self.workers):
+                break
+        is_little = len(first) <= _FILES_WITHOUT_PROCESSES and size <= TASK_COST
+        if len(first) == 1 or is_little or self.workers == 1:
+            yield from (work(file.path, self.workers, self.progress) for file in chain(first, files))
+            return
+        # Fewer files than workers: the rest of the workers are threads over the chunks of each file.
+        workers = min(len(first), self.workers)
+        yield from _by_processes(chain(first, files), work, workers, self.workers // workers, self.workers)
+
+    def _by_threads(self, files: Iterator[FoundFile], work: Work[Row]) -> Iterator[Row]:
+        from concurrent.futures import Future, ThreadPoolExecutor
+
+        head = list(_take(files, 2))
+        if len(head) == 1:
+            yield work(head[0].path, self.workers, self.progress)
+            return
+        most = self.jobs or _REQUESTS_IN_FLIGHT
+        with ThreadPoolExecutor(most, thread_name_prefix="sbbf-file") as pool:
+            try:
+                ahead: deque[Future[Row]] = deque()
+                for file in chain(head, files):
+                    ahead.append(pool.submit(work, file.path))
+                    if len(ahead) >= most:
+                        yield ahead.popleft().result()
+                while ahead:
+                    yield ahead.popleft().result()
+            finally:
+                pool.shutdown(cancel_futures=True)
+
+
+def skip_link(row: type[Row], path: str) -> Row:
+    """Return the row of a link that commands which change files skip."""
+    return row(path=path, status=SKIPPED, reason=LINK, exit_code=0, seconds=0.0)
+
+
+def _without_links(files: Iterable[FoundFile], links: list[FoundFile]) -> Iterator[FoundFile]:
+    """Yield the files that are no links; add the links to `links`."""
+    for file in files:
+        if file.is_link:
+            links.append(file)
+        else:
+            yield file
+
+
+def _take(files: Iterator[FoundFile], count: int) -> Iterator[FoundFile]:
+    for _, file in zip(range(count), files, strict=False):
+        yield file
+
+
+def _cost(file: FoundFile, work: Work[Row]) -> int:
+    """Bytes that count for how files are packed into tasks."""
+    return (file.bytes or 0) if work.reads_data else 0
+
+
+def _by_processes(files: Iterable[FoundFile], work: Work[Row], workers: int, jobs: int, all_jobs: int) -> Iterator[Row]:
+    """Yield the rows in the order of the files; little is begun before it is needed."""
+    from sbbf_tool.runner.pack import TASK_COST, pack
+    from sbbf_tool.runner.processes import Processes, Task
+
+    def tasks() -> Iterator[tuple[Task[str, Row], int]]:
+        for packed in pack(files, partial(_cost, work=work), most=_FILES_PER_TASK):
+            paths = [file.path for file in packed]
+            is_large = work.is_parallel and _cost(packed[0], work) > TASK_COST
+            # A large file counts as all the tasks that may be under way, so that no other one is beside it.
+            yield Task(paths, partial(_rows, work, all_jobs if is_large else jobs)), workers * _TASKS_AHEAD if is_large else 1
+
+    waiting = tasks()
+    ahead: deque[tuple[Task[str, Row], int]] = deque()
+    with Processes(workers) as processes:
+        while True:
+            while sum(weight for _, weight in ahead) < workers * _TASKS_AHEAD and (fresh := next(waiting, None)) is not None:
+                processes.submit(fresh[0])
+                ahead.append(fresh)
+            if not ahead:
+                return
+            task, _ = ahead.popleft()
+            yield from processes.rows(task, partial(_lost, work.row))
+
+
+def _rows(work: Callable[[str, int], Row], jobs: int, paths: Sequence[str]) -> list[Row]:
+    # An exception may hold what does not travel, and the row says what it said.
+    return [replace(work(path, jobs), error=None) for path in paths]
+
+
+def _lost(row: type[Row], path: str) -> Row:
+    from sbbf_tool.runner.failures import INTERNAL_ERROR
+
+    reason = "the process that worked on it was killed, perhaps for want of memory"
+    return row(path=path, status=FAILED, reason=reason, exit_code=INTERNAL_ERROR, seconds=0.0)

@@ -1,0 +1,175 @@
+"""What a run does with each file: the verbs as work that travels to other processes, each with the kind of row that it makes.
+
+Each function returns the `Work` of one verb; what the verb itself imports is imported when its work is made.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from sbbf_tool.arguments import as_iterable, as_names
+from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.runner.failures import failure, row_of
+
+if TYPE_CHECKING:
+    from sbbf_tool.advice.queries import Query
+    from sbbf_tool.advice.survey import FileSurvey
+    from sbbf_tool.editing.build import Progress
+    from sbbf_tool.file.keys import KeysGiven
+    from sbbf_tool.file.page_limit import MaxPageBytes
+    from sbbf_tool.operations.check import Policy
+    from sbbf_tool.reports.explain import ExplainRow
+    from sbbf_tool.reports.findings import CheckRow
+    from sbbf_tool.reports.inspect import InspectRow
+    from sbbf_tool.reports.lake import SurveyRow
+    from sbbf_tool.reports.lookup import LookupRow
+    from sbbf_tool.reports.probe import ProbeRow
+    from sbbf_tool.reports.remove import RemoveRow
+    from sbbf_tool.reports.repair import RepairRow
+    from sbbf_tool.reports.resize import ResizeRow
+    from sbbf_tool.reports.verify import VerifyRow
+
+Row = TypeVar("Row", bound=FileRow, covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Work(Generic[Row]):
+    """The work of one verb on any file."""
+
+    row: type[Row]
+    fields: Callable[..., Mapping[str, object]]
+    """Called with a path, answers with the fields of its row: `report`, or `status` and `reason` where it has none."""
+    reads_data: bool = False
+    """The work reads the data of a file, and not only its footer and filters."""
+    changes: bool = False
+    """The work changes files: links that a listing meets are skipped."""
+    is_parallel: bool = False
+    """`fields` takes `jobs`, the chunks of one file to work on concurrently, and `progress`."""
+
+    def __call__(self, path: str, jobs: int = 1, progress: Progress | None = None) -> Row:
+        """Return the row of one file; a file's failure is its row."""
+        options = {"jobs": jobs, "progress": progress} if self.is_parallel else {}
+        return row_of(self.row, path, partial(self.fields, path, **options))
+
+
+def _reporting(row: type[Row], operation: Callable[..., object], *, reads_data: bool = False, is_parallel: bool = False) -> Work[Row]:
+    return Work(row, partial(_report, operation), reads_data=reads_data, is_parallel=is_parallel)
+
+
+def _changing(row: type[Row], operation: Callable[..., object], *, is_parallel: bool) -> Work[Row]:
+    return Work(row, partial(_report, operation), reads_data=True, changes=True, is_parallel=is_parallel)
+
+
+def _report(operation: Callable[..., object], path: str, **options: object) -> dict[str, object]:
+    return {"report": operation(path, **options)}
+
+
+def inspect(columns: Iterable[str] = (), *, all_chunks: bool = False, keys: KeysGiven = None) -> Work[InspectRow]:
+    from sbbf_tool.operations.inspect import inspect as operation
+    from sbbf_tool.reports.inspect import InspectRow
+
+    return _reporting(InspectRow, partial(operation, columns=as_names(columns), all_chunks=all_chunks, keys=keys))
+
+
+def probe(column: str, values: object, *, dialect: str | None = None, keys: KeysGiven = None) -> Work[ProbeRow]:
+    from sbbf_tool.operations.probe import probe as operation
+    from sbbf_tool.reports.probe import ProbeRow
+
+    return _reporting(ProbeRow, partial(operation, column=column, values=tuple(as_iterable(values)), dialect=dialect, keys=keys))
+
+
+def look_up(column: str, values: object, *, dialect: str | None = None, keys: KeysGiven = None) -> Work[LookupRow]:
+    """Look many values up in one column: only the row groups that may hold each are reported."""
+    from sbbf_tool.reports.lookup import LookupRow
+    from sbbf_tool.runner.lookup import probe_values as operation
+
+    return _reporting(LookupRow, partial(operation, column=column, values=tuple(as_iterable(values)), dialect=dialect, keys=keys))
+
+
+def explain(
+    column: str, value: object, *, engine_name: str | None = None, keys: KeysGiven = None, max_page_bytes: MaxPageBytes = None
+) -> Work[ExplainRow]:
+    from sbbf_tool.operations.explain import explain as operation
+    from sbbf_tool.reports.explain import ExplainRow
+
+    options: dict[str, Any] = {"column": column, "value": value, "engine_name": engine_name}
+    return _reporting(ExplainRow, partial(operation, **options, keys=keys, max_page_bytes=max_page_bytes))
+
+
+@dataclass(frozen=True)
+class VerifyFile:
+    """`verify`, of which a runner may also verify the row groups of one file apart."""
+
+    columns: tuple[str, ...] = ()
+    keys: KeysGiven = None
+    max_page_bytes: MaxPageBytes = None
+
+    def __call__(self, path: str, **options: Any) -> dict[str, object]:
+        from sbbf_tool.operations.verify import verify
+
+        return {"report": verify(path, self.columns, keys=self.keys, max_page_bytes=self.max_page_bytes, **options)}
+
+
+def verify(columns: Iterable[str] = (), *, keys: KeysGiven = None, max_page_bytes: MaxPageBytes = None) -> Work[VerifyRow]:
+    from sbbf_tool.reports.verify import VerifyRow
+
+    return Work(VerifyRow, VerifyFile(as_names(columns), keys, max_page_bytes), reads_data=True, is_parallel=True)
+
+
+def check(policy: Policy, *, keys: KeysGiven = None, max_page_bytes: MaxPageBytes = None) -> Work[CheckRow]:
+    from sbbf_tool.reports.findings import CheckRow
+
+    fields = partial(_check, policy=policy, keys=keys, max_page_bytes=max_page_bytes)
+    return Work(CheckRow, fields, reads_data=not policy.quick, is_parallel=True)
+
+
+def _check(path: str, *, policy: Policy, progress: Progress | None = None, **options: Any) -> dict[str, object]:
+    from sbbf_tool.operations.check import checked
+
+    done = checked(path, policy, **options)
+    return {"report": done.report, **(failure(path, done.errors[0]) if done.errors else {})}
+
+
+def survey(queries: Iterable[Query] = (), *, keys: KeysGiven = None, max_page_bytes: MaxPageBytes = None) -> Work[SurveyRow]:
+    """Survey what `advise` adds up; see `survey_of`."""
+    from sbbf_tool.reports.lake import SurveyRow
+
+    return Work(SurveyRow, partial(_survey, queries=tuple(as_iterable(queries)), keys=keys, max_page_bytes=max_page_bytes))
+
+
+def _survey(path: str, *, queries: tuple[Query, ...], keys: KeysGiven, max_page_bytes: MaxPageBytes) -> dict[str, object]:
+    from sbbf_tool.advice.survey import survey
+
+    return {"survey": pickle.dumps(survey(path, queries, keys, max_page_bytes))}
+
+
+def survey_of(row: SurveyRow) -> FileSurvey:
+    """Return the survey of a row whose status is `ok`."""
+    assert row.survey is not None
+    found: FileSurvey = pickle.loads(row.survey)
+    return found
+
+
+def remove(columns: Iterable[str] = (), **options: Any) -> Work[RemoveRow]:
+    from sbbf_tool.operations.remove import remove_filters as operation
+    from sbbf_tool.reports.remove import RemoveRow
+
+    return _changing(RemoveRow, partial(operation, columns=as_names(columns), **options), is_parallel=False)
+
+
+def resize(columns: Iterable[str] = (), **options: Any) -> Work[ResizeRow]:
+    from sbbf_tool.operations.resize import resize_filters as operation
+    from sbbf_tool.reports.resize import ResizeRow
+
+    return _changing(ResizeRow, partial(operation, columns=as_names(columns), **options), is_parallel=True)
+
+
+def repair(columns: Iterable[str] = (), **options: Any) -> Work[RepairRow]:
+    from sbbf_tool.operations.repair import repair as operation
+    from sbbf_tool.reports.repair import RepairRow
+
+    return _changing(RepairRow, partial(operation, columns=as_names(columns), **options), is_parallel=True)
