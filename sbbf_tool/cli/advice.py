@@ -26,12 +26,12 @@ def query_lines(path: str | None) -> list[str]:
         raise click.UsageError(f"queries file {path}: {getattr(error, 'strerror', None) or 'not UTF-8'}") from None
 
 
-def tell(report: AdviceReport, paths: Sequence[str], plan_path: str | None, *, as_json: bool) -> int:
+def show_report(report: AdviceReport, paths: Sequence[str], plan_path: str | None, *, as_json: bool) -> int:
     """Show the report on `paths`, save its plan where a path is given, and answer with the exit code. Raises WriteError."""
     from sbbf_tool.editing.plan_file import write_plan
     from sbbf_tool.errors import UnreadableError
 
-    render.show_json(report) if as_json else show_advice(report)
+    render.show_json("advise", report) if as_json else show_advice(report)
     for reason in report.unread:
         say(f"sbbf: {reason}", err=True)
     if plan_path is not None and report.plan is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.files import each_file
+from sbbf_tool.cli.files import Files
 from sbbf_tool.cli.output import say
 
 if TYPE_CHECKING:
@@ -22,30 +22,36 @@ def type_of(type_name: str | None) -> str:
     return type_name
 
 
-def inspect(files: tuple[str, ...], as_json: bool) -> int:
+def path_of(files: Files) -> str:
+    """Return the one file that is a filter. Raises click.UsageError where there is none, or several."""
+    if files.single is None:
+        raise click.UsageError("--bare is of one filter: name one file")
+    return files.single
+
+
+def inspect(files: Files, as_json: bool) -> int:
+    """Show each of these filters; an error of one ends the command."""
     from sbbf_tool.operations.standalone import inspect_bare
 
-    def work(path: str) -> int:
-        report = inspect_bare(path)
-        render.show_json(report) if as_json else _show(report)
-        return 0
-
-    return max(each_file(files, work))
+    for found in files.selection.files():
+        report = inspect_bare(found.path)
+        render.show_json("inspect-bare", report) if as_json else _show(report)
+    return 0
 
 
-def probe(file: str, type_name: str | None, values: Iterable[str | None], dialect: str | None) -> ProbeReport:
+def probe(files: Files, type_name: str | None, values: Iterable[str | None], dialect: str | None) -> ProbeReport:
+    """Look values up in one filter."""
     from sbbf_tool.operations.standalone import probe_bare
 
-    return probe_bare(file, type_of(type_name), values, dialect=dialect)
+    return probe_bare(path_of(files), type_of(type_name), values, dialect=dialect)
 
 
-def verify(files: tuple[str, ...], type_name: str | None, values: Iterable[str], dialect: str | None, as_json: bool) -> int:
+def verify(files: Files, type_name: str | None, values: Iterable[str], dialect: str | None, as_json: bool) -> int:
+    """Verify one filter against the values that it should hold."""
     from sbbf_tool.operations.standalone import verify_bare
 
-    if len(files) != 1:
-        raise click.UsageError("values are those of one bare filter; name one file")
-    proof = verify_bare(files[0], type_of(type_name), values, dialect=dialect)
-    render.show_json(proof) if as_json else _show_proof(proof)
+    proof = verify_bare(path_of(files), type_of(type_name), values, dialect=dialect)
+    render.show_json("verify-bare", proof) if as_json else _show_proof(proof)
     return int(not proof.is_proven)
 
 

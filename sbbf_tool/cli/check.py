@@ -2,51 +2,81 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
+from collections import Counter
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sbbf_tool.cli import formats
-from sbbf_tool.cli.files import each_report, warn_of_append
-from sbbf_tool.cli.keys import keys_option
+from sbbf_tool.cli.files import Files, over_files
 from sbbf_tool.cli.output import say
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.policy import policy_options
+from sbbf_tool.cli.report import View, report_files
+from sbbf_tool.errors import UnreadableError
+from sbbf_tool.reports.findings import SEVERITIES
+from sbbf_tool.reports.rows import OK, FileRow
+
+if TYPE_CHECKING:
+    from sbbf_tool.reports.findings import CheckReport
 
 
 @click.command(short_help="Hold filters to rules, as a gate for CI.")
-@click.argument("paths", nargs=-1, metavar="PATH...")
 @policy_options
-@keys_option
 @page_limit_option
-@click.option("--format", "form", type=click.Choice(formats.NAMES), default="text", show_default=True, help="How to tell what was found.")
+@click.option("--format", "form", type=click.Choice(formats.NAMES), default="text", show_default=True, help="How to report what was found.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document per file, and a summary of several: as --format json.")
 @click.option("--list-rules", is_flag=True, help="Show all rules, and check nothing.")
+@over_files()
 def command(
-    paths: tuple[str, ...], form: str, config: str | None, keys: Any, max_page_bytes: int | None, list_rules: bool, **options: Any
+    files: Files, form: str, as_json: bool, config: str | None, max_page_bytes: int | None, list_rules: bool, **options: Any
 ) -> int:
     """Hold the filters of files to rules: whether they are true, well formed, secret where the data is, and worth their bytes.
 
-    PATH is a Parquet file, a folder (all *.parquet below it) or a glob. Options of the command line go before settings of --config.
+    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL. Command-line options override --config.
     Exit code 0: no finding is as bad as --fail-on; 1: some is; 2: an unknown rule, column or setting; 3: something could not be read.
     """
     from sbbf_tool.cli import policy
-    from sbbf_tool.operations.check import Checked, checked, ensure_columns
 
+    form = "json" if as_json else form
     if list_rules:
         policy.show_rules(as_json=form == "json")
         return 0
-    if not paths:
-        raise click.UsageError("no file to check")
-    asked = policy.from_options(options, config)
-    ensure_columns(paths, asked, keys)
+    from sbbf_tool.operations.check import ensure_columns
+    from sbbf_tool.runner import works
 
-    def show(done: Checked) -> int:
-        warn_of_append(done.report.file)
-        shown.add(done.report)
-        for error in done.errors:
-            say(f"sbbf: {error}", err=True)
-        return max([int(done.report.failed), *(error.exit_code for error in done.errors)])
-
+    chosen = policy.from_options(options, config)
+    ensure_columns((file.path for file in files.selection.files()), chosen, files.keys)
+    work = works.check(chosen, keys=files.keys, max_page_bytes=max_page_bytes)
     with formats.opened(form) as shown:
-        return max(each_report(paths, partial(checked, policy=asked, keys=keys, max_page_bytes=max_page_bytes), show))
+        return report_files(files, work, _CheckView(shown, form), as_json=form == "json")
+
+
+class _CheckView(View["CheckReport"]):
+    schema = "check"
+
+    def __init__(self, shown: formats.Format, form: str) -> None:
+        self._shown = shown
+        self._form = form
+        self._findings: Counter[str] = Counter()
+
+    def add(self, report: CheckReport, row: FileRow) -> int:
+        self._findings.update(finding.severity for finding in report.findings)
+        for place in report.unread if row.status == OK else ():
+            say(f"sbbf: {UnreadableError(place, file=row.path)}", err=True)
+        return max(int(report.failed), UnreadableError.exit_code if report.unread and row.status == OK else 0)
+
+    def show(self, report: CheckReport) -> None:
+        self._shown.add(report)
+
+    def show_line(self, report: CheckReport) -> None:
+        if report.findings or self._form != "text":
+            self._shown.add(report)
+
+    def summary(self, files: str) -> str | None:
+        from sbbf_tool.cli.formats.text import count_findings
+
+        return f"{files}; {count_findings(self._findings)}" if self._form == "text" else None
+
+    def totals(self) -> dict[str, Any]:
+        return {"findings": {severity: self._findings[severity] for severity in SEVERITIES}}

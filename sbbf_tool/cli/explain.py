@@ -7,74 +7,134 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.files import warn_of_append
-from sbbf_tool.cli.keys import keys_option
-from sbbf_tool.cli.output import say, stop_if_unread
+from sbbf_tool.cli.files import Files, over_files
+from sbbf_tool.cli.output import say
 from sbbf_tool.cli.page_limit import page_limit_option
-from sbbf_tool.cli.probe import ABSENT, MAYBE, NegativeValues
+from sbbf_tool.cli.probe import ABSENT, MAYBE, NegativeValues, answer, ensure_column, unmark
+from sbbf_tool.cli.report import View, report_files
+from sbbf_tool.reports.rows import FileRow
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.explain import EngineExplanation, ExplainReport
 
 _HEADERS = ("row group", "bytes", "of column", "min", "max", "statistics", "dictionary", "filter", "reason")
 _EFFECTS = ("engine", "by statistics", "by dictionary", "by filter", "read", "bytes skipped", "of column", "harm")
+_SUMS = ("engine", "row groups", "skipped", "read", "bytes skipped")
 
 
 @click.command(cls=NegativeValues, short_help="Show what would skip each row group, and for which engines.")
-@click.argument("file", metavar="FILE")
-@click.argument("column", metavar="COLUMN")
-@click.argument("value", required=False, metavar="[VALUE]")
-@click.option("--null", "ask_null", is_flag=True, help="Ask for null, in place of VALUE: what IS NULL reads.")
+@click.option("-c", "--column", metavar="COLUMN", help="The column to query; then every argument is a PATH.")
+@click.option("--value", "named_value", metavar="VALUE", help="With -c: the value to query.")
+@click.option("--null", "ask_null", is_flag=True, help="Query null, in place of VALUE: what IS NULL reads.")
 @click.option("--engine", "engine_name", metavar="NAME", help="Only this engine, or the one that a system of this name reads through.")
-@keys_option
 @page_limit_option
-@click.option("--json", "as_json", is_flag=True, help="The report as one JSON document.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document per file, and a summary of several.")
+@over_files("PATH... [COLUMN VALUE]")
 def command(
-    file: str,
-    column: str,
-    value: str | None,
+    files: Files,
+    column: str | None,
+    named_value: str | None,
     ask_null: bool,
     engine_name: str | None,
-    keys: Any,
     max_page_bytes: int | None,
     as_json: bool,
 ) -> int:
     """Show what a query for COLUMN = VALUE reads, row group by row group: what min and max, the dictionary and the filter say.
 
-    Below, what each engine makes of it: how many row groups each means skips, and the share of bytes it need not read. Exit code 0:
-    some row group may hold the value; 1: it is certainly absent from all.
+    The last two arguments are column and value; with -c COLUMN --value VALUE all arguments are PATHs. Below, what each engine makes of it:
+    how many row groups each means skips, and the share of bytes it need not read. Of several files, a line for each that may hold the
+    value, and the sums. Exit code 0: some row group may hold the value; 1: it is certainly absent from all.
 
-    The value `null` is text in a column of text or of bytes without a fixed length, and in any other column asks for null, as --null does.
+    The value `null` is text in a column of text or of bytes without a fixed length, and in any other column queries null, as --null does.
     """
-    from sbbf_tool.operations.explain import explain
+    from sbbf_tool.runner import works
 
-    if (value is None) != ask_null:
-        raise click.UsageError("give VALUE or --null, not both" if ask_null else "no value to ask for; --null asks for null")
-    warn_of_append(file)
-    report = explain(file, column, value, engine_name=engine_name, keys=keys, max_page_bytes=max_page_bytes)
-    render.show_json(report) if as_json else _show(report)
-    stop_if_unread()
-    return ABSENT if report.absent else MAYBE
+    files, column, value = _split(files, column, named_value, ask_null)
+    work = works.explain(column, value, engine_name=engine_name, keys=files.keys, max_page_bytes=max_page_bytes)
+    return report_files(files, work, _ExplainView(), as_json=as_json)
 
 
-def _show(report: ExplainReport) -> None:
-    say(f"{report.file}: column {report.column}, {report.type}, value {render.value(report.value)}")
-    groups = [
-        (
-            *(str(row.row_group), render.size(row.bytes), render.size(row.column_bytes), row.low or "", row.high or "", row.statistics),
-            *(row.dictionary or "-", row.filter, row.statistics_reason or row.dictionary_reason or row.filter_reason or ""),
-        )
-        for row in report.row_groups
-    ]
-    render.show_table(_HEADERS, groups, (0, 1, 2))
-    alike: dict[tuple[str, ...], list[EngineExplanation]] = {}
-    for one in report.engines:
-        counts = (one.skipped_by_statistics, one.skipped_by_dictionary, one.skipped_by_filter, one.read)
-        shares = (render.percent(one.share_skipped), render.percent(one.share_of_column_skipped))
-        alike.setdefault((*map(str, counts), *shares, one.harm or ""), []).append(one)
-    rows = [(", ".join(one.name for one in engines), *cells) for cells, engines in alike.items()]
-    render.show_table(_EFFECTS, rows, (1, 2, 3, 4, 5, 6))
-    if len(report.engines) == 1:
-        say(f"{report.engines[0].name}: {report.engines[0].says}")
-    if report.note:
-        say(f"note: {report.note}")
+def _split(files: Files, column: str | None, value: str | None, ask_null: bool) -> tuple[Files, str, str | None]:
+    """Return the files, the column and the value; None for null."""
+    arguments = [unmark(argument) for argument in files.arguments]
+    if column is None:
+        wanted = 1 if ask_null else 2
+        if files.is_listed or value is not None:
+            raise click.UsageError("with --files-from or --value, name the column with -c COLUMN")
+        if len(arguments) <= wanted:
+            raise click.UsageError(
+                "no file was named: give PATH, or --files-from"
+                if not arguments
+                else "no column was named"
+                if len(arguments) == 1
+                else "no value to query; --null queries null"
+            )
+        arguments, (column, *rest) = arguments[:-wanted], arguments[-wanted:]
+        ensure_column(column)
+        value = rest[0] if rest else None
+    elif (value is None) != ask_null:
+        raise click.UsageError("give --value or --null, not both" if ask_null else "no value to query; --null queries null")
+    return files.of(tuple(arguments)), column, value
+
+
+class _ExplainView(View["ExplainReport"]):
+    schema = "explain"
+
+    def __init__(self) -> None:
+        self._bytes = self._row_groups = 0
+        self._sums: dict[str, list[int]] = {}
+
+    def add(self, report: ExplainReport, row: FileRow) -> int:
+        self._bytes += report.bytes
+        self._row_groups += len(report.row_groups)
+        for one in report.engines:
+            sums = self._sums.setdefault(one.name, [0, 0, 0])
+            skipped = one.skipped_by_statistics + one.skipped_by_dictionary + one.skipped_by_filter
+            for at, count in enumerate((skipped, one.read, one.bytes_skipped)):
+                sums[at] += count
+        return ABSENT if report.absent else MAYBE
+
+    def answer(self, codes: set[int]) -> int:
+        return answer(codes)
+
+    def show(self, report: ExplainReport) -> None:
+        say(f"{report.file}: column {report.column}, {report.type}, value {render.value(report.value)}")
+        groups = [
+            (
+                *(str(row.row_group), render.size(row.bytes), render.size(row.column_bytes), row.low or "", row.high or "", row.statistics),
+                *(row.dictionary or "-", row.filter, row.statistics_reason or row.dictionary_reason or row.filter_reason or ""),
+            )
+            for row in report.row_groups
+        ]
+        render.show_table(_HEADERS, groups, (0, 1, 2))
+        alike: dict[tuple[str, ...], list[EngineExplanation]] = {}
+        for one in report.engines:
+            counts = (one.skipped_by_statistics, one.skipped_by_dictionary, one.skipped_by_filter, one.read)
+            shares = (render.percent(one.share_skipped), render.percent(one.share_of_column_skipped))
+            alike.setdefault((*map(str, counts), *shares, one.harm or ""), []).append(one)
+        rows = [(", ".join(one.name for one in engines), *cells) for cells, engines in alike.items()]
+        render.show_table(_EFFECTS, rows, (1, 2, 3, 4, 5, 6))
+        if len(report.engines) == 1:
+            say(f"{report.engines[0].name}: {report.engines[0].says}")
+        if report.note:
+            say(f"note: {report.note}")
+
+    def show_line(self, report: ExplainReport) -> None:
+        numbers = [row.row_group for row in report.row_groups if not row.is_absent]
+        if numbers:
+            say(f"{report.file}: {render.value(report.value)}: {render.row_groups(numbers)}")
+
+    def show_sums(self) -> None:
+        rows = [
+            (name, *map(render.size, (self._row_groups, skipped, read)), render.percent(size / self._bytes if self._bytes else None))
+            for name, (skipped, read, size) in self._sums.items()
+        ]
+        if rows:
+            render.show_table(_SUMS, rows, (1, 2, 3, 4))
+
+    def totals(self) -> dict[str, Any]:
+        engines = [
+            {"name": name, "row_groups_skipped": skipped, "row_groups_read": read, "bytes_skipped": size}
+            for name, (skipped, read, size) in self._sums.items()
+        ]
+        return {"row_groups": self._row_groups, "bytes": self._bytes, "engines": engines}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import wraps
+from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 Row = TypeVar("Row", bound=FileRow)
 
+_MAGIC = re.compile(r"[*?\[]")
 LOCAL, SPARK = "local", "spark"
 
 _OPTIONS = (
@@ -69,12 +72,34 @@ class Files:
             return self.arguments
         if self.arguments:
             raise click.UsageError(f"PATHs come from --files-from or from the command line, not from both: {self.arguments[0]}")
-        return names_of(*self.names_from)
+        return self._piped_names if self.names_from[0] == "-" else names_of(*self.names_from)
+
+    @cached_property
+    def _piped_names(self) -> tuple[str, ...]:
+        """The PATHs of standard input, kept: a pipe can be read once, and some commands list the files twice."""
+        assert self.names_from is not None
+        return tuple(names_of(*self.names_from))
+
+    def ensure_one_reader(self, *others: str | None) -> None:
+        """Raise click.UsageError where these options or values and the list of files would all read standard input."""
+        readers = [name for name in (self.names_from[0] if self.names_from is not None else None, *others) if name == "-"]
+        if len(readers) > 1:
+            raise click.UsageError("only one of --files-from -, --values-file - and the value - can read standard input")
 
     @property
     def single(self) -> str | None:
         """The one PATH, where it may be a file: one report is the whole answer if it is."""
         return self.arguments[0] if len(self.arguments) == 1 and not self.is_listed else None
+
+    @property
+    def is_file(self) -> bool:
+        """There is one PATH, and it names a file as far as its name tells: no folder, no glob, no prefix of a store."""
+        name = self.single
+        if name is None or self.where is not None:
+            return False
+        if is_url(name):
+            return not _MAGIC.search(name.partition("?")[0]) and not name.endswith("/") and ".parquet" in name
+        return not os.path.isdir(name) and (os.path.lexists(name) or not _MAGIC.search(name))
 
     @property
     def selection(self) -> Selection:
@@ -89,9 +114,10 @@ class Files:
 
     def rows(self, work: Work[Row], progress: Progress | None = None) -> Iterator[Row]:
         """Yield the row of each file; see `Runner.run`."""
-        return self._runner(progress).run(self.selection, work)
+        return self.runner(progress).run(self.selection, work)
 
-    def _runner(self, progress: Progress | None) -> Runner:
+    def runner(self, progress: Progress | None = None) -> Runner:
+        """Return who does the work; `progress` is called with the bytes done of a file that this process works on."""
         if self.spark is None:
             from sbbf_tool.runner.local import LocalRunner
 

@@ -2,78 +2,108 @@
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.files import each_report
-from sbbf_tool.cli.keys import keys_option
+from sbbf_tool.cli.files import Files, over_files
 from sbbf_tool.cli.output import say
+from sbbf_tool.cli.report import View, report_files
+from sbbf_tool.errors import UnreadableError
+from sbbf_tool.reports.rows import FileRow
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.inspect import FilterReport, InspectReport
 
 _HEADERS = ("row group", "column", "type", "offset", "header", "bitset", "blocks", "fill", "est. fpp", "est. ndv", "bits/value", "of chunk")
 _NUMBERS = (0, 3, 4, 5, 6, 7, 8, 9, 10, 11)
+_SUM_HEADERS = ("column", "files", "row groups", "of", "filter bytes", "data bytes", "mean est. fpp")
 
 
-@click.command(short_help="Show which columns have a Bloom filter, and what it is worth.")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.command(short_help="Show which columns have Bloom filters, and what they are worth.")
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column (repeat for more).")
 @click.option("--all", "all_chunks", is_flag=True, help="Show column chunks without a filter too.")
-@click.option("--bare", is_flag=True, help="FILE is one filter, header and bitset, and nothing else.")
-@keys_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON document a file, one line each.")
-def command(files: tuple[str, ...], columns: tuple[str, ...], all_chunks: bool, bare: bool, keys: Any, as_json: bool) -> int:
+@click.option("--bare", is_flag=True, help="PATH is one filter, header and bitset, and nothing else.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document per file, and a summary of several.")
+@over_files()
+def command(files: Files, columns: tuple[str, ...], all_chunks: bool, bare: bool, as_json: bool) -> int:
     """Show which columns have a Bloom filter and what it is worth.
 
-    FILE is a Parquet file, a folder (all *.parquet below it) or a glob. One row a filter: its place and size in bytes, bits that are
-    set, the share of absent values it lets pass and the distinct values it holds, both estimated from those bits.
+    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL. Of one file each row is a filter: its place and size
+    in bytes, bits that are set, the false-positive rate and the distinct values, both estimated from those bits. Of several files each
+    row is a column, with the sums over all files.
     """
     if bare:
         from sbbf_tool.cli.bare import inspect as inspect_bare
 
         return inspect_bare(files, as_json)
-    from sbbf_tool.operations.inspect import broken_filter_error, inspect
+    from sbbf_tool.runner import works
 
-    def show(report: InspectReport) -> int:
-        render.show_json(report) if as_json else _show(report)
-        for row in report.broken:
-            say(f"sbbf: {broken_filter_error(report, row)}", err=True)
-        return broken_filter_error(report, report.broken[0]).exit_code if report.broken else 0
-
-    return max(each_report(files, partial(inspect, columns=columns, all_chunks=all_chunks, keys=keys), show))
+    return report_files(files, works.inspect(columns, all_chunks=all_chunks, keys=files.keys), _InspectView(), as_json=as_json)
 
 
-def _show(report: InspectReport) -> None:
-    say(
-        f"{report.file}: {report.file_bytes:,} bytes, {report.rows:,} rows in {report.row_groups} row groups, "
-        f"written by {report.created_by or 'an unnamed writer'}"
-    )
-    if report.filters:
-        render.show_table(_HEADERS, [_row(row) for row in report.filters], _NUMBERS)
-    for total in report.columns:
+class _InspectView(View["InspectReport"]):
+    schema = "inspect"
+
+    def __init__(self) -> None:
+        from sbbf_tool.runner.totals import InspectTotals
+
+        self._totals = InspectTotals()
+
+    def add(self, report: InspectReport, row: FileRow) -> int:
+        self._totals.add(report)
+        for broken in report.broken:
+            say(f"sbbf: {row.path}: {broken.broken}", err=True)
+        return UnreadableError.exit_code if report.broken else 0
+
+    def show(self, report: InspectReport) -> None:
         say(
-            f"{total.column}: {total.row_groups_with_filter} of {total.row_groups} row groups have a filter, "
-            f"{total.filter_bytes:,} bytes for {total.chunk_bytes:,} of data"
-            + (f"; mean est. fpp {render.percent(total.mean_fpp)}" if total.mean_fpp is not None else "")
+            f"{report.file}: {report.file_bytes:,} bytes, {report.rows:,} rows in {report.row_groups} row groups, "
+            f"written by {report.created_by or 'an unnamed writer'}"
         )
-    if not any(row.has_filter for row in report.filters) and "the file has no columns" not in report.notes:
-        which = "column whose metadata can be read" if report.closed else "column"
-        say(f"no {which} has a Bloom filter; `sbbf add-filter` gives it one")
-    if report.closed:
-        say(f"not to be seen without their keys: {', '.join(report.closed)}")
-    if sealed := dict.fromkeys(row.column for row in report.filters if row.encrypted):
-        say(f"encrypted: {', '.join(sealed)}")
-    for row in report.filters:
-        for oddity in row.oddities:
-            say(f"odd: column {row.column}, row group {row.row_group}: {oddity}")
-    for note in report.notes:
-        say(f"note: {note}")
-    for unused in report.unused:
-        say(f"unreferenced: {unused.length:,} bytes at byte {unused.offset}: {unused.what}")
+        if report.filters:
+            render.show_table(_HEADERS, [_row(row) for row in report.filters], _NUMBERS)
+        for total in report.columns:
+            say(
+                f"{total.column}: {total.row_groups_with_filter} of {total.row_groups} row groups have a filter, "
+                f"{total.filter_bytes:,} bytes for {total.chunk_bytes:,} of data"
+                + (f"; mean est. fpp {render.percent(total.mean_fpp)}" if total.mean_fpp is not None else "")
+            )
+        if not any(row.has_filter for row in report.filters) and "the file has no columns" not in report.notes:
+            which = "column whose metadata can be read" if report.closed else "column"
+            say(f"no {which} has a Bloom filter; `sbbf add-filter` gives it one")
+        if report.closed:
+            say(f"not to be seen without their keys: {', '.join(report.closed)}")
+        if sealed := dict.fromkeys(row.column for row in report.filters if row.encrypted):
+            say(f"encrypted: {', '.join(sealed)}")
+        for row in report.filters:
+            for oddity in row.oddities:
+                say(f"odd: column {row.column}, row group {row.row_group}: {oddity}")
+        for note in report.notes:
+            say(f"note: {note}")
+        for unused in report.unused:
+            say(f"unreferenced: {unused.length:,} bytes at byte {unused.offset}: {unused.what}")
+
+    def show_sums(self) -> None:
+        rows = [
+            (
+                *(total.column, render.size(total.files), render.size(total.row_groups_with_filter), render.size(total.row_groups)),
+                *(render.size(total.filter_bytes), render.size(total.chunk_bytes), render.percent(total.mean_fpp)),
+            )
+            for total in self._totals.columns()
+        ]
+        render.show_table(_SUM_HEADERS, rows, tuple(range(1, len(_SUM_HEADERS)))) if rows else say("no column has a Bloom filter")
+
+    def summary(self, files: str) -> str:
+        totals = self._totals
+        return f"{files}; {totals.rows:,} rows in {totals.row_groups:,} row groups, {totals.bytes:,} bytes"
+
+    def totals(self) -> dict[str, Any]:
+        totals = self._totals
+        columns = [asdict(column) | {"mean_fpp": column.mean_fpp} for column in totals.columns()]
+        return {"rows": totals.rows, "row_groups": totals.row_groups, "bytes": totals.bytes, "columns": columns}
 
 
 def _row(row: FilterReport) -> tuple[str, ...]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
-from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.files import each_report, warn_of_append
-from sbbf_tool.cli.keys import keys_option
+from sbbf_tool.cli.files import Files, over_files
 from sbbf_tool.cli.output import say
+from sbbf_tool.cli.report import View, report_files
 from sbbf_tool.cli.values import lines_of
+from sbbf_tool.reports.lookup import LookupReport
+from sbbf_tool.reports.rows import FileRow
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.probe import ProbeReport
@@ -41,27 +43,31 @@ class NegativeValues(click.Command):
         rest = super().parse_args(ctx, marked)
         for name, given in ctx.params.items():
             if isinstance(given, str):
-                ctx.params[name] = given.removeprefix(_AS_IT_IS)
+                ctx.params[name] = unmark(given)
         return rest
 
 
-@click.command(cls=NegativeValues, short_help="Ask whether a value may be in a file.")
-@click.argument("file", metavar="FILE")
-@click.argument("column", required=False, metavar="COLUMN")
-@click.argument("values", nargs=-1, metavar="VALUE...")
-@click.option("--values-file", type=click.Path(), help="Ask for the values in this file too, one a line; - reads standard input.")
-@click.option("--null", "ask_null", is_flag=True, help="Ask for null.")
+def unmark(argument: str) -> str:
+    """Return an argument as it was typed."""
+    return argument.removeprefix(_AS_IT_IS)
+
+
+@click.command(cls=NegativeValues, short_help="Look values up: may they be in a file?")
+@click.option("-c", "--column", metavar="COLUMN", help="The column to query; then every argument is a PATH.")
+@click.option("--value", "named_values", multiple=True, metavar="VALUE", help="Query this value (repeat for more).")
+@click.option("--values-file", type=click.Path(), help="Query the values in this file too, one per line; - reads standard input.")
+@click.option("--null", "ask_null", is_flag=True, help="Query null.")
 @click.option("--dialect", metavar="NAME", help="Rely on filters of this draft of the format; else nothing is said of them.")
-@click.option("--bare", is_flag=True, help="FILE is one filter, header and bitset, and nothing else: there is no COLUMN, but --type.")
+@click.option("--bare", is_flag=True, help="PATH is one filter, header and bitset, and nothing else: there is no COLUMN, but --type.")
 @click.option("--type", "type_name", metavar="TYPE", help="With --bare: the type of its values, such as INT64 or STRING.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing; the exit code answers.")
-@click.option("--stats", is_flag=True, help="Tell on standard error how many bytes of how many files were read, and by how many requests.")
-@keys_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON document a file, one line each.")
+@click.option("--stats", is_flag=True, help="Report on standard error how many bytes of how many files were read, and by how many requests.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document per file, and a summary of several.")
+@over_files("PATH [COLUMN VALUE...] | PATH...")
 def command(
-    file: str,
+    files: Files,
     column: str | None,
-    values: tuple[str, ...],
+    named_values: tuple[str, ...],
     values_file: str | None,
     ask_null: bool,
     dialect: str | None,
@@ -69,69 +75,170 @@ def command(
     type_name: str | None,
     quiet: bool,
     stats: bool,
-    keys: Any,
     as_json: bool,
 ) -> int:
-    """Ask the Bloom filters of COLUMN whether a value may be in the file.
+    """Query the Bloom filters of COLUMN: may a value be in the file?
 
-    FILE is a Parquet file, a folder or a quoted glob. Values are written as the column's type has them: 42, 0x00ff, text. A value of
-    `-` reads values from standard input, one a line, and empty lines are skipped; after `--` it is a value. Exit code 0: some value may be
-    in some row group; 1: all values are certainly absent from all.
+    `sbbf probe PATH COLUMN VALUE...` takes one PATH: a Parquet file, a folder, a quoted glob or a URL. `sbbf probe PATH... -c COLUMN` takes
+    many, and values by --value and --values-file. Values are written as the column's type has them: 42, 0x00ff, text. A value of `-` reads
+    values from standard input, one per line, and empty lines are skipped; after `--` it is a value. Exit code 0: some value may be in some
+    row group; 1: all values are certainly absent from all files. Of several files, those that may hold a value are listed.
 
-    The value `null` is text in a column of text or of bytes without a fixed length, and in any other column asks for null, as --null does.
+    The value `null` is text in a column of text or of bytes without a fixed length, and in any other column queries null, as --null does.
     """
-    from sbbf_tool.operations.probe import probe
-
-    if bare:
-        values = (column, *values) if column is not None else values
-    elif column is None or type_name is not None:
-        raise click.UsageError("no column was named" if column is None else "--type is for --bare; a Parquet file tells its own")
-    asked = asked_values(values, values_file, ask_null)
-    bytes_read: list[int] = []
-    requests = 0
-
-    def show(report: ProbeReport) -> int:
-        nonlocal requests
-        warn_of_append(report.file)
-        bytes_read.append(report.bytes_read)
-        requests += report.requests
-        if as_json:
-            render.show_json(report)
-        elif not quiet:
-            say(f"{report.file}: {report.type}" if bare else f"{report.file}: column {report.column}, {report.type}")
-            render.show_table(
-                ("value", "row group", "answer", "reason"),
-                [
-                    (render.value(value.value), "" if bare else str(answer.row_group), answer.answer, answer.reason or value.note or "")
-                    for value in report.values
-                    for answer in value.row_groups
-                ],
-                (1,),
-            )
-        return ABSENT if report.is_absent else MAYBE
-
+    view: _ProbeView | _LookupView
     if bare:
         from sbbf_tool.cli.bare import probe as probe_bare
 
-        codes = {show(probe_bare(file, type_name, asked, dialect))}
+        view = _ProbeView(quiet=quiet)
+        report = probe_bare(files.of(files.arguments[:1]), type_name, queried_values((*files.arguments[1:], *named_values), values_file, ask_null), dialect)
+        code = view.add(report)
+        render.show_json("probe", report) if as_json else view.show(report)
+    elif type_name is not None:
+        raise click.UsageError("--type is for --bare; a Parquet file tells its own")
     else:
-        assert column is not None
-        codes = set(each_report((file,), partial(probe, column=column, values=asked, dialect=dialect, keys=keys), show))
+        from sbbf_tool.runner import works
+
+        files, column, values = split_arguments(files, column, named_values)
+        files.ensure_one_reader(values_file, *values)
+        queried = queried_values(values, values_file, ask_null)
+        if files.is_file:
+            view = _ProbeView(quiet=quiet)
+            code = report_files(files, works.probe(column, queried, dialect=dialect, keys=files.keys), view, as_json=as_json)
+        else:
+            view = _LookupView(len(queried), quiet=quiet)
+            code = report_files(files, works.look_up(column, queried, dialect=dialect, keys=files.keys), view, as_json=as_json)
     if stats:
-        by_requests = f", by {requests:,} requests" if requests else ""
-        say(f"{sum(bytes_read):,} bytes read of {len(bytes_read):,} files{by_requests}", err=True)
+        view.show_stats()
+    return code
+
+
+def split_arguments(files: Files, column: str | None, values: tuple[str, ...]) -> tuple[Files, str, tuple[str, ...]]:
+    """Return the files, the column and the values of `PATH COLUMN VALUE...`, or of `PATH... -c COLUMN --value VALUE`."""
+    if column is not None:
+        return files.of(tuple(map(unmark, files.arguments))), column, values
+    if files.is_listed:
+        raise click.UsageError("with --files-from, name the column with -c COLUMN")
+    if len(files.arguments) < 2:
+        raise click.UsageError("no column was named" if files.arguments else "no file was named: give PATH, or --files-from")
+    path, column, *rest = files.arguments
+    ensure_column(unmark(column))
+    return files.of((unmark(path),)), unmark(column), (*rest, *values)
+
+
+def ensure_column(name: str) -> None:
+    """Raise click.UsageError where a file stands in the place of a column, as a shell leaves it that has expanded a glob."""
+    if os.path.isfile(name) or (os.sep in name and os.path.exists(name)):
+        raise click.UsageError(f"{name} is a file, and stands where the column is expected: quote the glob, or use -c COLUMN --value VALUE")
+
+
+def answer(codes: set[int]) -> int:
+    """Return the code of a question to all files: an error of one, else 0 where any may hold a value, else 1."""
     return max(codes - {MAYBE, ABSENT}, default=MAYBE if MAYBE in codes else ABSENT)
 
 
-def asked_values(arguments: tuple[str, ...], values_file: str | None, ask_null: bool) -> tuple[str | None, ...]:
+class _Answers(View[Any]):
+    """What the answers of all files add up to."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._files = self._bytes_read = self._requests = 0
+
+    def add(self, report: ProbeReport | LookupReport, row: FileRow | None = None) -> int:
+        self._files += 1
+        self._bytes_read += report.bytes_read
+        self._requests += report.requests
+        return ABSENT if report.is_absent else MAYBE
+
+    def answer(self, codes: set[int]) -> int:
+        return answer(codes)
+
+    def show_stats(self) -> None:
+        by_requests = f", by {self._requests:,} requests" if self._requests else ""
+        say(f"{self._bytes_read:,} bytes read of {self._files:,} files{by_requests}", err=True)
+
+
+class _ProbeView(_Answers):
+    """Each value in each row group of one file."""
+
+    schema = "probe"
+
+    def show(self, report: ProbeReport) -> None:
+        if self._quiet:
+            return
+        say(f"{report.file}: column {report.column}, {report.type}" if report.column else f"{report.file}: {report.type}")
+        render.show_table(
+            ("value", "row group", "answer", "reason"),
+            [
+                (
+                    *(render.value(value.value), str(answer.row_group) if report.column else "", answer.answer),
+                    answer.reason or value.note or "",
+                )
+                for value in report.values
+                for answer in value.row_groups
+            ],
+            (1,),
+        )
+
+    show_line = show
+
+
+class _LookupView(_Answers):
+    """The files and row groups that may hold each of many values."""
+
+    schema = "lookup"
+
+    def __init__(self, values: int, *, quiet: bool) -> None:
+        super().__init__(quiet=quiet)
+        self._values = values
+        self._found: set[str] = set()
+        self._with_hits = self._unanswered = 0
+
+    def add(self, report: ProbeReport | LookupReport, row: FileRow | None = None) -> int:
+        assert isinstance(report, LookupReport)
+        self._found.update(hit.value for hit in report.hits)
+        self._with_hits += bool(report.hits)
+        self._unanswered += bool(report.unanswered)
+        return super().add(report)
+
+    def show_line(self, report: LookupReport) -> None:
+        if self._quiet:
+            return
+        for hit in report.hits:
+            say(f"{report.file}: {render.value(hit.value)}: {render.row_groups(hit.row_groups)}")
+        for unanswered in report.unanswered:
+            reason = f"{unanswered.answer}: {unanswered.reason}" if unanswered.reason else unanswered.answer
+            say(f"{report.file}: any of the values: {render.row_groups(unanswered.row_groups)} ({reason})")
+
+    show = show_line
+
+    def summary(self, files: str) -> str | None:
+        if self._quiet:
+            return None
+        return (
+            f"{self._values:,} values queried in {render.counted(self._files, 'file')}: {len(self._found):,} may be in "
+            f"{self._with_hits:,} of them; {self._unanswered:,} have row groups without a filter that answers"
+        )
+
+    def totals(self) -> dict[str, Any]:
+        return {
+            "values": self._values,
+            "values_that_may_be_there": len(self._found),
+            "files_with_hits": self._with_hits,
+            "files_with_unanswered_row_groups": self._unanswered,
+            "bytes_read": self._bytes_read,
+        }
+
+
+def queried_values(arguments: tuple[str, ...], values_file: str | None, ask_null: bool) -> tuple[str | None, ...]:
     """The values of a command line: its arguments, those that come on standard input or in a file, and None for null."""
     found: list[str | None] = [None] if ask_null else []
     for argument in arguments:
-        found += _few_of("-") if argument == "-" else [argument.removeprefix(_AS_IT_IS)]
+        found += _few_of("-") if argument == "-" else [unmark(argument)]
     if values_file is not None:
         found += _few_of(values_file)
     if not found:
-        raise click.UsageError("no value to ask for")
+        raise click.UsageError("no value to query")
     return tuple(found)
 
 

@@ -102,6 +102,18 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def row_groups(numbers: Sequence[int]) -> str:
+    """Return such as `row groups 0-3, 7`."""
+    spans: list[list[int]] = []
+    for number in sorted(numbers):
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    shown = ", ".join(f"{first}-{last}" if last > first else f"{first}" for first, last in spans)
+    return f"row groups {shown}" if len(numbers) > 1 else f"row group {shown}"
+
+
 def percent(ratio: float | None) -> str:
     """A ratio as a percentage of three significant digits."""
     return "" if ratio is None else f"{ratio * 100:.3g} %"

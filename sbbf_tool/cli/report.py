@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -15,7 +14,6 @@ from sbbf_tool.cli.files import Files, warn_of_append
 from sbbf_tool.cli.output import say, stop_if_unread
 from sbbf_tool.display import redact
 from sbbf_tool.errors import UsageError
-from sbbf_tool.storage.places import is_url
 from sbbf_tool.reports.rows import FAILED, LINK, OK, REFUSED, SKIPPED, FileRow
 
 if TYPE_CHECKING:
@@ -49,9 +47,9 @@ class View(Generic[Report]):
     def show_sums(self) -> None:
         """Print what all reports together say, before the count of files."""
 
-    def sentence(self) -> str:
-        """Return what stands behind the count of files, such as `3 filters added`; may be empty."""
-        return ""
+    def summary(self, files: str) -> str | None:
+        """Return the last line of several files, which begins with what became of them; None where there is none."""
+        return files
 
     def totals(self) -> dict[str, Any]:
         """Return the sums for the summary document."""
@@ -112,8 +110,8 @@ def report_files(files: Files, work: Work[Row], view: View[Any], *, as_json: boo
         render.show_json("summary", {"command": view.schema, **outcomes.document(), "exit_code": code, "totals": view.totals()})
     else:
         view.show_sums()
-        sentence = view.sentence()
-        say(f"{outcomes}; {sentence}" if sentence else str(outcomes))
+        if (summary := view.summary(str(outcomes))) is not None:
+            say(summary)
     if not work.changes:
         stop_if_unread()
     return code
@@ -154,7 +152,7 @@ def _without_flood(rows: Iterable[Row]) -> Iterator[Row]:
 @contextmanager
 def _progress(files: Files) -> Iterator[tuple[Any, Callable[[], None]]]:
     """Show on stderr, where that is a terminal, the bytes of one file that are done, or how many of several files are."""
-    if files.single is not None and (is_url(files.single) or os.path.isfile(files.single)):
+    if files.is_file:
         with render.progress_bar() as progress:
             yield progress, lambda: None
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,7 +19,7 @@ from sbbf_tool.parquet.literals import Literal
 from sbbf_tool.reports.probe import RowGroupAnswer
 
 if TYPE_CHECKING:
-    from sbbf_tool.bloom.dialects import Dialect
+    from sbbf_tool.bloom.dialects import Dialect, Hasher
 
 NO_FILTER = "no filter"
 
@@ -45,6 +45,10 @@ class Question:
     values: tuple[object, ...]
     literals: list[Literal]
     hashes: list[list[int]]
+
+    def hashed_by(self, hasher: Hasher) -> Question:
+        """Return the same question as filters of another hash function are asked."""
+        return replace(self, hashes=[[hasher.hash_value(form) for form in literal.forms] for literal in self.literals])
 
     @cached_property
     def row(self) -> HashRow:
@@ -103,7 +107,7 @@ def ask_row_group(file: ParquetFile, row_group: int, question: Question, dialect
 
             stored, hasher, reason = in_dialect(file, stored, dialect)
             if hasher is not None:
-                hashes = [[hasher.hash_value(form) for form in literal.forms] for literal in question.literals]
+                hashes = question.hashed_by(hasher).hashes
         elif stored.header.readings:
             reason = f"{reason}; --dialect NAME asks it"
     uncertain = equals.uncertainty(file.footer, question.column)

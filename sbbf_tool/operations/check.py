@@ -97,10 +97,10 @@ def check(
         )
 
 
-def ensure_columns(names: Iterable[str], policy: Policy, keys: KeysGiven = None) -> None:
-    """UsageError where a required column is in none of the files that `names` mean. Reads footers until every column was seen."""
+def ensure_columns(paths: Iterable[str], policy: Policy, keys: KeysGiven = None) -> None:
+    """Raise UsageError where a required column is in none of these files. Reads footers until every column was seen."""
     unseen: dict[str, UsageError | None] = dict.fromkeys(policy.limits.require)
-    for path in _readable(names) if unseen else ():
+    for path in paths if unseen else ():
         try:
             with ParquetFile.open(path, keys) as file:
                 for column in list(unseen):
@@ -118,22 +118,10 @@ def ensure_columns(names: Iterable[str], policy: Policy, keys: KeysGiven = None)
             raise reason
 
 
-class Checked(NamedTuple):
-    """The report of one of many files, and the errors of what could not be read of it."""
-
-    report: CheckReport
-    errors: tuple[SbbfError, ...] = ()
-
-
-def checked(path: str, policy: Policy, keys: KeysGiven = None, max_page_bytes: MaxPageBytes = None) -> Checked:
-    """`check`, of a file that may also be one that cannot be opened: then no rule was run on it."""
-    try:
-        report = check(path, policy, keys=keys, max_page_bytes=max_page_bytes)
-    except SbbfError as error:
-        outcomes = (RuleOutcome(rule.name, rule.severity, NOT_RUN, policy.why_not(rule) or error.message) for rule in RULES)
-        report = CheckReport(redact(path), failed=True, fail_on=policy.fail_on, rules=tuple(outcomes), findings=(), unread=(error.message,))
-        return Checked(report, (error,))
-    return Checked(report, tuple(UnreadableError(place, file=report.file) for place in report.unread))
+def report_unreadable(path: str, policy: Policy, error: SbbfError) -> CheckReport:
+    """Return the report of a file that cannot be opened: no rule was run on it."""
+    outcomes = (RuleOutcome(rule.name, rule.severity, NOT_RUN, policy.why_not(rule) or error.message) for rule in RULES)
+    return CheckReport(redact(path), failed=True, fail_on=policy.fail_on, rules=tuple(outcomes), findings=(), unread=(error.message,))
 
 
 def _among(names: Iterable[str], known: Sequence[str], what: str) -> None:
@@ -141,14 +129,6 @@ def _among(names: Iterable[str], known: Sequence[str], what: str) -> None:
         if name not in known:
             near = get_close_matches(name, known, n=3)
             raise UsageError(f"no {what} {name!r}", hint=f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(known)}")
-
-
-def _readable(names: Iterable[str]) -> Iterable[str]:
-    for name in as_iterable(names):
-        try:
-            yield from parquet_files(name)
-        except UnreadableError:
-            continue
 
 
 def _resolve(file: ParquetFile, policy: Policy) -> tuple[Limits, tuple[Finding, ...]]:

@@ -37,6 +37,8 @@ class LookupReport:
     hits: tuple[KeyHit, ...]
     unanswered: tuple[Unanswered, ...]
     bytes_read: int
+    requests: int = 0
+    """Requests to a server; 0 for a local file."""
 
     @property
     def is_absent(self) -> bool:

@@ -1,30 +1,52 @@
-"""`advise` over a lake: surveys from every engine, added up here."""
+"""`advise` over many files: surveys from any runner, added up here."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from sbbf_tool.advice.queries import parse_query
 from sbbf_tool.advice.survey import FileSurvey
 from sbbf_tool.arguments import as_iterable
+from sbbf_tool.bloom.sizing import DEFAULT_FPP
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.operations.advise import advise_on
+from sbbf_tool.parquet.encryption.keys import Keys
 from sbbf_tool.reports.advise import AdviceReport
 from sbbf_tool.reports.lake import SurveyRow
 from sbbf_tool.reports.rows import OK
-from sbbf_tool.runner.engine import Engine, Lake
+from sbbf_tool.runner import works
 from sbbf_tool.runner.failures import error_of
-from sbbf_tool.runner.read import survey_of, surveying
+from sbbf_tool.runner.runner import Runner
+from sbbf_tool.runner.selection import Selection
+
+if TYPE_CHECKING:
+    from sbbf_tool.file.keys import KeysGiven
+    from sbbf_tool.file.page_limit import MaxPageBytes
 
 
-def advise_lake(engine: Engine, lake: Lake, *, queries: Iterable[str] = (), fpp: float = 0.01, readers: Iterable[str] = ()) -> AdviceReport:
-    """See `operations.advise`. Footers, filters and dictionaries are read by the engine, data of a few row groups here."""
-    asked = tuple(parse_query(query) for query in as_iterable(queries))
-    rows = engine.read(lake, surveying(asked, lake.keys, lake.limit), SurveyRow)
-    return advise_on(lake.names, surveys(rows), queries=asked, fpp=fpp, engine_names=readers, keys=lake.keys, limit=lake.limit)
+def advise_files(
+    runner: Runner,
+    selection: Selection,
+    *,
+    queries: Iterable[str] = (),
+    fpp: float = DEFAULT_FPP,
+    engine_names: Iterable[str] = (),
+    keys: KeysGiven = None,
+    max_page_bytes: MaxPageBytes = None,
+) -> AdviceReport:
+    """Advise on the columns of all files together; see `operations.advise`.
+
+    Footers, filters and dictionaries are read by the runner, data of a few row groups here.
+    """
+    parsed = tuple(parse_query(query) for query in as_iterable(queries))
+    known = Keys.of(keys)
+    rows = runner.run(selection, works.survey(parsed, keys=known, max_page_bytes=max_page_bytes))
+    options = {"queries": parsed, "fpp": fpp, "engine_names": engine_names}
+    return advise_on(selection.name_list(), surveys(rows), **options, keys=known, limit=max_page_bytes)
 
 
 def surveys(rows: Iterable[SurveyRow]) -> Iterator[tuple[str, FileSurvey | SbbfError]]:
-    """Each path with what is known of it, or why nothing is."""
+    """Yield each path with what is known of it, or why nothing is."""
     for row in rows:
-        yield row.path, survey_of(row) if row.status == OK else error_of(row)
+        yield row.path, works.survey_of(row) if row.status == OK else error_of(row)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.reports.rows import LINK, SKIPPED, FileRow, FoundFile
-from sbbf_tool.runner.partitions import Predicate
-from sbbf_tool.storage.listing import entries
+from sbbf_tool.storage.places import entries, is_url
+
+if TYPE_CHECKING:
+    from sbbf_tool.runner.partitions import Predicate
 
 Row = TypeVar("Row", bound=FileRow)
 
@@ -31,6 +33,8 @@ def discover(names: Iterable[str], where: Predicate | None = None, *, links: boo
 
 def listed(path: str) -> FoundFile:
     """A file with length and time; without, where it cannot be asked: who works on it will be told why."""
+    if is_url(path):
+        return FoundFile(path)
     try:
         status = os.stat(path)
     except (OSError, ValueError):

@@ -15,7 +15,8 @@ from functools import partial
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, TypeVar
 
-from sbbf_tool.reports.rows import FAILED, LINK, SKIPPED, FileRow, FoundFile
+from sbbf_tool.reports.rows import FAILED, FileRow, FoundFile
+from sbbf_tool.runner.discover import skip_link
 from sbbf_tool.storage.places import is_url
 from sbbf_tool.storage.temporary import listing_once
 
@@ -97,11 +98,6 @@ class LocalRunner:
                     yield ahead.popleft().result()
             finally:
                 pool.shutdown(cancel_futures=True)
-
-
-def skip_link(row: type[Row], path: str) -> Row:
-    """Return the row of a link that commands which change files skip."""
-    return row(path=path, status=SKIPPED, reason=LINK, exit_code=0, seconds=0.0)
 
 
 def _without_links(files: Iterable[FoundFile], links: list[FoundFile]) -> Iterator[FoundFile]:

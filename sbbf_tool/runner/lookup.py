@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_iterable
+from sbbf_tool.bloom.dialects import Dialect, dialect_named
+from sbbf_tool.file.drafts import in_dialect
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.question import NO_FILTER, Question, may_hold, question_of
 from sbbf_tool.parquet import equals
@@ -25,6 +27,7 @@ def probe_values(
     `keys` opens encrypted filters. Raises UsageError (no such column, a value it cannot hold), UnreadableError (a filter that contradicts
     the format) and RefusedError (encrypted footer, and no key).
     """
+    named = None if dialect is None else dialect_named(dialect)
     with ParquetFile.open(path, keys) as file:
         with file.named():
             found = find_column(file.footer.columns, column)
@@ -32,7 +35,7 @@ def probe_values(
         hits: dict[int, list[int]] = {}
         silent: dict[tuple[str, str | None], list[int]] = {}
         for number in range(file.footer.num_row_groups):
-            why = _ask(file, number, question, hits)
+            why = _ask(file, number, question, hits, named)
             if why is not None:
                 silent.setdefault(why, []).append(number)
         literals = question.literals
@@ -45,10 +48,13 @@ def probe_values(
             hits=tuple(KeyHit(literals[at].text, tuple(hits[at])) for at in sorted(hits)),
             unanswered=tuple(Unanswered(tuple(numbers), answer, reason) for (answer, reason), numbers in silent.items()),
             bytes_read=file.source.bytes_read,
+            requests=file.source.requests,
         )
 
 
-def _ask(file: ParquetFile, number: int, question: Question, hits: dict[int, list[int]]) -> tuple[str, str | None] | None:
+def _ask(
+    file: ParquetFile, number: int, question: Question, hits: dict[int, list[int]], dialect: Dialect | None
+) -> tuple[str, str | None] | None:
     """Adds the row group to the hits of the values that it may hold; or answers why its filter says nothing of any."""
     asked = question.row
     for at in asked.unknowable:
@@ -59,6 +65,9 @@ def _ask(file: ParquetFile, number: int, question: Question, hits: dict[int, lis
     stored = None if reason else file.stored_filter(number, question.column)
     if stored is not None:
         reason = stored.header.beyond_us
+        if dialect is not None:
+            stored, hasher, reason = in_dialect(file, stored, dialect)
+            asked = asked if hasher is None else question.hashed_by(hasher).row
     if reason:
         return CANNOT_SAY, reason
     if stored is None:

@@ -32,3 +32,7 @@ class Selection:
         from sbbf_tool.runner.discover import discover
 
         return discover(self.names, self.where, links=links)
+
+    def name_list(self) -> tuple[str, ...]:
+        """Return all names, for a report that states them."""
+        return tuple(os.fsdecode(name) for name in self.names)

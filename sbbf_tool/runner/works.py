@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from sbbf_tool.arguments import as_iterable, as_names
+from sbbf_tool.errors import SbbfError
 from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.runner.failures import failure, row_of
 
@@ -128,10 +129,12 @@ def check(policy: Policy, *, keys: KeysGiven = None, max_page_bytes: MaxPageByte
 
 
 def _check(path: str, *, policy: Policy, progress: Progress | None = None, **options: Any) -> dict[str, object]:
-    from sbbf_tool.operations.check import checked
+    from sbbf_tool.operations.check import check, report_unreadable
 
-    done = checked(path, policy, **options)
-    return {"report": done.report, **(failure(path, done.errors[0]) if done.errors else {})}
+    try:
+        return {"report": check(path, policy, **options)}
+    except SbbfError as error:
+        return {"report": report_unreadable(path, policy, error), **failure(path, error)}
 
 
 def survey(queries: Iterable[Query] = (), *, keys: KeysGiven = None, max_page_bytes: MaxPageBytes = None) -> Work[SurveyRow]:

@@ -11,21 +11,14 @@ from sbbf_tool.reports.findings import SEVERITIES, CheckReport, Finding
 
 
 class Format:
-    """File by file; a sum where there were several."""
-
-    def __init__(self) -> None:
-        self._files = 0
-        self._findings: Counter[str] = Counter()
+    """File by file."""
 
     def add(self, report: CheckReport) -> None:
-        self._files += 1
-        self._findings.update(finding.severity for finding in report.findings)
         show_findings(report.findings)
         say(f"{report.file}: {_sum(report)}")
 
     def end(self) -> None:
-        if self._files > 1:
-            say(f"{self._files:,} files: {_counted(self._findings)}")
+        pass
 
 
 def show_findings(findings: Iterable[Finding]) -> None:
@@ -44,10 +37,10 @@ def _sum(report: CheckReport) -> str:
     if counts["not run"] == len(report.rules):
         ((reason, _),) = Counter(outcome.reason for outcome in report.rules).most_common(1)
         return f"nothing was checked: {reason}"
-    found = _counted(Counter(finding.severity for finding in report.findings))
+    found = count_findings(Counter(finding.severity for finding in report.findings))
     return f"{found}; rules: {counts['passed']} passed, {counts['failed']} failed, {counts['not run']} not run"
 
 
-def _counted(severities: Counter[str]) -> str:
+def count_findings(severities: Counter[str]) -> str:
     counted = [f"{count:,} {severity}{'s' if count > 1 else ''}" for severity in SEVERITIES if (count := severities[severity])]
     return ", ".join(counted) or "no findings"

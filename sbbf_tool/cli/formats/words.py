@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
+from sbbf_tool.cli import render
 from sbbf_tool.reports.findings import Finding
 
 _MOST_LINES = 4
@@ -46,15 +47,4 @@ def _place(columns: Sequence[str], row_groups: Sequence[int]) -> str:
     """Such as `column user_id, row groups 0-2, 5`."""
     more = f" and {len(columns) - _MOST_COLUMNS} more" if len(columns) > _MOST_COLUMNS else ""
     named = f"{'columns' if len(columns) > 1 else 'column'} {', '.join(columns[:_MOST_COLUMNS])}{more}"
-    return f"{named}, {_row_groups(row_groups)}" if row_groups else named
-
-
-def _row_groups(numbers: Sequence[int]) -> str:
-    spans: list[list[int]] = []
-    for number in sorted(numbers):
-        if spans and number == spans[-1][1] + 1:
-            spans[-1][1] = number
-        else:
-            spans.append([number, number])
-    shown = ", ".join(f"{first}-{last}" if last > first else f"{first}" for first, last in spans)
-    return f"row groups {shown}" if len(numbers) > 1 else f"row group {shown}"
+    return f"{named}, {render.row_groups(row_groups)}" if row_groups else named
