@@ -80,7 +80,8 @@ class _VerifyView(View["VerifyReport"]):
                 (
                     *(str(proof.row_group), proof.column, proof.type, render.size(proof.values), render.size(proof.missed)),
                     *(render.percent(proof.estimated_fpp), render.percent(proof.measured_fpp)),
-                    proof.unproven or ("every value found" if proof.is_proven else "lies") + (f", as {proof.dialect}" if proof.dialect else ""),
+                    proof.unproven
+                    or ("every value found" if proof.is_proven else "lies") + (f", as {proof.dialect}" if proof.dialect else ""),
                 )
                 for proof in report.filters
             ]

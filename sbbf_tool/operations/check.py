@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from sbbf_tool.arguments import as_iterable, as_names
+from sbbf_tool.arguments import as_names
 from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.file.page_limit import MaxPageBytes
@@ -21,7 +21,6 @@ from sbbf_tool.rules.facts import ColumnFacts, Reads, gather
 from sbbf_tool.rules.limits import REQUIRED_FILTER
 from sbbf_tool.rules.rule import Limits, Rule, find_all
 from sbbf_tool.rules.secrecy import THEME as SECRECY
-from sbbf_tool.storage.places import parquet_files
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysGiven

@@ -22,7 +22,7 @@ from sbbf_tool.storage.temporary import listing_once
 
 if TYPE_CHECKING:
     from sbbf_tool.editing.build import Progress
-    from sbbf_tool.runner.processes import Processes, Task
+    from sbbf_tool.runner.processes import Task
     from sbbf_tool.runner.selection import Selection
     from sbbf_tool.runner.works import Work
 

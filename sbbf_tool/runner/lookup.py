@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysGiven
 
 
-def probe_values(
-    path: str, column: str, values: object, *, dialect: str | None = None, keys: KeysGiven = None
-) -> LookupReport:
+def probe_values(path: str, column: str, values: object, *, dialect: str | None = None, keys: KeysGiven = None) -> LookupReport:
     """What the filters of `column` say of the values, which are an iterable or one of them, as for `probe`; None asks for null.
 
     `keys` opens encrypted filters. Raises UsageError (no such column, a value it cannot hold), UnreadableError (a filter that contradicts

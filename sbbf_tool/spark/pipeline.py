@@ -28,7 +28,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, TypeVar
 
@@ -40,13 +40,10 @@ from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.operations.advise import advise_on
 from sbbf_tool.operations.check import Policy
 from sbbf_tool.reports.advise import AdviceReport
-from sbbf_tool.reports.findings import CheckRow
-from sbbf_tool.reports.inspect import InspectRow
 from sbbf_tool.reports.lake import BuiltChunk, FileOutcome, PlannedFile, ProvenPiece, SurveyRow
-from sbbf_tool.reports.lookup import LookupRow
 from sbbf_tool.reports.rows import LINK, FileRow, FoundFile
 from sbbf_tool.reports.verify import VerifyRow
-from sbbf_tool.runner import read as reading
+from sbbf_tool.runner import works
 from sbbf_tool.runner.advise import surveys
 from sbbf_tool.runner.discover import discover as find_files
 from sbbf_tool.runner.discover import path_of, skip_link
@@ -54,11 +51,13 @@ from sbbf_tool.runner.fill import build_piece, fill_file, publish_file
 from sbbf_tool.runner.pack import TASK_COST
 from sbbf_tool.runner.partitions import Predicate, parse_predicate
 from sbbf_tool.runner.plan import PIECE_BYTES, plan_file
-from sbbf_tool.runner.prove import plan_proofs, prove_piece, report_proofs
+from sbbf_tool.runner.prove import prove_piece, report_proofs
 from sbbf_tool.runner.rows import from_batch, to_batch
+from sbbf_tool.runner.works import Work
 from sbbf_tool.spark.progress import Progress, Tally, watched
 from sbbf_tool.spark.rows import Batches, Piece, cores_of, ddl_of, mapped, publishing, rows_of, settled, spark_errors, spread, worked
 from sbbf_tool.spark.session import quiet_about_pandas
+from sbbf_tool.storage.places import is_listed_here
 from sbbf_tool.storage.temporary import listing_once
 
 if TYPE_CHECKING:
@@ -86,8 +85,8 @@ def discover(
     """The files (`FoundFile`) that names of files, folders and globs mean; or that a DataFrame with a column `path` lists, which may have
     `length` and `modificationTime`, or `bytes` and `modified`, too. With `table`, the one name is that of a table in Spark's catalog.
 
-    `where` chooses partitions by the folders of the paths: see `runner.partitions`. Paths are listed by an executor; addresses
-    such as hdfs://, by Spark as `binaryFile`, which passes over files of no bytes. No file is read. The listing is made now, and kept by
+    `where` chooses partitions by the folders of the paths: see `runner.partitions`. Paths and stores are listed by an executor; HDFS and
+    other addresses that Hadoop knows, by Spark as `binaryFile`, which passes over files of no bytes. No file is read. The listing is made now, and kept by
     the driver.
 
     Links to files in folders are followed. With `links` they are marked, and links to folders are listed too: the stages that change files
@@ -100,8 +99,9 @@ def discover(
     if not isinstance(files, str | bytes | os.PathLike | Iterable):
         return settled(_named(files, predicate), FoundFile)
     names = [os.fsdecode(name) for name in as_iterable(files)]
-    addresses = [name for name in names if "://" in name and not name.startswith("file:")]
-    paths = [path_of(name) for name in names if name not in addresses]
+    names = [path_of(name) for name in names]
+    addresses = [name for name in names if not is_listed_here(name)]
+    paths = [name for name in names if name not in addresses]
     found = [_named(_listing(spark, addresses), predicate)] if addresses else []
     if paths:
         found.append(_paths(spark, paths, predicate, links))
@@ -154,20 +154,23 @@ def _named(frame: DataFrame, predicate: Predicate | None) -> DataFrame:
 # --- stages that read ---
 
 
-def read(files: DataFrame, work: Callable[[str], Row], row: type[Row], *, reads_data: bool = False, tasks: int | None = None) -> DataFrame:
-    """The row that `work` makes of each file's path."""
-    bundles = spread(files, FoundFile, "bytes" if reads_data else None, tasks)
-    return worked(bundles, FoundFile, row, lambda one: (work(one.path),))
+def run(files: DataFrame, work: Work[Row], *, tasks: int | None = None) -> DataFrame:
+    """The row that the work makes of each file; links are skipped where it changes files."""
+
+    def each(one: FoundFile) -> tuple[Row]:
+        return (skip_link(work.row, one.path) if one.is_link else work(one.path),)
+
+    return worked(spread(files, FoundFile, "bytes" if work.reads_data else None, tasks), FoundFile, work.row, each)
 
 
 def inspect(files: DataFrame, columns: Iterable[str] = (), *, keys: KeysGiven = None, tasks: int | None = None) -> DataFrame:
     """`InspectRow`s: the filters of each file, of all columns where none is named."""
-    return read(files, reading.inspecting(columns, keys), InspectRow, tasks=tasks)
+    return run(files, works.inspect(columns, keys=keys), tasks=tasks)
 
 
 def probe(files: DataFrame, column: str, values: object, *, keys: KeysGiven = None, tasks: int | None = None) -> DataFrame:
     """`LookupRow`s: which row groups of each file may hold which of many values, or of one."""
-    return read(files, reading.probing(column, values, keys), LookupRow, tasks=tasks)
+    return run(files, works.look_up(column, values, keys=keys), tasks=tasks)
 
 
 def verify(
@@ -190,11 +193,11 @@ def verify(
     names = as_names(columns)
     found = settled(_named(files, None), FoundFile).where(~col("is_link"))
     is_large = col("bytes").isNotNull() & (col("bytes") > whole_bytes)
-    small = read(found.where(~is_large), reading.verifying(names, keys, max_page_bytes), VerifyRow, reads_data=True, tasks=tasks)
+    small = run(found.where(~is_large), works.verify(names, keys=keys, max_page_bytes=max_page_bytes), tasks=tasks)
     large = found.where(is_large)
     if large.isEmpty():
         return small
-    planned = read(large, lambda path: plan_proofs(path, names, keys, piece_bytes), PlannedFile, tasks=tasks)
+    planned = run(large, Work(PlannedFile, partial(planned_proofs, columns=names, keys=keys, piece_bytes=piece_bytes)), tasks=tasks)
 
     def prove(piece: Piece) -> tuple[ProvenPiece]:
         return (prove_piece(piece.path, piece.fingerprint, piece.row_groups, names, keys, max_page_bytes),)
@@ -215,8 +218,7 @@ def check(
     tasks: int | None = None,
 ) -> DataFrame:
     """`CheckRow`s: what the rules find in each file."""
-    policy = policy or Policy()
-    return read(files, reading.checking(policy, keys, max_page_bytes), CheckRow, reads_data=not policy.quick, tasks=tasks)
+    return run(files, works.check(policy or Policy(), keys=keys, max_page_bytes=max_page_bytes), tasks=tasks)
 
 
 def advise(
@@ -224,15 +226,15 @@ def advise(
     *,
     queries: Iterable[str] = (),
     fpp: float = 0.01,
-    readers: Iterable[str] = (),
+    engine_names: Iterable[str] = (),
     keys: Keys | None = None,
     max_page_bytes: MaxPageBytes = None,
     tasks: int | None = None,
 ) -> AdviceReport:
     """Which columns of all files together deserve a filter: `FilterSpec.of_plan` takes what it plans. Reads some data on the driver."""
     asked = tuple(parse_query(query) for query in as_iterable(queries))
-    rows = rows_of(read(files, reading.surveying(asked, keys, max_page_bytes), SurveyRow, tasks=tasks), SurveyRow)
-    return advise_on(("the lake",), surveys(rows), queries=asked, fpp=fpp, engine_names=readers, keys=keys, limit=max_page_bytes)
+    rows = rows_of(run(files, works.survey(asked, keys=keys, max_page_bytes=max_page_bytes), tasks=tasks), SurveyRow)
+    return advise_on(("the lake",), surveys(rows), queries=asked, fpp=fpp, engine_names=engine_names, keys=keys, limit=max_page_bytes)
 
 
 # --- plan, build, publish ---

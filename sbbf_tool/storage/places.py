@@ -78,6 +78,18 @@ def entries(name: str, *, linked_folders: bool = False) -> Iterator[listing.Entr
     return listing.entries(_path(name), linked_folders=linked_folders)
 
 
+def is_listed_here(name: str) -> bool:
+    """Whether `entries` lists what a name means; of HDFS, and of schemes that are not known here, Hadoop does."""
+    if not is_url(name):
+        return True
+    from sbbf_tool.storage.objects.location import parse_location
+
+    try:
+        return parse_location(name).service != "hdfs"
+    except UsageError:
+        return False
+
+
 class TableFinder:
     """Find the table that a file lies in. Prefixes of stores are listed once for as long as the finder lives: one call, or one run."""
 
