@@ -31,7 +31,6 @@ COMMANDS = {
     "explain": "sbbf_tool.cli.explain",
     "engines": "sbbf_tool.cli.engines",
     "paimon": "sbbf_tool.cli.paimon",
-    "lake": "sbbf_tool.cli.lake",
 }
 """In the order in which `--help` lists them."""
 
@@ -75,6 +74,10 @@ class CommandsByName(click.Group):
         if args and not args[0].startswith("-") and args[0] not in self.modules:
             from difflib import get_close_matches
 
+            from sbbf_tool.cli.removed import refuse_command
+
+            refuse_command(args)
+
             near = get_close_matches(args[0], self.modules, n=1)
             raise click.UsageError(
                 f"no command {args[0]!r}; " + (f"did you mean {near[0]}?" if near else f"there are {', '.join(self.modules)}"), ctx
@@ -110,7 +113,7 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
     "--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Show version, kernel and thrift."
 )
 def cli() -> None:
-    """The Bloom filters of Parquet files: seen, asked, proven, and added to files that are already there.
+    """Inspect, query, verify and add Bloom filters in existing Parquet files.
 
     Exit codes: 0 done, or "maybe"; 1 certainly absent, or findings; 2 usage; 3 unreadable input; 4 refused; 5 could not be written.
     """
@@ -168,6 +171,14 @@ def _run(args: list[str]) -> int:
         return INTERRUPTED
     except _Terminated:
         return TERMINATED
+    except click.NoSuchOption as error:
+        from sbbf_tool.cli.removed import spelling_of
+
+        name = error.ctx.info_name if error.ctx else None
+        where = error.ctx.command_path if error.ctx else "sbbf"
+        spelling = spelling_of(name, error.option_name)
+        message = error.format_message() if spelling is None else f"there is no {error.option_name} any more: {spelling}"
+        return _fail(context, error, f"{' '.join(message.split())} (see {where} --help)", UsageError.exit_code)
     except click.ClickException as error:
         where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "sbbf"
         return _fail(context, error, f"{' '.join(error.format_message().split())} (see {where} --help)", UsageError.exit_code)

@@ -2,144 +2,210 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from sbbf_tool.bloom.sizing import DEFAULT_FPP
 from sbbf_tool.cli import render
-from sbbf_tool.cli.files import each_file
-from sbbf_tool.cli.keys import keys_option
+from sbbf_tool.cli.changes import Change, over_changed_files
+from sbbf_tool.cli.files import Files
 from sbbf_tool.cli.output import say
 from sbbf_tool.cli.page_limit import page_limit_option
+from sbbf_tool.cli.plans import plan_in
+from sbbf_tool.cli.report import View
 from sbbf_tool.cli.sizes import BYTES
+from sbbf_tool.reports.rows import FileRow
 
 if TYPE_CHECKING:
+    from sbbf_tool.editing.filter_spec import FilterSpec
     from sbbf_tool.editing.plan_file import Plan
-    from sbbf_tool.reports.add import AddReport
+    from sbbf_tool.reports.add import AddPlan, AddReport
+
+_REMEMBERED_WARNINGS = 1000
 
 
-@click.command(short_help="Give columns of an existing file Bloom filters.")
-@click.argument("files", nargs=-1, metavar="FILE...")
+@click.command(short_help="Add Bloom filters to columns of existing files.")
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Column to give a filter (repeat for more).")
-@click.option("--plan", "plan_path", metavar="PLAN", help="Carry out what sbbf advise planned, on FILE or on the files it names.")
-@click.option("--fpp", type=float, help="Share of absent values that may pass.  [default: 0.01]")
-@click.option("--ndv", type=int, help="Size for this many distinct values a row group, rather than for those that are found.")
-@click.option("--max-bytes", type=BYTES, help="Largest bitset a row group, such as 1MiB.  [default: 128MiB]")
-@click.option("-o", "--output", metavar="OUT", help="Write the new file here; it must not exist.")
-@click.option("--in-place", is_flag=True, help="Replace FILE, in one step and only after the new one was verified.")
+@click.option("--plan", "plan_path", metavar="PLAN", help="Carry out what sbbf advise planned, on the PATHs or on the files it names.")
+@click.option("--advise", "advised", is_flag=True, help="Columns and sizes as sbbf advise would have them.")
+@click.option("--fpp", type=float, help=f"Target false-positive rate.  [default: {DEFAULT_FPP:g}]")
+@click.option("--ndv", type=int, help="Size for this many distinct values per row group, rather than for those that are found.")
+@click.option("--max-bytes", type=BYTES, help="Largest bitset per row group, such as 1MiB.  [default: 128MiB]")
+@click.option("--replace", is_flag=True, help="Rebuild filters that are there already.")
 @click.option(
     "--append",
     is_flag=True,
-    help="With --in-place: write behind FILE itself rather than to a copy. Fast, but readers that "
-    "open FILE meanwhile fail; after a crash the next command, or sbbf repair, cuts FILE back.",
+    help="With --in-place: write behind the file itself rather than to a copy. Fast, but readers that "
+    "open it meanwhile fail; after a crash the next command, or sbbf repair, cuts it back.",
 )
-@click.option("--jobs", type=int, metavar="N", help="Column chunks to work on at a time.  [default: the cores]")
-@click.option("--replace", is_flag=True, help="Replace filters that are there already.")
-@click.option("--allow-table-files", is_flag=True, help="Also change a file of a Delta, Iceberg, Hudi or Paimon table.")
-@keys_option
+@click.option("--plan-only", is_flag=True, help="Report what each file would get, from its footer alone.")
 @page_limit_option
-@click.option("-n", "--dry-run", is_flag=True, help="Read and build, and write nothing.")
-@click.option("--json", "as_json", is_flag=True, help="The report as one JSON document.")
+@over_changed_files
 def command(
-    files: tuple[str, ...],
+    change: Change,
     columns: tuple[str, ...],
     plan_path: str | None,
+    advised: bool,
     fpp: float | None,
     ndv: int | None,
     max_bytes: int | None,
-    output: str | None,
-    in_place: bool,
-    append: bool,
-    jobs: int | None,
     replace: bool,
-    allow_table_files: bool,
-    keys: Any,
+    append: bool,
+    plan_only: bool,
     max_page_bytes: int | None,
-    dry_run: bool,
-    as_json: bool,
 ) -> int:
-    """Give columns of existing files Bloom filters; no data page is touched.
+    """Add Bloom filters to columns of existing files; no data page is touched.
 
-    FILE is a Parquet file, a folder or a quoted glob; with --output, one file. Filters and a new footer go behind the whole old file, so
-    its first bytes stay the old, valid file, and `remove-filter` cuts back to it. Each filter is sized from the values themselves, and
-    every value is asked of it before the file is published.
+    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL; with --output, one file. Filters and a new footer go
+    behind the whole old file, so its first bytes stay the old, valid file, and `remove-filter` cuts back to it. Each filter is sized from
+    the values themselves, and queried for every value before the file is published. Column chunks that have a filter are skipped and
+    counted, so that a second run continues where a first one was stopped.
     """
-    from sbbf_tool.file.cross_check import CrossChecks
-    from sbbf_tool.operations.add import add_filters
+    from sbbf_tool.editing.edit import Edit
+    from sbbf_tool.file.page_limit import PageLimit
+    from sbbf_tool.runner import works
 
-    plan = _plan(plan_path, columns, fpp, ndv, max_bytes)
-    paths = files or (plan.files if plan else ())
-    if not paths or not (columns or plan):
-        raise click.UsageError("no file was named" if not paths else "no column was named: give --column, or --plan")
-    if output is not None and len(paths) > 1:
-        raise click.UsageError("one --output for several files")
-    sizes: int | Mapping[str, int] | None = plan.columns if plan else max_bytes
-    cross_checks = CrossChecks()
+    plan = _plan(plan_path, columns, advised, fpp, ndv, max_bytes)
+    if plan is not None and not change.files.arguments and not change.files.is_listed:
+        change = dataclasses.replace(change, files=change.files.of(plan.files))
+    if not (columns or plan or advised):
+        raise click.UsageError("say which columns: one of --column, --plan and --advise")
+    if advised:
+        plan = _advised(change.files, DEFAULT_FPP if fpp is None else fpp, max_page_bytes)
+        if plan is None:
+            render.warn("no column deserves a filter; sbbf advise tells why")
+            return 0
+    spec = _spec(plan, columns, fpp, ndv, max_bytes, replace)
+    edit = Edit(append=append, limit=PageLimit(max_page_bytes, change.files.jobs), **change.options())
+    if plan_only:
+        return change.report(works.plan(spec, edit), _PlanView())
+    return change.report(works.add(spec, edit), _AddView())
 
-    def work(path: str) -> int:
-        with render.progress_bar() as progress:
-            report = add_filters(
-                path,
-                list(plan.columns) if plan else columns,
-                output=output,
-                in_place=in_place,
-                append=append,
-                jobs=jobs,
-                fpp=plan.fpp if plan else 0.01 if fpp is None else fpp,
-                ndv=ndv,
-                max_bytes=sizes,
-                replace=replace or (plan is not None and plan.replace),
-                dry_run=dry_run,
-                allow_table_files=allow_table_files,
-                keys=keys,
-                max_page_bytes=max_page_bytes,
-                progress=progress,
-                cross_checks=cross_checks,
-            )
+
+def _spec(
+    plan: Plan | None, columns: tuple[str, ...], fpp: float | None, ndv: int | None, max_bytes: int | None, replace: bool
+) -> FilterSpec:
+    from sbbf_tool.editing.filter_spec import FilterSpec
+
+    if plan is None:
+        return FilterSpec(columns, DEFAULT_FPP if fpp is None else fpp, ndv, max_bytes, replace)
+    spec = FilterSpec.of_plan(plan)
+    return dataclasses.replace(spec, replace=True) if replace else spec
+
+
+def _plan(path: str | None, columns: tuple[str, ...], advised: bool, fpp: float | None, *sizes: float | None) -> Plan | None:
+    """Read the plan that is named, if one is. Raises click.UsageError where several options say which columns, or how large."""
+    if bool(columns) + bool(path) + advised > 1:
+        raise click.UsageError("say which columns by one of --column, --plan and --advise")
+    if ((path is not None or advised) and any(size is not None for size in sizes)) or (path is not None and fpp is not None):
+        raise click.UsageError("the plan says which columns, and how large: leave out --fpp, --ndv and --max-bytes")
+    return None if path is None else plan_in(path)
+
+
+def _advised(files: Files, fpp: float, max_page_bytes: int | None) -> Plan | None:
+    """Return the plan of what deserves a filter; None where nothing does."""
+    from sbbf_tool.editing.plan_file import plan_of_document
+    from sbbf_tool.runner.advise import advise_files
+
+    report = advise_files(files.runner(), files.selection, fpp=fpp, keys=files.keys, max_page_bytes=max_page_bytes)
+    for column in report.columns if report.plan is not None else ():
+        if column.verdict == "add":
+            say(f"{column.column}: {column.reason}", err=True)
+    return None if report.plan is None else plan_of_document(report.plan)
+
+
+class _AddView(View["AddReport"]):
+    schema = "add-filter"
+    skipped = "had every filter"
+
+    def __init__(self) -> None:
+        self._filters = self._bytes = self._skipped = self._not_cross_checked = 0
+        self._warned: set[str] = set()
+
+    def add(self, report: AddReport, row: FileRow) -> int:
+        self._filters += len(report.filters)
+        self._bytes += report.new_bytes - report.old_bytes
+        self._skipped += report.skipped
+        self._not_cross_checked += report.not_cross_checked
         for warning in report.warnings:
-            render.warn(warning)
-        render.show_json(report) if as_json else _show(report, is_copy=output is not None and not dry_run)
+            # One about a table is the same for each of its files.
+            if warning not in self._warned:
+                render.warn(warning)
+            if len(self._warned) < _REMEMBERED_WARNINGS:
+                self._warned.add(warning)
         return 0
 
-    # One output is of one file, so that a folder or a glob is none.
-    return work(paths[0]) if output is not None else max(each_file(paths, work, changes=True))
+    def show(self, report: AddReport) -> None:
+        if not report.filters:
+            done = "nothing was written" if report.output == report.file else f"{report.output} is an exact copy"
+            reason = "its column chunks have filters already" if report.skipped else "it has no row group"
+            say(f"{report.file}: {reason}, so there is nothing to add; {done}")
+            return
+        render.show_table(
+            ("row group", "column", "hashed", "est. ndv", "offset", "bitset", "fpp"),
+            [
+                (
+                    str(row.row_group),
+                    row.column,
+                    render.size(row.values),
+                    render.estimate(row.estimated_ndv),
+                    render.size(row.offset),
+                    render.size(row.bitset_bytes),
+                    render.percent(row.fpp),
+                )
+                for row in report.filters
+            ],
+            (0, 2, 3, 4, 5, 6),
+        )
+        self._say(report)
+        render.say_not_cross_checked(report.not_cross_checked)
+
+    def show_line(self, report: AddReport) -> None:
+        if report.filters:
+            self._say(report)
+
+    def _say(self, report: AddReport) -> None:
+        added = report.new_bytes - report.old_bytes
+        done, proof = ("would be added to", "nothing was written") if report.dry_run else ("added to", "every value verified")
+        skipped = f"; {render.counted(report.skipped, 'column chunk')} had a filter already" if report.skipped else ""
+        share = render.percent(added / report.old_bytes)
+        filters = render.counted(len(report.filters), "filter")
+        say(f"{filters} {done} {report.output}: {added:,} bytes behind {report.old_bytes:,} ({share}); {proof}{skipped}")
+
+    def summary(self, files: str) -> str:
+        render.say_not_cross_checked(self._not_cross_checked)
+        return f"{files}; {self._filters:,} filters added, {self._bytes:,} bytes"
+
+    def totals(self) -> dict[str, Any]:
+        return {
+            "filters": self._filters,
+            "bytes_added": self._bytes,
+            "column_chunks_skipped": self._skipped,
+            "column_chunks_not_cross_checked": self._not_cross_checked,
+        }
 
 
-def _plan(path: str | None, columns: tuple[str, ...], *sizes: float | None) -> Plan | None:
-    if path is None:
-        return None
-    if columns or any(size is not None for size in sizes):
-        raise click.UsageError("the plan says which columns, and how large: leave out -c, --fpp, --ndv and --max-bytes")
-    from sbbf_tool.cli.plans import plan_in
+class _PlanView(View["AddPlan"]):
+    schema = "add-filter-plan"
+    skipped = "have every filter"
 
-    return plan_in(path)
+    def __init__(self) -> None:
+        self._filters = self._bytes = 0
 
+    def add(self, report: AddPlan, row: FileRow) -> int:
+        self._filters += report.filters
+        self._bytes += report.data_bytes
+        return 0
 
-def _show(report: AddReport, *, is_copy: bool) -> None:
-    added = report.new_bytes - report.old_bytes
-    if not added:
-        done = f"{report.output} is an exact copy" if is_copy else "nothing was written"
-        say(f"{report.file}: it has no row group, so there is nothing to add; {done}")
-        return
-    render.show_table(
-        ("row group", "column", "hashed", "est. ndv", "offset", "bitset", "fpp"),
-        [
-            (
-                str(row.row_group),
-                row.column,
-                render.size(row.values),
-                render.estimate(row.estimated_ndv),
-                render.size(row.offset),
-                render.size(row.bitset_bytes),
-                render.percent(row.fpp),
-            )
-            for row in report.filters
-        ],
-        (0, 2, 3, 4, 5, 6),
-    )
-    done, proof = ("would be added to", "nothing was written") if report.dry_run else ("added to", "every value verified")
-    share = render.percent(added / report.old_bytes)
-    filters = render.counted(len(report.filters), "filter")
-    say(f"{filters} {done} {report.output}: {added:,} bytes behind {report.old_bytes:,} ({share}); {proof}")
-    render.say_not_cross_checked(report.not_cross_checked)
+    def show(self, report: AddPlan) -> None:
+        say(f"{report.file}: {report.filters:,} filters of {', '.join(report.columns)} would be built from {report.data_bytes:,} bytes")
+
+    show_line = show
+
+    def summary(self, files: str) -> str:
+        return f"{files}; {self._filters:,} filters would be built from {self._bytes:,} bytes"
+
+    def totals(self) -> dict[str, Any]:
+        return {"filters": self._filters, "data_bytes": self._bytes}

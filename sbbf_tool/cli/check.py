@@ -48,14 +48,16 @@ def command(
     chosen = policy.from_options(options, config)
     ensure_columns((file.path for file in files.selection.files()), chosen, files.keys)
     work = works.check(chosen, keys=files.keys, max_page_bytes=max_page_bytes)
+    if form == "json":
+        return report_files(files, work, _CheckView(None, form), as_json=True)
     with formats.opened(form) as shown:
-        return report_files(files, work, _CheckView(shown, form), as_json=form == "json")
+        return report_files(files, work, _CheckView(shown, form), as_json=False)
 
 
 class _CheckView(View["CheckReport"]):
     schema = "check"
 
-    def __init__(self, shown: formats.Format, form: str) -> None:
+    def __init__(self, shown: formats.Format | None, form: str) -> None:
         self._shown = shown
         self._form = form
         self._findings: Counter[str] = Counter()
@@ -67,11 +69,12 @@ class _CheckView(View["CheckReport"]):
         return max(int(report.failed), UnreadableError.exit_code if report.unread and row.status == OK else 0)
 
     def show(self, report: CheckReport) -> None:
+        assert self._shown is not None, "JSON is shown as documents"
         self._shown.add(report)
 
     def show_line(self, report: CheckReport) -> None:
         if report.findings or self._form != "text":
-            self._shown.add(report)
+            self.show(report)
 
     def summary(self, files: str) -> str | None:
         from sbbf_tool.cli.formats.text import count_findings

@@ -26,8 +26,11 @@ def command(type_name: str | None, engine_name: str | None, as_json: bool) -> No
     """
     from sbbf_tool.operations.engines import engines
 
-    show = render.show_json if as_json else _show_table if engine_name is None else _show_engine
-    show(engines(type_name, engine_name))
+    report = engines(type_name, engine_name)
+    if as_json:
+        render.show_json("engines", report)
+    else:
+        _show_table(report) if engine_name is None else _show_engine(report)
     stop_if_unread()
 
 

@@ -125,9 +125,15 @@ class _ExplainView(View["ExplainReport"]):
             say(f"{report.file}: {render.value(report.value)}: {render.row_groups(numbers)}")
 
     def show_sums(self) -> None:
+        alike: dict[tuple[int, ...], list[str]] = {}
+        for name, sums in self._sums.items():
+            alike.setdefault(tuple(sums), []).append(name)
         rows = [
-            (name, *map(render.size, (self._row_groups, skipped, read)), render.percent(size / self._bytes if self._bytes else None))
-            for name, (skipped, read, size) in self._sums.items()
+            (
+                *(", ".join(names), *map(render.size, (self._row_groups, skipped, read))),
+                render.percent(size / self._bytes if self._bytes else None),
+            )
+            for (skipped, read, size), names in alike.items()
         ]
         if rows:
             render.show_table(_SUMS, rows, (1, 2, 3, 4))

@@ -61,9 +61,7 @@ def unmark(argument: str) -> str:
 @click.option("--bare", is_flag=True, help="PATH is one filter, header and bitset, and nothing else: there is no COLUMN, but --type.")
 @click.option("--type", "type_name", metavar="TYPE", help="With --bare: the type of its values, such as INT64 or STRING.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing; the exit code answers.")
-@click.option(
-    "--stats", is_flag=True, help="Report on standard error how many bytes of how many files were read, and by how many requests."
-)
+@click.option("--stats", is_flag=True, help="Report on standard error how many bytes of how many files were read, by how many requests.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document per file, and a summary of several.")
 @over_files("PATH [COLUMN VALUE...] | PATH...")
 def command(

@@ -2,61 +2,63 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.keys import keys_option
+from sbbf_tool.cli.changes import Change, over_changed_files
 from sbbf_tool.cli.output import say
+from sbbf_tool.cli.report import View
+from sbbf_tool.reports.rows import FileRow
+
+if TYPE_CHECKING:
+    from sbbf_tool.reports.remove import RemoveReport
 
 
-@click.command(short_help="Take Bloom filters away.")
-@click.argument("file", metavar="FILE")
+@click.command(short_help="Remove Bloom filters.")
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column's filters (repeat for more).")
-@click.option("-o", "--output", metavar="OUT", help="Write the new file here; it must not exist.")
-@click.option("--in-place", is_flag=True, help="Replace FILE, in one step and only after the new one was verified.")
-@click.option("--compact", is_flag=True, help="Drop bytes behind the data that nothing leads to any more: old footers, old filters.")
-@click.option("--allow-table-files", is_flag=True, help="Also change a file of a Delta, Iceberg, Hudi or Paimon table.")
-@keys_option
-@click.option("-n", "--dry-run", is_flag=True, help="Say what would be done, and write nothing.")
-@click.option("--json", "as_json", is_flag=True, help="The report as one JSON document.")
-def command(
-    file: str,
-    columns: tuple[str, ...],
-    output: str | None,
-    in_place: bool,
-    compact: bool,
-    allow_table_files: bool,
-    keys: Any,
-    dry_run: bool,
-    as_json: bool,
-) -> None:
-    """Take Bloom filters away, of all columns or of those named.
+@click.option("--compact", is_flag=True, help="Drop bytes behind the data that nothing refers to any more: old footers, old filters.")
+@over_changed_files
+def command(change: Change, columns: tuple[str, ...], compact: bool) -> int:
+    """Remove Bloom filters, of all columns or of those named.
 
     Where they are the tail that `add-filter` wrote, the file becomes, byte for byte, what it was before. Else a new footer that does not
     mention them is appended; their bytes stay, unless --compact drops them.
     """
-    from sbbf_tool.operations.remove import remove_filters
+    from sbbf_tool.runner import works
 
-    report = remove_filters(
-        file,
-        columns,
-        output=output,
-        in_place=in_place,
-        compact=compact,
-        dry_run=dry_run,
-        allow_table_files=allow_table_files,
-        keys=keys,
-    )
-    for warning in report.warnings:
-        render.warn(warning)
-    if as_json:
-        render.show_json(report)
-        return
-    done = "would be removed from" if dry_run else "removed from"
-    filters = render.counted(len(report.removed), "filter")
-    say(f"{filters} {done} {report.output} ({report.way}): {report.old_bytes:,} -> {report.new_bytes:,} bytes")
-    if report.unreferenced_bytes:
-        left = "between bytes that stay where they are" if compact else "--compact drops them"
-        say(f"{report.unreferenced_bytes:,} bytes are left that nothing leads to; {left}")
+    return change.report(works.remove(columns, compact=compact, **change.options()), _RemoveView(compact))
+
+
+class _RemoveView(View["RemoveReport"]):
+    schema = "remove-filter"
+    skipped = "had no filter to remove"
+
+    def __init__(self, compact: bool) -> None:
+        self._compact = compact
+        self._filters = self._bytes = 0
+
+    def add(self, report: RemoveReport, row: FileRow) -> int:
+        self._filters += len(report.removed)
+        self._bytes += report.old_bytes - report.new_bytes
+        for warning in report.warnings:
+            render.warn(warning)
+        return 0
+
+    def show(self, report: RemoveReport) -> None:
+        self.show_line(report)
+        if report.unreferenced_bytes:
+            left = "between bytes that stay where they are" if self._compact else "--compact drops them"
+            say(f"{report.unreferenced_bytes:,} bytes are left that nothing leads to; {left}")
+
+    def show_line(self, report: RemoveReport) -> None:
+        done = "would be removed from" if report.dry_run else "removed from"
+        filters = render.counted(len(report.removed), "filter")
+        say(f"{filters} {done} {report.output} ({report.way}): {report.old_bytes:,} -> {report.new_bytes:,} bytes")
+
+    def summary(self, files: str) -> str:
+        return f"{files}; {render.counted(self._filters, 'filter')}, {self._bytes:,} bytes"
+
+    def totals(self) -> dict[str, Any]:
+        return {"filters": self._filters, "bytes_removed": self._bytes}

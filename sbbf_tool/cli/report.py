@@ -63,11 +63,9 @@ class View(Generic[Report]):
 class _Outcomes:
     """What became of the files."""
 
-    _WORDS = {OK: "done", REFUSED: "refused", FAILED: "failed", LINK: "skipped, being links"}
-
     def __init__(self, skipped: str) -> None:
         self.counts: Counter[str] = Counter()
-        self._words = {**self._WORDS, SKIPPED: skipped}
+        self._words = {OK: "done", SKIPPED: skipped, REFUSED: "refused", FAILED: "failed", LINK: "skipped, being links"}
 
     def __str__(self) -> str:
         """Return such as `1,000 files: 990 done, 10 failed`."""

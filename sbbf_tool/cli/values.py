@@ -61,7 +61,7 @@ def names_of(source: str, end: bytes) -> Iterator[str]:
     try:
         with click.open_file(source, "rb") as stream:
             rest = b""
-            for block in iter(partial(stream.read1, _BLOCK_BYTES), b""):
+            for block in iter(partial(stream.read, _BLOCK_BYTES), b""):
                 *names, rest = (rest + block).split(end)
                 if len(rest) > _MOST_NAME_BYTES:
                     raise click.UsageError(f"list of files {source}: a name has more than {_MOST_NAME_BYTES:,} bytes")

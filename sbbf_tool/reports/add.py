@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sbbf_tool.reports.rows import FileRow
+
 
 @dataclass(frozen=True)
 class BuiltFilter:
@@ -36,3 +38,20 @@ class AddReport:
     """Column chunks that pyarrow decoded too, to the same values: of a writer that the tests do not know, or without statistics."""
     not_cross_checked: int = 0
     """Column chunks that pyarrow was to decode too, and cannot."""
+
+
+@dataclass(frozen=True)
+class AddPlan:
+    """What a file would get, as its footer tells."""
+
+    file: str
+    bytes: int
+    columns: tuple[str, ...]
+    filters: int
+    data_bytes: int
+    """Compressed bytes of the column chunks to read."""
+
+
+@dataclass(frozen=True)
+class PlanRow(FileRow):
+    report: AddPlan | None = None

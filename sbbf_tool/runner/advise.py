@@ -42,8 +42,8 @@ def advise_files(
     parsed = tuple(parse_query(query) for query in as_iterable(queries))
     known = Keys.of(keys)
     rows = runner.run(selection, works.survey(parsed, keys=known, max_page_bytes=max_page_bytes))
-    options = {"queries": parsed, "fpp": fpp, "engine_names": engine_names}
-    return advise_on(selection.name_list(), surveys(rows), **options, keys=known, limit=max_page_bytes)
+    names, found = selection.name_list(), surveys(rows)
+    return advise_on(names, found, queries=parsed, fpp=fpp, engine_names=engine_names, keys=known, limit=max_page_bytes)
 
 
 def surveys(rows: Iterable[SurveyRow]) -> Iterator[tuple[str, FileSurvey | SbbfError]]:

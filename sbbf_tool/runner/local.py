@@ -58,7 +58,8 @@ class LocalRunner:
         with listing_once():
             files = _without_links(selection.files(links=work.changes), links)
             for is_remote, group in groupby(files, lambda file: is_url(file.path)):
-                yield from self._by_threads(group, work) if is_remote else self._locally(group, work)
+                by_place = self._by_threads if is_remote else self._locally
+                yield from by_place(group, work)
             yield from (skip_link(work.row, link.path) for link in links)
 
     def _locally(self, files: Iterator[FoundFile], work: Work[Row]) -> Iterator[Row]:

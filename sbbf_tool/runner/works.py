@@ -7,26 +7,30 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from sbbf_tool.arguments import as_iterable, as_names
+from sbbf_tool.display import redact
 from sbbf_tool.errors import SbbfError
-from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.reports.rows import OK, FileRow
 from sbbf_tool.runner.failures import failure, row_of
 
 if TYPE_CHECKING:
     from sbbf_tool.advice.queries import Query
     from sbbf_tool.advice.survey import FileSurvey
     from sbbf_tool.editing.build import Progress
+    from sbbf_tool.editing.edit import Edit
+    from sbbf_tool.editing.filter_spec import FilterSpec
     from sbbf_tool.file.keys import KeysGiven
     from sbbf_tool.file.page_limit import MaxPageBytes
     from sbbf_tool.operations.check import Policy
+    from sbbf_tool.reports.add import PlanRow
     from sbbf_tool.reports.explain import ExplainRow
     from sbbf_tool.reports.findings import CheckRow
     from sbbf_tool.reports.inspect import InspectRow
-    from sbbf_tool.reports.lake import SurveyRow
+    from sbbf_tool.reports.lake import FileOutcome, SurveyRow
     from sbbf_tool.reports.lookup import LookupRow
     from sbbf_tool.reports.probe import ProbeRow
     from sbbf_tool.reports.remove import RemoveRow
@@ -112,6 +116,7 @@ class VerifyFile:
     def __call__(self, path: str, **options: Any) -> dict[str, object]:
         from sbbf_tool.operations.verify import verify
 
+        options.pop("jobs", None)
         return {"report": verify(path, self.columns, keys=self.keys, max_page_bytes=self.max_page_bytes, **options)}
 
 
@@ -132,6 +137,7 @@ def _check(path: str, *, policy: Policy, progress: Progress | None = None, **opt
     from sbbf_tool.operations.check import check, report_unreadable
 
     try:
+        options.pop("jobs", None)
         return {"report": check(path, policy, **options)}
     except SbbfError as error:
         return {"report": report_unreadable(path, policy, error), **failure(path, error)}
@@ -155,6 +161,43 @@ def survey_of(row: SurveyRow) -> FileSurvey:
     assert row.survey is not None
     found: FileSurvey = pickle.loads(row.survey)
     return found
+
+
+@dataclass(frozen=True)
+class AddToFile:
+    """`add_filters`, of which a runner may also build the filters of one file's row groups apart."""
+
+    spec: FilterSpec
+    edit: Edit
+
+    def __call__(self, path: str, *, jobs: int = 1, progress: Progress | None = None) -> dict[str, object]:
+        from sbbf_tool.runner.fill import fill_file
+
+        row = fill_file(path, self.spec, replace(self.edit, jobs=jobs, progress=progress))
+        return {field.name: getattr(row, field.name) for field in fields(row) if field.name not in ("path", "seconds")}
+
+
+def add(spec: FilterSpec, edit: Edit) -> Work[FileOutcome]:
+    """Give each file the filters that it lacks."""
+    from sbbf_tool.reports.lake import FileOutcome
+
+    return Work(FileOutcome, AddToFile(spec, edit), reads_data=True, changes=True, is_parallel=True)
+
+
+def plan(spec: FilterSpec, edit: Edit) -> Work[PlanRow]:
+    """Plan what each file would get, from its footer."""
+    from sbbf_tool.reports.add import PlanRow
+
+    return Work(PlanRow, partial(_plan, spec=spec, edit=edit), changes=True)
+
+
+def _plan(path: str, *, spec: FilterSpec, edit: Edit) -> dict[str, object]:
+    from sbbf_tool.reports.add import AddPlan
+    from sbbf_tool.runner.plan import plan_file
+
+    row = plan_file(path, spec, edit)
+    report = AddPlan(redact(path), row.bytes, row.columns, row.filters, row.data_bytes) if row.status == OK else None
+    return {"status": row.status, "reason": row.reason, "exit_code": row.exit_code, "error": row.error, "report": report}
 
 
 def remove(columns: Iterable[str] = (), **options: Any) -> Work[RemoveRow]:

@@ -28,7 +28,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import partial, reduce
+from functools import reduce
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, TypeVar
 
@@ -51,7 +51,7 @@ from sbbf_tool.runner.fill import build_piece, fill_file, publish_file
 from sbbf_tool.runner.pack import TASK_COST
 from sbbf_tool.runner.partitions import Predicate, parse_predicate
 from sbbf_tool.runner.plan import PIECE_BYTES, plan_file
-from sbbf_tool.runner.prove import prove_piece, report_proofs
+from sbbf_tool.runner.prove import plan_proofs, prove_piece, report_proofs
 from sbbf_tool.runner.rows import from_batch, to_batch
 from sbbf_tool.runner.works import Work
 from sbbf_tool.spark.progress import Progress, Tally, watched
@@ -85,9 +85,9 @@ def discover(
     """The files (`FoundFile`) that names of files, folders and globs mean; or that a DataFrame with a column `path` lists, which may have
     `length` and `modificationTime`, or `bytes` and `modified`, too. With `table`, the one name is that of a table in Spark's catalog.
 
-    `where` chooses partitions by the folders of the paths: see `runner.partitions`. Paths and stores are listed by an executor; HDFS and
-    other addresses that Hadoop knows, by Spark as `binaryFile`, which passes over files of no bytes. No file is read. The listing is made now, and kept by
-    the driver.
+    `where` chooses partitions by the folders of the paths: see `runner.partitions`. Paths and stores are listed by an executor; HDFS, and
+    what else Hadoop knows, by Spark as `binaryFile`, which passes over files of no bytes. No file is read. The listing is made now, and
+    kept by the driver.
 
     Links to files in folders are followed. With `links` they are marked, and links to folders are listed too: the stages that change files
     skip both.
@@ -197,7 +197,11 @@ def verify(
     large = found.where(is_large)
     if large.isEmpty():
         return small
-    planned = run(large, Work(PlannedFile, partial(planned_proofs, columns=names, keys=keys, piece_bytes=piece_bytes)), tasks=tasks)
+
+    def plan_file_proofs(one: FoundFile) -> tuple[PlannedFile]:
+        return (plan_proofs(one.path, names, keys, piece_bytes),)
+
+    plans = worked(spread(large, FoundFile, None, tasks), FoundFile, PlannedFile, plan_file_proofs)
 
     def prove(piece: Piece) -> tuple[ProvenPiece]:
         return (prove_piece(piece.path, piece.fingerprint, piece.row_groups, names, keys, max_page_bytes),)
@@ -205,7 +209,7 @@ def verify(
     def join(path: str, proven: Iterator[ProvenPiece]) -> VerifyRow:
         return report_proofs(path, proven, names, keys, max_page_bytes)
 
-    proven = worked(spread(_pieces(planned), Piece, "data_bytes", tasks), Piece, ProvenPiece, prove)
+    proven = worked(spread(_pieces(plans), Piece, "data_bytes", tasks), Piece, ProvenPiece, prove)
     return small.unionByName(_joined(proven, ProvenPiece, VerifyRow, join, tasks))
 
 

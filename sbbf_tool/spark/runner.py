@@ -8,12 +8,16 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.runner import works
 from sbbf_tool.spark import pipeline
 from sbbf_tool.spark.rows import rows_of
 from sbbf_tool.spark.session import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from sbbf_tool.runner.selection import Selection
+    from sbbf_tool.runner.works import Work
 
 Row = TypeVar("Row", bound=FileRow)
 

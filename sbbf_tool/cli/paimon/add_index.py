@@ -36,7 +36,7 @@ def command(table: str, columns: tuple[str, ...], allow_outside: bool, dry_run: 
     from sbbf_tool.operations.paimon.add_index import add_paimon_index
 
     report = add_paimon_index(table, columns, dry_run=dry_run, allow_outside=allow_outside, max_page_bytes=max_page_bytes)
-    render.show_json(report) if as_json else _show(report)
+    render.show_json("paimon-add-index", report) if as_json else _show(report)
     for left in report.unread:
         say(f"sbbf: {UnreadableError(left.reason, file=left.data_file)}", err=True)
     return UnreadableError.exit_code if report.unread else 0

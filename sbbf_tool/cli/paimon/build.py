@@ -28,7 +28,7 @@ def command(data_file: str, columns: tuple[str, ...], output: str | None, dry_ru
 
     report = build_paimon_index(data_file, columns, output=output, dry_run=dry_run, max_page_bytes=max_page_bytes)
     if as_json:
-        render.show_json(report)
+        render.show_json("paimon-build", report)
         return
     render.show_table(HEADERS, [of_column(column) for column in report.columns], NUMBERS)
     done = "would be written; nothing was" if report.dry_run else "written, every value verified"

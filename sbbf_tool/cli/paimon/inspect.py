@@ -33,7 +33,7 @@ def command(target: str, snapshot: int | None, branch: str | None, allow_outside
     from sbbf_tool.operations.paimon.inspect import inspect_paimon
 
     report = inspect_paimon(target, snapshot=snapshot, branch=branch, allow_outside=allow_outside)
-    render.show_json(report) if as_json else _show(report)
+    render.show_json("paimon-inspect", report) if as_json else _show(report)
     for finding in report.broken:
         say(f"sbbf: {UnreadableError(finding.message, file=finding.data_file, place=_column(finding))}", err=True)
     stop_if_unread()

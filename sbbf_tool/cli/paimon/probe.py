@@ -9,7 +9,7 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.output import say, stop_if_unread
 from sbbf_tool.cli.paimon.reach import outside_option
-from sbbf_tool.cli.probe import ABSENT, MAYBE, NegativeValues, asked_values
+from sbbf_tool.cli.probe import ABSENT, MAYBE, NegativeValues, queried_values
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.paimon import ProbeReport
@@ -54,14 +54,14 @@ def command(
     report = probe_paimon(
         table,
         column,
-        asked_values(values, values_file, ask_null),
+        queried_values(values, values_file, ask_null),
         snapshot=snapshot,
         branch=branch,
         allow_outside=allow_outside,
         files=files,
     )
     if as_json:
-        render.show_json(report)
+        render.show_json("paimon-probe", report)
     elif not quiet:
         _show(report)
     if stats:

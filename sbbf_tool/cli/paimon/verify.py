@@ -44,7 +44,7 @@ def command(
     from sbbf_tool.operations.paimon.verify import verify_paimon
 
     report = verify_paimon(target, data_file, snapshot=snapshot, branch=branch, allow_outside=allow_outside, max_page_bytes=max_page_bytes)
-    render.show_json(report) if as_json else _show(report)
+    render.show_json("paimon-verify", report) if as_json else _show(report)
     for file, column, problem in report.problems:
         place = f"column {column}" if column is not None else None
         say(f"sbbf: {UnreadableError(problem, file=file, place=place)}", err=True)

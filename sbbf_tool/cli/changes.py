@@ -1,0 +1,89 @@
+"""What every command that changes files has: where the result goes, what is allowed, and a report of what became of each file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from sbbf_tool.cli.files import Files, over_files
+from sbbf_tool.cli.report import View, report_files
+from sbbf_tool.reports.rows import FileRow
+
+if TYPE_CHECKING:
+    from sbbf_tool.runner.works import Work
+
+Row = TypeVar("Row", bound=FileRow)
+
+_OPTIONS = (
+    click.option("-o", "--output", metavar="OUT", help="Write the new file here; it must not exist. For one PATH."),
+    click.option("--in-place", is_flag=True, help="Replace each file, in one step and only after the new one was verified."),
+    click.option("--allow-table-files", is_flag=True, help="Also change files of Delta, Iceberg, Hudi or Paimon tables."),
+    click.option("-n", "--dry-run", is_flag=True, help="Do everything but write."),
+    click.option("--report", "report_path", metavar="FILE", help="Save what became of each file: Parquet, or JSON lines for *.jsonl."),
+    click.option("--json", "as_json", is_flag=True, help="One JSON document per file, and a summary of several."),
+)
+
+
+@dataclass(frozen=True)
+class Change:
+    """How a command line says that files are changed."""
+
+    files: Files
+    output: str | None
+    in_place: bool
+    allow_table_files: bool
+    dry_run: bool
+    report_path: str | None
+    as_json: bool
+
+    def options(self) -> dict[str, Any]:
+        """Return the parameters of the operations that change one file."""
+        return {
+            "output": self.output,
+            "in_place": self.in_place,
+            "allow_table_files": self.allow_table_files,
+            "dry_run": self.dry_run,
+            "keys": self.files.keys,
+        }
+
+    def report(self, work: Work[Row], view: View[Any]) -> int:
+        """Change the files and report each; return the exit code. Raises click.UsageError where one output is for several files."""
+        if self.output is not None and not self.files.is_file:
+            raise click.UsageError("--output is for one file; change many with --in-place")
+        with self._saved(work.row) as save:
+            return report_files(self.files, work, view, as_json=self.as_json, save=save)
+
+    def _saved(self, row: type[Row]) -> Any:
+        if self.report_path is None:
+            return nullcontext()
+        from sbbf_tool.runner.save import saved
+
+        return saved(self.report_path, row)
+
+
+def over_changed_files(function: Callable[..., int]) -> Callable[..., int]:
+    """Make a command `function(change, ...)` that changes files, with the options of files and of changes."""
+
+    @over_files()
+    @wraps(function)
+    def command(
+        files: Files,
+        output: str | None,
+        in_place: bool,
+        allow_table_files: bool,
+        dry_run: bool,
+        report_path: str | None,
+        as_json: bool,
+        **options: Any,
+    ) -> int:
+        return function(Change(files, output, in_place, allow_table_files, dry_run, report_path, as_json), **options)
+
+    made: Callable[..., int] = command
+    for option in reversed(_OPTIONS):
+        made = option(made)
+    return made

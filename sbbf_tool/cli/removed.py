@@ -1,0 +1,40 @@
+"""Commands and options of earlier versions, each with its new spelling: one line answers whoever types the old one."""
+
+from __future__ import annotations
+
+import click
+
+COMMANDS = {
+    "lake inspect": "sbbf inspect PATH...",
+    "lake probe": "sbbf probe PATH... -c COLUMN --value VALUE",
+    "lake advise": "sbbf advise PATH...",
+    "lake add-filter": "sbbf add-filter PATH... --in-place",
+    "lake verify": "sbbf verify PATH...",
+    "lake check": "sbbf check PATH...",
+    "lake watch": "sbbf add-filter PATH... --in-place, again on a schedule: files that have their filters are skipped",
+    "lake": "sbbf COMMAND PATH...: every command takes many files, and --master or --remote sends its work to Spark",
+}
+"""By what was typed behind `sbbf`."""
+
+OPTIONS = {
+    ("add-filter", "--dialect"): "filters of drafts are read, and not written any more",
+    ("add-filter", "--engine"): "--runner local or --runner spark",
+    ("inspect", "--engine"): "--runner local or --runner spark",
+    ("probe", "--engine"): "--runner local or --runner spark",
+    ("verify", "--engine"): "--runner local or --runner spark",
+    ("check", "--engine"): "--runner local or --runner spark",
+    ("advise", "--reader"): "--engine NAME",
+}
+"""By command and option."""
+
+
+def refuse_command(arguments: list[str]) -> None:
+    """Raise click.UsageError where these arguments begin with a command of an earlier version."""
+    for words, spelling in COMMANDS.items():
+        if arguments[: words.count(" ") + 1] == words.split():
+            raise click.UsageError(f"there is no sbbf {words} any more: {spelling}")
+
+
+def spelling_of(command: str | None, option: str) -> str | None:
+    """Return what takes the place of an option; None where there was none of this name."""
+    return OPTIONS.get((command or "", option))
