@@ -14,14 +14,15 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from sbbf_tool.bloom import hashing, spec
+from sbbf_tool.bloom import buffers, hashing, spec
 from sbbf_tool.bloom.murmur3_spec import murmur3
 from sbbf_tool.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from typing_extensions import Buffer
 
@@ -98,22 +99,25 @@ class Hasher:
         if self.hashes_nothing:
             return memoryview(array("Q", [self.hash_value(b"")]) * (memoryview(values).nbytes // width))
         if self.dialect.hash == MURMUR3:
-            from sbbf_tool.bloom import murmur3
-
-            return self._placed(murmur3.hash_fixed(values, width, self.dialect.seed))
+            view, count = buffers.rows(values, width)
+            return self._murmur(view, range(0, (count + 1) * width, width))
         return self._placed(hashing.hash_fixed(values, width))
 
     def hash_variable(self, data: Buffer, offsets: Buffer, offset_width: int) -> Hashes:
         if self.dialect.hash == MURMUR3:
-            from sbbf_tool.bloom import murmur3
-
-            return self._placed(murmur3.hash_variable(data, offsets, offset_width, self.dialect.seed))
+            view, places = buffers.offsets_in(data, offsets, offset_width)
+            return self._murmur(view, places.tolist())
         return self._placed(hashing.hash_variable(data, offsets, offset_width))
 
     @property
     def hashes_nothing(self) -> bool:
         """All values have one hash, so that a filter of them has a bit in each word of one block, and no other."""
         return self.is_number and self.dialect.numbers_as_nothing
+
+    def _murmur(self, data: memoryview, offsets: Sequence[int]) -> Hashes:
+        if any(start > end for start, end in pairwise(offsets)):
+            raise ValueError(buffers.OFFSETS_DECREASE)
+        return self._placed(memoryview(array("Q", [murmur3(data[start:end], self.dialect.seed) for start, end in pairwise(offsets)])))
 
     def _placed(self, hashes: Hashes) -> Hashes:
         """`Dialect.placed` of many."""

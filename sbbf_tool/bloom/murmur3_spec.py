@@ -1,4 +1,4 @@
-"""MurmurHash3 x64_128 in plain integers: slow, obvious, and the judge of `murmur3`. Only drafts of the Bloom filter format hash with it.
+"""MurmurHash3 x64_128 in plain integers: slow and obvious. Only drafts of the Bloom filter format hash with it.
 
 Source: Austin Appleby's MurmurHash3.cpp (public domain), `MurmurHash3_x64_128`, under its names. The first draft takes the low 64 bits
 of the 128, which are `h1`, and so does Guava's `murmur3_128().hashBytes().asLong()`, with which parquet-mr's branch was written.

@@ -75,21 +75,6 @@ def bytes_for(ndv: float, fpp: float) -> int:
     return size
 
 
-def ndv_for(num_bytes: int, fpp: float) -> int:
-    """The largest number of distinct values that a filter of `num_bytes` bytes holds at an error rate of at most `fpp`."""
-    ensure_rate(fpp)
-    low, high = 0, 1
-    while fpp_of(high, num_bytes) <= fpp:
-        low, high = high, high * 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        if fpp_of(middle, num_bytes) <= fpp:
-            low = middle
-        else:
-            high = middle
-    return low
-
-
 LEAST_FPP = fpp_of(1, MAX_BYTES)
 """No filter that may be written has a lower rate: it is that of the largest one with a single value in it."""
 

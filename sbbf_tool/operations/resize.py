@@ -63,23 +63,18 @@ class Aim:
         if size is not None and (size & (size - 1) or not sizing.MIN_BYTES <= size <= sizing.MAX_BYTES):
             raise UsageError(f"a size of {size:,} bytes", hint="readers agree on powers of two from 64 bytes to 128 MiB only")
 
-    def fold(self, bloom: BloomFilter) -> BloomFilter:
-        """The fold that comes nearest; the filter itself where none is wanted."""
+    def fold(self, bloom: BloomFilter) -> tuple[BloomFilter, str | None]:
+        """The fold that was asked for; or the filter itself, and why folding does not lead there."""
         if self.fpp is not None:
-            return bloom.fold_to_fpp(self.fpp)
-        while bloom.num_bytes > (self.num_bytes or 0) and bloom.can_fold:
-            bloom = bloom.fold()
-        return bloom
-
-    def lacks(self, bloom: BloomFilter) -> str | None:
-        """Why this filter, folded as far as it may be, is not what was asked for; None where it is."""
-        if self.num_bytes is not None and bloom.num_bytes < self.num_bytes:
-            return f"it has {bloom.num_bytes:,} bytes"
-        if self.num_bytes is not None and bloom.num_bytes > self.num_bytes:
-            return f"a filter of {bloom.num_blocks} blocks cannot be folded"
-        if self.fpp is not None and bloom.fpp > self.fpp:
-            return f"it lets {bloom.fpp:.3%} of absent values pass"
-        return None
+            folded = bloom.fold_to_fpp(self.fpp)
+            return folded, None if folded.fpp <= self.fpp else f"it lets {folded.fpp:.3%} of absent values pass"
+        wanted = self.num_bytes or 0
+        if bloom.num_bytes < wanted:
+            return bloom, f"it has {bloom.num_bytes:,} bytes"
+        try:
+            return bloom.fold_to_bytes(wanted), None
+        except UsageError:
+            return bloom, f"a filter of {bloom.num_blocks} blocks cannot be folded to {wanted:,} bytes"
 
     @property
     def sizing(self) -> Sizing:
@@ -200,8 +195,7 @@ def _plan(file: ParquetFile, filters: Iterable[StoredFilter], aim: Aim, spool: S
         key = stored.row_group, stored.column
         bloom = BloomFilter(file.read_bitset(stored))
         plan.old[key] = bloom.num_bytes, bloom.fpp
-        folded = aim.fold(bloom)
-        why = aim.lacks(folded)
+        folded, why = aim.fold(bloom)
         if why is not None:
             plan.unreached[key] = why
         elif folded is bloom:

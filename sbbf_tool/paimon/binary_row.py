@@ -20,7 +20,6 @@ from typing import NamedTuple
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.paimon.data_types import DataType
 
-MAX_FIELDS = 10_000
 _INLINE = 7
 _FIXED_FORMATS = {
     "BOOLEAN": "?7x",

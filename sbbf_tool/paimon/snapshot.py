@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sbbf_tool.paimon.json_fields import file_name, optional, parse_object, required
+from sbbf_tool.paimon.json_fields import file_name, parse_object, required
 
 KNOWN_FIELDS = frozenset(
     (
@@ -29,7 +29,6 @@ class Snapshot:
     schema_id: int
     base_manifest_list: str
     delta_manifest_list: str
-    commit_kind: str
     record: Mapping[str, Any]
     """The JSON as it was read, fields this tool does not know included."""
 
@@ -46,7 +45,6 @@ def parse_snapshot(data: bytes) -> Snapshot:
         required(tree, "schemaId", int),
         file_name(required(tree, "baseManifestList", str)),
         file_name(required(tree, "deltaManifestList", str)),
-        optional(tree, "commitKind", str) or "",
         tree,
     )
 

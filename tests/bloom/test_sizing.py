@@ -85,29 +85,10 @@ def test_bytes_for() -> None:
     assert sizing.bytes_for(10**12, 0.01) == 128 * MIB
 
 
-@given(st.sampled_from([32, 64, 96, 1000, 1 << 14, 1 << 20, 1 << 27]), st.floats(1e-6, 0.99))
-def test_ndv_for_is_the_last_count_that_keeps_the_rate(num_bytes: int, fpp: float) -> None:
-    ndv = sizing.ndv_for(num_bytes, fpp)
-    assert sizing.fpp_of(ndv, num_bytes) <= fpp < sizing.fpp_of(ndv + 1, num_bytes)
-
-
-@given(st.sampled_from([64 << n for n in range(22)]), st.floats(1e-4, 0.5))
-def test_the_count_for_a_size_leads_back_to_the_size(num_bytes: int, fpp: float) -> None:
-    ndv = sizing.ndv_for(num_bytes, fpp)
-    assert sizing.bytes_for(ndv, fpp) <= num_bytes
-    assert sizing.bytes_for(ndv + 1, fpp) > num_bytes or num_bytes == sizing.MAX_BYTES
-
-
-def test_a_rate_too_small_for_one_value_leaves_none() -> None:
-    assert sizing.ndv_for(64, 1e-15) == 0
-
-
 @pytest.mark.parametrize("fpp", [0, 1, -0.1, 1.5, math.nan, math.inf])
 def test_a_rate_is_a_fraction(fpp: float) -> None:
     with pytest.raises(UsageError, match="an error rate of"):
         sizing.bytes_for(100, fpp)
-    with pytest.raises(UsageError, match="an error rate of"):
-        sizing.ndv_for(1024, fpp)
 
 
 @pytest.mark.parametrize("ndv", [-1, -0.5, math.nan])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 from base64 import b64encode
 
@@ -75,7 +76,8 @@ def test_what_was_built_is_parsed(secret, plain):
     assert len(module) == len(plain) + modules.GCM_OVERHEAD
     assert modules.parse_gcm(key, module, b"aad") == plain
     assert modules.build_gcm(key, plain, b"aad") != module, "no nonce twice"
-    sealed = modules.build_ctr(key, plain)
+    nonce = os.urandom(modules.NONCE_BYTES)
+    sealed = (modules.NONCE_BYTES + len(plain)).to_bytes(4, "little") + nonce + key.ctr(nonce, plain)
     assert len(sealed) == len(plain) + modules.CTR_OVERHEAD
     assert modules.parse_ctr(key, sealed) == plain
     modules.ensure_signed(key, plain, modules.sign(key, plain, b"aad"), b"aad")

@@ -111,11 +111,6 @@ def parse_ctr(key: Key, module: Bytes) -> bytes:
     return key.ctr(bytes(view[LENGTH_BYTES:CTR_OVERHEAD]), view[CTR_OVERHEAD:])
 
 
-def build_ctr(key: Key, plain: Bytes) -> bytes:
-    nonce = os.urandom(NONCE_BYTES)
-    return (NONCE_BYTES + len(plain)).to_bytes(LENGTH_BYTES, "little") + nonce + key.ctr(nonce, plain)
-
-
 def sign(key: Key, plain: bytes, aad: bytes) -> bytes:
     """The signature of a footer in the clear: a fresh nonce, and the tag that GCM gives of it (5.5)."""
     nonce = os.urandom(NONCE_BYTES)

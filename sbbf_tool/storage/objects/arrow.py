@@ -1,29 +1,26 @@
 """HDFS, by pyarrow's file system: libhdfs of the installed Hadoop, found by `HADOOP_HOME`, `ARROW_LIBHDFS_DIR` and `CLASSPATH`.
 
-A file is written as a temporary one beside its place and renamed. It is never replaced: pyarrow's move takes the old file away first, so
-that there would be a moment without either.
+Read, and not written: pyarrow's move takes the old file away first, so that there would be a moment without either.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import Any
 
 from pyarrow import ArrowException
 from pyarrow import fs as arrow
 
-from sbbf_tool.errors import RefusedError, UnreadableError, UsageError, WriteError
-from sbbf_tool.storage.objects.location import Location, parse_location
-from sbbf_tool.storage.objects.store import DeniedError, MissingError, OtherVersionError, Version
-from sbbf_tool.storage.source import Piece, PlannedSource, Source
-
-_COPY_BYTES = 8 << 20
-_Answer = TypeVar("_Answer")
+from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.storage.objects.location import parse_location
+from sbbf_tool.storage.objects.store import DeniedError, MissingError, OtherVersionError, ReadOnlyStore, Version
 
 
-class ArrowStore:
+class ArrowStore(ReadOnlyStore):
     """See `ObjectStore`. A file's version is its length and the time of its last change."""
+
+    service_name = "HDFS"
 
     def __init__(self, files: Any, root: str = "/") -> None:
         self._files = files
@@ -72,40 +69,6 @@ class ArrowStore:
         cut = len(self._path(""))
         keys = sorted(info.path[cut:] for info in found if info.type == arrow.FileType.File)
         yield from [key for key in keys if key.startswith(prefix)][:limit]
-
-    def ensure_writable(self, target: Location, in_place: bool) -> None:
-        if in_place:
-            hint = "write a new file with -o, and rename it in a maintenance window: hdfs dfs -mv"
-            raise RefusedError("a file of HDFS is not replaced: for a moment there would be neither", hint=hint)
-        if self.version(target.key) is not None:
-            raise RefusedError("the target exists", hint="name another, or remove it first")
-
-    def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:
-        self.ensure_writable(target, in_place=getattr(source, "location", None) == target)
-        folder, slash, base = target.key.rpartition("/")
-        temporary = self._path(f"{folder}{slash}.{base}.{os.urandom(6).hex()}.sbbf-tmp")
-        written = False
-        try:
-            with PlannedSource(target.name, source, keep, pieces) as planned, self._files.open_output_stream(temporary) as stream:
-                for start in range(0, planned.size, _COPY_BYTES):
-                    stream.write(planned.read_up_to(start, _COPY_BYTES))
-            if self._files.get_file_info(temporary).size != planned.size:
-                raise WriteError("the new file has another length than was written", hint="nothing was changed")
-            self.ensure_writable(target, in_place=False)
-            self._files.move(temporary, self._path(target.key))
-            written = True
-        except (OSError, ArrowException) as error:
-            raise WriteError(_reason(error), hint="nothing was changed") from error
-        finally:
-            if not written:
-                self._remove(temporary)
-        return []
-
-    def _remove(self, path: str) -> None:
-        try:
-            self._files.delete_file(path)
-        except (OSError, ArrowException):
-            return
 
     def _path(self, key: str) -> str:
         return f"{self._root}{key}"

@@ -17,8 +17,7 @@ import obstore
 from obstore import exceptions as wrong
 from obstore.store import HTTPStore, from_url
 
-from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError
-from sbbf_tool.storage.objects.location import Location
+from sbbf_tool.errors import SbbfError, UnreadableError, UsageError
 from sbbf_tool.storage.objects.store import (
     CONNECT_SECONDS,
     READ_SECONDS,
@@ -27,10 +26,10 @@ from sbbf_tool.storage.objects.store import (
     DeniedError,
     MissingError,
     OtherVersionError,
+    ReadOnlyStore,
     Version,
     tried,
 )
-from sbbf_tool.storage.source import Piece, Source
 
 _NAMES = {"gs": "Google Cloud Storage", "azure": "Azure", "http": "an HTTP server"}
 _HINTS = {
@@ -40,11 +39,11 @@ _HINTS = {
 }
 
 
-class CloudStore:
+class CloudStore(ReadOnlyStore):
     """See `ObjectStore`. `path` and `secret` are those of the one URL of the web that the store is for."""
 
     def __init__(self, service: str, root: str, path: str, secret: str) -> None:
-        self._service = service
+        self._service, self.service_name = service, _NAMES[service]
         clients: Any = {
             "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
             "timeout": timedelta(seconds=READ_SECONDS),
@@ -101,14 +100,6 @@ class CloudStore:
             if page is None:
                 return
             yield page
-
-    def ensure_writable(self, target: Location, in_place: bool) -> None:
-        hint = "write to a local file with -o, prove it with sbbf verify, and copy it there"
-        raise RefusedError(f"sbbf reads from {_NAMES[self._service]} and does not write there", hint=hint)
-
-    def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:
-        self.ensure_writable(target, in_place=False)
-        raise AssertionError("it refuses")
 
     def _path(self, key: str) -> str:
         return "" if self._service == "http" else key

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 MIB = 1 << 20
-LEAST_PART, MOST_PART, MOST_PARTS = 5 * MIB, 5 << 30, 10_000
+LEAST_PART, MOST_PARTS = 5 * MIB, 10_000
 
 # What the store copies itself takes no memory here, and several large parts go faster than one.
 _COPY_PART = 512 * MIB

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from sbbf_tool.errors import UnreadableError
+from sbbf_tool.errors import RefusedError, UnreadableError
 
 if TYPE_CHECKING:
     from sbbf_tool.storage.objects.location import Location
@@ -72,6 +72,20 @@ class ObjectStore(Protocol):
 
     def ensure_writable(self, target: Location, in_place: bool) -> None:
         """Raises RefusedError where `replace` would, as far as can be told without the bytes."""
+
+
+class ReadOnlyStore:
+    """The part of `ObjectStore` that writes, of a service that sbbf only reads."""
+
+    service_name: str
+
+    def ensure_writable(self, target: Location, in_place: bool) -> None:
+        hint = "write to a local file with -o, prove it with sbbf verify, and copy it there"
+        raise RefusedError(f"sbbf reads from {self.service_name} and does not write there", hint=hint)
+
+    def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:
+        self.ensure_writable(target, in_place=False)
+        raise AssertionError("it refuses")
 
 
 def tried(ask: Callable[[], Answer], again: Callable[[Exception], bool]) -> Answer:
