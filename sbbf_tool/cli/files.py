@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -40,23 +39,31 @@ _OPTIONS = (
 )
 
 
-@dataclass(frozen=True)
 class Files:
     """The files that a command line names, and who works on them."""
 
-    arguments: tuple[str, ...]
-    """Those of the command line that are not options: PATHs, and what else a command takes there."""
-    names_from: tuple[str, bytes] | None = None
-    """The file that lists the PATHs, and how each ends in it."""
-    where: str | None = None
-    keys: Any = field(default=None, repr=False)
-    jobs: int | None = None
-    spark: tuple[str | None, dict[str, str], str | None] | None = None
-    """Master, settings and remote, where Spark is the runner."""
+    def __init__(
+        self,
+        arguments: tuple[str, ...],
+        names_from: tuple[str, bytes] | None = None,
+        where: str | None = None,
+        keys: Any = None,
+        jobs: int | None = None,
+        spark: tuple[str | None, dict[str, str], str | None] | None = None,
+    ) -> None:
+        self.arguments = arguments
+        """Those of the command line that are not options: PATHs, and what else a command takes there."""
+        self.names_from = names_from
+        """The file that lists the PATHs, and how each ends in it."""
+        self.where = where
+        self.keys = keys
+        self.jobs = jobs
+        self.spark = spark
+        """Master, settings and remote, where Spark is the runner."""
 
     def of(self, names: tuple[str, ...]) -> Files:
         """Return the same with these arguments as the PATHs."""
-        return replace(self, arguments=names)
+        return Files(names, self.names_from, self.where, self.keys, self.jobs, self.spark)
 
     @property
     def is_listed(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -14,10 +14,10 @@ from sbbf_tool.cli.files import Files, over_files
 from sbbf_tool.cli.output import say
 from sbbf_tool.cli.report import View, report_files
 from sbbf_tool.cli.values import lines_of
-from sbbf_tool.reports.lookup import LookupReport
 from sbbf_tool.reports.rows import FileRow
 
 if TYPE_CHECKING:
+    from sbbf_tool.reports.lookup import LookupReport
     from sbbf_tool.reports.probe import ProbeReport
 
 MAYBE, ABSENT = 0, 1
@@ -197,7 +197,7 @@ class _LookupView(_Answers):
         self._with_hits = self._unanswered = 0
 
     def add(self, report: ProbeReport | LookupReport, row: FileRow | None = None) -> int:
-        assert isinstance(report, LookupReport)
+        report = cast("LookupReport", report)
         self._found.update(hit.value for hit in report.hits)
         self._with_hits += bool(report.hits)
         self._unanswered += bool(report.unanswered)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
-from urllib.parse import unquote
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.reports.rows import LINK, SKIPPED, FileRow, FoundFile
@@ -53,6 +52,8 @@ def path_of(address: str) -> str:
     Hadoop writes a path of the local file system as `file:/a b`, and a URI as `file:///a%20b`; its names `s3a` and `s3n` are `s3`.
     """
     if address.startswith("file:///"):
+        from urllib.parse import unquote
+
         return unquote(address.removeprefix("file://"))
     if address.startswith("file:/"):
         return address.removeprefix("file:")

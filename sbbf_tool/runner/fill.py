@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from functools import partial
 
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.editing.build import (
     Built,
     HashMemory,
+    Progress,
     Sizing,
     Spooled,
     build_filter,
@@ -74,6 +76,18 @@ def build_piece(path: str, print_of_plan: str | None, row_groups: Iterable[int],
             yield BuiltChunk(path=path, **told)  # type: ignore[arg-type]
         else:
             yield BuiltChunk(path=path, **{**told, "status": SKIPPED})  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class AddToFile:
+    """`add_filters`, of which a runner may also build the filters of one file's row groups apart."""
+
+    spec: FilterSpec
+    edit: Edit
+
+    def __call__(self, path: str, *, jobs: int = 1, progress: Progress | None = None) -> dict[str, object]:
+        row = fill_file(path, self.spec, replace(self.edit, jobs=jobs, progress=progress))
+        return {field.name: getattr(row, field.name) for field in fields(row) if field.name not in ("path", "seconds")}
 
 
 def fill_file(path: str, spec: FilterSpec, edit: Edit) -> FileOutcome:

@@ -63,9 +63,15 @@ class LocalRunner:
             yield from (skip_link(work.row, link.path) for link in links)
 
     def _locally(self, files: Iterator[FoundFile], work: Work[Row]) -> Iterator[Row]:
+        first = list(_take(files, 1))
+        second = next(files, None)
+        if second is None:
+            # Most commands are about one file, and start without what packing files into tasks takes.
+            yield from (work(file.path, self.workers, self.progress) for file in first)
+            return
         from sbbf_tool.runner.pack import TASK_COST
 
-        first: list[FoundFile] = []
+        files, first = chain(first, (second,), files), []
         size = 0
         for file in files:
             first.append(file)
@@ -73,7 +79,7 @@ class LocalRunner:
             if len(first) > _FILES_WITHOUT_PROCESSES or (size > TASK_COST and len(first) >= self.workers):
                 break
         is_little = len(first) <= _FILES_WITHOUT_PROCESSES and size <= TASK_COST
-        if len(first) == 1 or is_little or self.workers == 1:
+        if is_little or self.workers == 1:
             yield from (work(file.path, self.workers, self.progress) for file in chain(first, files))
             return
         # Fewer files than workers: the rest of the workers are threads over the chunks of each file.

@@ -41,7 +41,7 @@ def open_files(
     """
     from sbbf_tool.runner.partitions import parse_predicate
 
-    return Files(Selection(paths, None if where is None else parse_predicate(where)), jobs)  # type: ignore[arg-type]
+    return Files(Selection(paths, None if where is None else parse_predicate(where)), jobs)
 
 
 class Files:

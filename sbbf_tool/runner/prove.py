@@ -8,15 +8,16 @@ report   all proofs of a file -> the row of `verify`, to the letter; where the f
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.editing.build import chunk_bytes
 from sbbf_tool.file.membership import prove
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.operations.verify import columns_of, report_of
+from sbbf_tool.operations.verify import columns_of, report_of, verify
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.patch import ChunkKey
 from sbbf_tool.reports.lake import PlannedFile, ProvenFilter, ProvenPiece
@@ -28,6 +29,19 @@ from sbbf_tool.runner.plan import PIECE_BYTES, fingerprint, pieces_of
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysGiven
+
+
+@dataclass(frozen=True)
+class VerifyFile:
+    """`verify`, of which a runner may also verify the row groups of one file apart."""
+
+    columns: tuple[str, ...] = ()
+    keys: KeysGiven = None
+    max_page_bytes: MaxPageBytes = None
+
+    def __call__(self, path: str, **options: Any) -> dict[str, object]:
+        options.pop("jobs", None)
+        return {"report": verify(path, self.columns, keys=self.keys, max_page_bytes=self.max_page_bytes, **options)}
 
 
 def plan_proofs(path: str, columns: tuple[str, ...] = (), keys: KeysGiven = None, piece_bytes: int = PIECE_BYTES) -> PlannedFile:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_iterable
@@ -14,18 +13,16 @@ if TYPE_CHECKING:
     from sbbf_tool.runner.partitions import Predicate
 
 
-@dataclass(frozen=True, slots=True)
 class Selection:
     """Files by name, folder, glob or URL."""
 
-    names: Iterable[str]
-    """One name, or several; an iterator of names is read as files are needed, once."""
-    where: Predicate | None = None
-    """Which partitions, by the folders of a path."""
+    __slots__ = ("names", "where")
 
-    def __post_init__(self) -> None:
-        names = as_iterable(self.names)
-        object.__setattr__(self, "names", names if isinstance(names, Iterator) else tuple(os.fsdecode(name) for name in names))
+    def __init__(self, names: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], where: Predicate | None = None) -> None:
+        """Take one name or several; an iterator of names is read as files are needed, once. `where` chooses partitions."""
+        given = as_iterable(names)
+        self.names: Iterable[str] = map(os.fsdecode, given) if isinstance(given, Iterator) else tuple(map(os.fsdecode, given))
+        self.where = where
 
     def files(self, *, links: bool = False) -> Iterator[FoundFile]:
         """List the files, as this machine sees them; see `discover`."""

@@ -5,9 +5,7 @@ Each function returns the `Work` of one verb; what the verb itself imports is im
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -41,19 +39,30 @@ if TYPE_CHECKING:
 Row = TypeVar("Row", bound=FileRow, covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
 class Work(Generic[Row]):
     """The work of one verb on any file."""
 
-    row: type[Row]
-    fields: Callable[..., Mapping[str, object]]
-    """Called with a path, answers with the fields of its row: `report`, or `status` and `reason` where it has none."""
-    reads_data: bool = False
-    """The work reads the data of a file, and not only its footer and filters."""
-    changes: bool = False
-    """The work changes files: links that a listing meets are skipped."""
-    is_parallel: bool = False
-    """`fields` takes `jobs`, the chunks of one file to work on concurrently, and `progress`."""
+    # No dataclass: the first command of a process would wait for its making.
+    __slots__ = ("changes", "fields", "is_parallel", "reads_data", "row")
+
+    def __init__(
+        self,
+        row: type[Row],
+        fields: Callable[..., Mapping[str, object]],
+        *,
+        reads_data: bool = False,
+        changes: bool = False,
+        is_parallel: bool = False,
+    ) -> None:
+        self.row = row
+        self.fields = fields
+        """Called with a path, returns the fields of its row: `report`, or `status` and `reason` where it has none."""
+        self.reads_data = reads_data
+        """The work reads the data of a file, and not only its footer and filters."""
+        self.changes = changes
+        """The work changes files: links that a listing meets are skipped."""
+        self.is_parallel = is_parallel
+        """`fields` takes `jobs`, the column chunks of one file to work on concurrently, and `progress`."""
 
     def __call__(self, path: str, jobs: int = 1, progress: Progress | None = None) -> Row:
         """Return the row of one file; a file's failure is its row."""
@@ -105,23 +114,9 @@ def explain(
     return _reporting(ExplainRow, partial(operation, **options, keys=keys, max_page_bytes=max_page_bytes))
 
 
-@dataclass(frozen=True)
-class VerifyFile:
-    """`verify`, of which a runner may also verify the row groups of one file apart."""
-
-    columns: tuple[str, ...] = ()
-    keys: KeysGiven = None
-    max_page_bytes: MaxPageBytes = None
-
-    def __call__(self, path: str, **options: Any) -> dict[str, object]:
-        from sbbf_tool.operations.verify import verify
-
-        options.pop("jobs", None)
-        return {"report": verify(path, self.columns, keys=self.keys, max_page_bytes=self.max_page_bytes, **options)}
-
-
 def verify(columns: Iterable[str] = (), *, keys: KeysGiven = None, max_page_bytes: MaxPageBytes = None) -> Work[VerifyRow]:
     from sbbf_tool.reports.verify import VerifyRow
+    from sbbf_tool.runner.prove import VerifyFile
 
     return Work(VerifyRow, VerifyFile(as_names(columns), keys, max_page_bytes), reads_data=True, is_parallel=True)
 
@@ -151,6 +146,8 @@ def survey(queries: Iterable[Query] = (), *, keys: KeysGiven = None, max_page_by
 
 
 def _survey(path: str, *, queries: tuple[Query, ...], keys: KeysGiven, max_page_bytes: MaxPageBytes) -> dict[str, object]:
+    import pickle
+
     from sbbf_tool.advice.survey import survey
 
     return {"survey": pickle.dumps(survey(path, queries, keys, max_page_bytes))}
@@ -158,28 +155,17 @@ def _survey(path: str, *, queries: tuple[Query, ...], keys: KeysGiven, max_page_
 
 def survey_of(row: SurveyRow) -> FileSurvey:
     """Return the survey of a row whose status is `ok`."""
+    import pickle
+
     assert row.survey is not None
     found: FileSurvey = pickle.loads(row.survey)
     return found
 
 
-@dataclass(frozen=True)
-class AddToFile:
-    """`add_filters`, of which a runner may also build the filters of one file's row groups apart."""
-
-    spec: FilterSpec
-    edit: Edit
-
-    def __call__(self, path: str, *, jobs: int = 1, progress: Progress | None = None) -> dict[str, object]:
-        from sbbf_tool.runner.fill import fill_file
-
-        row = fill_file(path, self.spec, replace(self.edit, jobs=jobs, progress=progress))
-        return {field.name: getattr(row, field.name) for field in fields(row) if field.name not in ("path", "seconds")}
-
-
 def add(spec: FilterSpec, edit: Edit) -> Work[FileOutcome]:
     """Give each file the filters that it lacks."""
     from sbbf_tool.reports.lake import FileOutcome
+    from sbbf_tool.runner.fill import AddToFile
 
     return Work(FileOutcome, AddToFile(spec, edit), reads_data=True, changes=True, is_parallel=True)
 

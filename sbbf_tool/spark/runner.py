@@ -8,7 +8,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from sbbf_tool.reports.rows import FileRow
-from sbbf_tool.runner import works
+from sbbf_tool.runner.fill import AddToFile
+from sbbf_tool.runner.prove import VerifyFile
 from sbbf_tool.spark import pipeline
 from sbbf_tool.spark.rows import rows_of
 from sbbf_tool.spark.session import session
@@ -53,9 +54,9 @@ class SparkRunner:
         """Work on each file; see `Runner.run`. Rows come in no order."""
         assert self._spark is not None
         files = pipeline.discover(self._spark, selection.names, selection.where, links=work.changes)
-        if isinstance(work.fields, works.VerifyFile):
+        if isinstance(work.fields, VerifyFile):
             frame = pipeline.verify(files, work.fields.columns, keys=work.fields.keys, max_page_bytes=work.fields.max_page_bytes)
-        elif isinstance(work.fields, works.AddToFile):
+        elif isinstance(work.fields, AddToFile):
             frame = pipeline.add_filters(self._spark, files, work.fields.spec, work.fields.edit)
         else:
             frame = pipeline.run(files, work)
