@@ -208,22 +208,6 @@ struct SizeStatistics {
   3: optional list<i64> definition_level_histogram     // the last entry: how many values are not null
 }
 
-struct BoundingBox {
-  1: required double xmin
-  2: required double xmax
-  3: required double ymin
-  4: required double ymax
-  5: optional double zmin
-  6: optional double zmax
-  7: optional double mmin
-  8: optional double mmax
-}
-
-struct GeospatialStatistics {
-  1: optional BoundingBox bbox
-  2: optional list<i32> geospatial_types               // WKB type codes
-}
-
 struct TypeDefinedOrder {}
 struct IEEE754TotalOrder {}
 struct Int96TimestampOrder {}
@@ -339,8 +323,6 @@ struct DataPageHeader {
   5: optional Statistics statistics
 }
 
-struct IndexPageHeader {}
-
 /** One per column chunk at most, before its data pages. If those all use it, the chunk has no value but these. */
 struct DictionaryPageHeader {
   1: required i32 num_values
@@ -366,7 +348,6 @@ struct PageHeader {
   3: required i32 compressed_page_size
   4: optional i32 crc                           // CRC-32 of the page as it is stored
   5: optional DataPageHeader data_page_header
-  6: optional IndexPageHeader index_page_header
   7: optional DictionaryPageHeader dictionary_page_header
   8: optional DataPageHeaderV2 data_page_header_v2
   9: optional BloomFilterPageHeader bloom_filter_page_header  // draft; no writer is known to have used it
@@ -380,13 +361,6 @@ struct PageHeader {
 struct KeyValue {
   1: required string key
   2: optional string value
-}
-
-/** The row group is sorted by this column. On the first one listed, bounds usually rule out more than a filter does. */
-struct SortingColumn {
-  1: required i32 column_idx                    // column ordinal
-  2: required bool descending
-  3: required bool nulls_first
 }
 
 /** How many pages of a kind have which encoding: shows whether a chunk is dictionary-encoded throughout. */
@@ -414,7 +388,6 @@ struct ColumnMetaData {
   14: optional i64 bloom_filter_offset          // absent: no filter. Anywhere in the file
   15: optional i32 bloom_filter_length          // header and bitset (if encrypted: both modules). New in 2.10
   16: optional SizeStatistics size_statistics
-  17: optional GeospatialStatistics geospatial_statistics
 }
 
 struct EncryptionWithFooterKey {}
@@ -445,44 +418,9 @@ struct RowGroup {
   1: required list<ColumnChunk> columns         // one per leaf of the schema, in its order
   2: required i64 total_byte_size
   3: required i64 num_rows
-  4: optional list<SortingColumn> sorting_columns
   5: optional i64 file_offset
   6: optional i64 total_compressed_size
   7: optional i16 ordinal                       // goes into the AAD of encrypted modules; if absent, the position does
-}
-
-
-// ---------------------------------------------------------------------------------------------------------------
-// The page index: bounds and places of single pages. Stored outside the footer, often right behind the Bloom filters
-// ---------------------------------------------------------------------------------------------------------------
-
-enum BoundaryOrder {
-  UNORDERED = 0;
-  ASCENDING = 1;
-  DESCENDING = 2;
-}
-
-struct PageLocation {
-  1: required i64 offset
-  2: required i32 compressed_page_size          // with its header, unlike the field of this name in PageHeader
-  3: required i64 first_row_index               // within the row group
-}
-
-struct OffsetIndex {
-  1: required list<PageLocation> page_locations
-  2: optional list<i64> unencoded_byte_array_data_bytes
-}
-
-/** Lists with one entry per page, and histograms with one entry per page and level. */
-struct ColumnIndex {
-  1: required list<bool> null_pages
-  2: required list<binary> min_values
-  3: required list<binary> max_values
-  4: required BoundaryOrder boundary_order
-  5: optional list<i64> null_counts
-  6: optional list<i64> repetition_level_histograms
-  7: optional list<i64> definition_level_histograms
-  8: optional list<i64> nan_counts
 }
 
 

@@ -8,7 +8,6 @@ error. The Python code of thrift itself differs in each of these.
 
 from __future__ import annotations
 
-import struct
 from functools import lru_cache
 from typing import Any
 
@@ -19,7 +18,6 @@ from sbbf_tool.parquet import compact
 _KINDS = {
     2: compact.TRUE,
     3: compact.BYTE,
-    4: compact.DOUBLE,
     6: compact.I16,
     8: compact.I32,
     10: compact.I64,
@@ -28,7 +26,6 @@ _KINDS = {
     15: compact.LIST,
 }
 _INT_BITS = {compact.I16: 16, compact.I32: 32, compact.I64: 64}
-_DOUBLE = struct.Struct("<d")
 
 
 def read(target: Any, data: bytes) -> int:
@@ -38,7 +35,7 @@ def read(target: Any, data: bytes) -> int:
     """
     try:
         return _read_struct(target, data, 0, 1)
-    except (IndexError, struct.error):
+    except IndexError:
         raise UnreadableError(f"the bytes end in the middle of a value, after {len(data):,}") from None
 
 
@@ -92,11 +89,8 @@ def _read_value(data: bytes, pos: int, kind: int, arguments: Any, depth: int) ->
         return inner, _read_struct(inner, data, pos, depth + 1)
     if kind == compact.LIST:
         return _read_list(data, pos, arguments, depth)
-    if kind == compact.BYTE:
-        return (data[pos] ^ 0x80) - 0x80, pos + 1
-    if kind == compact.DOUBLE:
-        return _DOUBLE.unpack_from(data, pos)[0], pos + 8
-    return data[pos] == compact.TRUE, pos + 1  # a boolean of a list
+    assert kind == compact.BYTE, "the definition has no other kind: no double, no list of booleans"
+    return (data[pos] ^ 0x80) - 0x80, pos + 1
 
 
 def _read_list(data: bytes, pos: int, arguments: Any, depth: int) -> tuple[list[object], int]:

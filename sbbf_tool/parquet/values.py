@@ -221,7 +221,7 @@ def _narrow_file(footer: Footer, row_group: int, column: Column, known: ColumnMe
     chunk = source.columns[column.index]
     meta = copy.copy(known)
     meta.statistics = meta.bloom_filter_offset = meta.bloom_filter_length = meta.key_value_metadata = None
-    meta.size_statistics = meta.geospatial_statistics = None
+    meta.size_statistics = None
     if meta.type == Type.INT96:
         meta.type = Type.FIXED_LEN_BYTE_ARRAY
     narrow = FileMetaData(

@@ -19,7 +19,7 @@ from thrift.transport.TTransport import TMemoryBuffer
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet import struct_reader
 from sbbf_tool.parquet.idl import ttypes
-from sbbf_tool.parquet.idl.ttypes import ColumnIndex, FileMetaData, PageHeader, SchemaElement, Statistics
+from sbbf_tool.parquet.idl.ttypes import FileMetaData, PageHeader, SchemaElement, Statistics
 from sbbf_tool.parquet.structs import build_struct, parse_prefix
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -150,7 +150,6 @@ LEVELS = {
     "a list of another kind": (FileMetaData, (wire.Field(2, wire.LIST, wire.items(wire.I32, (wire.number(1),))),), False),
     "an empty list of another kind": (FileMetaData, (wire.Field(2, wire.LIST, wire.items(wire.I32, ())),), True),
     "a list longer than the bytes": (FileMetaData, (wire.Field(2, wire.LIST, b"\xfc" + wire.varint(2**31 - 1)),), False),
-    "booleans of a list": (ColumnIndex, (wire.Field(1, wire.LIST, wire.items(wire.FALSE, (b"\1", b"\2", b"\0"))),), True),
     "a field of another kind": (SchemaElement, (wire.Field(4, wire.I64, wire.number(5)),), True),
     "an i32 beyond its width": (SchemaElement, (wire.Field(7, wire.I32, b"\xff\xff\xff\xff\x7f"),), True),
     "an i32 in six bytes": (SchemaElement, (wire.Field(7, wire.I32, wire.varint(1, 5)),), False),

@@ -270,24 +270,6 @@ class PageType(object):
     }
 
 
-class BoundaryOrder(object):
-    UNORDERED = 0
-    ASCENDING = 1
-    DESCENDING = 2
-
-    _VALUES_TO_NAMES = {
-        0: "UNORDERED",
-        1: "ASCENDING",
-        2: "DESCENDING",
-    }
-
-    _NAMES_TO_VALUES = {
-        "UNORDERED": 0,
-        "ASCENDING": 1,
-        "DESCENDING": 2,
-    }
-
-
 class StringType(object):
 
 
@@ -2089,225 +2071,6 @@ class SizeStatistics(object):
         return not (self == other)
 
 
-class BoundingBox(object):
-    """
-    Attributes:
-     - xmin
-     - xmax
-     - ymin
-     - ymax
-     - zmin
-     - zmax
-     - mmin
-     - mmax
-
-    """
-
-
-    def __init__(self, xmin=None, xmax=None, ymin=None, ymax=None, zmin=None, zmax=None, mmin=None, mmax=None,):
-        self.xmin = xmin
-        self.xmax = xmax
-        self.ymin = ymin
-        self.ymax = ymax
-        self.zmin = zmin
-        self.zmax = zmax
-        self.mmin = mmin
-        self.mmax = mmax
-
-    def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
-            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
-            return
-        iprot.readStructBegin()
-        while True:
-            (fname, ftype, fid) = iprot.readFieldBegin()
-            if ftype == TType.STOP:
-                break
-            if fid == 1:
-                if ftype == TType.DOUBLE:
-                    self.xmin = iprot.readDouble()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 2:
-                if ftype == TType.DOUBLE:
-                    self.xmax = iprot.readDouble()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 3:
-                if ftype == TType.DOUBLE:
-                    self.ymin = iprot.readDouble()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 4:
-                if ftype == TType.DOUBLE:
-                    self.ymax = iprot.readDouble()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 5:
-                if ftype == TType.DOUBLE:
-                    self.zmin = iprot.readDouble()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 6:
-                if ftype == TType.DOUBLE:
-                    self.zmax = iprot.readDouble()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 7:
-                if ftype == TType.DOUBLE:
-                    self.mmin = iprot.readDouble()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 8:
-                if ftype == TType.DOUBLE:
-                    self.mmax = iprot.readDouble()
-                else:
-                    iprot.skip(ftype)
-            else:
-                iprot.skip(ftype)
-            iprot.readFieldEnd()
-        iprot.readStructEnd()
-
-    def write(self, oprot):
-        if oprot._fast_encode is not None and self.thrift_spec is not None:
-            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
-            return
-        oprot.writeStructBegin('BoundingBox')
-        if self.xmin is not None:
-            oprot.writeFieldBegin('xmin', TType.DOUBLE, 1)
-            oprot.writeDouble(self.xmin)
-            oprot.writeFieldEnd()
-        if self.xmax is not None:
-            oprot.writeFieldBegin('xmax', TType.DOUBLE, 2)
-            oprot.writeDouble(self.xmax)
-            oprot.writeFieldEnd()
-        if self.ymin is not None:
-            oprot.writeFieldBegin('ymin', TType.DOUBLE, 3)
-            oprot.writeDouble(self.ymin)
-            oprot.writeFieldEnd()
-        if self.ymax is not None:
-            oprot.writeFieldBegin('ymax', TType.DOUBLE, 4)
-            oprot.writeDouble(self.ymax)
-            oprot.writeFieldEnd()
-        if self.zmin is not None:
-            oprot.writeFieldBegin('zmin', TType.DOUBLE, 5)
-            oprot.writeDouble(self.zmin)
-            oprot.writeFieldEnd()
-        if self.zmax is not None:
-            oprot.writeFieldBegin('zmax', TType.DOUBLE, 6)
-            oprot.writeDouble(self.zmax)
-            oprot.writeFieldEnd()
-        if self.mmin is not None:
-            oprot.writeFieldBegin('mmin', TType.DOUBLE, 7)
-            oprot.writeDouble(self.mmin)
-            oprot.writeFieldEnd()
-        if self.mmax is not None:
-            oprot.writeFieldBegin('mmax', TType.DOUBLE, 8)
-            oprot.writeDouble(self.mmax)
-            oprot.writeFieldEnd()
-        oprot.writeFieldStop()
-        oprot.writeStructEnd()
-
-    def validate(self):
-        if self.xmin is None:
-            raise TProtocolException(message='Required field xmin is unset!')
-        if self.xmax is None:
-            raise TProtocolException(message='Required field xmax is unset!')
-        if self.ymin is None:
-            raise TProtocolException(message='Required field ymin is unset!')
-        if self.ymax is None:
-            raise TProtocolException(message='Required field ymax is unset!')
-        return
-
-    def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
-
-    def __eq__(self, other):
-        return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
-
-    def __ne__(self, other):
-        return not (self == other)
-
-
-class GeospatialStatistics(object):
-    """
-    Attributes:
-     - bbox
-     - geospatial_types
-
-    """
-
-
-    def __init__(self, bbox=None, geospatial_types=None,):
-        self.bbox = bbox
-        self.geospatial_types = geospatial_types
-
-    def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
-            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
-            return
-        iprot.readStructBegin()
-        while True:
-            (fname, ftype, fid) = iprot.readFieldBegin()
-            if ftype == TType.STOP:
-                break
-            if fid == 1:
-                if ftype == TType.STRUCT:
-                    self.bbox = BoundingBox()
-                    self.bbox.read(iprot)
-                else:
-                    iprot.skip(ftype)
-            elif fid == 2:
-                if ftype == TType.LIST:
-                    self.geospatial_types = []
-                    (_etype17, _size14) = iprot.readListBegin()
-                    for _i18 in range(_size14):
-                        _elem19 = iprot.readI32()
-                        self.geospatial_types.append(_elem19)
-                    iprot.readListEnd()
-                else:
-                    iprot.skip(ftype)
-            else:
-                iprot.skip(ftype)
-            iprot.readFieldEnd()
-        iprot.readStructEnd()
-
-    def write(self, oprot):
-        if oprot._fast_encode is not None and self.thrift_spec is not None:
-            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
-            return
-        oprot.writeStructBegin('GeospatialStatistics')
-        if self.bbox is not None:
-            oprot.writeFieldBegin('bbox', TType.STRUCT, 1)
-            self.bbox.write(oprot)
-            oprot.writeFieldEnd()
-        if self.geospatial_types is not None:
-            oprot.writeFieldBegin('geospatial_types', TType.LIST, 2)
-            oprot.writeListBegin(TType.I32, len(self.geospatial_types))
-            for iter20 in self.geospatial_types:
-                oprot.writeI32(iter20)
-            oprot.writeListEnd()
-            oprot.writeFieldEnd()
-        oprot.writeFieldStop()
-        oprot.writeStructEnd()
-
-    def validate(self):
-        return
-
-    def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
-
-    def __eq__(self, other):
-        return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
-
-    def __ne__(self, other):
-        return not (self == other)
-
-
 class TypeDefinedOrder(object):
 
 
@@ -3140,46 +2903,6 @@ class DataPageHeader(object):
         return not (self == other)
 
 
-class IndexPageHeader(object):
-
-
-    def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
-            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
-            return
-        iprot.readStructBegin()
-        while True:
-            (fname, ftype, fid) = iprot.readFieldBegin()
-            if ftype == TType.STOP:
-                break
-            else:
-                iprot.skip(ftype)
-            iprot.readFieldEnd()
-        iprot.readStructEnd()
-
-    def write(self, oprot):
-        if oprot._fast_encode is not None and self.thrift_spec is not None:
-            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
-            return
-        oprot.writeStructBegin('IndexPageHeader')
-        oprot.writeFieldStop()
-        oprot.writeStructEnd()
-
-    def validate(self):
-        return
-
-    def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
-
-    def __eq__(self, other):
-        return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
-
-    def __ne__(self, other):
-        return not (self == other)
-
-
 class DictionaryPageHeader(object):
     """
     One per column chunk at most, before its data pages. If those all use it, the chunk has no value but these.
@@ -3422,7 +3145,6 @@ class PageHeader(object):
      - compressed_page_size
      - crc
      - data_page_header
-     - index_page_header
      - dictionary_page_header
      - data_page_header_v2
      - bloom_filter_page_header
@@ -3430,13 +3152,12 @@ class PageHeader(object):
     """
 
 
-    def __init__(self, type=None, uncompressed_page_size=None, compressed_page_size=None, crc=None, data_page_header=None, index_page_header=None, dictionary_page_header=None, data_page_header_v2=None, bloom_filter_page_header=None,):
+    def __init__(self, type=None, uncompressed_page_size=None, compressed_page_size=None, crc=None, data_page_header=None, dictionary_page_header=None, data_page_header_v2=None, bloom_filter_page_header=None,):
         self.type = type
         self.uncompressed_page_size = uncompressed_page_size
         self.compressed_page_size = compressed_page_size
         self.crc = crc
         self.data_page_header = data_page_header
-        self.index_page_header = index_page_header
         self.dictionary_page_header = dictionary_page_header
         self.data_page_header_v2 = data_page_header_v2
         self.bloom_filter_page_header = bloom_filter_page_header
@@ -3474,12 +3195,6 @@ class PageHeader(object):
                 if ftype == TType.STRUCT:
                     self.data_page_header = DataPageHeader()
                     self.data_page_header.read(iprot)
-                else:
-                    iprot.skip(ftype)
-            elif fid == 6:
-                if ftype == TType.STRUCT:
-                    self.index_page_header = IndexPageHeader()
-                    self.index_page_header.read(iprot)
                 else:
                     iprot.skip(ftype)
             elif fid == 7:
@@ -3529,10 +3244,6 @@ class PageHeader(object):
         if self.data_page_header is not None:
             oprot.writeFieldBegin('data_page_header', TType.STRUCT, 5)
             self.data_page_header.write(oprot)
-            oprot.writeFieldEnd()
-        if self.index_page_header is not None:
-            oprot.writeFieldBegin('index_page_header', TType.STRUCT, 6)
-            self.index_page_header.write(oprot)
             oprot.writeFieldEnd()
         if self.dictionary_page_header is not None:
             oprot.writeFieldBegin('dictionary_page_header', TType.STRUCT, 7)
@@ -3626,93 +3337,6 @@ class KeyValue(object):
     def validate(self):
         if self.key is None:
             raise TProtocolException(message='Required field key is unset!')
-        return
-
-    def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
-
-    def __eq__(self, other):
-        return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
-
-    def __ne__(self, other):
-        return not (self == other)
-
-
-class SortingColumn(object):
-    """
-    The row group is sorted by this column. On the first one listed, bounds usually rule out more than a filter does.
-
-    Attributes:
-     - column_idx
-     - descending
-     - nulls_first
-
-    """
-
-
-    def __init__(self, column_idx=None, descending=None, nulls_first=None,):
-        self.column_idx = column_idx
-        self.descending = descending
-        self.nulls_first = nulls_first
-
-    def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
-            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
-            return
-        iprot.readStructBegin()
-        while True:
-            (fname, ftype, fid) = iprot.readFieldBegin()
-            if ftype == TType.STOP:
-                break
-            if fid == 1:
-                if ftype == TType.I32:
-                    self.column_idx = iprot.readI32()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 2:
-                if ftype == TType.BOOL:
-                    self.descending = iprot.readBool()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 3:
-                if ftype == TType.BOOL:
-                    self.nulls_first = iprot.readBool()
-                else:
-                    iprot.skip(ftype)
-            else:
-                iprot.skip(ftype)
-            iprot.readFieldEnd()
-        iprot.readStructEnd()
-
-    def write(self, oprot):
-        if oprot._fast_encode is not None and self.thrift_spec is not None:
-            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
-            return
-        oprot.writeStructBegin('SortingColumn')
-        if self.column_idx is not None:
-            oprot.writeFieldBegin('column_idx', TType.I32, 1)
-            oprot.writeI32(self.column_idx)
-            oprot.writeFieldEnd()
-        if self.descending is not None:
-            oprot.writeFieldBegin('descending', TType.BOOL, 2)
-            oprot.writeBool(self.descending)
-            oprot.writeFieldEnd()
-        if self.nulls_first is not None:
-            oprot.writeFieldBegin('nulls_first', TType.BOOL, 3)
-            oprot.writeBool(self.nulls_first)
-            oprot.writeFieldEnd()
-        oprot.writeFieldStop()
-        oprot.writeStructEnd()
-
-    def validate(self):
-        if self.column_idx is None:
-            raise TProtocolException(message='Required field column_idx is unset!')
-        if self.descending is None:
-            raise TProtocolException(message='Required field descending is unset!')
-        if self.nulls_first is None:
-            raise TProtocolException(message='Required field nulls_first is unset!')
         return
 
     def __repr__(self):
@@ -3835,12 +3459,11 @@ class ColumnMetaData(object):
      - bloom_filter_offset
      - bloom_filter_length
      - size_statistics
-     - geospatial_statistics
 
     """
 
 
-    def __init__(self, type=None, encodings=None, path_in_schema=None, codec=None, num_values=None, total_uncompressed_size=None, total_compressed_size=None, key_value_metadata=None, data_page_offset=None, index_page_offset=None, dictionary_page_offset=None, statistics=None, encoding_stats=None, bloom_filter_offset=None, bloom_filter_length=None, size_statistics=None, geospatial_statistics=None,):
+    def __init__(self, type=None, encodings=None, path_in_schema=None, codec=None, num_values=None, total_uncompressed_size=None, total_compressed_size=None, key_value_metadata=None, data_page_offset=None, index_page_offset=None, dictionary_page_offset=None, statistics=None, encoding_stats=None, bloom_filter_offset=None, bloom_filter_length=None, size_statistics=None,):
         self.type = type
         self.encodings = encodings
         self.path_in_schema = path_in_schema
@@ -3857,7 +3480,6 @@ class ColumnMetaData(object):
         self.bloom_filter_offset = bloom_filter_offset
         self.bloom_filter_length = bloom_filter_length
         self.size_statistics = size_statistics
-        self.geospatial_statistics = geospatial_statistics
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -3876,20 +3498,20 @@ class ColumnMetaData(object):
             elif fid == 2:
                 if ftype == TType.LIST:
                     self.encodings = []
-                    (_etype24, _size21) = iprot.readListBegin()
-                    for _i25 in range(_size21):
-                        _elem26 = iprot.readI32()
-                        self.encodings.append(_elem26)
+                    (_etype17, _size14) = iprot.readListBegin()
+                    for _i18 in range(_size14):
+                        _elem19 = iprot.readI32()
+                        self.encodings.append(_elem19)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.path_in_schema = []
-                    (_etype30, _size27) = iprot.readListBegin()
-                    for _i31 in range(_size27):
-                        _elem32 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.path_in_schema.append(_elem32)
+                    (_etype23, _size20) = iprot.readListBegin()
+                    for _i24 in range(_size20):
+                        _elem25 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.path_in_schema.append(_elem25)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -3916,11 +3538,11 @@ class ColumnMetaData(object):
             elif fid == 8:
                 if ftype == TType.LIST:
                     self.key_value_metadata = []
-                    (_etype36, _size33) = iprot.readListBegin()
-                    for _i37 in range(_size33):
-                        _elem38 = KeyValue()
-                        _elem38.read(iprot)
-                        self.key_value_metadata.append(_elem38)
+                    (_etype29, _size26) = iprot.readListBegin()
+                    for _i30 in range(_size26):
+                        _elem31 = KeyValue()
+                        _elem31.read(iprot)
+                        self.key_value_metadata.append(_elem31)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -3948,11 +3570,11 @@ class ColumnMetaData(object):
             elif fid == 13:
                 if ftype == TType.LIST:
                     self.encoding_stats = []
-                    (_etype42, _size39) = iprot.readListBegin()
-                    for _i43 in range(_size39):
-                        _elem44 = PageEncodingStats()
-                        _elem44.read(iprot)
-                        self.encoding_stats.append(_elem44)
+                    (_etype35, _size32) = iprot.readListBegin()
+                    for _i36 in range(_size32):
+                        _elem37 = PageEncodingStats()
+                        _elem37.read(iprot)
+                        self.encoding_stats.append(_elem37)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -3972,12 +3594,6 @@ class ColumnMetaData(object):
                     self.size_statistics.read(iprot)
                 else:
                     iprot.skip(ftype)
-            elif fid == 17:
-                if ftype == TType.STRUCT:
-                    self.geospatial_statistics = GeospatialStatistics()
-                    self.geospatial_statistics.read(iprot)
-                else:
-                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -3995,15 +3611,15 @@ class ColumnMetaData(object):
         if self.encodings is not None:
             oprot.writeFieldBegin('encodings', TType.LIST, 2)
             oprot.writeListBegin(TType.I32, len(self.encodings))
-            for iter45 in self.encodings:
-                oprot.writeI32(iter45)
+            for iter38 in self.encodings:
+                oprot.writeI32(iter38)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.path_in_schema is not None:
             oprot.writeFieldBegin('path_in_schema', TType.LIST, 3)
             oprot.writeListBegin(TType.STRING, len(self.path_in_schema))
-            for iter46 in self.path_in_schema:
-                oprot.writeString(iter46.encode('utf-8') if sys.version_info[0] == 2 else iter46)
+            for iter39 in self.path_in_schema:
+                oprot.writeString(iter39.encode('utf-8') if sys.version_info[0] == 2 else iter39)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.codec is not None:
@@ -4025,8 +3641,8 @@ class ColumnMetaData(object):
         if self.key_value_metadata is not None:
             oprot.writeFieldBegin('key_value_metadata', TType.LIST, 8)
             oprot.writeListBegin(TType.STRUCT, len(self.key_value_metadata))
-            for iter47 in self.key_value_metadata:
-                iter47.write(oprot)
+            for iter40 in self.key_value_metadata:
+                iter40.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.data_page_offset is not None:
@@ -4048,8 +3664,8 @@ class ColumnMetaData(object):
         if self.encoding_stats is not None:
             oprot.writeFieldBegin('encoding_stats', TType.LIST, 13)
             oprot.writeListBegin(TType.STRUCT, len(self.encoding_stats))
-            for iter48 in self.encoding_stats:
-                iter48.write(oprot)
+            for iter41 in self.encoding_stats:
+                iter41.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.bloom_filter_offset is not None:
@@ -4063,10 +3679,6 @@ class ColumnMetaData(object):
         if self.size_statistics is not None:
             oprot.writeFieldBegin('size_statistics', TType.STRUCT, 16)
             self.size_statistics.write(oprot)
-            oprot.writeFieldEnd()
-        if self.geospatial_statistics is not None:
-            oprot.writeFieldBegin('geospatial_statistics', TType.STRUCT, 17)
-            self.geospatial_statistics.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -4167,10 +3779,10 @@ class EncryptionWithColumnKey(object):
             if fid == 1:
                 if ftype == TType.LIST:
                     self.path_in_schema = []
-                    (_etype52, _size49) = iprot.readListBegin()
-                    for _i53 in range(_size49):
-                        _elem54 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.path_in_schema.append(_elem54)
+                    (_etype45, _size42) = iprot.readListBegin()
+                    for _i46 in range(_size42):
+                        _elem47 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.path_in_schema.append(_elem47)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -4192,8 +3804,8 @@ class EncryptionWithColumnKey(object):
         if self.path_in_schema is not None:
             oprot.writeFieldBegin('path_in_schema', TType.LIST, 1)
             oprot.writeListBegin(TType.STRING, len(self.path_in_schema))
-            for iter55 in self.path_in_schema:
-                oprot.writeString(iter55.encode('utf-8') if sys.version_info[0] == 2 else iter55)
+            for iter48 in self.path_in_schema:
+                oprot.writeString(iter48.encode('utf-8') if sys.version_info[0] == 2 else iter48)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.key_metadata is not None:
@@ -4445,7 +4057,6 @@ class RowGroup(object):
      - columns
      - total_byte_size
      - num_rows
-     - sorting_columns
      - file_offset
      - total_compressed_size
      - ordinal
@@ -4453,11 +4064,10 @@ class RowGroup(object):
     """
 
 
-    def __init__(self, columns=None, total_byte_size=None, num_rows=None, sorting_columns=None, file_offset=None, total_compressed_size=None, ordinal=None,):
+    def __init__(self, columns=None, total_byte_size=None, num_rows=None, file_offset=None, total_compressed_size=None, ordinal=None,):
         self.columns = columns
         self.total_byte_size = total_byte_size
         self.num_rows = num_rows
-        self.sorting_columns = sorting_columns
         self.file_offset = file_offset
         self.total_compressed_size = total_compressed_size
         self.ordinal = ordinal
@@ -4474,11 +4084,11 @@ class RowGroup(object):
             if fid == 1:
                 if ftype == TType.LIST:
                     self.columns = []
-                    (_etype59, _size56) = iprot.readListBegin()
-                    for _i60 in range(_size56):
-                        _elem61 = ColumnChunk()
-                        _elem61.read(iprot)
-                        self.columns.append(_elem61)
+                    (_etype52, _size49) = iprot.readListBegin()
+                    for _i53 in range(_size49):
+                        _elem54 = ColumnChunk()
+                        _elem54.read(iprot)
+                        self.columns.append(_elem54)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -4490,17 +4100,6 @@ class RowGroup(object):
             elif fid == 3:
                 if ftype == TType.I64:
                     self.num_rows = iprot.readI64()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 4:
-                if ftype == TType.LIST:
-                    self.sorting_columns = []
-                    (_etype65, _size62) = iprot.readListBegin()
-                    for _i66 in range(_size62):
-                        _elem67 = SortingColumn()
-                        _elem67.read(iprot)
-                        self.sorting_columns.append(_elem67)
-                    iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 5:
@@ -4531,8 +4130,8 @@ class RowGroup(object):
         if self.columns is not None:
             oprot.writeFieldBegin('columns', TType.LIST, 1)
             oprot.writeListBegin(TType.STRUCT, len(self.columns))
-            for iter68 in self.columns:
-                iter68.write(oprot)
+            for iter55 in self.columns:
+                iter55.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.total_byte_size is not None:
@@ -4542,13 +4141,6 @@ class RowGroup(object):
         if self.num_rows is not None:
             oprot.writeFieldBegin('num_rows', TType.I64, 3)
             oprot.writeI64(self.num_rows)
-            oprot.writeFieldEnd()
-        if self.sorting_columns is not None:
-            oprot.writeFieldBegin('sorting_columns', TType.LIST, 4)
-            oprot.writeListBegin(TType.STRUCT, len(self.sorting_columns))
-            for iter69 in self.sorting_columns:
-                iter69.write(oprot)
-            oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.file_offset is not None:
             oprot.writeFieldBegin('file_offset', TType.I64, 5)
@@ -4572,378 +4164,6 @@ class RowGroup(object):
             raise TProtocolException(message='Required field total_byte_size is unset!')
         if self.num_rows is None:
             raise TProtocolException(message='Required field num_rows is unset!')
-        return
-
-    def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
-
-    def __eq__(self, other):
-        return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
-
-    def __ne__(self, other):
-        return not (self == other)
-
-
-class PageLocation(object):
-    """
-    Attributes:
-     - offset
-     - compressed_page_size
-     - first_row_index
-
-    """
-
-
-    def __init__(self, offset=None, compressed_page_size=None, first_row_index=None,):
-        self.offset = offset
-        self.compressed_page_size = compressed_page_size
-        self.first_row_index = first_row_index
-
-    def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
-            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
-            return
-        iprot.readStructBegin()
-        while True:
-            (fname, ftype, fid) = iprot.readFieldBegin()
-            if ftype == TType.STOP:
-                break
-            if fid == 1:
-                if ftype == TType.I64:
-                    self.offset = iprot.readI64()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 2:
-                if ftype == TType.I32:
-                    self.compressed_page_size = iprot.readI32()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 3:
-                if ftype == TType.I64:
-                    self.first_row_index = iprot.readI64()
-                else:
-                    iprot.skip(ftype)
-            else:
-                iprot.skip(ftype)
-            iprot.readFieldEnd()
-        iprot.readStructEnd()
-
-    def write(self, oprot):
-        if oprot._fast_encode is not None and self.thrift_spec is not None:
-            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
-            return
-        oprot.writeStructBegin('PageLocation')
-        if self.offset is not None:
-            oprot.writeFieldBegin('offset', TType.I64, 1)
-            oprot.writeI64(self.offset)
-            oprot.writeFieldEnd()
-        if self.compressed_page_size is not None:
-            oprot.writeFieldBegin('compressed_page_size', TType.I32, 2)
-            oprot.writeI32(self.compressed_page_size)
-            oprot.writeFieldEnd()
-        if self.first_row_index is not None:
-            oprot.writeFieldBegin('first_row_index', TType.I64, 3)
-            oprot.writeI64(self.first_row_index)
-            oprot.writeFieldEnd()
-        oprot.writeFieldStop()
-        oprot.writeStructEnd()
-
-    def validate(self):
-        if self.offset is None:
-            raise TProtocolException(message='Required field offset is unset!')
-        if self.compressed_page_size is None:
-            raise TProtocolException(message='Required field compressed_page_size is unset!')
-        if self.first_row_index is None:
-            raise TProtocolException(message='Required field first_row_index is unset!')
-        return
-
-    def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
-
-    def __eq__(self, other):
-        return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
-
-    def __ne__(self, other):
-        return not (self == other)
-
-
-class OffsetIndex(object):
-    """
-    Attributes:
-     - page_locations
-     - unencoded_byte_array_data_bytes
-
-    """
-
-
-    def __init__(self, page_locations=None, unencoded_byte_array_data_bytes=None,):
-        self.page_locations = page_locations
-        self.unencoded_byte_array_data_bytes = unencoded_byte_array_data_bytes
-
-    def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
-            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
-            return
-        iprot.readStructBegin()
-        while True:
-            (fname, ftype, fid) = iprot.readFieldBegin()
-            if ftype == TType.STOP:
-                break
-            if fid == 1:
-                if ftype == TType.LIST:
-                    self.page_locations = []
-                    (_etype73, _size70) = iprot.readListBegin()
-                    for _i74 in range(_size70):
-                        _elem75 = PageLocation()
-                        _elem75.read(iprot)
-                        self.page_locations.append(_elem75)
-                    iprot.readListEnd()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 2:
-                if ftype == TType.LIST:
-                    self.unencoded_byte_array_data_bytes = []
-                    (_etype79, _size76) = iprot.readListBegin()
-                    for _i80 in range(_size76):
-                        _elem81 = iprot.readI64()
-                        self.unencoded_byte_array_data_bytes.append(_elem81)
-                    iprot.readListEnd()
-                else:
-                    iprot.skip(ftype)
-            else:
-                iprot.skip(ftype)
-            iprot.readFieldEnd()
-        iprot.readStructEnd()
-
-    def write(self, oprot):
-        if oprot._fast_encode is not None and self.thrift_spec is not None:
-            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
-            return
-        oprot.writeStructBegin('OffsetIndex')
-        if self.page_locations is not None:
-            oprot.writeFieldBegin('page_locations', TType.LIST, 1)
-            oprot.writeListBegin(TType.STRUCT, len(self.page_locations))
-            for iter82 in self.page_locations:
-                iter82.write(oprot)
-            oprot.writeListEnd()
-            oprot.writeFieldEnd()
-        if self.unencoded_byte_array_data_bytes is not None:
-            oprot.writeFieldBegin('unencoded_byte_array_data_bytes', TType.LIST, 2)
-            oprot.writeListBegin(TType.I64, len(self.unencoded_byte_array_data_bytes))
-            for iter83 in self.unencoded_byte_array_data_bytes:
-                oprot.writeI64(iter83)
-            oprot.writeListEnd()
-            oprot.writeFieldEnd()
-        oprot.writeFieldStop()
-        oprot.writeStructEnd()
-
-    def validate(self):
-        if self.page_locations is None:
-            raise TProtocolException(message='Required field page_locations is unset!')
-        return
-
-    def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
-
-    def __eq__(self, other):
-        return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
-
-    def __ne__(self, other):
-        return not (self == other)
-
-
-class ColumnIndex(object):
-    """
-    Lists with one entry per page, and histograms with one entry per page and level.
-
-    Attributes:
-     - null_pages
-     - min_values
-     - max_values
-     - boundary_order
-     - null_counts
-     - repetition_level_histograms
-     - definition_level_histograms
-     - nan_counts
-
-    """
-
-
-    def __init__(self, null_pages=None, min_values=None, max_values=None, boundary_order=None, null_counts=None, repetition_level_histograms=None, definition_level_histograms=None, nan_counts=None,):
-        self.null_pages = null_pages
-        self.min_values = min_values
-        self.max_values = max_values
-        self.boundary_order = boundary_order
-        self.null_counts = null_counts
-        self.repetition_level_histograms = repetition_level_histograms
-        self.definition_level_histograms = definition_level_histograms
-        self.nan_counts = nan_counts
-
-    def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
-            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
-            return
-        iprot.readStructBegin()
-        while True:
-            (fname, ftype, fid) = iprot.readFieldBegin()
-            if ftype == TType.STOP:
-                break
-            if fid == 1:
-                if ftype == TType.LIST:
-                    self.null_pages = []
-                    (_etype87, _size84) = iprot.readListBegin()
-                    for _i88 in range(_size84):
-                        _elem89 = iprot.readBool()
-                        self.null_pages.append(_elem89)
-                    iprot.readListEnd()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 2:
-                if ftype == TType.LIST:
-                    self.min_values = []
-                    (_etype93, _size90) = iprot.readListBegin()
-                    for _i94 in range(_size90):
-                        _elem95 = iprot.readBinary()
-                        self.min_values.append(_elem95)
-                    iprot.readListEnd()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 3:
-                if ftype == TType.LIST:
-                    self.max_values = []
-                    (_etype99, _size96) = iprot.readListBegin()
-                    for _i100 in range(_size96):
-                        _elem101 = iprot.readBinary()
-                        self.max_values.append(_elem101)
-                    iprot.readListEnd()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 4:
-                if ftype == TType.I32:
-                    self.boundary_order = iprot.readI32()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 5:
-                if ftype == TType.LIST:
-                    self.null_counts = []
-                    (_etype105, _size102) = iprot.readListBegin()
-                    for _i106 in range(_size102):
-                        _elem107 = iprot.readI64()
-                        self.null_counts.append(_elem107)
-                    iprot.readListEnd()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 6:
-                if ftype == TType.LIST:
-                    self.repetition_level_histograms = []
-                    (_etype111, _size108) = iprot.readListBegin()
-                    for _i112 in range(_size108):
-                        _elem113 = iprot.readI64()
-                        self.repetition_level_histograms.append(_elem113)
-                    iprot.readListEnd()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 7:
-                if ftype == TType.LIST:
-                    self.definition_level_histograms = []
-                    (_etype117, _size114) = iprot.readListBegin()
-                    for _i118 in range(_size114):
-                        _elem119 = iprot.readI64()
-                        self.definition_level_histograms.append(_elem119)
-                    iprot.readListEnd()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 8:
-                if ftype == TType.LIST:
-                    self.nan_counts = []
-                    (_etype123, _size120) = iprot.readListBegin()
-                    for _i124 in range(_size120):
-                        _elem125 = iprot.readI64()
-                        self.nan_counts.append(_elem125)
-                    iprot.readListEnd()
-                else:
-                    iprot.skip(ftype)
-            else:
-                iprot.skip(ftype)
-            iprot.readFieldEnd()
-        iprot.readStructEnd()
-
-    def write(self, oprot):
-        if oprot._fast_encode is not None and self.thrift_spec is not None:
-            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
-            return
-        oprot.writeStructBegin('ColumnIndex')
-        if self.null_pages is not None:
-            oprot.writeFieldBegin('null_pages', TType.LIST, 1)
-            oprot.writeListBegin(TType.BOOL, len(self.null_pages))
-            for iter126 in self.null_pages:
-                oprot.writeBool(iter126)
-            oprot.writeListEnd()
-            oprot.writeFieldEnd()
-        if self.min_values is not None:
-            oprot.writeFieldBegin('min_values', TType.LIST, 2)
-            oprot.writeListBegin(TType.STRING, len(self.min_values))
-            for iter127 in self.min_values:
-                oprot.writeBinary(iter127)
-            oprot.writeListEnd()
-            oprot.writeFieldEnd()
-        if self.max_values is not None:
-            oprot.writeFieldBegin('max_values', TType.LIST, 3)
-            oprot.writeListBegin(TType.STRING, len(self.max_values))
-            for iter128 in self.max_values:
-                oprot.writeBinary(iter128)
-            oprot.writeListEnd()
-            oprot.writeFieldEnd()
-        if self.boundary_order is not None:
-            oprot.writeFieldBegin('boundary_order', TType.I32, 4)
-            oprot.writeI32(self.boundary_order)
-            oprot.writeFieldEnd()
-        if self.null_counts is not None:
-            oprot.writeFieldBegin('null_counts', TType.LIST, 5)
-            oprot.writeListBegin(TType.I64, len(self.null_counts))
-            for iter129 in self.null_counts:
-                oprot.writeI64(iter129)
-            oprot.writeListEnd()
-            oprot.writeFieldEnd()
-        if self.repetition_level_histograms is not None:
-            oprot.writeFieldBegin('repetition_level_histograms', TType.LIST, 6)
-            oprot.writeListBegin(TType.I64, len(self.repetition_level_histograms))
-            for iter130 in self.repetition_level_histograms:
-                oprot.writeI64(iter130)
-            oprot.writeListEnd()
-            oprot.writeFieldEnd()
-        if self.definition_level_histograms is not None:
-            oprot.writeFieldBegin('definition_level_histograms', TType.LIST, 7)
-            oprot.writeListBegin(TType.I64, len(self.definition_level_histograms))
-            for iter131 in self.definition_level_histograms:
-                oprot.writeI64(iter131)
-            oprot.writeListEnd()
-            oprot.writeFieldEnd()
-        if self.nan_counts is not None:
-            oprot.writeFieldBegin('nan_counts', TType.LIST, 8)
-            oprot.writeListBegin(TType.I64, len(self.nan_counts))
-            for iter132 in self.nan_counts:
-                oprot.writeI64(iter132)
-            oprot.writeListEnd()
-            oprot.writeFieldEnd()
-        oprot.writeFieldStop()
-        oprot.writeStructEnd()
-
-    def validate(self):
-        if self.null_pages is None:
-            raise TProtocolException(message='Required field null_pages is unset!')
-        if self.min_values is None:
-            raise TProtocolException(message='Required field min_values is unset!')
-        if self.max_values is None:
-            raise TProtocolException(message='Required field max_values is unset!')
-        if self.boundary_order is None:
-            raise TProtocolException(message='Required field boundary_order is unset!')
         return
 
     def __repr__(self):
@@ -5236,11 +4456,11 @@ class FileMetaData(object):
             elif fid == 2:
                 if ftype == TType.LIST:
                     self.schema = []
-                    (_etype136, _size133) = iprot.readListBegin()
-                    for _i137 in range(_size133):
-                        _elem138 = SchemaElement()
-                        _elem138.read(iprot)
-                        self.schema.append(_elem138)
+                    (_etype59, _size56) = iprot.readListBegin()
+                    for _i60 in range(_size56):
+                        _elem61 = SchemaElement()
+                        _elem61.read(iprot)
+                        self.schema.append(_elem61)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -5252,22 +4472,22 @@ class FileMetaData(object):
             elif fid == 4:
                 if ftype == TType.LIST:
                     self.row_groups = []
-                    (_etype142, _size139) = iprot.readListBegin()
-                    for _i143 in range(_size139):
-                        _elem144 = RowGroup()
-                        _elem144.read(iprot)
-                        self.row_groups.append(_elem144)
+                    (_etype65, _size62) = iprot.readListBegin()
+                    for _i66 in range(_size62):
+                        _elem67 = RowGroup()
+                        _elem67.read(iprot)
+                        self.row_groups.append(_elem67)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 5:
                 if ftype == TType.LIST:
                     self.key_value_metadata = []
-                    (_etype148, _size145) = iprot.readListBegin()
-                    for _i149 in range(_size145):
-                        _elem150 = KeyValue()
-                        _elem150.read(iprot)
-                        self.key_value_metadata.append(_elem150)
+                    (_etype71, _size68) = iprot.readListBegin()
+                    for _i72 in range(_size68):
+                        _elem73 = KeyValue()
+                        _elem73.read(iprot)
+                        self.key_value_metadata.append(_elem73)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -5279,11 +4499,11 @@ class FileMetaData(object):
             elif fid == 7:
                 if ftype == TType.LIST:
                     self.column_orders = []
-                    (_etype154, _size151) = iprot.readListBegin()
-                    for _i155 in range(_size151):
-                        _elem156 = ColumnOrder()
-                        _elem156.read(iprot)
-                        self.column_orders.append(_elem156)
+                    (_etype77, _size74) = iprot.readListBegin()
+                    for _i78 in range(_size74):
+                        _elem79 = ColumnOrder()
+                        _elem79.read(iprot)
+                        self.column_orders.append(_elem79)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -5315,8 +4535,8 @@ class FileMetaData(object):
         if self.schema is not None:
             oprot.writeFieldBegin('schema', TType.LIST, 2)
             oprot.writeListBegin(TType.STRUCT, len(self.schema))
-            for iter157 in self.schema:
-                iter157.write(oprot)
+            for iter80 in self.schema:
+                iter80.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.num_rows is not None:
@@ -5326,15 +4546,15 @@ class FileMetaData(object):
         if self.row_groups is not None:
             oprot.writeFieldBegin('row_groups', TType.LIST, 4)
             oprot.writeListBegin(TType.STRUCT, len(self.row_groups))
-            for iter158 in self.row_groups:
-                iter158.write(oprot)
+            for iter81 in self.row_groups:
+                iter81.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.key_value_metadata is not None:
             oprot.writeFieldBegin('key_value_metadata', TType.LIST, 5)
             oprot.writeListBegin(TType.STRUCT, len(self.key_value_metadata))
-            for iter159 in self.key_value_metadata:
-                iter159.write(oprot)
+            for iter82 in self.key_value_metadata:
+                iter82.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.created_by is not None:
@@ -5344,8 +4564,8 @@ class FileMetaData(object):
         if self.column_orders is not None:
             oprot.writeFieldBegin('column_orders', TType.LIST, 7)
             oprot.writeListBegin(TType.STRUCT, len(self.column_orders))
-            for iter160 in self.column_orders:
-                iter160.write(oprot)
+            for iter83 in self.column_orders:
+                iter83.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.encryption_algorithm is not None:
@@ -5599,24 +4819,6 @@ SizeStatistics.thrift_spec = (
     (2, TType.LIST, 'repetition_level_histogram', (TType.I64, None, False), None, ),  # 2
     (3, TType.LIST, 'definition_level_histogram', (TType.I64, None, False), None, ),  # 3
 )
-all_structs.append(BoundingBox)
-BoundingBox.thrift_spec = (
-    None,  # 0
-    (1, TType.DOUBLE, 'xmin', None, None, ),  # 1
-    (2, TType.DOUBLE, 'xmax', None, None, ),  # 2
-    (3, TType.DOUBLE, 'ymin', None, None, ),  # 3
-    (4, TType.DOUBLE, 'ymax', None, None, ),  # 4
-    (5, TType.DOUBLE, 'zmin', None, None, ),  # 5
-    (6, TType.DOUBLE, 'zmax', None, None, ),  # 6
-    (7, TType.DOUBLE, 'mmin', None, None, ),  # 7
-    (8, TType.DOUBLE, 'mmax', None, None, ),  # 8
-)
-all_structs.append(GeospatialStatistics)
-GeospatialStatistics.thrift_spec = (
-    None,  # 0
-    (1, TType.STRUCT, 'bbox', [BoundingBox, None], None, ),  # 1
-    (2, TType.LIST, 'geospatial_types', (TType.I32, None, False), None, ),  # 2
-)
 all_structs.append(TypeDefinedOrder)
 TypeDefinedOrder.thrift_spec = (
 )
@@ -5682,9 +4884,6 @@ DataPageHeader.thrift_spec = (
     (4, TType.I32, 'repetition_level_encoding', None, None, ),  # 4
     (5, TType.STRUCT, 'statistics', [Statistics, None], None, ),  # 5
 )
-all_structs.append(IndexPageHeader)
-IndexPageHeader.thrift_spec = (
-)
 all_structs.append(DictionaryPageHeader)
 DictionaryPageHeader.thrift_spec = (
     None,  # 0
@@ -5712,7 +4911,7 @@ PageHeader.thrift_spec = (
     (3, TType.I32, 'compressed_page_size', None, None, ),  # 3
     (4, TType.I32, 'crc', None, None, ),  # 4
     (5, TType.STRUCT, 'data_page_header', [DataPageHeader, None], None, ),  # 5
-    (6, TType.STRUCT, 'index_page_header', [IndexPageHeader, None], None, ),  # 6
+    None,  # 6
     (7, TType.STRUCT, 'dictionary_page_header', [DictionaryPageHeader, None], None, ),  # 7
     (8, TType.STRUCT, 'data_page_header_v2', [DataPageHeaderV2, None], None, ),  # 8
     (9, TType.STRUCT, 'bloom_filter_page_header', [BloomFilterPageHeader, None], None, ),  # 9
@@ -5722,13 +4921,6 @@ KeyValue.thrift_spec = (
     None,  # 0
     (1, TType.STRING, 'key', 'UTF8', None, ),  # 1
     (2, TType.STRING, 'value', 'UTF8', None, ),  # 2
-)
-all_structs.append(SortingColumn)
-SortingColumn.thrift_spec = (
-    None,  # 0
-    (1, TType.I32, 'column_idx', None, None, ),  # 1
-    (2, TType.BOOL, 'descending', None, None, ),  # 2
-    (3, TType.BOOL, 'nulls_first', None, None, ),  # 3
 )
 all_structs.append(PageEncodingStats)
 PageEncodingStats.thrift_spec = (
@@ -5756,7 +4948,6 @@ ColumnMetaData.thrift_spec = (
     (14, TType.I64, 'bloom_filter_offset', None, None, ),  # 14
     (15, TType.I32, 'bloom_filter_length', None, None, ),  # 15
     (16, TType.STRUCT, 'size_statistics', [SizeStatistics, None], None, ),  # 16
-    (17, TType.STRUCT, 'geospatial_statistics', [GeospatialStatistics, None], None, ),  # 17
 )
 all_structs.append(EncryptionWithFooterKey)
 EncryptionWithFooterKey.thrift_spec = (
@@ -5792,35 +4983,10 @@ RowGroup.thrift_spec = (
     (1, TType.LIST, 'columns', (TType.STRUCT, [ColumnChunk, None], False), None, ),  # 1
     (2, TType.I64, 'total_byte_size', None, None, ),  # 2
     (3, TType.I64, 'num_rows', None, None, ),  # 3
-    (4, TType.LIST, 'sorting_columns', (TType.STRUCT, [SortingColumn, None], False), None, ),  # 4
+    None,  # 4
     (5, TType.I64, 'file_offset', None, None, ),  # 5
     (6, TType.I64, 'total_compressed_size', None, None, ),  # 6
     (7, TType.I16, 'ordinal', None, None, ),  # 7
-)
-all_structs.append(PageLocation)
-PageLocation.thrift_spec = (
-    None,  # 0
-    (1, TType.I64, 'offset', None, None, ),  # 1
-    (2, TType.I32, 'compressed_page_size', None, None, ),  # 2
-    (3, TType.I64, 'first_row_index', None, None, ),  # 3
-)
-all_structs.append(OffsetIndex)
-OffsetIndex.thrift_spec = (
-    None,  # 0
-    (1, TType.LIST, 'page_locations', (TType.STRUCT, [PageLocation, None], False), None, ),  # 1
-    (2, TType.LIST, 'unencoded_byte_array_data_bytes', (TType.I64, None, False), None, ),  # 2
-)
-all_structs.append(ColumnIndex)
-ColumnIndex.thrift_spec = (
-    None,  # 0
-    (1, TType.LIST, 'null_pages', (TType.BOOL, None, False), None, ),  # 1
-    (2, TType.LIST, 'min_values', (TType.STRING, 'BINARY', False), None, ),  # 2
-    (3, TType.LIST, 'max_values', (TType.STRING, 'BINARY', False), None, ),  # 3
-    (4, TType.I32, 'boundary_order', None, None, ),  # 4
-    (5, TType.LIST, 'null_counts', (TType.I64, None, False), None, ),  # 5
-    (6, TType.LIST, 'repetition_level_histograms', (TType.I64, None, False), None, ),  # 6
-    (7, TType.LIST, 'definition_level_histograms', (TType.I64, None, False), None, ),  # 7
-    (8, TType.LIST, 'nan_counts', (TType.I64, None, False), None, ),  # 8
 )
 all_structs.append(AesGcmV1)
 AesGcmV1.thrift_spec = (
