@@ -218,7 +218,7 @@ class _LookupView(_Answers):
         if self._quiet:
             return None
         return (
-            f"{self._values:,} values queried in {render.counted(self._files, 'file')}: {len(self._found):,} may be in "
+            f"{render.counted(self._values, 'value')} queried in {render.counted(self._files, 'file')}: {len(self._found):,} may be in "
             f"{self._with_hits:,} of them; {self._unanswered:,} have row groups without a filter that answers"
         )
 
