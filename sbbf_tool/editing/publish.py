@@ -92,12 +92,8 @@ def ensure_written(file: ParquetFile, fresh: ParquetFile, patch: Patch, filters:
 
 def ensure_same_pages(file: ParquetFile, fresh: ParquetFile, keys: Iterable[ChunkKey]) -> None:
     """The pages of these chunks must be in the new file, to the byte, where they were in the old one."""
-    from sbbf_tool.parquet.pages import chunk_range
-
     for key in keys:
-        meta = file.footer.chunk(*key)
-        assert meta is not None
-        start, end = chunk_range(meta)
+        start, end = file.footer.chunk_meta(*key).page_range
         end = min(end, file.source.size)
         for position in range(start, end, _COMPARED_BYTES):
             length = min(_COMPARED_BYTES, end - position)

@@ -18,7 +18,7 @@ def _required(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     if column.name in limits.require:
         for chunk in column.chunks:
             if chunk.place is None:
-                yield Evidence(chunk.row_group, "it has no filter" if chunk.meta is not None else "without the key none is to be seen")
+                yield Evidence(chunk.row_group, "it has no filter" if not chunk.meta.is_locked else "without the key none is to be seen")
 
 
 def _fpp(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
@@ -43,7 +43,7 @@ def _ndv(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
 
 def _chunk_bytes(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     for chunk in column.filters:
-        if limits.min_chunk_bytes is not None and chunk.meta is not None and chunk.chunk_bytes < limits.min_chunk_bytes:
+        if limits.min_chunk_bytes is not None and not chunk.meta.is_locked and chunk.chunk_bytes < limits.min_chunk_bytes:
             yield Evidence(chunk.row_group, f"{chunk.chunk_bytes:,} bytes of data, at least {limits.min_chunk_bytes:,} are asked for")
 
 

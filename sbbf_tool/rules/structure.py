@@ -82,7 +82,7 @@ def _over_128_mib(stored: StoredFilter) -> str | None:
 
 def _offset_means_none(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     for chunk in column.chunks:
-        offset = chunk.meta.bloom_filter_offset if chunk.meta is not None else None
+        offset = chunk.meta.filter_offset
         if offset is not None and offset <= 0:
             yield Evidence(chunk.row_group, f"bloom_filter_offset is {offset}")
 
