@@ -13,6 +13,7 @@ from sbbf_tool.cli.keys import keys_option
 from sbbf_tool.cli.output import say
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.policy import policy_options
+from sbbf_tool.cli.spelling import spell
 
 
 @click.command(short_help="Hold filters to rules, as a gate for CI.")
@@ -45,7 +46,7 @@ def command(
         warn_of_append(done.report.file)
         shown.add(done.report)
         for error in done.errors:
-            say(f"sbbf: {error}", err=True)
+            say(f"sbbf: {spell(str(error))}", err=True)
         return max([int(done.report.failed), *(error.exit_code for error in done.errors)])
 
     with formats.opened(form) as shown:

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.output import say, stop_if_unread
+from sbbf_tool.cli.spelling import spell
 from sbbf_tool.errors import SbbfError, UsageError
 from sbbf_tool.storage.temporary import listing_once
 
@@ -79,7 +80,7 @@ def paths_of(names: tuple[str, ...], links: list[str] | None = None) -> Iterator
 def _told(names: tuple[str, ...], path: str, error: SbbfError) -> int:
     if names == (path,):
         raise error
-    say(f"sbbf: {error}", err=True)
+    say(f"sbbf: {spell(str(error))}", err=True)
     return error.exit_code
 
 
@@ -88,7 +89,7 @@ def warn_of_append(path: str) -> None:
     from sbbf_tool.file.interrupted import warning_of
 
     if (warning := warning_of(path)) is not None:
-        render.warn(f"{path}: {warning}")
+        render.warn(f"{path}: {spell(warning)}")
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.files import each_report
 from sbbf_tool.cli.keys import keys_option
 from sbbf_tool.cli.output import say
+from sbbf_tool.cli.spelling import spell
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.inspect import FilterReport, InspectReport
@@ -71,7 +72,7 @@ def _show(report: InspectReport) -> None:
         for oddity in row.oddities:
             say(f"odd: column {row.column}, row group {row.row_group}: {oddity}")
     for note in report.notes:
-        say(f"note: {note}")
+        say(f"note: {spell(note)}")
     for unused in report.unused:
         say(f"unreferenced: {unused.length:,} bytes at byte {unused.offset}: {unused.what}")
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 from sbbf_tool.errors import RefusedError, UnreadableError
+from sbbf_tool.hints import Hint
 from sbbf_tool.parquet import compact
 from sbbf_tool.parquet.chunk_meta import ChunkMeta
 from sbbf_tool.parquet.columns import PHYSICAL_TYPES, Column, leaf_columns
@@ -215,7 +216,7 @@ def _edit_sealed(
     raw: bytes, key: tuple[int, int], field: compact.Field, change: _Change | None, seal: Seal, leave_open: bool
 ) -> compact.Edit:
     if not seal.has_key(key):
-        raise RefusedError("a column's metadata are encrypted", hint="give its key with --keys")
+        raise RefusedError("a column's metadata are encrypted", hint=Hint("give its key with {keys}", keys=...))
     length, start = compact.read_varint(raw, field.value)
     plain = seal.open_metadata(key, raw[start : start + length])
     if change is not None:

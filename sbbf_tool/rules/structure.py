@@ -116,7 +116,7 @@ RULES = (
         reads=Reads.DATA,
         message="A page states that it decompresses to more bytes than the limit allows, so it was not read and its filter not checked.",
         why="A file made to exhaust the memory of its readers, or a damaged page header. Readers allocate what the header states. A writer "
-        "that is trusted may make such pages too: then raise the limit, --max-page-bytes.",
+        "that is trusted may make such pages too: then raise the limit.",
         look=at_each_filter(_oversized),
     ),
     Rule(

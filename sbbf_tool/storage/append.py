@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from sbbf_tool.errors import ChangedError, RefusedError, UnreadableError, WriteError
+from sbbf_tool.hints import ELSEWHERE, Fix, Hint
 from sbbf_tool.storage.journal import (
     TAIL_BYTES,
     EnsureFooter,
@@ -67,7 +68,7 @@ def append(source: LocalSource, pieces: Sequence[Piece], verify: Callable[[Local
                     tail.take_back()
                     raise
         except OSError as error:
-            hint = "the next command on this file, or sbbf repair, cuts it back to what it was"
+            hint = Hint("the next change of this file, or {fix}, cuts it back to what it was", fix=Fix("repair", (source.name,)))
             raise WriteError(f"the append could not be finished: {reason_of(error)}", file=source.name, hint=hint) from error
     try:
         sync_folder(os.path.dirname(real))
@@ -157,9 +158,9 @@ def _locked(name: str, real: str) -> Iterator[int]:
     try:
         fd = open_to_change(real, os.O_APPEND)
     except OSError as error:
-        raise RefusedError(f"cannot be written: {reason_of(error)}", file=name, hint="write elsewhere with -o") from error
+        raise RefusedError(f"cannot be written: {reason_of(error)}", file=name, hint=ELSEWHERE) from error
     try:
-        _lock(fd, name, "writing", "another append at the same time would lose one of the two; leave out --append")
+        _lock(fd, name, "writing", Hint("another append at the same time would lose one of the two; leave out {append}", append=True))
         try:
             names = os.fstat(fd).st_nlink
         except OSError as error:
@@ -167,7 +168,8 @@ def _locked(name: str, real: str) -> Iterator[int]:
         if names > 1:
             # A journal is beside one of them; who opens the file by another does not see it.
             what = f"it has {names} names (hard links), and an append that is interrupted can be undone by one of them only"
-            raise RefusedError(what, file=name, hint="leave out --append, or write elsewhere with -o")
+            hint = Hint("leave out {append}, or write elsewhere with {output}", append=True, output=...)
+            raise RefusedError(what, file=name, hint=hint)
         yield fd
     finally:
         close(fd)

@@ -16,6 +16,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import ChangedError, RefusedError, UnreadableError, WriteError
+from sbbf_tool.hints import Hint
 from sbbf_tool.storage.attributes import carry_over
 from sbbf_tool.storage.locks import lock, open_to_change
 from sbbf_tool.storage.system_errors import FORBIDDEN, close, reason_of
@@ -130,7 +131,9 @@ def replace(source: Source, target: str, keep: int, pieces: Iterable[Bytes], ver
     if in_place and not source.is_unchanged():
         raise _changed(source)
     if in_place and not os.access(target, os.W_OK):
-        raise RefusedError("no permission to write the file", file=target, hint="chmod u+w it, or write elsewhere with -o")
+        raise RefusedError(
+            "no permission to write the file", file=target, hint=Hint("chmod u+w it, or write elsewhere with {output}", output=...)
+        )
     if not in_place:
         ensure_free(target)
     folder, base = os.path.split(real)
