@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from sbbf_tool.errors import RefusedError, UnreadableError
+from sbbf_tool.hints import Hint
 
 if TYPE_CHECKING:
-    from sbbf_tool.hints import Hint
-from sbbf_tool.storage.objects.location import Location
+    from sbbf_tool.storage.objects.location import Location
     from sbbf_tool.storage.source import Piece, Source
 
 TRIES = 3
