@@ -76,6 +76,11 @@ class RefusedError(SbbfError):
 class ChangedError(RefusedError):
     """Another process is at work on the file, or changed it after it was opened: to look again, and to start over, may help."""
 
+    @classmethod
+    def since_opened(cls, file: str) -> ChangedError:
+        """The error of a file that is not what it was when it was opened."""
+        return cls("the file changed while it was worked on", file=file, hint="run the command again")
+
 
 class OversizedPageError(RefusedError):
     """A page states that it decompresses to more bytes than the limit for pages allows; it was not decompressed."""

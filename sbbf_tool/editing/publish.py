@@ -29,7 +29,7 @@ def publish(file: ParquetFile, target: str, patch: Patch, compare: Callable[[Par
         footer = file.footer
         # Other writers know nothing of an append's lock: one that writes the file again, in place, leaves another footer before ours.
         if append and footer.seal is None and written.read_up_to(footer.start, len(footer.raw)) != footer.raw:
-            raise _changed(file)
+            raise ChangedError.since_opened(file.name)
         try:
             try:
                 compare(ParquetFile(written, file.ring, file.limit))
@@ -38,7 +38,7 @@ def publish(file: ParquetFile, target: str, patch: Patch, compare: Callable[[Par
         except SbbfError:
             # What was copied while another writer was at work is no defect of ours.
             if not append and not file.source.is_unchanged():
-                raise _changed(file) from None
+                raise ChangedError.since_opened(file.name) from None
             raise
 
     if append:
@@ -103,10 +103,6 @@ def ensure_same_pages(file: ParquetFile, fresh: ParquetFile, keys: Iterable[Chun
 
 def place_of(file: ParquetFile, key: ChunkKey) -> str:
     return f"column {file.footer.columns[key[1]].name}, row group {key[0]}"
-
-
-def _changed(file: ParquetFile) -> ChangedError:
-    return ChangedError("the file changed while it was worked on", file=file.name, hint="run the command again")
 
 
 def mistake(file: ParquetFile, what: str) -> SbbfError:

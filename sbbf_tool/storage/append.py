@@ -49,7 +49,7 @@ def append(source: LocalSource, pieces: Sequence[Piece], verify: Callable[[Local
     with _locked(source.name, real) as fd:
         # Its path may have got another file since the source was opened, or just now.
         if not is_open_file(source._stat, fd) or not source.is_unchanged():
-            raise _changed(source)
+            raise ChangedError.since_opened(source.name)
         tail = _Tail(source, fd, pieces)
         try:
             with _journal(source, real, tail):
@@ -58,7 +58,7 @@ def append(source: LocalSource, pieces: Sequence[Piece], verify: Callable[[Local
                     _ensure_still(source, real, fd, tail)
                     with LocalSource(source.name) as written:
                         if not is_open_file(written._stat, fd):
-                            raise _changed(source)
+                            raise ChangedError.since_opened(source.name)
                         verify(written)
                     _ensure_still(source, real, fd, tail)
                 except OSError as error:
@@ -182,14 +182,10 @@ def _lock(fd: int, name: str, work: str, without: str) -> None:
         raise RefusedError(f"the file system gives no lock on it: {reason_of(error)}", file=name, hint=without) from error
 
 
-def _changed(source: LocalSource) -> ChangedError:
-    return ChangedError("the file changed while it was worked on", file=source.name, hint="run the command again")
-
-
 def _ensure_still(source: LocalSource, real: str, fd: int, tail: _Tail) -> None:
     """Raises ChangedError where the path names another file by now, or the file is not the old one with the tail behind it."""
     if not leads_to(real, fd) or os.fstat(fd).st_size != source.size + tail.length:
-        raise _changed(source)
+        raise ChangedError.since_opened(source.name)
 
 
 class _Tail:
@@ -212,18 +208,18 @@ class _Tail:
         """Raises ChangedError where the file changed since it was locked, OSError."""
         remove_stale_checksum(real)
         if not self.source.is_unchanged():
-            raise _changed(self.source)
+            raise ChangedError.since_opened(self.source.name)
         self.is_there = True
         end = self.source.size
         for block in filter(len, blocks_of(self.pieces)):
             if os.fstat(self.fd).st_size != end:
-                raise _changed(self.source)
+                raise ChangedError.since_opened(self.source.name)
             write_all(self.fd, block)
             end += len(block)
             if (found := os.lseek(self.fd, 0, os.SEEK_CUR)) != end:
                 # Another writer changed the file's length between the look and the write.
                 self._stray = found - len(block), block
-                raise _changed(self.source)
+                raise ChangedError.since_opened(self.source.name)
         os.fsync(self.fd)
 
     def take_back(self) -> None:
