@@ -16,6 +16,7 @@ leads a reader to the spot soonest. Anything that is *not* in this tree and reac
 from __future__ import annotations
 
 from sbbf_tool.display import redact, redact_text
+from sbbf_tool.hints import Hint, join
 
 
 class SbbfError(Exception):
@@ -31,7 +32,7 @@ class SbbfError(Exception):
         self.message = redact_text(message)
         self.file = None if file is None else redact(file)
         self.place = place
-        self.hint = None if hint is None else redact_text(hint)
+        self.hint = hint if hint is None or isinstance(hint, Hint) else redact_text(hint)
         super().__init__(self.message)
 
     def at(self, *, file: str | None = None, place: str | None = None) -> SbbfError:
@@ -40,9 +41,14 @@ class SbbfError(Exception):
         self.place = self.place or place
         return self
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle without calling `__init__` again, since those of subclasses take other arguments."""
+        return type(self).__new__, (type(self), *self.args), self.__dict__
+
     def __str__(self) -> str:
+        """Return the whole error as text: a `Hint` where its hint is one, so that the command line can spell it."""
         located = ": ".join(part for part in (self.file, self.place, self.message) if part)
-        return f"{located}; {self.hint}" if self.hint else located
+        return join(located, "; ", self.hint) if self.hint else located
 
 
 class UsageError(SbbfError):
@@ -69,6 +75,11 @@ class RefusedError(SbbfError):
 
 class ChangedError(RefusedError):
     """Another process is at work on the file, or changed it after it was opened: to look again, and to start over, may help."""
+
+    @classmethod
+    def since_opened(cls, file: str) -> ChangedError:
+        """The error of a file that is not what it was when it was opened."""
+        return cls("the file changed while it was worked on", file=file, hint="run the command again")
 
 
 class OversizedPageError(RefusedError):

@@ -18,8 +18,9 @@ from sbbf_tool.errors import UnreadableError
 from sbbf_tool.file.distinct import Distinct, containment
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.file.pruning import is_without_values, row_group_bytes
+from sbbf_tool.file.pruning import row_group_bytes
 from sbbf_tool.parquet.arrow_schema import arrow_type
+from sbbf_tool.parquet.chunk_meta import ChunkMeta
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.statistics import Bounds, bounds
 
@@ -72,74 +73,57 @@ def survey(path: str, queries: Sequence[Query], keys: KeysGiven = None, limit: M
     with ParquetFile.open(path, keys, limit) as file:
         file.source.prefetch(_dictionary_headers(file))
         file.expect_filters(file.footer.columns, whole=True)
+        group_bytes = [row_group_bytes(file, number) for number in range(file.footer.num_row_groups)]
         return FileSurvey(
             file=file.name,
             bytes=file.source.size,
             row_groups=file.footer.num_row_groups,
-            columns=tuple(_column(file, column) for column in file.footer.columns),
+            columns=tuple(_column(file, column, group_bytes) for column in file.footer.columns),
             queries=tuple(count_query(file, query) for query in queries),
         )
 
 
-def value_count(file: ParquetFile, row_group: int, column: Column) -> int:
-    """Non-null values of a chunk as the footer counts them; with nulls where it does not count those."""
-    meta = file.footer.chunk(row_group, column.index)
-    if meta is None:
-        return 0
-    nulls = (meta.statistics.null_count or 0) if meta.statistics is not None else 0
-    return max(0, (meta.num_values or 0) - nulls)
-
-
-def _column(file: ParquetFile, column: Column) -> ColumnSurvey:
-    numbers = range(file.footer.num_row_groups)
+def _column(file: ParquetFile, column: Column, group_bytes: Sequence[int]) -> ColumnSurvey:
     obstacle = None if file.footer.is_writable else "the footer is signed"
     chunks, filters = [], []
-    for number in numbers:
+    for number in range(file.footer.num_row_groups):
+        meta = file.footer.chunk_meta(number, column.index)
         if encrypted := file.encryption_of(number, column):
             obstacle = obstacle or encrypted
-        elif file.footer.metadata.row_groups[number].columns[column.index].file_path:
+        elif meta.external:
             obstacle = obstacle or "its pages are in another file"
-        elif not is_without_values(file, number, column):
-            chunks.append(_chunk(file, number, column))
+        elif not meta.has_only_nulls:
+            chunks.append(_chunk(file, number, column, meta, group_bytes[number]))
             if (found := _filter(file, number, column)) is not None:
                 filters.append(found)
     return ColumnSurvey(column, tuple(chunks), tuple(filters), obstacle, arrow_type(file.footer, column))
 
 
-def _chunk(file: ParquetFile, number: int, column: Column) -> ChunkSurvey:
-    meta = file.footer.chunk(number, column.index)
-    assert meta is not None
+def _chunk(file: ParquetFile, number: int, column: Column, meta: ChunkMeta, group_bytes: int) -> ChunkSurvey:
     return ChunkSurvey(
-        values=value_count(file, number, column),
-        bytes=max(0, meta.total_compressed_size or 0),
-        row_group_bytes=row_group_bytes(file, number),
-        dictionary=_dictionary_length(file, number, column),
+        values=meta.most_values,
+        bytes=meta.bytes,
+        row_group_bytes=group_bytes,
+        dictionary=_dictionary_length(file, number, column) if meta.is_dictionary_encoded else None,
         bounds=bounds(file.footer, number, column),
     )
 
 
-def _dictionary_length(file: ParquetFile, number: int, column: Column) -> int | None:
-    from sbbf_tool.parquet.pages import chunk_range, read_header
-    from sbbf_tool.parquet.plain_pages import is_dictionary_encoded
+def _dictionary_length(file: ParquetFile, number: int, column: Column) -> int:
+    from sbbf_tool.parquet.pages import page_range, read_header
 
-    meta = file.footer.chunk(number, column.index)
-    if meta is None or not is_dictionary_encoded(meta):
-        return None
     with file.named(f"column {column.name}, row group {number}"):
         pages = file.pages(number, column)
-        header, _ = read_header(pages.read, *chunk_range(pages.meta))
+        header, _ = read_header(pages.read, *page_range(pages.meta))
     page = header.dictionary_page_header
     return -1 if page is None or page.num_values is None or page.num_values < 0 else int(page.num_values)
 
 
 def _dictionary_headers(file: ParquetFile) -> Iterator[tuple[int, int]]:
-    from sbbf_tool.parquet.pages import chunk_range
-    from sbbf_tool.parquet.plain_pages import is_dictionary_encoded
-
-    for row_group in file.footer.metadata.row_groups:
-        for chunk in row_group.columns:
-            if chunk.meta_data is not None and is_dictionary_encoded(chunk.meta_data):
-                yield chunk_range(chunk.meta_data)[0], _PAGE_HEADER_BYTES
+    for number in range(file.footer.num_row_groups):
+        for meta in file.footer.chunk_metas(number):
+            if meta.is_dictionary_encoded:
+                yield meta.page_range[0], _PAGE_HEADER_BYTES
 
 
 def _filter(file: ParquetFile, number: int, column: Column) -> FilterSurvey | None:

@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from sbbf_tool.cli.output import READER_GONE, patient_output, say, say_traceback
+from sbbf_tool.cli.spelling import spell
 from sbbf_tool.errors import SbbfError, UsageError, WriteError, describe_unexpected
 
 COMMANDS = {
@@ -183,7 +184,7 @@ def _run(args: list[str]) -> int:
         where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "sbbf"
         return _fail(context, error, f"{' '.join(error.format_message().split())} (see {where} --help)", UsageError.exit_code)
     except SbbfError as error:
-        return _fail(context, error, str(error), error.exit_code)
+        return _fail(context, error, spell(str(error)), error.exit_code)
     except BaseException as error:
         # Also a SystemExit, whatever its code: a library that ends the process answers no question.
         return _fail(context, error, describe_unexpected(error), INTERNAL_ERROR)

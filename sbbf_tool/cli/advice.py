@@ -10,6 +10,7 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.output import say, stop_if_unread
+from sbbf_tool.cli.spelling import spell
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.advise import AdviceReport, ColumnAdvice
@@ -33,7 +34,7 @@ def show_report(report: AdviceReport, paths: Sequence[str], plan_path: str | Non
 
     render.show_json("advise", report) if as_json else show_advice(report)
     for reason in report.unread:
-        say(f"sbbf: {reason}", err=True)
+        say(f"sbbf: {spell(reason)}", err=True)
     if plan_path is not None and report.plan is not None:
         # The report has the names without their signatures; to carry the plan out takes them.
         for warning in write_plan(plan_path, {**report.plan, "files": list(paths)}):

@@ -11,6 +11,7 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.files import Files, over_files
 from sbbf_tool.cli.output import say
 from sbbf_tool.cli.report import View, report_files
+from sbbf_tool.cli.spelling import spell
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.reports.rows import FileRow
 
@@ -82,7 +83,7 @@ class _InspectView(View["InspectReport"]):
             for oddity in row.oddities:
                 say(f"odd: column {row.column}, row group {row.row_group}: {oddity}")
         for note in report.notes:
-            say(f"note: {note}")
+            say(f"note: {spell(note)}")
         for unused in report.unused:
             say(f"unreferenced: {unused.length:,} bytes at byte {unused.offset}: {unused.what}")
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sbbf_tool.cli.output import say, say_json
+from sbbf_tool.cli.spelling import spell
 from sbbf_tool.display import escape
 
 SCHEMA_VERSION = 0
@@ -34,14 +35,14 @@ def document(schema: str, report: Any) -> dict[str, Any]:
 
 
 def warn(message: str) -> None:
-    say(f"sbbf: warning: {message}", err=True)
+    say(f"sbbf: warning: {spell(message)}", err=True)
 
 
 def show_table(headers: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
     """A table; `right` lists the columns of numbers, which are aligned on the right. Columns that are empty throughout are left out."""
     shown = [at for at in range(len(headers)) if any(row[at] for row in rows)] or list(range(len(headers)))
     names = [headers[at] for at in shown]
-    cells = [[escape(row[at]) for at in shown] for row in rows]
+    cells = [[escape(spell(row[at])) for at in shown] for row in rows]
     numbers = [at in right for at in shown]
     if sys.stdout.isatty():
         _show_rich(names, cells, numbers)

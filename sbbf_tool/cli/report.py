@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from sbbf_tool.cli import render
 from sbbf_tool.cli.files import Files, warn_of_append
 from sbbf_tool.cli.output import say, stop_if_unread
+from sbbf_tool.cli.spelling import spell
 from sbbf_tool.display import redact
 from sbbf_tool.errors import UsageError
 from sbbf_tool.reports.rows import FAILED, LINK, OK, REFUSED, SKIPPED, FileRow
@@ -118,12 +119,14 @@ def report_files(files: Files, work: Work[Row], view: View[Any], *, as_json: boo
 def _report_row(row: FileRow, view: View[Any], *, is_single: bool, as_json: bool) -> int:
     report = getattr(row, "report", None)
     if row.status in (REFUSED, FAILED):
-        say(f"sbbf: {row.path}: {row.reason}", err=True)
+        say(f"sbbf: {row.path}: {spell(row.reason or '')}", err=True)
     code = max(row.exit_code, view.add(report, row)) if report is not None else row.exit_code
     if as_json and report is not None:
         render.show_json(view.schema, report)
     elif as_json:
-        render.show_json("file", {"file": row.path, "status": row.status, "reason": row.reason, "exit_code": row.exit_code})
+        render.show_json(
+            "file", {"file": row.path, "status": row.status, "reason": row.reason and spell(row.reason), "exit_code": row.exit_code}
+        )
     elif report is not None:
         view.show(report) if is_single else view.show_line(report)
     return code

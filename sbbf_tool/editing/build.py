@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.bloom.hashing import hash_value
-from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
+from sbbf_tool.errors import RefusedError, UsageError
 from sbbf_tool.file.cross_check import NO_FINDING, CrossChecks, Verdict
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column, ensure_length
@@ -180,8 +180,7 @@ class HashMemory:
 
 def chunk_bytes(file: ParquetFile, key: ChunkKey) -> int:
     """Compressed bytes of a chunk's pages, as the footer counts them."""
-    meta = file.footer.chunk(*key)
-    return max(0, meta.total_compressed_size or 0) if meta is not None else 0
+    return file.footer.chunk_meta(*key).bytes
 
 
 def ensure_buildable(file: ParquetFile, row_group: int, column: Column) -> None:
@@ -206,9 +205,8 @@ def ensure_buildable(file: ParquetFile, row_group: int, column: Column) -> None:
     if file.encryption_of(row_group, column):
         hint = "a filter in the clear would leak it; with the column's key (--keys) it gets an encrypted one"
         raise RefusedError("the column is encrypted", file=file.name, place=here, hint=hint)
-    chunk = file.footer.metadata.row_groups[row_group].columns[column.index]
-    if chunk.file_path:
-        raise RefusedError("its pages are in another file", file=file.name, place=here, hint=f"add the filter to {chunk.file_path}")
+    if external := file.footer.chunk_meta(row_group, column.index).external:
+        raise RefusedError("its pages are in another file", file=file.name, place=here, hint=f"add the filter to {external}")
     with file.named(here):
         file.footer.ensure_type(row_group, column)
         ensure_length(column, here)
@@ -278,9 +276,11 @@ def _build(file: ParquetFile, key: ChunkKey, wish: Sizing, checks: CrossChecks, 
     from sbbf_tool.file.chunk_hashes import StoredValues
     from sbbf_tool.parquet.statistics import StatisticsCheck
 
-    _check_counts(file, key)
+    column = file.footer.columns[key[1]]
+    with file.named(f"column {column.name}, row group {key[0]}"):
+        file.footer.ensure_counts(key[0], column)
     forms = _forms(file, key)
-    check = StatisticsCheck(file.footer, key[0], file.footer.columns[key[1]])
+    check = StatisticsCheck(file.footer, key[0], column)
     values = StoredValues(file, key, check)
     bloom = _filled(values, first_bytes(file, key, wish, values.distinct), key, memory)
     if not wish.is_stated and bloom.num_bytes < wish.bytes_for(values.count, forms) and bloom.fpp > wish.fpp:
@@ -293,10 +293,8 @@ def first_bytes(file: ParquetFile, key: ChunkKey, wish: Sizing, distinct: int | 
     """Bytes of a chunk's filter before its values are known, `distinct` ones at most: it is folded afterwards, unless the wish states
     its size.
     """
-    meta = file.footer.chunk(*key)
-    assert meta is not None
-    nulls = (meta.statistics.null_count or 0) if meta.statistics else 0
-    size = wish.bytes_for((meta.num_values or 0) - nulls if distinct is None else distinct, _forms(file, key))
+    most = file.footer.chunk_meta(*key).most_values
+    size = wish.bytes_for(most if distinct is None else distinct, _forms(file, key))
     if wish.is_stated:
         return size
     # What the metadata claim must not cost more memory than the bytes that are there can account for.
@@ -323,17 +321,3 @@ def _filled(values: StoredValues, num_bytes: int, key: ChunkKey, memory: HashMem
         if memory is not None and len(hashes):
             memory.keep(key, hashes)
     return bloom
-
-
-def _check_counts(file: ParquetFile, key: ChunkKey) -> None:
-    """Where the footer contradicts itself on how many values there are, a reader stops early, and a filter would miss the rest."""
-    column = file.footer.columns[key[1]]
-    rows, meta = file.footer.metadata.row_groups[key[0]].num_rows, file.footer.chunk(*key)
-    values = meta.num_values if meta is not None else None
-    may_have_more = bool(rows) and bool(column.max_repetition)
-    if rows is None or values is None or rows < 0 or values < rows or (values > rows and not may_have_more):
-        raise UnreadableError(
-            f"the footer counts {'no' if values is None else f'{values:,}'} values in {'no' if rows is None else f'{rows:,}'} rows",
-            file=file.name,
-            place=f"column {column.name}, row group {key[0]}",
-        )

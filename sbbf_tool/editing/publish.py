@@ -29,7 +29,7 @@ def publish(file: ParquetFile, target: str, patch: Patch, compare: Callable[[Par
         footer = file.footer
         # Other writers know nothing of an append's lock: one that writes the file again, in place, leaves another footer before ours.
         if append and footer.seal is None and written.read_up_to(footer.start, len(footer.raw)) != footer.raw:
-            raise _changed(file)
+            raise ChangedError.since_opened(file.name)
         try:
             try:
                 compare(ParquetFile(written, file.ring, file.limit))
@@ -38,7 +38,7 @@ def publish(file: ParquetFile, target: str, patch: Patch, compare: Callable[[Par
         except SbbfError:
             # What was copied while another writer was at work is no defect of ours.
             if not append and not file.source.is_unchanged():
-                raise _changed(file) from None
+                raise ChangedError.since_opened(file.name) from None
             raise
 
     if append:
@@ -92,12 +92,8 @@ def ensure_written(file: ParquetFile, fresh: ParquetFile, patch: Patch, filters:
 
 def ensure_same_pages(file: ParquetFile, fresh: ParquetFile, keys: Iterable[ChunkKey]) -> None:
     """The pages of these chunks must be in the new file, to the byte, where they were in the old one."""
-    from sbbf_tool.parquet.pages import chunk_range
-
     for key in keys:
-        meta = file.footer.chunk(*key)
-        assert meta is not None
-        start, end = chunk_range(meta)
+        start, end = file.footer.chunk_meta(*key).page_range
         end = min(end, file.source.size)
         for position in range(start, end, _COMPARED_BYTES):
             length = min(_COMPARED_BYTES, end - position)
@@ -107,10 +103,6 @@ def ensure_same_pages(file: ParquetFile, fresh: ParquetFile, keys: Iterable[Chun
 
 def place_of(file: ParquetFile, key: ChunkKey) -> str:
     return f"column {file.footer.columns[key[1]].name}, row group {key[0]}"
-
-
-def _changed(file: ParquetFile) -> ChangedError:
-    return ChangedError("the file changed while it was worked on", file=file.name, hint="run the command again")
 
 
 def mistake(file: ParquetFile, what: str) -> SbbfError:

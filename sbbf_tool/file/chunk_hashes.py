@@ -14,6 +14,7 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet import equals, plain_pages
 from sbbf_tool.parquet.extremes import Extremes
 from sbbf_tool.parquet.idl.ttypes import PageType
+from sbbf_tool.parquet.pages import is_dictionary_encoded
 from sbbf_tool.parquet.patch import ChunkKey
 from sbbf_tool.parquet.statistics import StatisticsCheck
 
@@ -48,7 +49,7 @@ class StoredValues:
         self.bytes_read = 0
         """Bytes of the chunk that were read."""
         self._dictionary: plain_pages.PlainPage | None = None
-        if plain_pages.is_dictionary_encoded(self._pages.meta):
+        if is_dictionary_encoded(self._pages.meta):
             with self._named():
                 self._dictionary = plain_pages.read_dictionary_page(
                     self._read,
@@ -104,7 +105,7 @@ class StoredValues:
     def _decoded(self) -> Iterator[_Values]:
         from sbbf_tool.parquet.values import read_chunk
 
-        self.bytes_read += max(0, self._pages.meta.total_compressed_size or 0)
+        self.bytes_read += self._pages.bytes
         return read_chunk(self._pages.open_arrow, self._file.footer, self._row_group, self._column, self._pages.meta)
 
     def _read(self, offset: int, length: int) -> bytes:

@@ -81,14 +81,12 @@ class CrossChecks:
             return Verdict(is_cross_checked=True, wrong_statistics=decoded)
 
     def _kind(self, file: ParquetFile, key: ChunkKey, values: StoredValues) -> _Kind:
-        meta, column = file.footer.chunk(*key), file.footer.columns[key[1]]
-        assert meta is not None
-        page_types = {entry.page_type for entry in meta.encoding_stats or ()} | values.page_types
+        meta, column = file.footer.chunk_meta(*key), file.footer.columns[key[1]]
         described = (
             file.footer.metadata.created_by,
             column.type_name,
-            frozenset(meta.encodings or ()),
-            frozenset(page_types),
+            meta.encodings,
+            meta.page_types | values.page_types,
             (column.max_definition, column.max_repetition),
         )
         with self._lock:

@@ -18,6 +18,7 @@ import numpy as np
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet import plain_pages, values
 from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.pages import is_dictionary_encoded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -87,12 +88,12 @@ def count_distinct(file: ParquetFile, row_group: int, column: Column, count: int
     pages = file.pages(row_group, column)
     meta = pages.meta
     with file.named(f"column {column.name}, row group {row_group}"):
-        if plain_pages.is_dictionary_encoded(meta):
+        if is_dictionary_encoded(meta):
             page = plain_pages.read_dictionary_page(pages.read, column, meta, pages.ensure_size)
             if page is not None:
                 sketch.add(page.hashes())
                 return Distinct(count, float(len(page)), DICTIONARY, *sketch.smallest(COMPARED))
-        enough = None if (meta.total_compressed_size or 0) <= WHOLE_BYTES else PART_VALUES
+        enough = None if pages.bytes <= WHOLE_BYTES else PART_VALUES
         runs = values.read_chunk(pages.open_arrow, file.footer, row_group, column, meta)
         ndv, seen, is_all = _streamed(sketch, (run.hashes() for run in runs), enough, count)
     how = EXTRAPOLATED if not is_all else COUNTED if sketch.is_complete else ESTIMATED

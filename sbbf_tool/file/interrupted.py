@@ -5,13 +5,13 @@ The storage room knows the journal of such an append and not what a footer is; t
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.errors import ChangedError, RefusedError, SbbfError, UnreadableError
+from sbbf_tool.hints import Fix, Hint
 from sbbf_tool.parquet.footer import TAIL_BYTES, Footer, parse_tail
 from sbbf_tool.storage import places
 
@@ -64,10 +64,10 @@ def warning_of(name: str) -> str | None:
     except UnreadableError:
         return None  # whoever opens the file is told why
     except RefusedError as error:
-        return f"{error.message}; {error.hint}"
+        return str(SbbfError(error.message, hint=error.hint))
     if length is None:
         return None
-    return f"an append to it was begun and not finished: the next command that changes it, or {_repair(name)}, cuts it back"
+    return Hint("an append to it was begun and not finished: the next command that changes it, or {fix}, cuts it back", fix=_repair(name))
 
 
 def explain(error: UnreadableError, name: str) -> None:
@@ -80,8 +80,8 @@ def explain(error: UnreadableError, name: str) -> None:
         return
     else:
         if length is not None:
-            error.message, error.hint = f"an append to it was interrupted ({error.message})", f"{_repair(name)} cuts it back"
+            error.message, error.hint = f"an append to it was interrupted ({error.message})", Hint("{fix} cuts it back", fix=_repair(name))
 
 
-def _repair(name: str) -> str:
-    return f"sbbf repair {shlex.quote(name)} --in-place"
+def _repair(name: str) -> Fix:
+    return Fix("repair", (name,))

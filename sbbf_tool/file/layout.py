@@ -77,20 +77,11 @@ def _locked_filters(file: ParquetFile) -> Iterator[tuple[int, int]]:
 
 def used_ranges(footer: Footer) -> Iterator[Used]:
     """Pages and page indexes of every chunk, as far as the footer tells in the clear."""
-    for number, row_group in enumerate(footer.metadata.row_groups):
-        for column, chunk in enumerate(row_group.columns):
-            meta = chunk.meta_data
-            if meta is not None and not chunk.file_path:
-                starts = (meta.data_page_offset, meta.dictionary_page_offset, meta.index_page_offset)
-                start = min((offset for offset in starts if offset is not None and offset > 0), default=0)
-                yield from _sane(start, meta.total_compressed_size, footer, "pages", number, column)
-            yield from _sane(chunk.column_index_offset, chunk.column_index_length, footer, "column index", number, column)
-            yield from _sane(chunk.offset_index_offset, chunk.offset_index_length, footer, "offset index", number, column)
-
-
-def _sane(start: int | None, length: int | None, footer: Footer, what: str, row_group: int, column: int) -> Iterator[Used]:
-    if start and length and 0 < start < footer.start and length > 0:
-        yield Used(start, min(start + length, footer.start), what, row_group, column)
+    for number in range(footer.num_row_groups):
+        for column, meta in enumerate(footer.chunk_metas(number)):
+            for what, start, length in meta.parts():
+                if 0 < start < footer.start and length > 0:
+                    yield Used(start, min(start + length, footer.start), what, number, column)
 
 
 def _classify(file: ParquetFile, start: int, end: int) -> Iterator[Range]:

@@ -58,7 +58,7 @@ def prove(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -> Filter
     tally, check = _Tally(column, bloom, hasher), StatisticsCheck(file.footer, stored.row_group, column)
     unproven = None
     try:
-        if file.footer.metadata.row_groups[stored.row_group].columns[column.index].file_path:
+        if file.footer.chunk_meta(stored.row_group, column.index).external:
             raise UnreadableError("its pages are in another file")
         pages = file.pages(stored.row_group, column)
         for values in read_chunk(pages.open_arrow, file.footer, stored.row_group, column, pages.meta):

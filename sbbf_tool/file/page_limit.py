@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from sbbf_tool.errors import OversizedPageError, UsageError
+from sbbf_tool.hints import Hint
 from sbbf_tool.storage.memory import memory_bytes
 
 _USUAL_BYTES = 256 << 20
@@ -53,7 +54,7 @@ class PageLimit:
         if most > (limit := self.bytes_of(stored)):
             raise OversizedPageError(
                 f"its page of {stored:,} bytes would take {plain:,} bytes uncompressed, and the limit is {limit:,}",
-                hint=f"if the file is to be trusted, --max-page-bytes {most} allows it",
+                hint=Hint("if the file is to be trusted, {max_page_bytes} allows it", max_page_bytes=most),
             )
 
 

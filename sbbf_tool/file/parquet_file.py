@@ -198,8 +198,7 @@ class ParquetFile:
             return with_checked_sizes(opened.as_pages(), self.limit.ensure)
 
     def is_encrypted(self, row_group: int, column: Column) -> bool:
-        chunk = self.footer.metadata.row_groups[row_group].columns[column.index]
-        return chunk.crypto_metadata is not None or chunk.meta_data is None
+        return self.footer.chunk_meta(row_group, column.index).is_encrypted
 
     def has_key(self, row_group: int, column: Column | int) -> bool:
         """Whether a chunk is encrypted and its key was given."""

@@ -12,7 +12,7 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.question import Question
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.literals import ABSENT, CANNOT_SAY, MAYBE, Literal, format_plain
-from sbbf_tool.parquet.statistics import bounds, may_hold, null_count, plain_bounds
+from sbbf_tool.parquet.statistics import bounds, may_hold, plain_bounds
 
 _SHOWN_CHARACTERS = 40
 _BOOLEANS = {"true": b"\1", "false": b"\0"}
@@ -28,7 +28,7 @@ def by_statistics(file: ParquetFile, row_group: int, question: Question) -> list
     column = question.column
     if encrypted := file.encryption_of(row_group, column):
         return [Answer(CANNOT_SAY, encrypted)] * len(question.literals)
-    is_empty = is_without_values(file, row_group, column)
+    is_empty = file.footer.chunk_meta(row_group, column.index).has_only_nulls
     known = bounds(file.footer, row_group, column)
     answers = []
     for literal in question.literals:
@@ -52,9 +52,9 @@ def _of_null(file: ParquetFile, row_group: int, column: Column) -> Answer:
         return Answer(CANNOT_SAY, "a count of nulls does not tell which rows of a list are null")
     if column.max_definition == 0:
         return Answer(ABSENT, "its column is required")
-    if file.footer.metadata.row_groups[row_group].num_rows == 0:
+    if file.footer.num_rows(row_group) == 0:
         return Answer(ABSENT, "it has no rows")
-    nulls = null_count(file.footer, row_group, column)
+    nulls = file.footer.chunk_meta(row_group, column.index).nulls
     if nulls is None:
         return Answer(CANNOT_SAY, "its nulls are not counted")
     return Answer(MAYBE if nulls else ABSENT)
@@ -67,8 +67,8 @@ def by_dictionary(file: ParquetFile, row_group: int, question: Question) -> list
     """
     from sbbf_tool.parquet import equals, plain_pages
 
-    column, meta = question.column, file.footer.chunk(row_group, question.column.index)
-    if meta is None or file.encryption_of(row_group, column) or not plain_pages.is_dictionary_encoded(meta):
+    column = question.column
+    if file.encryption_of(row_group, column) or not file.footer.chunk_meta(row_group, column.index).is_dictionary_encoded:
         return None
     with file.named(f"column {column.name}, row group {row_group}"):
         pages = file.pages(row_group, column)
@@ -81,15 +81,6 @@ def by_dictionary(file: ParquetFile, row_group: int, question: Question) -> list
         Answer(CANNOT_SAY, literal.note) if literal.verdict is not None else Answer(MAYBE if not held.isdisjoint(hashes) else ABSENT)
         for literal, hashes in zip(question.literals, question.hashes, strict=True)
     ]
-
-
-def is_without_values(file: ParquetFile, row_group: int, column: Column) -> bool:
-    """Whether the footer says that every value of the chunk is null, or that there is none."""
-    meta = file.footer.chunk(row_group, column.index)
-    if meta is None:
-        return False
-    nulls = null_count(file.footer, row_group, column)
-    return meta.num_values == 0 or (nulls is not None and nulls == meta.num_values)
 
 
 def shown_bounds(file: ParquetFile, row_group: int, column: Column) -> tuple[str, str] | None:
@@ -114,5 +105,4 @@ def _forms(column: Column, literal: Literal) -> Sequence[bytes]:
 
 def row_group_bytes(file: ParquetFile, row_group: int) -> int:
     """Compressed bytes of the pages of all its chunks; those of a chunk that is encrypted with its own key are not known."""
-    chunks = file.footer.metadata.row_groups[row_group].columns
-    return sum(max(0, chunk.meta_data.total_compressed_size or 0) for chunk in chunks if chunk.meta_data is not None)
+    return sum(meta.bytes for meta in file.footer.chunk_metas(row_group))

@@ -101,15 +101,13 @@ def ask_row_group(file: ParquetFile, row_group: int, question: Question, dialect
     stored = None if reason else file.stored_filter(row_group, question.column)
     hashes = question.hashes
     if stored is not None:
-        reason = stored.header.beyond_us
+        reason = stored.header.refusal
         if dialect is not None:
             from sbbf_tool.file.drafts import in_dialect
 
             stored, hasher, reason = in_dialect(file, stored, dialect)
             if hasher is not None:
                 hashes = question.hashed_by(hasher).hashes
-        elif stored.header.readings:
-            reason = f"{reason}; --dialect NAME asks it"
     uncertain = equals.uncertainty(file.footer, question.column)
     flags = iter(() if stored is None or reason else may_hold(file, stored, [h for forms in hashes for h in forms]))
     answers = []

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from sbbf_tool.advice.queries import Query, QueryCounts, parse_query
-from sbbf_tool.advice.survey import FileSurvey, Totals, survey, value_count
+from sbbf_tool.advice.survey import FileSurvey, Totals, survey
 from sbbf_tool.advice.verdicts import ADD, UNASKED, Lookup, cautions_of, engines_for, lookup_of, verdict_of, with_data, without_data
 from sbbf_tool.arguments import as_iterable, as_names
 from sbbf_tool.bloom import sizing
@@ -22,7 +22,6 @@ from sbbf_tool.editing.plan_file import Plan
 from sbbf_tool.errors import OversizedPageError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.file.pruning import is_without_values
 from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.parquet.encryption.keys import Keys
 from sbbf_tool.reports.advise import AdviceReport, ColumnAdvice, QueryAdvice
@@ -181,11 +180,12 @@ def _sample(path: str, wanted: Mapping[tuple[str, str], Totals], keys: Keys | No
             totals = wanted.get((column.name, column.type_name))
             if totals is None:
                 continue
-            filled = [number for number in range(file.footer.num_row_groups) if not is_without_values(file, number, column)]
+            metas = [file.footer.chunk_meta(number, column.index) for number in range(file.footer.num_row_groups)]
+            filled = [number for number, meta in enumerate(metas) if not meta.has_only_nulls]
             step = max(1, len(filled) // SAMPLED_ROW_GROUPS)
             for number in filled[::step][:SAMPLED_ROW_GROUPS]:
                 try:
-                    totals.samples.append(count_distinct(file, number, column, value_count(file, number, column)))
+                    totals.samples.append(count_distinct(file, number, column, metas[number].most_values))
                 except UnreadableError as error:
                     yield str(error)
 

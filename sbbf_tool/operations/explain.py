@@ -76,7 +76,6 @@ class _Explained(NamedTuple):
 
 def _explained(file: ParquetFile, number: int, question: Question, known_as: str | None) -> _Explained:
     column = question.column
-    meta = file.footer.chunk(number, column.index)
     stored = None if file.encryption_of(number, column) else file.stored_filter(number, column)
     (statistics,) = by_statistics(file, number, question)
     dictionary = by_dictionary(file, number, question)
@@ -90,9 +89,9 @@ def _explained(file: ParquetFile, number: int, question: Question, known_as: str
     low, high = shown_bounds(file, number, column) or (None, None)
     explanation = RowGroupExplanation(
         row_group=number,
-        rows=file.footer.metadata.row_groups[number].num_rows or 0,
+        rows=file.footer.num_rows(number) or 0,
         bytes=row_group_bytes(file, number),
-        column_bytes=max(0, meta.total_compressed_size or 0) if meta is not None else 0,
+        column_bytes=file.footer.chunk_meta(number, column.index).bytes,
         low=low,
         high=high,
         statistics=statistics.answer,

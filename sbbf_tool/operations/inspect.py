@@ -14,9 +14,9 @@ from sbbf_tool.errors import SbbfError, UnreadableError
 from sbbf_tool.file.interrupted import warning_of
 from sbbf_tool.file.layout import unused_ranges
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.parquet.chunk_meta import ChunkMeta
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.filters import FilterHeader, StoredFilter
-from sbbf_tool.parquet.idl.ttypes import ColumnMetaData
 from sbbf_tool.query_engines.verdicts import warnings_for
 from sbbf_tool.reports.inspect import ColumnTotal, FilterReport, InspectReport, UnusedRange
 
@@ -55,7 +55,8 @@ def inspect(
             ]
         complete = len(chosen) == len(file.footer.columns) and not any(row.broken for row in rows)
         unused = unused_ranges(file, stored) if complete and search else []
-        metadata = file.footer.metadata
+        metadata, numbers = file.footer.metadata, range(file.footer.num_row_groups)
+        locked = {at for number in numbers for at, meta in enumerate(file.footer.chunk_metas(number)) if meta.is_locked}
         return InspectReport(
             file=file.name,
             file_bytes=file.source.size,
@@ -67,7 +68,7 @@ def inspect(
             columns=_totals(file, chosen, rows, all_chunks),
             unused=tuple(UnusedRange(found.start, found.length, found.what) for found in unused),
             notes=(*_journal_notes(file), *_type_notes(file, chosen), *_engine_notes(chosen, rows), *_key_notes(file)),
-            closed=tuple(column.name for column in chosen if _is_closed(file, column)),
+            closed=tuple(column.name for column in chosen if column.index in locked),
         )
 
 
@@ -76,15 +77,11 @@ def _key_notes(file: ParquetFile) -> Iterator[str]:
         yield "the footer's signature was not checked: its key was not given"
 
 
-def _is_closed(file: ParquetFile, column: Column) -> bool:
-    return any(file.footer.chunk(row_group, column.index) is None for row_group in range(file.footer.num_row_groups))
-
-
 def _chunk_report(file: ParquetFile, row_group: int, column: Column, stored_filters: list[StoredFilter], measure: bool) -> FilterReport:
-    meta = file.footer.chunk(row_group, column.index)
+    meta = file.footer.chunk_meta(row_group, column.index)
     place = file.footer.filter_place(row_group, column.index)
     known: dict[str, Any] = {}
-    encrypted = file.encryption_of(row_group, column)
+    encrypted = file.encryption_of(row_group, column) if meta.is_encrypted else None
     if place is None or encrypted:
         known["oddities"] = (encrypted,) if encrypted else _odd_places(meta)
     else:
@@ -94,7 +91,7 @@ def _chunk_report(file: ParquetFile, row_group: int, column: Column, stored_filt
             assert stored is not None
             read_as, of_draft = _draft(file, stored) if stored.header.readings else (stored, {})
             stored_filters.append(read_as)
-            known.update(_of_header(read_as, (meta.total_compressed_size or 0) if meta else 0))
+            known.update(_of_header(read_as, meta.bytes))
             if measure and not read_as.header.beyond_us:
                 known.update(_of_bitset(file, read_as))
             known.update(of_draft)
@@ -105,10 +102,10 @@ def _chunk_report(file: ParquetFile, row_group: int, column: Column, stored_filt
         column=column.name,
         physical_type=column.physical,
         logical_type=str(column.logical) if column.logical else None,
-        chunk_bytes=(meta.total_compressed_size or 0) if meta else 0,
-        num_values=(meta.num_values or 0) if meta else 0,
+        chunk_bytes=meta.bytes,
+        num_values=meta.values or 0,
         has_filter=place is not None,
-        encrypted=file.is_encrypted(row_group, column),
+        encrypted=meta.is_encrypted,
         **known,
     )
 
@@ -155,10 +152,8 @@ def _draft(file: ParquetFile, stored: StoredFilter) -> tuple[StoredFilter, dict[
     }
 
 
-def _odd_places(meta: ColumnMetaData | None) -> tuple[str, ...]:
-    if meta is None or meta.bloom_filter_offset is None:
-        return ()
-    return (f"bloom_filter_offset is {meta.bloom_filter_offset}, which means none",)
+def _odd_places(meta: ChunkMeta) -> tuple[str, ...]:
+    return () if meta.filter_offset is None else (f"bloom_filter_offset is {meta.filter_offset}, which means none",)
 
 
 def _journal_notes(file: ParquetFile) -> Iterator[str]:
@@ -193,14 +188,14 @@ def _totals(file: ParquetFile, columns: Sequence[Column], rows: list[FilterRepor
         if not filters and not all_chunks:
             continue
         rates = [row.estimated_fpp for row in filters if row.estimated_fpp is not None]
-        chunks = [file.footer.chunk(number, column.index) for number in range(file.footer.num_row_groups)]
+        chunks = (file.footer.chunk_meta(number, column.index) for number in range(file.footer.num_row_groups))
         totals.append(
             ColumnTotal(
                 column=column.name,
                 row_groups_with_filter=len(filters),
                 row_groups=file.footer.num_row_groups,
                 filter_bytes=sum((row.header_bytes or 0) + (row.bitset_bytes or 0) for row in filters),
-                chunk_bytes=sum(meta.total_compressed_size or 0 for meta in chunks if meta),
+                chunk_bytes=sum(meta.bytes for meta in chunks),
                 mean_fpp=sum(rates) / len(rates) if rates else None,
             )
         )

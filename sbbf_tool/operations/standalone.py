@@ -102,8 +102,7 @@ def probe_bare(path: str | os.PathLike[str], type_name: str, values: object, *, 
     with _BareFile(path) as file:
         spoken = TODAY if dialect is None else dialect_named(dialect)
         if dialect is None and file.stored.header.beyond_us:
-            hint = "; --dialect NAME asks it" if file.stored.header.readings else ""
-            answers = [RowGroupAnswer(0, literals.CANNOT_SAY, f"{file.stored.header.beyond_us}{hint}") for _ in asked]
+            answers = [RowGroupAnswer(0, literals.CANNOT_SAY, file.stored.header.refusal) for _ in asked]
         else:
             bloom = file.bloom_of(file.as_one(spoken))
             answers = [_answer(bloom, spoken, column, literal) for literal in asked]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sbbf_tool.errors import RefusedError, UnreadableError
+from sbbf_tool.hints import Hint
 from sbbf_tool.paimon.files import Files, WritableFiles, parent
 
 
@@ -16,7 +17,9 @@ class OutsideError(UnreadableError):
     """A path that the table names leads out of it."""
 
     def __init__(self, path: str, place: str) -> None:
-        super().__init__(f"leads outside the table, to {place}", file=path, hint="allow_outside admits reading it")
+        super().__init__(
+            f"leads outside the table, to {place}", file=path, hint=Hint("{allow_outside} admits reading it", allow_outside=True)
+        )
 
 
 class Confined:

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, Encoding, PageType
-from sbbf_tool.parquet.pages import DICTIONARY_ENCODINGS, Page
+from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, Encoding
+from sbbf_tool.parquet.pages import DICTIONARY_ENCODINGS, Page, data_encodings
 
 USUAL_BYTES = 4 << 20
 """What a batch of average values decodes to: enough to drown the cost of a batch, little enough for the processor's caches."""
@@ -57,15 +57,6 @@ def plan_batches(
         return Batches(rows_for(USUAL_BYTES / average))
     longest = _longest_value(list(pages()), longest_in_dictionary)
     return Batches(rows_for(min(USUAL_BYTES / average, MOST_BYTES / max(1.0, longest))))
-
-
-def data_encodings(meta: ColumnMetaData) -> set[int] | None:
-    """The encodings of the chunk's data pages; None where the footer does not tell."""
-    if meta.encoding_stats:
-        return {entry.encoding for entry in meta.encoding_stats if entry.page_type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2)}
-    listed = set(meta.encodings or ()) - {Encoding.RLE, Encoding.BIT_PACKED}  # those of the levels
-    # Besides RLE_DICTIONARY, PLAIN is either that of the dictionary page or that of data pages after it.
-    return None if not listed or Encoding.RLE_DICTIONARY in listed else listed
 
 
 def _decoded_bytes(meta: ColumnMetaData, encodings: set[int] | None) -> int | None:

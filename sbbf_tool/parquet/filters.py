@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import UnreadableError
+from sbbf_tool.hints import Hint, join
 from sbbf_tool.parquet import compact
 from sbbf_tool.parquet.footer import FilterPlace
 from sbbf_tool.parquet.idl.ttypes import BloomFilterHeader
@@ -47,6 +48,11 @@ class FilterHeader:
     beyond_us: str | None = None
     readings: tuple[Reading, ...] = ()
     """Where it is a draft's: what it may be, of which the first is told here."""
+
+    @property
+    def refusal(self) -> str | None:
+        """Why the filter answers no query, and, where it is a draft's, what would make it; None where it answers."""
+        return join(f"{self.beyond_us}; ", Hint("{dialect} asks it", dialect=...)) if self.readings else self.beyond_us
 
     def within(self, room: int, stated: int | None) -> FilterHeader:
         """The same without readings that leave the `room` there is, in bytes, or contradict the `stated` length where another does not."""

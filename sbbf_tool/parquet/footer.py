@@ -8,11 +8,13 @@ so all that this package does not know about comes back as it was. A footer that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 from sbbf_tool.errors import RefusedError, UnreadableError
+from sbbf_tool.hints import Hint
 from sbbf_tool.parquet import compact
+from sbbf_tool.parquet.chunk_meta import ChunkMeta
 from sbbf_tool.parquet.columns import PHYSICAL_TYPES, Column, leaf_columns
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, FileMetaData
 from sbbf_tool.parquet.structs import parse_struct
@@ -94,8 +96,21 @@ class Footer:
         sealed = self.metadata.row_groups[row_group].columns[column].encrypted_column_metadata
         return sealed is not None and not (self.seal is not None and self.seal.has_key((row_group, column)))
 
+    def num_rows(self, row_group: int) -> int | None:
+        """Rows of a row group as they are stated."""
+        rows: int | None = self.metadata.row_groups[row_group].num_rows
+        return rows
+
+    def chunk_meta(self, row_group: int, column: int) -> ChunkMeta:
+        """What is stated of a column chunk."""
+        return ChunkMeta(self.metadata.row_groups[row_group].columns[column])
+
+    def chunk_metas(self, row_group: int) -> Iterator[ChunkMeta]:
+        """What is stated of each column chunk of a row group, in the columns' order."""
+        return map(ChunkMeta, self.metadata.row_groups[row_group].columns)
+
     def chunk(self, row_group: int, column: int) -> ColumnMetaData | None:
-        """Metadata of a column chunk; None where they are encrypted with the column's own key, and that was not given."""
+        """The struct of a column chunk, for readers of its pages; None where it is locked."""
         return self.metadata.row_groups[row_group].columns[column].meta_data
 
     def stored(self, raw: bytes) -> tuple[bytes, bytes]:
@@ -111,6 +126,17 @@ class Footer:
         elif (other := PHYSICAL_TYPES[stated]) == column.physical:
             return
         raise UnreadableError(f"the schema states {column.physical}, the column chunk {other}", hint="the file is damaged: write it again")
+
+    def ensure_counts(self, row_group: int, column: Column) -> None:
+        """Ensure that the footer does not contradict itself on how many values a chunk has: a reader would stop early, and a filter
+        miss the rest. Raises UnreadableError.
+        """
+        rows, meta = self.num_rows(row_group), self.chunk(row_group, column.index)
+        values = meta.num_values if meta is not None else None
+        may_have_more = bool(rows) and bool(column.max_repetition)
+        if rows is None or values is None or rows < 0 or values < rows or (values > rows and not may_have_more):
+            counts = f"{'no' if values is None else f'{values:,}'} values in {'no' if rows is None else f'{rows:,}'} rows"
+            raise UnreadableError(f"the footer counts {counts}")
 
     def filter_place(self, row_group: int, column: int) -> FilterPlace | None:
         """Where this chunk's filter is. Offsets of 0 and below mean none: builds before parquet-mr 1.12 wrote such."""
@@ -190,7 +216,7 @@ def _edit_sealed(
     raw: bytes, key: tuple[int, int], field: compact.Field, change: _Change | None, seal: Seal, leave_open: bool
 ) -> compact.Edit:
     if not seal.has_key(key):
-        raise RefusedError("a column's metadata are encrypted", hint="give its key with --keys")
+        raise RefusedError("a column's metadata are encrypted", hint=Hint("give its key with {keys}", keys=...))
     length, start = compact.read_varint(raw, field.value)
     plain = seal.open_metadata(key, raw[start : start + length])
     if change is not None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from sbbf_tool.errors import SbbfError, UnreadableError
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, Encoding, PageHeader, PageType
-from sbbf_tool.parquet.pages import ChunkPages, chunk_range, read_header
+from sbbf_tool.parquet.pages import ChunkPages, count_of, page_range, read_header
 
 if TYPE_CHECKING:
     from pyarrow import NativeFile
@@ -30,9 +30,9 @@ _LENGTH_BYTES = {Encoding.DELTA_LENGTH_BYTE_ARRAY: 4, Encoding.DELTA_BYTE_ARRAY:
 def ensure_page(header: PageHeader, position: int, ensure_size: EnsureSize) -> None:
     """Check the sizes in the header at `position`. Raises what `ensure_size` raises, with the position."""
     data = header.data_page_header_v2 or header.data_page_header
-    lengths = _LENGTH_BYTES.get(data.encoding, 0) * max(0, data.num_values or 0) if data is not None else 0
+    lengths = _LENGTH_BYTES.get(data.encoding, 0) * count_of(data.num_values) if data is not None else 0
     try:
-        ensure_size(max(0, header.compressed_page_size or 0), max(0, header.uncompressed_page_size or 0, lengths))
+        ensure_size(count_of(header.compressed_page_size), max(count_of(header.uncompressed_page_size), lengths))
     except SbbfError as error:
         raise error.at(place=f"page header at byte {position}") from None
 
@@ -57,7 +57,7 @@ class HeaderWalk:
     """The page headers of one chunk in order, each checked once. `size` is the length of the file."""
 
     def __init__(self, meta: ColumnMetaData, size: int, ensure_size: EnsureSize) -> None:
-        self._position, end = chunk_range(meta)
+        self._position, end = page_range(meta)
         self._end = min(end, size)
         self._size = size
         # Readers stop at the last value: what follows it in the chunk is not read, and need not be a page.
@@ -82,7 +82,7 @@ class HeaderWalk:
             ensure_page(header, self._position, self._ensure_size)
             if header.type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2):
                 data = header.data_page_header if header.type == PageType.DATA_PAGE else header.data_page_header_v2
-                self._values_left -= max(0, data.num_values or 0) if data is not None else 0
+                self._values_left -= count_of(data.num_values) if data is not None else 0
             self._position += length + stored
 
     def _undecodable(self, reason: str) -> UnreadableError:

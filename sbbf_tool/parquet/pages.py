@@ -30,6 +30,11 @@ class ChunkPages(NamedTuple):
     ensure_size: Callable[[int, int], None] | None = None
     """Accepts the compressed and uncompressed bytes that a page header states, or raises RefusedError; None accepts all."""
 
+    @property
+    def bytes(self) -> int:
+        """Compressed bytes of all pages with their headers, as the footer states them."""
+        return count_of(self.meta.total_compressed_size)
+
 
 class Page(NamedTuple):
     """A dictionary or data page."""
@@ -47,7 +52,7 @@ def read_pages(read: Callable[[int, int], bytes], meta: ColumnMetaData) -> Itera
 
     Raises UnreadableError, with the byte offset, for a header that cannot be one.
     """
-    position, end = chunk_range(meta)
+    position, end = page_range(meta)
     while position < end:
         header, length = read_header(read, position, end)
         place = f"page header at byte {position}"
@@ -56,16 +61,36 @@ def read_pages(read: Callable[[int, int], bytes], meta: ColumnMetaData) -> Itera
             raise UnreadableError("it does not state the size of its page", place=place)
         if data is not None:
             is_dictionary = header.type == PageType.DICTIONARY_PAGE
-            yield Page(is_dictionary, data.encoding or 0, max(0, data.num_values or 0), max(0, header.uncompressed_page_size))
+            yield Page(is_dictionary, data.encoding or 0, count_of(data.num_values), count_of(header.uncompressed_page_size))
         position += length + header.compressed_page_size
 
 
-def chunk_range(meta: ColumnMetaData) -> tuple[int, int]:
+def page_range(meta: ColumnMetaData) -> tuple[int, int]:
     """First byte of the chunk's first page, and the byte behind its last. A dictionary page, where there is one, comes first."""
     start = meta.data_page_offset or 0
     if meta.dictionary_page_offset and 0 < meta.dictionary_page_offset < start:
         start = meta.dictionary_page_offset
-    return start, start + max(0, meta.total_compressed_size or 0)
+    return start, start + count_of(meta.total_compressed_size)
+
+
+def data_encodings(meta: ColumnMetaData) -> set[int] | None:
+    """The encodings of the chunk's data pages; None where the footer does not tell."""
+    if meta.encoding_stats:
+        return {entry.encoding for entry in meta.encoding_stats if entry.page_type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2)}
+    listed = set(meta.encodings or ()) - {Encoding.RLE, Encoding.BIT_PACKED}  # those of the levels
+    # Besides RLE_DICTIONARY, PLAIN is either that of the dictionary page or that of data pages after it.
+    return None if not listed or Encoding.RLE_DICTIONARY in listed else listed
+
+
+def is_dictionary_encoded(meta: ColumnMetaData) -> bool:
+    """Whether all data pages of the chunk are known to be dictionary-encoded; False where the footer leaves it open."""
+    encodings = data_encodings(meta)
+    return bool(encodings) and set(DICTIONARY_ENCODINGS).issuperset(encodings or ())
+
+
+def count_of(stated: int | None) -> int:
+    """A size or count that a struct states; 0 where it states none, or a negative one."""
+    return max(0, stated or 0)
 
 
 def read_header(read: Callable[[int, int], bytes], position: int, end: int) -> tuple[PageHeader, int]:

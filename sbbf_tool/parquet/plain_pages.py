@@ -19,12 +19,11 @@ import cramjam
 from sbbf_tool.bloom import hashing
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet import equals, extremes, levels
-from sbbf_tool.parquet.batches import data_encodings
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.extremes import Extremes
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, CompressionCodec, Encoding, PageHeader, PageType
 from sbbf_tool.parquet.page_sizes import EnsureSize, ensure_page
-from sbbf_tool.parquet.pages import DICTIONARY_ENCODINGS, chunk_range, read_header
+from sbbf_tool.parquet.pages import DICTIONARY_ENCODINGS, page_range, read_header
 
 MAX_DICTIONARY_BYTES = 64 << 20
 MAX_DATA_BYTES = 16 << 20
@@ -118,12 +117,6 @@ class PlainPage:
         return self._extremes
 
 
-def is_dictionary_encoded(meta: ColumnMetaData) -> bool:
-    """Whether all data pages of the chunk are known to be dictionary-encoded; False where the footer leaves it open."""
-    encodings = data_encodings(meta)
-    return bool(encodings) and set(DICTIONARY_ENCODINGS).issuperset(encodings or ())
-
-
 def may_be_plain(column: Column, meta: ColumnMetaData) -> bool:
     """Whether the footer knows of no page in the chunk that is not to be read here."""
     return _is_readable(column, meta) and _ENCODINGS.issuperset(meta.encodings or ())
@@ -144,7 +137,7 @@ def read_dictionary_page(
     """
     if not _is_readable(column, meta):
         return None
-    start, end = chunk_range(meta)
+    start, end = page_range(meta)
     header, length = read_header(read, start, end)
     try:
         return _Chunk(read, column, meta, normalised_intervals, with_extremes, ensure_size).dictionary_page(header, start, length)
@@ -172,7 +165,7 @@ def read_plain_pages(
     if not _is_readable(column, meta):
         raise NotPlainError
     chunk = _Chunk(read, column, meta, normalised_intervals, with_extremes, ensure_size)
-    position, end = chunk_range(meta)
+    position, end = page_range(meta)
     values_left = meta.num_values or 0
     has_dictionary = dictionary is not None
     if dictionary is not None:
@@ -227,7 +220,7 @@ class _Chunk:
         self._ensure_size = ensure_size
         self._column = column
         self._codec = meta.codec
-        self._end = chunk_range(meta)[1]
+        self._end = page_range(meta)[1]
         self._normalised_intervals = normalised_intervals
         self._with_extremes = with_extremes
         self._scratch = bytearray()

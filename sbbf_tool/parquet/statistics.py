@@ -36,12 +36,6 @@ def plain_bounds(footer: Footer, row_group: int, column: Column) -> tuple[bytes,
     return pair if pair is not None and _bounds(column, pair) is not None else None
 
 
-def null_count(footer: Footer, row_group: int, column: Column) -> int | None:
-    """The number of nulls of a chunk as its statistics state it; None where they do not."""
-    meta = footer.chunk(row_group, column.index)
-    return None if meta is None or meta.statistics is None else meta.statistics.null_count
-
-
 def may_hold(known: Bounds, column: Column, plain: bytes) -> bool:
     """Whether a value, as its plain bytes, lies within the bounds. True of what has no order, such as NaN."""
     try:

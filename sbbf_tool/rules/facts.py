@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from itertools import accumulate
-from typing import Any
 
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import AuthenticationError, OversizedPageError, UnreadableError
 from sbbf_tool.file.layout import Used, used_ranges
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.parquet.chunk_meta import ChunkMeta
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import FilterPlace, Footer
@@ -59,8 +59,7 @@ class ChunkFacts:
     """One column chunk and its filter. What was not read, or is not there, is None."""
 
     row_group: int
-    meta: Any
-    """`ColumnMetaData`; None where it is encrypted with the column's own key."""
+    meta: ChunkMeta
     place: FilterPlace | None = None
     encryption: str | None = None
     """Which key is missing to read the filter."""
@@ -84,17 +83,14 @@ class ChunkFacts:
     @property
     def chunk_bytes(self) -> int:
         """Compressed bytes of the chunk's pages."""
-        return max(0, self.meta.total_compressed_size or 0) if self.meta is not None else 0
+        return self.meta.bytes
 
     @property
     def values(self) -> int | None:
         """Non-null values: as they were counted, or as the footer tells; None where neither does."""
         if self.proof is not None and self.proof.unproven is None:
             return self.proof.values
-        if self.meta is None or self.meta.num_values is None:
-            return None
-        nulls = self.meta.statistics.null_count if self.meta.statistics is not None else None
-        return None if nulls is None else max(0, self.meta.num_values - nulls)
+        return self.meta.non_null_values
 
 
 PLAINTEXT = "plaintext"
@@ -167,7 +163,7 @@ def gather(
 def _chunk(file: ParquetFile, row_group: int, column: Column, reads: Reads) -> ChunkFacts:
     chunk = ChunkFacts(
         row_group,
-        file.footer.chunk(row_group, column.index),
+        file.footer.chunk_meta(row_group, column.index),
         place=file.footer.filter_place(row_group, column.index),
         encryption=file.encryption_of(row_group, column),
     )

@@ -18,7 +18,7 @@ def _required(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     if column.name in limits.require:
         for chunk in column.chunks:
             if chunk.place is None:
-                yield Evidence(chunk.row_group, "it has no filter" if chunk.meta is not None else "without the key none is to be seen")
+                yield Evidence(chunk.row_group, "it has no filter" if not chunk.meta.is_locked else "without the key none is to be seen")
 
 
 def _fpp(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
@@ -43,7 +43,7 @@ def _ndv(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
 
 def _chunk_bytes(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     for chunk in column.filters:
-        if limits.min_chunk_bytes is not None and chunk.meta is not None and chunk.chunk_bytes < limits.min_chunk_bytes:
+        if limits.min_chunk_bytes is not None and not chunk.meta.is_locked and chunk.chunk_bytes < limits.min_chunk_bytes:
             yield Evidence(chunk.row_group, f"{chunk.chunk_bytes:,} bytes of data, at least {limits.min_chunk_bytes:,} are asked for")
 
 
@@ -54,7 +54,7 @@ RULES = (
         severity=ERROR,
         reads=Reads.FOOTER,
         message="A filter is required for this column and is not there.",
-        why="Runs for the columns that --require names.",
+        why="Runs for the columns that `require` names.",
         look=_required,
         cure=cures.add,
         limit="require",
@@ -65,7 +65,7 @@ RULES = (
         severity=ERROR,
         reads=Reads.FILTERS,
         message="The filter lets more absent values pass than was allowed.",
-        why="Runs where --max-fpp is given.",
+        why="Runs where `max_fpp` is given.",
         look=_fpp,
         cure=cures.add,
         limit="max_fpp",
@@ -76,7 +76,7 @@ RULES = (
         severity=ERROR,
         reads=Reads.FILTERS,
         message="The column's filters take more bytes, compared with its data, than was allowed.",
-        why="Runs where --max-bytes-share is given.",
+        why="Runs where `max_bytes_share` is given.",
         look=_bytes_share,
         cure=cures.shrink_to_share,
         limit="max_bytes_share",
@@ -87,7 +87,7 @@ RULES = (
         severity=ERROR,
         reads=Reads.FILTERS,
         message="The filter holds fewer distinct values than a filter was said to be for.",
-        why="Runs where --min-ndv is given.",
+        why="Runs where `min_ndv` is given.",
         look=_ndv,
         cure=cures.remove,
         limit="min_ndv",
@@ -98,7 +98,7 @@ RULES = (
         severity=ERROR,
         reads=Reads.FOOTER,
         message="The filter is for less data than a filter was said to be for.",
-        why="Runs where --min-chunk-bytes is given.",
+        why="Runs where `min_chunk_bytes` is given.",
         look=_chunk_bytes,
         cure=cures.remove,
         limit="min_chunk_bytes",

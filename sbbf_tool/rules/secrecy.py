@@ -43,7 +43,7 @@ RULES = (
         reads=Reads.FILTERS,
         message="At the place of this encrypted column's filter there are no two encrypted modules, so readers with the key fail.",
         why="A filter that was cut, overwritten, moved or exchanged, or that was not encrypted as modules 8 and 9 (parquet-go uses 6 and "
-        "7). Without the key only the lengths of header and bitset can be checked; with it (--keys), every bit.",
+        "7). Without the key only the lengths of header and bitset can be checked; with it, every bit.",
         look=at_each_filter(_damaged),
         cure=_rebuild,
     ),

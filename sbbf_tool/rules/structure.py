@@ -82,7 +82,7 @@ def _over_128_mib(stored: StoredFilter) -> str | None:
 
 def _offset_means_none(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     for chunk in column.chunks:
-        offset = chunk.meta.bloom_filter_offset if chunk.meta is not None else None
+        offset = chunk.meta.filter_offset
         if offset is not None and offset <= 0:
             yield Evidence(chunk.row_group, f"bloom_filter_offset is {offset}")
 
@@ -116,7 +116,7 @@ RULES = (
         reads=Reads.DATA,
         message="A page states that it decompresses to more bytes than the limit allows, so it was not read and its filter not checked.",
         why="A file made to exhaust the memory of its readers, or a damaged page header. Readers allocate what the header states. A writer "
-        "that is trusted may make such pages too: then raise the limit, --max-page-bytes.",
+        "that is trusted may make such pages too: then raise the limit.",
         look=at_each_filter(_oversized),
     ),
     Rule(

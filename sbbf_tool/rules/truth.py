@@ -23,7 +23,7 @@ def _empty(chunk: ChunkFacts, *, boolean: bool) -> str | None:
 
 
 def _is_boolean(chunk: ChunkFacts) -> bool:
-    return chunk.meta is not None and chunk.meta.type == Type.BOOLEAN
+    return bool(chunk.meta.type == Type.BOOLEAN)
 
 
 def _missed_because_of(*causes: str) -> Look:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from sbbf_tool.bloom import sizing
-from sbbf_tool.parquet.plain_pages import is_dictionary_encoded
 from sbbf_tool.parquet.statistics import bounds
 from sbbf_tool.reports.findings import INFO, WARNING, Evidence
 from sbbf_tool.rules import fixes as cures
@@ -87,8 +86,8 @@ def _only_some_row_groups(column: ColumnFacts, limits: Limits) -> Iterator[Evide
     """A row group without values needs no filter; whether an encrypted one has one is not to be seen."""
     if column.filters:
         for chunk in column.chunks:
-            if chunk.place is None and chunk.meta is not None and chunk.values != 0:
-                why = "; all its pages are dictionary-encoded" if is_dictionary_encoded(chunk.meta) else ""
+            if chunk.place is None and not chunk.meta.is_locked and chunk.values != 0:
+                why = "; all its pages are dictionary-encoded" if chunk.meta.is_dictionary_encoded else ""
                 yield Evidence(chunk.row_group, f"it has no filter{why}")
 
 
@@ -101,7 +100,7 @@ def _sorted(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
 
 
 def _dictionary_encoded(chunk: ChunkFacts) -> str | None:
-    return "all its pages are dictionary-encoded" if chunk.meta is not None and is_dictionary_encoded(chunk.meta) else None
+    return "all its pages are dictionary-encoded" if chunk.meta.is_dictionary_encoded else None
 
 
 RULES = (

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError, WriteError, describe_unexpected
+from sbbf_tool.hints import join
 from sbbf_tool.reports.rows import FAILED, OK, REFUSED, FileRow
 
 Row = TypeVar("Row", bound=FileRow)
@@ -31,7 +32,7 @@ def failure(path: str, error: Exception) -> dict[str, object]:
     if isinstance(error, SbbfError):
         reason = ": ".join(part for part in (error.file if error.file != redact(path) else None, error.place, error.message) if part)
         status = REFUSED if isinstance(error, RefusedError) else FAILED
-        return {"status": status, "reason": f"{reason}; {error.hint}" if error.hint else reason, "exit_code": error.exit_code}
+        return {"status": status, "reason": join(reason, "; ", error.hint) if error.hint else reason, "exit_code": error.exit_code}
     # One file among a million that meets a defect of ours, or too little memory, must not take the others with it.
     return {"status": FAILED, "reason": describe_unexpected(error), "exit_code": INTERNAL_ERROR}
 

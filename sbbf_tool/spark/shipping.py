@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ZIP_NAME = "sbbf-tool.zip"
-_SHIPPED = (".py", ".toml")
+_SHIPPED = (".py", ".pyi", ".toml")
 _NO_TIME = (1980, 1, 1, 0, 0, 0)
 
 

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from sbbf_tool.errors import ChangedError, RefusedError, UnreadableError, WriteError
+from sbbf_tool.hints import ELSEWHERE, Fix, Hint
 from sbbf_tool.storage.journal import (
     TAIL_BYTES,
     EnsureFooter,
@@ -48,7 +49,7 @@ def append(source: LocalSource, pieces: Sequence[Piece], verify: Callable[[Local
     with _locked(source.name, real) as fd:
         # Its path may have got another file since the source was opened, or just now.
         if not is_open_file(source._stat, fd) or not source.is_unchanged():
-            raise _changed(source)
+            raise ChangedError.since_opened(source.name)
         tail = _Tail(source, fd, pieces)
         try:
             with _journal(source, real, tail):
@@ -57,7 +58,7 @@ def append(source: LocalSource, pieces: Sequence[Piece], verify: Callable[[Local
                     _ensure_still(source, real, fd, tail)
                     with LocalSource(source.name) as written:
                         if not is_open_file(written._stat, fd):
-                            raise _changed(source)
+                            raise ChangedError.since_opened(source.name)
                         verify(written)
                     _ensure_still(source, real, fd, tail)
                 except OSError as error:
@@ -67,7 +68,7 @@ def append(source: LocalSource, pieces: Sequence[Piece], verify: Callable[[Local
                     tail.take_back()
                     raise
         except OSError as error:
-            hint = "the next command on this file, or sbbf repair, cuts it back to what it was"
+            hint = Hint("the next change of this file, or {fix}, cuts it back to what it was", fix=Fix("repair", (source.name,)))
             raise WriteError(f"the append could not be finished: {reason_of(error)}", file=source.name, hint=hint) from error
     try:
         sync_folder(os.path.dirname(real))
@@ -157,9 +158,9 @@ def _locked(name: str, real: str) -> Iterator[int]:
     try:
         fd = open_to_change(real, os.O_APPEND)
     except OSError as error:
-        raise RefusedError(f"cannot be written: {reason_of(error)}", file=name, hint="write elsewhere with -o") from error
+        raise RefusedError(f"cannot be written: {reason_of(error)}", file=name, hint=ELSEWHERE) from error
     try:
-        _lock(fd, name, "writing", "another append at the same time would lose one of the two; leave out --append")
+        _lock(fd, name, "writing", Hint("another append at the same time would lose one of the two; leave out {append}", append=True))
         try:
             names = os.fstat(fd).st_nlink
         except OSError as error:
@@ -167,7 +168,8 @@ def _locked(name: str, real: str) -> Iterator[int]:
         if names > 1:
             # A journal is beside one of them; who opens the file by another does not see it.
             what = f"it has {names} names (hard links), and an append that is interrupted can be undone by one of them only"
-            raise RefusedError(what, file=name, hint="leave out --append, or write elsewhere with -o")
+            hint = Hint("leave out {append}, or write elsewhere with {output}", append=True, output=...)
+            raise RefusedError(what, file=name, hint=hint)
         yield fd
     finally:
         close(fd)
@@ -180,14 +182,10 @@ def _lock(fd: int, name: str, work: str, without: str) -> None:
         raise RefusedError(f"the file system gives no lock on it: {reason_of(error)}", file=name, hint=without) from error
 
 
-def _changed(source: LocalSource) -> ChangedError:
-    return ChangedError("the file changed while it was worked on", file=source.name, hint="run the command again")
-
-
 def _ensure_still(source: LocalSource, real: str, fd: int, tail: _Tail) -> None:
     """Raises ChangedError where the path names another file by now, or the file is not the old one with the tail behind it."""
     if not leads_to(real, fd) or os.fstat(fd).st_size != source.size + tail.length:
-        raise _changed(source)
+        raise ChangedError.since_opened(source.name)
 
 
 class _Tail:
@@ -210,18 +208,18 @@ class _Tail:
         """Raises ChangedError where the file changed since it was locked, OSError."""
         remove_stale_checksum(real)
         if not self.source.is_unchanged():
-            raise _changed(self.source)
+            raise ChangedError.since_opened(self.source.name)
         self.is_there = True
         end = self.source.size
         for block in filter(len, blocks_of(self.pieces)):
             if os.fstat(self.fd).st_size != end:
-                raise _changed(self.source)
+                raise ChangedError.since_opened(self.source.name)
             write_all(self.fd, block)
             end += len(block)
             if (found := os.lseek(self.fd, 0, os.SEEK_CUR)) != end:
                 # Another writer changed the file's length between the look and the write.
                 self._stray = found - len(block), block
-                raise _changed(self.source)
+                raise ChangedError.since_opened(self.source.name)
         os.fsync(self.fd)
 
     def take_back(self) -> None:

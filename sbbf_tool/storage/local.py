@@ -16,6 +16,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import ChangedError, RefusedError, UnreadableError, WriteError
+from sbbf_tool.hints import Hint
 from sbbf_tool.storage.attributes import carry_over
 from sbbf_tool.storage.locks import lock, open_to_change
 from sbbf_tool.storage.system_errors import FORBIDDEN, close, reason_of
@@ -128,9 +129,11 @@ def replace(source: Source, target: str, keep: int, pieces: Iterable[Bytes], ver
     own = source if isinstance(source, LocalSource) and real == os.path.realpath(source.name) else None
     in_place = own is not None
     if in_place and not source.is_unchanged():
-        raise _changed(source)
+        raise ChangedError.since_opened(source.name)
     if in_place and not os.access(target, os.W_OK):
-        raise RefusedError("no permission to write the file", file=target, hint="chmod u+w it, or write elsewhere with -o")
+        raise RefusedError(
+            "no permission to write the file", file=target, hint=Hint("chmod u+w it, or write elsewhere with {output}", output=...)
+        )
     if not in_place:
         ensure_free(target)
     folder, base = os.path.split(real)
@@ -149,7 +152,7 @@ def replace(source: Source, target: str, keep: int, pieces: Iterable[Bytes], ver
         with LocalSource(temporary) as written:
             verify(written)
         if not source.is_unchanged():
-            raise _changed(source)
+            raise ChangedError.since_opened(source.name)
         if own is not None and own._stat.st_nlink > 1:
             warnings.append(f"{target}: has {own._stat.st_nlink} hard links; the other names keep the old content")
         try:
@@ -209,10 +212,6 @@ def _acts_as_any_owner() -> bool:
         return os.geteuid() == 0
 
 
-def _changed(source: Source) -> ChangedError:
-    return ChangedError("the file changed while it was worked on", file=source.name, hint="run the command again")
-
-
 def _exists(target: str) -> RefusedError:
     return RefusedError("the target exists", file=target, hint="name another, or remove it first")
 
@@ -260,7 +259,7 @@ def _lock(source: LocalSource) -> int:
     try:
         lock(fd, source.name, "writing")
         if not os.path.samestat(os.fstat(fd), source._stat):
-            raise _changed(source)
+            raise ChangedError.since_opened(source.name)
     except BaseException:
         close(fd)
         raise

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
+from sbbf_tool.hints import Hint
 from sbbf_tool.storage import append as local_append
 from sbbf_tool.storage import listing, local, tables, temporary
 from sbbf_tool.storage.source import Piece, Source, blocks_of
@@ -119,7 +120,9 @@ def ensure_writable(target: str, *, in_place: bool, append: bool = False) -> Non
 
         if append:
             raise RefusedError(
-                "an object cannot grow where it stands", file=target, hint="leave out --append: the store copies the old bytes itself"
+                "an object cannot grow where it stands",
+                file=target,
+                hint=Hint("leave out {append}: the store copies the old bytes itself", append=True),
             )
         publish.ensure_writable(target, in_place=in_place)
         return
@@ -167,7 +170,7 @@ def replace(source: Source, target: str, keep: int, pieces: Iterable[Piece], ver
 def append(source: Source, pieces: Sequence[Piece], verify: Callable[[Source], None]) -> list[str]:
     """See `storage.append`; only of local files."""
     if not isinstance(source, local.LocalSource):
-        raise RefusedError("an object cannot grow where it stands", file=source.name, hint="leave out --append")
+        raise RefusedError("an object cannot grow where it stands", file=source.name, hint=Hint("leave out {append}", append=True))
     return local_append.append(source, pieces, verify)
 
 

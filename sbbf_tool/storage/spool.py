@@ -11,6 +11,7 @@ import os
 from threading import Lock
 
 from sbbf_tool.errors import RefusedError, WriteError
+from sbbf_tool.hints import ELSEWHERE
 from sbbf_tool.storage.source import Bytes, Range
 from sbbf_tool.storage.system_errors import FORBIDDEN, reason_of
 from sbbf_tool.storage.temporary import open_locked, temporary_path
@@ -118,7 +119,7 @@ class Spool:
         except OSError as error:
             kind = RefusedError if error.errno in FORBIDDEN else WriteError
             message = f"cannot create a temporary file: {reason_of(error)}"
-            raise kind(message, file=self._folder, hint="write elsewhere with -o") from error
+            raise kind(message, file=self._folder, hint=ELSEWHERE) from error
 
     def _write(self, fd: int, position: int, data: Bytes) -> None:
         view = memoryview(data).cast("B")

@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import RefusedError, WriteError
+from sbbf_tool.hints import ELSEWHERE
 from sbbf_tool.storage.system_errors import FORBIDDEN, close, reason_of
 
 if TYPE_CHECKING:
@@ -107,11 +108,10 @@ def temporary_file(folder: str, base: str, mode: int = PRIVATE) -> Iterator[tupl
         try:
             fd = open_locked(path, mode)
         except OSError as error:
-            hint = "write elsewhere with -o"
             if error.errno in FORBIDDEN:
                 message = f"cannot create a file beside it: {reason_of(error)}"
-                raise RefusedError(message, file=os.path.join(folder, base), hint=hint) from error
-            raise WriteError(reason_of(error), file=os.path.join(folder, base), hint=hint) from error
+                raise RefusedError(message, file=os.path.join(folder, base), hint=ELSEWHERE) from error
+            raise WriteError(reason_of(error), file=os.path.join(folder, base), hint=ELSEWHERE) from error
         try:
             yield path, fd
         finally:

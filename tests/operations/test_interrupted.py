@@ -17,6 +17,7 @@ from storage.places import needs_root, open_folder, without_privileges
 
 from sbbf_tool import RefusedError, UnreadableError, add_filters, inspect, repair, resize_filters
 from sbbf_tool.cli import run
+from sbbf_tool.cli.spelling import spell
 from sbbf_tool.parquet.footer import build_tail, parse_tail
 
 REFUSED = RefusedError.exit_code
@@ -324,6 +325,7 @@ NAMES = ["a b.parquet", "it's.parquet", "$(touch pwned).parquet", "a;b&c.parquet
 
 def suggested(text: str) -> list[str]:
     """The words of the `sbbf` command in a message."""
+    text = spell(text)
     return shlex.split(text[text.index("sbbf ") :].replace("--in-place, cuts", "--in-place cuts"))
 
 

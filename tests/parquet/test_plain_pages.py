@@ -14,11 +14,10 @@ from sbbf_tool import UnreadableError, add_filters
 from sbbf_tool.file.chunk_hashes import StoredValues
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.idl.ttypes import Encoding
-from sbbf_tool.parquet.pages import chunk_range
+from sbbf_tool.parquet.pages import is_dictionary_encoded, page_range
 from sbbf_tool.parquet.plain_pages import (
     NotPlainError,
     PlainPage,
-    is_dictionary_encoded,
     may_be_plain,
     read_dictionary_page,
     read_plain_pages,
@@ -314,7 +313,7 @@ def test_damaged_chunks_without_checksums_end_in_one_of_our_words(many, tmp_path
     with ParquetFile.open(path) as file:
         chunks = [(column, file.footer.chunk(0, column.index)) for column in file.footer.columns]
     for column, meta in chunks:
-        start, end = chunk_range(meta)
+        start, end = page_range(meta)
         for _ in range(700):
             data = bytearray(whole)
             for _ in range(rng.integers(1, 4)):

@@ -15,7 +15,7 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.batches import MOST_BYTES, MOST_INDICES, MOST_VALUES, USUAL_BYTES, Batches, plan_batches
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, Encoding, PageEncodingStats, PageType, SizeStatistics
-from sbbf_tool.parquet.pages import Page, chunk_range, read_pages
+from sbbf_tool.parquet.pages import Page, page_range, read_pages
 
 TEXT = Column(0, ("v",), ("v",), "BYTE_ARRAY", 0, None, 0, 0)
 GIB = 1 << 30
@@ -136,7 +136,7 @@ def test_what_is_no_page_header_is_said_with_its_place(file_of_many_pages: Path,
     with ParquetFile.open(file_of_many_pages) as file:
         told = file.footer.chunk(0, 0)
         assert told is not None
-        start, end = chunk_range(told)
+        start, end = page_range(told)
     content = bytearray(file_of_many_pages.read_bytes())
     content[start : start + len(junk)] = junk
 

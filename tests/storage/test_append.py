@@ -14,6 +14,7 @@ import time
 import pytest
 
 from sbbf_tool import RefusedError, UnreadableError, WriteError, add_filters, inspect, remove_filters, repair
+from sbbf_tool.cli.spelling import spell
 from sbbf_tool.editing.targets import finish_interrupted
 from sbbf_tool.storage import append as append_module
 from sbbf_tool.storage.append import append, journal_of, recover
@@ -217,7 +218,7 @@ class TestOfRealFiles:
 
     def test_the_next_command_finishes_what_was_interrupted(self, events, fixtures):
         killed_while(events, "writing")
-        with pytest.raises(UnreadableError, match=r"an append to it was interrupted.*sbbf repair"):
+        with pytest.raises(UnreadableError, match=r"an append to it was interrupted.*repair\("):
             inspect(events)
         report = add_filters(events, ["user_id"], in_place=True)
         assert "had been interrupted" in report.warnings[0]
@@ -236,7 +237,8 @@ class TestOfRealFiles:
         )
         assert subprocess.run([sys.executable, "-c", program, str(events)], input=tail).returncode == -signal.SIGKILL
         (note,) = [note for note in inspect(events).notes if "append" in note]
-        assert f"sbbf repair {events} --in-place, cuts it back" in note
+        assert f"repair({str(events)!r}, in_place=True), cuts it back" in note
+        assert f"sbbf repair {events} --in-place, cuts it back" in spell(note)
         assert repair(events, in_place=True).cut_back_to == events.stat().st_size
         assert not any("append" in note for note in inspect(events).notes)
 

@@ -12,6 +12,7 @@ from sbbf_tool.cli.output import say
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.paimon.columns import HEADERS, NUMBERS, columns_option, of_column
 from sbbf_tool.cli.paimon.reach import outside_option
+from sbbf_tool.cli.spelling import spell
 from sbbf_tool.errors import UnreadableError
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def command(table: str, columns: tuple[str, ...], allow_outside: bool, dry_run: 
     report = add_paimon_index(table, columns, dry_run=dry_run, allow_outside=allow_outside, max_page_bytes=max_page_bytes)
     render.show_json("paimon-add-index", report) if as_json else _show(report)
     for left in report.unread:
-        say(f"sbbf: {UnreadableError(left.reason, file=left.data_file)}", err=True)
+        say(f"sbbf: {UnreadableError(spell(left.reason), file=left.data_file)}", err=True)
     return UnreadableError.exit_code if report.unread else 0
 
 
@@ -50,7 +51,7 @@ def _show(report: AddIndexReport) -> None:
         render.show_table(("data file", "place", "bytes", *HEADERS), rows, (2, *(at + 3 for at in NUMBERS)))
     for reason, count in Counter(left.reason for left in report.left_alone).items():
         names = [left.data_file for left in report.left_alone if left.reason == reason]
-        say(f"left alone: {names[0] if count == 1 else render.counted(count, 'data file')}: {reason}")
+        say(f"left alone: {names[0] if count == 1 else render.counted(count, 'data file')}: {spell(reason)}")
     for note in report.notes:
         say(f"note: {note}")
     many = render.counted(len(report.added), "data file")

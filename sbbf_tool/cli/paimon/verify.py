@@ -11,6 +11,7 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.output import say, stop_if_unread
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.paimon.reach import outside_option
+from sbbf_tool.cli.spelling import spell
 from sbbf_tool.errors import UnreadableError
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def command(
     render.show_json("paimon-verify", report) if as_json else _show(report)
     for file, column, problem in report.problems:
         place = f"column {column}" if column is not None else None
-        say(f"sbbf: {UnreadableError(problem, file=file, place=place)}", err=True)
+        say(f"sbbf: {UnreadableError(spell(problem), file=file, place=place)}", err=True)
     stop_if_unread()
     return UnreadableError.exit_code if report.problems else int(report.loses)
 

@@ -11,6 +11,7 @@ as keys were given, whose `raw` are the bytes of the plain struct, and whose `se
 from __future__ import annotations
 
 from sbbf_tool.errors import AuthenticationError, RefusedError, UnreadableError
+from sbbf_tool.hints import Hint
 from sbbf_tool.parquet import compact
 from sbbf_tool.parquet.encryption import modules
 from sbbf_tool.parquet.encryption.aad import Module
@@ -88,7 +89,7 @@ def _parse_encrypted(stored: bytes, start: int, ring: KeyRing | None) -> Footer:
     crypto = parse_struct(FileCryptoMetaData, stored)
     key = ring.footer_key(crypto.key_metadata) if ring is not None else None
     if ring is None or key is None:
-        raise RefusedError(f"its footer is encrypted{described(crypto.key_metadata)}", hint="give its key with --keys")
+        raise RefusedError(f"its footer is encrypted{described(crypto.key_metadata)}", hint=Hint("give its key with {keys}", keys=...))
     cipher = FileCipher(ring, algorithm_of(crypto.encryption_algorithm, ring.keys.aad_prefix), key)
     try:
         raw = modules.parse_gcm(key, stored[length:], cipher.algorithm.aad.of_footer())

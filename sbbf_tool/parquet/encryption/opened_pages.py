@@ -25,7 +25,7 @@ from sbbf_tool.parquet.encryption.file_cipher import ChunkKey, FileCipher
 from sbbf_tool.parquet.encryption.modules import GCM_OVERHEAD, LENGTH_BYTES
 from sbbf_tool.parquet.footer import MAGIC
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, PageHeader, PageType
-from sbbf_tool.parquet.pages import ChunkPages, chunk_range
+from sbbf_tool.parquet.pages import ChunkPages, count_of, page_range
 from sbbf_tool.parquet.structs import parse_struct
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class OpenedPages:
         self._chunk = chunk
         self._pages: list[_Page] = []
         self._last: tuple[int, bytes] | None = None
-        self._follow(*chunk_range(meta))
+        self._follow(*page_range(meta))
         self._starts = [page.start for page in self._pages]
         self._end = self._pages[-1].end if self._pages else len(MAGIC)
         self.meta = copy.copy(meta)
@@ -151,7 +151,7 @@ class OpenedPages:
         if (header.type == PageType.DICTIONARY_PAGE) != (module is Module.DICTIONARY_PAGE):
             raise UnreadableError("it was encrypted as the header of another kind of page", place=place)
         v2 = header.data_page_header_v2 if header.type == PageType.DATA_PAGE_V2 else None
-        levels = max(0, v2.repetition_levels_byte_length or 0) + max(0, v2.definition_levels_byte_length or 0) if v2 is not None else 0
+        levels = count_of(v2.repetition_levels_byte_length) + count_of(v2.definition_levels_byte_length) if v2 is not None else 0
         size = stored - self._cipher.page_overhead
         changes = {_COMPRESSED_PAGE_SIZE: (compact.I32, compact.build_int(size)), _CRC: (compact.I32, None)}
         # What follows the struct is padding, which nothing could tell from the page.

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
+from sbbf_tool.hints import Hint
 from sbbf_tool.storage.listing import is_passed_over
 from sbbf_tool.storage.objects.location import Location, parse_location
 from sbbf_tool.storage.objects.store import DeniedError, ObjectStore
@@ -128,7 +129,7 @@ def managing_table(url: str, kinds: dict[Location, str | None]) -> tuple[str, st
             if kind is not None:
                 return kind, folder.name
     except DeniedError:
-        hint = "allow listing the bucket, or say that it lies in none with --allow-table-files"
+        hint = Hint("allow listing the bucket, or say that it lies in none with {allow_table_files}", allow_table_files=True)
         raise RefusedError("whether it lies in a table cannot be seen: listing is denied", file=location.name, hint=hint) from None
     except SbbfError as error:
         raise error.at(file=location.name) from error.__cause__

@@ -56,8 +56,8 @@ def _read_back(target: str, planned: PlannedSource, samples: list[tuple[int, byt
             new = (_sample(planned, start, start + _BLOCK_BYTES) for start in range(planned.keep, planned.size, _BLOCK_BYTES))
             same = written.size == planned.size and all(written.read(start, len(data)) == data for start, data in chain(samples, new))
     except SbbfError as error:
-        hint = "it was proven and written; look at it with sbbf verify"
+        hint = "it was verified and written; verify it again"
         raise WriteError(f"the new object could not be read back ({error.message})", file=planned.name, hint=hint) from error
     if not same:
-        hint = "another process may have written it in the same moment; look at it with sbbf verify"
+        hint = "another process may have written it in the same moment; verify it"
         raise WriteError("the object holds other bytes than were written to it", file=planned.name, hint=hint)

@@ -21,6 +21,7 @@ from urllib.parse import urlencode
 import botocore.exceptions as wrong
 
 from sbbf_tool.errors import RefusedError, SbbfError, UsageError, WriteError
+from sbbf_tool.hints import ELSEWHERE, Hint
 from sbbf_tool.storage.objects.location import Location
 from sbbf_tool.storage.objects.parts import Part, plan_parts
 from sbbf_tool.storage.objects.s3_bucket import S3Bucket
@@ -60,10 +61,13 @@ def ensure_writable(store: S3Bucket, target: Location, in_place: bool) -> None:
     found = store.head(target.key)
     if found.get("StorageClass") in _ARCHIVES:
         raise RefusedError(
-            f"it is in storage class {found['StorageClass']}, where a new version could not be read", hint="write it with -o"
+            f"it is in storage class {found['StorageClass']}, where a new version could not be read",
+            hint=ELSEWHERE,
         )
     if found.get("ObjectLockMode") or found.get("ObjectLockLegalHoldStatus") == "ON":
-        raise RefusedError("it is locked, and the lock would not go along", hint="write elsewhere with -o, and lock that")
+        raise RefusedError(
+            "it is locked, and the lock would not go along", hint=Hint("write elsewhere with {output}, and lock that", output=...)
+        )
 
 
 def replace(store: S3Bucket, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:
@@ -253,7 +257,7 @@ def _attributes(old: ObjectSource, in_place: bool) -> tuple[dict[str, Any], list
             carried["Tagging"] = urlencode(tags)
     except DeniedError as error:
         if in_place:
-            hint = "allow s3:GetObjectTagging, or write elsewhere with -o"
+            hint = Hint("allow s3:GetObjectTagging, or write elsewhere with {output}", output=...)
             raise RefusedError("its tags cannot be read, and would be lost", hint=hint) from error
         warnings.append("the old object's tags could not be read, and were not carried over")
     except SbbfError as error:

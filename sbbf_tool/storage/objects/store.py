@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from sbbf_tool.errors import RefusedError, UnreadableError
+from sbbf_tool.hints import Hint
 
 if TYPE_CHECKING:
     from sbbf_tool.storage.objects.location import Location
@@ -80,7 +81,7 @@ class ReadOnlyStore:
     service_name: str
 
     def ensure_writable(self, target: Location, in_place: bool) -> None:
-        hint = "write to a local file with -o, prove it with sbbf verify, and copy it there"
+        hint = Hint("write to a local file with {output}, verify it, and copy it there", output=...)
         raise RefusedError(f"sbbf reads from {self.service_name} and does not write there", hint=hint)
 
     def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:

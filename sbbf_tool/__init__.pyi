@@ -1,0 +1,32 @@
+"""The public names: the one table of them. `__init__` reads it when a name is first used, and type checkers always."""
+
+from sbbf_tool.bloom.filter import BloomFilter as BloomFilter
+from sbbf_tool.errors import AuthenticationError as AuthenticationError
+from sbbf_tool.errors import RefusedError as RefusedError
+from sbbf_tool.errors import SbbfError as SbbfError
+from sbbf_tool.errors import UnreadableError as UnreadableError
+from sbbf_tool.errors import UsageError as UsageError
+from sbbf_tool.errors import WriteError as WriteError
+from sbbf_tool.operations.add import add_filters as add_filters
+from sbbf_tool.operations.advise import advise as advise
+from sbbf_tool.operations.check import Policy as Policy
+from sbbf_tool.operations.check import check as check
+from sbbf_tool.operations.engines import engines as engines
+from sbbf_tool.operations.explain import explain as explain
+from sbbf_tool.operations.inspect import inspect as inspect
+from sbbf_tool.operations.paimon.add_index import add_paimon_index as add_paimon_index
+from sbbf_tool.operations.paimon.build import build_paimon_index as build_paimon_index
+from sbbf_tool.operations.paimon.inspect import inspect_paimon as inspect_paimon
+from sbbf_tool.operations.paimon.probe import probe_paimon as probe_paimon
+from sbbf_tool.operations.paimon.verify import verify_paimon as verify_paimon
+from sbbf_tool.operations.probe import probe as probe
+from sbbf_tool.operations.prune import prune as prune
+from sbbf_tool.operations.remove import remove_filters as remove_filters
+from sbbf_tool.operations.repair import repair as repair
+from sbbf_tool.operations.resize import resize_filters as resize_filters
+from sbbf_tool.operations.standalone import inspect_bare as inspect_bare
+from sbbf_tool.operations.standalone import probe_bare as probe_bare
+from sbbf_tool.operations.standalone import verify_bare as verify_bare
+from sbbf_tool.operations.verify import verify as verify
+from sbbf_tool.parquet.encryption.keys import Keys as Keys
+from sbbf_tool.rules.rule import Limits as Limits

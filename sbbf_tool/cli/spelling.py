@@ -1,0 +1,44 @@
+"""How the parameters, hints and fixes of the operations are spelled on a command line. No other room knows an option."""
+
+from __future__ import annotations
+
+import shlex
+
+from sbbf_tool.hints import Fix, Hint, Parameter
+
+_OPTIONS = {"columns": "-c", "num_bytes": "--bytes", "output": "-o"}
+"""The option of a parameter, where it is not the parameter's name behind two dashes."""
+_COMMANDS = {"add_filters": "add-filter", "remove_filters": "remove-filter", "resize_filters": "resize"}
+"""The command of a function, where it is not the function's name."""
+
+
+def spell(text: str) -> str:
+    """Spell a text of a report or an error for the command line: of a `Hint` the options, other text as it is."""
+    return text.spell(_spell_one) if isinstance(text, Hint) else text
+
+
+def command_of(fix: Fix) -> tuple[str, ...]:
+    """Return the command that makes a change, as program and arguments."""
+    given = [word for name, value in fix.parameters().items() for word in _words(name, value)]
+    verb = _COMMANDS.get(fix.verb, fix.verb)
+    if any(name.startswith("-") for name in fix.files):
+        return ("sbbf", verb, *given, "--", *fix.files)
+    return ("sbbf", verb, *fix.files, *given)
+
+
+def option_of(parameter: str) -> str:
+    """Return the option of a parameter."""
+    return _OPTIONS.get(parameter) or f"--{parameter.replace('_', '-')}"
+
+
+def _spell_one(name: str, value: Parameter | Fix) -> str:
+    return shlex.join(command_of(value)) if isinstance(value, Fix) else " ".join(_words(name, value))
+
+
+def _words(name: str, value: Parameter) -> list[str]:
+    option = option_of(name)
+    if value is ... or value is True:
+        return [option]
+    if isinstance(value, tuple):
+        return [word for one in value for word in (option, one)]
+    return [option, f"{value:g}" if isinstance(value, float) else str(value)]

@@ -1,0 +1,102 @@
+"""What to do about an error or a finding, as values: the Python API spells them as parameters and calls, the command line as options.
+
+Hint   text in which some words are parameters of an operation, or a fix
+Fix    a change to files: a function of this package and its arguments
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import EllipsisType
+from typing import TypeAlias
+
+from sbbf_tool.display import redact
+
+
+@dataclass(frozen=True)
+class Fix:
+    """The change that resolves a finding. It is made in place; parameters that are None, False or empty are not given. Passwords and
+    signatures in the names of the files are left out.
+    """
+
+    verb: str
+    """The function of `sbbf_tool` that makes it: `add_filters`, `remove_filters`, `repair` or `resize_filters`."""
+    files: tuple[str, ...]
+    columns: tuple[str, ...] = ()
+    rebuild: bool = False
+    replace: bool = False
+    compact: bool = False
+    fpp: float | None = None
+    num_bytes: int | None = None
+    keys: str | None = None
+    """The path of the file of keys that encrypted files need."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "files", tuple(map(redact, self.files)))
+
+    def parameters(self) -> dict[str, Parameter]:
+        """Return what is given besides the files, by the names that the function has, in the order in which it is spelled."""
+        names = ("rebuild", "columns", "replace", "compact", "fpp", "num_bytes")
+        given = {name: value for name in names if (value := getattr(self, name)) not in (None, False, ())}
+        return {**given, "in_place": True, **({} if self.keys is None else {"keys": self.keys})}
+
+    def __str__(self) -> str:
+        """Spell the call in Python."""
+        files = repr(self.files[0]) if len(self.files) == 1 else repr(list(self.files))
+        # The function takes the keys themselves, which no text should hold.
+        given = {**self.parameters(), **({} if self.keys is None else {"keys": ...})}
+        return f"{self.verb}({', '.join([files, *(_spell(name, value) for name, value in given.items())])})"
+
+
+Parameter: TypeAlias = str | float | bool | tuple[str, ...] | EllipsisType
+"""What a parameter is given; `...` stands for a value that the caller chooses."""
+
+
+class Hint(str):
+    """A text whose template has `{name}` for each of `values`: a parameter with what it is given, or a `Fix`.
+
+                                                        as a string                            on a command line
+        Hint("give its key with {keys}", keys=...)      give its key with keys=...             give its key with --keys
+        Hint("set {replace}", replace=True)             set replace=True                       set --replace
+        Hint("try {fix}", fix=Fix("repair", ("a",)))    try repair('a', in_place=True)         try sbbf repair a --in-place
+
+    As a string it is spelled in Python, so that it can stand wherever text does, and travels as text; `spell` spells it otherwise.
+    """
+
+    template: str
+    values: dict[str, Parameter | Fix]
+
+    def __new__(cls, template: str, **values: Parameter | Fix) -> Hint:
+        hint = super().__new__(cls, _fill(template, values, _spell))
+        hint.template, hint.values = template, values
+        return hint
+
+    def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, Parameter | Fix]]:
+        return (self.template,), self.values
+
+    def spell(self, spell_one: Callable[[str, Parameter | Fix], str]) -> str:
+        """Return the text with each value as `spell_one` writes it, which gets its name too."""
+        return _fill(self.template, self.values, spell_one)
+
+
+def join(*texts: str) -> str:
+    """Return the texts as one: a `Hint` where one of them is."""
+    hints = [text for text in texts if isinstance(text, Hint)]
+    if not hints:
+        return "".join(texts)
+    templates = (text.template if isinstance(text, Hint) else text.replace("{", "{{").replace("}", "}}") for text in texts)
+    return Hint("".join(templates), **{name: value for hint in hints for name, value in hint.values.items()})
+
+
+def _fill(template: str, values: dict[str, Parameter | Fix], spell_one: Callable[[str, Parameter | Fix], str]) -> str:
+    return template.format(**{name: spell_one(name, value) for name, value in values.items()})
+
+
+def _spell(name: str, value: Parameter | Fix) -> str:
+    if isinstance(value, Fix):
+        return str(value)
+    return f"{name}={'...' if value is ... else repr(list(value) if isinstance(value, tuple) else value)}"
+
+
+ELSEWHERE = Hint("write elsewhere with {output}", output=...)

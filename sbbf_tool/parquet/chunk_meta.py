@@ -1,0 +1,114 @@
+"""What the footer states of one column chunk (parquet.thrift `ColumnChunk` and `ColumnMetaData`), judged in one place.
+
+Writers leave fields out, and damaged footers hold negative numbers. A size that is not stated counts as 0: sizes are added up and bound
+reads. A count that is not stated is None, unknown: a question about values is never answered as if it were 0.
+"""
+
+from __future__ import annotations
+
+from sbbf_tool.parquet.idl.ttypes import ColumnChunk
+from sbbf_tool.parquet.pages import count_of, is_dictionary_encoded, page_range
+
+
+class ChunkMeta:
+    """A view of one column chunk's structs, as cheap to make as to look into them."""
+
+    __slots__ = ("_chunk", "_meta")
+
+    def __init__(self, chunk: ColumnChunk) -> None:
+        self._chunk = chunk
+        self._meta = chunk.meta_data
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether the metadata are encrypted with the column's own key, which was not given: nothing below is known then."""
+        return self._meta is None
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether the chunk's pages are encrypted, with whatever key."""
+        return self._chunk.crypto_metadata is not None or self._meta is None
+
+    @property
+    def external(self) -> str | None:
+        """The other file that has the chunk's pages; None where they are in this one."""
+        return self._chunk.file_path or None
+
+    @property
+    def bytes(self) -> int:
+        """Compressed bytes of all pages with their headers; 0 where they are not known."""
+        return 0 if self._meta is None else count_of(self._meta.total_compressed_size)
+
+    @property
+    def values(self) -> int | None:
+        """Values, nulls included."""
+        return None if self._meta is None else _stated_count(self._meta.num_values)
+
+    @property
+    def nulls(self) -> int | None:
+        """Nulls. Writers differ on whether an empty list is one."""
+        return None if self._meta is None or self._meta.statistics is None else _stated_count(self._meta.statistics.null_count)
+
+    @property
+    def non_null_values(self) -> int | None:
+        """Values that are not null; None where either count is unknown, or they contradict each other."""
+        values, nulls = self.values, self.nulls
+        if values == 0:
+            return 0
+        return None if values is None or nulls is None or nulls > values else values - nulls
+
+    @property
+    def most_values(self) -> int:
+        """Non-null values at most, for sizes and estimates: nulls that are not counted are taken for values."""
+        return max(0, (self.values or 0) - (self.nulls or 0))
+
+    @property
+    def has_only_nulls(self) -> bool:
+        """Whether it certainly holds no value but null, or no value at all."""
+        return self.non_null_values == 0
+
+    @property
+    def type(self) -> int | None:
+        """The physical type, as a number of the format's."""
+        return None if self._meta is None else self._meta.type
+
+    @property
+    def encodings(self) -> frozenset[int]:
+        return frozenset() if self._meta is None else frozenset(self._meta.encodings or ())
+
+    @property
+    def page_types(self) -> frozenset[int]:
+        """Types of the pages, where the writer lists them."""
+        return frozenset() if self._meta is None else frozenset(entry.page_type for entry in self._meta.encoding_stats or ())
+
+    @property
+    def is_dictionary_encoded(self) -> bool:
+        """Whether all data pages are known to be dictionary-encoded; False where the footer leaves it open."""
+        return self._meta is not None and is_dictionary_encoded(self._meta)
+
+    @property
+    def page_range(self) -> tuple[int, int]:
+        """First byte of the first page, and the byte behind the last; (0, 0) where the metadata are locked."""
+        return (0, 0) if self._meta is None else page_range(self._meta)
+
+    @property
+    def filter_offset(self) -> int | None:
+        """`bloom_filter_offset` as it is stated, also where it is 0 or below and means that there is no filter."""
+        return None if self._meta is None else self._meta.bloom_filter_offset
+
+    def parts(self) -> list[tuple[str, int, int]]:
+        """What of the chunk lies in this file: pages and page indexes, each with its first byte and its length, where they are stated."""
+        chunk, meta = self._chunk, self._meta
+        found = []
+        if meta is not None and not chunk.file_path:
+            starts = (meta.data_page_offset, meta.dictionary_page_offset, meta.index_page_offset)
+            found.append(("pages", min([start for start in starts if start and start > 0], default=0), meta.total_compressed_size or 0))
+        if chunk.column_index_offset and chunk.column_index_length:
+            found.append(("column index", chunk.column_index_offset, chunk.column_index_length))
+        if chunk.offset_index_offset and chunk.offset_index_length:
+            found.append(("offset index", chunk.offset_index_offset, chunk.offset_index_length))
+        return found
+
+
+def _stated_count(number: int | None) -> int | None:
+    return None if number is None or number < 0 else number

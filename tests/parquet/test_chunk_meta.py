@@ -1,0 +1,50 @@
+"""What a footer states of a column chunk, and what is unknown where it does not state it."""
+
+from __future__ import annotations
+
+import pytest
+
+from sbbf_tool.parquet.chunk_meta import ChunkMeta
+from sbbf_tool.parquet.idl.ttypes import ColumnChunk, ColumnMetaData, Statistics
+
+
+def chunk(**fields):
+    nulls = fields.pop("nulls", "no statistics")
+    statistics = None if nulls == "no statistics" else Statistics(null_count=nulls)
+    return ChunkMeta(ColumnChunk(meta_data=ColumnMetaData(statistics=statistics, **fields)))
+
+
+@pytest.mark.parametrize(
+    ("values", "nulls", "non_null", "most", "has_only_nulls"),
+    [
+        (10, 3, 7, 7, False),
+        (10, 0, 10, 10, False),
+        (10, 10, 0, 0, True),
+        (10, None, None, 10, False),
+        (10, "no statistics", None, 10, False),
+        (10, -1, None, 10, False),
+        (10, 11, None, 0, False),
+        (0, None, 0, 0, True),
+        (None, 3, None, 0, False),
+        (None, None, None, 0, False),
+        (-1, -1, None, 0, False),
+    ],
+)
+def test_an_unknown_count_is_never_taken_for_zero(values, nulls, non_null, most, has_only_nulls):
+    meta = chunk(num_values=values, nulls=nulls)
+    assert (meta.non_null_values, meta.most_values, meta.has_only_nulls) == (non_null, most, has_only_nulls)
+
+
+@pytest.mark.parametrize(("stated", "size"), [(5, 5), (0, 0), (None, 0), (-5, 0)])
+def test_a_size_that_is_not_stated_counts_as_zero(stated, size):
+    assert chunk(total_compressed_size=stated).bytes == size
+
+
+def test_of_a_locked_chunk_nothing_is_known():
+    meta = ChunkMeta(ColumnChunk(file_path="elsewhere"))
+    assert meta.is_locked
+    assert meta.is_encrypted
+    assert (meta.bytes, meta.values, meta.nulls, meta.non_null_values, meta.type, meta.filter_offset) == (0, None, None, None, None, None)
+    assert not meta.has_only_nulls
+    assert not meta.is_dictionary_encoded
+    assert (meta.external, meta.page_range, meta.parts()) == ("elsewhere", (0, 0), [])
