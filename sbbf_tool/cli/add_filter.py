@@ -109,7 +109,7 @@ def _advised(files: Files, fpp: float, max_page_bytes: int | None) -> Plan | Non
     from sbbf_tool.editing.plan_file import plan_of_document
     from sbbf_tool.runner.advise import advise_files
 
-    report = advise_files(files.runner(), files.selection, fpp=fpp, keys=files.keys, max_page_bytes=max_page_bytes)
+    report = advise_files(files.rows, tuple(files.names), fpp=fpp, keys=files.keys, max_page_bytes=max_page_bytes)
     for column in report.columns if report.plan is not None else ():
         if column.verdict == "add":
             say(f"{column.column}: {column.reason}", err=True)

@@ -30,7 +30,6 @@ def query_lines(path: str | None) -> list[str]:
 def show_report(report: AdviceReport, paths: Sequence[str], plan_path: str | None, *, as_json: bool) -> int:
     """Show the report on `paths`, save its plan where a path is given, and answer with the exit code. Raises WriteError."""
     from sbbf_tool.editing.plan_file import write_plan
-    from sbbf_tool.errors import UnreadableError
 
     render.show_json("advise", report) if as_json else show_advice(report)
     for reason in report.unread:
@@ -44,7 +43,7 @@ def show_report(report: AdviceReport, paths: Sequence[str], plan_path: str | Non
     if not as_json and report.command is not None:
         say(shlex.join(report.command))
     stop_if_unread()
-    return UnreadableError.exit_code if report.unread else 0
+    return report.exit_code
 
 
 def show_advice(report: AdviceReport) -> None:

@@ -36,14 +36,14 @@ def command(
     """
     from sbbf_tool.runner.advise import advise_files
 
-    selection = files.selection
+    names = tuple(files.names)
     report = advise_files(
-        files.runner(),
-        selection,
+        files.rows,
+        names,
         queries=[*queries, *query_lines(queries_file)],
         fpp=fpp,
         engine_names=engines,
         keys=files.keys,
         max_page_bytes=max_page_bytes,
     )
-    return show_report(report, selection.name_list(), plan_path, as_json=as_json)
+    return show_report(report, names, plan_path, as_json=as_json)

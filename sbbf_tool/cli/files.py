@@ -120,8 +120,11 @@ class Files:
         return Selection(self.names, parse_predicate(self.where))
 
     def rows(self, work: Work[Row], progress: Progress | None = None) -> Iterator[Row]:
-        """Yield the row of each file; see `Runner.run`."""
-        return self.runner(progress).run(self.selection, work)
+        """Yield the row of each file; see `Runner.run`. Work that only reads a file warns of an append to it that was not finished."""
+        for row in self.runner(progress).run(self.selection, work):
+            if not work.changes and self.spark is None:
+                warn_of_append(row.path)
+            yield row
 
     def runner(self, progress: Progress | None = None) -> Runner:
         """Return who does the work; `progress` is called with the bytes done of a file that this process works on."""

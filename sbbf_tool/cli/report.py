@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.files import Files, warn_of_append
+from sbbf_tool.cli.files import Files
 from sbbf_tool.cli.output import say, stop_if_unread
 from sbbf_tool.cli.spelling import spell
 from sbbf_tool.display import redact
@@ -93,8 +93,6 @@ def report_files(files: Files, work: Work[Row], view: View[Any], *, as_json: boo
             if is_single and found.error is not None:
                 raise found.error
             row = replace(found, path=redact(found.path))
-            if not work.changes and files.spark is None:
-                warn_of_append(found.path)
             outcomes.counts[LINK if row.reason == LINK else row.status] += 1
             codes.add(_report_row(row, view, is_single=is_single, as_json=as_json))
             if save is not None:

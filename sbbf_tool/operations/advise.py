@@ -96,7 +96,7 @@ def advise_on(
         except OversizedPageError as error:
             if survey_of_all.files == 1:
                 raise
-            survey_of_all.unread.append(str(error))
+            survey_of_all.unread.append(error)
     columns = []
     for key, totals in found.items():
         lookup = lookup_of(totals, lefts[key])
@@ -115,7 +115,8 @@ def advise_on(
         sampled=tuple(map(redact, drawn)),
         command=_command(plan, keys) if plan is not None else None,
         plan=plan.as_json() if plan is not None else None,
-        unread=tuple(survey_of_all.unread),
+        unread=tuple(map(str, survey_of_all.unread)),
+        exit_code=max((error.exit_code for error in survey_of_all.unread), default=0),
     )
 
 
@@ -130,17 +131,17 @@ class _Survey:
     def __init__(self, names: tuple[str, ...], surveys: Iterable[tuple[str, FileSurvey | SbbfError]], queries: Sequence[Query]) -> None:
         self.totals: dict[tuple[str, str], Totals] = {}
         self.counts = [QueryCounts() for _ in queries]
-        self.unread: list[str] = []
+        self.unread: list[SbbfError] = []
         self.files = self.row_groups = self.bytes = 0
         for path, found in surveys:
             if isinstance(found, SbbfError):
                 if isinstance(found, UsageError) or names == (path,):
                     raise found
-                self.unread.append(str(found))
+                self.unread.append(found)
                 continue
             self._add(path, found)
         if not self.files:
-            hint = self.unread[0] if self.unread else None
+            hint = str(self.unread[0]) if self.unread else None
             raise UnreadableError("none of the files can be read", file=", ".join(map(redact, names)), hint=hint)
         for query, counts in zip(queries, self.counts, strict=True):
             for column in counts.missing:
@@ -171,7 +172,7 @@ def _share_left(totals: Totals, queries: Sequence[Query], counts: Iterable[Query
     return sum(left / total for left, total in asked) / len(asked) if asked else totals.share_left
 
 
-def _sample(path: str, wanted: Mapping[tuple[str, str], Totals], keys: Keys | None, limit: MaxPageBytes) -> Iterator[str]:
+def _sample(path: str, wanted: Mapping[tuple[str, str], Totals], keys: Keys | None, limit: MaxPageBytes) -> Iterator[SbbfError]:
     """Count the distinct values of these columns in some row groups of a file; yields what cannot be read, and why."""
     from sbbf_tool.file.distinct import count_distinct
 
@@ -187,7 +188,7 @@ def _sample(path: str, wanted: Mapping[tuple[str, str], Totals], keys: Keys | No
                 try:
                     totals.samples.append(count_distinct(file, number, column, metas[number].most_values))
                 except UnreadableError as error:
-                    yield str(error)
+                    yield error
 
 
 def _advice(totals: Totals, lookup: Lookup, reason: str | None, fpp: float, cautions: tuple[str, ...], *, queried: bool) -> ColumnAdvice:

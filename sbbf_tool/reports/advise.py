@@ -77,3 +77,5 @@ class AdviceReport:
     """What `--plan` saves, but for passwords and signatures in the names of its files."""
     unread: tuple[str, ...] = ()
     """Files that could not be read, and why."""
+    exit_code: int = 0
+    """The highest that one of these files stands for."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from sbbf_tool.advice.queries import parse_query
@@ -17,8 +17,6 @@ from sbbf_tool.reports.lake import SurveyRow
 from sbbf_tool.reports.rows import OK
 from sbbf_tool.runner import works
 from sbbf_tool.runner.failures import error_of
-from sbbf_tool.runner.runner import Runner
-from sbbf_tool.runner.selection import Selection
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysGiven
@@ -26,8 +24,8 @@ if TYPE_CHECKING:
 
 
 def advise_files(
-    runner: Runner,
-    selection: Selection,
+    run: Callable[[works.Work[SurveyRow]], Iterable[SurveyRow]],
+    names: tuple[str, ...],
     *,
     queries: Iterable[str] = (),
     fpp: float = DEFAULT_FPP,
@@ -37,12 +35,11 @@ def advise_files(
 ) -> AdviceReport:
     """Advise on the columns of all files together; see `operations.advise`.
 
-    Footers, filters and dictionaries are read by the runner, data of a few row groups here.
+    `run` does the work on the files that `names` name: footers, filters and dictionaries are read there, data of a few row groups here.
     """
     parsed = tuple(parse_query(query) for query in as_iterable(queries))
     known = Keys.of(keys)
-    rows = runner.run(selection, works.survey(parsed, keys=known, max_page_bytes=max_page_bytes))
-    names, found = selection.name_list(), surveys(rows)
+    found = surveys(run(works.survey(parsed, keys=known, max_page_bytes=max_page_bytes)))
     return advise_on(names, found, queries=parsed, fpp=fpp, engine_names=engine_names, keys=known, limit=max_page_bytes)
 
 

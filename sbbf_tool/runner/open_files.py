@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.bloom.sizing import DEFAULT_FPP
@@ -87,7 +88,8 @@ class Files:
         """Advise on the columns of all files together, with the options of `sbbf_tool.advise`."""
         from sbbf_tool.runner.advise import advise_files
 
-        return advise_files(LocalRunner(self.jobs), self.selection, **options)
+        names = self.selection.name_list()
+        return advise_files(partial(LocalRunner(self.jobs).run, Selection(names, self.selection.where)), names, **options)
 
     def add_filters(
         self,

@@ -12,10 +12,11 @@ import pytest
 
 from sbbf_tool import Limits, Policy, add_filters, check, inspect
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
-from sbbf_tool.operations.check import checked, ensure_columns
+from sbbf_tool.operations.check import ensure_columns
 from sbbf_tool.reports.findings import CheckReport
 from sbbf_tool.rules.catalog import RULES, THEMES
 from sbbf_tool.rules.facts import Reads
+from sbbf_tool.runner import works
 
 
 def outcomes(report: CheckReport) -> dict[str, str]:
@@ -190,19 +191,20 @@ class TestRequired:
 class TestOfMany:
     def test_a_file_that_cannot_be_opened_has_a_report(self, tmp_path: Path, conformance: Path):
         (tmp_path / "text").write_text("no Parquet file, but long enough")
-        done = checked(str(tmp_path / "text"), Policy())
-        assert isinstance(done.errors[0], UnreadableError)
-        assert done.report.failed
-        assert set(outcomes(done.report).values()) == {"not run"}
-        done = checked(str(conformance / "encrypted" / "uniform_gcm.parquet"), Policy())
-        assert isinstance(done.errors[0], RefusedError)
+        row = works.check(Policy())(str(tmp_path / "text"))
+        assert (row.status, row.exit_code) == ("failed", UnreadableError.exit_code)
+        assert row.report.failed
+        assert set(outcomes(row.report).values()) == {"not run"}
+        row = works.check(Policy())(str(conformance / "encrypted" / "uniform_gcm.parquet"))
+        assert (row.status, row.exit_code) == ("refused", RefusedError.exit_code)
+        assert row.report.failed
 
     def test_reports_travel_between_processes(self, fixtures: Path, tmp_path: Path):
         for path in (fixtures / "spark-boolean.parquet", tmp_path / "nothere"):
-            done = checked(str(path), Policy(Limits(require=("flag",))))
-            there = pickle.loads(pickle.dumps(done))
-            assert there.report == done.report
-            assert list(map(str, there.errors)) == list(map(str, done.errors))
+            row = works.check(Policy(Limits(require=("flag",))))(str(path))
+            there = pickle.loads(pickle.dumps(row))
+            assert there == row
+            assert there.report == row.report
         assert pickle.loads(pickle.dumps(Policy(quick=True))) == Policy(quick=True)
 
 

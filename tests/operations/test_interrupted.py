@@ -25,7 +25,7 @@ REFUSED = RefusedError.exit_code
 CHANGES = {
     "add-filter": ["add-filter", "FILE", "-c", "session", "--in-place"],
     "add-filter --append": ["add-filter", "FILE", "-c", "session", "--in-place", "--append"],
-    "lake add-filter": ["lake", "add-filter", "FILE", "-c", "session", "--jobs", "1"],
+    "add-filter of a folder": ["add-filter", "FOLDER", "-c", "session", "--in-place", "--jobs", "1"],
     "remove-filter": ["remove-filter", "FILE", "--in-place"],
     "resize": ["resize", "FILE", "--bytes", "64", "--in-place"],
     "repair": ["repair", "FILE", "--quick", "--in-place"],
@@ -65,7 +65,7 @@ def path(contents, tmp_path) -> Path:
 def told(capfd, path: Path, command: list[str]) -> tuple[int, str, str]:
     """Exit code and what was printed; the command's output, if any, is removed."""
     out = path.parent / "out.parquet"
-    code = run([{"FILE": str(path), "OUT": str(out)}.get(word, word) for word in command])
+    code = run([{"FILE": str(path), "FOLDER": str(path.parent), "OUT": str(out)}.get(word, word) for word in command])
     out.unlink(missing_ok=True)
     return (code, *capfd.readouterr())
 

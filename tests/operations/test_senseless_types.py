@@ -105,6 +105,7 @@ def with_types(plain: Path, path: Path, fields: dict[str, Any], names: tuple[str
 
 
 def commands(name: str, path: str, out: str) -> list[list[str]]:
+    folder = os.path.dirname(path)
     return [
         ["inspect", "--all", path],
         ["inspect", "--all", "--json", path],
@@ -125,10 +126,12 @@ def commands(name: str, path: str, out: str) -> list[list[str]]:
         ["repair", path, "--rebuild", "-o", out],
         ["remove-filter", path, "-o", out],
         ["remove-filter", path, "-c", name, "--compact", "-o", out],
-        ["lake", "inspect", path],
-        ["lake", "verify", path],
-        ["lake", "check", path],
-        ["lake", "probe", path, "-c", name, "5"],
+        ["inspect", folder],
+        ["verify", folder],
+        ["check", folder],
+        ["advise", folder],
+        ["probe", folder, "-c", name, "--value", "5"],
+        ["explain", folder, "-c", name, "--value", "5"],
         ["paimon", "build", path, "-c", name, "-o", out],
     ]
 
@@ -197,7 +200,7 @@ def test_one_such_file_stops_no_run_over_many(plain, tmp_path, capfd):
         with_types(plain, tmp_path / f"{at:02}.parquet", fields)
     shutil.copy(plain, tmp_path / "zz.parquet")
     for command in ("inspect", "verify", "check"):
-        assert run([command, str(tmp_path)]) in (0, 1, 3)
+        assert run([command, str(tmp_path), "--json"]) in (0, 1, 3)
         out, err = capfd.readouterr()
         assert "internal error" not in err
         assert "zz.parquet" in out, command

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from samples import listing, write_events
+from operations.samples import listing, write_events
 
 from sbbf_tool import SbbfError, add_filters, remove_filters
 from sbbf_tool.bloom.filter import BloomFilter

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from advised import GROUP, table, write
+from operations.advised import GROUP, table, write
 
 from sbbf_tool.advice.overlap import KEPT as KEPT_BOUNDS
 from sbbf_tool.advice.overlap import Reservoir, overlap

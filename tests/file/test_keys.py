@@ -44,7 +44,7 @@ def test_a_file_that_others_may_read_gets_a_warning(mode, readers, fixtures, tmp
     assert run(["inspect", file, "--json", "--keys", str(path)]) == 0
     assert capfd.readouterr().err == (warning if readers else "")
     monkeypatch.setenv("SBBF_KEYS_FILE", str(path))
-    assert run(["lake", "inspect", file]) == 0
+    assert run(["inspect", file, file]) == 0
     assert capfd.readouterr().err == (warning if readers else "")
 
 
