@@ -30,3 +30,4 @@ from sbbf_tool.operations.standalone import verify_bare as verify_bare
 from sbbf_tool.operations.verify import verify as verify
 from sbbf_tool.parquet.encryption.keys import Keys as Keys
 from sbbf_tool.rules.rule import Limits as Limits
+from sbbf_tool.runner.open_files import open_files as open_files

@@ -22,7 +22,7 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import TAIL_BYTES, FilterPlace, Footer, open_metadata, set_filters
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
-from sbbf_tool.reports.remove import RemoveReport
+from sbbf_tool.reports.remove import RemovedFilter, RemoveReport
 from sbbf_tool.storage import places
 from sbbf_tool.storage.spool import Spool
 
@@ -63,7 +63,7 @@ def remove_filters(
                 dry_run=dry_run,
                 old_bytes=file.source.size,
                 new_bytes=patch.size,
-                removed=tuple((row_group, file.footer.columns[column].name) for row_group, column in sorted(chunks)),
+                removed=tuple(RemovedFilter(row_group, file.footer.columns[column].name) for row_group, column in sorted(chunks)),
                 way=way,
                 unreferenced_bytes=_unreferenced(file, chunks, patch, way),
             )

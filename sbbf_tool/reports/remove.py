@@ -8,14 +8,19 @@ from sbbf_tool.reports.rows import FileRow
 
 
 @dataclass(frozen=True)
+class RemovedFilter:
+    row_group: int
+    column: str
+
+
+@dataclass(frozen=True)
 class RemoveReport:
     file: str
     output: str
     dry_run: bool
     old_bytes: int
     new_bytes: int
-    removed: tuple[tuple[int, str], ...]
-    """(row group, column) of each filter taken away."""
+    removed: tuple[RemovedFilter, ...]
     way: str
     """`cut back` to the footer before, `compacted`, or `new footer`."""
     unreferenced_bytes: int

@@ -1,18 +1,19 @@
 """The runner of this machine: rows come in the order of the files, as they are ready, in memory that does not grow with their number.
 
-Few small files are worked on in this process. More are packed into tasks for processes, one a core; a large file is a task of its own,
-and its column chunks keep all cores busy. Files of stores are waited for by threads: a forked process must not use the connections of
-its parent, and waiting takes no core.
+Few small files are worked on in this process. More are packed into tasks for processes, one a core; a file with a task's work for every
+worker is worked on alone, and its column chunks keep all cores busy. Files of stores are waited for by threads: a forked process must
+not use the connections of its parent, and waiting takes no core.
 """
 
 from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, TypeVar
 
 from sbbf_tool.reports.rows import FAILED, FileRow, FoundFile
@@ -53,14 +54,23 @@ class LocalRunner:
 
     def run(self, selection: Selection, work: Work[Row]) -> Iterator[Row]:
         """Work on each file; see `Runner.run`."""
+        listed: dict[str, list[str]] = {}
+        with closing(self._rows(selection, work)) as rows:
+            while True:
+                # Processes are forked in this block, and list each folder once too; the caller, between rows, is none of the run.
+                with listing_once(listed):
+                    row = next(rows, None)
+                if row is None:
+                    return
+                yield row
+
+    def _rows(self, selection: Selection, work: Work[Row]) -> Generator[Row, None, None]:
         links: list[FoundFile] = []
-        # Processes are forked in this block, and list each folder once too.
-        with listing_once():
-            files = _without_links(selection.files(links=work.changes), links)
-            for is_remote, group in groupby(files, lambda file: is_url(file.path)):
-                by_place = self._by_threads if is_remote else self._locally
-                yield from by_place(group, work)
-            yield from (skip_link(work.row, link.path) for link in links)
+        files = _without_links(selection.files(links=work.changes), links)
+        for is_remote, group in groupby(files, lambda file: is_url(file.path)):
+            by_place = self._by_threads if is_remote else self._locally
+            yield from by_place(group, work)
+        yield from (skip_link(work.row, link.path) for link in links)
 
     def _locally(self, files: Iterator[FoundFile], work: Work[Row]) -> Iterator[Row]:
         first = list(_take(files, 1))
@@ -89,16 +99,17 @@ class LocalRunner:
     def _by_threads(self, files: Iterator[FoundFile], work: Work[Row]) -> Iterator[Row]:
         from concurrent.futures import Future, ThreadPoolExecutor
 
-        head = list(_take(files, 2))
-        if len(head) == 1:
-            yield work(head[0].path, self.workers, self.progress)
-            return
         most = self.jobs or _REQUESTS_IN_FLIGHT
+        head = list(islice(files, most))
+        if len(head) == 1 or most == 1:
+            yield from (work(file.path, self.workers, self.progress) for file in chain(head, files))
+            return
+        jobs = max(1, self.workers // len(head))
         with ThreadPoolExecutor(most, thread_name_prefix="sbbf-file") as pool:
             try:
                 ahead: deque[Future[Row]] = deque()
                 for file in chain(head, files):
-                    ahead.append(pool.submit(work, file.path))
+                    ahead.append(pool.submit(work, file.path, jobs))
                     if len(ahead) >= most:
                         yield ahead.popleft().result()
                 while ahead:
@@ -116,11 +127,6 @@ def _without_links(files: Iterable[FoundFile], links: list[FoundFile]) -> Iterat
             yield file
 
 
-def _take(files: Iterator[FoundFile], count: int) -> Iterator[FoundFile]:
-    for _, file in zip(range(count), files, strict=False):
-        yield file
-
-
 def _cost(file: FoundFile, work: Work[Row]) -> int:
     """Bytes that count for how files are packed into tasks."""
     return (file.bytes or 0) if work.reads_data else 0
@@ -131,24 +137,19 @@ def _by_processes(files: Iterable[FoundFile], work: Work[Row], workers: int, job
     from sbbf_tool.runner.pack import TASK_COST, pack
     from sbbf_tool.runner.processes import Processes, Task
 
-    def tasks() -> Iterator[tuple[Task[str, Row], int]]:
-        for packed in pack(files, partial(_cost, work=work), most=_FILES_PER_TASK):
-            paths = [file.path for file in packed]
-            is_large = work.is_parallel and _cost(packed[0], work) > TASK_COST
-            # A large file counts as all the tasks that may be under way, so that no other one is beside it.
-            yield Task(paths, partial(_rows, work, all_jobs if is_large else jobs)), workers * _TASKS_AHEAD if is_large else 1
-
-    waiting = tasks()
-    ahead: deque[tuple[Task[str, Row], int]] = deque()
+    lost = partial(_lost, work.row)
+    ahead: deque[Task[str, Row]] = deque()
     with Processes(workers) as processes:
-        while True:
-            while sum(weight for _, weight in ahead) < workers * _TASKS_AHEAD and (fresh := next(waiting, None)) is not None:
-                processes.submit(fresh[0])
-                ahead.append(fresh)
-            if not ahead:
-                return
-            task, _ = ahead.popleft()
-            yield from processes.rows(task, partial(_lost, work.row))
+        for packed in pack(files, partial(_cost, work=work), TASK_COST, _FILES_PER_TASK):
+            is_large = work.is_parallel and _cost(packed[0], work) > TASK_COST * all_jobs
+            # A large file is alone: its chunks take all workers.
+            while ahead and (is_large or len(ahead) >= workers * _TASKS_AHEAD):
+                yield from processes.rows(ahead.popleft(), lost)
+            ahead.append(processes.submit(Task([file.path for file in packed], partial(_rows, work, all_jobs if is_large else jobs))))
+            if is_large:
+                yield from processes.rows(ahead.popleft(), lost)
+        while ahead:
+            yield from processes.rows(ahead.popleft(), lost)
 
 
 def _rows(work: Callable[[str, int], Row], jobs: int, paths: Sequence[str]) -> list[Row]:

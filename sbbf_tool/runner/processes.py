@@ -1,12 +1,14 @@
 """A pool of processes that outlives its members, and does not outlive its owner.
 
 A worker that dies (of too little memory, say) takes the pool with it, as Python has it; here what was under way is done again by a new
-one. Workers leave Ctrl-C to their owner, and end when it is gone, however it went.
+one. Workers leave Ctrl-C to their owner, and end when it is gone, however it went. Where an exception ends the owner's block, they are
+interrupted as a single process is by Ctrl-C: they remove their temporary files.
 """
 
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -36,14 +38,17 @@ class Processes:
     def __init__(self, workers: int) -> None:
         self.workers = workers
         self._pool: ProcessPoolExecutor | None = None
-        # Nobody writes to it. Its reading end tells a worker when the last holder of the writing end, its owner, is gone.
+        # Its reading end tells a worker when the last holder of the writing end, its owner, is gone; a byte, that it is to stop.
         self._alive: tuple[int, int] | None = None
 
     def __enter__(self) -> Processes:
         self._alive = os.pipe()
         return self
 
-    def __exit__(self, *exc_info: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *exc_info: object) -> None:
+        if kind is not None and self._alive is not None:
+            # Each worker takes one byte; the last is for one of `_apart`.
+            os.write(self._alive[1], bytes(self.workers + 1))
         self._stop()
         for fd in self._alive or ():
             os.close(fd)
@@ -51,10 +56,10 @@ class Processes:
     def submit(self, task: Task[Unit, Row]) -> Task[Unit, Row]:
         """Begin a task when a worker is free."""
         try:
-            task.future = self._running().submit(task.work, task.units)
+            task.future = self._running().submit(_work, task.work, task.units)
         except BrokenProcessPool:
             self._stop()
-            task.future = self._running().submit(task.work, task.units)
+            task.future = self._running().submit(_work, task.work, task.units)
         task.pool = self._pool
         return task
 
@@ -72,7 +77,7 @@ class Processes:
     def _apart(self, units: Sequence[Unit], work: Callable[[Sequence[Unit]], list[Row]], lost: Callable[[Unit], Row]) -> list[Row]:
         with self._new_pool(1) as pool:
             try:
-                return pool.submit(work, units).result()
+                return pool.submit(_work, work, units).result()
             except BrokenProcessPool:
                 pass
         if len(units) == 1:
@@ -103,12 +108,38 @@ class Processes:
 
 def _begin(alive: tuple[int, int] | None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _refuse)
     if alive is not None:
         reading, writing = alive
         os.close(writing)
         Thread(target=_end_with_owner, args=(reading,), daemon=True).start()
 
 
+def _work(work: Callable[[Sequence[Unit]], list[Row]], units: Sequence[Unit]) -> list[Row]:
+    """Work in a worker. That SIGTERM is ignored means that the worker was told to stop: tasks on their way to it are not begun."""
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_IGN:
+        raise SystemExit
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        return work(units)
+    finally:
+        if signal.getsignal(signal.SIGTERM) is _interrupt:
+            signal.signal(signal.SIGTERM, _refuse)
+
+
+def _refuse(number: int, frame: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+def _interrupt(number: int, frame: object) -> None:
+    _refuse(number, frame)
+    raise SystemExit
+
+
 def _end_with_owner(reading: int) -> None:
-    os.read(reading, 1)
+    if os.read(reading, 1):
+        os.kill(os.getpid(), signal.SIGTERM)
+        hang_up = select.poll()
+        hang_up.register(reading, 0)
+        hang_up.poll()
     os._exit(1)

@@ -29,13 +29,14 @@ _listed: ContextVar[dict[str, list[str]] | None] = ContextVar("listed", default=
 
 
 @contextmanager
-def listing_once() -> Iterator[None]:
+def listing_once(listed: dict[str, list[str]] | None = None) -> Iterator[None]:
     """Let `sweep` list each folder once while the block runs, however many files of a folder it changes.
 
-    What other processes leave behind meanwhile is removed by the next run.
+    What other processes leave behind meanwhile is removed by the next run. A run of several blocks passes the same `listed`, which is
+    empty at first.
     """
     before = _listed.get()
-    _listed.set({} if before is None else before)
+    _listed.set({} if listed is None else listed)
     try:
         yield
     finally:

@@ -12,6 +12,7 @@ from samples import events, footer_start, listing, places, write_events
 
 from sbbf_tool import add_filters, inspect, remove_filters
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
+from sbbf_tool.reports.remove import RemovedFilter
 
 CUT_BACK, COMPACTED, NEW_FOOTER = "cut back", "compacted", "new footer"
 
@@ -51,7 +52,7 @@ def test_what_was_added_is_cut_off_and_the_file_is_what_it_was(plain, layers):
     report = remove_filters(plain, in_place=True)
     assert plain.read_bytes() == old
     assert (report.way, report.new_bytes, report.unreferenced_bytes) == (CUT_BACK, len(old), 0)
-    assert {column for _, column in report.removed} == {"tags.list.element" if c == "tags" else c for layer in layers for c in layer}
+    assert {one.column for one in report.removed} == {"tags.list.element" if c == "tags" else c for layer in layers for c in layer}
     assert len(report.removed) == len(set(report.removed)) == 3 * sum(len(layer) for layer in layers)
 
 
@@ -152,7 +153,7 @@ def test_one_of_several_columns_leaves_the_others_where_they_are(plain, out):
     before = places(plain)
     report = remove_filters(plain, ["id"], output=out)
     assert report.way == NEW_FOOTER
-    assert report.removed == tuple((n, "id") for n in range(3))
+    assert report.removed == tuple(RemovedFilter(n, "id") for n in range(3))
     assert places(out) == {key: place for key, place in before.items() if key[1] == "name"}
     assert out.read_bytes()[: plain.stat().st_size] == plain.read_bytes()
     assert pq.read_table(out).equals(events())

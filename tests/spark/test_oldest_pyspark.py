@@ -47,4 +47,4 @@ def test_the_data_source(python):
 
 
 def test_the_pipeline_and_its_command(python):
-    pass_on(python, "tests/lake/test_pipeline.py")
+    pass_on(python, "tests/runner/test_pipeline.py")

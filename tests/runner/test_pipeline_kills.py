@@ -15,8 +15,9 @@ from lakes import assert_filled, small_files
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.errors import UsageError
-from sbbf_tool.runner.discover import discover
-from sbbf_tool.runner.local_engine import add_filters
+from sbbf_tool.runner import works
+from sbbf_tool.runner.local import LocalRunner
+from sbbf_tool.runner.selection import Selection
 
 pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
 
@@ -86,7 +87,7 @@ def test_drivers_are_killed_five_times(lake, tmp_path):
         assert run.process.returncode != 0
         lake.assert_whole()
     assert 0 < lake.done() < FILES
-    outcomes = list(add_filters(discover([str(lake.folder)]), FilterSpec(COLUMNS), Edit(in_place=True, jobs=1), jobs=2))
+    outcomes = list(LocalRunner(2).run(Selection(lake.folder), works.add(FilterSpec(COLUMNS), Edit(in_place=True))))
     assert {outcome.status for outcome in outcomes} == {"ok", "skipped"}
     assert_filled(lake.folder, COLUMNS)
 
@@ -110,7 +111,7 @@ def test_two_pipelines_on_one_lake(lake, tmp_path):
     with Run(lake.folder, scratch(tmp_path, 0), *ARGUMENTS) as one, Run(lake.folder, scratch(tmp_path, 1), *ARGUMENTS) as other:
         assert one.wait_until(lambda: lake.done() > 20), one.said()
         # And a third, that has no cluster.
-        here = list(add_filters(discover([str(lake.folder)]), FilterSpec(COLUMNS), Edit(in_place=True, jobs=1), jobs=2))
+        here = list(LocalRunner(2).run(Selection(lake.folder), works.add(FilterSpec(COLUMNS), Edit(in_place=True))))
         assert one.process.wait(300) == 0, one.said()
         assert other.process.wait(300) == 0, other.said()
     assert {outcome.status for outcome in here} <= {"ok", "skipped"}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import pickle
+import pkgutil
 import shutil
 import threading
 import time
@@ -11,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from lakes import assert_filled, digests, large_file, partitioned, small_files
 
+from sbbf_tool import reports
 from sbbf_tool.editing.build import Sizing
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.filter_spec import FilterSpec
@@ -21,19 +25,25 @@ from sbbf_tool.operations.add import add_filters
 from sbbf_tool.operations.check import Policy
 from sbbf_tool.operations.probe import probe
 from sbbf_tool.operations.verify import verify
+from sbbf_tool.reports.add import PlanRow
+from sbbf_tool.reports.explain import ExplainRow
 from sbbf_tool.reports.findings import CheckRow
 from sbbf_tool.reports.inspect import InspectRow
 from sbbf_tool.reports.lake import FileOutcome, PlannedFile, ProvenPiece, SurveyRow
 from sbbf_tool.reports.lookup import LookupRow
-from sbbf_tool.reports.rows import FoundFile
+from sbbf_tool.reports.probe import ProbeRow
+from sbbf_tool.reports.remove import RemoveRow
+from sbbf_tool.reports.repair import RepairRow
+from sbbf_tool.reports.resize import ResizeRow
+from sbbf_tool.reports.rows import FileRow, FoundFile
 from sbbf_tool.reports.verify import VerifyRow
+from sbbf_tool.runner import works
 from sbbf_tool.runner.discover import discover, path_of
 from sbbf_tool.runner.fill import build_piece, fill_file, publish_file
 from sbbf_tool.runner.pack import OPENING_COST, pack
 from sbbf_tool.runner.partitions import parse_predicate
 from sbbf_tool.runner.plan import plan_file
 from sbbf_tool.runner.prove import plan_proofs, prove_piece, report_proofs
-from sbbf_tool.runner.read import checking, inspecting, probing, surveying, verifying
 from sbbf_tool.runner.rows import from_batch, schema_of, to_batch
 from sbbf_tool.storage.local import LocalSource, sole_writer
 from sbbf_tool.storage.source import blocks_of
@@ -104,24 +114,41 @@ def test_units_are_packed_by_bytes_and_number():
 # --- rows ---
 
 
+def rows_with_reports() -> set[type[FileRow]]:
+    """The kinds of row that the verbs have, as the modules of `reports` declare them."""
+    modules = [importlib.import_module(f"sbbf_tool.reports.{found.name}") for found in pkgutil.iter_modules(reports.__path__)]
+    declared = {member for module in modules for member in vars(module).values() if isinstance(member, type)}
+    return {one for one in declared if issubclass(one, FileRow) and "report" in one.__dataclass_fields__}
+
+
 def test_every_row_goes_to_arrow_and_comes_back(tmp_path):
     path = str(small_files(tmp_path, 1) / "part-00000.parquet")
     add_filters(path, ["id"], in_place=True)
-    works = {
-        InspectRow: inspecting(),
-        LookupRow: probing("id", ["1", "nonsense"]),
-        VerifyRow: verifying(),
-        CheckRow: checking(Policy()),
+    name = FilterSpec(("name",))
+    made = {
+        InspectRow: works.inspect(),
+        ProbeRow: works.probe("id", ["1", None]),
+        LookupRow: works.look_up("id", ["1", "nonsense"]),
+        ExplainRow: works.explain("id", "1"),
+        VerifyRow: works.verify(),
+        CheckRow: works.check(Policy()),
         ProvenPiece: lambda path: prove_piece(path, plan_proofs(path).fingerprint, (0,)),
-        SurveyRow: surveying(),
-        PlannedFile: lambda path: plan_file(path, FilterSpec(("name",)), EDIT),
-        FileOutcome: lambda path: fill_file(path, FilterSpec(("name",)), EDIT),
+        SurveyRow: works.survey(),
+        PlannedFile: lambda path: plan_file(path, name, EDIT),
+        PlanRow: works.plan(name, EDIT),
+        FileOutcome: works.add(name, EDIT),
+        RepairRow: works.repair(in_place=True),
+        ResizeRow: works.resize(num_bytes=32, in_place=True),
+        RemoveRow: works.remove(in_place=True),
     }
-    for row, work in works.items():
+    for row, work in made.items():
         rows = [work(path), work(f"{path}.gone")]
+        assert rows[1].exit_code == 3
         batch = to_batch(row, rows)
         assert batch.schema == schema_of(row)
         assert list(from_batch(row, batch)) == rows, row
+        assert pickle.loads(pickle.dumps(rows)) == rows
+    assert {row for row in made if "report" in row.__dataclass_fields__} == rows_with_reports()
     odd = FoundFile("/lake/\udcff.parquet")
     assert to_batch(FoundFile, [odd]).to_pylist()[0]["path"] == "/lake/\\udcff.parquet"
 
@@ -130,17 +157,17 @@ def test_probing_many_keys_agrees_with_probe(tmp_path):
     folder = small_files(tmp_path, 1)
     path = str(folder / "part-00000.parquet")
     keys = ["0", "199", "200", "-1", "nonsense"][:4] + [str(number) for number in range(300, 2000)]
-    unfiltered = probing("id", keys)(path).report
+    unfiltered = works.look_up("id", keys)(path).report
     assert (unfiltered.hits, [(one.row_groups, one.answer) for one in unfiltered.unanswered]) == ((), [((0,), "no filter")])
     add_filters(path, ["id"], in_place=True)
-    report = probing("id", keys)(path).report
+    report = works.look_up("id", keys)(path).report
     alone = probe(path, "id", keys)
     assert [(hit.value, hit.row_groups) for hit in report.hits] == [(one.value, (0,)) for one in alone.values if not one.is_absent]
     assert {hit.value for hit in report.hits} >= {"0", "199"}
     assert report.keys == len(keys)
-    nulls = probing("id", [None, "-1"])(path).report
+    nulls = works.look_up("id", [None, "-1"])(path).report
     assert [(hit.value, hit.row_groups) for hit in nulls.hits] == [("null", (0,))]
-    assert probing("id", ["nonsense"])(path).exit_code == 2
+    assert works.look_up("id", ["nonsense"])(path).exit_code == 2
 
 
 # --- plan, build, publish ---
@@ -287,7 +314,7 @@ def test_a_plan_of_advise_is_a_filter_spec(large):
     with ParquetFile.open(large) as file:
         assert spec.sizes(file, [(0, 0), (0, 1)]) == {(0, 0): Sizing(0.05, None, 1024), (0, 1): Sizing(0.05, None, 4096)}
     assert fill_file(str(large), spec, EDIT).filters == 12
-    sizes = {row.column: row.bitset_bytes for row in inspecting()(str(large)).report.filters}
+    sizes = {row.column: row.bitset_bytes for row in works.inspect()(str(large)).report.filters}
     assert sizes == {"id": 1024, "key": 4096}
     with pytest.raises(UsageError, match="no column"):
         FilterSpec(())

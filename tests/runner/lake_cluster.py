@@ -1,4 +1,4 @@
-"""A run of `sbbf lake add-filter` in processes of its own, which can be killed: the driver, its JVM, and the executors of its cluster."""
+"""A run of `sbbf add-filter` in processes of its own, which can be killed: the driver, its JVM, and the executors of its cluster."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Run:
             "spark.task.maxFailures=20",
         ]
         conf = [word for setting in settings for word in ("--conf", setting)]
-        command = [sys.executable, "-m", "sbbf_tool", "lake", "add-filter", str(lake), *arguments, "--master", master, *conf]
+        command = [sys.executable, "-m", "sbbf_tool", "add-filter", str(lake), *arguments, "--in-place", "--master", master, *conf]
         package = str(Path(__file__).parent.parent.parent)
         self.log = scratch / "log"
         with self.log.open("wb") as log:

@@ -1,4 +1,4 @@
-"""A lake with encrypted files: with keys all is done to them as to others, without keys they are told of, and no key is ever shown."""
+"""A folder with encrypted files: with keys all is done to them as to others, without keys they are told of, and no key is ever shown."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from sbbf_tool.cli import run
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.file.keys import read_keys
-from sbbf_tool.runner import local_engine
-from sbbf_tool.runner.discover import discover
+from sbbf_tool.runner import local
 from sbbf_tool.runner.fill import build_piece, publish_file
 from sbbf_tool.runner.plan import plan_file
 
@@ -43,19 +42,20 @@ def lake(tmp_path, fixtures) -> Path:
 
 @pytest.fixture(params=["local", pytest.param("spark", marks=[pytest.mark.engines, pytest.mark.heavy])])
 def sbbf(request, capfd, monkeypatch) -> Callable[..., tuple[int, list[dict], str]]:
-    """Runs `sbbf lake` on an engine: exit code, rows, what was said on standard error. No key is in any of it."""
-    engine = ("--engine", "local", "--jobs", "2")
-    monkeypatch.setattr(local_engine, "_FILES_WITHOUT_PROCESSES", 0)
+    """Runs `sbbf` on a runner: exit code, documents of the files, what was said on standard error. No key is in any of it."""
+    runner = ("--jobs", "2")
+    monkeypatch.setattr(local, "_FILES_WITHOUT_PROCESSES", 1)
     if request.param == "spark":
         request.getfixturevalue("spark")
-        engine = ("--engine", "spark")
+        runner = ("--runner", "spark")
 
     def sbbf(command: str, lake: Path, *arguments: object) -> tuple[int, list[dict], str]:
         capfd.readouterr()
-        code = run(["lake", command, str(lake), *map(str, arguments), *engine, "--json"])
+        code = run([command, str(lake), *map(str, arguments), *runner, "--json"])
         said = capfd.readouterr()
         assert_no_key(said.out + said.err)
-        return code, sorted(map(json.loads, said.out.splitlines()), key=lambda row: row.get("path", "")), said.err
+        documents = [document for document in map(json.loads, said.out.splitlines()) if document["schema"] != "sbbf.summary"]
+        return code, sorted(documents, key=lambda document: str(document.get("file"))), said.err
 
     return sbbf
 

@@ -1,0 +1,472 @@
+"""Many files by workers of this machine: in order, in bounded memory, whatever becomes of a file or of a process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import pytest
+from lakes import MIXED, assert_filled, digests, large_file, mixed, small_files
+
+from sbbf_tool import add_filters, verify
+from sbbf_tool.editing.edit import Edit
+from sbbf_tool.editing.filter_spec import FilterSpec
+from sbbf_tool.errors import UnreadableError
+from sbbf_tool.reports.inspect import InspectRow
+from sbbf_tool.reports.lake import FileOutcome
+from sbbf_tool.reports.rows import FileRow, FoundFile
+from sbbf_tool.reports.verify import VerifyRow
+from sbbf_tool.runner import local, pack, works
+from sbbf_tool.runner.discover import discover
+from sbbf_tool.runner.local import LocalRunner
+from sbbf_tool.runner.processes import Processes
+from sbbf_tool.runner.selection import Selection
+from sbbf_tool.runner.works import Work
+from sbbf_tool.storage.temporary import sweep
+
+EDIT = Edit(in_place=True, jobs=1)
+SPEC = FilterSpec(("id", "name"))
+
+needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="asks /proc for the children of a process")
+
+
+def outcomes(folder: Path, spec: FilterSpec = SPEC, jobs: int | None = 2) -> dict[str, FileOutcome]:
+    found = list(LocalRunner(jobs).run(Selection(str(folder)), works.add(spec, EDIT)))
+    assert [one.path for one in found] == [one.path for one in discover([str(folder)])]
+    return {one.path.removeprefix(f"{folder}/").removesuffix(".parquet"): one for one in found}
+
+
+@pytest.fixture
+def processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes work on two files already."""
+    monkeypatch.setattr(local, "_FILES_WITHOUT_PROCESSES", 1)
+
+
+class Listed:
+    """A selection of files as a listing has them, which need not be there."""
+
+    def __init__(self, files: Iterable[FoundFile]) -> None:
+        self.listed = files
+
+    def files(self, *, links: bool = False) -> Iterator[FoundFile]:
+        yield from self.listed
+
+
+def run(files: Iterable[FoundFile | str], work: Work[FileRow], jobs: int | None = 2) -> Iterator[FileRow]:
+    listed = (FoundFile(file) if isinstance(file, str) else file for file in files)
+    return LocalRunner(jobs).run(Listed(listed), work)  # type: ignore[arg-type]
+
+
+# --- rows ---
+
+COUNT = 731
+
+
+def square(path: str) -> dict[str, object]:
+    number = int(path)
+    if number % 100 == 42:
+        raise UnreadableError("no such number", file=path, place="here", hint="count on")
+    time.sleep(0.002 if number % 50 == 0 else 0)  # so that a later task is ready first
+    return {"reason": str(number * number)}
+
+
+@pytest.mark.parametrize("jobs", [1, 3, None])
+@pytest.mark.parametrize("scheme", ["", "s3://bucket/"])
+def test_rows_come_in_order(jobs, scheme):
+    names = [f"{scheme}{number}" for number in range(COUNT)]
+    found = list(run(names, Work(FileRow, partial(last_part, square)), jobs))
+    assert [row.path for row in found] == names
+    for number, row in enumerate(found):
+        if number % 100 == 42:
+            assert (row.status, row.exit_code, row.reason) == ("failed", 3, f"{scheme and f'{number}: '}here: no such number; count on")
+        else:
+            assert (row.status, row.exit_code, row.reason) == ("ok", 0, str(number * number))
+
+
+def last_part(work: Callable[[str], dict[str, object]], path: str) -> dict[str, object]:
+    return work(path.rpartition("/")[2])
+
+
+def test_few_files_are_done_here():
+    here = str(os.getpid())
+    assert {row.reason for row in run(["1", "2"], Work(FileRow, tell_worker))} == {here}
+
+
+def tell_worker(path: str) -> dict[str, object]:
+    return {"reason": str(os.getpid())}
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_mixed_lake_is_done_as_far_as_it_can_be(tmp_path, jobs, processes):
+    lake = mixed(tmp_path / "lake")
+    before = digests(lake)
+    found = outcomes(lake, jobs=jobs)
+    assert {name: one.status for name, one in found.items()} == MIXED
+    assert found["half-filtered"].filters == 1
+    assert found["good-1"].filters == 2
+    assert found["empty"].reason == "not a Parquet file: 0 bytes, and the smallest has 12"
+    assert found["no-such-column"].reason == "no column 'id'; the file has other"
+    assert "encrypted" in found["encrypted"].reason
+    assert "Delta table" in found["managed/orders/part"].reason
+    assert "column id, row group 0" in found["unreadable-pages"].reason
+    after = digests(lake)
+    changed = {name.removesuffix(".parquet") for name in before if before[name] != after.get(name)}
+    assert changed == {name for name, one in found.items() if one.status == "ok" and one.filters}
+    assert after.keys() == before.keys()
+    again = outcomes(lake, jobs=jobs)
+    assert digests(lake) == after
+    assert {one.status for name, one in again.items() if MIXED[name] in ("ok", "skipped")} == {"skipped"}
+
+
+def test_reading_a_mixed_lake(tmp_path, processes):
+    lake = mixed(tmp_path / "lake")
+    rows = {Path(row.path).stem: row for row in LocalRunner(2).run(Selection(lake), works.inspect())}
+    assert {name for name, row in rows.items() if row.status != "ok"} == {"broken", "empty", "encrypted"}
+    assert [len(rows[name].report.filters) for name in ("filtered", "half-filtered", "good-1")] == [2, 1, 0]
+
+
+def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path, processes, monkeypatch):
+    monkeypatch.setattr(local, "_FILES_PER_TASK", 2)
+    lake = small_files(tmp_path / "lake", 30)
+    with closing(LocalRunner(2).run(Selection(lake), works.add(SPEC, EDIT))) as rows:
+        begun = [next(rows).status for _ in range(3)]
+    assert begun == ["ok"] * 3
+    done = sum(len(verify(path).filters) > 0 for path in lake.iterdir())
+    assert 3 <= done < 30
+    assert Counter(one.status for one in outcomes(lake).values()) == {"skipped": done, "ok": 30 - done}
+    assert_filled(lake, ("id", "name"))
+
+
+# --- who works ---
+
+
+def log_worker(folder: str, path: str, *, jobs: int = 1, progress: object = None) -> dict[str, object]:
+    """Leave a file for as long as the work takes, and tell which of others are there."""
+    mine = Path(folder, f"{Path(path).name} {jobs}")
+    mine.touch()
+    time.sleep(0.05)
+    others = sorted(os.listdir(folder))
+    mine.unlink()
+    return {"reason": json.dumps({"process": os.getpid(), "thread": threading.get_ident(), "jobs": jobs, "beside": others})}
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Work[FileRow]:
+    """Work whose rows tell process, thread, jobs, and the names and jobs of all files that were worked on at the same time."""
+    folder = tmp_path / "under way"
+    folder.mkdir()
+    return Work(FileRow, partial(log_worker, str(folder)), reads_data=True, is_parallel=True)
+
+
+def workers(rows: Iterable[FileRow]) -> list[dict[str, object]]:
+    return [json.loads(row.reason or "") for row in rows]
+
+
+def jobs_together(worker: Mapping[str, object]) -> int:
+    """The jobs of all files that were worked on together."""
+    beside = worker["beside"]
+    assert isinstance(beside, list)
+    return sum(int(name.split()[1]) for name in beside)
+
+
+def test_several_processes_work_on_local_files(watched, monkeypatch):
+    monkeypatch.setattr(local, "_FILES_PER_TASK", 5)
+    found = workers(run([f"{number}" for number in range(60)], watched, 3))
+    assert len({worker["process"] for worker in found} - {os.getpid()}) == 3
+    assert {worker["jobs"] for worker in found} == {1}
+    assert max(map(jobs_together, found)) <= 3
+
+
+@pytest.mark.parametrize(("files", "jobs", "each"), [(2, 4, 2), (3, 4, 1), (2, 8, 4), (4, 4, 1), (1, 4, 4)])
+def test_where_files_are_fewer_than_workers_each_gets_several(watched, files, jobs, each):
+    names = [FoundFile(str(number), pack.TASK_COST) for number in range(files)]
+    found = workers(run(names, watched, jobs))
+    assert [worker["jobs"] for worker in found] == [each] * files
+    assert len({worker["process"] for worker in found}) == files
+    assert max(map(jobs_together, found)) <= jobs
+
+
+def test_a_large_file_is_worked_on_alone_by_all(watched, monkeypatch):
+    monkeypatch.setattr(pack, "TASK_COST", 1 << 20)
+    small, large = 1 << 19, (3 << 20) + 1
+    sizes = [small, small, small, large, small, large, large, small, small, small, small]
+    found = workers(run([FoundFile(str(number), size) for number, size in enumerate(sizes)], watched, 3))
+    assert [worker["jobs"] for worker in found] == [3 if size == large else 1 for size in sizes]
+    assert [worker["beside"] for worker, size in zip(found, sizes, strict=True) if size == large] == [["3 3"], ["5 3"], ["6 3"]]
+    assert max(map(jobs_together, found)) <= 3
+    assert os.getpid() not in {worker["process"] for worker in found}
+
+
+def test_one_job_is_this_process(watched):
+    files = [FoundFile(str(number), pack.TASK_COST * 2) for number in range(4)]
+    found = workers(run([*files, *(f"s3://bucket/{number}" for number in range(3))], watched, 1))
+    assert {(worker["process"], worker["thread"], worker["jobs"]) for worker in found} == {(os.getpid(), threading.get_ident(), 1)}
+
+
+def test_threads_wait_for_files_of_stores(watched):
+    found = workers(run([f"s3://bucket/{number}" for number in range(40)], watched, 4))
+    assert {worker["process"] for worker in found} == {os.getpid()}
+    assert len({worker["thread"] for worker in found} - {threading.get_ident()}) == 4
+    assert max(map(jobs_together, found)) <= 4
+    (alone,) = workers(run(["s3://bucket/0"], watched, 4))
+    assert (alone["thread"], alone["jobs"]) == (threading.get_ident(), 4)
+    assert [worker["jobs"] for worker in workers(run(["s3://bucket/0", "s3://bucket/1"], watched, 4))] == [2, 2]
+
+
+def test_local_files_and_files_of_stores_keep_their_order(watched, processes):
+    names = [*map(str, range(5)), "s3://b/5", "s3://b/6", "7", "8", "https://host/9"]
+    rows = list(run(names, watched, 2))
+    assert [row.path for row in rows] == names
+    assert [worker["process"] == os.getpid() for worker in workers(rows)] == [name.count("://") == 1 for name in names]
+
+
+def test_filters_of_a_large_file_are_built_by_threads_of_one_process(tmp_path, monkeypatch, processes):
+    """Of other files no filter is in memory meanwhile, and none of this one in another process."""
+    from sbbf_tool.runner import fill
+
+    builders = tmp_path / "builders"
+    builders.mkdir()
+
+    def build(work, keys, jobs):
+        (builders / f"{len(keys)} {os.getpid()} {jobs}").touch()
+        return really(work, keys, jobs)
+
+    really = fill.in_parallel
+    monkeypatch.setattr(fill, "in_parallel", build)
+    monkeypatch.setattr(pack, "TASK_COST", 1 << 20)
+    lake = small_files(tmp_path / "lake", 3)
+    large_file(lake / "x-large.parquet", row_groups=12)
+    large_file(lake / "y-larger.parquet", row_groups=15)
+    found = outcomes(lake, FilterSpec(("id",), ndv=600_000))
+    assert [(one.status, one.filters) for one in found.values()] == [("ok", 1)] * 3 + [("ok", 12), ("ok", 15)]
+    assert_filled(lake, ("id",))
+    done = [name.split() for name in os.listdir(builders)]
+    assert {(filters, jobs) for filters, _, jobs in done} == {("1", "1"), ("12", "2"), ("15", "2")}
+    assert str(os.getpid()) not in {process for _, process, _ in done}
+
+
+def test_a_large_file_is_verified_alone_with_the_report_of_verify(tmp_path, monkeypatch, processes):
+    monkeypatch.setattr(pack, "TASK_COST", 1 << 19)
+    lake = mixed(tmp_path / "lake")
+    large_file(lake / "large.parquet", row_groups=12)
+    outcomes(lake, FilterSpec(("id",)))
+    rows = list(LocalRunner(2).run(Selection(lake), works.verify()))
+    assert {Path(row.path).stem for row in rows if row.status != "ok"} == {"broken", "empty", "encrypted"}
+    assert all(row.report == verify(row.path) for row in rows if row.status == "ok")
+
+
+# --- what goes wrong ---
+
+
+def kill_at(number: int, path: str) -> dict[str, object]:
+    if path.endswith(f"{number:05d}.parquet"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {}
+
+
+def test_a_file_that_kills_its_process_is_the_only_one_that_is_lost():
+    names = [f"part-{number:05d}.parquet" for number in range(1500)]
+    rows = list(run(names, Work(InspectRow, partial(kill_at, 123))))
+    assert [row.path for row in rows] == names
+    assert [(row.path, row.exit_code) for row in rows if row.status != "ok"] == [("part-00123.parquet", 70)]
+    assert "was killed" in rows[123].reason
+
+
+def defective(path: str) -> dict[str, object]:
+    return {"report": {}[path]}
+
+
+@pytest.mark.parametrize("path", ["a", "s3://bucket/a"])
+def test_a_defect_of_ours_is_told_of_its_file(path):
+    row = next(run([path], Work(VerifyRow, defective)))
+    assert (row.status, row.exit_code) == ("failed", 70)
+    assert row.reason == f"internal error: KeyError: {path!r}; please report it"
+
+
+def test_an_error_of_listing_ends_the_run(tmp_path, processes):
+    lake = small_files(tmp_path / "lake", 3)
+    rows = LocalRunner(2).run(Selection([lake, tmp_path / "*.gone"]), works.inspect())
+    with pytest.raises(UnreadableError, match="no file matches"):
+        list(rows)
+
+
+# --- what is held ---
+
+
+@pytest.mark.parametrize("scheme", ["", "s3://bucket/"])
+def test_files_are_listed_no_faster_than_they_are_answered(tmp_path, scheme):
+    listed = 0
+
+    def files():
+        nonlocal listed
+        for number in range(100_000):
+            listed += 1
+            yield FoundFile(f"{scheme}{number}", 1)
+
+    with closing(run(files(), Work(FileRow, tell_worker))) as rows:
+        for _ in range(500):
+            next(rows)
+        assert listed < 2000
+    listed = 0
+    with closing(run(files(), Work(FileRow, tell_worker, reads_data=True))) as rows:
+        for _ in range(500):
+            next(rows)
+        assert listed * pack.OPENING_COST < 30 * pack.TASK_COST
+
+
+@needs_proc
+def test_memory_does_not_grow_with_the_number_of_files():
+    program = (
+        "import resource, sys\n"
+        "from sbbf_tool.reports.rows import FileRow, FoundFile\n"
+        "from sbbf_tool.runner.local import LocalRunner\n"
+        "from sbbf_tool.runner.works import Work\n"
+        "class Listed:\n"
+        "    def files(self, *, links=False):\n"
+        "        return (FoundFile(f'{number:0100d}') for number in range(int(sys.argv[1])))\n"
+        "def work(path): return {'reason': path * 2}\n"
+        "for row in LocalRunner(2).run(Listed(), Work(FileRow, work)): pass\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
+    )
+    few, many = (
+        int(subprocess.run([sys.executable, "-c", program, count], check=True, capture_output=True, text=True).stdout)
+        for count in ("2000", "60000")
+    )
+    assert many < few + 4096, "KiB"
+
+
+# --- how it ends ---
+
+
+def linger(folder: str, path: str) -> dict[str, object]:
+    begun = Path(folder, f"{Path(path).name}-{os.getpid()}")
+    begun.touch()
+    try:
+        time.sleep(0 if path.endswith("first") else 60)
+    finally:
+        begun.unlink()
+    return {}
+
+
+@needs_proc
+def test_a_run_that_is_stopped_early_leaves_nothing_running(tmp_path, processes, monkeypatch):
+    monkeypatch.setattr(local, "_FILES_PER_TASK", 1)
+    before, started = set(_children(os.getpid())), time.monotonic()
+    rows = run(["first", *map(str, range(20))], Work(FileRow, partial(linger, str(tmp_path))))
+    next(rows)
+    assert len(set(_children(os.getpid())) - before) == 2
+    while not os.listdir(tmp_path):
+        time.sleep(0.01)
+    rows.close()
+    assert time.monotonic() - started < 20
+    assert set(_children(os.getpid())) <= before
+    assert os.listdir(tmp_path) == []
+    # The next run is as any other.
+    assert [row.status for row in run(["first"] * 3, Work(FileRow, partial(linger, str(tmp_path))))] == ["ok"] * 3
+
+
+@needs_proc
+@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_command_that_is_asked_to_end_leaves_nothing(tmp_path, number, exit_code):
+    """Also in the middle of files: their workers remove what they have begun."""
+    lake = small_files(tmp_path / "lake", 60)
+    for path in lake.iterdir():
+        add_filters(path, ["id"], in_place=True)
+    before = digests(lake)
+    program = (
+        "import os, sys, time\n"
+        "from sbbf_tool.runner import fill\n"
+        "def linger(*arguments):\n"
+        "    print('begun', flush=True)\n"
+        "    time.sleep(60)\n"
+        "fill._compare = linger\n"
+        "from sbbf_tool.__main__ import main\n"
+        "main()\n"
+    )
+    command = [sys.executable, "-c", program, "add-filter", str(lake), "-c", "name", "--in-place", "--jobs", "2"]
+    started = time.monotonic()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        workers = _children(process.pid)
+        assert workers
+        # Ctrl-C goes to all processes of a terminal.
+        os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)
+        process.wait(40)
+        assert process.stderr is not None
+        assert (process.returncode, process.stderr.read()) == (exit_code, "")
+    assert time.monotonic() - started < 40
+    assert not [pid for pid in workers if _is_alive(pid)]
+    assert digests(lake) == before
+
+
+def test_what_is_left_behind_is_looked_for_between_the_rows_of_a_run(tmp_path):
+    """A run lists each folder once; what its caller does between two rows is not of the run."""
+    lake = small_files(tmp_path / "lake", 3)
+    runs = [LocalRunner(1).run(Selection(lake), works.add(FilterSpec(("id",)), EDIT)) for _ in range(2)]
+    for rows in (*runs, *runs):
+        next(rows)
+    left = lake / ".part-00000.parquet.0123456789ab.sbbf-tmp"
+    left.touch()
+    sweep(str(lake / "part-00000.parquet"))
+    assert not left.exists()
+    for rows in runs:
+        list(rows)
+    left.touch()
+    sweep(str(lake / "part-00000.parquet"))
+    assert not left.exists()
+
+
+@needs_proc
+def test_workers_end_with_their_owner(tmp_path):
+    program = (
+        "import time\n"
+        "from sbbf_tool.runner.processes import Processes, Task\n"
+        "def work(units): time.sleep(60)\n"
+        "with Processes(2) as processes:\n"
+        "    task = processes.submit(Task([1], work))\n"
+        "    print('begun', flush=True)\n"
+        "    processes.rows(task, print)\n"
+    )
+    owner = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert owner.stdout is not None
+    assert owner.stdout.readline() == "begun\n"
+    time.sleep(0.3)
+    workers = _children(owner.pid)
+    assert len(workers) == 2
+    owner.kill()
+    owner.wait()
+    owner.stdout.close()
+    deadline = time.monotonic() + 10
+    while [pid for pid in workers if _is_alive(pid)]:
+        assert time.monotonic() < deadline, "workers outlive their owner"
+        time.sleep(0.05)
+
+
+def test_workers_are_started_once(processes, monkeypatch):
+    started = []
+    really = Processes._new_pool
+    monkeypatch.setattr(Processes, "_new_pool", lambda self, workers: (started.append(workers), really(self, workers))[1])
+    assert len(list(run(map(str, range(1000)), Work(FileRow, tell_worker)))) == 1000
+    assert started == [2]
+
+
+def _children(pid: int) -> list[int]:
+    return [int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()]
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
