@@ -73,16 +73,16 @@ class LocalRunner:
         yield from (skip_link(work.row, link.path) for link in links)
 
     def _locally(self, files: Iterator[FoundFile], work: Work[Row]) -> Iterator[Row]:
-        first = list(_take(files, 1))
-        second = next(files, None)
-        if second is None:
+        head = list(islice(files, 2))
+        if len(head) == 1:
             # Most commands are about one file, and start without what packing files into tasks takes.
-            yield from (work(file.path, self.workers, self.progress) for file in first)
+            yield work(head[0].path, self.workers, self.progress)
             return
         from sbbf_tool.runner.pack import TASK_COST
 
-        files, first = chain(first, (second,), files), []
+        first: list[FoundFile] = []
         size = 0
+        files = chain(head, files)
         for file in files:
             first.append(file)
             size += _cost(file, work)
@@ -97,13 +97,13 @@ class LocalRunner:
         yield from _by_processes(chain(first, files), work, workers, self.workers // workers, self.workers)
 
     def _by_threads(self, files: Iterator[FoundFile], work: Work[Row]) -> Iterator[Row]:
-        from concurrent.futures import Future, ThreadPoolExecutor
-
         most = self.jobs or _REQUESTS_IN_FLIGHT
         head = list(islice(files, most))
         if len(head) == 1 or most == 1:
             yield from (work(file.path, self.workers, self.progress) for file in chain(head, files))
             return
+        from concurrent.futures import Future, ThreadPoolExecutor
+
         jobs = max(1, self.workers // len(head))
         with ThreadPoolExecutor(most, thread_name_prefix="sbbf-file") as pool:
             try:

@@ -28,11 +28,11 @@ from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.parquet import plain_pages
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.parquet.writers import TESTED, is_tested, parse_created_by
-from sbbf_tool.runner.engine import Lake
+from sbbf_tool.runner import pack, works
 from sbbf_tool.runner.fill import build_piece, fill_file, publish_file
-from sbbf_tool.runner.local_engine import LocalEngine
-from sbbf_tool.runner.local_engine import add_filters as add_filters_to_files
+from sbbf_tool.runner.local import LocalRunner
 from sbbf_tool.runner.plan import plan_file
+from sbbf_tool.runner.selection import Selection
 
 UNKNOWN = "a writer version 1.2.3"
 NUMBERS = pa.array(range(1000, 2000), pa.int64())
@@ -150,12 +150,12 @@ def test_an_object_that_is_sent_is_one_in_each_process():
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_a_lake_is_cross_checked_once_in_each_process(tmp_path, jobs):
+def test_files_are_cross_checked_once_in_each_process(tmp_path, monkeypatch, jobs):
     whole = rename_writer(write_column(tmp_path / "f", NUMBERS, use_dictionary=False)).read_bytes()
     for number in range(30):
         (tmp_path / f"{number}.parquet").write_bytes(whole)
-    files = list(Lake((str(tmp_path),)).files())
-    outcomes = list(add_filters_to_files(files, FilterSpec(("v",)), Edit(in_place=True, jobs=1), jobs=jobs, task_cost=2 * len(whole)))
+    monkeypatch.setattr(pack, "TASK_COST", 2 * len(whole))
+    outcomes = list(LocalRunner(jobs).run(Selection(tmp_path), works.add(FilterSpec(("v",)), Edit(in_place=True))))
     assert [outcome.status for outcome in outcomes] == ["ok"] * 30
     assert 1 <= sum(outcome.cross_checked for outcome in outcomes) <= jobs
 
@@ -235,8 +235,8 @@ def build_in_pieces(path: Path) -> None:
     assert outcome.exit_code == 4, outcome
 
 
-def lake(path: Path) -> None:
-    (outcome,) = LocalEngine(1).add_filters(Lake((str(path),)), FilterSpec(("v",), replace=True), Edit(in_place=True, jobs=1))
+def run_over_files(path: Path) -> None:
+    (outcome,) = LocalRunner(1).run(Selection(path), works.add(FilterSpec(("v",), replace=True), Edit(in_place=True)))
     assert outcome.exit_code == 4, outcome
 
 
@@ -274,7 +274,7 @@ def misread(monkeypatch) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize("is_known", [True, False])
-@pytest.mark.parametrize("operation", [add, rebuild_larger, rebuild_bad, lake, build_in_pieces])
+@pytest.mark.parametrize("operation", [add, rebuild_larger, rebuild_bad, run_over_files, build_in_pieces])
 def test_misread_pages_are_refused(tmp_path, misread, operation, is_known):
     """With the writer known, statistics show it; else pyarrow does."""
     path = write_column(tmp_path / "f.parquet", NUMBERS, use_dictionary=False)
@@ -283,7 +283,7 @@ def test_misread_pages_are_refused(tmp_path, misread, operation, is_known):
     add_filters(path, ["v"], in_place=True)
     before = path.read_bytes()
     misread()
-    if operation in (lake, build_in_pieces, rebuild_bad):
+    if operation in (run_over_files, build_in_pieces, rebuild_bad):
         operation(path)
         assert operation is rebuild_bad or path.read_bytes() == before
     else:

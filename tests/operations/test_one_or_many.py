@@ -33,13 +33,14 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.operations.check import Policy
 from sbbf_tool.operations.paimon.build import build_index
 from sbbf_tool.operations.paimon.probe import probe_table
+from sbbf_tool.paimon import requests
 from sbbf_tool.paimon.requests import IndexRequest, index_requests
 from sbbf_tool.paimon.table import open_table
 from sbbf_tool.rules.rule import Limits
-from sbbf_tool.runner import discover, local_engine, lookup, prove, read
-from sbbf_tool.runner.advise import advise_lake
-from sbbf_tool.runner.engine import Lake
-from sbbf_tool.runner.local_engine import LocalEngine
+from sbbf_tool.runner import discover, lookup, prove, works
+from sbbf_tool.runner.advise import advise_files
+from sbbf_tool.runner.local import LocalRunner
+from sbbf_tool.runner.selection import Selection
 from sbbf_tool.spark import pipeline
 from sbbf_tool.storage.folders import LocalFolders
 
@@ -49,17 +50,19 @@ ITEMS = re.compile(r"\b(str|object|PathLike|IndexRequest|Query)\b")
 
 NOT_GIVEN_BY_PEOPLE = {
     "explain.value": "one value by its meaning",
-    "operations.lake.rows.plain.value": "one value by its meaning",
-    "operations.lake.rows.to_batch.rows": "rows of a stage",
-    "operations.lake.engine.Engine.verify.columns": "a protocol: LocalEngine.verify is one that does it",
+    "runner.open_files.Files.explain.value": "one value by its meaning",
+    "runner.prove.VerifyFile.columns": "what works.verify made of them",
+    "runner.rows.plain.value": "one value by its meaning",
+    "runner.rows.to_batch.rows": "rows of a stage",
+    "runner.works.explain.value": "one value by its meaning",
     "operations.paimon.build.build.requests": "what index_requests returned",
     "operations.paimon.build.build_index.requests": "what index_requests returned",
 }
 
 
 def public_signatures() -> Iterator[tuple[str, inspect.Signature]]:
-    """The functions, classes and methods of the package's public names, of its lake stages, its pipeline and its Paimon operations."""
-    modules = [pipeline, filter_spec]
+    """The functions, classes and methods of the package's public names, of its runner, its pipeline and its Paimon operations."""
+    modules = [pipeline, filter_spec, requests]
     for package in (sbbf_tool.runner, sbbf_tool.operations.paimon):
         modules += [importlib.import_module(f"{package.__name__}.{found.name}") for found in pkgutil.iter_modules(package.__path__)]
     found = {name: getattr(sbbf_tool, name) for name in sbbf_tool.__all__}
@@ -71,7 +74,7 @@ def public_signatures() -> Iterator[tuple[str, inspect.Signature]]:
         if inspect.isfunction(member):
             yield name, inspect.signature(member)
         elif inspect.isclass(member):
-            if is_dataclass(member):
+            if is_dataclass(member) or "__init__" in vars(member):
                 yield name, inspect.signature(member)
             for method in vars(member):
                 if not method.startswith("_") and callable(getattr(member, method)):
@@ -115,7 +118,7 @@ class Files:
         sbbf_tool.add_filters(self.filtered, ["ab", "a", "b"], in_place=True)
         (found,) = (row for row in sbbf_tool.inspect(self.filtered).filters if row.column == "ab")
         self.bare.write_bytes(self.filtered.read_bytes()[found.offset :][: found.header_bytes + found.bitset_bytes])
-        self.lake = Lake((str(self.filtered),))
+        self.opened = sbbf_tool.open_files(self.filtered)
 
     @functools.cached_property
     def table(self) -> str:
@@ -156,35 +159,51 @@ CASES: dict[str, tuple[object, Call]] = {
     "resize_filters.columns": ("ab", lambda files, given: sbbf_tool.resize_filters(files.filtered, given, fpp=0.3, output=files.out)),
     "verify.columns": ("ab", lambda files, given: sbbf_tool.verify(files.filtered, given)),
     "verify_bare.values": (VALUE, lambda files, given: sbbf_tool.verify_bare(files.bare, "STRING", given)),
-    "operations.lake.advise.advise_lake.queries": (QUERY, lambda files, given: advise_lake(LocalEngine(1), files.lake, queries=given)),
-    "operations.lake.advise.advise_lake.readers": (ENGINE, lambda files, given: advise_lake(LocalEngine(1), files.lake, readers=given)),
-    "operations.lake.discover.discover.names": ("PATH", lambda files, given: [one.path for one in discover.discover(given)]),
-    "operations.lake.engine.Lake.names": ("PATH", lambda files, given: [one.path for one in Lake(given).files()]),
-    "operations.lake.local_engine.LocalEngine.verify.columns": (
-        "ab",
-        lambda files, given: list(LocalEngine(1).verify(files.lake, given)),
+    "open_files.paths": ("PATH", lambda files, given: list(sbbf_tool.open_files(given).inspect())),
+    "runner.advise.advise_files.queries": (
+        QUERY,
+        lambda files, given: advise_files(LocalRunner(1), Selection(files.filtered), queries=given),
     ),
-    "operations.lake.local_engine.verify_files.columns": (
-        "ab",
-        lambda files, given: list(local_engine.verify_files(files.lake.files(), given, jobs=2, task_cost=1, piece_bytes=1)),
+    "runner.advise.advise_files.engine_names": (
+        ENGINE,
+        lambda files, given: advise_files(LocalRunner(1), Selection(files.filtered), engine_names=given),
     ),
-    "operations.lake.lookup.probe_values.values": (VALUE, lambda files, given: lookup.probe_values(str(files.filtered), "ab", given)),
+    "runner.discover.discover.names": ("PATH", lambda files, given: [one.path for one in discover.discover(given)]),
+    "runner.selection.Selection.names": ("PATH", lambda files, given: [one.path for one in Selection(given).files()]),
+    "runner.open_files.Files.inspect.columns": ("ab", lambda files, given: list(files.opened.inspect(given))),
+    "runner.open_files.Files.probe.values": (VALUE, lambda files, given: list(files.opened.probe("ab", given))),
+    "runner.open_files.Files.verify.columns": ("ab", lambda files, given: list(files.opened.verify(given))),
+    "runner.open_files.Files.add_filters.columns": (
+        "ab",
+        lambda files, given: list(sbbf_tool.open_files(files.plain).add_filters(given, in_place=True)),
+    ),
+    "runner.open_files.Files.remove_filters.columns": ("ab", lambda files, given: list(files.opened.remove_filters(given, in_place=True))),
+    "runner.open_files.Files.resize_filters.columns": (
+        "ab",
+        lambda files, given: list(files.opened.resize_filters(given, fpp=0.3, in_place=True)),
+    ),
+    "runner.open_files.Files.repair.columns": ("ab", lambda files, given: list(files.opened.repair(given, in_place=True))),
+    "runner.lookup.probe_values.values": (VALUE, lambda files, given: lookup.probe_values(str(files.filtered), "ab", given)),
     "editing.filter_spec.FilterSpec.columns": ("ab", lambda files, given: FilterSpec(given)),
-    "operations.lake.prove.plan_proofs.columns": ("ab", lambda files, given: prove.plan_proofs(str(files.filtered), given)),
-    "operations.lake.prove.prove_piece.columns": ("ab", lambda files, given: prove.prove_piece(str(files.filtered), None, [0], given)),
-    "operations.lake.prove.report_proofs.columns": ("ab", lambda files, given: prove.report_proofs(str(files.filtered), [], given)),
-    "operations.lake.read.inspecting.columns": ("ab", lambda files, given: read.inspecting(given)(str(files.filtered))),
-    "operations.lake.read.probing.values": (VALUE, lambda files, given: read.probing("ab", given)(str(files.filtered))),
-    "operations.lake.read.verifying.columns": ("ab", lambda files, given: read.verifying(given)(str(files.filtered))),
-    "operations.lake.read.surveying.queries": (
+    "runner.prove.plan_proofs.columns": ("ab", lambda files, given: prove.plan_proofs(str(files.filtered), given)),
+    "runner.prove.prove_piece.columns": ("ab", lambda files, given: prove.prove_piece(str(files.filtered), None, [0], given)),
+    "runner.prove.report_proofs.columns": ("ab", lambda files, given: prove.report_proofs(str(files.filtered), [], given)),
+    "runner.works.inspect.columns": ("ab", lambda files, given: works.inspect(given)(str(files.filtered))),
+    "runner.works.probe.values": (VALUE, lambda files, given: works.probe("ab", given)(str(files.filtered))),
+    "runner.works.look_up.values": (VALUE, lambda files, given: works.look_up("ab", given)(str(files.filtered))),
+    "runner.works.verify.columns": ("ab", lambda files, given: works.verify(given)(str(files.filtered))),
+    "runner.works.remove.columns": ("ab", lambda files, given: works.remove(given, in_place=True)(str(files.filtered))),
+    "runner.works.resize.columns": ("ab", lambda files, given: works.resize(given, fpp=0.3, in_place=True)(str(files.filtered))),
+    "runner.works.repair.columns": ("ab", lambda files, given: works.repair(given, in_place=True)(str(files.filtered))),
+    "runner.works.survey.queries": (
         parse_query(QUERY),
-        lambda files, given: read.survey_of(read.surveying(given)(str(files.filtered))).queries,
+        lambda files, given: works.survey_of(works.survey(given)(str(files.filtered))).queries,
     ),
     "operations.paimon.probe.probe_table.values": (
         VALUE,
         lambda files, given: probe_table(_open(files), "ab", given),
     ),
-    "operations.paimon.requests.index_requests.columns": ("ab:items=5", lambda files, given: index_requests(given)),
+    "paimon.requests.index_requests.columns": ("ab:items=5", lambda files, given: index_requests(given)),
 }
 
 OF_SPARK: dict[str, tuple[object, Callable[..., object]]] = {
@@ -193,7 +212,10 @@ OF_SPARK: dict[str, tuple[object, Callable[..., object]]] = {
     "spark.pipeline.probe.values": (VALUE, lambda spark, files, given: pipeline.probe(_found(spark, files), "ab", given)),
     "spark.pipeline.verify.columns": ("ab", lambda spark, files, given: pipeline.verify(_found(spark, files), given, whole_bytes=1)),
     "spark.pipeline.advise.queries": (QUERY, lambda spark, files, given: pipeline.advise(_found(spark, files), queries=given)),
-    "spark.pipeline.advise.readers": (ENGINE, lambda spark, files, given: pipeline.advise(_found(spark, files), readers=given)),
+    "spark.pipeline.advise.engine_names": (
+        ENGINE,
+        lambda spark, files, given: pipeline.advise(_found(spark, files), engine_names=given),
+    ),
     "spark.pipeline.plan.spec": ("ab", lambda spark, files, given: pipeline.plan(_found(spark, files, "plain"), given)),
     "spark.pipeline.build.spec": ("ab", lambda spark, files, given: pipeline.build(_planned(spark, files), given)),
     "spark.pipeline.publish.spec": (

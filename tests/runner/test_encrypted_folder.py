@@ -20,9 +20,12 @@ from sbbf_tool.cli import run
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.file.keys import read_keys
-from sbbf_tool.runner import local
+from sbbf_tool.runner import local, works
 from sbbf_tool.runner.fill import build_piece, publish_file
+from sbbf_tool.runner.local import LocalRunner
 from sbbf_tool.runner.plan import plan_file
+from sbbf_tool.runner.prove import plan_proofs, prove_piece, report_proofs
+from sbbf_tool.runner.selection import Selection
 
 REPOSITORY = Path(__file__).parents[2]
 COLUMNS = ("id", "name")
@@ -60,52 +63,57 @@ def sbbf(request, capfd, monkeypatch) -> Callable[..., tuple[int, list[dict], st
     return sbbf
 
 
-def statuses(rows: list[dict]) -> dict[str, str]:
-    return {Path(row["path"]).stem: row["status"] for row in rows}
+def statuses(documents: list[dict]) -> dict[str, str]:
+    return {Path(document["file"]).stem: document.get("status", "ok") for document in documents}
 
 
 def test_without_keys_encrypted_files_are_told_of(lake, sbbf):
     before = digests(lake)
-    code, rows, said = sbbf("add-filter", lake, "-c", "id", "-c", "name")
-    assert (code, statuses(rows)) == (4, {"java": "refused", "plain": "ok", "signed": "refused"})
+    code, documents, said = sbbf("add-filter", lake, "-c", "id", "-c", "name", "--in-place")
+    assert (code, statuses(documents)) == (4, {"java": "refused", "plain": "ok", "signed": "refused"})
     assert "java.parquet: its footer is encrypted" in said
     assert "signed.parquet: its footer is signed" in said
     assert {name for name, digest in digests(lake).items() if digest != before[name]} == {"plain.parquet"}
     for command in (["inspect"], ["verify"], ["probe", "-c", "id", "--value", "1"]):
-        code, rows, said = sbbf(command[0], lake, *command[1:])
-        assert (code, statuses(rows)) == (4, {"java": "refused", "plain": "ok", "signed": "ok"})
+        code, documents, said = sbbf(command[0], lake, *command[1:])
+        assert (code, statuses(documents)) == (4, {"java": "refused", "plain": "ok", "signed": "ok"})
         assert f"{lake}/java.parquet: " in said
 
 
 def test_with_keys_they_are_files_as_others_are(lake, sbbf):
     with_keys = ("--keys", KEYS)
-    code, rows, _ = sbbf("add-filter", lake, "-c", "id", "-c", "name", "-n", *with_keys)
-    assert (code, {Path(row["path"]).stem: row["filters"] for row in rows}) == (0, {"java": 0, "plain": 2, "signed": 6})
-    code, rows, said = sbbf("add-filter", lake, "-c", "id", "-c", "name", *with_keys)
-    assert (code, statuses(rows), said) == (0, {"java": "skipped", "plain": "ok", "signed": "ok"}, "")
+    columns = ("-c", "id", "-c", "name", "--in-place")
+    code, documents, _ = sbbf("add-filter", lake, *columns, "--plan-only", *with_keys)
+    assert (code, {Path(document["file"]).stem: document.get("filters", 0) for document in documents}) == (
+        0,
+        {"java": 0, "plain": 2, "signed": 6},
+    )
+    code, documents, said = sbbf("add-filter", lake, *columns, *with_keys)
+    assert (code, said) == (0, "")
+    assert {Path(document["file"]).stem: len(document["filters"]) for document in documents} == {"java": 0, "plain": 2, "signed": 6}
     signed = inspect(lake / "signed.parquet", ["name"], keys=read_keys(str(KEYS)))
     assert [row.encrypted for row in signed.filters] == [True] * 3
 
-    code, rows, _ = sbbf("verify", lake, *with_keys)
-    assert (code, statuses(rows)) == (0, dict.fromkeys(("java", "plain", "signed"), "ok"))
-    assert all(proof["unproven"] is None and not proof["missed"] for row in rows for proof in row["report"]["filters"])
-    code, rows, _ = sbbf("inspect", lake, "-c", "name", *with_keys)
-    assert (code, [len(row["report"]["filters"]) for row in rows]) == (0, [3, 1, 3])
-    code, rows, _ = sbbf("probe", lake, "-c", "name", "--value", "name-0", "--value", "u7", *with_keys)
+    code, documents, _ = sbbf("verify", lake, *with_keys)
+    assert (code, statuses(documents)) == (0, dict.fromkeys(("java", "plain", "signed"), "ok"))
+    assert all(proof["unproven"] is None and not proof["missed"] for document in documents for proof in document["filters"])
+    code, documents, _ = sbbf("inspect", lake, "-c", "name", *with_keys)
+    assert (code, [len(document["filters"]) for document in documents]) == (0, [3, 1, 3])
+    code, documents, _ = sbbf("probe", lake, "-c", "name", "--value", "name-0", "--value", "u7", *with_keys)
     assert code == 0
-    hits = [{hit["value"] for hit in row["report"]["hits"]} for row in rows]
+    hits = [{hit["value"] for hit in document["hits"]} for document in documents]
     assert all(sought in found for sought, found in zip(("name-0", "u7", "name-0"), hits, strict=True))
-    assert [row["report"]["unanswered"] for row in rows] == [[], [], []]
-    code, reports, said = sbbf("check", lake, "--fail-on", "error", *with_keys)
-    assert (code, len(reports), said) == (0, 3, "")
+    assert [document["unanswered"] for document in documents] == [[], [], []]
+    code, documents, said = sbbf("check", lake, "--fail-on", "error", *with_keys)
+    assert (code, len(documents), said) == (0, 3, "")
     code, (report,), said = sbbf("advise", lake, "--query", f"id = {FIRST_ID}", *with_keys)
     assert (code, report["files"], report["unread"]) == (0, 3, [])
 
 
 def test_keys_of_the_environment(lake, sbbf, monkeypatch):
     monkeypatch.setenv("SBBF_KEYS", KEYS.read_text())
-    code, rows, _ = sbbf("verify", lake)
-    assert (code, statuses(rows)) == (0, dict.fromkeys(("java", "plain", "signed"), "ok"))
+    code, documents, _ = sbbf("verify", lake)
+    assert (code, statuses(documents)) == (0, dict.fromkeys(("java", "plain", "signed"), "ok"))
 
 
 def test_filters_of_encrypted_columns_are_handed_to_nobody(lake):
@@ -123,7 +131,20 @@ def test_filters_of_encrypted_columns_are_handed_to_nobody(lake):
 
 def test_an_encrypted_file_is_proven_in_pieces(lake):
     keys = read_keys(str(KEYS))
-    rows = list(local_engine.verify_files(discover([str(lake)]), keys=keys, jobs=2, task_cost=1, piece_bytes=1))
+    for path in sorted(map(str, lake.iterdir())):
+        planned = plan_proofs(path, keys=keys, piece_bytes=1)
+        pieces = [prove_piece(path, planned.fingerprint, piece.row_groups, keys=keys) for piece in planned.pieces]
+        row = report_proofs(path, pieces, keys=keys)
+        assert row.report == verify(path, keys=keys)
+        assert all(proof.is_proven for proof in row.report.filters)
+        if path.endswith("/java.parquet"):
+            assert len(pieces) == 3
+
+
+def test_processes_get_the_keys(lake, monkeypatch):
+    monkeypatch.setattr(local, "_FILES_WITHOUT_PROCESSES", 1)
+    keys = read_keys(str(KEYS))
+    rows = list(LocalRunner(2).run(Selection(lake), works.verify(keys=keys)))
     assert [row.report for row in rows] == [verify(path, keys=keys) for path in sorted(lake.iterdir())]
     assert all(proof.is_proven for proof in rows[0].report.filters)
 
@@ -157,7 +178,7 @@ def test_what_spark_logs_of_a_run_holds_no_key(lake, tmp_path):
         "spark.eventLog.compress": "false",
         "spark.local.dir": tmp_path,
     }
-    command = [sys.executable, "-m", "sbbf_tool", "lake", "add-filter", str(lake), "-c", "id", "-c", "name", "--master", "local[2]"]
+    command = [sys.executable, "-m", "sbbf_tool", "add-filter", str(lake), "-c", "id", "-c", "name", "--in-place", "--master", "local[2]"]
     command += [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     done = subprocess.run([*command, "--keys", str(KEYS)], cwd=tmp_path, env=environment, capture_output=True, timeout=600)

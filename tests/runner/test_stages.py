@@ -138,7 +138,7 @@ def test_every_row_goes_to_arrow_and_comes_back(tmp_path):
         PlanRow: works.plan(name, EDIT),
         FileOutcome: works.add(name, EDIT),
         RepairRow: works.repair(in_place=True),
-        ResizeRow: works.resize(num_bytes=32, in_place=True),
+        ResizeRow: works.resize(num_bytes=64, in_place=True),
         RemoveRow: works.remove(in_place=True),
     }
     for row, work in made.items():
