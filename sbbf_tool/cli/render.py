@@ -5,14 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from sbbf_tool.cli.output import say, say_json
-from sbbf_tool.cli.spelling import spell
+from sbbf_tool.cli.spelling import command_of, spell
 from sbbf_tool.display import escape
+from sbbf_tool.hints import Fix
 
 if TYPE_CHECKING:
     from sbbf_tool.editing.build import Progress
@@ -20,7 +21,17 @@ if TYPE_CHECKING:
 
 def show_json(report: Any) -> None:
     """One document on one line. Bytes of a file name that are not UTF-8 are escaped, as `json.loads` and `os.fsencode` undo it."""
-    say_json(asdict(report))
+    say_json(_plain(report))
+
+
+def _plain(value: Any) -> Any:
+    """Return a report as dicts and lists; a fix has its `command` too."""
+    if is_dataclass(value):
+        document = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        return {**document, "command": command_of(value)} if isinstance(value, Fix) else document
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, (tuple, list)) else value
 
 
 def warn(message: str) -> None:

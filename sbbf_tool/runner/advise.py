@@ -17,7 +17,9 @@ from sbbf_tool.runner.failures import error_of
 from sbbf_tool.runner.read import survey_of, surveying
 
 
-def advise_lake(engine: Engine, lake: Lake, *, queries: Iterable[str] = (), fpp: float = 0.01, readers: Iterable[str] = ()) -> AdviceReport:
+def advise_lake(
+    engine: Engine, lake: Lake, *, queries: Iterable[str] = (), fpp: float | None = None, readers: Iterable[str] = ()
+) -> AdviceReport:
     """See `operations.advise`. Footers, filters and dictionaries are read by the engine, data of a few row groups here."""
     asked = tuple(parse_query(query) for query in as_iterable(queries))
     rows = engine.read(lake, surveying(asked, lake.keys, lake.limit), SurveyRow)

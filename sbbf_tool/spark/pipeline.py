@@ -223,7 +223,7 @@ def advise(
     files: DataFrame,
     *,
     queries: Iterable[str] = (),
-    fpp: float = 0.01,
+    fpp: float | None = None,
     readers: Iterable[str] = (),
     keys: Keys | None = None,
     max_page_bytes: MaxPageBytes = None,
