@@ -140,6 +140,16 @@ def test_a_chunk_is_looked_into_by_chunk_meta_alone(path):
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_modules_keep_no_state(path):
+    """What is worth keeping from one call to the next has an object with a lifetime, such as `file.reuse.Reuse`."""
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    if path.name != "kernels.py":  # which of them works is chosen once a process
+        assert not any(isinstance(node, ast.Global) for node in nodes)
+    if path.name != "__main__.py":
+        assert not {"gc.disable", "gc.set_threshold", "os.umask"} & {ast.unparse(node) for node in nodes if isinstance(node, ast.Attribute)}
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_modules_are_short_and_introduce_themselves(path):
     text = path.read_text()
     assert len(text.splitlines()) <= 500

@@ -14,9 +14,10 @@ from math import prod
 from typing import NamedTuple
 
 from sbbf_tool.errors import UsageError
+from sbbf_tool.file.answers import ask_row_group
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import by_dictionary, by_statistics
-from sbbf_tool.file.question import ask_row_group, question_of
+from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.parquet.columns import find_column, quote
 from sbbf_tool.parquet.literals import ABSENT, MAYBE
 from sbbf_tool.predicates import AllOf, Comparison, Parser, Token
@@ -115,9 +116,9 @@ def _chance(state: str, values: int, fpp: float | None) -> float:
     return 1.0 if fpp is None or state in (THERE, FILTER_PASSES) else 1 - (1 - fpp) ** values
 
 
-def count_query(file: ParquetFile, query: Query) -> QueryCounts:
+def count_query(file: ParquetFile, query: Query, reuse: Reuse | None = None) -> QueryCounts:
     """What a file's means of pruning leave of a query. Raises UsageError for a value that a column cannot hold."""
-    counts = QueryCounts()
+    counts, reuse = QueryCounts(), reuse or Reuse()
     questions, missing = [], set()
     for condition in query.conditions:
         try:
@@ -126,7 +127,7 @@ def count_query(file: ParquetFile, query: Query) -> QueryCounts:
             missing.add(condition.column)
         else:
             with file.named():
-                question = question_of(column, condition.values)
+                question = reuse.question_of(column, condition.values)
             if any(literal.is_null for literal in question.literals):
                 raise _nothing_equals_null(query.text)
             questions.append(question)

@@ -15,6 +15,7 @@ from sbbf_tool.advice.queries import Query
 from sbbf_tool.advice.survey import FileSurvey, survey
 from sbbf_tool.arguments import as_iterable, as_names
 from sbbf_tool.file.page_limit import MaxPageBytes
+from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.operations.check import Policy, checked
 from sbbf_tool.operations.inspect import inspect
 from sbbf_tool.operations.verify import verify
@@ -37,7 +38,7 @@ def inspecting(columns: Iterable[str] = (), keys: KeysGiven = None) -> Callable[
 
 def probing(column: str, values: object, keys: KeysGiven = None) -> Callable[[str], LookupRow]:
     """Many values asked of one column, or one."""
-    return partial(_reported, LookupRow, partial(probe_values, column=column, values=tuple(as_iterable(values)), keys=keys))
+    return partial(_reported, LookupRow, partial(probe_values, column=column, values=tuple(as_iterable(values)), keys=keys, reuse=Reuse()))
 
 
 def verifying(columns: Iterable[str] = (), keys: KeysGiven = None, limit: MaxPageBytes = None) -> Callable[[str], VerifyRow]:
@@ -50,7 +51,7 @@ def checking(policy: Policy, keys: KeysGiven = None, limit: MaxPageBytes = None)
 
 
 def surveying(queries: Iterable[Query] = (), keys: KeysGiven = None, limit: MaxPageBytes = None) -> Callable[[str], SurveyRow]:
-    return partial(_surveyed, tuple(as_iterable(queries)), keys, limit)
+    return partial(_surveyed, tuple(as_iterable(queries)), keys, limit, Reuse())
 
 
 def survey_of(row: SurveyRow) -> FileSurvey:
@@ -72,5 +73,5 @@ def _checked(policy: Policy, keys: KeysGiven, limit: MaxPageBytes, path: str) ->
     return row_of(CheckRow, path, work)
 
 
-def _surveyed(queries: tuple[Query, ...], keys: KeysGiven, limit: MaxPageBytes, path: str) -> SurveyRow:
-    return row_of(SurveyRow, path, lambda: {"survey": pickle.dumps(survey(path, queries, keys, limit))})
+def _surveyed(queries: tuple[Query, ...], keys: KeysGiven, limit: MaxPageBytes, reuse: Reuse, path: str) -> SurveyRow:
+    return row_of(SurveyRow, path, lambda: {"survey": pickle.dumps(survey(path, queries, keys, limit, reuse))})
