@@ -8,24 +8,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 from typing import NamedTuple
 
 from sbbf_tool.errors import UsageError
+from sbbf_tool.file.answers import ask_row_group
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import by_dictionary, by_statistics
-from sbbf_tool.file.question import ask_row_group, question_of
+from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.parquet.columns import find_column, quote
 from sbbf_tool.parquet.literals import ABSENT, MAYBE
-
-_TOKEN = re.compile(
-    r"""\s*(?:(?P<text>'(?:[^']|'')*')|(?P<quoted>"(?:[^"]|"")*")|(?P<name>(?:`(?:[^`]|``)*`|[^\W\d][\w$]*)(?:\.(?:`(?:[^`]|``)*`|[\w$]+))*)"""
-    r"""|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))|(?P<sign>[=(),;]))"""
-)
-_PREFIXES = ("DATE", "TIME", "TIMESTAMP", "UUID", "DECIMAL")
-_WORDS_FOR_VALUES = ("TRUE", "FALSE")
+from sbbf_tool.predicates import AllOf, Comparison, Parser, Token
 
 THERE, NOT_THERE, UNKNOWN, FILTER_PASSES = "there", "not there", "unknown", "filter passes"
 
@@ -43,85 +38,42 @@ class Query:
     conditions: tuple[Condition, ...]
 
 
-class _Token(NamedTuple):
-    kind: str
-    text: str
+class _Parser(Parser):
+    what, hint = "query", "write column = value or column IN (value, ...), joined by AND"
+    token = re.compile(
+        r"""\s*(?:(?P<text>'(?:[^']|'')*')|(?P<quoted>"(?:[^"]|"")*")|(?P<name>(?:`(?:[^`]|``)*`|[^\W\d][\w$]*)(?:\.(?:`(?:[^`]|``)*`|[\w$]+))*)"""
+        r"""|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))|(?P<sign>[=(),;]))"""
+    )
+    comparisons = frozenset("=")
+    prefixes = ("DATE", "TIME", "TIMESTAMP", "UUID", "DECIMAL")
+    only_and = True
 
-    def is_word(self, *words: str) -> bool:
-        return self.kind == "name" and self.text.upper() in words
+    def _split(self) -> list[Token]:
+        tokens = super()._split()
+        return tokens[:-1] if tokens and tokens[-1].text == ";" else tokens
+
+    def literal(self, token: Token) -> Token:
+        if token.is_word("NULL"):
+            raise _nothing_equals_null(self.text)
+        return token if token.is_word("TRUE", "FALSE") else super().literal(token)
 
 
 def parse_query(text: str) -> Query:
     """Raises UsageError, with the part that was not understood."""
-    tokens = list(_tokens(text))
-    if tokens and tokens[-1].text == ";":
-        tokens.pop()
-    stream = iter((*tokens, _Token("end", "its end")))
-    conditions = []
-    while True:
-        conditions.append(_condition(text, stream))
-        last = next(stream)
-        if last.kind == "end":
-            return Query(" ".join(text.split()).rstrip("; "), tuple(conditions))
-        if not last.is_word("AND"):
-            raise _wrong(text, last)
+    parsed = _Parser(text).parse()
+    operands = parsed.operands if isinstance(parsed, AllOf) else (parsed,)
+    conditions = tuple(_condition(one) for one in operands if isinstance(one, Comparison))
+    return Query(" ".join(text.split()).rstrip("; "), conditions)
 
 
-def _tokens(text: str) -> Iterator[_Token]:
-    position = 0
-    stripped = text.rstrip()
-    while position < len(stripped):
-        match = _TOKEN.match(stripped, position)
-        if match is None or match.lastgroup is None:
-            rest = stripped[position:].split()
-            raise _wrong(text, _Token("", rest[0]))
-        yield _Token(match.lastgroup, match[match.lastgroup])
-        position = match.end()
-
-
-def _condition(text: str, stream: Iterator[_Token]) -> Condition:
-    name, sign = next(stream), next(stream, _Token("end", "its end"))
-    if name.kind not in ("name", "quoted"):
-        raise _wrong(text, name)
-    column = quote((name.text[1:-1].replace('""', '"'),)) if name.kind == "quoted" else name.text
-    if sign.text == "=":
-        return Condition(column, (_value(text, next(stream), stream),))
-    if not sign.is_word("IN"):
-        raise _wrong(text, sign)
-    if (bracket := next(stream)).text != "(":
-        raise _wrong(text, bracket)
-    values = []
-    while True:
-        values.append(_value(text, next(stream), stream))
-        after = next(stream)
-        if after.text == ")":
-            return Condition(column, tuple(values))
-        if after.text != ",":
-            raise _wrong(text, after)
-
-
-def _value(text: str, token: _Token, stream: Iterator[_Token]) -> str:
-    if token.is_word(*_PREFIXES):
-        token = next(stream)
-        if token.kind != "text":
-            raise _wrong(text, token)
-    if token.kind == "text":
-        return token.text[1:-1].replace("''", "'")
-    if token.kind == "number" or token.is_word(*_WORDS_FOR_VALUES):
-        return token.text
-    if token.is_word("NULL"):
-        raise _nothing_equals_null(text)
-    raise _wrong(text, token)
+def _condition(comparison: Comparison) -> Condition:
+    column = comparison.column
+    name = quote((column.unquoted,)) if column.kind == "quoted" else column.text
+    return Condition(name, tuple(token.unquoted if token.kind == "text" else token.text for token in comparison.literals))
 
 
 def _nothing_equals_null(text: str) -> UsageError:
     return UsageError(f"query {text!r}: nothing equals NULL", hint="a filter knows no nulls, and IS NULL does not ask it")
-
-
-def _wrong(text: str, token: _Token) -> UsageError:
-    return UsageError(
-        f"query {text!r} is not understood at {token.text!r}", hint="write column = value or column IN (value, ...), joined by AND"
-    )
 
 
 @dataclass(slots=True)
@@ -164,9 +116,9 @@ def _chance(state: str, values: int, fpp: float | None) -> float:
     return 1.0 if fpp is None or state in (THERE, FILTER_PASSES) else 1 - (1 - fpp) ** values
 
 
-def count_query(file: ParquetFile, query: Query) -> QueryCounts:
+def count_query(file: ParquetFile, query: Query, reuse: Reuse | None = None) -> QueryCounts:
     """What a file's means of pruning leave of a query. Raises UsageError for a value that a column cannot hold."""
-    counts = QueryCounts()
+    counts, reuse = QueryCounts(), reuse or Reuse()
     questions, missing = [], set()
     for condition in query.conditions:
         try:
@@ -175,7 +127,7 @@ def count_query(file: ParquetFile, query: Query) -> QueryCounts:
             missing.add(condition.column)
         else:
             with file.named():
-                question = question_of(column, condition.values)
+                question = reuse.question_of(column, condition.values)
             if any(literal.is_null for literal in question.literals):
                 raise _nothing_equals_null(query.text)
             questions.append(question)

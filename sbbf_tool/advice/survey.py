@@ -19,6 +19,7 @@ from sbbf_tool.file.distinct import Distinct, containment
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import row_group_bytes
+from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.parquet.arrow_schema import arrow_type
 from sbbf_tool.parquet.chunk_meta import ChunkMeta
 from sbbf_tool.parquet.columns import Column
@@ -68,9 +69,12 @@ class FileSurvey:
     queries: tuple[QueryCounts, ...]
 
 
-def survey(path: str, queries: Sequence[Query], keys: KeysGiven = None, limit: MaxPageBytes = None) -> FileSurvey:
+def survey(
+    path: str, queries: Sequence[Query], keys: KeysGiven = None, limit: MaxPageBytes = None, reuse: Reuse | None = None
+) -> FileSurvey:
     """Reads the footer, the header of each dictionary page, the filters, and for queries the dictionaries of their columns."""
-    with ParquetFile.open(path, keys, limit) as file:
+    reuse = reuse or Reuse()
+    with ParquetFile.open(path, keys, limit, reuse) as file:
         file.source.prefetch(_dictionary_headers(file))
         file.expect_filters(file.footer.columns, whole=True)
         group_bytes = [row_group_bytes(file, number) for number in range(file.footer.num_row_groups)]
@@ -79,7 +83,7 @@ def survey(path: str, queries: Sequence[Query], keys: KeysGiven = None, limit: M
             bytes=file.source.size,
             row_groups=file.footer.num_row_groups,
             columns=tuple(_column(file, column, group_bytes) for column in file.footer.columns),
-            queries=tuple(count_query(file, query) for query in queries),
+            queries=tuple(count_query(file, query, reuse) for query in queries),
         )
 
 

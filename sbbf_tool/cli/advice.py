@@ -10,7 +10,7 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.output import say, stop_if_unread
-from sbbf_tool.cli.spelling import spell
+from sbbf_tool.cli.spelling import command_of, spell
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.advise import AdviceReport, ColumnAdvice
@@ -40,8 +40,8 @@ def show_report(report: AdviceReport, paths: Sequence[str], plan_path: str | Non
             render.warn(warning)
     elif plan_path is not None:
         render.warn(f"{plan_path} was not written: there is nothing to add")
-    if not as_json and report.command is not None:
-        say(shlex.join(report.command))
+    if not as_json and report.fix is not None:
+        say(shlex.join(command_of(report.fix)))
     stop_if_unread()
     return report.exit_code
 
@@ -65,7 +65,7 @@ def show_advice(report: AdviceReport) -> None:
             for one in report.queries
         ]
         render.show_table(headers, rows, (1, 2, 3, 4, 5))
-    if report.command is None:
+    if report.fix is None:
         say("nothing to add")
 
 

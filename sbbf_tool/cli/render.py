@@ -5,14 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from sbbf_tool.cli.output import say, say_json
-from sbbf_tool.cli.spelling import spell
+from sbbf_tool.cli.spelling import command_of, spell
 from sbbf_tool.display import escape
+from sbbf_tool.hints import Fix
 
 SCHEMA_VERSION = 0
 """Of all documents; it stays 0 until their fields are settled in 0.1.0."""
@@ -31,7 +32,17 @@ def show_json(schema: str, report: Any) -> None:
 
 def document(schema: str, report: Any) -> dict[str, Any]:
     """Return the document of a report, or of its fields."""
-    return {"schema": f"sbbf.{schema}", "version": SCHEMA_VERSION, **(report if isinstance(report, dict) else asdict(report))}
+    return {"schema": f"sbbf.{schema}", "version": SCHEMA_VERSION, **_plain(report)}
+
+
+def _plain(value: Any) -> Any:
+    """Return a report as dicts and lists; a fix has its `command` too."""
+    if is_dataclass(value):
+        document = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        return {**document, "command": command_of(value)} if isinstance(value, Fix) else document
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, (tuple, list)) else value
 
 
 def warn(message: str) -> None:

@@ -43,7 +43,7 @@ class Sizing:
     Where `num_bytes` is given, exactly so large, whatever the rest says.
     """
 
-    fpp: float = 0.01
+    fpp: float = sizing.DEFAULT_FPP
     ndv: int | None = None
     max_bytes: int = sizing.MAX_BYTES
     num_bytes: int | None = None

@@ -24,7 +24,7 @@ class FilterSpec:
     """Which columns get filters, and of what FPP or size; it can be sent to other processes and machines. Raises UsageError."""
 
     columns: tuple[str, ...]
-    fpp: float = 0.01
+    fpp: float = sizing.DEFAULT_FPP
     """Share of absent values that a filter does not exclude, above 0 and below 1."""
     ndv: int | None = None
     """Distinct values of a row group to size filters for; those that are found where None."""

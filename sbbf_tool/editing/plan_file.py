@@ -18,6 +18,7 @@ from typing import Any
 from sbbf_tool.bloom import sizing
 from sbbf_tool.display import redact, to_json
 from sbbf_tool.errors import UsageError
+from sbbf_tool.hints import Fix
 from sbbf_tool.storage.temporary import USUAL
 from sbbf_tool.storage.whole import write_whole
 
@@ -35,19 +36,16 @@ class Plan:
     columns: Mapping[str, int]
     """For each column the largest bitset a row group, in bytes."""
 
-    def command(self) -> tuple[str, ...]:
-        """What carries it out, but for the sizes, which then follow from the values alone."""
-        columns = [word for column in self.columns for word in ("-c", column)]
-        rate = () if self.fpp == _USUAL_FPP else ("--fpp", f"{self.fpp:g}")
-        dashed = ("--",) if any(name.startswith("-") for name in self.files) else ()
-        return ("sbbf", "add-filter", *columns, *rate, *(("--replace",) if self.replace else ()), "--in-place", *dashed, *self.files)
+    def fix(self, keys: str | None) -> Fix:
+        """Return the change that carries it out, but for the sizes, which then follow from the values alone; `keys` is a path."""
+        fpp = None if self.fpp == sizing.DEFAULT_FPP else self.fpp
+        return Fix("add_filters", self.files, tuple(self.columns), replace=self.replace, fpp=fpp, keys=keys)
 
     def as_json(self) -> dict[str, Any]:
         columns = {name: {"max_bytes": size} for name, size in self.columns.items()}
         return {_VERSION_KEY: VERSION, "files": list(self.files), "fpp": self.fpp, "replace": self.replace, "columns": columns}
 
 
-_USUAL_FPP = 0.01
 _PRIVATE = 0o600
 _MOST_BYTES = 64 << 20
 

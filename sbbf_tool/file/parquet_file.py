@@ -15,7 +15,7 @@ from sbbf_tool.display import redact_text
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
 from sbbf_tool.file.interrupted import explain
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
-from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.columns import Column, leaf_columns
 from sbbf_tool.parquet.filters import HEADER_GUESS, StoredFilter, build_header, parse_header
 from sbbf_tool.parquet.footer import TAIL_BYTES, Footer, Tail, parse_tail
 from sbbf_tool.parquet.page_sizes import with_checked_sizes
@@ -26,6 +26,7 @@ from sbbf_tool.storage.source import Source
 # Most files are not encrypted, and a command for one of those starts sooner without what knows about keys: that is imported when needed.
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysGiven
+    from sbbf_tool.file.reuse import Reuse
     from sbbf_tool.parquet.encryption.file_cipher import FileCipher, KeyRing
 
 # A filter of this size comes with its header: a second request would cost more.
@@ -35,9 +36,12 @@ _SMALL_FILTER = 4 << 10
 class ParquetFile:
     """An open file and its footer. Use as a context manager."""
 
-    def __init__(self, source: Source, ring: KeyRing | None = None, max_page_bytes: MaxPageBytes = None) -> None:
+    def __init__(
+        self, source: Source, ring: KeyRing | None = None, max_page_bytes: MaxPageBytes = None, reuse: Reuse | None = None
+    ) -> None:
         self.source = source
         self.ring = ring
+        self._leaves = reuse.leaf_columns if reuse is not None else leaf_columns
         self.limit = PageLimit.of(max_page_bytes)
         with self.named():
             size = source.size
@@ -45,18 +49,20 @@ class ParquetFile:
             self.footer = self._parse_footer(tail)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], keys: KeysGiven = None, max_page_bytes: MaxPageBytes = None) -> ParquetFile:
+    def open(
+        cls, path: str | os.PathLike[str], keys: KeysGiven = None, max_page_bytes: MaxPageBytes = None, reuse: Reuse | None = None
+    ) -> ParquetFile:
         """Raises UnreadableError, and RefusedError where the footer is encrypted and its key is not among `keys`.
 
         A page of more bytes than `max_page_bytes` allows is not decompressed: whoever reads it gets OversizedPageError.
         """
-        return cls.of(places.open_source(path), keys, max_page_bytes)
+        return cls.of(places.open_source(path), keys, max_page_bytes, reuse)
 
     @classmethod
-    def of(cls, source: Source, keys: KeysGiven = None, max_page_bytes: MaxPageBytes = None) -> ParquetFile:
+    def of(cls, source: Source, keys: KeysGiven = None, max_page_bytes: MaxPageBytes = None, reuse: Reuse | None = None) -> ParquetFile:
         """The file of a source, which is closed with it, or here where it is none."""
         try:
-            return cls(source, ring_of(source.name, keys), max_page_bytes)
+            return cls(source, ring_of(source.name, keys), max_page_bytes, reuse)
         except UnreadableError as error:
             source.close()
             explain(error, source.name)
@@ -88,7 +94,7 @@ class ParquetFile:
     def _parse_footer(self, tail: Tail) -> Footer:
         stored = self.source.read(tail.start, tail.length)
         if self.ring is None and not tail.encrypted:
-            return Footer(stored, tail.start)
+            return Footer(stored, tail.start, leaves=self._leaves)
         from sbbf_tool.parquet.encryption.footers import parse_footer
 
         return parse_footer(stored, tail.start, encrypted=tail.encrypted, ring=self.ring)

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_names
+from sbbf_tool.bloom.sizing import DEFAULT_FPP
 from sbbf_tool.display import redact
 from sbbf_tool.editing.build import (
     HashMemory,
@@ -50,7 +51,7 @@ def add_filters(
     output: str | os.PathLike[str] | None = None,
     in_place: bool = False,
     append: bool = False,
-    fpp: float = 0.01,
+    fpp: float = DEFAULT_FPP,
     ndv: int | None = None,
     max_bytes: int | Mapping[str, int] | None = None,
     replace: bool = False,

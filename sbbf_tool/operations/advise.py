@@ -37,7 +37,7 @@ def advise(
     names: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     *,
     queries: Iterable[str] = (),
-    fpp: float = 0.01,
+    fpp: float = sizing.DEFAULT_FPP,
     engine_names: Iterable[str] = (),
     keys: KeysGiven = None,
     max_page_bytes: MaxPageBytes = None,
@@ -68,7 +68,7 @@ def advise_on(
     surveys: Iterable[tuple[str, FileSurvey | SbbfError]],
     *,
     queries: Iterable[Query],
-    fpp: float,
+    fpp: float | None = None,
     engine_names: Iterable[str],
     keys: Keys | None = None,
     limit: MaxPageBytes = None,
@@ -78,6 +78,7 @@ def advise_on(
     Some of the files are opened once more, here, to count distinct values.
     """
     asked, engines = tuple(queries), as_names(engine_names, "engine")
+    fpp = sizing.DEFAULT_FPP if fpp is None else fpp
     sizing.ensure_rate(fpp)
     survey_of_all = _Survey(listed, surveys, asked)
     found = survey_of_all.totals
@@ -113,16 +114,11 @@ def advise_on(
         columns=tuple(columns),
         queries=tuple(_query(query, counts, plan) for query, counts in zip(asked, survey_of_all.counts, strict=True)),
         sampled=tuple(map(redact, drawn)),
-        command=_command(plan, keys) if plan is not None else None,
+        fix=plan.fix(keys.path if keys is not None else None) if plan is not None else None,
         plan=plan.as_json() if plan is not None else None,
         unread=tuple(map(str, survey_of_all.unread)),
         exit_code=max((error.exit_code for error in survey_of_all.unread), default=0),
     )
-
-
-def _command(plan: Plan, keys: Keys | None) -> tuple[str, ...]:
-    program, name, *rest = plan.command()
-    return (program, name, *(("--keys", keys.path) if keys is not None and keys.path is not None else ()), *rest)
 
 
 class _Survey:

@@ -62,7 +62,7 @@ class Policy:
             return None if self.limits.demands(rule.limit) else f"no --{rule.limit.replace('_', '-')} was given"
         if self.select and not any(name in self.select for name in names):
             return "not selected"
-        return "it reads the data, which --quick leaves out" if self.quick and rule.reads is Reads.DATA else None
+        return "it reads the data, which a quick check leaves out" if self.quick and rule.reads is Reads.DATA else None
 
 
 def check(
@@ -138,7 +138,7 @@ def _resolve(file: ParquetFile, policy: Policy) -> tuple[Limits, tuple[Finding, 
         try:
             found.append(find_column(file.footer.columns, name).name)
         except UsageError as error:
-            missing.append(Finding(rule.name, rule.severity, file.name, name, rule.message, (Evidence(None, error.message),), None))
+            missing.append(Finding(rule.name, rule.severity, file.name, name, rule.message, (Evidence(None, error.message),)))
     return replace(policy.limits, require=tuple(found)), tuple(missing) if policy.why_not(rule) is None else ()
 
 

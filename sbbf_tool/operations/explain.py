@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from sbbf_tool.file.answers import ask_row_group
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import by_dictionary, by_statistics, row_group_bytes, shown_bounds
-from sbbf_tool.file.question import Question, ask_row_group, question_of
+from sbbf_tool.file.question import Question, question_of
 from sbbf_tool.operations.engines import engines
 from sbbf_tool.parquet.arrow_schema import arrow_type
 from sbbf_tool.parquet.columns import find_column

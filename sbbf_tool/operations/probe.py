@@ -6,9 +6,9 @@ import os
 from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_iterable
+from sbbf_tool.file.answers import ask_row_group, expect_answers
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.file.question import ask_row_group, expect_answers, question_of
-from sbbf_tool.parquet.columns import find_column
+from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.reports.probe import ProbeReport, ValueAnswer
 
 if TYPE_CHECKING:
@@ -16,21 +16,31 @@ if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysGiven
 
 
-def probe(path: str | os.PathLike[str], column: str, values: object, *, dialect: str | None = None, keys: KeysGiven = None) -> ProbeReport:
+def probe(
+    path: str | os.PathLike[str],
+    column: str,
+    values: object,
+    *,
+    dialect: str | None = None,
+    keys: KeysGiven = None,
+    reuse: Reuse | None = None,
+) -> ProbeReport:
     """What the filters of `column` say of each value, row group by row group.
 
     `values` is an iterable of values or one of them: text as a person writes it, or a Python object (`parse_object`); None asks for null,
     and so does the text `null` where the column holds neither text nor bytes of any length. `absent` is certain, everything
     else is not. Of a draft's filters nothing is said unless `dialect` names theirs (see `bloom.dialects`) and some of the column's values,
-    which are read for it, bear that out; today's are asked as today's all the same. `keys` opens encrypted columns. Raises UsageError (no
-    such column, dialect, a value it cannot hold) and UnreadableError (a filter that contradicts the format).
+    which are read for it, bear that out; today's are asked as today's all the same. `keys` opens encrypted columns; pass one `Reuse` for
+    many files of one table, to parse schema and values once. Raises UsageError (no such column, dialect, a value it cannot hold) and
+    UnreadableError (a filter that contradicts the format).
     """
     listed = tuple(as_iterable(values))
     spoken = None if dialect is None else _dialect(dialect)
-    with ParquetFile.open(path, keys) as file:
+    reuse = reuse or Reuse()
+    with ParquetFile.open(path, keys, reuse=reuse) as file:
         with file.named():
-            found = find_column(file.footer.columns, column)
-            question = question_of(found, listed)
+            found = reuse.find_column(file.footer.columns, column)
+            question = reuse.question_of(found, listed)
         expect_answers(file, question)
         by_row_group = [ask_row_group(file, number, question, spoken) for number in range(file.footer.num_row_groups)]
         return ProbeReport(

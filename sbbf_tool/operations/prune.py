@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
+from sbbf_tool.file.answers import ask_row_group, expect_answers
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import by_statistics, row_group_bytes
-from sbbf_tool.file.question import Question, ask_row_group, expect_answers, question_of
+from sbbf_tool.file.question import Question
+from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.parquet import int96
-from sbbf_tool.parquet.columns import Column, find_column
+from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.dataset_schema import is_cast, why_read_differently, with_columns_of_all_files
 from sbbf_tool.parquet.literals import ABSENT, parse_object
 from sbbf_tool.reports.prune import PrunedFile, PruneReport
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
 
-    _OpenFile = Callable[[ds.ParquetFileFragment], ParquetFile]
+    _OpenFile = Callable[[ds.ParquetFileFragment, Reuse], ParquetFile]
 
 
 def prune(data: ds.Dataset | str | os.PathLike[str] | Iterable[str | os.PathLike[str]], column: str, values: object) -> PruneReport:
@@ -51,7 +53,8 @@ def prune(data: ds.Dataset | str | os.PathLike[str] | Iterable[str | os.PathLike
     else:
         dataset, open_file = _dataset_of(list(as_iterable(data)))
     found: list[_Asked] = []
-    pruned = _pruned(dataset, lambda fragment, schema: _asked(fragment, schema, open_file, column, asked), found)
+    reuse = Reuse()
+    pruned = _pruned(dataset, lambda fragment, schema: _asked(fragment, schema, open_file, column, asked, reuse), found)
     unknown = [one.unknown for one in found if one.unknown is not None]
     if unknown and len(unknown) == len(found):
         raise unknown[0]
@@ -113,16 +116,18 @@ def _pruned(dataset: ds.Dataset, ask: Callable[[ds.ParquetFileFragment, pa.Schem
     return ds.FileSystemDataset(left, dataset.schema, dataset.format, dataset.filesystem)
 
 
-def _asked(fragment: ds.ParquetFileFragment, schema: pa.Schema, open_file: _OpenFile, column: str, values: tuple[object, ...]) -> _Asked:
+def _asked(
+    fragment: ds.ParquetFileFragment, schema: pa.Schema, open_file: _OpenFile, column: str, values: tuple[object, ...], reuse: Reuse
+) -> _Asked:
     numbers = _row_groups(fragment)
     whole = _Asked(fragment.path, numbers, len(numbers))
     try:
-        with open_file(fragment) as file:
+        with open_file(fragment, reuse) as file:
             whole = replace(whole, file=file.name, bytes_in_all=sum(row_group_bytes(file, number) for number in numbers))
             whole = replace(whole, bytes_left=whole.bytes_in_all)
             try:
                 with file.named():
-                    found = find_column(file.footer.columns, column)
+                    found = reuse.find_column(file.footer.columns, column)
             except UsageError as error:
                 # Its rows are read as if they held null.
                 return replace(whole, warning=error.message, unknown=error)
@@ -130,7 +135,7 @@ def _asked(fragment: ds.ParquetFileFragment, schema: pa.Schema, open_file: _Open
                 return replace(whole, warning=difference)
             try:
                 with file.named():
-                    question = question_of(found, _as_pyarrow_compares(found, values))
+                    question = reuse.question_of(found, _as_pyarrow_compares(found, values))
             except UsageError as error:
                 if not is_cast(fragment, schema, found):
                     raise
@@ -194,9 +199,9 @@ def _ask(file: ParquetFile, whole: _Asked, question: Question) -> _Asked:
     )
 
 
-def _open_fragment(fragment: ds.ParquetFileFragment) -> ParquetFile:
+def _open_fragment(fragment: ds.ParquetFileFragment, reuse: Reuse) -> ParquetFile:
     """The file of a fragment through the file system that the dataset was made with: its credentials are none of ours."""
-    return ParquetFile.of(places.open_through(fragment.filesystem, fragment.path))
+    return ParquetFile.of(places.open_through(fragment.filesystem, fragment.path), reuse=reuse)
 
 
 def _dataset_of(names: list[str | os.PathLike[str]]) -> tuple[ds.Dataset, _OpenFile]:
@@ -213,4 +218,4 @@ def _dataset_of(names: list[str | os.PathLike[str]]) -> tuple[ds.Dataset, _OpenF
         dataset = ds.dataset(paths, filesystem=filesystem, format="parquet", partitioning="hive")
     except (OSError, pa.ArrowException) as error:
         raise _unreadable(files[0], error) from error
-    return with_columns_of_all_files(dataset), lambda fragment: ParquetFile.open(by_path[fragment.path])
+    return with_columns_of_all_files(dataset), lambda fragment, reuse: ParquetFile.open(by_path[fragment.path], reuse=reuse)

@@ -225,7 +225,9 @@ def _treatment(rule: Rule, column: Column, chunk: ChunkFacts, rebuild: bool) -> 
 
 def _takes_rebuild(columns: Iterable[ColumnFacts], left: Iterable[Finding]) -> tuple[str, ...]:
     """The rules of which rebuilding repairs a finding that is left."""
-    chunks = {(column.name, chunk.row_group): (column.column, chunk) for column in columns for chunk in column.chunks}
+    chunks: Mapping[tuple[str | None, int], tuple[Column, ChunkFacts]] = {
+        (column.name, chunk.row_group): (column.column, chunk) for column in columns for chunk in column.chunks
+    }
     rules = {rule.name: rule for rule in _RULES}
     repaired = (
         finding.rule

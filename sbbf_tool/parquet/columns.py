@@ -104,22 +104,10 @@ def _quoted_part(name: str, pos: int) -> tuple[str, int]:
     raise UsageError(f"column name {name!r}: a backtick is not closed")
 
 
-# Files of one table share the very tuple of their columns (see `leaf_columns`), and are asked for the same one.
-_last_found: tuple[Sequence[Column], str, Column] | None = None
-
-
 def find_column(columns: Sequence[Column], name: str) -> Column:
     """The leaf column that `name` means: its full path, else a top-level name with dots in it, else the path without list and map
     scaffolding. Raises UsageError, naming what comes near, where none or several match.
     """
-    global _last_found
-    last = _last_found
-    if last is None or last[0] is not columns or last[1] != name:
-        _last_found = last = columns, name, _find_column(columns, name)
-    return last[2]
-
-
-def _find_column(columns: Sequence[Column], name: str) -> Column:
     try:
         path = unquote(name)
     except UsageError:
@@ -151,21 +139,8 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
 
-# Files of one table have one schema, and to compare it with the last one costs less than to walk it.
-_last: tuple[Sequence[SchemaElement], tuple[Column, ...]] = ((), ())
-
-
 def leaf_columns(schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
     """The leaves of a schema as the footer lists it, root first. Raises UnreadableError where the tree does not close."""
-    global _last
-    known, columns = _last
-    if schema != known:
-        columns = _leaves(schema)
-        _last = schema, columns
-    return columns
-
-
-def _leaves(schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
     columns: list[Column] = []
     pos = 1
 

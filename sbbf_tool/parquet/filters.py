@@ -12,6 +12,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sbbf_tool.bloom import sizing
+from sbbf_tool.bloom.buffers import BLOCK_BYTES
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.hints import Hint, join
 from sbbf_tool.parquet import compact
@@ -28,9 +30,7 @@ if TYPE_CHECKING:
 HEADER_GUESS = 64
 """Bytes to fetch at an offset to be sure of a header: today's take 15 to 19, a draft's inside a PageHeader some more."""
 
-BLOCK_BYTES = 32
 MODULE_OVERHEAD = 4 + 12 + 16
-MIN_PORTABLE_BYTES, MAX_PORTABLE_BYTES = 64, 128 << 20
 
 # Fields 2, 3 and 4: unions whose first member, an empty struct, is BLOCK, XXHASH and UNCOMPRESSED.
 
@@ -114,9 +114,9 @@ class StoredFilter:
             found.append(f"bloom_filter_length is {stated}, header and bitset take {self.length}: some readers ignore or misread it")
         if size % BLOCK_BYTES:
             found.append(f"a bitset of {size} bytes is not whole blocks; its last {size % BLOCK_BYTES} bytes are unused")
-        if size > MAX_PORTABLE_BYTES:
+        if size > sizing.MAX_BYTES:
             found.append("a bitset over 128 MiB: Trino fails, parquet-java, Arrow and Velox refuse it")
-        elif size < MIN_PORTABLE_BYTES:
+        elif size < sizing.MIN_BYTES:
             found.append("a bitset under 64 bytes: Impala reads past its end")
         elif size & (size - 1):
             found.append("a bitset whose size is not a power of two: Arrow C++ and Velox refuse it, Impala misreads it")

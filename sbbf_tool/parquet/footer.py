@@ -8,7 +8,7 @@ so all that this package does not know about comes back as it was. A footer that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from sbbf_tool.errors import RefusedError, UnreadableError
@@ -16,7 +16,7 @@ from sbbf_tool.hints import Hint
 from sbbf_tool.parquet import compact
 from sbbf_tool.parquet.chunk_meta import ChunkMeta
 from sbbf_tool.parquet.columns import PHYSICAL_TYPES, Column, leaf_columns
-from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, FileMetaData
+from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, FileMetaData, SchemaElement
 from sbbf_tool.parquet.structs import parse_struct
 
 MAGIC = b"PAR1"
@@ -60,7 +60,15 @@ class Footer:
     Of an encrypted or signed footer, `raw` are the bytes of the plain struct, which take `stored_bytes` in the file.
     """
 
-    def __init__(self, raw: bytes, start: int, *, stored_bytes: int | None = None, seal: Seal | None = None) -> None:
+    def __init__(
+        self,
+        raw: bytes,
+        start: int,
+        *,
+        stored_bytes: int | None = None,
+        seal: Seal | None = None,
+        leaves: Callable[[Sequence[SchemaElement]], tuple[Column, ...]] = leaf_columns,
+    ) -> None:
         self.raw = raw
         self.start = start
         self.stored_bytes = len(raw) if stored_bytes is None else stored_bytes
@@ -70,7 +78,7 @@ class Footer:
             raise UnreadableError("the footer has no schema or no list of row groups")
         if not self.metadata.row_groups and (self.metadata.num_rows or 0) > 0:
             raise UnreadableError(f"the footer counts {self.metadata.num_rows:,} rows and has no row group")
-        self.columns: tuple[Column, ...] = leaf_columns(self.metadata.schema)
+        self.columns: tuple[Column, ...] = leaves(self.metadata.schema)
         """Leaf columns in the schema's order; a column's `index` is its position in every row group."""
         for number, row_group in enumerate(self.metadata.row_groups):
             if row_group.columns is None or len(row_group.columns) != len(self.columns):

@@ -6,7 +6,6 @@ footer is never written back from them (see `compact` for how it is).
 
 from __future__ import annotations
 
-import gc
 from threading import local
 from typing import Any, TypeVar
 
@@ -29,14 +28,7 @@ def parse_struct(cls: type[_Struct], data: bytes) -> _Struct:
 
 def parse_prefix(cls: type[_Struct], data: bytes) -> tuple[_Struct, int]:
     """A generated class read from the beginning of `data`, and how many bytes it takes there. Raises UnreadableError."""
-    # A wide footer becomes a million objects, none of them garbage: to look for some among them takes as long as making them.
-    was_collecting = gc.isenabled()
-    gc.disable()
-    try:
-        return _read_by_extension(cls, data) or _read_by_python(cls, data)
-    finally:
-        if was_collecting:
-            gc.enable()
+    return _read_by_extension(cls, data) or _read_by_python(cls, data)
 
 
 def _read_by_extension(cls: type[_Struct], data: bytes) -> tuple[_Struct, int] | None:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from sbbf_tool.bloom.buffers import BLOCK_BYTES
 from sbbf_tool.errors import UsageError
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.query_engines.terms import EFFECTS, HARM, PLACES, UNUSED, USED
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 _FEW = 2
 """A type that at most so many engines use a filter on is worth a word."""
 
-_BLOCK_BYTES = 32
 
 # Every engine that reads filters uses one on these, or nearly, and none comes to harm: a test holds the table to it.
 _PLAIN_TYPES = frozenset(
@@ -163,8 +163,8 @@ def _limits_broken(one: EngineReport, bitset_bytes: int) -> list[str]:
         broken.append(f"at most {one.max_bytes:,} bytes")
     if one.power_of_two and bitset_bytes & (bitset_bytes - 1):
         broken.append("a power of two")
-    if one.whole_blocks and bitset_bytes % _BLOCK_BYTES:
-        broken.append(f"whole blocks of {_BLOCK_BYTES} bytes")
+    if one.whole_blocks and bitset_bytes % BLOCK_BYTES:
+        broken.append(f"whole blocks of {BLOCK_BYTES} bytes")
     return broken
 
 

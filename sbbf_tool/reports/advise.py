@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sbbf_tool.hints import Fix
+
 
 @dataclass(frozen=True)
 class ColumnAdvice:
@@ -71,8 +73,8 @@ class AdviceReport:
     queries: tuple[QueryAdvice, ...]
     sampled: tuple[str, ...]
     """Files whose data was looked into."""
-    command: tuple[str, ...] | None
-    """Program and arguments; None where no filter is advised."""
+    fix: Fix | None
+    """The change that adds the filters; None where none is advised."""
     plan: dict[str, object] | None
     """What `--plan` saves, but for passwords and signatures in the names of its files."""
     unread: tuple[str, ...] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sbbf_tool.hints import Fix
 from sbbf_tool.reports.rows import FileRow
 
 ERROR, WARNING, INFO = "error", "warning", "info"
@@ -22,17 +23,18 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Finding:
-    """What one rule found wrong with the filters of one column."""
+    """What one rule found wrong with a file: with the filters of one column of it, or with its index."""
 
     rule: str
     severity: str
     """One of `SEVERITIES`."""
     file: str
-    column: str
+    column: str | None
+    """None where it is about the file as a whole."""
     message: str
-    evidence: tuple[Evidence, ...]
-    cure: tuple[str, ...] | None
-    """The command that cures it, program and arguments; None where no command does."""
+    evidence: tuple[Evidence, ...] = ()
+    fix: Fix | None = None
+    """The change that resolves it; None where no function of this package does."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sbbf_tool.reports.findings import ERROR, Finding
+
 
 @dataclass(frozen=True)
 class BloomFigures:
@@ -71,16 +73,6 @@ class ColumnTotal:
 
 
 @dataclass(frozen=True)
-class Finding:
-    """Something odd, under a rule's name."""
-
-    rule: str
-    message: str
-    data_file: str
-    column: str | None = None
-
-
-@dataclass(frozen=True)
 class InspectReport:
     target: str
     snapshot: int | None
@@ -91,7 +83,7 @@ class InspectReport:
     @property
     def broken(self) -> tuple[Finding, ...]:
         """The findings that some index contradicts the format, or is not there."""
-        return tuple(finding for finding in self.findings if finding.rule in ("unreadable-index", "unreadable-filter"))
+        return tuple(finding for finding in self.findings if finding.severity == ERROR)
 
     @property
     def is_table(self) -> bool:

@@ -1,62 +1,63 @@
-"""The commands that cure a finding, as program and arguments."""
+"""The changes that resolve a finding, as values."""
 
 from __future__ import annotations
 
 from sbbf_tool.bloom import sizing
+from sbbf_tool.hints import Fix
 from sbbf_tool.rules.facts import ColumnFacts
 from sbbf_tool.rules.rule import Limits
 
-_USUAL_FPP = 0.01
 _LONGEST_HEADER = 19
 
 
-def repair(column: ColumnFacts, limits: Limits) -> tuple[str, ...]:
+def repair(column: ColumnFacts, limits: Limits) -> Fix:
     """Touches the footer alone."""
-    return ("sbbf", "repair", column.file, "--in-place")
+    return Fix("repair", (column.file,), keys=column.keys_path)
 
 
-def rebuild(column: ColumnFacts, limits: Limits) -> tuple[str, ...]:
+def rebuild(column: ColumnFacts, limits: Limits) -> Fix:
     """Replaces what lies, or cannot be used, by sound filters built from the data."""
     if _gets_no_filter(column):
         return remove(column, limits)
-    return ("sbbf", "repair", column.file, "--rebuild", "-c", column.name, "--in-place")
+    return Fix("repair", (column.file,), (column.name,), rebuild=True, keys=column.keys_path)
 
 
-def add(column: ColumnFacts, limits: Limits) -> tuple[str, ...]:
+def add(column: ColumnFacts, limits: Limits) -> Fix:
     """A filter in every row group; those that are there are built anew."""
     if _gets_no_filter(column):
         return remove(column, limits)
-    replace = ("--replace",) if column.filters else ()
-    fpp = () if limits.max_fpp is None else ("--fpp", f"{min(limits.max_fpp, _USUAL_FPP):g}")
-    return ("sbbf", "add-filter", column.file, "-c", column.name, *replace, *fpp, "--in-place")
+    fpp = None if limits.max_fpp is None else min(limits.max_fpp, sizing.DEFAULT_FPP)
+    return Fix("add_filters", (column.file,), (column.name,), replace=bool(column.filters), fpp=fpp, keys=column.keys_path)
 
 
 def _gets_no_filter(column: ColumnFacts) -> bool:
     return column.column.physical == "BOOLEAN"
 
 
-def remove(column: ColumnFacts, limits: Limits) -> tuple[str, ...]:
-    return ("sbbf", "remove-filter", column.file, "-c", column.name, "--in-place")
+def remove(column: ColumnFacts, limits: Limits) -> Fix:
+    return Fix("remove_filters", (column.file,), (column.name,), keys=column.keys_path)
 
 
-def remove_bytes_too(column: ColumnFacts, limits: Limits) -> tuple[str, ...]:
+def remove_bytes_too(column: ColumnFacts, limits: Limits) -> Fix:
     """For what must not stay in the file."""
-    return ("sbbf", "remove-filter", column.file, "-c", column.name, "--compact", "--in-place")
+    return Fix("remove_filters", (column.file,), (column.name,), compact=True, keys=column.keys_path)
 
 
-def shrink(column: ColumnFacts, limits: Limits) -> tuple[str, ...]:
+def shrink(column: ColumnFacts, limits: Limits) -> Fix:
     """To the smallest size that keeps the usual error rate."""
-    return ("sbbf", "resize", column.file, "-c", column.name, "--fpp", f"{_USUAL_FPP:g}", "--in-place")
+    return Fix("resize_filters", (column.file,), (column.name,), fpp=sizing.DEFAULT_FPP, keys=column.keys_path)
 
 
-def shrink_to_portable(column: ColumnFacts, limits: Limits) -> tuple[str, ...]:
-    return ("sbbf", "resize", column.file, "-c", column.name, "--bytes", str(sizing.MAX_BYTES), "--in-place")
+def shrink_to_portable(column: ColumnFacts, limits: Limits) -> Fix:
+    return _resize(column, sizing.MAX_BYTES)
 
 
-def shrink_to_share(column: ColumnFacts, limits: Limits) -> tuple[str, ...]:
+def shrink_to_share(column: ColumnFacts, limits: Limits) -> Fix:
     """To the largest size that stays within the share of its data that filters may take; away with them where that is too small."""
     share = (limits.max_bytes_share or 0) * min(chunk.chunk_bytes for chunk in column.filters)
     most = 1 << max(0, int(share) - _LONGEST_HEADER).bit_length() >> 1
-    if most < sizing.MIN_BYTES:
-        return remove(column, limits)
-    return ("sbbf", "resize", column.file, "-c", column.name, "--bytes", str(most), "--in-place")
+    return remove(column, limits) if most < sizing.MIN_BYTES else _resize(column, most)
+
+
+def _resize(column: ColumnFacts, num_bytes: int) -> Fix:
+    return Fix("resize_filters", (column.file,), (column.name,), num_bytes=num_bytes, keys=column.keys_path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sbbf_tool.reports.findings import ERROR, Evidence
-from sbbf_tool.rules import fixes as cures
+from sbbf_tool.rules import fixes
 from sbbf_tool.rules.facts import ColumnFacts, Reads
 from sbbf_tool.rules.rule import Limits, Rule, percent
 
@@ -56,7 +56,7 @@ RULES = (
         message="A filter is required for this column and is not there.",
         why="Runs for the columns that `require` names.",
         look=_required,
-        cure=cures.add,
+        fix=fixes.add,
         limit="require",
     ),
     Rule(
@@ -67,7 +67,7 @@ RULES = (
         message="The filter lets more absent values pass than was allowed.",
         why="Runs where `max_fpp` is given.",
         look=_fpp,
-        cure=cures.add,
+        fix=fixes.add,
         limit="max_fpp",
     ),
     Rule(
@@ -78,7 +78,7 @@ RULES = (
         message="The column's filters take more bytes, compared with its data, than was allowed.",
         why="Runs where `max_bytes_share` is given.",
         look=_bytes_share,
-        cure=cures.shrink_to_share,
+        fix=fixes.shrink_to_share,
         limit="max_bytes_share",
     ),
     Rule(
@@ -89,7 +89,7 @@ RULES = (
         message="The filter holds fewer distinct values than a filter was said to be for.",
         why="Runs where `min_ndv` is given.",
         look=_ndv,
-        cure=cures.remove,
+        fix=fixes.remove,
         limit="min_ndv",
     ),
     Rule(
@@ -100,7 +100,7 @@ RULES = (
         message="The filter is for less data than a filter was said to be for.",
         why="Runs where `min_chunk_bytes` is given.",
         look=_chunk_bytes,
-        cure=cures.remove,
+        fix=fixes.remove,
         limit="min_chunk_bytes",
     ),
 )

@@ -1,7 +1,7 @@
-"""What a rule is: a name, how bad it is, what must be read for it, how to see it, and what cures it.
+"""What a rule is: a name, how bad it is, what must be read for it, how to see it, and what fixes it.
 
 A rule looks at one column over all row groups (`ColumnFacts`) and answers with what it saw, row group by row group. The sentence it
-says is always the same; the numbers are in the evidence. The cure is a command line, as a value that can be run.
+says is always the same; the numbers are in the evidence. The fix is a value that a caller can make or spell.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from sbbf_tool.arguments import as_names
 from sbbf_tool.errors import UsageError
+from sbbf_tool.hints import Fix
 from sbbf_tool.reports.findings import SEVERITIES, Evidence, Finding
 from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads
 
@@ -41,7 +42,7 @@ class Limits:
 
 
 Look = Callable[[ColumnFacts, Limits], Iterable[Evidence]]
-Cure = Callable[[ColumnFacts, Limits], tuple[str, ...] | None]
+MakeFix = Callable[[ColumnFacts, Limits], Fix | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class Rule:
     why: str
     """Who writes such filters, and who is hurt."""
     look: Look
-    cure: Cure | None = None
+    fix: MakeFix | None = None
     limit: str | None = None
     """The field of `Limits` without which the rule has nothing to say."""
 
@@ -73,12 +74,8 @@ class Rule:
             column=column.name,
             message=self.message,
             evidence=evidence,
-            cure=self._command(column, limits),
+            fix=self.fix(column, limits) if self.fix and column.can_be_changed else None,
         )
-
-    def _command(self, column: ColumnFacts, limits: Limits) -> tuple[str, ...] | None:
-        cure = self.cure(column, limits) if self.cure and column.can_be_changed else None
-        return (*cure, "--keys", column.keys_path) if cure and column.keys_path is not None else cure
 
 
 def at_each_filter(see: Callable[[ChunkFacts], str | None]) -> Look:

@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
+from sbbf_tool.hints import Fix
 from sbbf_tool.reports.findings import ERROR
-from sbbf_tool.rules import fixes as cures
+from sbbf_tool.rules import fixes
 from sbbf_tool.rules.facts import PLAINTEXT, ChunkFacts, ColumnFacts, Reads
 from sbbf_tool.rules.rule import Limits, Rule, at_each_filter
 
@@ -20,8 +21,8 @@ def _damaged(chunk: ChunkFacts) -> str | None:
     return chunk.sealing if chunk.sealing != PLAINTEXT else None
 
 
-def _rebuild(column: ColumnFacts, limits: Limits) -> tuple[str, ...] | None:
-    return None if any(chunk.encryption for chunk in column.filters) else cures.rebuild(column, limits)
+def _rebuild(column: ColumnFacts, limits: Limits) -> Fix | None:
+    return None if any(chunk.encryption for chunk in column.filters) else fixes.rebuild(column, limits)
 
 
 RULES = (
@@ -34,7 +35,7 @@ RULES = (
         why="arrow-rs writes filters in the clear into encrypted files. It gives data away, and readers with the key expect ciphertext "
         "and fail.",
         look=at_each_filter(_in_the_clear),
-        cure=cures.remove_bytes_too,
+        fix=fixes.remove_bytes_too,
     ),
     Rule(
         name="damaged-encrypted-filter",
@@ -45,6 +46,6 @@ RULES = (
         why="A filter that was cut, overwritten, moved or exchanged, or that was not encrypted as modules 8 and 9 (parquet-go uses 6 and "
         "7). Without the key only the lengths of header and bitset can be checked; with it, every bit.",
         look=at_each_filter(_damaged),
-        cure=_rebuild,
+        fix=_rebuild,
     ),
 )

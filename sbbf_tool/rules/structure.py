@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from sbbf_tool.parquet.filters import BLOCK_BYTES, MAX_PORTABLE_BYTES, MIN_PORTABLE_BYTES, StoredFilter
+from sbbf_tool.bloom import sizing
+from sbbf_tool.bloom.buffers import BLOCK_BYTES
+from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.reports.findings import ERROR, WARNING, Evidence
-from sbbf_tool.rules import fixes as cures
+from sbbf_tool.rules import fixes
 from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads
 from sbbf_tool.rules.rule import Limits, Look, Rule, at_each_filter
 
@@ -73,11 +75,11 @@ def _not_power_of_two(stored: StoredFilter) -> str | None:
 
 
 def _under_64_bytes(stored: StoredFilter) -> str | None:
-    return f"its bitset has {stored.header.num_bytes} bytes" if stored.header.num_bytes < MIN_PORTABLE_BYTES else None
+    return f"its bitset has {stored.header.num_bytes} bytes" if stored.header.num_bytes < sizing.MIN_BYTES else None
 
 
 def _over_128_mib(stored: StoredFilter) -> str | None:
-    return f"its bitset has {stored.header.num_bytes:,} bytes" if stored.header.num_bytes > MAX_PORTABLE_BYTES else None
+    return f"its bitset has {stored.header.num_bytes:,} bytes" if stored.header.num_bytes > sizing.MAX_BYTES else None
 
 
 def _offset_means_none(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
@@ -97,7 +99,7 @@ RULES = (
         why="Tools that rewrite a file and keep the old offsets, and files that were cut or overwritten. Iceberg, ClickHouse and "
         "parquet-go fail the query or the opening of the file; others read on without a filter.",
         look=at_each_filter(_unreadable),
-        cure=cures.repair,
+        fix=fixes.repair,
     ),
     Rule(
         name="overlapping-filter",
@@ -107,7 +109,7 @@ RULES = (
         message="The filter lies in bytes that belong to something else, so one of the two is damaged.",
         why="Tools that move pages and keep the old offsets. Readers take the bits for what the footer says they are, and lose rows.",
         look=at_each_filter(_overlapping),
-        cure=cures.rebuild,
+        fix=fixes.rebuild,
     ),
     Rule(
         name="oversized-page",
@@ -128,7 +130,7 @@ RULES = (
         why="parquetjs leaves algorithm, hash and compression empty; parquet-go may compress with GZIP, which the format does not have. "
         "Some readers ignore the filter, some fail the query, some read it all the same.",
         look=_at_each_header(_unknown),
-        cure=cures.rebuild,
+        fix=fixes.rebuild,
     ),
     Rule(
         name="draft-dialect",
@@ -139,7 +141,7 @@ RULES = (
         why="Builds of parquet-mr's branch from 2019 and 2020, and tools written after the text of that time. Its header does not tell how "
         "it hashes; the values do. ClickHouse and DuckDB fail the query, DataFusion and parquet-java ignore the filter.",
         look=at_each_filter(_draft),
-        cure=cures.rebuild,
+        fix=fixes.rebuild,
     ),
     Rule(
         name="missing-length",
@@ -150,7 +152,7 @@ RULES = (
         why="Written by Trino, Impala, parquetjs and parquet-java before 1.14. parquet-java 1.14.0 to 1.15.2, and with it Iceberg 1.8 and "
         "1.9, may read too few bytes of it from an object store and lose rows; hyparquet ignores it; others must guess.",
         look=at_each_filter(_missing_length),
-        cure=cures.repair,
+        fix=fixes.repair,
     ),
     Rule(
         name="wrong-length",
@@ -161,7 +163,7 @@ RULES = (
         why="arrow-rs up to 59 then looks in the wrong blocks and loses rows, parquet-java fills up with zeros, Arrow C++ fails, DuckDB "
         "ignores the filter.",
         look=_at_each_header(_wrong_length),
-        cure=cures.repair,
+        fix=fixes.repair,
     ),
     Rule(
         name="ragged-bitset",
@@ -172,7 +174,7 @@ RULES = (
         why="parquet-java writes the size that `parquet.bloom.filter.max.bytes` was set to, whatever it is. ClickHouse fails the query, "
         "DuckDB, Doris and hyparquet ignore the filter.",
         look=_at_each_header(_ragged),
-        cure=cures.add,
+        fix=fixes.add,
     ),
     Rule(
         name="not-power-of-two",
@@ -183,7 +185,7 @@ RULES = (
         why="Written by parquet-go, parquetjs, and parquet-java where a maximum was set. Arrow C++ and Velox refuse it, Impala looks in "
         "the wrong blocks and may lose rows.",
         look=_at_each_header(_not_power_of_two),
-        cure=cures.add,
+        fix=fixes.add,
     ),
     Rule(
         name="under-64-bytes",
@@ -193,7 +195,7 @@ RULES = (
         message="The filter has a single block, which the format allows and Impala reads as two.",
         why="Written by DuckDB, arrow-rs and parquet-java for few distinct values. Impala looks past its end and may lose rows.",
         look=_at_each_header(_under_64_bytes),
-        cure=cures.add,
+        fix=fixes.add,
     ),
     Rule(
         name="over-128-mib",
@@ -204,7 +206,7 @@ RULES = (
         why="Follows from a guess of very many distinct values. Trino fails the query; parquet-java, Arrow C++, Velox and Impala ignore "
         "it or fail.",
         look=_at_each_header(_over_128_mib),
-        cure=cures.shrink_to_portable,
+        fix=fixes.shrink_to_portable,
     ),
     Rule(
         name="offset-means-none",
@@ -214,6 +216,6 @@ RULES = (
         message="The footer gives an offset of 0 or below where it means that there is no filter, and not every reader knows.",
         why="Builds of parquet-java before 1.12 wrote 0 or -1. Readers that take it at its word look for a filter in the wrong place.",
         look=_offset_means_none,
-        cure=cures.repair,
+        fix=fixes.repair,
     ),
 )

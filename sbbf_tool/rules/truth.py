@@ -6,7 +6,7 @@ from sbbf_tool.file import misses
 from sbbf_tool.parquet.idl.ttypes import Type
 from sbbf_tool.reports.findings import ERROR, INFO, WARNING
 from sbbf_tool.reports.verify import FilterProof
-from sbbf_tool.rules import fixes as cures
+from sbbf_tool.rules import fixes
 from sbbf_tool.rules.facts import ChunkFacts, Reads
 from sbbf_tool.rules.rule import Look, Rule, at_each_filter
 
@@ -86,7 +86,7 @@ RULES = (
         why="A damaged bitset, the filter of another column or row group, a filter that was built before all values had come (arrow-go "
         "18.4.0), or a writer that hashes in a way not known here.",
         look=at_each_filter(_missed_for_no_reason),
-        cure=cures.rebuild,
+        fix=fixes.rebuild,
     ),
     Rule(
         name="hashed-as-text",
@@ -96,7 +96,7 @@ RULES = (
         message="The filter holds the text of the values instead of their bytes, so every reader that asks by the format loses rows.",
         why="parquetjs hashes what `toString()` makes of a value. Strings come out right, numbers do not.",
         look=_missed_because_of(misses.TEXT),
-        cure=cures.rebuild,
+        fix=fixes.rebuild,
     ),
     Rule(
         name="hashed-at-wrong-width",
@@ -106,7 +106,7 @@ RULES = (
         message="The filter holds the values in another number or order of bytes than the file does, so readers lose rows.",
         why="Libraries that hash their own form of a value: small integers in 1 or 2 bytes, decimals in 16, integers in 8 instead of 4.",
         look=_missed_because_of(misses.WIDTH),
-        cure=cures.rebuild,
+        fix=fixes.rebuild,
     ),
     Rule(
         name="wrong-block",
@@ -117,7 +117,7 @@ RULES = (
         why="Drafts of the format chose the block by a remainder, and so do readers and writers that kept to them; or the header states "
         "more bytes than the filter was built with.",
         look=_missed_because_of(misses.BLOCK),
-        cure=cures.rebuild,
+        fix=fixes.rebuild,
     ),
     Rule(
         name="hashed-as-draft",
@@ -128,7 +128,7 @@ RULES = (
         why="A tool that was written after a draft of 2018 or 2019 (MurmurHash3), or after builds of parquet-mr's branch, which hashed "
         "numbers as nothing, and that was given today's header.",
         look=_missed_because_of(misses.DRAFT),
-        cure=cures.rebuild,
+        fix=fixes.rebuild,
     ),
     Rule(
         name="empty-filter",
@@ -138,7 +138,7 @@ RULES = (
         message="The filter holds nothing although the column chunk has values, so readers find none of them.",
         why="arrow-go 18.4.0 writes adaptive filters without their values; other writers reserve the place and fail before they fill it.",
         look=at_each_filter(lambda chunk: _empty(chunk, boolean=False)),
-        cure=cures.rebuild,
+        fix=fixes.rebuild,
     ),
     Rule(
         name="empty-boolean-filter",
@@ -149,7 +149,7 @@ RULES = (
         why="Every parquet-java since 1.12, and Spark with it, writes such a filter where one is asked for, and does not trust it itself. "
         "DataFusion and others do, and find nothing.",
         look=at_each_filter(lambda chunk: _empty(chunk, boolean=True)),
-        cure=cures.remove,
+        fix=fixes.remove,
     ),
     Rule(
         name="interval-not-normalised",
@@ -160,7 +160,7 @@ RULES = (
         why="DuckDB 2.0 asks for the normalised form alone where the key duckdb.interval_bloom_filter is set; a tool that writes another "
         "filter and keeps the key breaks the promise.",
         look=at_each_filter(_interval_missed),
-        cure=cures.rebuild,
+        fix=fixes.rebuild,
     ),
     Rule(
         name="int96-stored-form-only",
@@ -172,7 +172,7 @@ RULES = (
         why="Arrow C++ up to 22.0 stores an instant before 1970 as the day after and a negative time of day (apache/arrow issue 48246). "
         "Readers take it for the instant that others store rounded down, and a reader that asks a filter asks for that.",
         look=at_each_filter(_instants_missed),
-        cure=cures.rebuild,
+        fix=fixes.rebuild,
     ),
     Rule(
         name="wrong-statistics",
@@ -193,7 +193,7 @@ RULES = (
         why="The format does not say (apache/parquet-format issue 407), and most writers hash the bits they store. SQL calls both zeros "
         "equal; DataFusion and parquet-java ask for the one that was written in the query.",
         look=at_each_filter(_one_zero),
-        cure=cures.add,
+        fix=fixes.add,
     ),
     Rule(
         name="nan-unprotected",
@@ -204,6 +204,6 @@ RULES = (
         why="NaN has many bit patterns, and SQL engines disagree whether they are equal. parquet-java up to 1.17 stores one form and "
         "hashes another. No fault of the filter: readers should not ask it for NaN.",
         look=at_each_filter(_nan),
-        cure=cures.add,
+        fix=fixes.add,
     ),
 )

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from sbbf_tool.bloom import sizing
+from sbbf_tool.hints import Fix
 from sbbf_tool.parquet.statistics import bounds
 from sbbf_tool.reports.findings import INFO, WARNING, Evidence
-from sbbf_tool.rules import fixes as cures
+from sbbf_tool.rules import fixes
 from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads
 from sbbf_tool.rules.rule import Limits, Rule, at_each_filter, percent
 
@@ -16,7 +17,7 @@ THEME = "worth"
 
 SATURATED_FPP = 0.1
 """A filter that lets more than one absent value in ten pass is called saturated."""
-_USUAL_FPP, _MUCH_SMALLER = 0.01, 4
+_MUCH_SMALLER = 4
 LARGE_SHARE = 0.25
 
 
@@ -50,7 +51,7 @@ def _needed(chunk: ChunkFacts) -> int | None:
         return None
     lies = chunk.bits.empty and chunk.values != 0
     shares_a_block = chunk.bits.identical_blocks and not chunk.bits.empty
-    return None if lies or shares_a_block else sizing.bytes_for(max(1.0, chunk.bits.ndv), _USUAL_FPP)
+    return None if lies or shares_a_block else sizing.bytes_for(max(1.0, chunk.bits.ndv), sizing.DEFAULT_FPP)
 
 
 def _share(chunk: ChunkFacts) -> float:
@@ -70,16 +71,16 @@ def _cost(chunk: ChunkFacts) -> str:
     return f"{chunk.stored.length:,} bytes of filter for {chunk.chunk_bytes:,} bytes of data"
 
 
-def _shrink_or_remove(column: ColumnFacts, limits: Limits) -> tuple[str, ...]:
-    """Shrinking cures where every filter then is smaller than its data."""
+def _shrink_or_remove(column: ColumnFacts, limits: Limits) -> Fix:
+    """Shrink where every filter then is smaller than its data."""
     fits = all((needed := _needed(chunk)) is not None and needed < chunk.chunk_bytes for chunk in column.filters)
-    return cures.shrink(column, limits) if fits else cures.remove(column, limits)
+    return fixes.shrink(column, limits) if fits else fixes.remove(column, limits)
 
 
-def _shrink_if_it_helps(column: ColumnFacts, limits: Limits) -> tuple[str, ...] | None:
+def _shrink_if_it_helps(column: ColumnFacts, limits: Limits) -> Fix | None:
     """A filter of the size that its values need is large because the data is small, and no fault."""
     sizes = [(chunk.stored.header.num_bytes, _needed(chunk)) for chunk in column.filters if chunk.stored is not None]
-    return cures.shrink(column, limits) if any(needed is not None and needed < size for size, needed in sizes) else None
+    return fixes.shrink(column, limits) if any(needed is not None and needed < size for size, needed in sizes) else None
 
 
 def _only_some_row_groups(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
@@ -112,7 +113,7 @@ RULES = (
         message="All blocks of the filter are the same, so it knows no more than one of them would and skips hardly anything.",
         why="parquetjs makes one block and refers to it from every place.",
         look=at_each_filter(_identical_blocks),
-        cure=cures.rebuild,
+        fix=fixes.rebuild,
     ),
     Rule(
         name="saturated",
@@ -122,7 +123,7 @@ RULES = (
         message="The filter is so full that it lets many absent values pass, so it is read and seldom skips anything.",
         why="Any writer that was told too few distinct values, or too small a maximum size.",
         look=at_each_filter(_saturated),
-        cure=cures.rebuild,
+        fix=fixes.rebuild,
     ),
     Rule(
         name="nearly-empty",
@@ -132,7 +133,7 @@ RULES = (
         message="The filter is far larger than its values need: a quarter of it would let no more than one absent value in a hundred pass.",
         why="Any writer that was told too many distinct values; unless told otherwise, parquet-java takes 1 MiB and pyarrow a million.",
         look=at_each_filter(_nearly_empty),
-        cure=cures.shrink,
+        fix=fixes.shrink,
     ),
     Rule(
         name="larger-than-chunk",
@@ -142,7 +143,7 @@ RULES = (
         message="The filter is larger than the data it could save reading.",
         why="Small row groups with a filter sized by default. StarRocks skips it; everybody else reads more than without it.",
         look=at_each_filter(_larger_than_chunk),
-        cure=_shrink_or_remove,
+        fix=_shrink_or_remove,
     ),
     Rule(
         name="large-for-chunk",
@@ -152,7 +153,7 @@ RULES = (
         message="The filter is larger than a quarter of the data it could save reading.",
         why="Numbers that compress well, or a filter sized by a guess. It pays only where most lookups are for values that are not there.",
         look=at_each_filter(_large_for_chunk),
-        cure=_shrink_if_it_helps,
+        fix=_shrink_if_it_helps,
     ),
     Rule(
         name="only-some-row-groups",
@@ -163,7 +164,7 @@ RULES = (
         why="parquet-java, DuckDB and Trino decide row group by row group, by whether a dictionary was kept. ClickHouse in older versions "
         "looks at the first row group only.",
         look=_only_some_row_groups,
-        cure=cures.add,
+        fix=fixes.add,
     ),
     Rule(
         name="sorted-column",
@@ -173,7 +174,7 @@ RULES = (
         message="Row groups are sorted by this column, so min and max already leave at most one row group to read.",
         why="A filter then only tells whether that one has the value.",
         look=_sorted,
-        cure=cures.remove,
+        fix=fixes.remove,
     ),
     Rule(
         name="dictionary-encoded",
@@ -184,6 +185,6 @@ RULES = (
         why="DuckDB and arrow-rs write filters for such chunks, and use them; Spark, Iceberg and Trino look into the dictionary first, "
         "Impala does not look at the filter at all.",
         look=at_each_filter(_dictionary_encoded),
-        cure=cures.remove,
+        fix=fixes.remove,
     ),
 )

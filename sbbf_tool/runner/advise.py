@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from sbbf_tool.advice.queries import parse_query
 from sbbf_tool.advice.survey import FileSurvey
 from sbbf_tool.arguments import as_iterable
-from sbbf_tool.bloom.sizing import DEFAULT_FPP
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.operations.advise import advise_on
 from sbbf_tool.parquet.encryption.keys import Keys
@@ -28,7 +27,7 @@ def advise_files(
     names: tuple[str, ...],
     *,
     queries: Iterable[str] = (),
-    fpp: float = DEFAULT_FPP,
+    fpp: float | None = None,
     engine_names: Iterable[str] = (),
     keys: KeysGiven = None,
     max_page_bytes: MaxPageBytes = None,

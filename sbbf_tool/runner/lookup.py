@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.bloom.dialects import Dialect, dialect_named
+from sbbf_tool.file.answers import NO_FILTER, may_hold
 from sbbf_tool.file.drafts import in_dialect
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.file.question import NO_FILTER, Question, may_hold, question_of
+from sbbf_tool.file.question import Question
+from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.parquet import equals
-from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.parquet.literals import CANNOT_SAY
 from sbbf_tool.reports.lookup import KeyHit, LookupReport, Unanswered
 
@@ -19,17 +20,20 @@ if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysGiven
 
 
-def probe_values(path: str, column: str, values: object, *, dialect: str | None = None, keys: KeysGiven = None) -> LookupReport:
+def probe_values(
+    path: str, column: str, values: object, *, dialect: str | None = None, keys: KeysGiven = None, reuse: Reuse | None = None
+) -> LookupReport:
     """What the filters of `column` say of the values, which are an iterable or one of them, as for `probe`; None asks for null.
 
-    `keys` opens encrypted filters. Raises UsageError (no such column, a value it cannot hold), UnreadableError (a filter that contradicts
-    the format) and RefusedError (encrypted footer, and no key).
+    `keys` opens encrypted filters; `reuse` keeps what files have in common. Raises UsageError (no such column, a value it cannot hold),
+    UnreadableError (a filter that contradicts the format) and RefusedError (encrypted footer, and no key).
     """
     named = None if dialect is None else dialect_named(dialect)
-    with ParquetFile.open(path, keys) as file:
+    reuse = reuse or Reuse()
+    with ParquetFile.open(path, keys, reuse=reuse) as file:
         with file.named():
-            found = find_column(file.footer.columns, column)
-            question = question_of(found, tuple(as_iterable(values)))
+            found = reuse.find_column(file.footer.columns, column)
+            question = reuse.question_of(found, tuple(as_iterable(values)))
         hits: dict[int, list[int]] = {}
         silent: dict[tuple[str, str | None], list[int]] = {}
         for number in range(file.footer.num_row_groups):

@@ -9,19 +9,16 @@ from __future__ import annotations
 import operator
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote
 
 from sbbf_tool.errors import UsageError
+from sbbf_tool.predicates import AnyOf, Comparison, Expression, IsNull, Not, Parser, Token
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
-_TOKEN = re.compile(
-    r"""\s*(?:(?P<text>'(?:[^']|'')*')|(?P<quoted>"(?:[^"]|"")*"|`(?:[^`]|``)*`)|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?![\w.]))"""
-    r"""|(?P<name>[^\W\d]\w*)|(?P<sign><=|>=|<>|!=|==|[=<>(),]))"""
-)
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
     "==": operator.eq,
@@ -32,9 +29,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-_DEEPEST = 50
 _FOLDERS_REMEMBERED = 10_000
-_HINT = "write column = 'value', <, >=, IN (...), BETWEEN ... AND ..., IS NULL, joined by AND, OR, NOT and brackets"
 
 Values = Mapping[str, str | None]
 _Test = Callable[[Values], bool | None]
@@ -56,7 +51,7 @@ class Predicate:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._test = _Parser(text).parse()
+        self._test = _test_of(_Parser(text).parse())
         self._known: dict[str, bool] = {}
 
     def __reduce__(self) -> tuple[type[Predicate], tuple[str]]:
@@ -80,149 +75,49 @@ def parse_predicate(text: str) -> Predicate:
     return Predicate(text)
 
 
-class _Token(NamedTuple):
-    kind: str
-    text: str
-
-    def is_word(self, *words: str) -> bool:
-        return self.kind == "name" and self.text.upper() in words
-
-
-class _Parser:
-    """By recursive descent: OR of ANDs of conditions."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._tokens = [*self._split(), _Token("end", "its end")]
-        self._at = 0
-        self._depth = 0
-
-    def parse(self) -> _Test:
-        test = self._any_of()
-        if self._peek().kind != "end":
-            raise self._wrong(self._peek())
-        return test
-
-    def _split(self) -> Iterator[_Token]:
-        position, stripped = 0, self._text.rstrip()
-        while position < len(stripped):
-            match = _TOKEN.match(stripped, position)
-            if match is None or match.lastgroup is None:
-                raise self._wrong(_Token("", stripped[position:].split()[0]))
-            yield _Token(match.lastgroup, match[match.lastgroup])
-            position = match.end()
-
-    def _peek(self) -> _Token:
-        return self._tokens[self._at]
-
-    def _next(self) -> _Token:
-        token = self._peek()
-        self._at += token.kind != "end"
-        return token
-
-    def _take(self, *words: str) -> bool:
-        found = self._peek().text in words or self._peek().is_word(*words)
-        self._at += found
-        return found
-
-    def _expect(self, *words: str) -> None:
-        if not self._take(*words):
-            raise self._wrong(self._peek())
-
-    def _any_of(self) -> _Test:
-        tests = [self._all_of()]
-        while self._take("OR"):
-            tests.append(self._all_of())
-        return tests[0] if len(tests) == 1 else lambda values: _either([test(values) for test in tests])
-
-    def _all_of(self) -> _Test:
-        tests = [self._one()]
-        while self._take("AND"):
-            tests.append(self._one())
-        return tests[0] if len(tests) == 1 else lambda values: _not(_either([_not(test(values)) for test in tests]))
-
-    def _one(self) -> _Test:
-        self._depth += 1
-        if self._depth > _DEEPEST:
-            raise UsageError(f"predicate {self._text[:60]!r}...: more than {_DEEPEST} brackets deep")
-        try:
-            if self._take("NOT"):
-                test = self._one()
-                return lambda values: _not(test(values))
-            if self._take("("):
-                inner = self._any_of()
-                self._expect(")")
-                return inner
-            return self._condition()
-        finally:
-            self._depth -= 1
-
-    def _condition(self) -> _Test:
-        token = self._next()
-        if token.kind == "quoted":
-            quote = token.text[0]
-            column = token.text[1:-1].replace(quote * 2, quote)
-        elif token.kind == "name":
-            column = token.text
-        else:
-            raise self._wrong(token)
-        if self._take("IS"):
-            wanted = not self._take("NOT")
-            self._expect("NULL")
-            return lambda values: (_value(values, column) is None) is wanted
-        negated = self._take("NOT")
-        test = self._membership(column, negated)
-        return (lambda values: _not(test(values))) if negated else test
-
-    def _membership(self, column: str, negated: bool) -> _Test:
-        if self._take("IN"):
-            self._expect("(")
-            tests = [_comparison(column, "=", self._literal())]
-            while self._take(","):
-                tests.append(_comparison(column, "=", self._literal()))
-            self._expect(")")
-            return lambda values: _either([test(values) for test in tests])
-        if self._take("BETWEEN"):
-            low = _comparison(column, ">=", self._literal())
-            self._expect("AND")
-            high = _comparison(column, "<=", self._literal())
-            return lambda values: _not(_either([_not(low(values)), _not(high(values))]))
-        sign = self._next()
-        if negated or sign.text not in _COMPARISONS:
-            raise self._wrong(sign)
-        return _comparison(column, sign.text, self._literal())
-
-    def _literal(self) -> str | Decimal:
-        token = self._next()
-        if token.is_word("DATE", "TIMESTAMP"):
-            token = self._next()
-            if token.kind != "text":
-                raise self._wrong(token)
-        if token.kind == "text":
-            return token.text[1:-1].replace("''", "'")
-        if token.kind == "number":
-            return Decimal(token.text)
-        raise self._wrong(token)
-
-    def _wrong(self, token: _Token) -> UsageError:
-        return UsageError(f"predicate {self._text!r} is not understood at {token.text!r}", hint=_HINT)
+class _Parser(Parser):
+    what = "predicate"
+    hint = "write column = 'value', <, >=, IN (...), BETWEEN ... AND ..., IS NULL, joined by AND, OR, NOT and brackets"
+    token = re.compile(
+        r"""\s*(?:(?P<text>'(?:[^']|'')*')|(?P<quoted>"(?:[^"]|"")*"|`(?:[^`]|``)*`)|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?![\w.]))"""
+        r"""|(?P<name>[^\W\d]\w*)|(?P<sign><=|>=|<>|!=|==|[=<>(),]))"""
+    )
+    comparisons = frozenset(_COMPARISONS)
+    prefixes = ("DATE", "TIMESTAMP")
+    only_and = False
 
 
-def _comparison(column: str, sign: str, literal: str | Decimal) -> _Test:
-    compare = _COMPARISONS[sign]
+def _test_of(expression: Expression) -> _Test:
+    if isinstance(expression, Not):
+        test = _test_of(expression.operand)
+        return lambda values: _not(test(values))
+    if isinstance(expression, IsNull):
+        name = _name(expression.column)
+        return lambda values: _value(values, name) is None
+    if isinstance(expression, Comparison):
+        column, compare = _name(expression.column), _COMPARISONS[expression.sign]
+        literals = [token.unquoted if token.kind == "text" else Decimal(token.text) for token in expression.literals]
+        return lambda values: _either([_compare(values, column, compare, literal) for literal in literals])
+    tests = [_test_of(operand) for operand in expression.operands]
+    if isinstance(expression, AnyOf):
+        return lambda values: _either([test(values) for test in tests])
+    return lambda values: _not(_either([_not(test(values)) for test in tests]))
 
-    def test(values: Values) -> bool | None:
-        value = _value(values, column)
-        if value is None:
-            return None
-        if isinstance(literal, str):
-            return compare(value, literal)
-        try:
-            return compare(Decimal(value), literal)
-        except InvalidOperation:
-            raise UsageError(f"partition {column}={value} is no number", hint=f"write '{literal}' to compare it as text") from None
 
-    return test
+def _name(column: Token) -> str:
+    return column.unquoted if column.kind == "quoted" else column.text
+
+
+def _compare(values: Values, column: str, compare: Callable[[Any, Any], bool], literal: str | Decimal) -> bool | None:
+    value = _value(values, column)
+    if value is None:
+        return None
+    if isinstance(literal, str):
+        return compare(value, literal)
+    try:
+        return compare(Decimal(value), literal)
+    except InvalidOperation:
+        raise UsageError(f"partition {column}={value} is no number", hint=f"write '{literal}' to compare it as text") from None
 
 
 def _value(values: Values, column: str) -> str | None:

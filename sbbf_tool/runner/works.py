@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sbbf_tool.editing.filter_spec import FilterSpec
     from sbbf_tool.file.keys import KeysGiven
     from sbbf_tool.file.page_limit import MaxPageBytes
+    from sbbf_tool.file.reuse import Reuse
     from sbbf_tool.operations.check import Policy
     from sbbf_tool.reports.add import PlanRow
     from sbbf_tool.reports.explain import ExplainRow
@@ -98,10 +99,13 @@ def probe(column: str, values: object, *, dialect: str | None = None, keys: Keys
 
 def look_up(column: str, values: object, *, dialect: str | None = None, keys: KeysGiven = None) -> Work[LookupRow]:
     """Look many values up in one column: only the row groups that may hold each are reported."""
+    from sbbf_tool.file.reuse import Reuse
     from sbbf_tool.reports.lookup import LookupRow
     from sbbf_tool.runner.lookup import probe_values as operation
 
-    return _reporting(LookupRow, partial(operation, column=column, values=tuple(as_iterable(values)), dialect=dialect, keys=keys))
+    return _reporting(
+        LookupRow, partial(operation, column=column, values=tuple(as_iterable(values)), dialect=dialect, keys=keys, reuse=Reuse())
+    )
 
 
 def explain(
@@ -140,17 +144,18 @@ def _check(path: str, *, policy: Policy, progress: Progress | None = None, **opt
 
 def survey(queries: Iterable[Query] = (), *, keys: KeysGiven = None, max_page_bytes: MaxPageBytes = None) -> Work[SurveyRow]:
     """Survey what `advise` adds up; see `survey_of`."""
+    from sbbf_tool.file.reuse import Reuse
     from sbbf_tool.reports.lake import SurveyRow
 
-    return Work(SurveyRow, partial(_survey, queries=tuple(as_iterable(queries)), keys=keys, max_page_bytes=max_page_bytes))
+    return Work(SurveyRow, partial(_survey, queries=tuple(as_iterable(queries)), keys=keys, max_page_bytes=max_page_bytes, reuse=Reuse()))
 
 
-def _survey(path: str, *, queries: tuple[Query, ...], keys: KeysGiven, max_page_bytes: MaxPageBytes) -> dict[str, object]:
+def _survey(path: str, *, queries: tuple[Query, ...], keys: KeysGiven, max_page_bytes: MaxPageBytes, reuse: Reuse) -> dict[str, object]:
     import pickle
 
     from sbbf_tool.advice.survey import survey
 
-    return {"survey": pickle.dumps(survey(path, queries, keys, max_page_bytes))}
+    return {"survey": pickle.dumps(survey(path, queries, keys, max_page_bytes, reuse))}
 
 
 def survey_of(row: SurveyRow) -> FileSurvey:

@@ -229,7 +229,7 @@ def advise(
     files: DataFrame,
     *,
     queries: Iterable[str] = (),
-    fpp: float = 0.01,
+    fpp: float | None = None,
     engine_names: Iterable[str] = (),
     keys: Keys | None = None,
     max_page_bytes: MaxPageBytes = None,

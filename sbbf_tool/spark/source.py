@@ -53,7 +53,8 @@ class SbbfDataSource(DataSource):
     Further options:
 
     - `all` (`true`): a row also for every column chunk without a filter, and for files without row groups.
-    - `rules` (`true`): one row a finding of `sbbf check` instead: `rule`, `severity`, `file`, `column`, `message`, `evidence`, `cure`.
+    - `rules` (`true`): one row a finding of `sbbf check` instead: `rule`, `severity`, `file`, `column`, `message`, `evidence`,
+      and the `fix`: the function of `sbbf_tool` that makes it (`verb`), the `files`, and its parameters.
       `select` and `ignore` name rules or themes; `quick` leaves out the rules that read data; `require`, `maxFpp`, `maxBytesShare`,
       `minNdv` and `minChunkBytes` are the limits that `sbbf check` has; `maxPageBytes` is the most that a page may decompress to.
     - `paimon` (`true`): a row an index of the data files of Paimon tables, each path being a table's folder or an `.index` file:

@@ -123,12 +123,11 @@ class PaimonIndexes:
     def schema(self) -> str:
         import pyarrow as pa
 
-        from sbbf_tool.reports.paimon import Finding as Oddity
         from sbbf_tool.reports.paimon import IndexFigures, InspectedFile
         from sbbf_tool.runner.rows import schema_of
 
         index = pa.field("index", pa.struct(list(schema_of(IndexFigures))))
-        findings = pa.field("findings", pa.list_(pa.struct(list(schema_of(Oddity)))))
+        findings = pa.field("findings", pa.list_(pa.struct(list(schema_of(Finding)))))
         target = [pa.field("file", pa.string()), pa.field("snapshot", pa.int64())]
         return _ddl([*target, *_fields(InspectedFile, but=("indexes",)), index, findings])
 
@@ -142,12 +141,12 @@ class PaimonIndexes:
         report = inspect_paimon(path)
         for file in report.files:
             known = {"file": plain(path), "snapshot": report.snapshot, **_values(file, columns), _STATUS: OK}
-            oddities = [oddity for oddity in report.findings if oddity.data_file == file.data_file]
+            findings = [finding for finding in report.findings if finding.file == file.data_file]
             for index in file.indexes:
-                about = [oddity for oddity in oddities if oddity.column in (None, index.column)]
+                about = [finding for finding in findings if finding.column in (None, index.column)]
                 yield {**known, "index": plain(index), "findings": list(map(plain, about))}
-            if not file.indexes and (self.all_files or oddities):
-                yield {**known, "findings": list(map(plain, oddities))}
+            if not file.indexes and (self.all_files or findings):
+                yield {**known, "findings": list(map(plain, findings))}
 
     def parts(self) -> list[View]:
         return []

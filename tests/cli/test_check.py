@@ -58,7 +58,7 @@ class TestExitCodes:
             (["--ignore", "truht"], "did you mean truth"),
             (["--fail-on", "fatal"], "there are error, warning, info"),
             (["--require", "flagg"], "did you mean flag?"),
-            (["--select", "values-missed", "--quick"], "--quick leaves out"),
+            (["--select", "values-missed", "--quick"], "a quick check leaves out"),
             (["--max-fpp", "0"], "it must be above 0"),
             (["--max-fpp", "much"], "'much' is not a valid float"),
             (["--min-chunk-bytes", "few"], "write 65536, 64KiB or 1MB"),

@@ -57,7 +57,7 @@ def test_a_parquet_file(drafted, capfd):
     code, out, _ = said(capfd, "verify", str(drafted))
     assert code == 1
     assert out.count("every value found, as draft2-page") == 3
-    assert "cure: sbbf repair" in out
+    assert "fix: sbbf repair" in out
     assert said(capfd, "repair", str(drafted), "--rebuild", "--in-place")[0] == 0
     assert said(capfd, "verify", str(drafted))[0] == 0
 

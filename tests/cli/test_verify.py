@@ -68,7 +68,7 @@ def test_json_has_stable_keys_and_no_rounding(fixtures, capfd):
         *("absent_keys", "dialect", "unproven", "wrong_statistics"),
     }
     assert document["filters"][0]["cause"] == "empty"
-    assert set(document["findings"][0]) == {"rule", "severity", "file", "column", "message", "evidence", "cure"}
+    assert set(document["findings"][0]) == {"rule", "severity", "file", "column", "message", "evidence", "fix"}
 
 
 @pytest.mark.parametrize(

@@ -114,18 +114,18 @@ def test_formats(form: str, suffix: str, workplace: Path, compare: Compare, capf
 
 
 @pytest.mark.parametrize(("rule", "defect"), DEFECTS.items(), ids=DEFECTS)
-def test_cure(rule: str, defect: Defect, workplace: Path, capfd: pytest.CaptureFixture[str]):
+def test_fix(rule: str, defect: Defect, workplace: Path, capfd: pytest.CaptureFixture[str]):
     """The command that a finding names is there, and afterwards there is no such finding."""
     make(rule, defect, workplace / NAME)
     run(["check", NAME, "--format", "json", *defect.options])
     findings = [finding for finding in json.loads(capfd.readouterr().out)["findings"] if finding["rule"] == rule]
     for finding in findings:
-        if finding["cure"] is None:
+        if finding["fix"] is None:
             continue
-        program, command, *arguments = finding["cure"]
+        program, command, *arguments = finding["fix"]["command"]
         assert program == "sbbf"
         assert run([command, *arguments]) == 0
     capfd.readouterr()
     run(["check", NAME, "--format", "json", *defect.options])
     left = [finding for finding in json.loads(capfd.readouterr().out)["findings"] if finding["rule"] == rule]
-    assert [finding["column"] for finding in left] == [finding["column"] for finding in findings if finding["cure"] is None]
+    assert [finding["column"] for finding in left] == [finding["column"] for finding in findings if finding["fix"] is None]

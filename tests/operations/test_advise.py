@@ -57,8 +57,8 @@ def test_what_a_filter_costs_is_what_it_then_costs(known, tmp_path):
     assert {name: columns[name].cost_bytes for name in chosen} == pytest.approx(
         {name: totals[name].filter_bytes for name in chosen}, rel=0.01
     )
-    assert report.command is not None
-    assert [word for word in report.command if word in columns] == chosen
+    assert report.fix is not None
+    assert list(report.fix.columns) == chosen
 
 
 def test_filters_that_are_there_are_kept(known, tmp_path):
@@ -77,7 +77,8 @@ def test_saturated_filters_are_to_be_built_anew(known, tmp_path):
     assert columns["random_id"].verdict == "add"
     assert report.plan is not None
     assert report.plan["replace"] is True
-    assert "--replace" in (report.command or ())
+    assert report.fix is not None
+    assert report.fix.replace
 
 
 def test_engines_that_ask_the_dictionary_gain_nothing(tmp_path):

@@ -122,7 +122,7 @@ class TestChoice:
             ({"ignore": ("strcture",)}, "did you mean structure"),
             ({"select": ("W7",)}, "there are values-missed"),
             ({"fail_on": "warnings"}, "did you mean warning"),
-            ({"select": ("values-missed",), "quick": True}, "--quick leaves out"),
+            ({"select": ("values-missed",), "quick": True}, "a quick check leaves out"),
             ({"select": ("fpp-above-limit",)}, "no --max-fpp was given"),
             ({"select": ("saturated",), "ignore": ("worth",)}, "ignored"),
             ({"ignore": THEMES}, "no rule is left to run"),
@@ -169,7 +169,7 @@ class TestRequired:
     def test_a_file_without_the_column_fails(self, lying: Path):
         report = check(lying, Policy(Limits(require=("flag", "nothere")), ignore=("truth", "structure", "worth")))
         (finding,) = report.findings
-        assert (finding.column, finding.severity, finding.cure) == ("nothere", "error", None)
+        assert (finding.column, finding.severity, finding.fix) == ("nothere", "error", None)
         assert report.failed
 
     def test_a_column_that_no_file_has_is_an_error(self, fixtures: Path):

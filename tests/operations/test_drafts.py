@@ -15,6 +15,7 @@ from sbbf_tool.bloom.dialects import DIALECTS, DRAFTS, TODAYS, dialect_named
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.hints import Fix
 from sbbf_tool.operations.check import Policy, check
 from sbbf_tool.operations.explain import explain
 from sbbf_tool.operations.inspect import inspect
@@ -120,7 +121,7 @@ def test_without_its_name_nothing_is_said(events, dialect):
     path = with_filters(events, dialect, ("name",))
     report = probe(path, "name", ["name 1", "nobody"])
     assert {answer.answer for value in report.values for answer in value.row_groups} == {"cannot say"}
-    assert all("--dialect" in (answer.reason or "") for value in report.values for answer in value.row_groups)
+    assert all("dialect=" in (answer.reason or "") for value in report.values for answer in value.row_groups)
     assert {row.filter for row in explain(path, "name", "nobody").row_groups} == {"cannot say"}
 
 
@@ -255,7 +256,7 @@ def test_removed_it_leaves_the_file_as_it_was(events, dialect):
 def test_check_names_it_without_reading_the_data(events, dialect):
     path = with_filters(events, dialect, ("name",))
     (finding,) = check(path, Policy(select=("draft-dialect",))).findings
-    assert finding.cure == ("sbbf", "repair", str(path), "--rebuild", "-c", "name", "--in-place")
+    assert finding.fix == Fix("repair", (str(path),), ("name",), rebuild=True)
     assert all(dialect in seen.fact for seen in finding.evidence)
 
 

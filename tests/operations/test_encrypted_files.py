@@ -31,6 +31,7 @@ from sbbf_tool import (
     verify,
 )
 from sbbf_tool.cli import run
+from sbbf_tool.cli.spelling import command_of
 from sbbf_tool.file.keys import read_keys
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.encryption.aad import Module
@@ -371,10 +372,11 @@ def test_a_damaged_filter_is_dropped_or_built_anew(damaged, tmp_path):
     keys_path.write_text(json.dumps(keys_of("java-columns")))
     keys = read_keys(str(keys_path))
     (finding,) = [found for found in check(damaged, keys=keys).findings if found.severity == "error"]
-    assert finding.cure == ("sbbf", "repair", str(damaged), "--rebuild", "-c", "name", "--in-place", "--keys", str(keys_path))
+    assert finding.fix is not None
+    assert command_of(finding.fix) == ("sbbf", "repair", str(damaged), "--rebuild", "-c", "name", "--in-place", "--keys", str(keys_path))
     dropped = repair(damaged, ["name"], output=tmp_path / "dropped", keys=keys)
     assert [(step.row_group, step.treatment) for step in dropped.steps] == [(1, "drop")]
-    assert run([*finding.cure[1:]]) == 0
+    assert run([*command_of(finding.fix)[1:]]) == 0
     assert verify(damaged, keys=keys).is_sound
     assert len(verify(damaged, ["name"], keys=keys).filters) == ROW_GROUPS
 

@@ -114,7 +114,7 @@ def test_a_link_out_of_the_table_is_left_out(linked, tmp_path):
         ("b.parquet", f"it lies outside the table, at {tmp_path}/secret.parquet")
     ]
     findings = [finding for finding in inspect_paimon(str(linked.root)).findings if finding.rule == "outside-table"]
-    assert [finding.data_file for finding in findings] == ["b.parquet"]
+    assert [finding.file for finding in findings] == ["b.parquet"]
     # It may hold any value.
     probed = probe_paimon(str(linked.root), "s", ["nowhere"])
     assert {file.data_file: file.answers[0].remain for file in probed.files} == {"a.parquet": False, "b.parquet": True}

@@ -103,7 +103,7 @@ def test_what_is_odd_about_files(new_table: NewTable) -> None:
     for name in ("stale.parquet.index", "stale.parquet-1.index", "stranger.parquet.index"):
         (maker.root / "bucket-0" / name).write_bytes(index_of(ONE, "s"))
     report = inspect_paimon(str(maker.root))
-    assert [(finding.rule, finding.data_file) for finding in report.findings] == [
+    assert [(finding.rule, finding.file) for finding in report.findings] == [
         ("left-behind", "stale.parquet"),
         ("unreadable-index", "missing.parquet"),
         ("unreadable-index", "twice.parquet"),

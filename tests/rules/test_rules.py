@@ -228,7 +228,7 @@ class TestStructure:
         path = conformance / "encrypted" / "columns_plainfooter.parquet"
         found = check(path, Policy(fail_on="info")).findings
         assert found
-        assert all(finding.cure is None for finding in found)
+        assert all(finding.fix is None for finding in found)
 
 
 class TestSecrecy:

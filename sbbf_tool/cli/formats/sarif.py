@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from sbbf_tool.cli.formats import words
 from sbbf_tool.cli.output import say_json
+from sbbf_tool.cli.spelling import command_of
 from sbbf_tool.reports.findings import CheckReport, Finding
 from sbbf_tool.rules.catalog import RULES
 from sbbf_tool.rules.rule import Rule
@@ -50,7 +51,8 @@ def _descriptor(rule: Rule) -> dict[str, Any]:
 
 
 def _result(finding: Finding) -> dict[str, Any]:
-    names = [f"{finding.column}[row group {seen.row_group}]" for seen in finding.evidence if seen.row_group is not None] or [finding.column]
+    numbers = [seen.row_group for seen in finding.evidence if seen.row_group is not None]
+    names = [f"{finding.column}[row group {number}]" for number in numbers] or [finding.column or finding.file]
     return {
         "ruleId": finding.rule,
         "ruleIndex": _INDEX[finding.rule],
@@ -64,7 +66,7 @@ def _result(finding: Finding) -> dict[str, Any]:
             }
         ],
         "partialFingerprints": {"ruleAndColumn/v1": f"{finding.rule}:{finding.column}"},
-        "properties": {"cure": list(finding.cure) if finding.cure else None},
+        "properties": {"fix": command_of(finding.fix) if finding.fix else None},
     }
 
 

@@ -1,11 +1,14 @@
-"""What the formats say alike: where a finding is, what was seen, what cures it."""
+"""What the formats say alike: where a finding is, what was seen, what fixes it."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from sbbf_tool.cli import render
+from sbbf_tool.cli.spelling import command_of
+from sbbf_tool.hints import Fix
 from sbbf_tool.reports.findings import Finding
 
 _MOST_LINES = 4
@@ -13,8 +16,8 @@ _MOST_COLUMNS = 12
 
 
 def in_full(findings: Sequence[Finding]) -> list[str]:
-    """Lines that say it all of findings of one rule and file: the sentence, the evidence, the commands that cure them."""
-    return [findings[0].message, *_evidence(findings), *(f"cure: {command}" for command in _cures(findings))]
+    """Lines that say it all of findings of one rule and file: the sentence, the evidence, the commands that fix them."""
+    return [findings[0].message, *_evidence(findings), *(f"fix: {command}" for command in _commands(findings))]
 
 
 def _evidence(findings: Sequence[Finding]) -> Iterator[str]:
@@ -25,22 +28,21 @@ def _evidence(findings: Sequence[Finding]) -> Iterator[str]:
         for seen in finding.evidence:
             facts.setdefault(seen.fact, []).extend([] if seen.row_group is None else [seen.row_group])
         for fact, numbers in facts.items():
-            lines.setdefault((fact, tuple(numbers)), []).append(finding.column)
+            lines.setdefault((fact, tuple(numbers)), []).append(finding.column or "")
     for (fact, row_groups), columns in list(lines.items())[:_MOST_LINES]:
         yield f"{_place(columns, row_groups)}: {fact}"
     if len(lines) > _MOST_LINES:
         yield f"and {len(lines) - _MOST_LINES:,} more"
 
 
-def _cures(findings: Sequence[Finding]) -> Iterator[str]:
+def _commands(findings: Sequence[Finding]) -> Iterator[str]:
     """The commands as a shell takes them; those that differ in their column alone become one."""
-    commands: dict[tuple[tuple[str, ...], tuple[str, ...]], list[str]] = {}
+    columns: dict[Fix, list[str]] = {}
     for finding in findings:
-        if finding.cure is not None:
-            at = finding.cure.index("-c") if "-c" in finding.cure else len(finding.cure)
-            commands.setdefault((finding.cure[:at], finding.cure[at + 2 :]), []).extend(finding.cure[at : at + 2])
-    for (before, after), columns in commands.items():
-        yield shlex.join([*before, *columns, *after])
+        if finding.fix is not None:
+            columns.setdefault(replace(finding.fix, columns=()), []).extend(finding.fix.columns)
+    for fix, names in columns.items():
+        yield shlex.join(command_of(replace(fix, columns=tuple(names))))
 
 
 def _place(columns: Sequence[str], row_groups: Sequence[int]) -> str:

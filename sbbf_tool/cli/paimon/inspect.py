@@ -13,7 +13,8 @@ from sbbf_tool.cli.paimon.reach import outside_option
 from sbbf_tool.errors import UnreadableError
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports.paimon import Finding, IndexFigures, InspectedFile, InspectReport
+    from sbbf_tool.reports.findings import Finding
+    from sbbf_tool.reports.paimon import IndexFigures, InspectedFile, InspectReport
 
 _HEADERS = ("data file", "partition", "rows", "place", "column", "now", "index", "bytes", "k", "bits", "fill", "est. fpp", "est. ndv")
 
@@ -35,7 +36,7 @@ def command(target: str, snapshot: int | None, branch: str | None, allow_outside
     report = inspect_paimon(target, snapshot=snapshot, branch=branch, allow_outside=allow_outside)
     render.show_json("paimon-inspect", report) if as_json else _show(report)
     for finding in report.broken:
-        say(f"sbbf: {UnreadableError(finding.message, file=finding.data_file, place=_column(finding))}", err=True)
+        say(f"sbbf: {UnreadableError(finding.message, file=finding.file, place=_column(finding))}", err=True)
     stop_if_unread()
     return UnreadableError.exit_code if report.broken else 0
 
@@ -79,7 +80,7 @@ def _odd(report: InspectReport) -> Iterator[str]:
     """A line for each thing that was found, however many data files it was found of."""
     by_message: dict[tuple[str, str | None, str], list[str]] = {}
     for finding in report.findings:
-        by_message.setdefault((finding.rule, finding.column, finding.message), []).append(finding.data_file)
+        by_message.setdefault((finding.rule, finding.column, finding.message), []).append(finding.file)
     for (rule, column, message), files in by_message.items():
         where = (files[0] if len(files) == 1 else render.counted(len(files), "data file")) if report.is_table else None
         place = f"column {column}" if column is not None else None

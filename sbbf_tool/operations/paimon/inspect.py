@@ -38,12 +38,15 @@ from sbbf_tool.paimon.manifest import INDEX_SUFFIX, data_file_of
 from sbbf_tool.paimon.reading_rules import why_unused
 from sbbf_tool.paimon.table import LiveFile, Table, open_table
 from sbbf_tool.paimon.table_schema import TableSchema, indexed_type, parse_indexed_column
-from sbbf_tool.reports.paimon import BloomFigures, ColumnTotal, Finding, IndexFigures, InspectedFile, InspectReport
+from sbbf_tool.reports.findings import ERROR, WARNING, Finding
+from sbbf_tool.reports.paimon import BloomFigures, ColumnTotal, IndexFigures, InspectedFile, InspectReport
 from sbbf_tool.storage.folders import LocalFolders
 
 PAIMON_KINDS = frozenset((KIND, "bitmap", "bsi", "range-bitmap"))
 """The index types of Paimon 0.8 to 2.1. Its reader fails on any other."""
 
+_BROKEN = ("unreadable-index", "unreadable-filter")
+"""The rules whose findings are errors; those of others are warnings."""
 _QUIRKY_K = 128
 _OVERFULL = 0.5
 _WASTEFUL = 16
@@ -147,7 +150,8 @@ class _Look:
         self.findings: list[Finding] = []
 
     def note(self, rule: str, message: str, column: str | None = None) -> None:
-        self.findings.append(Finding(rule, message, self.data_file, column))
+        severity = ERROR if rule in _BROKEN else WARNING
+        self.findings.append(Finding(rule, severity, self.data_file, column, message))
 
     def at_indexes(
         self, container: Container, schema: TableSchema | None = None, today: TableSchema | None = None

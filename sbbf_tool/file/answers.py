@@ -1,0 +1,111 @@
+"""What one row group's filter says of each value of a question."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter, block_index, check_block
+from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.file.question import Question
+from sbbf_tool.parquet import equals, literals
+from sbbf_tool.parquet.filters import HEADER_GUESS, StoredFilter
+from sbbf_tool.reports.probe import RowGroupAnswer
+
+if TYPE_CHECKING:
+    from sbbf_tool.bloom.dialects import Dialect
+
+NO_FILTER = "no filter"
+
+# One read of a whole bitset costs about as much as this many reads of a block.
+_BLOCKS_PER_BITSET_READ = 64
+_MANY_HASHES = 1024
+"""They select more blocks than that, and to find out which would cost more than the answer."""
+
+
+def ask_row_group(file: ParquetFile, row_group: int, question: Question, dialect: Dialect | None = None) -> list[RowGroupAnswer]:
+    """What one row group's filter says of each value, in `dialect` where it is a filter of that."""
+    reason = file.encryption_of(row_group, question.column)
+    stored = None if reason else file.stored_filter(row_group, question.column)
+    hashes = question.hashes
+    if stored is not None:
+        reason = stored.header.refusal
+        if dialect is not None:
+            from sbbf_tool.file.drafts import in_dialect
+
+            stored, hasher, reason = in_dialect(file, stored, dialect)
+            if hasher is not None:
+                hashes = question.hashed_by(hasher).hashes
+    uncertain = equals.uncertainty(file.footer, question.column)
+    flags = iter(() if stored is None or reason else may_hold(file, stored, [h for forms in hashes for h in forms]))
+    answers = []
+    for literal, forms in zip(question.literals, hashes, strict=True):
+        found = [*islice(flags, len(forms))]
+        if literal.verdict is not None:
+            answers.append(RowGroupAnswer(row_group, literal.verdict, literal.note))
+        elif reason:
+            answers.append(RowGroupAnswer(row_group, literals.CANNOT_SAY, reason))
+        elif stored is None:
+            answers.append(RowGroupAnswer(row_group, NO_FILTER))
+        elif any(found):
+            answers.append(RowGroupAnswer(row_group, literals.MAYBE))
+        else:
+            answers.append(RowGroupAnswer(row_group, literals.CANNOT_SAY if uncertain else literals.ABSENT, uncertain))
+    return answers
+
+
+def expect_answers(file: ParquetFile, question: Question) -> None:
+    """Say that every row group's filter will be asked this: see `Source.prefetch`."""
+    file.expect_filters([question.column], also=_likely_blocks(file, question))
+    file.source.prefetch(_blocks(file, question))
+
+
+def _likely_blocks(file: ParquetFile, question: Question) -> Iterator[tuple[int, int]]:
+    """The blocks that will be read if the filters have the size that their stated length suggests: so most probes wait only once."""
+    hashes = [h for forms in question.hashes for h in forms]
+    for row_group in range(file.footer.num_row_groups):
+        place = file.footer.filter_place(row_group, question.column.index)
+        num_bytes = 1 << max(0, (place.length or 0).bit_length() - 1) if place else 0
+        if place and place.length and num_bytes >= BLOCK_BYTES and place.length - num_bytes <= HEADER_GUESS:
+            start = place.offset + place.length - num_bytes
+            yield from ((start + block_index(h, num_bytes // BLOCK_BYTES) * BLOCK_BYTES, BLOCK_BYTES) for h in hashes)
+
+
+def _blocks(file: ParquetFile, question: Question) -> Iterator[tuple[int, int]]:
+    """The ranges that `may_hold` will read, of every row group."""
+    hashes = [h for forms in question.hashes for h in forms]
+    for row_group in range(file.footer.num_row_groups):
+        if file.encryption_of(row_group, question.column) is None:
+            stored = file.stored_filter(row_group, question.column)
+            if stored is not None and not stored.header.beyond_us:
+                indices = {block_index(h, stored.num_blocks) for h in hashes}
+                if _is_read_whole(stored, indices):
+                    yield stored.bitset_offset, stored.bitset_bytes
+                else:
+                    yield from ((stored.bitset_offset + index * BLOCK_BYTES, BLOCK_BYTES) for index in indices)
+
+
+def _is_read_whole(stored: StoredFilter, blocks: Collection[int]) -> bool:
+    # An encrypted bitset can only be told from a forged one as a whole.
+    return stored.is_sealed or len(blocks) > min(_BLOCKS_PER_BITSET_READ, stored.num_blocks // 4)
+
+
+def may_hold(file: ParquetFile, stored: StoredFilter, hashes: Sequence[int]) -> Sequence[int]:
+    """For each hash 1 where the filter may hold it, else 0; reads each block once, or the bitset where that is cheaper."""
+    if len(hashes) <= _MANY_HASHES:
+        by_block: dict[int, list[int]] = {}
+        for at, h in enumerate(hashes):
+            by_block.setdefault(block_index(h, stored.num_blocks), []).append(at)
+        if not _is_read_whole(stored, by_block):
+            answers = [0] * len(hashes)
+            for index, members in by_block.items():
+                block = file.source.read(stored.bitset_offset + index * BLOCK_BYTES, BLOCK_BYTES)
+                for at in members:
+                    answers[at] = int(check_block(block, hashes[at]))
+            return answers
+    bloom = BloomFilter(file.read_bitset(stored))
+    if len(hashes) <= _BLOCKS_PER_BITSET_READ:
+        return [int(bloom.check_hash(h)) for h in hashes]
+    return bloom.check_hashes(array("Q", hashes))

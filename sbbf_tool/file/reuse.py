@@ -1,0 +1,65 @@
+"""What the files of one table have in common, kept from one file to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sbbf_tool.file.question import Question, question_of
+from sbbf_tool.parquet.columns import Column, find_column, leaf_columns
+from sbbf_tool.parquet.idl.ttypes import SchemaElement
+
+
+class Reuse:
+    """The columns of the last schema, the last column that was looked for, and the last question.
+
+    Whoever opens many files makes one and passes it on; results are the same without. Threads may share one. In another process, where
+    it was sent, it is empty again.
+    """
+
+    def __init__(self) -> None:
+        # Each is one value, so that a thread never sees half of what another keeps.
+        self._leaves: tuple[Sequence[SchemaElement], tuple[Column, ...]] = ((), ())
+        self._column: tuple[Sequence[Column], str, Column] | None = None
+        self._question: Question | None = None
+
+    def __reduce__(self) -> tuple[type[Reuse], tuple[()]]:
+        return Reuse, ()
+
+    def leaf_columns(self, schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
+        """`parquet.columns.leaf_columns`; the very same tuple for an equal schema, which costs less to compare than to walk."""
+        known, columns = self._leaves
+        if schema != known:
+            columns = leaf_columns(schema)
+            self._leaves = schema, columns
+        return columns
+
+    def find_column(self, columns: Sequence[Column], name: str) -> Column:
+        """`parquet.columns.find_column`."""
+        last = self._column
+        if last is None or last[0] is not columns or last[1] != name:
+            self._column = last = columns, name, find_column(columns, name)
+        return last[2]
+
+    def question_of(self, column: Column, values: tuple[object, ...]) -> Question:
+        """`file.question.question_of`."""
+        last = self._question
+        if last is None or not _is_same(last, column, values):
+            last = question_of(column, values)
+            # A buffer may hold another value by the next time.
+            if not any(isinstance(value, bytearray | memoryview) for value in values):
+                self._question = last
+        return last
+
+
+_WRITTEN_IN_ONE_WAY = {str, bytes, int, type(None)}
+
+
+def _is_same(question: Question, column: Column, values: tuple[object, ...]) -> bool:
+    if question.column is not column and question.column != column:
+        return False
+    # Equal values are not always the same question: 1 and 1.0, or the two times that a clock shows the same when it is set back.
+    return question.values is values or (
+        question.values == values
+        and [*map(type, question.values)] == [*map(type, values)]
+        and _WRITTEN_IN_ONE_WAY.issuperset(map(type, values))
+    )
