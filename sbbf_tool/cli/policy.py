@@ -9,7 +9,6 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.config import read_config
-from sbbf_tool.cli.output import say_json
 from sbbf_tool.cli.sizes import BYTES
 
 if TYPE_CHECKING:
@@ -59,6 +58,6 @@ def show_rules(*, as_json: bool) -> None:
         for rule in RULES
     ]
     if as_json:
-        say_json([{**row, "why": rule.why} for row, rule in zip(rows, RULES, strict=True)])
+        render.show_json("rules", {"rules": [{**row, "why": rule.why} for row, rule in zip(rows, RULES, strict=True)]})
     else:
         render.show_table(tuple(rows[0]), [tuple(row.values()) for row in rows])

@@ -3,7 +3,7 @@
     python tests/benchmarks/bench_all.py [--json FILE] [--rounds 3] [--scale 1.0] [--only NAME ...] [--folder DIR]
 
 Takes some minutes and, while files of 200 columns are about, some 30 GB of disk; `--scale 0.01` tries it out. What is measured, and how,
-is told in `bench_kernel.py` and `bench_files.py`; lakes have `bench_lake.py`.
+is told in `bench_kernel.py` and `bench_files.py`; runs over many files have `bench_runners.py`.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ def of_kernel(rounds: int, scale: float) -> Iterator[Figure]:
 
 
 WANTED = {"append": {20: 12.0, 200: 60.0}, "copy": {20: 3.0, 200: 10.0}}
+START = {"--help": 1.5, "probe": 1.8, "inspect": 2.5}
 
 
 def of_files(name: str, rounds: int, scale: float, parent: str | None) -> Iterator[Figure]:
@@ -74,6 +75,8 @@ def of_files(name: str, rounds: int, scale: float, parent: str | None) -> Iterat
 def _wanted(name: str, what: str) -> tuple[float, bool]:
     if name in ("add20", "add200"):
         return WANTED["append" if "append" in what else "copy"][int(name.removeprefix("add"))], False
+    if name == "start":
+        return next(ratio for word, ratio in START.items() if word in what), True
     return {"dictionary": (1.05, True), "probe": (1.0, False), "files": (1.0, False), "footer": (4.0, True)}[name]
 
 

@@ -10,6 +10,7 @@ the disk out of the figures.
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import os
 import shutil
@@ -25,6 +26,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+import sbbf_tool
 
 SBBF = str(Path(sys.executable).with_name("sbbf"))
 ROW_GROUP_ROWS = 500_000
@@ -251,6 +254,27 @@ def wide_footer(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
     )
 
 
+def start(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
+    """The package as it is when installed, its bytecode compiled, on a file of 1,000 rows: all that is measured is how a process begins."""
+    package = Path(sbbf_tool.__file__).parent
+    shutil.copytree(package, folder / package.name, ignore=shutil.ignore_patterns("__pycache__"))
+    compileall.compile_dir(folder / package.name, quiet=1)
+    source = folder / "small.parquet"
+    pq.write_table(pa.table({"id": np.arange(1000)}), source, bloom_filter_options={"id": {"ndv": 1000}})
+    paths = f"import sys; sys.path.insert(0, {str(folder)!r}); "
+    ours = {
+        "--help": ["--help"],
+        "probe of one small file": ["probe", str(source), "id", "5"],
+        "inspect of one small file": ["inspect", str(source)],
+    }
+    work = {what: python(f"{paths}from sbbf_tool.__main__ import main; main()", *words) for what, words in ours.items()}
+    found = in_turn(max(3, round(rounds * 10 * scale)), {**work, "peer": python(f"{paths}import click")})
+    for what in ours:
+        yield Figure(
+            f"start, {what}", found[what], 'python -c "import click"', found["peer"], found[what] / found["peer"], "the less the better"
+        )
+
+
 BENCHMARKS: dict[str, Callable[[Path, int, float], Iterator[Figure]]] = {
     "add20": lambda folder, rounds, scale: add_filter(folder, rounds, scale, 20, ("12", "3")),
     "add200": lambda folder, rounds, scale: add_filter(folder, max(1, rounds // 3), scale, 200, ("60", "10")),
@@ -258,6 +282,7 @@ BENCHMARKS: dict[str, Callable[[Path, int, float], Iterator[Figure]]] = {
     "probe": cold_probe,
     "files": many_files,
     "footer": wide_footer,
+    "start": start,
 }
 
 

@@ -99,9 +99,9 @@ class TestOptions:
         assert lines[0].split() == ["name", "theme", "severity", "reads", "message"]
         assert [line.split()[0] for line in lines[1:]] == [rule.name for rule in RULES]
         assert run(["check", "--list-rules", "--format", "json"]) == 0
-        (document,) = capfd.readouterr().out.splitlines()
-        assert {rule["name"]: rule["severity"] for rule in json.loads(document)} == {rule.name: rule.severity for rule in RULES}
-        assert all(rule["why"] for rule in json.loads(document))
+        (document,) = map(json.loads, capfd.readouterr().out.splitlines())
+        assert {rule["name"]: rule["severity"] for rule in document["rules"]} == {rule.name: rule.severity for rule in RULES}
+        assert all(rule["why"] for rule in document["rules"])
 
 
 class TestConfig:

@@ -1,11 +1,11 @@
-"""What a lake costs: many small files, and one large file of many row groups, by the local engine and by Spark. Linux; run by hand.
+"""What many small files cost, and one large file of many row groups, by the local runner and by Spark. Linux; run by hand.
 
-    python tests/benchmarks/bench_lake.py [--scale 1] [--json] [--engines local-1 spark-local-2 ...]
+    python tests/benchmarks/bench_runners.py [--scale 1] [--json] [--runners local-1 spark-local-2 ...]
 
 At `--scale 1` there are 5,000 small files, and one file of 4 GB with 100 row groups; less makes fewer files, and smaller row groups.
-Every figure of an engine is of a whole process of `sbbf lake add-filter`; what it takes to begin is measured with ten files and taken
+Every figure of a runner is of a whole process of `sbbf add-filter`; what it takes to begin is measured with ten files and taken
 off. Between runs the files are cut back to their old length, which is how adding is undone. What Spark's scheduling costs, and how fast
-files are listed, is measured by itself; from all that follows, by `estimate`, what the README says of a lake of a million files.
+files are listed, is measured by itself; from all that follows, by `estimate`, what the README says of a million files.
 
 The whole takes some 15 minutes on two cores, and 9 GB of disk.
 """
@@ -32,7 +32,7 @@ import pyarrow.parquet as pq
 
 from sbbf_tool.runner.discover import discover
 
-ENGINES = {
+RUNNERS = {
     "local-1": (1, ["--jobs", "1"]),
     "local-2": (2, ["--jobs", "2"]),
     "spark-local-1": (1, ["--master", "local[1]"]),
@@ -76,13 +76,13 @@ def large_file(path: Path, row_groups: int, rows: int) -> Path:
     return path
 
 
-def run(engine: str, lake: Path, columns: Iterable[str], expected: int, scratch: Path) -> Timed:
+def run(runner: str, files: Path, columns: Iterable[str], expected: int, scratch: Path) -> Timed:
     """The command on a folder, whose files all must get their filters."""
-    options = [word for column in columns for word in ("-c", column)] + ENGINES[engine][1]
-    if engine.startswith("spark"):
+    options = [word for column in columns for word in ("-c", column)] + RUNNERS[runner][1]
+    if runner.startswith("spark"):
         options += ["--conf", f"spark.local.dir={scratch}", "--conf", f"spark.sql.warehouse.dir={scratch / 'warehouse'}"]
     started = time.monotonic()
-    command = [sys.executable, "-m", "sbbf_tool", "lake", "add-filter", str(lake), *options]
+    command = [sys.executable, "-m", "sbbf_tool", "add-filter", str(files), "--in-place", *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=scratch)
     peaks: dict[str, int] = {}
     while process.poll() is None:
@@ -162,16 +162,16 @@ def measure(args: argparse.Namespace, folder: Path) -> dict[str, Any]:
 
     run("local-1", folder / "few", ["id", "name"], 10, scratch)  # whose modules then are in the page cache for all
     cut_back()
-    engines: dict[str, dict[str, Any]] = {}
-    for engine in args.engines:
-        cores = ENGINES[engine][0]
-        begin = run(engine, folder / "few", ["id", "name"], 10, scratch).seconds
-        many = run(engine, folder / "small", ["id", "name"], args.files, scratch)
-        one = run(engine, folder / "large", ["id"], 1, scratch)
+    runners: dict[str, dict[str, Any]] = {}
+    for runner in args.runners:
+        cores = RUNNERS[runner][0]
+        begin = run(runner, folder / "few", ["id", "name"], 10, scratch).seconds
+        many = run(runner, folder / "small", ["id", "name"], args.files, scratch)
+        one = run(runner, folder / "large", ["id"], 1, scratch)
         cut_back()
         work, large_work = max(many.seconds - begin, 1e-3), max(one.seconds - begin, 1e-3)
         peaks = {kind: max(many.peaks.get(kind, 0), one.peaks.get(kind, 0)) for kind in ("driver", "worker", "jvm")}
-        engines[engine] = {
+        runners[runner] = {
             "cores": cores,
             "seconds_to_begin": begin,
             "small_files_seconds": work,
@@ -184,17 +184,17 @@ def measure(args: argparse.Namespace, folder: Path) -> dict[str, Any]:
             "peak_worker_bytes": peaks["worker"] or peaks["driver"],  # one process is its own worker
             "peak_jvm_bytes": peaks["jvm"],
         }
-        print(f"{engine}: {json.dumps(engines[engine])}", file=sys.stderr, flush=True)
+        print(f"{runner}: {json.dumps(runners[runner])}", file=sys.stderr, flush=True)
     wish = {"files": args.files, "small_file_bytes": sum(path.stat().st_size for path in small) / args.files}
     wish |= {"row_groups": args.row_groups, "large_file_bytes": lengths[large], "key_bytes": key_bytes}
     alone = {"files_listed_a_second": files_listed_a_second(folder / "small")}
-    if any(engine.startswith("spark") for engine in args.engines):
+    if any(runner.startswith("spark") for runner in args.runners):
         alone["seconds_a_task"] = seconds_a_task(scratch)
-    return {"sizes": wish, "engines": engines, **alone}
+    return {"sizes": wish, "runners": runners, **alone}
 
 
 def compared(figures: dict[str, dict[str, Any]]) -> dict[str, float]:
-    """The ratios that the figures are for, of those engines that were measured."""
+    """The ratios that the figures are for, of those runners that were measured."""
 
     def of(made: Callable[[float, float], float], name: str, one: str, other: str) -> float | None:
         return made(figures[one][name], figures[other][name]) if one in figures and other in figures else None
@@ -205,12 +205,12 @@ def compared(figures: dict[str, dict[str, Any]]) -> dict[str, float]:
         "local, two cores over one, large file": of(truediv, "large_file_seconds", "local-1", "local-2"),
         "spark, two cores over one, small files": of(truediv, "small_files_seconds", "spark-local-1", "spark-local-2"),
         "spark, two cores over one, large file": of(truediv, "large_file_seconds", "spark-local-1", "spark-local-2"),
-        "spark's time over the local engine's, small files, one core": of(truediv, "small_files_seconds", "spark-local-1", "local-1"),
-        "spark's time over the local engine's, small files, two cores": of(truediv, "small_files_seconds", "spark-local-2", "local-2"),
-        "cluster's time over the local engine's, small files, two cores": of(truediv, "small_files_seconds", "spark-cluster-2", "local-2"),
-        "spark's cost over the local engine, ms a file a core, one core": of(sub, more, "spark-local-1", "local-1"),
-        "spark's cost over the local engine, ms a file a core, two cores": of(sub, more, "spark-local-2", "local-2"),
-        "cluster's cost over the local engine, ms a file a core, two cores": of(sub, more, "spark-cluster-2", "local-2"),
+        "spark's time over the local runner's, small files, one core": of(truediv, "small_files_seconds", "spark-local-1", "local-1"),
+        "spark's time over the local runner's, small files, two cores": of(truediv, "small_files_seconds", "spark-local-2", "local-2"),
+        "cluster's time over the local runner's, small files, two cores": of(truediv, "small_files_seconds", "spark-cluster-2", "local-2"),
+        "spark's cost over the local runner, ms a file a core, one core": of(sub, more, "spark-local-1", "local-1"),
+        "spark's cost over the local runner, ms a file a core, two cores": of(sub, more, "spark-local-2", "local-2"),
+        "cluster's cost over the local runner, ms a file a core, two cores": of(sub, more, "spark-cluster-2", "local-2"),
     }
     return {name: value for name, value in found.items() if value is not None}
 
@@ -222,7 +222,7 @@ STORAGE_BYTES_A_SECOND = 20e9
 
 def estimate(measured: dict[str, Any]) -> dict[str, float]:
     """Seconds that a million files take on 100 executors of 4 cores, by the formula of the README, from what the cluster did here."""
-    cluster = next((measured["engines"][name] for name in ("spark-cluster-2", "spark-local-2") if name in measured["engines"]), None)
+    cluster = next((measured["runners"][name] for name in ("spark-cluster-2", "spark-local-2") if name in measured["runners"]), None)
     if cluster is None:
         return {}
     small_bytes = measured["sizes"]["small_file_bytes"]
@@ -247,11 +247,11 @@ def table(document: dict[str, Any]) -> str:
     lines = [
         f"{sizes['files']:,} files of {sizes['small_file_bytes']:,.0f} bytes; one of {sizes['large_file_bytes']:,} with "
         f"{sizes['row_groups']} row groups; {document['cores']} cores; {document['versions']}",
-        "| engine | to begin | small files | files/s | files/s a core | large file | MB/s a core | of the column, MB/s a core "
+        "| runner | to begin | small files | files/s | files/s a core | large file | MB/s a core | of the column, MB/s a core "
         "| largest worker, MiB | largest JVM, MiB |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for name, one in document["engines"].items():
+    for name, one in document["runners"].items():
         cells = [
             *(f"{one['seconds_to_begin']:.1f} s", f"{one['small_files_seconds']:.1f} s"),
             *(f"{one['files_a_second_a_core'] * one['cores']:.0f}", f"{one['files_a_second_a_core']:.0f}"),
@@ -272,7 +272,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scale", type=float, default=1.0, help="of the number of small files, and of the rows of the large file's groups")
     parser.add_argument("--row-groups", type=int, default=100)
-    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
+    parser.add_argument("--runners", nargs="+", choices=RUNNERS, default=list(RUNNERS))
     parser.add_argument("--json", action="store_true", help="one JSON document rather than tables")
     args = parser.parse_args()
     args.files, args.rows = max(20, round(5000 * args.scale)), max(1000, round(1_000_000 * args.scale))
@@ -281,7 +281,7 @@ def main() -> None:
         document = measure(args, Path(folder))
     document["cores"] = os.cpu_count()
     document["versions"] = {name: version(name) for name in ("pyarrow", "pyspark", "numpy")} | {"python": platform.python_version()}
-    document["ratios"] = compared(document["engines"])
+    document["ratios"] = compared(document["runners"])
     document["a_million_files"] = estimate(document)
     document["seconds_of_this_benchmark"] = time.monotonic() - started
     print(json.dumps(document, indent=1) if args.json else table(document))

@@ -1,0 +1,84 @@
+"""Every JSON document says which schema it has; the README's table names each, with fields that it has."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli.every_command import COLUMN, DATA_FILE, FILE, TABLE, WORKING, commands
+
+from sbbf_tool import inspect
+from sbbf_tool.cli import run
+
+README = Path(__file__).parents[2] / "README.md"
+_ROW = re.compile(r"^\| `(sbbf\.[a-z-]+)` \| [^|]+ \| ([^|]+) \|$", re.MULTILINE)
+_TEXTS_BESIDE_FIELDS = re.compile(r"\(.*?\)")
+
+OTHER, BARE = "<OTHER>", "<BARE>"
+OF_SEVERAL = ("inspect", "add-filter", "remove-filter", "verify", "check", "repair", "resize", "advise")
+OTHERS = [
+    ["inspect", "--bare", BARE],
+    ["probe", "--bare", BARE, "1", "--type", "INT64"],
+    ["verify", "--bare", BARE, "--values-file", "values.txt", "--type", "INT64"],
+    ["check", "--list-rules"],
+    ["add-filter", FILE, "-c", COLUMN, "--replace", "--plan-only"],
+    ["add-filter", FILE, "-c", COLUMN, "--in-place"],
+    ["probe", FILE, OTHER, "-c", COLUMN, "--value", "1"],
+    ["explain", FILE, OTHER, "-c", COLUMN, "--value", "1"],
+    *([name, OTHER, *WORKING[name]] for name in OF_SEVERAL),
+    ["inspect", FILE, "torn.parquet"],
+]
+"""Beside each command as it is."""
+
+
+@pytest.fixture
+def places(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(fixtures / "pyarrow-filters.parquet", "it.parquet")
+    shutil.copy(fixtures / "pyarrow-filters.parquet", "data.parquet")
+    shutil.copytree(fixtures / "paimon" / "orders", "table")
+    shutil.copy("it.parquet", "other.parquet")
+    stored = inspect("it.parquet").filters[0]
+    Path("bare").write_bytes(Path("it.parquet").read_bytes()[stored.offset :][: stored.header_bytes + stored.bitset_bytes])
+    Path("values.txt").write_text("1\n")
+    Path("torn.parquet").write_bytes(b"PAR1")
+    return {FILE: "it.parquet", OTHER: "other.parquet", COLUMN: "id", TABLE: "table", DATA_FILE: "data.parquet", BARE: "bare"}
+
+
+def documents(words: list[str], places: dict[str, str], capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    """What a command prints as JSON, the files as they were before."""
+    before = {name: Path(places[name]).read_bytes() for name in (FILE, OTHER)}
+    code = run([*(places.get(word, word) for word in words), "--json"])
+    for name, content in before.items():
+        Path(places[name]).write_bytes(content)
+    out, err = capsys.readouterr()
+    assert code in (0, 1, 3), (words, err)
+    assert out, (words, err)
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def test_the_readme_names_each_document_and_fields_that_it_has(places, capsys):
+    fields = {name: re.findall(r"`(\w+)`", _TEXTS_BESIDE_FIELDS.sub("", told)) for name, told in _ROW.findall(README.read_text())}
+    seen = set()
+    for words in [*([*name.split(), *WORKING[name]] for name in commands()), *OTHERS]:
+        for document in documents(words, places, capsys):
+            assert document["version"] == 0, words
+            assert set(fields[document["schema"]]) <= document.keys(), words
+            seen.add(document["schema"])
+    assert seen == fields.keys()
+
+
+@pytest.mark.parametrize("name", OF_SEVERAL)
+def test_several_files_have_one_summary_which_comes_last(places, name, capsys):
+    found = documents([name, OTHER, *WORKING[name]], places, capsys)
+    if name == "advise":
+        assert [document["schema"] for document in found] == ["sbbf.advise"]
+        return
+    assert [document["schema"] for document in found] == [f"sbbf.{name}"] * 2 + ["sbbf.summary"]
+    assert found[-1]["command"] == name
+    assert (found[-1]["files"], found[-1]["done"]) == (2, 2)
+    assert len(documents([name, *WORKING[name]], places, capsys)) == 1
