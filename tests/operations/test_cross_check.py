@@ -139,7 +139,7 @@ def test_a_chunk_that_pyarrow_cannot_decode(tmp_path, capsys):
     assert run(["add-filter", str(path), "-c", "v", "-o", str(tmp_path / "h.parquet")]) == 0
     assert "1 column chunk not cross-checked: pyarrow cannot decode it" in capsys.readouterr().out
     outcome = fill_file(str(path), FilterSpec(("v",)), Edit(in_place=True, jobs=1))
-    assert (outcome.status, outcome.cross_checked, outcome.not_cross_checked) == ("ok", 0, 1)
+    assert (outcome.status, outcome.report.cross_checked, outcome.report.not_cross_checked) == ("ok", 0, 1)
 
 
 def test_an_object_that_is_sent_is_one_in_each_process():
@@ -150,14 +150,15 @@ def test_an_object_that_is_sent_is_one_in_each_process():
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_files_are_cross_checked_once_in_each_process(tmp_path, monkeypatch, jobs):
+def test_many_files_are_cross_checked_once_in_each_process(tmp_path, monkeypatch, jobs):
     whole = rename_writer(write_column(tmp_path / "f", NUMBERS, use_dictionary=False)).read_bytes()
     for number in range(30):
         (tmp_path / f"{number}.parquet").write_bytes(whole)
     monkeypatch.setattr(pack, "TASK_COST", 2 * len(whole))
-    outcomes = list(LocalRunner(jobs).run(Selection(tmp_path), works.add(FilterSpec(("v",)), Edit(in_place=True))))
+    work = works.add(FilterSpec(("v",)), Edit(in_place=True, jobs=1))
+    outcomes = list(LocalRunner(jobs).run(Selection(tmp_path), work))
     assert [outcome.status for outcome in outcomes] == ["ok"] * 30
-    assert 1 <= sum(outcome.cross_checked for outcome in outcomes) <= jobs
+    assert 1 <= sum(outcome.report.cross_checked for outcome in outcomes) <= jobs
 
 
 # Statistics
@@ -235,7 +236,7 @@ def build_in_pieces(path: Path) -> None:
     assert outcome.exit_code == 4, outcome
 
 
-def run_over_files(path: Path) -> None:
+def add_by_runner(path: Path) -> None:
     (outcome,) = LocalRunner(1).run(Selection(path), works.add(FilterSpec(("v",), replace=True), Edit(in_place=True)))
     assert outcome.exit_code == 4, outcome
 
@@ -274,7 +275,7 @@ def misread(monkeypatch) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize("is_known", [True, False])
-@pytest.mark.parametrize("operation", [add, rebuild_larger, rebuild_bad, run_over_files, build_in_pieces])
+@pytest.mark.parametrize("operation", [add, rebuild_larger, rebuild_bad, add_by_runner, build_in_pieces])
 def test_misread_pages_are_refused(tmp_path, misread, operation, is_known):
     """With the writer known, statistics show it; else pyarrow does."""
     path = write_column(tmp_path / "f.parquet", NUMBERS, use_dictionary=False)
@@ -283,7 +284,7 @@ def test_misread_pages_are_refused(tmp_path, misread, operation, is_known):
     add_filters(path, ["v"], in_place=True)
     before = path.read_bytes()
     misread()
-    if operation in (run_over_files, build_in_pieces, rebuild_bad):
+    if operation in (add_by_runner, build_in_pieces, rebuild_bad):
         operation(path)
         assert operation is rebuild_bad or path.read_bytes() == before
     else:

@@ -38,8 +38,7 @@ from sbbf_tool.paimon.requests import IndexRequest, index_requests
 from sbbf_tool.paimon.table import open_table
 from sbbf_tool.rules.rule import Limits
 from sbbf_tool.runner import discover, lookup, prove, works
-from sbbf_tool.runner.advise import advise_files
-from sbbf_tool.runner.local import LocalRunner
+from sbbf_tool.runner.open_files import open_files
 from sbbf_tool.runner.selection import Selection
 from sbbf_tool.spark import pipeline
 from sbbf_tool.storage.folders import LocalFolders
@@ -50,10 +49,9 @@ ITEMS = re.compile(r"\b(str|object|PathLike|IndexRequest|Query)\b")
 
 NOT_GIVEN_BY_PEOPLE = {
     "explain.value": "one value by its meaning",
-    "runner.open_files.Files.explain.value": "one value by its meaning",
-    "runner.prove.VerifyFile.columns": "what works.verify made of them",
     "runner.rows.plain.value": "one value by its meaning",
     "runner.rows.to_batch.rows": "rows of a stage",
+    "runner.open_files.Files.explain.value": "one value by its meaning",
     "runner.works.explain.value": "one value by its meaning",
     "operations.paimon.build.build.requests": "what index_requests returned",
     "operations.paimon.build.build_index.requests": "what index_requests returned",
@@ -74,7 +72,7 @@ def public_signatures() -> Iterator[tuple[str, inspect.Signature]]:
         if inspect.isfunction(member):
             yield name, inspect.signature(member)
         elif inspect.isclass(member):
-            if is_dataclass(member) or "__init__" in vars(member):
+            if "__init__" in vars(member):
                 yield name, inspect.signature(member)
             for method in vars(member):
                 if not method.startswith("_") and callable(getattr(member, method)):
@@ -118,7 +116,6 @@ class Files:
         sbbf_tool.add_filters(self.filtered, ["ab", "a", "b"], in_place=True)
         (found,) = (row for row in sbbf_tool.inspect(self.filtered).filters if row.column == "ab")
         self.bare.write_bytes(self.filtered.read_bytes()[found.offset :][: found.header_bytes + found.bitset_bytes])
-        self.opened = sbbf_tool.open_files(self.filtered)
 
     @functools.cached_property
     def table(self) -> str:
@@ -159,42 +156,41 @@ CASES: dict[str, tuple[object, Call]] = {
     "resize_filters.columns": ("ab", lambda files, given: sbbf_tool.resize_filters(files.filtered, given, fpp=0.3, output=files.out)),
     "verify.columns": ("ab", lambda files, given: sbbf_tool.verify(files.filtered, given)),
     "verify_bare.values": (VALUE, lambda files, given: sbbf_tool.verify_bare(files.bare, "STRING", given)),
-    "open_files.paths": ("PATH", lambda files, given: list(sbbf_tool.open_files(given).inspect())),
-    "runner.advise.advise_files.queries": (
-        QUERY,
-        lambda files, given: advise_files(LocalRunner(1), Selection(files.filtered), queries=given),
-    ),
-    "runner.advise.advise_files.engine_names": (
-        ENGINE,
-        lambda files, given: advise_files(LocalRunner(1), Selection(files.filtered), engine_names=given),
-    ),
+    "open_files.paths": ("PATH", lambda files, given: list(open_files(given).inspect())),
+    "runner.advise.advise_files.names": ("PATH", lambda files, given: open_files(given).advise()),
+    "runner.advise.advise_files.queries": (QUERY, lambda files, given: open_files(files.filtered).advise(queries=given)),
+    "runner.advise.advise_files.engine_names": (ENGINE, lambda files, given: open_files(files.filtered).advise(engine_names=given)),
     "runner.discover.discover.names": ("PATH", lambda files, given: [one.path for one in discover.discover(given)]),
     "runner.selection.Selection.names": ("PATH", lambda files, given: [one.path for one in Selection(given).files()]),
-    "runner.open_files.Files.inspect.columns": ("ab", lambda files, given: list(files.opened.inspect(given))),
-    "runner.open_files.Files.probe.values": (VALUE, lambda files, given: list(files.opened.probe("ab", given))),
-    "runner.open_files.Files.verify.columns": ("ab", lambda files, given: list(files.opened.verify(given))),
+    "runner.open_files.Files.inspect.columns": ("ab", lambda files, given: list(open_files(files.filtered).inspect(given))),
+    "runner.open_files.Files.probe.values": (VALUE, lambda files, given: list(open_files(files.filtered).probe("ab", given))),
+    "runner.open_files.Files.verify.columns": ("ab", lambda files, given: list(open_files(files.filtered).verify(given))),
     "runner.open_files.Files.add_filters.columns": (
         "ab",
-        lambda files, given: list(sbbf_tool.open_files(files.plain).add_filters(given, in_place=True)),
+        lambda files, given: list(open_files(files.plain).add_filters(given, in_place=True)),
     ),
-    "runner.open_files.Files.remove_filters.columns": ("ab", lambda files, given: list(files.opened.remove_filters(given, in_place=True))),
+    "runner.open_files.Files.remove_filters.columns": (
+        "ab",
+        lambda files, given: list(open_files(files.filtered).remove_filters(given, in_place=True)),
+    ),
+    "runner.open_files.Files.repair.columns": ("ab", lambda files, given: list(open_files(files.filtered).repair(given, in_place=True))),
     "runner.open_files.Files.resize_filters.columns": (
         "ab",
-        lambda files, given: list(files.opened.resize_filters(given, fpp=0.3, in_place=True)),
+        lambda files, given: list(open_files(files.filtered).resize_filters(given, fpp=0.3, in_place=True)),
     ),
-    "runner.open_files.Files.repair.columns": ("ab", lambda files, given: list(files.opened.repair(given, in_place=True))),
     "runner.lookup.probe_values.values": (VALUE, lambda files, given: lookup.probe_values(str(files.filtered), "ab", given)),
     "editing.filter_spec.FilterSpec.columns": ("ab", lambda files, given: FilterSpec(given)),
     "runner.prove.plan_proofs.columns": ("ab", lambda files, given: prove.plan_proofs(str(files.filtered), given)),
     "runner.prove.prove_piece.columns": ("ab", lambda files, given: prove.prove_piece(str(files.filtered), None, [0], given)),
     "runner.prove.report_proofs.columns": ("ab", lambda files, given: prove.report_proofs(str(files.filtered), [], given)),
+    "runner.prove.VerifyFile.columns": ("ab", lambda files, given: prove.VerifyFile(given)(str(files.filtered))),
     "runner.works.inspect.columns": ("ab", lambda files, given: works.inspect(given)(str(files.filtered))),
     "runner.works.probe.values": (VALUE, lambda files, given: works.probe("ab", given)(str(files.filtered))),
     "runner.works.look_up.values": (VALUE, lambda files, given: works.look_up("ab", given)(str(files.filtered))),
     "runner.works.verify.columns": ("ab", lambda files, given: works.verify(given)(str(files.filtered))),
-    "runner.works.remove.columns": ("ab", lambda files, given: works.remove(given, in_place=True)(str(files.filtered))),
-    "runner.works.resize.columns": ("ab", lambda files, given: works.resize(given, fpp=0.3, in_place=True)(str(files.filtered))),
-    "runner.works.repair.columns": ("ab", lambda files, given: works.repair(given, in_place=True)(str(files.filtered))),
+    "runner.works.remove.columns": ("ab", lambda files, given: works.remove(given, output=files.out)(str(files.filtered))),
+    "runner.works.repair.columns": ("ab", lambda files, given: works.repair(given, output=files.out)(str(files.filtered))),
+    "runner.works.resize.columns": ("ab", lambda files, given: works.resize(given, fpp=0.3, output=files.out)(str(files.filtered))),
     "runner.works.survey.queries": (
         parse_query(QUERY),
         lambda files, given: works.survey_of(works.survey(given)(str(files.filtered))).queries,
@@ -212,10 +208,7 @@ OF_SPARK: dict[str, tuple[object, Callable[..., object]]] = {
     "spark.pipeline.probe.values": (VALUE, lambda spark, files, given: pipeline.probe(_found(spark, files), "ab", given)),
     "spark.pipeline.verify.columns": ("ab", lambda spark, files, given: pipeline.verify(_found(spark, files), given, whole_bytes=1)),
     "spark.pipeline.advise.queries": (QUERY, lambda spark, files, given: pipeline.advise(_found(spark, files), queries=given)),
-    "spark.pipeline.advise.engine_names": (
-        ENGINE,
-        lambda spark, files, given: pipeline.advise(_found(spark, files), engine_names=given),
-    ),
+    "spark.pipeline.advise.engine_names": (ENGINE, lambda spark, files, given: pipeline.advise(_found(spark, files), engine_names=given)),
     "spark.pipeline.plan.spec": ("ab", lambda spark, files, given: pipeline.plan(_found(spark, files, "plain"), given)),
     "spark.pipeline.build.spec": ("ab", lambda spark, files, given: pipeline.build(_planned(spark, files), given)),
     "spark.pipeline.publish.spec": (
