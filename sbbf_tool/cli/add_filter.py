@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     "open FILE meanwhile fail; after a crash the next command, or sbbf repair, cuts FILE back.",
 )
 @click.option("--jobs", type=int, metavar="N", help="Column chunks to work on at a time.  [default: the cores]")
-@click.option("--replace", is_flag=True, help="Replace filters that are there already.")
+@click.option("--replace", is_flag=True, help="Rebuild filters that are there already.")
 @click.option("--allow-table-files", is_flag=True, help="Also change a file of a Delta, Iceberg, Hudi or Paimon table.")
 @keys_option
 @page_limit_option
@@ -117,10 +117,10 @@ def _plan(path: str | None, columns: tuple[str, ...], *sizes: float | None) -> P
 
 
 def _show(report: AddReport, *, is_copy: bool) -> None:
-    added = report.new_bytes - report.old_bytes
-    if not added:
+    if not report.filters:
+        reason = "it has every filter" if report.skipped else "it has no row group"
         done = f"{report.output} is an exact copy" if is_copy else "nothing was written"
-        say(f"{report.file}: it has no row group, so there is nothing to add; {done}")
+        say(f"{report.file}: {reason}, so there is nothing to add; {done}")
         return
     render.show_table(
         ("row group", "column", "hashed", "est. ndv", "offset", "bitset", "fpp"),
@@ -139,7 +139,9 @@ def _show(report: AddReport, *, is_copy: bool) -> None:
         (0, 2, 3, 4, 5, 6),
     )
     done, proof = ("would be added to", "nothing was written") if report.dry_run else ("added to", "every value verified")
-    share = render.percent(added / report.old_bytes)
+    share = render.percent(report.bytes_added / report.old_bytes)
     filters = render.counted(len(report.filters), "filter")
-    say(f"{filters} {done} {report.output}: {added:,} bytes behind {report.old_bytes:,} ({share}); {proof}")
+    say(f"{filters} {done} {report.output}: {report.bytes_added:,} bytes behind {report.old_bytes:,} ({share}); {proof}")
+    if report.skipped:
+        say(f"{render.counted(report.skipped, 'column chunk')} skipped: they have a filter")
     render.say_not_cross_checked(report.not_cross_checked)

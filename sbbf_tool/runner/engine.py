@@ -11,7 +11,8 @@ from sbbf_tool.arguments import as_iterable
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.file.page_limit import PageLimit
-from sbbf_tool.reports.lake import FileOutcome, PlannedFile
+from sbbf_tool.reports.add import AddRow
+from sbbf_tool.reports.lake import PlannedFile
 from sbbf_tool.reports.rows import FileRow, FoundFile
 from sbbf_tool.reports.verify import VerifyRow
 from sbbf_tool.runner.discover import discover
@@ -57,5 +58,5 @@ class Engine(Protocol):
     def plan(self, lake: Lake, spec: FilterSpec, edit: Edit) -> Iterator[PlannedFile]:
         """What each file is to get. Writes nothing."""
 
-    def add_filters(self, lake: Lake, spec: FilterSpec, edit: Edit) -> Iterator[FileOutcome]:
+    def add_filters(self, lake: Lake, spec: FilterSpec, edit: Edit) -> Iterator[AddRow]:
         """Give each file the filters that it lacks."""

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.file.page_limit import MaxPageBytes
-from sbbf_tool.reports.lake import BuiltChunk, FileOutcome, PlannedFile, PlannedPiece, ProvenPiece
+from sbbf_tool.reports.add import AddRow
+from sbbf_tool.reports.lake import BuiltChunk, PlannedFile, PlannedPiece, ProvenPiece
 from sbbf_tool.reports.rows import FAILED, OK, FileRow, FoundFile
 from sbbf_tool.reports.verify import VerifyRow
 from sbbf_tool.runner.discover import skip_link
@@ -60,10 +61,10 @@ class LocalEngine:
         plan = partial(read_files, work=partial(plan_file, spec=spec, edit=edit), row=PlannedFile, jobs=self.jobs)
         return _but_links(lake.files(links=True), plan, PlannedFile)
 
-    def add_filters(self, lake: Lake, spec: FilterSpec, edit: Edit) -> Iterator[FileOutcome]:
+    def add_filters(self, lake: Lake, spec: FilterSpec, edit: Edit) -> Iterator[AddRow]:
         # Processes are forked in this block, and list each folder once too.
         with listing_once():
-            yield from _but_links(lake.files(links=True), partial(add_filters, spec=spec, edit=edit, jobs=self.jobs), FileOutcome)
+            yield from _but_links(lake.files(links=True), partial(add_filters, spec=spec, edit=edit, jobs=self.jobs), AddRow)
 
 
 _FILES_WITHOUT_PROCESSES = 50
@@ -129,7 +130,7 @@ def add_filters(
     jobs: int | None = None,
     task_cost: int = TASK_COST,
     piece_bytes: int = PIECE_BYTES,
-) -> Iterator[FileOutcome]:
+) -> Iterator[AddRow]:
     """Give each file the filters that it lacks; the outcome of each, in order, `jobs` processes at a time.
 
     A file of more than `task_cost` bytes is built in pieces of about `piece_bytes` of data.
@@ -143,13 +144,13 @@ def add_filters(
     fill = partial(_rows, partial(fill_file, spec=spec, edit=edit))
     fill_on_all_cores = partial(_rows, partial(fill_file, spec=spec, edit=replace(edit, jobs=workers)))
 
-    def split(path: str) -> _Packed[FileOutcome] | _Split[BuiltChunk, FileOutcome]:
+    def split(path: str) -> _Packed[AddRow] | _Split[BuiltChunk, AddRow]:
         planned = plan_file(path, spec, edit, piece_bytes, HANDED_BYTES)
         pieces = _split(planned, partial(_build, path, planned.fingerprint, spec, edit), partial(_publish, spec, edit), BuiltChunk)
         # It counts as all the tasks that may be under way, so that no other one like it is.
         return pieces or _Packed(Task([path], fill_on_all_cores), workers * _TASKS_AHEAD)
 
-    yield from _by_processes(_work(files, fill, split, task_cost), workers, FileOutcome)
+    yield from _by_processes(_work(files, fill, split, task_cost), workers, AddRow)
 
 
 def _but_links(files: Iterable[FoundFile], work: Callable[[Iterator[FoundFile]], Iterator[Row]], row: type[Row]) -> Iterator[Row]:
@@ -251,7 +252,7 @@ def _build(path: str, print_of_plan: str | None, spec: FilterSpec, edit: Edit, p
     return [chunk for piece in pieces for chunk in build_piece(path, print_of_plan, piece.row_groups, spec, edit)]
 
 
-def _publish(spec: FilterSpec, edit: Edit, chunks: list[BuiltChunk], paths: Sequence[str]) -> list[FileOutcome]:
+def _publish(spec: FilterSpec, edit: Edit, chunks: list[BuiltChunk], paths: Sequence[str]) -> list[AddRow]:
     return [publish_file(path, chunks, spec, edit) for path in paths]
 
 

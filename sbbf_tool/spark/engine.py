@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.filter_spec import FilterSpec
-from sbbf_tool.reports.lake import FileOutcome, PlannedFile
+from sbbf_tool.reports.add import AddRow
+from sbbf_tool.reports.lake import PlannedFile
 from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.reports.verify import VerifyRow
 from sbbf_tool.runner.engine import Lake
@@ -59,9 +60,9 @@ class SparkEngine:
     def plan(self, lake: Lake, spec: FilterSpec, edit: Edit) -> Iterator[PlannedFile]:
         return rows_of(pipeline.plan(self._files(lake, links=True), spec, edit), PlannedFile)
 
-    def add_filters(self, lake: Lake, spec: FilterSpec, edit: Edit) -> Iterator[FileOutcome]:
+    def add_filters(self, lake: Lake, spec: FilterSpec, edit: Edit) -> Iterator[AddRow]:
         assert self._spark is not None
-        return rows_of(pipeline.add_filters(self._spark, lake.names, spec, edit, where=lake.where), FileOutcome)
+        return rows_of(pipeline.add_filters(self._spark, lake.names, spec, edit, where=lake.where), AddRow)
 
     def _files(self, lake: Lake, *, links: bool = False) -> DataFrame:
         assert self._spark is not None

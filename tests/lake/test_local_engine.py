@@ -15,8 +15,8 @@ from lakes import MIXED, assert_filled, digests, large_file, mixed, small_files
 
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.filter_spec import FilterSpec
+from sbbf_tool.reports.add import AddRow
 from sbbf_tool.reports.inspect import InspectRow
-from sbbf_tool.reports.lake import FileOutcome
 from sbbf_tool.reports.rows import FileRow, FoundFile
 from sbbf_tool.reports.verify import VerifyRow
 from sbbf_tool.runner.discover import discover
@@ -28,7 +28,7 @@ EDIT = Edit(in_place=True, jobs=1)
 SPEC = FilterSpec(("id", "name"))
 
 
-def outcomes(folder: Path, spec: FilterSpec = SPEC, jobs: int | None = 2) -> dict[str, FileOutcome]:
+def outcomes(folder: Path, spec: FilterSpec = SPEC, jobs: int | None = 2) -> dict[str, AddRow]:
     found = list(add_filters(discover([str(folder)]), spec, EDIT, jobs=jobs))
     assert [one.path for one in found] == [one.path for one in discover([str(folder)])]
     return {one.path.removeprefix(f"{folder}/").removesuffix(".parquet"): one for one in found}
@@ -40,8 +40,8 @@ def test_a_mixed_lake_is_done_as_far_as_it_can_be(tmp_path, jobs):
     before = digests(lake)
     found = outcomes(lake, jobs=jobs)
     assert {name: one.status for name, one in found.items()} == MIXED
-    assert found["half-filtered"].filters == 1
-    assert found["good-1"].filters == 2
+    assert (len(found["half-filtered"].report.filters), found["half-filtered"].report.skipped) == (1, 1)
+    assert len(found["good-1"].report.filters) == 2
     assert found["empty"].reason == "not a Parquet file: 0 bytes, and the smallest has 12"
     assert found["no-such-column"].reason == "no column 'id'; the file has other"
     assert "encrypted" in found["encrypted"].reason
@@ -49,7 +49,7 @@ def test_a_mixed_lake_is_done_as_far_as_it_can_be(tmp_path, jobs):
     assert "column id, row group 0" in found["unreadable-pages"].reason
     after = digests(lake)
     changed = {name.removesuffix(".parquet") for name in before if before[name] != after.get(name)}
-    assert changed == {name for name, one in found.items() if one.status == "ok" and one.filters}
+    assert changed == {name for name, one in found.items() if one.status == "ok" and one.report.filters}
     assert after.keys() == before.keys()
     again = outcomes(lake, jobs=jobs)
     assert digests(lake) == after
@@ -80,7 +80,7 @@ def test_a_file_of_many_row_groups_is_work_for_all(tmp_path, monkeypatch):
     large_file(lake / "large.parquet", row_groups=12)
     large_file(lake / "larger.parquet", row_groups=15)
     found = list(add_filters(discover([str(lake)]), FilterSpec(("id", "key")), EDIT, jobs=2, task_cost=1, piece_bytes=1))
-    assert [(one.status, one.filters) for one in found] == [("ok", 24), ("ok", 30)]
+    assert [(one.status, len(one.report.filters)) for one in found] == [("ok", 24), ("ok", 30)]
     assert_filled(lake, ("id", "key"))
     assert len(list(builders.iterdir())) == 2
     assert str(os.getpid()) not in os.listdir(builders)
@@ -88,7 +88,7 @@ def test_a_file_of_many_row_groups_is_work_for_all(tmp_path, monkeypatch):
 
 def test_a_file_of_large_filters_is_built_by_one_process_on_all_cores(tmp_path, monkeypatch):
     """No filter of it is in another process, or waits in this one."""
-    import sbbf_tool.runner.fill as fill
+    import sbbf_tool.editing.build as building
     import sbbf_tool.runner.local_engine as local_engine
 
     builders = tmp_path / "builders"
@@ -98,15 +98,15 @@ def test_a_file_of_large_filters_is_built_by_one_process_on_all_cores(tmp_path, 
         (builders / f"{len(keys)} {os.getpid()} {jobs}").touch()
         return really(work, keys, jobs)
 
-    really = fill.in_parallel
-    monkeypatch.setattr(fill, "in_parallel", build)
+    really = building.in_parallel
+    monkeypatch.setattr(building, "in_parallel", build)
     monkeypatch.setattr(local_engine, "HANDED_BYTES", 12 << 20)
     lake = small_files(tmp_path / "lake", 3)
     large_file(lake / "x-large.parquet", row_groups=12)
     large_file(lake / "y-larger.parquet", row_groups=15)
     spec = FilterSpec(("id",), ndv=600_000)
     found = list(add_filters(discover([str(lake)]), spec, EDIT, jobs=2, task_cost=1 << 20, piece_bytes=1))
-    assert [(one.status, one.filters) for one in found] == [("ok", 1)] * 3 + [("ok", 12), ("ok", 15)]
+    assert [(one.status, len(one.report.filters)) for one in found] == [("ok", 1)] * 3 + [("ok", 12), ("ok", 15)]
     assert_filled(lake, ("id",))
     done = [name.split() for name in os.listdir(builders)]
     assert {(filters, jobs) for filters, _, jobs in done} == {("1", "1"), ("0", "1"), ("15", "2")}

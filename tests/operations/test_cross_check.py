@@ -139,7 +139,7 @@ def test_a_chunk_that_pyarrow_cannot_decode(tmp_path, capsys):
     assert run(["add-filter", str(path), "-c", "v", "-o", str(tmp_path / "h.parquet")]) == 0
     assert "1 column chunk not cross-checked: pyarrow cannot decode it" in capsys.readouterr().out
     outcome = fill_file(str(path), FilterSpec(("v",)), Edit(in_place=True, jobs=1))
-    assert (outcome.status, outcome.cross_checked, outcome.not_cross_checked) == ("ok", 0, 1)
+    assert (outcome.status, outcome.report.cross_checked, outcome.report.not_cross_checked) == ("ok", 0, 1)
 
 
 def test_an_object_that_is_sent_is_one_in_each_process():
@@ -157,7 +157,7 @@ def test_a_lake_is_cross_checked_once_in_each_process(tmp_path, jobs):
     files = list(Lake((str(tmp_path),)).files())
     outcomes = list(add_filters_to_files(files, FilterSpec(("v",)), Edit(in_place=True, jobs=1), jobs=jobs, task_cost=2 * len(whole)))
     assert [outcome.status for outcome in outcomes] == ["ok"] * 30
-    assert 1 <= sum(outcome.cross_checked for outcome in outcomes) <= jobs
+    assert 1 <= sum(outcome.report.cross_checked for outcome in outcomes) <= jobs
 
 
 # Statistics

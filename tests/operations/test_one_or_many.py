@@ -49,9 +49,9 @@ ITEMS = re.compile(r"\b(str|object|PathLike|IndexRequest|Query)\b")
 
 NOT_GIVEN_BY_PEOPLE = {
     "explain.value": "one value by its meaning",
-    "operations.lake.rows.plain.value": "one value by its meaning",
-    "operations.lake.rows.to_batch.rows": "rows of a stage",
-    "operations.lake.engine.Engine.verify.columns": "a protocol: LocalEngine.verify is one that does it",
+    "runner.rows.plain.value": "one value by its meaning",
+    "runner.rows.to_batch.rows": "rows of a stage",
+    "runner.engine.Engine.verify.columns": "a protocol: LocalEngine.verify is one that does it",
     "operations.paimon.build.build.requests": "what index_requests returned",
     "operations.paimon.build.build_index.requests": "what index_requests returned",
 }
@@ -156,27 +156,27 @@ CASES: dict[str, tuple[object, Call]] = {
     "resize_filters.columns": ("ab", lambda files, given: sbbf_tool.resize_filters(files.filtered, given, fpp=0.3, output=files.out)),
     "verify.columns": ("ab", lambda files, given: sbbf_tool.verify(files.filtered, given)),
     "verify_bare.values": (VALUE, lambda files, given: sbbf_tool.verify_bare(files.bare, "STRING", given)),
-    "operations.lake.advise.advise_lake.queries": (QUERY, lambda files, given: advise_lake(LocalEngine(1), files.lake, queries=given)),
-    "operations.lake.advise.advise_lake.readers": (ENGINE, lambda files, given: advise_lake(LocalEngine(1), files.lake, readers=given)),
-    "operations.lake.discover.discover.names": ("PATH", lambda files, given: [one.path for one in discover.discover(given)]),
-    "operations.lake.engine.Lake.names": ("PATH", lambda files, given: [one.path for one in Lake(given).files()]),
-    "operations.lake.local_engine.LocalEngine.verify.columns": (
+    "runner.advise.advise_lake.queries": (QUERY, lambda files, given: advise_lake(LocalEngine(1), files.lake, queries=given)),
+    "runner.advise.advise_lake.readers": (ENGINE, lambda files, given: advise_lake(LocalEngine(1), files.lake, readers=given)),
+    "runner.discover.discover.names": ("PATH", lambda files, given: [one.path for one in discover.discover(given)]),
+    "runner.engine.Lake.names": ("PATH", lambda files, given: [one.path for one in Lake(given).files()]),
+    "runner.local_engine.LocalEngine.verify.columns": (
         "ab",
         lambda files, given: list(LocalEngine(1).verify(files.lake, given)),
     ),
-    "operations.lake.local_engine.verify_files.columns": (
+    "runner.local_engine.verify_files.columns": (
         "ab",
         lambda files, given: list(local_engine.verify_files(files.lake.files(), given, jobs=2, task_cost=1, piece_bytes=1)),
     ),
-    "operations.lake.lookup.probe_values.values": (VALUE, lambda files, given: lookup.probe_values(str(files.filtered), "ab", given)),
+    "runner.lookup.probe_values.values": (VALUE, lambda files, given: lookup.probe_values(str(files.filtered), "ab", given)),
     "editing.filter_spec.FilterSpec.columns": ("ab", lambda files, given: FilterSpec(given)),
-    "operations.lake.prove.plan_proofs.columns": ("ab", lambda files, given: prove.plan_proofs(str(files.filtered), given)),
-    "operations.lake.prove.prove_piece.columns": ("ab", lambda files, given: prove.prove_piece(str(files.filtered), None, [0], given)),
-    "operations.lake.prove.report_proofs.columns": ("ab", lambda files, given: prove.report_proofs(str(files.filtered), [], given)),
-    "operations.lake.read.inspecting.columns": ("ab", lambda files, given: read.inspecting(given)(str(files.filtered))),
-    "operations.lake.read.probing.values": (VALUE, lambda files, given: read.probing("ab", given)(str(files.filtered))),
-    "operations.lake.read.verifying.columns": ("ab", lambda files, given: read.verifying(given)(str(files.filtered))),
-    "operations.lake.read.surveying.queries": (
+    "runner.prove.plan_proofs.columns": ("ab", lambda files, given: prove.plan_proofs(str(files.filtered), given)),
+    "runner.prove.prove_piece.columns": ("ab", lambda files, given: prove.prove_piece(str(files.filtered), None, [0], given)),
+    "runner.prove.report_proofs.columns": ("ab", lambda files, given: prove.report_proofs(str(files.filtered), [], given)),
+    "runner.read.inspecting.columns": ("ab", lambda files, given: read.inspecting(given)(str(files.filtered))),
+    "runner.read.probing.values": (VALUE, lambda files, given: read.probing("ab", given)(str(files.filtered))),
+    "runner.read.verifying.columns": ("ab", lambda files, given: read.verifying(given)(str(files.filtered))),
+    "runner.read.surveying.queries": (
         parse_query(QUERY),
         lambda files, given: read.survey_of(read.surveying(given)(str(files.filtered))).queries,
     ),

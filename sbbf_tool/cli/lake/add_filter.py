@@ -43,27 +43,31 @@ def command(
     """
     from sbbf_tool.cli.lake.filter_specs import spec_of
     from sbbf_tool.editing.edit import Edit
-    from sbbf_tool.reports.lake import FileOutcome, PlannedFile
+    from sbbf_tool.reports.add import AddRow
+    from sbbf_tool.reports.lake import PlannedFile
     from sbbf_tool.runner.save import saved
 
     spec = spec_of(engine, lake, **named)  # type: ignore[arg-type]
     edit = Edit(in_place=True, allow_table_files=allow_table_files, keys=lake.keys, limit=lake.limit)
-    row_type: type[FileRow] = PlannedFile if dry_run else FileOutcome
+    row_type: type[FileRow] = PlannedFile if dry_run else AddRow
     filters = size = not_cross_checked = 0
     warned: set[str] = set()
 
     def show(row: FileRow) -> int:
         nonlocal filters, size, not_cross_checked
-        assert isinstance(row, PlannedFile | FileOutcome)
-        filters += row.filters
-        size += row.data_bytes if isinstance(row, PlannedFile) else row.bytes_added
-        for warning in row.warnings if isinstance(row, FileOutcome) else ():
-            # One about a table is the same for each of its files.
-            if warning not in warned:
-                render.warn(warning)
-            if len(warned) < _REMEMBERED_WARNINGS:
-                warned.add(warning)
-        not_cross_checked += row.not_cross_checked if isinstance(row, FileOutcome) else 0
+        if isinstance(row, PlannedFile):
+            filters += row.filters
+            size += row.data_bytes
+        elif isinstance(row, AddRow) and row.report is not None:
+            filters += len(row.report.filters)
+            size += row.report.bytes_added
+            not_cross_checked += row.report.not_cross_checked
+            for warning in row.report.warnings:
+                # One about a table is the same for each of its files.
+                if warning not in warned:
+                    render.warn(warning)
+                if len(warned) < _REMEMBERED_WARNINGS:
+                    warned.add(warning)
         if as_json:
             render.show_json(row)
         save(row)
