@@ -5,6 +5,7 @@
     |-- UnreadableError             3    the input is wrong: missing, not Parquet, bytes that contradict the format
     |   `-- AuthenticationError     3    encrypted bytes are not what their writer wrote, where it wrote them, or the key is a wrong one
     |-- RefusedError                4    it could be done and must not be, as asked; the message says what would make it safe
+    |   |-- NothingToDoError             the file has nothing of what is to be changed
     |   |-- OversizedPageError           a page states more uncompressed bytes than may be decompressed
     |   `-- ChangedError                 another process is changing the file, or has changed it since it was opened
     |-- WriteError                  5    the system did not let us write (disk full, input/output error); the old file is whole
@@ -80,6 +81,10 @@ class ChangedError(RefusedError):
     def since_opened(cls, file: str) -> ChangedError:
         """The error of a file that is not what it was when it was opened."""
         return cls("the file changed while it was worked on", file=file, hint="run the command again")
+
+
+class NothingToDoError(RefusedError):
+    """The file has nothing of what is to be changed, such as filters to remove: a run over many files skips it."""
 
 
 class OversizedPageError(RefusedError):

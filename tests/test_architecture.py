@@ -34,6 +34,7 @@ HOMES = {
     "botocore": {"storage"},
     "click": {"cli"},
     "cryptography": {"parquet"},
+    "fastavro": {"paimon"},
     "obstore": {"storage"},
     "rich": {"cli"},
     "pyspark": {"spark"},

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.bloom.hashing import hash_value
-from sbbf_tool.errors import RefusedError, UsageError
+from sbbf_tool.errors import RefusedError, SbbfError, UsageError
 from sbbf_tool.file.cross_check import NO_FINDING, CrossChecks, Verdict
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column, ensure_length
@@ -150,7 +150,7 @@ class Meter:
 class HashMemory:
     """The hashes that filters were built from, kept for their proof where the pages need not be read again; within a bound.
 
-    A chunk whose hashes do not fit is not remembered at all, and read again.
+    A chunk whose hashes do not fit is not remembered at all, and read again. Those of a chunk that was verified make room for others.
     """
 
     MOST_BYTES = 96 << 20
@@ -177,6 +177,10 @@ class HashMemory:
         """All runs of a chunk; None where they must be read again."""
         return self._kept.get(key)
 
+    def forget(self, key: ChunkKey) -> None:
+        with self._lock:
+            self._left += sum(run.nbytes for run in self._kept.pop(key, ()))
+
 
 def chunk_bytes(file: ParquetFile, key: ChunkKey) -> int:
     """Compressed bytes of a chunk's pages, as the footer counts them."""
@@ -201,7 +205,7 @@ def ensure_buildable(file: ParquetFile, row_group: int, column: Column) -> None:
             place=f"column {column.name}",
             hint="leave the column out",
         )
-    here = f"column {column.name}, row group {row_group}"
+    here = place_of(file, (row_group, column.index))
     if file.encryption_of(row_group, column):
         hint = "a filter in the clear would leak it; with the column's key (--keys) it gets an encrypted one"
         raise RefusedError("the column is encrypted", file=file.name, place=here, hint=hint)
@@ -219,13 +223,14 @@ def build_filters(
     jobs: int | None,
     meter: Meter,
     checks: CrossChecks,
-    memory: HashMemory | None = None,
 ) -> dict[ChunkKey, Spooled]:
-    """The filter of each chunk, `jobs` chunks at a time (the cores, where None): so many are in memory, and the spool has the others.
+    """The filter of each chunk, verified, `jobs` chunks concurrently (the cores, where None): so many are in memory, and the spool has the
+    others.
 
     Raises UnreadableError, WriteError, and RefusedError where the disk cannot hold them or `checks` finds that values are misread.
     """
     spool.ensure_room(least_bytes(file, sizes))
+    memory = HashMemory()
 
     def build(key: ChunkKey) -> Spooled:
         built = build_filter(file, key, sizes[key], checks, memory)
@@ -235,26 +240,40 @@ def build_filters(
     return in_parallel(build, sizes, jobs)
 
 
-def build_filter(file: ParquetFile, key: ChunkKey, wish: Sizing, checks: CrossChecks, memory: HashMemory | None = None) -> Built:
-    """The filter of one chunk, of values that `checks` verified. Raises UnreadableError, RefusedError."""
-    with file.named(lambda: f"column {file.footer.columns[key[1]].name}, row group {key[0]}"):
-        return _build(file, key, wish, checks, memory)
+def build_filter(file: ParquetFile, key: ChunkKey, wish: Sizing, checks: CrossChecks, memory: HashMemory) -> Built:
+    """The filter of one chunk, of values that `checks` verified, and queried for every one. Raises UnreadableError, RefusedError."""
+    with file.named(lambda: place_of(file, key)):
+        built = _build(file, key, wish, checks, memory)
+        missed = _count_missing(file, key, built.bloom, memory)
+    memory.forget(key)
+    if missed:
+        raise mistake(file, f"{missed} values of {place_of(file, key)} are absent from the new filter")
+    return built
+
+
+def place_of(file: ParquetFile, key: ChunkKey) -> str:
+    return f"column {file.footer.columns[key[1]].name}, row group {key[0]}"
+
+
+def mistake(file: ParquetFile, what: str) -> SbbfError:
+    """The error of a filter, or a new file, that is not what it should be."""
+    return SbbfError(f"nothing was changed: {what}", file=file.name, hint="this is a defect of sbbf, or of the disk; please report it")
 
 
 def statistics_warnings(file: ParquetFile, filters: Mapping[ChunkKey, Spooled]) -> Iterator[str]:
     """What to know of the chunks whose statistics are wrong."""
     for key, one in sorted(filters.items(), key=lambda item: item[0]):
         if one.verdict.wrong_statistics:
-            place = f"column {file.footer.columns[key[1]].name}, row group {key[0]}"
             facts = "; ".join(one.verdict.wrong_statistics)
+            place = place_of(file, key)
             yield f"{place}: its statistics are wrong ({facts}), so readers that prune by them lose rows: write the file again"
 
 
-def count_missing(file: ParquetFile, key: ChunkKey, bloom: BloomFilter, memory: HashMemory | None = None) -> int:
-    """How many values of a chunk its filter does not hold; they are read again unless `memory` has them. Raises UnreadableError."""
+def _count_missing(file: ParquetFile, key: ChunkKey, bloom: BloomFilter, memory: HashMemory) -> int:
+    """How many values of a chunk its filter does not hold; they are read again unless `memory` has them."""
     from sbbf_tool.file.chunk_hashes import StoredValues
 
-    runs = memory.of(key) if memory is not None else None
+    runs = memory.of(key)
     return sum(bloom.count_missing(hashes) for hashes in (runs if runs is not None else StoredValues(file, key).hashes()))
 
 
@@ -272,7 +291,7 @@ def in_parallel(work: Callable[[ChunkKey], _Answer], keys: Iterable[ChunkKey], j
             raise
 
 
-def _build(file: ParquetFile, key: ChunkKey, wish: Sizing, checks: CrossChecks, memory: HashMemory | None) -> Built:
+def _build(file: ParquetFile, key: ChunkKey, wish: Sizing, checks: CrossChecks, memory: HashMemory) -> Built:
     from sbbf_tool.file.chunk_hashes import StoredValues
     from sbbf_tool.parquet.statistics import StatisticsCheck
 

@@ -1,24 +1,76 @@
-"""How files are changed, whatever is changed in them: where the result goes, what is allowed, and with what means."""
+"""How a file changes, whatever changes in it: the one way from a name to a new version that was read back.
+
+target    where the result goes, and whether it may
+open      what an interrupted append left is undone; the file is opened
+build     filters from the values of column chunks, each verified against them
+patch     the bytes to keep, those to append, the new footer
+report    made before the file is published: what fails here must not leave a changed file without a report
+publish   written, compared with what was meant, and only then given its name
+
+A verb contributes which chunks, what is built, the patch, the comparison and the report.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
-from sbbf_tool.editing.build import Progress
+from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.display import redact
+from sbbf_tool.editing.build import Built, Meter, Progress, Sizing, Spooled, build_filters, chunk_bytes, statistics_warnings
+from sbbf_tool.editing.publish import ensure_same_footer, ensure_same_pages, ensure_written, publish
+from sbbf_tool.editing.targets import choose_target, finish_interrupted, table_warnings
+from sbbf_tool.errors import RefusedError, UsageError
 from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.file.page_limit import PageLimit
-from sbbf_tool.storage.places import TableFinder
+from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.parquet.footer import FilterPlace
+from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
+from sbbf_tool.storage import places
+from sbbf_tool.storage.spool import Spool
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysGiven
+    from sbbf_tool.reports.add import AddReport
+    from sbbf_tool.reports.remove import RemoveReport
+    from sbbf_tool.reports.repair import RepairReport
+    from sbbf_tool.reports.resize import ResizeReport
+
+    Report = TypeVar("Report", bound=AddReport | RemoveReport | RepairReport | ResizeReport)
+
+
+class Prebuilt:
+    """Filters that were built and verified before the file is opened to be changed, by other processes or in an earlier attempt."""
+
+    def __init__(self, spool: Spool, fingerprint: str | None = None) -> None:
+        self.spool = spool
+        self.fingerprint = fingerprint
+        """Of the version of the file that they were built from; None before any is known."""
+        self.filters: dict[ChunkKey, Spooled] = {}
+        self._has_changed = False
+
+    def keep_those_of(self, file: ParquetFile) -> None:
+        """Forget the filters unless this is the version that they were built from. Raises RefusedError when it is another one again."""
+        if self.fingerprint == file.fingerprint:
+            return
+        if self.fingerprint is not None:
+            if self._has_changed:
+                raise RefusedError("the file keeps changing", file=file.name, hint="run again when its writer is done")
+            self._has_changed = True
+        self.filters.clear()
+        self.spool.clear()
+        self.fingerprint = file.fingerprint
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
     """Where changed files go and how they are changed; one object serves a run, and can be sent to other processes and machines."""
 
-    output: str | None = None
+    output: str | os.PathLike[str] | None = None
     """The name of the new file; for one file."""
     in_place: bool = False
     append: bool = False
@@ -35,5 +87,125 @@ class Edit:
     progress: Progress | None = field(default=None, repr=False, compare=False)
     cross_checks: CrossChecks = field(default_factory=CrossChecks, repr=False, compare=False)
     """The kinds of column chunk that pyarrow has decoded in this run."""
-    tables: TableFinder = field(default_factory=TableFinder, repr=False, compare=False)
+    tables: places.TableFinder = field(default_factory=places.TableFinder, repr=False, compare=False)
     """Which prefixes this run knows to be tables, or none."""
+
+    def __post_init__(self) -> None:
+        if self.jobs is not None and self.jobs < 1:
+            raise UsageError(f"{self.jobs} jobs: it must be at least 1")
+
+    def target_of(self, path: str | os.PathLike[str]) -> str:
+        """Return where the result goes. Raises UsageError unless exactly one way is chosen, RefusedError where it must not be written."""
+        if self.append and not self.in_place:
+            raise UsageError("to append (--append) is to change the file in place; say so (--in-place)", file=os.fsdecode(path))
+        return choose_target(path, self.output, self.in_place, self.allow_table_files, self.dry_run, self.append, self.tables)
+
+    @contextmanager
+    def open(self, path: str | os.PathLike[str], prebuilt: Prebuilt | None = None) -> Iterator[OpenEdit]:
+        """Open a file to change it; what an interrupted append left of it is undone before, unless this is a dry run.
+
+        `prebuilt` filters need not be built where the file is the one that they were built from; it gets those that are built here.
+        Raises what `target_of` does, UnreadableError, WriteError.
+        """
+        target = self.target_of(path)
+        warnings, cut_back_to = finish_interrupted(path, target, self.keys, self.dry_run)
+        with ExitStack() as opened:
+            file = opened.enter_context(ParquetFile.open(path, self.keys, self.limit))
+            if prebuilt is None:
+                prebuilt = Prebuilt(opened.enter_context(places.open_spool(target, keeps=not self.dry_run)))
+            prebuilt.keep_those_of(file)
+            yield OpenEdit(self, file, target, warnings, cut_back_to, prebuilt)
+
+
+class OpenEdit:
+    """A file that is open to be changed, and the filters that it gets."""
+
+    def __init__(
+        self, edit: Edit, file: ParquetFile, target: str, warnings: list[str], cut_back_to: int | None, prebuilt: Prebuilt
+    ) -> None:
+        self.file, self.target, self.spool = file, target, prebuilt.spool
+        self.warnings = warnings
+        """In words, for the report."""
+        self.cut_back_to = cut_back_to
+        """The length that the file had before an interrupted append, and has again."""
+        self.filters: dict[ChunkKey, Spooled] = {}
+        """All that are to be written."""
+        self.built: dict[ChunkKey, Spooled] = {}
+        """Those of them that were built from the data."""
+        self._edit, self._prebuilt = edit, prebuilt
+        self._meter = Meter(None, 0)
+
+    def ensure_replaceable(self) -> None:
+        """Raise RefusedError where the file could not take its new content, as far as can be told before the work."""
+        if self._edit.in_place:
+            places.ensure_replaceable(self.target, append=self._edit.append)
+
+    def add(self, key: ChunkKey, bloom: BloomFilter) -> None:
+        """Write this filter for a chunk. Raises WriteError."""
+        self.filters[key] = Spooled.of(Built(bloom, 0, 0), self.spool, self.file.filter_pieces(*key, bloom.bitset))
+
+    def build(self, sizes: Mapping[ChunkKey, Sizing]) -> None:
+        """Build the filters of these chunks from their values, and verify each against them.
+
+        Raises UnreadableError, WriteError, and RefusedError where the target cannot be written or values cannot be read with certainty.
+        """
+        edit, file, known = self._edit, self.file, self._prebuilt.filters
+        if sizes:
+            self.ensure_replaceable()
+        lacking = {key: size for key, size in sizes.items() if key not in known}
+        read, compared = (sum(chunk_bytes(file, key) for key in keys) for keys in (lacking, sizes))
+        self._meter = Meter(edit.progress, read if edit.dry_run else read + compared)
+        known |= build_filters(file, lacking, self.spool, edit.jobs, self._meter, edit.cross_checks)
+        self.built = {key: known[key] for key in sizes}
+        self.filters |= self.built
+        self.warnings += statistics_warnings(file, self.built)
+
+    @property
+    def data_bytes_read(self) -> int:
+        return sum(one.bytes_read for one in self.built.values())
+
+    @property
+    def cross_checked(self) -> int:
+        return sum(one.verdict.is_cross_checked for one in self.built.values())
+
+    @property
+    def not_cross_checked(self) -> int:
+        return sum(one.verdict.is_undecodable for one in self.built.values())
+
+    def patch(self, drop: Iterable[ChunkKey] = (), correct: Mapping[ChunkKey, FilterPlace] | None = None) -> Patch:
+        """Return the patch that puts the filters behind the whole old file, as `plan_append` does; where there is nothing to do, none."""
+        dropped, size = tuple(drop), self.file.source.size
+        if not (self.filters or dropped or correct):
+            return Patch(size, (), self.file.footer.raw, {})
+        return plan_append(self.file.footer, size, {key: one.pieces for key, one in self.filters.items()}, dropped, correct)
+
+    def publish(self, patch: Patch, report: Callable[..., Report], compare: Callable[[ParquetFile], None] | None = None) -> Report:
+        """Make the target what `patch` says, once `compare` accepts the new file; return the report, completed.
+
+        Nothing is written in a dry run, and in place where nothing changes. `report` takes the fields that all such reports have;
+        without `compare` it is `ensure_as_planned`. Raises RefusedError, WriteError and what `compare` raises; the old file is whole in
+        every case.
+        """
+        edit, file = self._edit, self.file
+        is_new, added = edit.output is not None, patch.size - file.source.size
+        completed = report(
+            file=file.name, output=redact(self.target), dry_run=edit.dry_run, old_bytes=file.source.size, new_bytes=patch.size
+        )
+        if not edit.dry_run and (is_new or patch.pieces or added):
+            self.warnings += publish(file, self.target, patch, compare or partial(self.ensure_as_planned, patch), append=edit.append)
+        if edit.allow_table_files:
+            self.warnings += table_warnings(self.target, is_new=is_new, added=added, tables=edit.tables)
+        return replace(completed, warnings=tuple(self.warnings))
+
+    def ensure_as_planned(self, patch: Patch, fresh: ParquetFile, changed: Iterable[ChunkKey] | None = None) -> None:
+        """Raise SbbfError unless the new file is the old one but for the filters of the `changed` chunks (those written, where None),
+        has the filters that were built, and the pages that they were verified against.
+        """
+        ensure_same_footer(self.file, fresh, patch.places if changed is None else changed)
+        ensure_written(self.file, fresh, patch, self.filters)
+        # Where nothing is copied, or a store copies the version that was read, they are the very bytes that were read already.
+        is_copy = not (self._edit.append or places.is_url(self.target))
+        for key in self.built:
+            if is_copy:
+                ensure_same_pages(self.file, fresh, key)
+            self._meter.advance(f"verifying {self.file.footer.columns[key[1]].name}", chunk_bytes(self.file, key))

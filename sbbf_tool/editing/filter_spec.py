@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_names
 from sbbf_tool.bloom import sizing
-from sbbf_tool.editing.build import Sizing
-from sbbf_tool.editing.chunks import KEEP, REPLACE, choose_chunks
+from sbbf_tool.editing.build import Sizing, ensure_buildable
+from sbbf_tool.editing.targets import check_changeable, choose_columns
 from sbbf_tool.errors import UsageError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import find_column
@@ -45,9 +45,15 @@ class FilterSpec:
         """Return what `advise` planned."""
         return cls(tuple(plan.columns), plan.fpp, max_bytes=plan.columns, replace=plan.replace)
 
-    def chunks(self, file: ParquetFile) -> list[ChunkKey]:
-        """Return the column chunks that get a filter. Raises RefusedError."""
-        return choose_chunks(file, self.columns, REPLACE if self.replace else KEEP)
+    def chunks(self, file: ParquetFile) -> tuple[list[ChunkKey], int]:
+        """Return the column chunks that get a filter, row group by row group, and how many have theirs already. Raises RefusedError."""
+        check_changeable(file)
+        row_groups, columns = range(file.footer.num_row_groups), choose_columns(file, self.columns)
+        keys = [(row_group, column.index) for row_group in row_groups for column in columns]
+        for row_group, column in keys:
+            ensure_buildable(file, row_group, file.footer.columns[column])
+        chosen = [key for key in keys if self.replace or file.footer.filter_place(*key) is None]
+        return chosen, len(keys) - len(chosen)
 
     def sizes(self, file: ParquetFile, keys: Iterable[ChunkKey]) -> dict[ChunkKey, Sizing]:
         """Return how large the filter of each of these chunks may become."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from sbbf_tool.bloom.filter import BloomFilter
-from sbbf_tool.editing.build import HashMemory, Meter, Spooled, checksum_of, chunk_bytes, count_missing, in_parallel
+from sbbf_tool.editing.build import Spooled, checksum_of, mistake, place_of
 from sbbf_tool.errors import ChangedError, SbbfError, UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.footer import set_filters
@@ -64,47 +64,18 @@ def read_written(file: ParquetFile, fresh: ParquetFile, patch: Patch, key: Chunk
     return BloomFilter(fresh.read_bitset(stored))
 
 
-def ensure_holding_all(
-    file: ParquetFile,
-    fresh: ParquetFile,
-    patch: Patch,
-    keys: Iterable[ChunkKey],
-    jobs: int | None,
-    meter: Meter,
-    memory: HashMemory | None = None,
-) -> None:
-    """Every value of these chunks must be found in its filter, as the patch wrote it; `jobs` filters are in memory at a time."""
-
-    def ensure(key: ChunkKey) -> None:
-        if missed := count_missing(fresh, key, read_written(file, fresh, patch, key), memory):
-            raise mistake(file, f"{missed} values of {place_of(file, key)} are absent from the new filter")
-        meter.advance(f"verifying {file.footer.columns[key[1]].name}", chunk_bytes(file, key))
-
-    in_parallel(ensure, keys, jobs)
-
-
-def ensure_written(file: ParquetFile, fresh: ParquetFile, patch: Patch, filters: Mapping[ChunkKey, Spooled], mistaken: str) -> None:
-    """These filters must be in the new file as they were built; of one that is not, `mistaken` is said."""
+def ensure_written(file: ParquetFile, fresh: ParquetFile, patch: Patch, filters: Mapping[ChunkKey, Spooled]) -> None:
+    """These filters must be in the new file as they were built."""
     for key, one in filters.items():
         if checksum_of(read_written(file, fresh, patch, key)) != one.checksum:
-            raise mistake(file, f"the filter of {place_of(file, key)} {mistaken}")
+            raise mistake(file, f"the filter of {place_of(file, key)} is not what was built")
 
 
-def ensure_same_pages(file: ParquetFile, fresh: ParquetFile, keys: Iterable[ChunkKey]) -> None:
-    """The pages of these chunks must be in the new file, to the byte, where they were in the old one."""
-    for key in keys:
-        start, end = file.footer.chunk_meta(*key).page_range
-        end = min(end, file.source.size)
-        for position in range(start, end, _COMPARED_BYTES):
-            length = min(_COMPARED_BYTES, end - position)
-            if file.source.read(position, length) != fresh.source.read(position, length):
-                raise mistake(file, f"the pages of {place_of(file, key)} are not what they were")
-
-
-def place_of(file: ParquetFile, key: ChunkKey) -> str:
-    return f"column {file.footer.columns[key[1]].name}, row group {key[0]}"
-
-
-def mistake(file: ParquetFile, what: str) -> SbbfError:
-    """The error of a new file that is not what it should be."""
-    return SbbfError(f"nothing was changed: {what}", file=file.name, hint="this is a defect of sbbf, or of the disk; please report it")
+def ensure_same_pages(file: ParquetFile, fresh: ParquetFile, key: ChunkKey) -> None:
+    """The pages of a chunk must be in the new file, to the byte, where they were in the old one."""
+    start, end = file.footer.chunk_meta(*key).page_range
+    end = min(end, file.source.size)
+    for position in range(start, end, _COMPARED_BYTES):
+        length = min(_COMPARED_BYTES, end - position)
+        if file.source.read(position, length) != fresh.source.read(position, length):
+            raise mistake(file, f"the pages of {place_of(file, key)} are not what they were")

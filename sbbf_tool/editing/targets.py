@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from sbbf_tool.arguments import as_names
 from sbbf_tool.errors import RefusedError, SbbfError, UsageError
 from sbbf_tool.file import interrupted
-from sbbf_tool.file.interrupted import Interrupted
 from sbbf_tool.file.parquet_file import ParquetFile, ring_of
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.storage import places
@@ -77,36 +76,24 @@ def table_warnings(target: str, *, is_new: bool, added: int, tables: places.Tabl
     return [f"the {kind} table {where} records the size of each file: readers that use the recorded size {effect}; {commit}"]
 
 
-def finish_interrupted(path: str | os.PathLike[str], target: str, keys: KeysGiven = None) -> Interrupted:
-    """Undo what commands that were killed left of this file and beside it. Raises WriteError, and RefusedError where that would change
-    a file which is only to be read, since the result goes to another `target`.
+def finish_interrupted(
+    path: str | os.PathLike[str], target: str, keys: KeysGiven = None, dry_run: bool = False
+) -> tuple[list[str], int | None]:
+    """Undo what commands that were killed left of this file and beside it; return what was done, in words, and the length that the file
+    was cut back to, if it was. A dry run undoes nothing, and returns what it found.
+
+    Raises WriteError, and RefusedError where that would change a file which is only to be read, since the result goes to another `target`.
     """
     name = os.fsdecode(path)
+    if dry_run:
+        return [] if (warning := interrupted.warning_of(name)) is None else [f"{name}: {warning}"], None
     found = interrupted.finish(name, ring_of(name, keys), changes=target == name)
     if target != name and found.cut_back_to is not None:
         hint = f"undo it: sbbf repair {shlex.quote(name)} --in-place"
         raise RefusedError("an append to it was interrupted, and to undo that is to change it", file=name, hint=hint)
     places.sweep(name)
-    return found
-
-
-def warnings_of_interrupted(path: str | os.PathLike[str], target: str, keys: KeysGiven, dry_run: bool) -> list[str]:
-    """`finish_interrupted`, in words; of a dry run, which undoes nothing, what was found."""
-    name = os.fsdecode(path)
-    if dry_run:
-        return [] if (warning := interrupted.warning_of(name)) is None else [f"{name}: {warning}"]
-    return _words(name, finish_interrupted(path, target, keys))
-
-
-def cut_back(path: str | os.PathLike[str], keys: KeysGiven = None) -> list[str]:
-    """Undo an append to this file that was killed; answers with what was done, in words. Raises RefusedError, WriteError."""
-    name = os.fsdecode(path)
-    return _words(name, interrupted.finish(name, ring_of(name, keys), changes=True))
-
-
-def _words(name: str, found: Interrupted) -> list[str]:
     done = f"{name}: an append to it had been interrupted; it was cut back to {found.cut_back_to:,} bytes" if found.cut_back_to else None
-    return [*filter(None, [done]), *found.warnings]
+    return [*filter(None, [done]), *found.warnings], found.cut_back_to
 
 
 def check_changeable(file: ParquetFile) -> None:

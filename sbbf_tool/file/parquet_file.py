@@ -84,6 +84,13 @@ class ParquetFile:
         return self.source.name
 
     @property
+    def fingerprint(self) -> str:
+        """Of length and footer. Whoever writes a file again writes another footer, and another pipeline's filters stand in it."""
+        import hashlib
+
+        return f"{self.source.size}-{hashlib.blake2b(self.footer.raw, digest_size=8).hexdigest()}"
+
+    @property
     def _cipher(self) -> FileCipher | None:
         if self.footer.seal is None:
             return None

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_names
-from sbbf_tool.display import redact
-from sbbf_tool.editing.publish import ensure_same_footer, mistake, publish
-from sbbf_tool.editing.targets import check_changeable, choose_columns, choose_target, table_warnings, warnings_of_interrupted
-from sbbf_tool.errors import RefusedError, UnreadableError
+from sbbf_tool.editing.build import mistake
+from sbbf_tool.editing.edit import Edit
+from sbbf_tool.editing.publish import ensure_same_footer
+from sbbf_tool.editing.targets import check_changeable, choose_columns
+from sbbf_tool.errors import NothingToDoError, RefusedError, UnreadableError
 from sbbf_tool.file.layout import OLD_FILTER, OLD_FOOTER, end_of_data, unused_ranges
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import TAIL_BYTES, FilterPlace, Footer, open_metadata, set_filters
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
 from sbbf_tool.reports.remove import RemovedFilter, RemoveReport
-from sbbf_tool.storage import places
 from sbbf_tool.storage.spool import Spool
 
 if TYPE_CHECKING:
@@ -45,33 +45,22 @@ def remove_filters(
 ) -> RemoveReport:
     """Remove the filters of `columns` (of all columns where empty), writing to `output` or `in_place`.
 
-    Raises RefusedError (a column has no filter, the footer is signed, a table's file, ...), UnreadableError, UsageError, WriteError;
-    the old file is whole in every case.
+    Raises NothingToDoError (none of the columns has a filter), RefusedError (a column has no filter, the footer is signed, a table's file,
+    ...), UnreadableError, UsageError, WriteError; the old file is whole in every case.
     """
-    target = choose_target(path, output, in_place, allow_table_files, dry_run)
-    warnings = warnings_of_interrupted(path, target, keys, dry_run)
-    with ParquetFile.open(path, keys) as file:
+    edit = Edit(output, in_place, dry_run=dry_run, allow_table_files=allow_table_files, keys=keys)
+    with edit.open(path) as opened:
+        file = opened.file
         chunks = _chosen(file, as_names(columns), compact)
-        if in_place:
-            places.ensure_replaceable(target)
-        with places.open_spool(target, keeps=not dry_run) as spool:
-            patch, way = _plan(file, chunks, compact, spool)
-            # Whatever fails here must fail before the file is published.
-            report = RemoveReport(
-                file=file.name,
-                output=redact(target),
-                dry_run=dry_run,
-                old_bytes=file.source.size,
-                new_bytes=patch.size,
-                removed=tuple(RemovedFilter(row_group, file.footer.columns[column].name) for row_group, column in sorted(chunks)),
-                way=way,
-                unreferenced_bytes=_unreferenced(file, chunks, patch, way),
-            )
-            if not dry_run:
-                warnings += publish(file, target, patch, lambda fresh: _compare(file, fresh, chunks))
-        if allow_table_files:
-            warnings += table_warnings(target, is_new=output is not None, added=patch.size - file.source.size)
-        return replace(report, warnings=tuple(warnings))
+        opened.ensure_replaceable()
+        patch, way = _plan(file, chunks, compact, opened.spool)
+        report = partial(
+            RemoveReport,
+            removed=tuple(RemovedFilter(row_group, file.footer.columns[column].name) for row_group, column in sorted(chunks)),
+            way=way,
+            unreferenced_bytes=_unreferenced(file, chunks, patch, way),
+        )
+        return opened.publish(patch, report, partial(_compare, file, chunks))
 
 
 def _chosen(file: ParquetFile, names: tuple[str, ...], compact: bool) -> set[ChunkKey]:
@@ -86,11 +75,12 @@ def _chosen(file: ParquetFile, names: tuple[str, ...], compact: bool) -> set[Chu
     with_filter = {column for _, column in mentioned}
     for column in columns:
         if names and column.index not in with_filter:
-            raise RefusedError("it has no filter to remove", file=file.name, place=f"column {column.name}")
+            kind = RefusedError if with_filter & {one.index for one in columns} else NothingToDoError
+            raise kind("it has no filter to remove", file=file.name, place=f"column {column.name}")
     chosen = {column.index for column in columns}
     keys = {key for key in mentioned if key[1] in chosen}
     if not keys and not compact:
-        raise RefusedError("no column has a filter to remove", file=file.name)
+        raise NothingToDoError("no column has a filter to remove", file=file.name)
     return keys
 
 
@@ -113,7 +103,7 @@ def _plan(file: ParquetFile, keys: set[ChunkKey], compact: bool, spool: Spool) -
     if compact:
         patch = _compacted(file, keys, spool)
         if not keys and patch.size >= file.source.size:
-            raise RefusedError("there is no filter to remove, and nothing to compact", file=file.name)
+            raise NothingToDoError("there is no filter to remove, and nothing to compact", file=file.name)
         return patch, COMPACTED
     return plan_append(file.footer, file.source.size, {}, drop=keys), NEW_FOOTER
 
@@ -222,7 +212,7 @@ def _is_any_closed(footer: Footer) -> bool:
     return any(footer.is_closed(number, column.index) for number in range(footer.num_row_groups) for column in footer.columns)
 
 
-def _compare(file: ParquetFile, fresh: ParquetFile, keys: set[ChunkKey]) -> None:
+def _compare(file: ParquetFile, keys: set[ChunkKey], fresh: ParquetFile) -> None:
     """The new file's footer must be the old one but for the filters, and its remaining filters those of the old file, bit for bit."""
     ensure_same_footer(file, fresh, _mentioned(file.footer) | _mentioned(fresh.footer))
     old, new = _readable_filters(file, without=keys), _readable_filters(fresh, without=set())

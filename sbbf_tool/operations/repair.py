@@ -11,22 +11,13 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from enum import IntEnum
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.display import redact
-from sbbf_tool.editing.build import (
-    Meter,
-    Progress,
-    Sizing,
-    Spooled,
-    build_filters,
-    chunk_bytes,
-    ensure_buildable,
-    report_of,
-    statistics_warnings,
-)
-from sbbf_tool.editing.publish import ensure_holding_all, ensure_same_footer, mistake, place_of, publish
-from sbbf_tool.editing.targets import check_changeable, choose_columns, choose_target, finish_interrupted, table_warnings
+from sbbf_tool.editing.build import Progress, Sizing, ensure_buildable, mistake, place_of, report_of
+from sbbf_tool.editing.edit import Edit, OpenEdit
+from sbbf_tool.editing.targets import check_changeable, choose_columns
 from sbbf_tool.errors import RefusedError
 from sbbf_tool.file import interrupted
 from sbbf_tool.file.cross_check import CrossChecks
@@ -36,13 +27,12 @@ from sbbf_tool.operations.verify import unread_chunks
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import FilterPlace
-from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
+from sbbf_tool.parquet.patch import ChunkKey, Patch
 from sbbf_tool.reports.findings import Evidence, Finding
 from sbbf_tool.reports.repair import RepairReport, RepairStep
 from sbbf_tool.rules import secrecy, structure, truth, worth
 from sbbf_tool.rules.facts import PLAINTEXT, ChunkFacts, ColumnFacts, Reads, gather
 from sbbf_tool.rules.rule import Limits, Rule
-from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysGiven
@@ -119,47 +109,39 @@ def repair(
 
     Raises RefusedError, UnreadableError, UsageError, WriteError; the old file is whole in every case.
     """
-    target = choose_target(path, output, in_place, allow_table_files, dry_run)
+    limit, checks = PageLimit.of(max_page_bytes, jobs), cross_checks or CrossChecks()
+    edit = Edit(output, in_place, False, dry_run, allow_table_files, keys, limit, jobs, progress, checks)
     if dry_run:
-        found = interrupted.finish(os.fsdecode(path), ring_of(os.fsdecode(path), keys), changes=False)
-        if found.cut_back_to is not None:
-            size = os.stat(path).st_size
-            return RepairReport(redact(path), redact(target), dry_run, size, found.cut_back_to, cut_back_to=found.cut_back_to)
-    else:
-        found = finish_interrupted(path, target, keys)
-    warnings = list(found.warnings)
-    with ParquetFile.open(path, keys, PageLimit.of(max_page_bytes, jobs)) as file:
+        name, target = os.fsdecode(path), edit.target_of(path)
+        length = interrupted.finish(name, ring_of(name, keys), changes=False).cut_back_to
+        if length is not None:
+            return RepairReport(redact(path), redact(target), dry_run, os.stat(path).st_size, length, cut_back_to=length)
+    with edit.open(path) as opened:
+        file = opened.file
+        if opened.cut_back_to is not None:
+            # The report has a field for it.
+            opened.warnings.clear()
         facts = _facts(file, choose_columns(file, columns) or list(file.footer.columns), quick)
         steps, left = _prescribe(_QUICK_RULES if quick else _RULES, facts, rebuild)
         _ensure_allowed(file, steps)
-        if in_place and steps:
-            places.ensure_replaceable(target)
-        anew = [key for key, step in steps.items() if step.treatment is Treatment.REBUILD]
-        meter = Meter(progress, sum(chunk_bytes(file, key) for key in anew) * (1 if dry_run else 2))
-        with places.open_spool(target, keeps=not dry_run) as spool:
-            built = build_filters(file, dict.fromkeys(anew, Sizing()), spool, jobs, meter, cross_checks or CrossChecks())
-            warnings += statistics_warnings(file, built)
-            patch = _plan(file, steps, built)
-            # Whatever fails here must fail before the file is published.
-            report = RepairReport(
-                file=file.name,
-                output=redact(target),
-                dry_run=dry_run,
-                old_bytes=file.source.size,
-                new_bytes=patch.size,
-                steps=tuple(_step_report(file, patch, key, steps[key], built.get(key)) for key in sorted(steps)),
-                left=tuple(left),
-                takes_rebuild=() if rebuild else _takes_rebuild(facts, left),
-                unproven=unread_chunks(facts),
-                cut_back_to=found.cut_back_to,
-                cross_checked=sum(one.verdict.is_cross_checked for one in built.values()),
-                not_cross_checked=sum(one.verdict.is_undecodable for one in built.values()),
-            )
-            if not dry_run and (steps or output is not None):
-                warnings += publish(file, target, patch, lambda fresh: _compare(file, fresh, steps, patch, jobs, meter))
-        if allow_table_files:
-            warnings += table_warnings(target, is_new=output is not None, added=patch.size - file.source.size)
-        return replace(report, warnings=tuple(warnings))
+        if steps:
+            opened.ensure_replaceable()
+        opened.build({key: Sizing() for key, step in steps.items() if step.treatment is Treatment.REBUILD})
+        patch = opened.patch(
+            drop=[key for key, step in steps.items() if step.treatment is Treatment.DROP],
+            correct={key: place for key, step in steps.items() if (place := _stated(step)) is not None},
+        )
+        report = partial(
+            RepairReport,
+            steps=tuple(_step_report(opened, patch, key, steps[key]) for key in sorted(steps)),
+            left=tuple(left),
+            takes_rebuild=() if rebuild else _takes_rebuild(facts, left),
+            unproven=unread_chunks(facts),
+            cut_back_to=opened.cut_back_to,
+            cross_checked=opened.cross_checked,
+            not_cross_checked=opened.not_cross_checked,
+        )
+        return opened.publish(patch, report, partial(_compare, opened, steps, patch))
 
 
 def _facts(file: ParquetFile, columns: list[Column], quick: bool) -> tuple[ColumnFacts, ...]:
@@ -251,18 +233,6 @@ def _ensure_allowed(file: ParquetFile, steps: Mapping[ChunkKey, _Step]) -> None:
             ensure_buildable(file, key[0], file.footer.columns[key[1]])
 
 
-def _plan(file: ParquetFile, steps: Mapping[ChunkKey, _Step], built: Mapping[ChunkKey, Spooled]) -> Patch:
-    if not steps:
-        return Patch(file.source.size, (), file.footer.raw, {})
-    return plan_append(
-        file.footer,
-        file.source.size,
-        {key: one.pieces for key, one in built.items()},
-        drop=[key for key, step in steps.items() if step.treatment is Treatment.DROP],
-        correct={key: place for key, step in steps.items() if (place := _stated(step)) is not None},
-    )
-
-
 def _stated(step: _Step) -> FilterPlace | None:
     """The place of a filter that stays where it is, with its true length."""
     if step.treatment is not Treatment.STATE_LENGTH:
@@ -271,23 +241,22 @@ def _stated(step: _Step) -> FilterPlace | None:
     return FilterPlace(step.stored.place.offset, step.stored.length)
 
 
-def _compare(file: ParquetFile, fresh: ParquetFile, steps: Mapping[ChunkKey, _Step], patch: Patch, jobs: int | None, meter: Meter) -> None:
-    ensure_same_footer(file, fresh, steps)
+def _compare(opened: OpenEdit, steps: Mapping[ChunkKey, _Step], patch: Patch, fresh: ParquetFile) -> None:
     for key, step in steps.items():
         meta = fresh.footer.chunk(*key)
         found = (meta.bloom_filter_offset, meta.bloom_filter_length) if meta is not None else None
         meant = patch.places.get(key) or _stated(step) or (None, None)
         if found != tuple(meant):
-            raise mistake(file, f"the new footer does not say of {place_of(file, key)} what it should")
-    ensure_holding_all(file, fresh, patch, patch.places, jobs, meter)
+            raise mistake(opened.file, f"the new footer does not say of {place_of(opened.file, key)} what it should")
+    opened.ensure_as_planned(patch, fresh, steps)
 
 
-def _step_report(file: ParquetFile, patch: Patch, key: ChunkKey, step: _Step, built: Spooled | None) -> RepairStep:
+def _step_report(opened: OpenEdit, patch: Patch, key: ChunkKey, step: _Step) -> RepairStep:
     return RepairStep(
         row_group=key[0],
-        column=file.footer.columns[key[1]].name,
+        column=opened.file.footer.columns[key[1]].name,
         treatment=step.treatment.words,
         rules=step.rules,
         facts=step.facts,
-        built=None if built is None else report_of(file, patch, key, built),
+        built=report_of(opened.file, patch, key, opened.built[key]) if key in opened.built else None,
     )

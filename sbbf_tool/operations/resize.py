@@ -8,29 +8,17 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.filter import BloomFilter
-from sbbf_tool.display import redact
-from sbbf_tool.editing.build import (
-    Built,
-    Meter,
-    Progress,
-    Sizing,
-    Spooled,
-    build_filters,
-    chunk_bytes,
-    ensure_buildable,
-    statistics_warnings,
-)
-from sbbf_tool.editing.chunks import plan_filters
-from sbbf_tool.editing.publish import ensure_holding_all, ensure_same_footer, ensure_written, place_of, publish
-from sbbf_tool.editing.targets import check_changeable, choose_columns, choose_target, table_warnings, warnings_of_interrupted
-from sbbf_tool.errors import RefusedError, UsageError
+from sbbf_tool.editing.build import Progress, Sizing, ensure_buildable, place_of
+from sbbf_tool.editing.edit import Edit, OpenEdit
+from sbbf_tool.editing.targets import check_changeable, choose_columns
+from sbbf_tool.errors import NothingToDoError, RefusedError, UsageError
 from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
@@ -38,8 +26,6 @@ from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.patch import ChunkKey, Patch
 from sbbf_tool.reports.resize import ResizedFilter, ResizeReport
-from sbbf_tool.storage import places
-from sbbf_tool.storage.spool import Spool
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysGiven
@@ -88,7 +74,6 @@ class _Plan:
 
     old: dict[ChunkKey, tuple[int, float]] = field(default_factory=dict)
     """Size and error rate of those that change."""
-    folded: dict[ChunkKey, Spooled] = field(default_factory=dict)
     unreached: dict[ChunkKey, str] = field(default_factory=dict)
     """Why folding does not do."""
     unchanged: int = 0
@@ -122,46 +107,33 @@ def resize_filters(
     Raises RefusedError, UnreadableError, UsageError, WriteError; the old file is whole in every case.
     """
     aim = Aim(fpp, num_bytes)
-    target = choose_target(path, output, in_place, allow_table_files, dry_run)
-    warnings = warnings_of_interrupted(path, target, keys, dry_run)
-    with ExitStack() as opened:
-        file = opened.enter_context(ParquetFile.open(path, keys, PageLimit.of(max_page_bytes, jobs)))
+    limit, checks = PageLimit.of(max_page_bytes, jobs), cross_checks or CrossChecks()
+    edit = Edit(output, in_place, False, dry_run, allow_table_files, keys, limit, jobs, progress, checks)
+    with edit.open(path) as opened:
+        file = opened.file
         check_changeable(file)
-        spool = opened.enter_context(places.open_spool(target, keeps=not dry_run))
-        plan = _plan(file, list(_stored(file, choose_columns(file, columns))), aim, spool)
+        plan = _plan(opened, list(_stored(file, choose_columns(file, columns))), aim)
         rebuilt = sorted(plan.unreached) if rebuild else []
-        if plan.unreached and not plan.folded and not rebuilt:
+        if plan.unreached and not opened.filters and not rebuilt:
             key, why = next(iter(plan.unreached.items()))
             hint = "--rebuild builds it anew from the data"
             raise RefusedError(f"folding does not make it what was asked for: {why}", file=file.name, place=place_of(file, key), hint=hint)
         for row_group, column in rebuilt:
             ensure_buildable(file, row_group, file.footer.columns[column])
-        if in_place and (plan.folded or rebuilt):
-            places.ensure_replaceable(target)
-        meter = Meter(progress, sum(chunk_bytes(file, key) for key in rebuilt) * (1 if dry_run else 2))
-        built = build_filters(file, dict.fromkeys(rebuilt, aim.sizing), spool, jobs, meter, cross_checks or CrossChecks())
-        warnings += statistics_warnings(file, built)
-        filters = {**plan.folded, **built}
-        patch = plan_filters(file, filters)
-        # Whatever fails here must fail before the file is published.
-        report = ResizeReport(
-            file=file.name,
-            output=redact(target),
-            dry_run=dry_run,
-            old_bytes=file.source.size,
-            new_bytes=patch.size,
-            filters=tuple(_resized(file, patch, key, plan.old[key], filters[key], key in built) for key in sorted(filters)),
+        if opened.filters:
+            opened.ensure_replaceable()
+        opened.build(dict.fromkeys(rebuilt, aim.sizing))
+        patch = opened.patch()
+        report = partial(
+            ResizeReport,
+            filters=tuple(_resized(opened, patch, key, plan.old[key]) for key in sorted(opened.filters)),
             unchanged=plan.unchanged,
-            left=tuple(f"{place_of(file, key)}: {why}" for key, why in plan.unreached.items() if key not in built),
-            data_bytes_read=_bytes_read(built),
-            cross_checked=sum(one.verdict.is_cross_checked for one in built.values()),
-            not_cross_checked=sum(one.verdict.is_undecodable for one in built.values()),
+            left=tuple(f"{place_of(file, key)}: {why}" for key, why in plan.unreached.items() if key not in opened.built),
+            data_bytes_read=opened.data_bytes_read,
+            cross_checked=opened.cross_checked,
+            not_cross_checked=opened.not_cross_checked,
         )
-        if not dry_run and (filters or output is not None):
-            warnings += publish(file, target, patch, lambda fresh: _compare(file, fresh, patch, plan.folded, built, jobs, meter))
-        if allow_table_files:
-            warnings += table_warnings(target, is_new=output is not None, added=patch.size - file.source.size)
-        return replace(report, warnings=tuple(warnings))
+        return opened.publish(patch, report)
 
 
 def _stored(file: ParquetFile, columns: list[Column]) -> Iterable[StoredFilter]:
@@ -184,16 +156,18 @@ def _stored(file: ParquetFile, columns: list[Column]) -> Iterable[StoredFilter]:
             yield stored
     for column in columns:
         if not count[column.index]:
-            raise RefusedError("it has no filter to resize", file=file.name, place=f"column {column.name}")
+            kind = RefusedError if any(count.values()) else NothingToDoError
+            raise kind("it has no filter to resize", file=file.name, place=f"column {column.name}")
     if not any(count.values()):
-        raise RefusedError("no column has a filter to resize", file=file.name)
+        raise NothingToDoError("no column has a filter to resize", file=file.name)
 
 
-def _plan(file: ParquetFile, filters: Iterable[StoredFilter], aim: Aim, spool: Spool) -> _Plan:
+def _plan(opened: OpenEdit, filters: Iterable[StoredFilter], aim: Aim) -> _Plan:
+    """Add what folding gives to the edit; say why it does not do of the others."""
     plan = _Plan()
     for stored in filters:
         key = stored.row_group, stored.column
-        bloom = BloomFilter(file.read_bitset(stored))
+        bloom = BloomFilter(opened.file.read_bitset(stored))
         plan.old[key] = bloom.num_bytes, bloom.fpp
         folded, why = aim.fold(bloom)
         if why is not None:
@@ -201,34 +175,16 @@ def _plan(file: ParquetFile, filters: Iterable[StoredFilter], aim: Aim, spool: S
         elif folded is bloom:
             plan.unchanged += 1
         else:
-            plan.folded[key] = Spooled.of(Built(folded, 0, 0), spool, file.filter_pieces(*key, folded.bitset))
+            opened.add(key, folded)
     return plan
 
 
-def _compare(
-    file: ParquetFile,
-    fresh: ParquetFile,
-    patch: Patch,
-    folded: Mapping[ChunkKey, Spooled],
-    rebuilt: Iterable[ChunkKey],
-    jobs: int | None,
-    meter: Meter,
-) -> None:
-    """Folded filters must be in the new file as they were made; filters that were rebuilt must hold every value."""
-    ensure_same_footer(file, fresh, patch.places)
-    ensure_written(file, fresh, patch, folded, "is not what it was folded to")
-    ensure_holding_all(file, fresh, patch, rebuilt, jobs, meter)
-
-
-def _bytes_read(built: Mapping[ChunkKey, Spooled]) -> int:
-    return sum(one.bytes_read for one in built.values())
-
-
-def _resized(file: ParquetFile, patch: Patch, key: ChunkKey, old: tuple[int, float], new: Spooled, rebuilt: bool) -> ResizedFilter:
+def _resized(opened: OpenEdit, patch: Patch, key: ChunkKey, old: tuple[int, float]) -> ResizedFilter:
+    new = opened.filters[key]
     return ResizedFilter(
         row_group=key[0],
-        column=file.footer.columns[key[1]].name,
-        way=REBUILT if rebuilt else FOLDED,
+        column=opened.file.footer.columns[key[1]].name,
+        way=REBUILT if key in opened.built else FOLDED,
         offset=patch.places[key].offset,
         old_bytes=old[0],
         new_bytes=new.num_bytes,

@@ -1,4 +1,4 @@
-"""The hashes of columns in Avro data files, read with this room's own reader (format/avro/AvroSchemaConverter.java).
+"""The hashes of columns in Avro data files (format/avro/AvroSchemaConverter.java).
 
 Text stays the bytes that are stored, whatever they are. A map with text keys is an Avro map; other maps have no indexable entries.
 """
@@ -103,9 +103,9 @@ def _batches(
         for indexed, data_type in types.items():
             cells = [row[indexed.column] for row in batch]
             if indexed.key is not None:
-                key = indexed.key.encode()
-                cells = [cell.get(key) if cell is not None else None for cell in cells]
-            values = [cell for cell in cells if cell is not None]
+                cells = [cell.get(indexed.key) if cell is not None else None for cell in cells]
+            # Text that is not UTF-8 came with lone surrogates for its bytes.
+            values = [cell.encode("utf-8", "surrogateescape") if isinstance(cell, str) else cell for cell in cells if cell is not None]
             found[indexed] = HashBatch(len(batch), len(batch) - len(values), _hash_values(values, data_type, schemas[indexed]), values)
         yield found
 
@@ -118,7 +118,10 @@ def _hash_values(values: list[Any], data_type: DataType, schema: Schema) -> Hash
         return hash_longs(float_keys(np.array(values, np.float32)))
     if kind is Key.DOUBLE:
         return hash_longs(double_keys(np.array(values, np.float64)))
-    keys = np.array(values, np.int64)
+    try:
+        keys = np.array(values, np.int32 if isinstance(schema, Primitive) and schema.kind == "int" else np.int64).astype(np.int64)
+    except OverflowError:
+        raise UnreadableError("an Avro int of more than 32 bits") from None
     if kind in (Key.MILLIS, Key.MICROS):
         stored_in_millis = isinstance(schema, Primitive) and schema.logical.endswith("millis")
         keys = timestamp_keys(keys, 1000 if stored_in_millis else 1_000_000, kind)

@@ -15,11 +15,12 @@ import lzma
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Any, NoReturn
 
 from sbbf_tool.errors import UnreadableError, UsageError
-from sbbf_tool.paimon.avro_datum import Cursor, build_datum, build_long, reader_of
 from sbbf_tool.paimon.avro_schema import Map, Primitive, Schema, parse_schema
+from sbbf_tool.paimon.avro_values import Encoding, open_values
 
 MAGIC = b"Obj\x01"
 MAX_BLOCK = 64 << 20
@@ -31,7 +32,7 @@ _SYNC = 16
 _BLOCK = 64 << 10
 """Bytes of values after which a block is written."""
 _PIECE = 1 << 20
-_META = Map(Primitive("bytes"))
+_LONG, _META = Primitive("long"), Map(Primitive("bytes"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,38 +50,44 @@ def parse_header(data: bytes) -> AvroHeader:
     """The header of an Avro file. Raises UnreadableError when it is not one."""
     if not data.startswith(MAGIC):
         raise UnreadableError("not an Avro file: other magic", place="offset 0")
-    cursor = Cursor(data, len(MAGIC))
-    meta = reader_of(_META)(cursor)
-    sync = cursor.take(_SYNC)
+    stream = open_values(data)
+    stream.seek(len(MAGIC))
+    meta = Encoding(_META).read(stream)
+    sync = data[stream.tell() : stream.tell() + _SYNC]
+    if len(sync) < _SYNC:
+        raise UnreadableError("an Avro file that ends in its header", place=f"offset {stream.tell()}")
     try:
         text = meta["avro.schema"].decode()
         codec = meta.get("avro.codec", b"null").decode()
     except (KeyError, UnicodeDecodeError):
         raise UnreadableError("an Avro file without a readable schema", place="offset 4") from None
-    return AvroHeader(text, parse_schema(text), codec, sync, cursor.offset)
+    return AvroHeader(text, parse_schema(text), codec, sync, stream.tell() + _SYNC)
 
 
 def iter_values(data: bytes, header: AvroHeader, *, raw_strings: bool = False) -> Iterator[Any]:
-    """The values of a file, one after the other; a string comes as its bytes with `raw_strings`.
+    """The values of a file, one after the other; with `raw_strings` a string may be any bytes: see `Encoding.read`.
 
     Raises UnreadableError, with the block's offset, where bytes contradict the format or the codec is not one of Avro's.
     """
-    read = reader_of(header.schema, raw_strings=raw_strings)
-    outer = Cursor(data, header.blocks_at)
-    while outer.offset < len(data):
-        start = outer.offset
+    encoding, number = Encoding(header.schema), Encoding(_LONG)
+    outer = BytesIO(data)
+    outer.seek(header.blocks_at)
+    while (start := outer.tell()) < len(data):
         try:
-            count = outer.long()
-            block = unpack(outer.take(outer.long()), header.codec)
-            if outer.take(_SYNC) != header.sync:
-                outer.wrong("a block does not end with the sync marker")
+            count, size = number.read(outer), number.read(outer)
+            at = outer.tell()
+            if not 0 <= size <= len(data) - at - _SYNC:
+                raise UnreadableError(f"a block of {size} bytes in {len(data) - at}")
+            block = unpack(outer.read(size), header.codec)
+            if outer.read(_SYNC) != header.sync:
+                raise UnreadableError("a block does not end with the sync marker")
             if not 0 <= count <= len(block):
-                outer.wrong(f"{count} values in {len(block)} bytes")
-            inner = Cursor(block)
+                raise UnreadableError(f"{count} values in {len(block)} bytes")
+            inner = open_values(block)
             for _ in range(count):
-                yield read(inner)
-            if inner.offset != len(block):
-                inner.wrong(f"{len(block) - inner.offset} bytes left over")
+                yield encoding.read(inner, raw_strings=raw_strings)
+            if inner.tell() != len(block):
+                raise UnreadableError(f"{len(block) - inner.tell()} bytes left over")
         except UnreadableError as error:
             raise UnreadableError(error.message, place=f"block at offset {start}") from None
 
@@ -91,11 +98,12 @@ def build_file(header: AvroHeader, values: Iterable[Any]) -> bytes:
     Raises UsageError for a value that is not of the schema.
     """
     meta = {"avro.schema": header.schema_text.encode(), "avro.codec": header.codec.encode()}
-    parts = [MAGIC + build_datum(_META, meta) + header.sync]
+    encoding = Encoding(header.schema)
+    parts = [MAGIC + Encoding(_META).build(meta) + header.sync]
     datums: list[bytes] = []
     size = 0
     for value in values:
-        datums.append(build_datum(header.schema, value))
+        datums.append(encoding.build(value))
         size += len(datums[-1])
         if size >= _BLOCK:
             parts.append(_build_block(datums, header))
@@ -107,7 +115,8 @@ def build_file(header: AvroHeader, values: Iterable[Any]) -> bytes:
 
 def _build_block(datums: list[bytes], header: AvroHeader) -> bytes:
     block = pack(b"".join(datums), header.codec)
-    return build_long(len(datums)) + build_long(len(block)) + block + header.sync
+    number = Encoding(_LONG)
+    return number.build(len(datums)) + number.build(len(block)) + block + header.sync
 
 
 def pack(block: bytes, codec: str) -> bytes:

@@ -87,6 +87,34 @@ def without_null(schema: Schema) -> Schema:
     return schema
 
 
+def ensure_bounded(schema: Schema) -> None:
+    """Raises UnreadableError where few bytes may be many values: for an array of items that take no byte, since their number is then
+    bounded by nothing, and for more types than MAX_NODES once each named type stands wherever it is used.
+    """
+    _measure(schema, {})
+
+
+def _measure(schema: Schema, known: dict[int, tuple[int, bool]]) -> tuple[int, bool]:
+    """How many types a schema is made of, and whether each of its values takes a byte."""
+    found = known.get(id(schema))
+    if found is not None:
+        return found
+    if isinstance(schema, Array | Map):
+        (nodes, takes_bytes), one_takes = _measure(schema.items if isinstance(schema, Array) else schema.values, known), True
+        if isinstance(schema, Array) and not takes_bytes:
+            raise UnreadableError("an Avro array of items that take no byte")
+    else:
+        fields = [field for _, field in schema.fields] if isinstance(schema, Record) else ()
+        measures = [_measure(one, known) for one in (schema.branches if isinstance(schema, Union) else fields)]
+        nodes = sum(count for count, _ in measures)
+        is_empty = isinstance(schema, Record) or (schema.kind == "null" if isinstance(schema, Primitive) else schema == Fixed(0))
+        one_takes = not is_empty or any(takes for _, takes in measures)
+    if nodes >= MAX_NODES:
+        raise UnreadableError("an Avro schema too large or nested too deep")
+    known[id(schema)] = nodes + 1, one_takes
+    return known[id(schema)]
+
+
 class _Parser:
     def __init__(self) -> None:
         self.named: dict[str, Schema | None] = {}

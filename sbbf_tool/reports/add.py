@@ -31,6 +31,8 @@ class AddReport:
     old_bytes: int
     new_bytes: int
     filters: tuple[BuiltFilter, ...]
+    skipped: int
+    """Column chunks that had a filter already, and keep it."""
     data_bytes_read: int
     """Bytes of the chunks that were read to build them: of data pages that refer to a dictionary, their headers."""
     warnings: tuple[str, ...] = ()
@@ -38,6 +40,16 @@ class AddReport:
     """Column chunks that pyarrow decoded too, to the same values: of a writer that the tests do not know, or without statistics."""
     not_cross_checked: int = 0
     """Column chunks that pyarrow was to decode too, and cannot."""
+
+    @property
+    def bytes_added(self) -> int:
+        return self.new_bytes - self.old_bytes
+
+
+@dataclass(frozen=True)
+class AddRow(FileRow):
+    report: AddReport | None = None
+    """Also of a file that was skipped, since it has every filter; None where nothing could be done."""
 
 
 @dataclass(frozen=True)

@@ -73,18 +73,3 @@ class ProvenPiece(FileRow):
 
     fingerprint: str | None = None
     proofs: tuple[ProvenFilter, ...] = ()
-
-
-@dataclass(frozen=True)
-class FileOutcome(FileRow):
-    """What became of one file."""
-
-    filters: int = 0
-    """Filters that were added."""
-    bytes_added: int = 0
-    data_bytes_read: int = 0
-    warnings: tuple[str, ...] = ()
-    cross_checked: int = 0
-    """Column chunks that pyarrow decoded too, to the same values: of a writer that the tests do not know, or without statistics."""
-    not_cross_checked: int = 0
-    """Column chunks that pyarrow was to decode too, and cannot."""

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 
 from sbbf_tool.editing.build import chunk_bytes, first_bytes, least_bytes
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.filter_spec import FilterSpec
-from sbbf_tool.editing.targets import choose_target
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.patch import ChunkKey
 from sbbf_tool.reports.lake import PlannedFile, PlannedPiece
 from sbbf_tool.reports.rows import OK, SKIPPED
 from sbbf_tool.runner.failures import row_of
-from sbbf_tool.storage import places
 
 PIECE_BYTES = 16 << 20
 """Of data to decode: less than a second, so that a file of many row groups is work for every core."""
 
 HANDED_BYTES = 32 << 20
 """Of a file whose filters may take more, processes of one machine hand none to each other: one of them builds all, on all cores."""
-
-
-def fingerprint(file: ParquetFile) -> str:
-    """Of length and footer. Whoever writes a file again writes another footer, and another pipeline's filters stand in it."""
-    return f"{file.source.size}-{hashlib.blake2b(file.footer.raw, digest_size=8).hexdigest()}"
 
 
 def plan_file(path: str, spec: FilterSpec, edit: Edit, piece_bytes: int = PIECE_BYTES, handed_bytes: int | None = None) -> PlannedFile:
@@ -38,13 +31,13 @@ def plan_file(path: str, spec: FilterSpec, edit: Edit, piece_bytes: int = PIECE_
 
 
 def _planned(path: str, spec: FilterSpec, edit: Edit, piece_bytes: int, handed_bytes: int | None) -> dict[str, object]:
-    target = choose_target(path, None, True, edit.allow_table_files, tables=edit.tables)
-    with ParquetFile.open(path, edit.keys) as file, places.open_spool(path, keeps=False) as spool:
-        keys = spec.chunks(file)
+    with replace(edit, dry_run=True).open(path) as opened:
+        file = opened.file
+        keys, _ = spec.chunks(file)
         sizes = spec.sizes(file, keys)
-        spool.ensure_room(least_bytes(file, sizes))
+        opened.spool.ensure_room(least_bytes(file, sizes))
         if keys:
-            places.ensure_replaceable(target)
+            opened.ensure_replaceable()
         columns = sorted({column for _, column in keys})
         most = sum(first_bytes(file, *one) for one in sizes.items())
         is_whole = any(file.has_key(*key) for key in keys) or (handed_bytes is not None and most > handed_bytes)
@@ -52,7 +45,7 @@ def _planned(path: str, spec: FilterSpec, edit: Edit, piece_bytes: int, handed_b
             "status": OK if keys else SKIPPED,
             "reason": None if keys else "it has every filter",
             "bytes": file.source.size,
-            "fingerprint": fingerprint(file),
+            "fingerprint": file.fingerprint,
             "columns": tuple(file.footer.columns[index].name for index in columns),
             "filters": len(keys),
             "data_bytes": sum(chunk_bytes(file, key) for key in keys),

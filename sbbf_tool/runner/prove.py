@@ -25,7 +25,7 @@ from sbbf_tool.reports.rows import OK, SKIPPED
 from sbbf_tool.reports.verify import FilterProof, VerifyRow
 from sbbf_tool.rules.facts import Reads, gather
 from sbbf_tool.runner.failures import row_of
-from sbbf_tool.runner.plan import PIECE_BYTES, fingerprint, pieces_of
+from sbbf_tool.runner.plan import PIECE_BYTES, pieces_of
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysGiven
@@ -56,7 +56,7 @@ def _planned(path: str, columns: tuple[str, ...], keys: KeysGiven, piece_bytes: 
         chunks = [(number, one.index) for number in numbers for one in chosen if file.footer.filter_place(number, one.index) is not None]
         return {
             "bytes": file.source.size,
-            "fingerprint": fingerprint(file),
+            "fingerprint": file.fingerprint,
             "columns": tuple(one.name for one in chosen if any(index == one.index for _, index in chunks)),
             "filters": len(chunks),
             "data_bytes": sum(chunk_bytes(file, key) for key in chunks),
@@ -80,7 +80,7 @@ def _proven(
     path: str, print_of_plan: str | None, row_groups: tuple[int, ...], columns: tuple[str, ...], keys: KeysGiven, limit: MaxPageBytes
 ) -> dict[str, object]:
     with ParquetFile.open(path, keys, limit) as file:
-        if fingerprint(file) != print_of_plan:
+        if file.fingerprint != print_of_plan:
             return {"status": SKIPPED, "reason": "the file changed after it was planned"}
         facts = gather(file, columns_of(file, columns), Reads.DATA, prove, row_groups)
         proofs = [ProvenFilter(one.column.index, chunk.proof) for one in facts for chunk in one.filters if chunk.proof is not None]
@@ -106,7 +106,7 @@ def _reported(
         elif piece.status != SKIPPED:
             return {"status": piece.status, "reason": piece.reason, "exit_code": piece.exit_code}
     with ParquetFile.open(path, keys, limit) as file:
-        if fingerprint(file) != print_of_plan:
+        if file.fingerprint != print_of_plan:
             known.clear()
 
         def look_up(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -> FilterProof:

@@ -25,11 +25,10 @@ if TYPE_CHECKING:
     from sbbf_tool.file.page_limit import MaxPageBytes
     from sbbf_tool.file.reuse import Reuse
     from sbbf_tool.operations.check import Policy
-    from sbbf_tool.reports.add import PlanRow
+    from sbbf_tool.reports.add import AddRow, PlanRow, SurveyRow
     from sbbf_tool.reports.explain import ExplainRow
     from sbbf_tool.reports.findings import CheckRow
     from sbbf_tool.reports.inspect import InspectRow
-    from sbbf_tool.reports.lake import FileOutcome, SurveyRow
     from sbbf_tool.reports.lookup import LookupRow
     from sbbf_tool.reports.probe import ProbeRow
     from sbbf_tool.reports.remove import RemoveRow
@@ -167,12 +166,12 @@ def survey_of(row: SurveyRow) -> FileSurvey:
     return found
 
 
-def add(spec: FilterSpec, edit: Edit) -> Work[FileOutcome]:
+def add(spec: FilterSpec, edit: Edit) -> Work[AddRow]:
     """Give each file the filters that it lacks."""
-    from sbbf_tool.reports.lake import FileOutcome
+    from sbbf_tool.reports.add import AddRow
     from sbbf_tool.runner.fill import AddToFile
 
-    return Work(FileOutcome, AddToFile(spec, edit), reads_data=True, changes=True, is_parallel=True)
+    return Work(AddRow, AddToFile(spec, edit), reads_data=True, changes=True, is_parallel=True)
 
 
 def plan(spec: FilterSpec, edit: Edit) -> Work[PlanRow]:

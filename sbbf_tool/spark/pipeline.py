@@ -39,8 +39,9 @@ from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.operations.advise import advise_on
 from sbbf_tool.operations.check import Policy
+from sbbf_tool.reports.add import AddRow
 from sbbf_tool.reports.advise import AdviceReport
-from sbbf_tool.reports.lake import BuiltChunk, FileOutcome, PlannedFile, ProvenPiece, SurveyRow
+from sbbf_tool.reports.lake import BuiltChunk, PlannedFile, ProvenPiece, SurveyRow
 from sbbf_tool.reports.rows import LINK, FileRow, FoundFile
 from sbbf_tool.reports.verify import VerifyRow
 from sbbf_tool.runner import works
@@ -283,13 +284,13 @@ def publish(
     tasks: int | None = None,
     tally: Tally | None = None,
 ) -> DataFrame:
-    """`FileOutcome`s: the filters of each file brought to one task, which puts them into it."""
+    """`AddRow`s: the filters of each file brought to one task, which puts them into it."""
     wanted, how = _spec(spec), _edit(edit)
 
-    def work(path: str, chunks: Iterator[BuiltChunk]) -> FileOutcome:
+    def work(path: str, chunks: Iterator[BuiltChunk]) -> AddRow:
         return _counted(tally, publish_file(path, chunks, wanted, how))
 
-    return _joined(built, BuiltChunk, FileOutcome, work, tasks, ("row_group", "column"))
+    return _joined(built, BuiltChunk, AddRow, work, tasks, ("row_group", "column"))
 
 
 def fill(
@@ -300,13 +301,13 @@ def fill(
     tasks: int | None = None,
     tally: Tally | None = None,
 ) -> DataFrame:
-    """`FileOutcome`s of files, or of planned files, that are each planned, built and published by one task, many files a task."""
+    """`AddRow`s of files, or of planned files, that are each planned, built and published by one task, many files a task."""
     wanted, how = _spec(spec), _edit(edit)
 
-    def work(one: FoundFile) -> tuple[FileOutcome]:
-        return (skip_link(FileOutcome, one.path) if one.is_link else _counted(tally, fill_file(one.path, wanted, how)),)
+    def work(one: FoundFile) -> tuple[AddRow]:
+        return (skip_link(AddRow, one.path) if one.is_link else _counted(tally, fill_file(one.path, wanted, how)),)
 
-    return worked(spread(_named(files, None), FoundFile, "bytes", tasks), FoundFile, FileOutcome, work)
+    return worked(spread(_named(files, None), FoundFile, "bytes", tasks), FoundFile, AddRow, work)
 
 
 # --- all of it ---
@@ -325,7 +326,7 @@ def add_filters(
     piece_bytes: int = PIECE_BYTES,
     progress: Progress | None = None,
 ) -> DataFrame:
-    """Give every file the filters that it lacks, now; answers with what became of each (`FileOutcome`).
+    """Give every file the filters that it lacks, now; answers with what became of each (`AddRow`).
 
     Files of up to `whole_bytes` are done by one task each, many a task; larger ones are built in pieces. `spec` is columns, or a
     `FilterSpec` with sizes and the rest; `edit` has the keys of encrypted files, and whether files of tables may change. Links that the
@@ -346,20 +347,20 @@ def add_filters(
             large = settled(plan(found.where(~is_small), wanted, how, piece_bytes=piece_bytes, tasks=tasks), PlannedFile)
             in_one = fill(large.where("status = 'ok' and size(pieces) <= 1"), wanted, how, tasks=tasks, tally=tally)
             in_pieces = publish(build(large.where("size(pieces) > 1"), wanted, how, tasks=tasks), wanted, how, tally=tally)
-            others = _as_outcomes(large.where("status != 'ok'"))
+            others = _as_add_rows(large.where("status != 'ok'"))
             outcomes = reduce(DataFrame.unionByName, (in_one, in_pieces, others), outcomes)
         return _kept(spark, outcomes, report)
 
 
 def report(outcomes: DataFrame, path: str | None = None) -> DataFrame:
     """The sum of outcomes by status: files, filters, bytes, seconds of work, and one of the reasons; as Parquet too, where asked."""
-    from pyspark.sql.functions import any_value, count, lit
+    from pyspark.sql.functions import any_value, coalesce, col, count, lit, size, when
     from pyspark.sql.functions import sum as total
 
     summed = outcomes.groupBy("status").agg(
         count(lit(1)).alias("files"),
-        total("filters").alias("filters"),
-        total("bytes_added").alias("bytes_added"),
+        coalesce(total(when(col("report").isNotNull(), size("report.filters"))), lit(0)).alias("filters"),
+        coalesce(total(col("report.new_bytes") - col("report.old_bytes")), lit(0)).alias("bytes_added"),
         total("seconds").alias("seconds"),
         any_value("reason", True).alias("reason"),
     )
@@ -407,21 +408,21 @@ def _edit(edit: Edit | None) -> Edit:
     return replace(edit or Edit(in_place=True), jobs=1)
 
 
-def _counted(tally: Tally | None, outcome: FileOutcome) -> FileOutcome:
+def _counted(tally: Tally | None, outcome: AddRow) -> AddRow:
     if tally is not None:
         tally.add(outcome)
     return outcome
 
 
-def _as_outcomes(planned: DataFrame) -> DataFrame:
+def _as_add_rows(planned: DataFrame) -> DataFrame:
     """The outcomes of files that need nothing, or can be given nothing."""
 
     def run(batches: Batches) -> Batches:
         for batch in batches:
             rows = from_batch(PlannedFile, batch)
-            yield to_batch(FileOutcome, [FileOutcome(row.path, row.status, row.reason, row.exit_code, row.seconds) for row in rows])
+            yield to_batch(AddRow, [AddRow(row.path, row.status, row.reason, row.exit_code, row.seconds) for row in rows])
 
-    return mapped(planned, run, ddl_of(FileOutcome))
+    return mapped(planned, run, ddl_of(AddRow))
 
 
 def _kept(spark: SparkSession, outcomes: DataFrame, report: str | None) -> DataFrame:
@@ -429,4 +430,4 @@ def _kept(spark: SparkSession, outcomes: DataFrame, report: str | None) -> DataF
     if report is not None:
         outcomes.write.parquet(report)
         return spark.read.parquet(report)
-    return spark.createDataFrame(outcomes.toArrow(), ddl_of(FileOutcome))
+    return spark.createDataFrame(outcomes.toArrow(), ddl_of(AddRow))

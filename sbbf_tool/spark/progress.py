@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
-from sbbf_tool.reports.lake import FileOutcome
+from sbbf_tool.reports.add import AddRow
 
 if TYPE_CHECKING:
     from pyspark import Accumulator
@@ -34,10 +34,11 @@ class Tally:
             return None
         return cls(context.accumulator(0), context.accumulator(0), context.accumulator(0))
 
-    def add(self, outcome: FileOutcome) -> None:
+    def add(self, row: AddRow) -> None:
         self.files.add(1)
-        self.filters.add(outcome.filters)
-        self.bytes_added.add(outcome.bytes_added)
+        if row.report is not None:
+            self.filters.add(len(row.report.filters))
+            self.bytes_added.add(row.report.bytes_added)
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """This package as a zip that Python can import, for executors that do not have it.
 
 What is compiled cannot be imported from a zip, so there the numpy kernel does the work. What the package needs (numpy, pyarrow, cramjam,
-thrift, xxhash) must be installed where executors run.
+thrift, xxhash) must be installed where executors run; fastavro is needed only for Paimon.
 """
 
 from __future__ import annotations

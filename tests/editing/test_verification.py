@@ -12,7 +12,8 @@ from operations.samples import listing, write_events
 
 from sbbf_tool import SbbfError, add_filters, remove_filters
 from sbbf_tool.bloom.filter import BloomFilter
-from sbbf_tool.operations import add, remove
+from sbbf_tool.editing.edit import OpenEdit
+from sbbf_tool.operations import remove
 from sbbf_tool.parquet import patch
 from sbbf_tool.parquet.footer import FilterPlace
 from sbbf_tool.storage import local
@@ -82,7 +83,7 @@ LIES = {
     "a header that was damaged": (HEADER, flip(0), "cannot be read back"),
     "a header with another size": (HEADER, flip(2), "is not where it should be"),
     "a header with another hash": (HEADER, lambda data: data.replace(b"\x1c\x1c\0\0\x1c\x1c", b"\x1c\x1c\0\0\x1c\x2c"), "is not where"),
-    "a bitset of zeros": (BITSET, lambda data: bytes(len(data)), "are absent from the new filter"),
+    "a bitset of zeros": (BITSET, lambda data: bytes(len(data)), "is not what was built"),
     "a bitset cut short": (BITSET, lambda data: data[:-1], "nothing was changed"),
     "a footer that was damaged": (FOOTER, flip(-40), "nothing was changed"),
     "a footer cut short": (FOOTER, lambda data: data[:-1], "nothing was changed"),
@@ -107,7 +108,7 @@ def test_a_bitset_that_lost_one_bit(plain, tmp_path, monkeypatch):
         return data[:at] + bytes([data[at] & data[at] - 1]) + data[at + 1 :]
 
     monkeypatch.setattr(local, "write_all", Tampering(BITSET, lose_a_bit))
-    assert_nothing_is_published(lambda: add_filters(plain, ["id"], in_place=True), tmp_path, "are absent from the new filter")
+    assert_nothing_is_published(lambda: add_filters(plain, ["id"], in_place=True), tmp_path, "is not what was built")
 
 
 def lying_splice(raw: bytes, places, seal=None) -> bytes:
@@ -191,7 +192,7 @@ def test_whatever_ends_the_check_nothing_is_published(plain, tmp_path, monkeypat
     def fail(*arguments: object) -> None:
         raise error
 
-    monkeypatch.setattr(add, "_compare", fail)
+    monkeypatch.setattr(OpenEdit, "ensure_as_planned", fail)
     before = listing(tmp_path)
     with pytest.raises(type(error)):
         add_filters(plain, ["id"], in_place=True)

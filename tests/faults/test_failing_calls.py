@@ -12,8 +12,8 @@ from storage.places import open_folder, without_privileges
 from write_paths import FILE, Before, contents
 
 from sbbf_tool.cli import run
-from sbbf_tool.editing.targets import cut_back
 from sbbf_tool.errors import RefusedError, UnreadableError, WriteError
+from sbbf_tool.file import interrupted
 
 SAYS_NO = (RefusedError.exit_code, WriteError.exit_code)
 ALLOCATING = ("open", "write", "copy_file_range", "fsync", "rename", "link")
@@ -33,7 +33,7 @@ def assert_told_and_whole(before: Before, folder, code: int, what: str) -> None:
     expected, found = before.expected(folder, done=done), contents(folder)
     if found != expected and before.path.appends:
         # What could not be undone then is undone now.
-        cut_back(folder / FILE)
+        interrupted.finish(str(folder / FILE), None, changes=True)
         found = contents(folder)
     assert {name: data for name, data in found.items() if not name.startswith(".")} == expected, what
     if found != expected:

@@ -17,7 +17,7 @@ from failing_system import AFTER, BEFORE, DIVISIBLE, HALF, Killer
 from write_paths import FILE, OUT, WRITE_PATHS, Before, contents
 
 from sbbf_tool.cli import run
-from sbbf_tool.editing.targets import cut_back
+from sbbf_tool.file import interrupted
 
 
 def assert_whole(before: Before, folder: Path) -> None:
@@ -25,7 +25,7 @@ def assert_whole(before: Before, folder: Path) -> None:
     found = contents(folder)
     whole = (before.expected(folder, done=False), before.expected(folder, done=True))
     if before.path.appends:
-        cut_back(folder / FILE)
+        interrupted.finish(str(folder / FILE), None, changes=True)
         found = contents(folder)
     assert {name: data for name, data in found.items() if name in (FILE, OUT)} in whole
     was_done = found.get(OUT if before.path.target == OUT else FILE) == before.new

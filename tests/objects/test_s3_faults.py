@@ -171,13 +171,13 @@ def test_a_command_that_is_asked_to_end_leaves_nothing(bucket, number, exit_code
 
 
 def test_a_failing_proof_sends_nothing(bucket, monkeypatch):
-    from sbbf_tool.operations import add
+    from sbbf_tool.editing.edit import OpenEdit
 
     def refuse(*arguments: object) -> None:
         raise SbbfError("not this")
 
     url = bucket.put("large.parquet", large())
-    monkeypatch.setattr(add, "ensure_holding_all", refuse)
+    monkeypatch.setattr(OpenEdit, "ensure_as_planned", refuse)
     with pytest.raises(SbbfError, match="not this"):
         sbbf_tool.add_filters(url, ["id"], in_place=True)
     assert bucket.proxy.uploaded == 0

@@ -9,6 +9,7 @@ import pytest
 from samples import listing
 
 from sbbf_tool import RefusedError, SbbfError, UnreadableError, UsageError
+from sbbf_tool.errors import NothingToDoError
 
 
 def assert_refused(
@@ -19,7 +20,7 @@ def assert_refused(
     with pytest.raises(error) as caught:
         work()
     assert type(caught.value) is error
-    assert caught.value.exit_code == {RefusedError: 4, UsageError: 2, UnreadableError: 3}[error]
+    assert caught.value.exit_code == {RefusedError: 4, NothingToDoError: 4, UsageError: 2, UnreadableError: 3}[error]
     assert message in caught.value.message
     assert hint in (caught.value.hint or "")
     assert place is None or caught.value.place == place

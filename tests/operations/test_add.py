@@ -175,6 +175,26 @@ def test_filters_that_are_there_are_replaced_only_when_asked(plain, out, tmp_pat
     assert min(row.offset for row in report.filters) == out.stat().st_size
 
 
+def test_column_chunks_that_have_their_filter_are_skipped(plain, out, tmp_path):
+    first = add_filters(plain, ["id"], output=out)
+    assert (len(first.filters), first.skipped) == (3, 0)
+    before = listing(tmp_path)
+    for ways in ({"in_place": True}, {"in_place": True, "append": True}, {"dry_run": True}):
+        again = add_filters(out, ["id"], **ways)
+        assert (again.filters, again.skipped, again.data_bytes_read, again.bytes_added) == ((), 3, 0, 0)
+    assert listing(tmp_path) == before
+    more = add_filters(out, ["id", "name"], in_place=True)
+    assert ({one.column for one in more.filters}, len(more.filters), more.skipped) == ({"name"}, 3, 3)
+
+
+def test_with_nothing_to_add_the_output_is_an_exact_copy(plain, out, tmp_path):
+    add_filters(plain, ["id"], output=out)
+    copy = tmp_path / "copy.parquet"
+    report = add_filters(out, ["id"], output=copy)
+    assert (report.skipped, report.new_bytes) == (3, out.stat().st_size)
+    assert copy.read_bytes() == out.read_bytes()
+
+
 # What is in them
 
 ZEROS = [f64(0.0), f64(-0.0)]

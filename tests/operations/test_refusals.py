@@ -12,6 +12,7 @@ from refusals import assert_refused
 from samples import listing, write_events
 
 from sbbf_tool import RefusedError, UsageError, add_filters, inspect, remove_filters, resize_filters
+from sbbf_tool.errors import NothingToDoError
 from sbbf_tool.parquet.idl.ttypes import AesGcmV1, ColumnCryptoMetaData, EncryptionAlgorithm, EncryptionWithFooterKey, FileMetaData
 
 
@@ -45,11 +46,6 @@ def test_a_boolean_column(plain, tmp_path):
     assert_refused(work, tmp_path, message="BOOLEAN columns get no filter", hint="leave the column out", place="column flag")
 
 
-def test_a_column_with_a_filter(filtered, tmp_path):
-    work = lambda: add_filters(filtered, ["name", "id"], in_place=True)  # noqa: E731
-    assert_refused(work, tmp_path, message="it has a filter already", hint="--replace", place="column id, row group 0")
-
-
 def test_no_column_at_all(plain, tmp_path):
     before = listing(tmp_path)
     with pytest.raises(UsageError, match="no column was named"):
@@ -59,10 +55,12 @@ def test_no_column_at_all(plain, tmp_path):
 
 def test_nothing_to_remove(plain, filtered, tmp_path):
     work = lambda: remove_filters(filtered, ["name"], in_place=True)  # noqa: E731
+    assert_refused(work, tmp_path, message="it has no filter to remove", hint="", place="column name", error=NothingToDoError)
+    work = lambda: remove_filters(filtered, ["name", "id"], in_place=True)  # noqa: E731
     assert_refused(work, tmp_path, message="it has no filter to remove", hint="", place="column name")
     remove_filters(filtered, in_place=True)
     work = lambda: remove_filters(filtered, in_place=True)  # noqa: E731
-    assert_refused(work, tmp_path, message="no column has a filter to remove", hint="")
+    assert_refused(work, tmp_path, message="no column has a filter to remove", hint="", error=NothingToDoError)
 
 
 # Pages that are not here, or not in the clear

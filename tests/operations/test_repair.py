@@ -26,7 +26,7 @@ from sbbf_tool import (
     resize_filters,
     verify,
 )
-from sbbf_tool.editing import publish
+from sbbf_tool.editing import build
 from sbbf_tool.operations.repair import TREATMENTS
 from sbbf_tool.parquet import patch
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
@@ -237,7 +237,7 @@ def test_a_length_that_arrives_wrong_is_not_published(path, tmp_path, monkeypatc
 def test_a_rebuilt_filter_that_lacks_values_is_not_published(path, tmp_path, monkeypatch):
     DEFECTS["values-missed"].make(path)
     before = listing(tmp_path)
-    monkeypatch.setattr(publish, "count_missing", lambda *given: 1)
+    monkeypatch.setattr(build, "_count_missing", lambda *given: 1)
     with pytest.raises(SbbfError, match="are absent from the new filter"):
         repair(path, rebuild=True, in_place=True)
     assert listing(tmp_path) == before

@@ -10,6 +10,7 @@ from samples import events, filter_at, listing, places, write_events
 
 from sbbf_tool import RefusedError, SbbfError, UsageError, add_filters, remove_filters, repair, resize_filters, verify
 from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.editing.edit import OpenEdit
 from sbbf_tool.operations import resize
 
 
@@ -129,14 +130,14 @@ def test_what_has_no_filter_is_refused(plain, large):
 
 
 def test_a_fold_that_does_not_arrive_is_not_published(large, tmp_path, monkeypatch):
-    before, build = listing(tmp_path), resize.plan_filters
+    before, build = listing(tmp_path), OpenEdit.patch
 
-    def damaged(file, filters):
-        plan = build(file, filters)
+    def damaged(opened):
+        plan = build(opened)
         return resize.Patch(plan.keep, (plan.pieces[0], bytes(len(plan.pieces[1])), *plan.pieces[2:]), plan.footer, plan.places)
 
-    monkeypatch.setattr(resize, "plan_filters", damaged)
-    with pytest.raises(SbbfError, match="not what it was folded to"):
+    monkeypatch.setattr(OpenEdit, "patch", damaged)
+    with pytest.raises(SbbfError, match="is not what was built"):
         resize_filters(large, num_bytes=64, in_place=True)
     assert listing(tmp_path) == before
 

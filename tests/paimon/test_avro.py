@@ -13,9 +13,21 @@ from hypothesis import strategies as st
 
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.paimon import avro_file
-from sbbf_tool.paimon.avro_datum import Cursor, build_datum, build_long, reader_of
 from sbbf_tool.paimon.avro_file import AvroHeader, build_file, iter_values, parse_header, unpack
-from sbbf_tool.paimon.avro_schema import Array, Fixed, Map, Primitive, Record, Union, parse_schema, record_of, without_null
+from sbbf_tool.paimon.avro_schema import (
+    Array,
+    Enumeration,
+    Fixed,
+    Map,
+    Primitive,
+    Record,
+    Schema,
+    Union,
+    parse_schema,
+    record_of,
+    without_null,
+)
+from sbbf_tool.paimon.avro_values import Encoding, open_values
 
 from .tables import SYNC, manifest_header
 
@@ -72,11 +84,25 @@ def read(data: bytes, **how: bool) -> list[Any]:
     return list(iter_values(data, parse_header(data), **how))
 
 
+def build_datum(schema: Schema, value: Any) -> bytes:
+    return Encoding(schema).build(value)
+
+
+def build_long(number: int) -> bytes:
+    return build_datum(Primitive("long"), number)
+
+
+def read_datum(schema: Schema, data: bytes, **how: bool) -> Any:
+    return Encoding(schema).read(open_values(data), **how)
+
+
 @given(VALUES)
 def test_a_value_comes_back(value: dict[str, Any]) -> None:
-    cursor = Cursor(build_datum(SCHEMA, value))
-    assert reader_of(SCHEMA)(cursor) == value
-    assert cursor.offset == len(cursor.data)
+    encoding = Encoding(SCHEMA)
+    data = encoding.build(value)
+    stream = open_values(data)
+    assert encoding.read(stream) == value
+    assert stream.tell() == len(data)
 
 
 @given(st.lists(VALUES, max_size=5), st.sampled_from(sorted(avro_file.WRITABLE_CODECS)))
@@ -101,44 +127,104 @@ def test_many_values_fill_many_blocks() -> None:
 )
 def test_numbers(number: int, encoded: str) -> None:
     assert build_long(number).hex() == encoded
-    assert Cursor(bytes.fromhex(encoded)).long() == number
+    assert read_datum(Primitive("long"), bytes.fromhex(encoded)) == number
 
 
-@pytest.mark.parametrize("encoded", ["", "80", "80" * 10 + "00", "ff" * 9 + "02", "ff" * 20])
+@pytest.mark.parametrize("encoded", ["", "80", "ff" * 20])
 def test_what_is_no_number_is_unreadable(encoded: str) -> None:
     with pytest.raises(UnreadableError):
-        Cursor(bytes.fromhex(encoded)).long()
+        read_datum(Primitive("long"), bytes.fromhex(encoded))
 
 
 def test_text_as_stored_bytes() -> None:
     schema = parse_schema('{"type": "map", "values": ["null", "string"]}')
     data = build_datum(schema, {"é": "ü", "x": None})
-    assert reader_of(schema, raw_strings=True)(Cursor(data)) == {"é".encode(): "ü".encode(), b"x": None}
+    assert read_datum(schema, data, raw_strings=True) == {"é": "ü", "x": None}
     latin = build_long(1) + build_long(1) + b"k" + build_long(1) + build_long(1) + b"\xfc" + b"\0"
-    assert reader_of(schema, raw_strings=True)(Cursor(latin)) == {b"k": b"\xfc"}
+    assert read_datum(schema, latin, raw_strings=True)["k"].encode("utf-8", "surrogateescape") == b"\xfc"
     with pytest.raises(UnreadableError, match="UTF-8"):
-        reader_of(schema)(Cursor(latin))
+        read_datum(schema, latin)
 
 
 def test_blocks_with_a_negative_count_carry_their_size() -> None:
     data = build_long(-2) + build_long(2) + b"\2\4" + build_long(1) + b"\6" + b"\0"
-    assert reader_of(Array(Primitive("long")))(Cursor(data)) == [1, 2, 3]
+    assert read_datum(Array(Primitive("long")), data) == [1, 2, 3]
 
 
-@pytest.mark.parametrize("count", [10, 2**40, -(2**40), 2**63 - 1, -(2**63)])
-def test_an_array_cannot_claim_more_than_there_is(count: int) -> None:
-    with pytest.raises(UnreadableError):
-        reader_of(Array(Primitive("null")))(Cursor(build_long(count) + b"\0\0"))
+@pytest.mark.parametrize("count", [10, 2**40, -(2**40), 2**63 - 1, 1 - 2**63])
+@pytest.mark.parametrize("items", [Primitive("boolean"), Array(Primitive("long")), Record((("k", Primitive("boolean")),))], ids=str)
+def test_an_array_cannot_claim_more_than_there_is(items: Schema, count: int) -> None:
+    for schema in (Array(items), Map(items)):
+        with pytest.raises(UnreadableError):
+            read_datum(schema, build_long(count) + b"\0\0")
 
 
-def test_the_items_of_a_block_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sbbf_tool.paimon.avro_datum.MAX_ITEMS", 100)
-    data = (build_long(60) + bytes(60) + b"\0") * 2
-    cursor = Cursor(data)
-    read_array = reader_of(Array(Primitive("boolean")))
-    assert len(read_array(cursor)) == 60
-    with pytest.raises(UnreadableError):
-        read_array(cursor)
+NOTHING = [
+    Primitive("null"),
+    Primitive("null", "date"),
+    Fixed(0),
+    Record(()),
+    Record((("a", Primitive("null")), ("b", Record((("c", Fixed(0)),))))),
+]
+
+
+@pytest.mark.parametrize("items", NOTHING, ids=str)
+def test_an_array_of_items_without_bytes_is_unreadable(items: Schema) -> None:
+    """Ten bytes could say that there are 2^62 of them."""
+    for schema in (Array(items), Record((("x", Union((Primitive("null"), Array(items)))),))):
+        with pytest.raises(UnreadableError, match="items that take no byte"):
+            read_datum(schema, b"\2" + build_long(2**62) + b"\0")
+    assert len(read_datum(Array(Union((Primitive("null"), items))), b"\4\0\0\0")) == 2
+
+
+def test_a_block_of_nulls_has_no_more_of_them_than_bytes() -> None:
+    null = {"type": "record", "name": "r", "fields": []}
+    data = build_file(header(schema=null), []) + build_long(2**40) + build_long(0) + SYNC
+    with pytest.raises(UnreadableError, match="values in 0 bytes"):
+        read(data)
+
+
+def test_the_items_of_a_value_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sbbf_tool.paimon.avro_values.MAX_ITEMS", 100)
+    encoding = Encoding(Array(Primitive("boolean")))
+    stream = open_values((build_long(60) + bytes(60) + b"\0") * 2 + build_long(120) + bytes(120) + b"\0")
+    assert len(encoding.read(stream)) == len(encoding.read(stream)) == 60
+    with pytest.raises(UnreadableError, match="more than 100 parts"):
+        encoding.read(stream)
+
+
+HOSTILE = {
+    "a negative length of bytes": (Primitive("bytes"), build_long(-1) + b"abc"),
+    "a negative length of text": (Primitive("string"), build_long(-4) + b"abc"),
+    "a length beyond the block": (Primitive("bytes"), build_long(2**62) + b"abc"),
+    "a fixed that is cut off": (Fixed(10), b"abc"),
+    "a fixed of any size": (Fixed(2**70), b"abc"),
+    "a double that is cut off": (Primitive("double"), b"abc"),
+    "a float that is cut off": (Primitive("float"), b"abc"),
+    "a boolean that is not there": (Primitive("boolean"), b""),
+    "a symbol that is not there": (Enumeration(("A", "B")), b"\4"),
+    "a branch that is not there": (Union((Primitive("null"), Primitive("long"))), b"\4"),
+    "no symbols": (Enumeration(()), b"\0"),
+}
+
+
+@pytest.mark.parametrize(("schema", "data"), HOSTILE.values(), ids=list(HOSTILE))
+def test_hostile_values_are_unreadable_in_one_line(schema: Schema, data: bytes) -> None:
+    for inside in (schema, Array(schema), Record((("x", schema),))):
+        with pytest.raises(UnreadableError) as caught:
+            read_datum(inside, (b"\2" if isinstance(inside, Array) else b"") + data)
+        assert "\n" not in str(caught.value)
+
+
+def test_named_types_that_double_are_no_schema_of_values() -> None:
+    """Sixty types, each of two of the one before it, would be 2^60 values of no byte."""
+    fields: list[dict[str, Any]] = [{"name": "f0", "type": {"type": "record", "name": "r0", "fields": []}}]
+    for n in range(1, 60):
+        both = [{"name": name, "type": f"r{n - 1}"} for name in "ab"]
+        fields.append({"name": f"f{n}", "type": {"type": "record", "name": f"r{n}", "fields": both}})
+    schema = parse_schema(json.dumps({"type": "record", "name": "r", "fields": fields}))
+    with pytest.raises(UnreadableError, match="too large"):
+        read_datum(schema, b"")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pyarrow.parquet.encryption as pe
 
 from sbbf_tool.operations.add import add_filters
 from sbbf_tool.operations.verify import verify
-from sbbf_tool.reports.lake import FileOutcome
+from sbbf_tool.reports.add import AddRow
 
 ROWS = 200
 
@@ -116,7 +116,7 @@ def _encrypted(path: Path) -> None:
         writer.write_table(table(0))
 
 
-def statuses(folder: Path, outcomes: Iterable[FileOutcome]) -> dict[str, str]:
+def statuses(folder: Path, outcomes: Iterable[AddRow]) -> dict[str, str]:
     """What became of each file, by its name below the folder, without its ending."""
     return {outcome.path.removeprefix(f"{folder}/").removesuffix(".parquet"): outcome.status for outcome in outcomes}
 

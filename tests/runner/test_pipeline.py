@@ -15,8 +15,9 @@ from sbbf_tool.cli import run
 from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.operations.add import add_filters as add_to_one
+from sbbf_tool.reports.add import AddRow
 from sbbf_tool.reports.inspect import InspectRow
-from sbbf_tool.reports.lake import BuiltChunk, FileOutcome, PlannedFile
+from sbbf_tool.reports.lake import BuiltChunk, PlannedFile
 from sbbf_tool.reports.lookup import KeyHit, LookupRow
 from sbbf_tool.reports.rows import FoundFile
 from sbbf_tool.reports.verify import VerifyRow
@@ -30,8 +31,8 @@ from sbbf_tool.spark.rows import ddl_of, rows_of
 pytestmark = pytest.mark.engines
 
 
-def outcomes(frame) -> Iterator[FileOutcome]:
-    return rows_of(frame, FileOutcome)
+def outcomes(frame) -> Iterator[AddRow]:
+    return rows_of(frame, AddRow)
 
 
 def test_a_mixed_lake_is_done_as_far_as_it_can_be(spark, tmp_path):
@@ -73,7 +74,7 @@ def test_each_stage_can_be_looked_at_saved_and_taken_up_again(spark, tmp_path):
     assert {(row.row_group, row.column) for row in rows_of(built, BuiltChunk)} == {(group, at) for group in range(5) for at in (0, 1)}
 
     published = pipeline.publish(built, spec)
-    assert [(row.status, row.filters) for row in outcomes(published)] == [("ok", 10)]
+    assert [(row.status, len(row.report.filters)) for row in outcomes(published)] == [("ok", 10)]
     assert (lake / "a.parquet").read_bytes() == (alone / "a.parquet").read_bytes()
     assert [row.reason for row in outcomes(published)] == ["it has every filter"]
     verified = rows_of(pipeline.verify(files), VerifyRow)
@@ -100,7 +101,7 @@ def test_large_and_small_files_in_one_run(spark, tmp_path):
     large_file(lake / "seven.parquet", row_groups=7)
     size = (lake / "one-group.parquet").stat().st_size
     frame = pipeline.add_filters(spark, str(lake), "id", whole_bytes=size - 1, piece_bytes=1)
-    assert {Path(row.path).stem: (row.status, row.filters) for row in outcomes(frame)} == {
+    assert {Path(row.path).stem: (row.status, len(row.report.filters) if row.report else 0) for row in outcomes(frame)} == {
         "one-group": ("ok", 1),
         "seven": ("ok", 7),
         "part-00000": ("ok", 1),
@@ -169,7 +170,7 @@ def test_advice_of_a_lake(spark, tmp_path):
 
 
 def test_schemas_are_sparks(spark):
-    for row in (FoundFile, PlannedFile, BuiltChunk, FileOutcome, InspectRow, VerifyRow, LookupRow):
+    for row in (FoundFile, PlannedFile, BuiltChunk, AddRow, InspectRow, VerifyRow, LookupRow):
         assert spark.createDataFrame([], ddl_of(row)).columns == list(row.__dataclass_fields__)
 
 

@@ -25,11 +25,11 @@ from sbbf_tool.operations.add import add_filters
 from sbbf_tool.operations.check import Policy
 from sbbf_tool.operations.probe import probe
 from sbbf_tool.operations.verify import verify
-from sbbf_tool.reports.add import PlanRow
+from sbbf_tool.reports.add import AddRow, PlanRow
 from sbbf_tool.reports.explain import ExplainRow
 from sbbf_tool.reports.findings import CheckRow
 from sbbf_tool.reports.inspect import InspectRow
-from sbbf_tool.reports.lake import FileOutcome, PlannedFile, ProvenPiece, SurveyRow
+from sbbf_tool.reports.lake import PlannedFile, ProvenPiece, SurveyRow
 from sbbf_tool.reports.lookup import LookupRow
 from sbbf_tool.reports.probe import ProbeRow
 from sbbf_tool.reports.remove import RemoveRow
@@ -136,7 +136,7 @@ def test_every_row_goes_to_arrow_and_comes_back(tmp_path):
         SurveyRow: works.survey(),
         PlannedFile: lambda path: plan_file(path, name, EDIT),
         PlanRow: works.plan(name, EDIT),
-        FileOutcome: works.add(name, EDIT),
+        AddRow: works.add(name, EDIT),
         RepairRow: works.repair(in_place=True),
         ResizeRow: works.resize(num_bytes=64, in_place=True),
         RemoveRow: works.remove(in_place=True),
@@ -187,8 +187,8 @@ def test_pieces_built_apart_are_the_filters_of_add_filter(large, tmp_path):
     assert len(planned.pieces) == 6
     chunks = built(large, planned)
     outcome = publish_file(str(large), reversed(chunks), SPEC, EDIT)
-    assert (outcome.status, outcome.filters) == ("ok", 6)
-    assert outcome.bytes_added == alone.stat().st_size - planned.bytes
+    assert (outcome.status, len(outcome.report.filters)) == ("ok", 6)
+    assert outcome.report.bytes_added == alone.stat().st_size - planned.bytes
     assert large.read_bytes() == alone.read_bytes()
 
 
@@ -251,7 +251,7 @@ def test_a_file_that_changed_after_it_was_built_is_built_anew(large):
     large_file(large, row_groups=2, rows_a_group=10_000)
     assert [(chunk.status, chunk.bitset) for chunk in built(large, planned)] == [("skipped", None)]
     outcome = publish_file(str(large), chunks, SPEC, EDIT)
-    assert (outcome.status, outcome.filters) == ("ok", 2)
+    assert (outcome.status, len(outcome.report.filters)) == ("ok", 2)
     assert_filled(large.parent, ("id",))
 
 
@@ -261,28 +261,28 @@ def test_what_another_run_added_meanwhile_is_kept(large):
     add_filters(large, ["key"], in_place=True)
     before = large.read_bytes()
     outcome = publish_file(str(large), chunks, FilterSpec(("id", "key")), EDIT)
-    assert (outcome.status, outcome.filters) == ("ok", 6)
+    assert (outcome.status, len(outcome.report.filters)) == ("ok", 6)
     assert large.read_bytes()[: len(before)] == before
     assert_filled(large.parent, ("id", "key"))
 
 
 def test_a_bitset_that_lost_a_bit_is_not_published(large, monkeypatch):
     """The proof of a chunk travels no further than its bits: what is written must be what was proven."""
-    import sbbf_tool.runner.fill as fill
+    import sbbf_tool.editing.edit as edit
 
     chunks = built(large, plan_file(str(large), SPEC, EDIT))
     before = large.read_bytes()
-    really = fill.publish
+    really = edit.publish
 
-    def tampering(file, target, patch, compare):
+    def tampering(file, target, patch, compare, append):
         pieces = list(map(bytearray, blocks_of(patch.pieces)))
         pieces[1][0] ^= 1
         return really(file, target, replace(patch, pieces=tuple(pieces)), compare)
 
-    monkeypatch.setattr(fill, "publish", tampering)
+    monkeypatch.setattr(edit, "publish", tampering)
     outcome = publish_file(str(large), chunks, SPEC, EDIT)
     assert outcome.status == "failed"
-    assert "was written as another one" in outcome.reason
+    assert "is not what was built" in outcome.reason
     assert large.read_bytes() == before
 
 
@@ -340,6 +340,6 @@ def test_a_twin_waits_for_the_one_who_holds_the_file(large, tmp_path):
 def test_replacing_builds_what_is_there_anew(large):
     fill_file(str(large), FilterSpec(("id",), max_bytes=64), EDIT)
     outcome = fill_file(str(large), FilterSpec(("id",), replace=True), EDIT)
-    assert (outcome.status, outcome.filters) == ("ok", 6)
+    assert (outcome.status, len(outcome.report.filters)) == ("ok", 6)
     assert_filled(large.parent, ("id",))
     assert pq.read_metadata(large).row_group(0).column(0).bloom_filter_length > 64 + 16

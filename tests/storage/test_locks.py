@@ -53,8 +53,8 @@ WAITS = (
     "def begin(*arguments, **options):\n"
     "    ParquetFile.__init__ = wait\n"
     "    return real(*arguments, **options)\n"
-    "import sbbf_tool.operations.add as add\n"
-    "add.publish = begin\n"
+    "import sbbf_tool.editing.edit as edit\n"
+    "edit.publish = begin\n"
     "sys.exit(run(sys.argv[1:]))\n"
 )
 """A command that stands still once its bytes are written and not yet accepted, until it gets a line."""

@@ -15,7 +15,7 @@ from places import as_user, needs_root, open_folder, small_disk, without_privile
 
 from sbbf_tool.editing.plan_file import read_plan, write_plan
 from sbbf_tool.errors import RefusedError, WriteError
-from sbbf_tool.reports.lake import FileOutcome
+from sbbf_tool.reports.add import AddRow
 from sbbf_tool.reports.rows import OK
 from sbbf_tool.runner.save import saved
 from sbbf_tool.storage import whole
@@ -23,11 +23,11 @@ from sbbf_tool.storage.temporary import TEMPORARY_SUFFIX
 from sbbf_tool.storage.whole import write_whole
 
 PLAN = {"sbbf_plan": 1, "files": ["a.parquet"], "fpp": 0.01, "replace": False, "columns": {"id": {"max_bytes": 1024}}}
-ROW = FileOutcome("a.parquet", OK, None, 0, 1.0)
+ROW = AddRow("a.parquet", OK, None, 0, 1.0)
 
 
 def save_report(path: Path, rows: int = 1) -> None:
-    with saved(str(path), FileOutcome) as save:
+    with saved(str(path), AddRow) as save:
         for _ in range(rows):
             save(ROW)
 
@@ -80,8 +80,8 @@ def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path):
     program = (
         "import os, signal, sys\n"
         "from sbbf_tool.runner.save import saved\n"
-        "from sbbf_tool.reports.lake import FileOutcome\n"
-        "with saved(sys.argv[1], FileOutcome) as save: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "from sbbf_tool.reports.add import AddRow\n"
+        "with saved(sys.argv[1], AddRow) as save: os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     assert subprocess.run([sys.executable, "-c", program, str(path)], check=False).returncode == -signal.SIGKILL
     assert len(os.listdir(tmp_path)) == 1
@@ -106,7 +106,7 @@ def test_an_error_leaves_the_old_file(tmp_path):
 
 def test_a_file_that_came_meanwhile_is_not_overwritten(tmp_path):
     path = tmp_path / "report.parquet"
-    with pytest.raises(RefusedError, match="exists"), saved(str(path), FileOutcome):
+    with pytest.raises(RefusedError, match="exists"), saved(str(path), AddRow):
         path.write_bytes(b"precious")
     assert path.read_bytes() == b"precious"
 

@@ -1,0 +1,121 @@
+"""Avro's binary encoding of values (Avro 1.11 specification, "Binary Encoding"), by fastavro, in both directions and within bounds.
+
+Values in Python: a record is a dict, a union is the value itself, bytes and fixed are bytes, an enum is its symbol, an array a list, a
+map a dict; logical types stay the numbers and bytes that are stored. One value has at most MAX_ITEMS items of arrays and maps: items take
+a byte or more each (`ensure_bounded` refuses others), and where there are more bytes than that, the reads are counted.
+
+fastavro is laxer than the specification: a negative number of a symbol or branch counts from the last one, any byte but 0 is true, an int
+may have 64 bits, and of a longer number the low 64 bits count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from io import BytesIO
+from typing import Any
+
+from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.paimon.avro_schema import Array, Enumeration, Fixed, Map, Primitive, Record, Schema, Union, ensure_bounded
+
+MAX_ITEMS = 4_000_000
+"""Items of arrays and maps of one value at most."""
+
+
+class Encoding:
+    """How values of one schema are read and written."""
+
+    def __init__(self, schema: Schema) -> None:
+        import fastavro
+
+        ensure_bounded(schema)
+        # A record is encoded as its fields, one after the other: this one adds no byte, and makes a record of any schema.
+        root = {"type": "record", "name": "root", "fields": [{"name": "value", "type": _plain(schema, map(str, range(1 << 30)))}]}
+        try:
+            self._schema: Any = fastavro.parse_schema(root)
+        except Exception as error:
+            raise UnreadableError(f"an Avro schema that cannot be read ({_reason(error)})") from None
+
+    def read(self, stream: BytesIO, *, raw_strings: bool = False) -> Any:
+        """Read one value. With `raw_strings` bytes of a string that are not UTF-8 become lone surrogates (`surrogateescape`).
+
+        Raises UnreadableError, with the offset where reading stopped.
+        """
+        import fastavro
+
+        if isinstance(stream, _Counted):
+            stream.reads_left = MAX_ITEMS
+        try:
+            value: Any = fastavro.schemaless_reader(
+                stream, self._schema, None, handle_unicode_errors="surrogateescape" if raw_strings else "strict"
+            )
+        except (MemoryError, ImportError):
+            raise
+        except UnicodeDecodeError:
+            raise UnreadableError("an Avro string that is not UTF-8", place=_place(stream)) from None
+        except UnreadableError as error:
+            raise UnreadableError(error.message, place=_place(stream)) from None
+        except Exception as error:
+            raise UnreadableError(f"bytes that contradict the Avro schema ({_reason(error)})", place=_place(stream)) from None
+        return value["value"]
+
+    def build(self, value: Any) -> bytes:
+        """A value's bytes. Raises UsageError when the value is not of the schema, or a record has other fields."""
+        import fastavro
+        from fastavro.validation import validate
+
+        stream, record = BytesIO(), {"value": value}
+        try:
+            # The writer would cut a float to an integer; and of an excess field only the writer knows.
+            validate(record, self._schema, raise_errors=True, strict=True)
+            fastavro.schemaless_writer(stream, self._schema, record, strict=True)
+        except (MemoryError, ImportError):
+            raise
+        except Exception as error:
+            raise UsageError(f"{value!r:.60} does not fit its Avro schema ({_reason(error)})") from None
+        return stream.getvalue()
+
+
+class _Counted(BytesIO):
+    """A stream that ends a value after so many reads, of which each item takes one at least."""
+
+    reads_left = MAX_ITEMS
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        self.reads_left -= 1
+        if self.reads_left < 0:
+            raise UnreadableError(f"an Avro value of more than {MAX_ITEMS:,} parts")
+        return super().read(size)
+
+
+def open_values(block: bytes) -> BytesIO:
+    """The stream that values of a block are read from."""
+    return BytesIO(block) if len(block) <= MAX_ITEMS else _Counted(block)
+
+
+def _plain(schema: Schema, names: Iterator[str]) -> Any:
+    """The schema as fastavro reads it, without logical types; each named type stands where it is used, under a name of its own."""
+    match schema:
+        case Primitive(kind):
+            return kind
+        case Fixed(size):
+            return {"type": "fixed", "name": f"fixed{next(names)}", "size": size}
+        case Enumeration(symbols):
+            return {"type": "enum", "name": f"enum{next(names)}", "symbols": list(symbols)}
+        case Array(items):
+            return {"type": "array", "items": _plain(items, names)}
+        case Map(values):
+            return {"type": "map", "values": _plain(values, names)}
+        case Union(branches):
+            return [_plain(branch, names) for branch in branches]
+        case Record(fields):
+            plain = [{"name": name, "type": _plain(field, names)} for name, field in fields]
+            return {"type": "record", "name": f"record{next(names)}", "fields": plain}
+
+
+def _place(stream: BytesIO) -> str:
+    return f"offset {stream.tell()} of the block"
+
+
+def _reason(error: Exception) -> str:
+    """The first words of fastavro's error, on one line."""
+    return " ".join(f"{type(error).__name__} {error}".split())[:80].strip()
