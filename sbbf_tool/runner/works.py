@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from sbbf_tool.file.page_limit import MaxPageBytes
     from sbbf_tool.file.reuse import Reuse
     from sbbf_tool.operations.check import Policy
-    from sbbf_tool.reports.add import AddRow, PlanRow, SurveyRow
+    from sbbf_tool.reports.add import AddRow, PlanRow
     from sbbf_tool.reports.explain import ExplainRow
     from sbbf_tool.reports.findings import CheckRow
     from sbbf_tool.reports.inspect import InspectRow
+    from sbbf_tool.reports.lake import SurveyRow
     from sbbf_tool.reports.lookup import LookupRow
     from sbbf_tool.reports.probe import ProbeRow
     from sbbf_tool.reports.remove import RemoveRow
