@@ -72,6 +72,9 @@ def command(
         change = dataclasses.replace(change, files=change.files.of(plan.files))
     if not (columns or plan or advised):
         raise click.UsageError("say which columns: one of --column, --plan and --advise")
+    if plan_only:
+        change = dataclasses.replace(change, dry_run=True)
+    change.ensure_target()
     if advised:
         plan = _advised(change.files, DEFAULT_FPP if fpp is None else fpp, max_page_bytes)
         if plan is None:

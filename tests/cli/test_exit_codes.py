@@ -115,7 +115,6 @@ ABSENT = ["fixtures/pyarrow-filters.parquet", "id", "-5"]
 
 IMPORTS = [
     *(pytest.param(module, [name, "--help"], id=name) for name, module in COMMANDS.items()),
-    *(pytest.param(module, ["lake", name, "--help"], id=f"lake {name}") for name, module in LAKE_COMMANDS.items()),
     *(pytest.param(module, ["paimon", name, "--help"], id=f"paimon {name}") for name, module in PAIMON_COMMANDS.items()),
     *(
         pytest.param(module, ["probe", *ABSENT], id=f"probe: {module}")
@@ -164,7 +163,7 @@ def test_errors_of_each_stage(place, arguments):
 
 
 def test_answers_without_an_error():
-    for arguments, code in ((["probe", *ABSENT], 1), (["--version"], 0), (["probe", "--help"], 0), ([], 2), (["lake"], 2)):
+    for arguments, code in ((["probe", *ABSENT], 1), (["--version"], 0), (["probe", "--help"], 0), ([], 2), (["lake"], 2), (["paimon"], 2)):
         done = subprocess.run([sys.executable, "-m", "sbbf_tool", *arguments], capture_output=True)
         assert done.returncode == code
 
