@@ -133,7 +133,7 @@ IMPORTS = [
     pytest.param("numpy", ["verify", "fixtures/pyarrow-filters.parquet"], id="verify: numpy"),
     pytest.param("pyarrow", ["verify", "fixtures/pyarrow-filters.parquet"], id="verify: pyarrow"),
     pytest.param("pyarrow", ["check", "fixtures/pyarrow-filters.parquet"], id="check: pyarrow"),
-    pytest.param("sbbf_tool.operations.add", ["add-filter", "fixtures/events.parquet", "-c", "user_id", "-n"], id="add-filter: operation"),
+    pytest.param("sbbf_tool.runner.fill", ["add-filter", "fixtures/events.parquet", "-c", "user_id", "-n"], id="add-filter: operation"),
 ]
 
 
@@ -145,11 +145,14 @@ def test_errors_of_imports(module, arguments):
 STAGES = {
     "parsing": ("click:Group.make_context", ["probe", *ABSENT]),
     "parsing of a command": ("click:Command.parse_args", ["probe", *ABSENT]),
-    "files": ("sbbf_tool.storage.places:entries", ["probe", *ABSENT]),
+    "the one file": ("sbbf_tool.storage.places:file_named", ["probe", *ABSENT]),
+    "files": ("sbbf_tool.storage.places:entries", ["probe", "fixtures/*filters.parquet", "id", "-5"]),
+    "report of several files": ("sbbf_tool.runner.save:saved", ["resize", "fixtures", "--fpp", "0.1", "-n", "--report", "x.jsonl"]),
     "operation": ("sbbf_tool.operations.probe:probe", ["probe", *ABSENT]),
     "filter": ("sbbf_tool.bloom.spec:mask", ["probe", *ABSENT]),
+    "rendering of several files": ("sbbf_tool.cli.output:say", ["probe", "fixtures/*filters.parquet", "id", "-5"]),
     "rendering": ("sbbf_tool.cli.render:show_table", ["probe", *ABSENT]),
-    "JSON": ("sbbf_tool.cli.render:show_json", ["probe", "--json", *ABSENT]),
+    "JSON": ("sbbf_tool.cli.output:say_json", ["probe", "--json", *ABSENT]),
     "printing": ("click:echo", ["--version"]),
     "flush": ("sbbf_tool.cli.output:PatientOutput.flush", ["probe", *ABSENT]),
     "set-up of the output": ("sbbf_tool.cli:patient_output", ["probe", *ABSENT]),
