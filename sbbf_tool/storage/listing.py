@@ -54,7 +54,7 @@ def entries(name: str, *, linked_folders: bool = False) -> Iterator[Entry]:
 
 
 def is_one_file(name: str) -> bool:
-    """Whether `name` means one file, which need not exist, and no folder or glob. A file that exists wins over the glob that its name is."""
+    """Whether `name` means one file, which need not exist, and no folder or glob. A file that exists wins over the glob it also is."""
     return not os.path.isdir(name) and (os.path.lexists(name) or not glob.has_magic(name))
 
 
