@@ -11,7 +11,6 @@ import sys
 from collections.abc import Iterable
 
 import pytest
-from sbbf_tool.cli.lake import COMMANDS as LAKE_COMMANDS
 
 from sbbf_tool.cli import COMMANDS
 from sbbf_tool.cli.paimon import COMMANDS as PAIMON_COMMANDS
