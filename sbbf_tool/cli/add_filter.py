@@ -72,6 +72,9 @@ def command(
         change = dataclasses.replace(change, files=change.files.of(plan.files))
     if not (columns or plan or advised):
         raise click.UsageError("say which columns: one of --column, --plan and --advise")
+    if plan_only:
+        change = dataclasses.replace(change, dry_run=True)
+    change.ensure_target()
     if advised:
         plan = _advised(change.files, DEFAULT_FPP if fpp is None else fpp, max_page_bytes)
         if plan is None:
@@ -98,7 +101,7 @@ def _spec(
 def _plan(path: str | None, columns: tuple[str, ...], advised: bool, fpp: float | None, *sizes: float | None) -> Plan | None:
     """Read the plan that is named, if one is. Raises click.UsageError where several options say which columns, or how large."""
     if bool(columns) + bool(path) + advised > 1:
-        raise click.UsageError("say which columns by one of --column, --plan and --advise")
+        raise click.UsageError("--column, --plan and --advise each say which columns: leave out all but one")
     if ((path is not None or advised) and any(size is not None for size in sizes)) or (path is not None and fpp is not None):
         raise click.UsageError("the plan says which columns, and how large: leave out --fpp, --ndv and --max-bytes")
     return None if path is None else plan_in(path)

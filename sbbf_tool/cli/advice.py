@@ -20,8 +20,10 @@ _HEADERS = ("column", "type", "verdict", "distinct", "left", "holding", "bitset"
 
 def query_lines(path: str | None) -> list[str]:
     """The queries of a file, without comments; none where no file is named."""
+    if path is None:
+        return []
     try:
-        with click.open_file(path or "/dev/null", encoding="utf-8") as stream:
+        with click.open_file(path, encoding="utf-8") as stream:
             return [line.strip() for line in stream if line.strip() and not line.lstrip().startswith("--")]
     except (OSError, UnicodeDecodeError) as error:
         raise click.UsageError(f"queries file {path}: {getattr(error, 'strerror', None) or 'not UTF-8'}") from None

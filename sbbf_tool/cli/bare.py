@@ -10,6 +10,7 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.files import Files
 from sbbf_tool.cli.output import say
+from sbbf_tool.cli.report import View, report_files
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.bare import BareProof, BareReport
@@ -24,19 +25,16 @@ def type_of(type_name: str | None) -> str:
 
 def path_of(files: Files) -> str:
     """Return the one file that is a filter. Raises click.UsageError where there is none, or several."""
-    if files.single is None:
+    if files.file is None:
         raise click.UsageError("--bare is of one filter: name one file")
-    return files.single
+    return files.file
 
 
 def inspect(files: Files, as_json: bool) -> int:
-    """Show each of these filters; an error of one ends the command."""
-    from sbbf_tool.operations.standalone import inspect_bare
+    """Show each of these filters."""
+    from sbbf_tool.runner import works
 
-    for found in files.selection.files():
-        report = inspect_bare(found.path)
-        render.show_json("inspect-bare", report) if as_json else _show(report)
-    return 0
+    return report_files(files, works.inspect_bare(), _InspectView(), as_json=as_json)
 
 
 def probe(files: Files, type_name: str | None, values: Iterable[str | None], dialect: str | None) -> ProbeReport:
@@ -55,14 +53,19 @@ def verify(files: Files, type_name: str | None, values: Iterable[str], dialect: 
     return int(not proof.is_proven)
 
 
-def _show(report: BareReport) -> None:
-    say(f"{report.file}: {report.file_bytes:,} bytes, a bare filter, header: {report.header}")
-    sizes = (render.size(report.header_bytes), render.size(report.bitset_bytes), render.size(report.blocks))
-    estimates = (render.percent(report.fill_ratio), render.percent(report.estimated_fpp), render.estimate(report.estimated_ndv))
-    headers = ("header", "bitset", "blocks", "fill", "est. fpp", "est. ndv", "dialect")
-    render.show_table(headers, [(*sizes, *estimates, " or ".join(report.dialects))], range(6))
-    for oddity in report.oddities:
-        say(f"odd: {oddity}")
+class _InspectView(View["BareReport"]):
+    schema = "inspect-bare"
+
+    def show(self, report: BareReport) -> None:
+        say(f"{report.file}: {report.file_bytes:,} bytes, a bare filter, header: {report.header}")
+        sizes = (render.size(report.header_bytes), render.size(report.bitset_bytes), render.size(report.blocks))
+        estimates = (render.percent(report.fill_ratio), render.percent(report.estimated_fpp), render.estimate(report.estimated_ndv))
+        headers = ("header", "bitset", "blocks", "fill", "est. fpp", "est. ndv", "dialect")
+        render.show_table(headers, [(*sizes, *estimates, " or ".join(report.dialects))], range(6))
+        for oddity in report.oddities:
+            say(f"odd: {oddity}")
+
+    show_line = show
 
 
 def _show_proof(proof: BareProof) -> None:

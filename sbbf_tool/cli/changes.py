@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -51,19 +50,21 @@ class Change:
             "keys": self.files.keys,
         }
 
-    def report(self, work: Work[Row], view: View[Any]) -> int:
-        """Change the files and report each; return the exit code. Raises click.UsageError where one output is for several files."""
-        if self.output is not None and not self.files.is_file:
+    def ensure_target(self) -> None:
+        """Raise click.UsageError unless it is said where the results go, as it must be before any file is read."""
+        if (self.output is not None) == self.in_place and not (self.dry_run and self.output is None):
+            raise click.UsageError("say where the result goes: either an output path (-o OUT) or in place (--in-place)")
+        if self.output is not None and self.files.file is None:
             raise click.UsageError("--output is for one file; change many with --in-place")
-        with self._saved(work.row) as save:
-            return report_files(self.files, work, view, as_json=self.as_json, save=save)
 
-    def _saved(self, row: type[Row]) -> Any:
+    def report(self, work: Work[Row], view: View[Any]) -> int:
+        """Change the files and report each; return the exit code. Raises click.UsageError; see `ensure_target`."""
+        self.ensure_target()
         if self.report_path is None:
-            return nullcontext()
+            return report_files(self.files, work, view, as_json=self.as_json)
         from sbbf_tool.runner.save import saved
 
-        return saved(self.report_path, row)
+        return report_files(self.files, work, view, as_json=self.as_json, saved=saved(self.report_path, work.row))
 
 
 def over_changed_files(function: Callable[..., int]) -> Callable[..., int]:

@@ -73,7 +73,7 @@ class _CheckView(View["CheckReport"]):
         self._shown.add(report)
 
     def show_line(self, report: CheckReport) -> None:
-        if report.findings or self._form != "text":
+        if report.findings or report.unread or self._form != "text":
             self.show(report)
 
     def summary(self, files: str) -> str | None:

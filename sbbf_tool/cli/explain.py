@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +14,7 @@ from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.probe import ABSENT, MAYBE, NegativeValues, answer, ensure_column, unmark
 from sbbf_tool.cli.report import View, report_files
 from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.storage.places import file_named, is_url
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.explain import EngineExplanation, ExplainReport
@@ -71,10 +73,17 @@ def _split(files: Files, column: str | None, value: str | None, ask_null: bool) 
             )
         arguments, (column, *rest) = arguments[:-wanted], arguments[-wanted:]
         ensure_column(column)
+        if ask_null and len(arguments) > 1 and _is_missing(arguments[-1]):
+            raise click.UsageError("give VALUE or --null, not both")
         value = rest[0] if rest else None
     elif (value is None) != ask_null:
         raise click.UsageError("give --value or --null, not both" if ask_null else "no value to query; --null queries null")
     return files.of(tuple(arguments)), column, value
+
+
+def _is_missing(name: str) -> bool:
+    """Whether a PATH is a local file that does not exist, as a column is that stands before a value."""
+    return not is_url(name) and file_named(name) is not None and not os.path.lexists(name)
 
 
 class _ExplainView(View["ExplainReport"]):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,7 +12,7 @@ import click
 from sbbf_tool.cli.keys import keys_option
 from sbbf_tool.cli.values import names_of
 from sbbf_tool.reports.rows import FileRow
-from sbbf_tool.storage.places import is_url
+from sbbf_tool.storage.places import file_named, is_url
 
 if TYPE_CHECKING:
     from sbbf_tool.editing.build import Progress
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 Row = TypeVar("Row", bound=FileRow)
 
-_MAGIC = re.compile(r"[*?\[]")
 LOCAL, SPARK = "local", "spark"
 
 _OPTIONS = (
@@ -79,11 +77,11 @@ class Files:
             return self.arguments
         if self.arguments:
             raise click.UsageError(f"PATHs come from --files-from or from the command line, not from both: {self.arguments[0]}")
-        return self._piped_names if self.names_from[0] == "-" else names_of(*self.names_from)
+        return names_of(*self.names_from) if os.path.isfile(self.names_from[0]) else self._piped_names
 
     @cached_property
     def _piped_names(self) -> tuple[str, ...]:
-        """The PATHs of standard input, kept: a pipe can be read once, and some commands list the files twice."""
+        """The PATHs of a pipe, kept: it can be read once, and some commands list the files twice."""
         assert self.names_from is not None
         return tuple(names_of(*self.names_from))
 
@@ -93,20 +91,12 @@ class Files:
         if len(readers) > 1:
             raise click.UsageError("only one of --files-from -, --values-file - and the value - can read standard input")
 
-    @property
-    def single(self) -> str | None:
-        """The one PATH, where it may be a file: one report is the whole answer if it is."""
-        return self.arguments[0] if len(self.arguments) == 1 and not self.is_listed else None
-
-    @property
-    def is_file(self) -> bool:
-        """There is one PATH, and it names a file as far as its name tells: no folder, no glob, no prefix of a store."""
-        name = self.single
-        if name is None or self.where is not None:
-            return False
-        if is_url(name):
-            return not _MAGIC.search(name.partition("?")[0]) and not name.endswith("/") and ".parquet" in name
-        return not os.path.isdir(name) and (os.path.lexists(name) or not _MAGIC.search(name))
+    @cached_property
+    def file(self) -> str | None:
+        """The file that the one PATH names, whose report is the whole answer; None where there may be several."""
+        if len(self.arguments) != 1 or self.is_listed or self.where is not None:
+            return None
+        return file_named(self.arguments[0])
 
     @property
     def selection(self) -> Selection:
@@ -114,7 +104,7 @@ class Files:
         from sbbf_tool.runner.selection import Selection
 
         if self.where is None:
-            return Selection(self.names)
+            return Selection(self.names, file=self.file)
         from sbbf_tool.runner.partitions import parse_predicate
 
         return Selection(self.names, parse_predicate(self.where))

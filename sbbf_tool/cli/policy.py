@@ -44,7 +44,7 @@ def from_options(options: dict[str, Any], config: str | None) -> Policy:
     from sbbf_tool.rules.rule import Limits
 
     given = {name: value for name, value in options.items() if value not in (None, ())}
-    settings = {**(read_config(config) if config else {}), **given}
+    settings = {**({} if config is None else read_config(config)), **given}
     limits = Limits(**{name: settings.pop(name) for name in _LIMITS if name in settings})
     return Policy(limits=limits, **settings)
 

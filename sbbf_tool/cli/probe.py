@@ -90,10 +90,12 @@ def command(
     if bare:
         from sbbf_tool.cli.bare import probe as probe_bare
 
+        if column is not None:
+            raise click.UsageError("--bare is of one filter, which has no COLUMN")
         view = _ProbeView(quiet=quiet)
-        report = probe_bare(
-            files.of(files.arguments[:1]), type_name, queried_values((*files.arguments[1:], *named_values), values_file, ask_null), dialect
-        )
+        name, values = tuple(map(unmark, files.arguments[:1])), (*files.arguments[1:], *named_values)
+        files.ensure_one_reader(values_file, *values)
+        report = probe_bare(files.of(name), type_name, queried_values(values, values_file, ask_null), dialect)
         code = view.add(report)
         render.show_json("probe", report) if as_json else view.show(report)
     elif type_name is not None:
@@ -104,7 +106,7 @@ def command(
         files, column, values = split_arguments(files, column, named_values)
         files.ensure_one_reader(values_file, *values)
         queried = queried_values(values, values_file, ask_null)
-        if files.is_file:
+        if files.file is not None:
             view = _ProbeView(quiet=quiet)
             code = report_files(files, works.probe(column, queried, dialect=dialect, keys=files.keys), view, as_json=as_json)
         else:

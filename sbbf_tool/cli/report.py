@@ -5,19 +5,20 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.files import Files
-from sbbf_tool.cli.output import say, stop_if_unread
+from sbbf_tool.cli.output import say, say_json, stop_if_unread
 from sbbf_tool.cli.spelling import spell
 from sbbf_tool.display import redact
 from sbbf_tool.errors import UsageError
 from sbbf_tool.reports.rows import FAILED, LINK, OK, REFUSED, SKIPPED, FileRow
 
 if TYPE_CHECKING:
+    from sbbf_tool.runner.save import Save
     from sbbf_tool.runner.works import Work
 
 Row = TypeVar("Row", bound=FileRow)
@@ -78,53 +79,64 @@ class _Outcomes:
         return {"files": self.counts.total(), **{name: self.counts[status] for status, name in names.items()}}
 
 
-def report_files(files: Files, work: Work[Row], view: View[Any], *, as_json: bool, save: Callable[[Row], None] | None = None) -> int:
+def report_files(
+    files: Files, work: Work[Row], view: View[Any], *, as_json: bool, saved: AbstractContextManager[Save] | None = None
+) -> int:
     """Work on all files and report each as `view` does; return the exit code of the command.
 
     One file that is named itself gets its report in full, and its error ends the command. Of several files each gets a line or a JSON
-    document, and all of them their sums at the end. `save` gets each row. Where nobody reads the output any more, what only reads stops.
+    document, and all of them their sums at the end. `saved` saves each row and its document. Where nobody reads the output any more, what
+    only reads stops.
     """
     outcomes = _Outcomes(view.skipped)
     codes: set[int] = set()
-    is_single = False
-    with _progress(files) as (progress, count):
+    is_single = files.file is not None
+    error: Exception | None = None
+    with saved or nullcontext() as save, _progress(files) as (progress, count):
         for found in _without_flood(files.rows(work, progress)):
-            is_single = files.single == found.path
-            if is_single and found.error is not None:
-                raise found.error
             row = replace(found, path=redact(found.path))
             outcomes.counts[LINK if row.reason == LINK else row.status] += 1
-            codes.add(_report_row(row, view, is_single=is_single, as_json=as_json))
+            document = _document(row, view) if as_json or save is not None else {}
             if save is not None:
-                save(row)
+                save(row, document)
+            error = found.error if is_single else None
+            if error is None:
+                codes.add(_report_row(row, view, document, is_single=is_single, as_json=as_json))
             count()
             if not work.changes:
                 stop_if_unread(at_end=False)
-    code = view.answer(codes)
-    if is_single:
-        pass
-    elif as_json:
-        render.show_json("summary", {"command": view.schema, **outcomes.document(), "exit_code": code, "totals": view.totals()})
-    else:
+        code = view.answer(codes)
+        summary = render.document("summary", {"command": view.schema, **outcomes.document(), "exit_code": code, "totals": view.totals()})
+        if save is not None and not is_single:
+            save(None, summary)
+    if error is not None:
+        raise error
+    if as_json and not is_single:
+        say_json(summary)
+    elif not is_single:
         view.show_sums()
-        if (summary := view.summary(str(outcomes))) is not None:
-            say(summary)
+        if (last := view.summary(str(outcomes))) is not None:
+            say(last)
     if not work.changes:
         stop_if_unread()
     return code
 
 
-def _report_row(row: FileRow, view: View[Any], *, is_single: bool, as_json: bool) -> int:
+def _document(row: FileRow, view: View[Any]) -> dict[str, Any]:
+    report = getattr(row, "report", None)
+    if report is not None:
+        return render.document(view.schema, report)
+    reason = row.reason and spell(row.reason)
+    return render.document("file", {"file": row.path, "status": row.status, "reason": reason, "exit_code": row.exit_code})
+
+
+def _report_row(row: FileRow, view: View[Any], document: dict[str, Any], *, is_single: bool, as_json: bool) -> int:
     report = getattr(row, "report", None)
     if row.status in (REFUSED, FAILED):
         say(f"sbbf: {row.path}: {spell(row.reason or '')}", err=True)
     code = max(row.exit_code, view.add(report, row)) if report is not None else row.exit_code
-    if as_json and report is not None:
-        render.show_json(view.schema, report)
-    elif as_json:
-        render.show_json(
-            "file", {"file": row.path, "status": row.status, "reason": row.reason and spell(row.reason), "exit_code": row.exit_code}
-        )
+    if as_json:
+        say_json(document)
     elif report is not None:
         view.show(report) if is_single else view.show_line(report)
     return code
@@ -151,7 +163,7 @@ def _without_flood(rows: Iterable[Row]) -> Iterator[Row]:
 @contextmanager
 def _progress(files: Files) -> Iterator[tuple[Any, Callable[[], None]]]:
     """Show on stderr, where that is a terminal, the bytes of one file that are done, or how many of several files are."""
-    if files.is_file:
+    if files.file is not None:
         with render.progress_bar() as progress:
             yield progress, lambda: None
         return

@@ -54,8 +54,17 @@ def lines_of(name: str) -> Iterator[str]:
 def names_of(source: str, end: bytes) -> Iterator[str]:
     """Yield the names in a file, or on standard input for `-`, that each end with `end`, a line feed or a NUL; empty ones are skipped.
 
-    They are read as they are needed. Bytes that are not UTF-8 stand as surrogates, as in names of files.
+    They are read as they are needed. Bytes that are not UTF-8 stand as surrogates, as in names of files. Raises click.UsageError where
+    there is no name at all: whatever wrote the list has failed, or found nothing.
     """
+    name = None
+    for name in _names_of(source, end):
+        yield name
+    if name is None:
+        raise click.UsageError(f"list of files {source}: it names no file")
+
+
+def _names_of(source: str, end: bytes) -> Iterator[str]:
     if source == "-" and sys.stdin is None:
         raise click.UsageError("standard input is closed")
     try:

@@ -33,8 +33,9 @@ def _families_named(name: str | None) -> list[ColumnFamily]:
     if name is None:
         return list(families)
     wanted = " ".join(name.split()).casefold()
-    exact = [family for family in families if wanted in (family.id, family.name.casefold(), *(kind.casefold() for kind in family.types))]
-    part = [family for family in families if any(wanted in kind.casefold() for kind in (family.id, family.name, *family.types))]
+    candidates = families if wanted else ()
+    exact = [family for family in candidates if wanted in (family.id, family.name.casefold(), *(kind.casefold() for kind in family.types))]
+    part = [family for family in candidates if any(wanted in kind.casefold() for kind in (family.id, family.name, *family.types))]
     if not exact and not part:
         # With its parameters, such as INT32 DECIMAL(9,2) or the latter word alone; what the last family is for would fit anything.
         part = [family for family in families[:-1] if any(_means(wanted, kind.casefold()) for kind in family.types)]

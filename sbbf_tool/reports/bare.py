@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sbbf_tool.reports.rows import FileRow
+
 
 @dataclass(frozen=True)
 class BareReport:
@@ -23,6 +25,11 @@ class BareReport:
     estimated_ndv: float | None
     """None where the filter is saturated."""
     oddities: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class BareRow(FileRow):
+    report: BareReport | None = None
 
 
 @dataclass(frozen=True)

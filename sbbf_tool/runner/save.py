@@ -1,38 +1,67 @@
-"""A report of many rows as a Parquet file, written while they come."""
+"""A report of many rows as a file, written while they come: a Parquet file, or the documents of the rows as JSON lines."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any, BinaryIO
 
-from sbbf_tool.errors import RefusedError, WriteError
+from sbbf_tool.display import to_json
+from sbbf_tool.errors import RefusedError, UsageError, WriteError
 from sbbf_tool.reports.rows import FileRow
-from sbbf_tool.runner.rows import schema_of, to_batch
 from sbbf_tool.storage.whole import write_whole
+
+Save = Callable[[FileRow | None, dict[str, Any]], None]
+"""Takes a row and its document, or None and the document that sums up all of them."""
 
 _BATCH = 1000
 
 
 @contextmanager
-def saved(path: str, row: type[FileRow]) -> Iterator[Callable[[FileRow], None]]:
-    """To be called with each row; the file is there when the block ends well. Raises RefusedError where it exists, WriteError."""
+def saved(path: str, row: type[FileRow]) -> Iterator[Save]:
+    """Yield what saves each row; the file is there when the block ends well: rows in `*.parquet`, documents in `*.jsonl`.
+
+    Raises UsageError for another suffix, RefusedError where the file exists, and WriteError.
+    """
+    writers = {".parquet": _rows, ".jsonl": _lines}
+    writer = writers.get(os.path.splitext(path)[1].lower())
+    if writer is None:
+        raise UsageError("the name of a report ends with .parquet or .jsonl", file=path)
+    if os.path.lexists(path):
+        raise RefusedError("the report exists already", file=path, hint="name another, or remove it first")
+    with write_whole(path, overwrite=False) as stream, writer(path, stream, row) as save:
+        yield save
+
+
+@contextmanager
+def _lines(path: str, stream: BinaryIO, row: type[FileRow]) -> Iterator[Save]:
+    def save(one: FileRow | None, document: dict[str, Any]) -> None:
+        stream.write(f"{to_json(document)}\n".encode())
+
+    yield save
+
+
+@contextmanager
+def _rows(path: str, stream: BinaryIO, row: type[FileRow]) -> Iterator[Save]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if os.path.lexists(path):
-        raise RefusedError("the report exists already", file=path, hint="name another, or remove it first")
+    from sbbf_tool.runner.rows import schema_of, to_batch
+
     waiting: list[FileRow] = []
+
+    def save(one: FileRow | None, document: dict[str, Any]) -> None:
+        if one is None:
+            return
+        waiting.append(one)
+        if len(waiting) >= _BATCH:
+            writer.write_batch(to_batch(row, waiting))
+            waiting.clear()
+
     try:
-        with write_whole(path, overwrite=False) as stream, pq.ParquetWriter(stream, schema_of(row)) as writer:
-
-            def add(one: FileRow) -> None:
-                waiting.append(one)
-                if len(waiting) >= _BATCH:
-                    writer.write_batch(to_batch(row, waiting))
-                    waiting.clear()
-
-            yield add
+        with pq.ParquetWriter(stream, schema_of(row)) as writer:
+            yield save
             writer.write_batch(to_batch(row, waiting))
     except pa.ArrowException as error:
         raise WriteError(f"the report cannot be written: {error}", file=path) from error

@@ -16,18 +16,26 @@ if TYPE_CHECKING:
 class Selection:
     """Files by name, folder, glob or URL."""
 
-    __slots__ = ("names", "where")
+    __slots__ = ("file", "names", "where")
 
-    def __init__(self, names: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], where: Predicate | None = None) -> None:
-        """Take one name or several; an iterator of names is read as files are needed, once. `where` chooses partitions."""
+    def __init__(
+        self, names: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], where: Predicate | None = None, file: str | None = None
+    ) -> None:
+        """Take one name or several; an iterator of names is read as files are needed, once. `where` chooses partitions.
+
+        `file` is the one file that they mean, where that is known: then nothing is listed.
+        """
+        self.file = file
         given = as_iterable(names)
         self.names: Iterable[str] = map(os.fsdecode, given) if isinstance(given, Iterator) else tuple(map(os.fsdecode, given))
         self.where = where
 
     def files(self, *, links: bool = False) -> Iterator[FoundFile]:
         """List the files, as this machine sees them; see `discover`."""
-        from sbbf_tool.runner.discover import discover
+        from sbbf_tool.runner.discover import discover, listed
 
+        if self.file is not None:
+            return iter((listed(self.file),))
         return discover(self.names, self.where, links=links)
 
     def name_list(self) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from sbbf_tool.file.reuse import Reuse
     from sbbf_tool.operations.check import Policy
     from sbbf_tool.reports.add import AddRow, PlanRow
+    from sbbf_tool.reports.bare import BareRow
     from sbbf_tool.reports.explain import ExplainRow
     from sbbf_tool.reports.findings import CheckRow
     from sbbf_tool.reports.inspect import InspectRow
@@ -88,6 +89,13 @@ def inspect(columns: Iterable[str] = (), *, all_chunks: bool = False, keys: Keys
     from sbbf_tool.reports.inspect import InspectRow
 
     return _reporting(InspectRow, partial(operation, columns=as_names(columns), all_chunks=all_chunks, keys=keys))
+
+
+def inspect_bare() -> Work[BareRow]:
+    from sbbf_tool.operations.standalone import inspect_bare as operation
+    from sbbf_tool.reports.bare import BareRow
+
+    return _reporting(BareRow, operation)
 
 
 def probe(column: str, values: object, *, dialect: str | None = None, keys: KeysGiven = None) -> Work[ProbeRow]:

@@ -39,7 +39,7 @@ def entries(name: str, *, linked_folders: bool = False) -> Iterator[Entry]:
     """As `parquet_files`, with which of them are links; with `linked_folders` also the links to folders that are skipped."""
     if os.path.isdir(name):
         found = _walk(name)
-    elif os.path.lexists(name) or not glob.has_magic(name):
+    elif is_one_file(name):
         yield Entry(name)
         return
     else:
@@ -51,6 +51,11 @@ def entries(name: str, *, linked_folders: bool = False) -> Iterator[Entry]:
             yield entry
     if not any_found:
         raise UnreadableError("no *.parquet file below this folder" if os.path.isdir(name) else "no file matches", file=name)
+
+
+def is_one_file(name: str) -> bool:
+    """Whether `name` means one file, which need not exist, and no folder or glob. A file that exists wins over the glob it also is."""
+    return not os.path.isdir(name) and (os.path.lexists(name) or not glob.has_magic(name))
 
 
 def is_passed_over(name: str) -> bool:

@@ -70,6 +70,18 @@ def parquet_files(name: str) -> Iterator[str]:
     return (entry.path for entry in entries(name))
 
 
+def file_named(name: str) -> str | None:
+    """Return the path or URL of the one file that a name means; None where it is a folder, prefix or glob, or Hadoop knows it alone."""
+    if not is_url(name):
+        path = _path(name)
+        return path if listing.is_one_file(path) else None
+    if not is_listed_here(name):
+        return None
+    from sbbf_tool.storage.objects import listing as object_listing
+
+    return object_listing.object_named(name)
+
+
 def entries(name: str, *, linked_folders: bool = False) -> Iterator[listing.Entry]:
     """As `parquet_files`, with which of them are links; with `linked_folders` also the links to folders that are skipped."""
     if is_url(name):

@@ -27,12 +27,6 @@ WORKING: dict[str, list[str]] = {
     "paimon build": [DATA_FILE, "-c", COLUMN],
     "paimon verify": [TABLE],
     "paimon add-index": [TABLE, "-c", COLUMN],
-    "lake inspect": [FILE],
-    "lake probe": [FILE, "-c", COLUMN, "--value", "1"],
-    "lake advise": [FILE],
-    "lake add-filter": [FILE, "-c", COLUMN, "--replace"],
-    "lake verify": [FILE],
-    "lake check": [FILE, "--max-fpp", "1e-9", "--fail-on", "info"],
 }
 
 

@@ -60,13 +60,14 @@ def test_a_plan_limits_each_column_and_may_go_to_another_file(events, tmp_path, 
     ("mode", "who"),
     [(0o600, None), (0o644, None), (0o660, "its group"), (0o602, "every user"), (0o666, "every user")],
 )
-@pytest.mark.parametrize("command", [["add-filter", "--in-place"], ["lake", "add-filter"]], ids=" ".join)
+@pytest.mark.parametrize("command", [["add-filter", "--in-place"], ["add-filter", "FOLDER", "--in-place"]], ids=" ".join)
 def test_a_plan_that_others_may_change_is_a_warning(events, tmp_path, capfd, mode, who, command):
     plan = tmp_path / "plan.json"
     run(["advise", str(events), "--plan", str(plan)])
     plan.chmod(mode)
     capfd.readouterr()
-    assert run([*command, "--plan", str(plan), *([str(events)] if command[0] == "lake" else [])]) == 0
+    words = [str(events.parent) if word == "FOLDER" else word for word in command]
+    assert run([*words, "--plan", str(plan)]) == 0
     warning = f"{plan}: the plan can be changed by {who}, who thereby chooses the files and columns"
     errors = capfd.readouterr().err
     assert (warning in errors) if who else ("can be changed by" not in errors)

@@ -48,7 +48,7 @@ class TestExitCodes:
     def test_the_worst_of_many_files(self, fixtures, tmp_path, capfd):
         (tmp_path / "bad.parquet").write_text("no Parquet file, but long enough")
         assert run(["check", str(fixtures / "*.parquet")]) == 1
-        assert capfd.readouterr().out.splitlines()[-1].startswith("28 files: 5 errors, ")
+        assert capfd.readouterr().out.splitlines()[-1].startswith("28 files: 28 done; 5 errors, ")
         assert run(["check", str(tmp_path), str(fixtures / "spark-boolean.parquet")]) == 3
 
     @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ class TestExitCodes:
 
     def test_without_a_file_there_is_nothing_to_check(self, capfd):
         assert run(["check"]) == 2
-        assert "no file to check" in capfd.readouterr().err
+        assert "no file was named" in capfd.readouterr().err
 
 
 class TestOptions:
@@ -88,7 +88,8 @@ class TestOptions:
 
     def test_require_in_a_folder_where_only_some_files_have_the_column(self, fixtures, capfd):
         assert run(["check", str(fixtures / "*.parquet"), "--require", "user_id", "--select", "required-filter", "--format", "json"]) == 1
-        reports = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+        *reports, summary = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+        assert (summary["schema"], summary["totals"]) == ("sbbf.summary", {"findings": {"error": len(reports), "warning": 0, "info": 0}})
         facts = {Path(report["file"]).stem: report["findings"][0]["evidence"][0]["fact"] for report in reports}
         assert facts["events"] == "it has no filter"
         assert facts["spark-filters"] == "no column 'user_id'"
@@ -232,9 +233,10 @@ class TestFormats:
         assert all(line.count("::") == 2 for line in lines)
 
     def test_json_is_a_document_a_line(self, fixtures, capfd):
-        reports = [json.loads(line) for line in self.said("json", fixtures, capfd).splitlines()]
+        *reports, summary = [json.loads(line) for line in self.said("json", fixtures, capfd).splitlines()]
         assert [report["failed"] for report in reports] == [True, False, False, False]
-        assert set(reports[0]) == {"file", "failed", "fail_on", "rules", "findings", "unread"}
+        assert (summary["schema"], summary["files"], summary["exit_code"]) == ("sbbf.summary", 4, 1)
+        assert set(reports[0]) == {"schema", "version", "file", "failed", "fail_on", "rules", "findings", "unread"}
         assert set(reports[0]["rules"][0]) == {"rule", "severity", "outcome", "reason"}
 
     @pytest.mark.parametrize("form", ["text", "json", "junit", "sarif", "github"])

@@ -139,7 +139,7 @@ class TestProbe:
             (["user_idd", "1"], "did you mean user_id?"),
             (["user_id", "forty-two"], "it takes an integer from -9223372036854775808"),
             (["user_id", "1.5"], "is not a value of INT64"),
-            (["user_id"], "no value to ask for"),
+            (["user_id"], "no value to query"),
             (["user_id", "--values-file", "nowhere"], "nowhere: no such file"),
             (["user_id", "1", "--jsn"], "--json"),
         ],
@@ -155,8 +155,9 @@ class TestProbe:
         (tmp_path / "_hidden.parquet").write_text("passed over")
         capfd.readouterr()
         assert run(["probe", str(tmp_path), "user_id", "-1", "--json"]) == 1
-        files = [json.loads(line)["file"] for line in capfd.readouterr().out.splitlines()]
-        assert files == [str(tmp_path / "day=1" / "copy.parquet"), str(filtered)]
+        *documents, summary = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+        assert (summary["schema"], summary["files"], summary["exit_code"]) == ("sbbf.summary", 2, 1)
+        assert [document["file"] for document in documents] == [str(tmp_path / "day=1" / "copy.parquet"), str(filtered)]
         assert (
             run(["probe", str(tmp_path / "**" / "*.parquet"), "user_id", str(self.present(filtered))]) == 3
         )  # _hidden.parquet was asked for
@@ -169,7 +170,7 @@ class TestInspect:
         document = json.loads(capfd.readouterr().out)
         assert set(document) == {
             *("file", "file_bytes", "footer_bytes", "created_by", "rows", "row_groups", "filters", "columns", "unused", "notes"),
-            "closed",
+            *("closed", "schema", "version"),
         }
         assert set(document["filters"][0]) >= {
             *("row_group", "column", "physical_type", "logical_type", "chunk_bytes", "num_values", "has_filter", "offset", "header_bytes"),

@@ -59,7 +59,7 @@ def test_json_is_one_document_and_the_same_each_time(capfd, arguments):
     assert out.count("\n") == 1
     assert out == printed(capfd, *arguments, "--json")
     document = json.loads(out)
-    assert list(document) == ["families", "engines"]
+    assert list(document) == ["schema", "version", "families", "engines"]
     for one in document["engines"]:
         assert [verdict["family"] for verdict in one["verdicts"]] == [family["id"] for family in document["families"]]
         for verdict in one["verdicts"]:

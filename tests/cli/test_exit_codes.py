@@ -11,7 +11,6 @@ import sys
 from collections.abc import Iterable
 
 import pytest
-from sbbf_tool.cli.lake import COMMANDS as LAKE_COMMANDS
 
 from sbbf_tool.cli import COMMANDS
 from sbbf_tool.cli.paimon import COMMANDS as PAIMON_COMMANDS
@@ -115,7 +114,6 @@ ABSENT = ["fixtures/pyarrow-filters.parquet", "id", "-5"]
 
 IMPORTS = [
     *(pytest.param(module, [name, "--help"], id=name) for name, module in COMMANDS.items()),
-    *(pytest.param(module, ["lake", name, "--help"], id=f"lake {name}") for name, module in LAKE_COMMANDS.items()),
     *(pytest.param(module, ["paimon", name, "--help"], id=f"paimon {name}") for name, module in PAIMON_COMMANDS.items()),
     *(
         pytest.param(module, ["probe", *ABSENT], id=f"probe: {module}")
@@ -134,7 +132,7 @@ IMPORTS = [
     pytest.param("numpy", ["verify", "fixtures/pyarrow-filters.parquet"], id="verify: numpy"),
     pytest.param("pyarrow", ["verify", "fixtures/pyarrow-filters.parquet"], id="verify: pyarrow"),
     pytest.param("pyarrow", ["check", "fixtures/pyarrow-filters.parquet"], id="check: pyarrow"),
-    pytest.param("sbbf_tool.operations.add", ["add-filter", "fixtures/events.parquet", "-c", "user_id", "-n"], id="add-filter: operation"),
+    pytest.param("sbbf_tool.runner.fill", ["add-filter", "fixtures/events.parquet", "-c", "user_id", "-n"], id="add-filter: operation"),
 ]
 
 
@@ -146,11 +144,14 @@ def test_errors_of_imports(module, arguments):
 STAGES = {
     "parsing": ("click:Group.make_context", ["probe", *ABSENT]),
     "parsing of a command": ("click:Command.parse_args", ["probe", *ABSENT]),
-    "files": ("sbbf_tool.storage.places:entries", ["probe", *ABSENT]),
+    "the one file": ("sbbf_tool.storage.places:file_named", ["probe", *ABSENT]),
+    "files": ("sbbf_tool.storage.places:entries", ["probe", "fixtures/*filters.parquet", "id", "-5"]),
+    "report of several files": ("sbbf_tool.runner.save:saved", ["resize", "fixtures", "--fpp", "0.1", "-n", "--report", "x.jsonl"]),
     "operation": ("sbbf_tool.operations.probe:probe", ["probe", *ABSENT]),
     "filter": ("sbbf_tool.bloom.spec:mask", ["probe", *ABSENT]),
+    "rendering of several files": ("sbbf_tool.cli.output:say", ["probe", "fixtures/*filters.parquet", "id", "-5"]),
     "rendering": ("sbbf_tool.cli.render:show_table", ["probe", *ABSENT]),
-    "JSON": ("sbbf_tool.cli.render:show_json", ["probe", "--json", *ABSENT]),
+    "JSON": ("sbbf_tool.cli.output:say_json", ["probe", "--json", *ABSENT]),
     "printing": ("click:echo", ["--version"]),
     "flush": ("sbbf_tool.cli.output:PatientOutput.flush", ["probe", *ABSENT]),
     "set-up of the output": ("sbbf_tool.cli:patient_output", ["probe", *ABSENT]),
@@ -164,7 +165,7 @@ def test_errors_of_each_stage(place, arguments):
 
 
 def test_answers_without_an_error():
-    for arguments, code in ((["probe", *ABSENT], 1), (["--version"], 0), (["probe", "--help"], 0), ([], 2), (["lake"], 2)):
+    for arguments, code in ((["probe", *ABSENT], 1), (["--version"], 0), (["probe", "--help"], 0), ([], 2), (["lake"], 2), (["paimon"], 2)):
         done = subprocess.run([sys.executable, "-m", "sbbf_tool", *arguments], capture_output=True)
         assert done.returncode == code
 

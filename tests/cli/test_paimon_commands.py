@@ -121,7 +121,7 @@ class TestInspect:
     def test_json(self, orders, capfd):
         assert sbbf("inspect", orders, "--json") == 0
         report = document(capfd)
-        assert set(report) == {"target", "snapshot", "files", "columns", "findings"}
+        assert set(report) == {"schema", "version", "target", "snapshot", "files", "columns", "findings"}
         assert report["files"][2]["indexes"][0]["bloom"]["num_bits"] == 1200
         assert report["columns"][0]["filter_bytes"] == 758
 
@@ -199,7 +199,7 @@ class TestProbe:
             (["custmer", "x"], "column custmer: no column 'custmer'; did you mean customer?"),
             (["id", "one"], "column id: 'one' is not a BIGINT"),
             (["day", "2024-02-30"], "not a date of the calendar"),
-            (["id"], "no value to ask for"),
+            (["id"], "no value to query"),
             (["customer[k]", "x"], "not a map"),
         ],
     )

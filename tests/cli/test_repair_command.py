@@ -28,7 +28,9 @@ def test_many_files_of_which_one_is_none(folder, capfd):
     assert out.count("repaired in") == 2
     assert err.startswith("sbbf: ./b.parquet: ")
     assert run(["repair", "a.parquet", "c.parquet", "--in-place"]) == 0
-    assert capfd.readouterr().out == "a.parquet: nothing to repair\nc.parquet: nothing to repair\n"
+    assert capfd.readouterr().out == "2 files: 2 done; 0 filters repaired, 0 findings left\n"
+    assert run(["repair", "a.parquet", "--in-place"]) == 0
+    assert capfd.readouterr().out == "a.parquet: nothing to repair\n"
 
 
 def test_a_dry_run_ends_with_1_where_something_would_be_done(folder, capfd):

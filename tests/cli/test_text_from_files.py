@@ -114,7 +114,7 @@ def test_no_command_prints_what_is_obeyed(name, planted, text, capfd):
         if form == ["--json"] or form == ["--format", "json"]:
             known = {string for line in out.splitlines() for string in strings_of(json.loads(line))}
             assert name == "engines" or known & {planted[FILE], planted[TABLE]}, known
-            if name in ("inspect", "probe", "add-filter", "verify", "check", "advise", "explain", "lake verify"):
+            if name in ("inspect", "probe", "add-filter", "verify", "check", "advise", "explain"):
                 # A name with a dot stands in backticks, to tell it from a path.
                 assert known & {text, f"`{text}`"}, known
         elif form == ["--format", "sarif"]:
@@ -155,7 +155,7 @@ def test_what_files_beside_hold(planted, text, tmp_path, capfd):
         beside.write_text(content)
         for arguments in (
             ["add-filter", "--plan", str(beside), "-n"],
-            ["lake", "add-filter", planted[FILE], "--plan", str(beside), "-n"],
+            ["add-filter", ".", "--plan", str(beside), "-n"],
             ["check", planted[FILE], "--config", str(beside)],
             ["inspect", planted[FILE], "--keys", str(beside)],
             ["probe", planted[FILE], f"s{text}", "--values-file", str(beside)],
@@ -171,9 +171,12 @@ def test_values_come_back_exactly(planted, text, capfd):
     assert escape(f"b{text}") in said_by(["probe", planted[FILE], f"s{text}", f"b{text}"], capfd)
 
 
-def test_a_report_in_parquet_holds_the_exact_name(planted, text, tmp_path, capfd):
-    said_by(["lake", "add-filter", planted[FILE], "-c", text, "--replace", "--report", str(tmp_path / "out.parquet")], capfd)
+def test_a_saved_report_holds_the_exact_name(planted, text, tmp_path, capfd):
+    change = ["add-filter", planted[FILE], "-c", text, "--replace", "--in-place", "--report"]
+    said_by([*change, str(tmp_path / "out.parquet")], capfd)
     assert pq.read_table(tmp_path / "out.parquet")["path"].to_pylist() == [planted[FILE]]
+    said_by([*change, str(tmp_path / "out.jsonl")], capfd)
+    assert json.loads((tmp_path / "out.jsonl").read_text())["file"] == planted[FILE]
 
 
 def test_a_plan_holds_the_exact_names(planted, text, tmp_path, capfd):

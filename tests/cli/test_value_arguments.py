@@ -83,7 +83,7 @@ def test_the_empty_value_is_printed_in_quotes(path, capfd):
     assert {line.split()[0] for line in lines[2:]} == {"''"}
     assert run(["explain", path, "s", ""]) == 0
     assert capfd.readouterr().out.splitlines()[0].endswith("value ''")
-    assert run(["lake", "probe", path, "--column", "s", "--value", "", "--jobs", "1"]) == 0
+    assert run(["probe", str(Path(path).parent), "--column", "s", "--value", "", "--jobs", "1"]) == 0
     assert f"{path}: '': row group 0" in capfd.readouterr().out
     assert run(["probe", path, "s", "", "--json"]) == 0
     assert json.loads(capfd.readouterr().out)["values"][0]["value"] == ""
@@ -126,7 +126,7 @@ def test_an_absence_is_not_silent(path, tmp_path, quiet, capfd):
         capfd.readouterr()
         assert run(["probe", path, "s", "--values-file", str(listed), *quiet]) == 1
         assert hint in capfd.readouterr().err
-        for command in (["lake", "probe", path, "-c", "s"], ["probe", path, "s"]):
+        for command in (["probe", str(Path(path).parent), "-c", "s"], ["probe", path, "-c", "s"], ["probe", path, "s"]):
             assert run([*command, "--values-file", str(listed)]) == 1
             assert hint in capfd.readouterr().err
     listed.write_bytes(LATIN)

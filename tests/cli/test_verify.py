@@ -54,14 +54,15 @@ def test_a_folder_is_proven_file_by_file(fixtures, tmp_path, capfd):
     for name in ("spark-filters", "duckdb-filters"):
         shutil.copy(fixtures / f"{name}.parquet", tmp_path)
     assert run(["verify", str(tmp_path), "--json"]) == 0
-    documents = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    *documents, summary = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    assert summary["totals"]["filters"] == summary["totals"]["verified"] == sum(len(document["filters"]) for document in documents)
     assert [Path(document["file"]).stem for document in documents] == ["duckdb-filters", "spark-filters"]
 
 
 def test_json_has_stable_keys_and_no_rounding(fixtures, capfd):
     assert run(["verify", str(fixtures / "spark-boolean.parquet"), "--json", "-c", "flag"]) == 1
     document = json.loads(capfd.readouterr().out)
-    assert set(document) == {"file", "created_by", "filters", "findings", "unread"}
+    assert set(document) == {"schema", "version", "file", "created_by", "filters", "findings", "unread"}
     assert set(document["filters"][0]) == {
         *("row_group", "column", "type", "offset", "header_bytes", "bitset_bytes", "stated_length", "values", "missed", "examples"),
         *("cause", "explanation", "nans_missed", "equals_missed", "intervals_missed", "instants_missed", "estimated_fpp", "measured_fpp"),

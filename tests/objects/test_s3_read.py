@@ -163,13 +163,21 @@ def test_every_command_takes_a_prefix(bucket, capsys):
     for arguments, lines in (
         (["inspect", lake, "--json"], 3),
         (["verify", lake, "--json"], 3),
+        (["check", lake, "--json"], 3),
+        (["explain", lake, "id", "4", "--json"], 3),
+        (["probe", bucket.url("lake/day=[02]/*.parquet"), "id", "4", "--json"], 2),
+        (["resize", lake, "--bytes", "64", "-n", "--json"], 3),
+        (["remove-filter", bucket.url("lake/*/part.parquet"), "-n", "--json"], 3),
+        (["repair", lake, "-n", "--json"], 3),
         (["explain", bucket.url("lake/day=1/part.parquet"), "id", "4"], None),
     ):
         capsys.readouterr()
         assert run(arguments) == 0, arguments
         if lines:
-            reports = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-            assert [report["file"] for report in reports] == [bucket.url(f"lake/day={n}/part.parquet") for n in range(lines)]
+            *reports, summary = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+            days = (0, 2) if lines == 2 else range(3)
+            assert [report["file"] for report in reports] == [bucket.url(f"lake/day={day}/part.parquet") for day in days]
+            assert (summary["schema"], summary["files"], summary["done"]) == ("sbbf.summary", lines, lines)
     assert run(["probe", lake, "id", "5", "--quiet"]) == 1
     assert run(["advise", lake]) == 0
     assert run(["check", lake, "--quick"]) == 0

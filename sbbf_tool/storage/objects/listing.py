@@ -40,6 +40,22 @@ def parquet_files(url: str) -> Iterator[str]:
         raise error.at(file=location.name) from error.__cause__
 
 
+def object_named(url: str) -> str | None:
+    """Return the URL of the one object that a URL means; None where it is a prefix or a glob."""
+    location = parse_location(url)
+    if location.service == "http":
+        return url
+    store = store_of(location)
+    try:
+        if _MAGIC.search(location.key):
+            is_one = next(store.keys(location.key, 1), None) == location.key
+        else:
+            is_one = bool(location.key) and not location.key.endswith("/") and not _is_prefix(store, location.key)
+    except SbbfError as error:
+        raise error.at(file=location.name) from error.__cause__
+    return location.url if is_one else None
+
+
 def _found(names: Iterable[str], location: Location, otherwise: str) -> Iterator[str]:
     found = False
     for name in names:
