@@ -27,12 +27,13 @@ import sbbf_tool.operations.paimon
 import sbbf_tool.runner
 from sbbf_tool.advice.queries import parse_query
 from sbbf_tool.arguments import as_iterable, as_names
-from sbbf_tool.editing import filter_spec
+from sbbf_tool.editing import filter_spec, paimon_index
 from sbbf_tool.editing.filter_spec import FilterSpec
+from sbbf_tool.editing.paimon_index import build_index
 from sbbf_tool.errors import UsageError
 from sbbf_tool.operations.check import Policy
-from sbbf_tool.operations.paimon.build import build_index
 from sbbf_tool.operations.paimon.probe import probe_table
+from sbbf_tool.paimon import requests
 from sbbf_tool.paimon.requests import IndexRequest, index_requests
 from sbbf_tool.paimon.table import open_table
 from sbbf_tool.rules.rule import Limits
@@ -52,14 +53,15 @@ NOT_GIVEN_BY_PEOPLE = {
     "runner.rows.plain.value": "one value by its meaning",
     "runner.rows.to_batch.rows": "rows of a stage",
     "runner.engine.Engine.verify.columns": "a protocol: LocalEngine.verify is one that does it",
-    "operations.paimon.build.build.requests": "what index_requests returned",
-    "operations.paimon.build.build_index.requests": "what index_requests returned",
+    "runner.many.over_files.paths": "files that were found",
+    "editing.paimon_index.build.requests": "what index_requests returned",
+    "editing.paimon_index.build_index.requests": "what index_requests returned",
 }
 
 
 def public_signatures() -> Iterator[tuple[str, inspect.Signature]]:
     """The functions, classes and methods of the package's public names, of its lake stages, its pipeline and its Paimon operations."""
-    modules = [pipeline, filter_spec]
+    modules = [pipeline, filter_spec, paimon_index, requests]
     for package in (sbbf_tool.runner, sbbf_tool.operations.paimon):
         modules += [importlib.import_module(f"{package.__name__}.{found.name}") for found in pkgutil.iter_modules(package.__path__)]
     found = {name: getattr(sbbf_tool, name) for name in sbbf_tool.__all__}
@@ -184,7 +186,7 @@ CASES: dict[str, tuple[object, Call]] = {
         VALUE,
         lambda files, given: probe_table(_open(files), "ab", given),
     ),
-    "operations.paimon.requests.index_requests.columns": ("ab:items=5", lambda files, given: index_requests(given)),
+    "paimon.requests.index_requests.columns": ("ab:items=5", lambda files, given: index_requests(given)),
 }
 
 OF_SPARK: dict[str, tuple[object, Callable[..., object]]] = {
