@@ -107,6 +107,12 @@ def test_imports_go_one_way(path):
             assert room in HOMES[parts[0]], f"{parts[0]} lives in {sorted(HOMES[parts[0]])}, not in {room}"
 
 
+@pytest.mark.parametrize("path", sorted((PACKAGE / "operations").rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_operation_imports_another(path):
+    """What two of them stand on belongs into a room below."""
+    assert not [module for module in imports_of(path) if module.startswith("sbbf_tool.operations")]
+
+
 def test_imports_make_no_circle():
     assert circles(import_graph(PACKAGE, modules())) == []
 

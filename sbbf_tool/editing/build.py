@@ -19,6 +19,7 @@ from sbbf_tool.bloom.hashing import hash_value
 from sbbf_tool.errors import RefusedError, SbbfError, UsageError
 from sbbf_tool.file.cross_check import NO_FINDING, CrossChecks, Verdict
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.hints import Hint
 from sbbf_tool.parquet.columns import Column, ensure_length
 from sbbf_tool.parquet.patch import Bytes, ChunkKey, Patch, Piece
 from sbbf_tool.reports.add import BuiltFilter
@@ -207,7 +208,7 @@ def ensure_buildable(file: ParquetFile, row_group: int, column: Column) -> None:
         )
     here = place_of(file, (row_group, column.index))
     if file.encryption_of(row_group, column):
-        hint = "a filter in the clear would leak it; with the column's key (--keys) it gets an encrypted one"
+        hint = Hint("a filter in the clear would leak it; with the column's key ({keys}) it gets an encrypted one", keys=...)
         raise RefusedError("the column is encrypted", file=file.name, place=here, hint=hint)
     if external := file.footer.chunk_meta(row_group, column.index).external:
         raise RefusedError("its pages are in another file", file=file.name, place=here, hint=f"add the filter to {external}")
@@ -240,10 +241,10 @@ def build_filters(
     return in_parallel(build, sizes, jobs)
 
 
-def build_filter(file: ParquetFile, key: ChunkKey, wish: Sizing, checks: CrossChecks, memory: HashMemory) -> Built:
+def build_filter(file: ParquetFile, key: ChunkKey, wanted: Sizing, checks: CrossChecks, memory: HashMemory) -> Built:
     """The filter of one chunk, of values that `checks` verified, and queried for every one. Raises UnreadableError, RefusedError."""
     with file.named(lambda: place_of(file, key)):
-        built = _build(file, key, wish, checks, memory)
+        built = _build(file, key, wanted, checks, memory)
         missed = _count_missing(file, key, built.bloom, memory)
     memory.forget(key)
     if missed:
@@ -291,7 +292,7 @@ def in_parallel(work: Callable[[ChunkKey], _Answer], keys: Iterable[ChunkKey], j
             raise
 
 
-def _build(file: ParquetFile, key: ChunkKey, wish: Sizing, checks: CrossChecks, memory: HashMemory) -> Built:
+def _build(file: ParquetFile, key: ChunkKey, wanted: Sizing, checks: CrossChecks, memory: HashMemory) -> Built:
     from sbbf_tool.file.chunk_hashes import StoredValues
     from sbbf_tool.parquet.statistics import StatisticsCheck
 
@@ -301,20 +302,20 @@ def _build(file: ParquetFile, key: ChunkKey, wish: Sizing, checks: CrossChecks, 
     forms = _forms(file, key)
     check = StatisticsCheck(file.footer, key[0], column)
     values = StoredValues(file, key, check)
-    bloom = _filled(values, first_bytes(file, key, wish, values.distinct), key, memory)
-    if not wish.is_stated and bloom.num_bytes < wish.bytes_for(values.count, forms) and bloom.fpp > wish.fpp:
-        bloom = _filled(values, wish.bytes_for(values.count, forms), key, None)
-    bloom = bloom if wish.is_stated else bloom.fold_to_fpp(wish.fpp)
+    bloom = _filled(values, first_bytes(file, key, wanted, values.distinct), key, memory)
+    if not wanted.is_stated and bloom.num_bytes < wanted.bytes_for(values.count, forms) and bloom.fpp > wanted.fpp:
+        bloom = _filled(values, wanted.bytes_for(values.count, forms), key, None)
+    bloom = bloom if wanted.is_stated else bloom.fold_to_fpp(wanted.fpp)
     return Built(bloom, values.count, values.bytes_read, checks.verify(file, key, values, check, bloom))
 
 
-def first_bytes(file: ParquetFile, key: ChunkKey, wish: Sizing, distinct: int | None = None) -> int:
-    """Bytes of a chunk's filter before its values are known, `distinct` ones at most: it is folded afterwards, unless the wish states
+def first_bytes(file: ParquetFile, key: ChunkKey, wanted: Sizing, distinct: int | None = None) -> int:
+    """Bytes of a chunk's filter before its values are known, `distinct` ones at most: it is folded afterwards, unless `wanted` states
     its size.
     """
     most = file.footer.chunk_meta(*key).most_values
-    size = wish.bytes_for(most if distinct is None else distinct, _forms(file, key))
-    if wish.is_stated:
+    size = wanted.bytes_for(most if distinct is None else distinct, _forms(file, key))
+    if wanted.is_stated:
         return size
     # What the metadata claim must not cost more memory than the bytes that are there can account for.
     most = _FILTER_BYTES_PER_CHUNK_BYTE * min(chunk_bytes(file, key), file.source.size)
@@ -323,7 +324,7 @@ def first_bytes(file: ParquetFile, key: ChunkKey, wish: Sizing, distinct: int | 
 
 def least_bytes(file: ParquetFile, sizes: Mapping[ChunkKey, Sizing]) -> int:
     """Bytes that the filters of these chunks take for sure."""
-    return sum(first_bytes(file, key, wish) if wish.is_stated else sizing.MIN_BYTES for key, wish in sizes.items())
+    return sum(first_bytes(file, key, wanted) if wanted.is_stated else sizing.MIN_BYTES for key, wanted in sizes.items())
 
 
 def _forms(file: ParquetFile, key: ChunkKey) -> int:

@@ -28,6 +28,7 @@ from sbbf_tool.errors import RefusedError, UsageError
 from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.file.page_limit import PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.hints import Hint
 from sbbf_tool.parquet.footer import FilterPlace
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
 from sbbf_tool.storage import places
@@ -97,7 +98,7 @@ class Edit:
     def target_of(self, path: str | os.PathLike[str]) -> str:
         """Return where the result goes. Raises UsageError unless exactly one way is chosen, RefusedError where it must not be written."""
         if self.append and not self.in_place:
-            raise UsageError("to append (--append) is to change the file in place; say so (--in-place)", file=os.fsdecode(path))
+            raise UsageError("an append changes the file in place", file=os.fsdecode(path), hint=Hint("give {in_place} too", in_place=True))
         return choose_target(path, self.output, self.in_place, self.allow_table_files, self.dry_run, self.append, self.tables)
 
     @contextmanager

@@ -3,7 +3,7 @@
     {"sbbf_plan": 1, "files": ["events/"], "fpp": 0.01, "replace": false, "columns": {"user_id": {"max_bytes": 1048576}}}
 
 `max_bytes` is the largest bitset a row group may get; a row group with fewer distinct values gets a smaller one. A key that is not
-known is an error: it would otherwise be a wish that nobody carries out.
+known is an error: otherwise it would be ignored without a word.
 """
 
 from __future__ import annotations
@@ -108,9 +108,9 @@ def plan_of_document(document: Any) -> Plan:
     _check(isinstance(replace, bool), "replace", replace, "true or false")
     _check(isinstance(columns, dict) and bool(columns), "columns", columns, "an object with a key a column")
     sizes = {}
-    for column, wish in columns.items():
-        _expect(wish, ("max_bytes",), f"column {column}")
-        size = wish["max_bytes"]
+    for column, limits in columns.items():
+        _expect(limits, ("max_bytes",), f"column {column}")
+        size = limits["max_bytes"]
         _check(_is_number(size) and sizing.MIN_BYTES <= size <= sizing.MAX_BYTES, f"column {column}: max_bytes", size, _SIZES)
         sizes[column] = size
     return Plan(tuple(files), float(fpp), replace, sizes)

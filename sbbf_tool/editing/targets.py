@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from sbbf_tool.arguments import as_names
 from sbbf_tool.errors import RefusedError, SbbfError, UsageError
 from sbbf_tool.file import interrupted
 from sbbf_tool.file.parquet_file import ParquetFile, ring_of
+from sbbf_tool.hints import Fix, Hint, join
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.storage import places
 
@@ -36,7 +36,8 @@ def choose_target(
     if dry_run and output is None and not in_place:
         return source
     if (output is None) == (not in_place):
-        raise UsageError("say where the result goes: either an output path (-o OUT) or in place (--in-place)", file=source)
+        hint = Hint("either an output path ({output}) or in place ({in_place})", output=..., in_place=True)
+        raise UsageError("say where the result goes", file=source, hint=hint)
     target = source if output is None else os.fsdecode(output)
     places.ensure_writable(target, in_place=in_place, append=append)
     table = None if allow_table_files else (tables or places.TableFinder()).managing_table(target)
@@ -45,7 +46,7 @@ def choose_target(
         raise RefusedError(
             f"it lies in a {kind} table ({where}), which records the size of each file",
             file=target,
-            hint="write elsewhere and commit the new file to the table, or allow it with --allow-table-files",
+            hint=Hint("write elsewhere and commit the new file to the table, or allow it with {allow_table_files}", allow_table_files=True),
         )
     return target
 
@@ -86,10 +87,10 @@ def finish_interrupted(
     """
     name = os.fsdecode(path)
     if dry_run:
-        return [] if (warning := interrupted.warning_of(name)) is None else [f"{name}: {warning}"], None
+        return [] if (warning := interrupted.warning_of(name)) is None else [join(f"{name}: ", warning)], None
     found = interrupted.finish(name, ring_of(name, keys), changes=target == name)
     if target != name and found.cut_back_to is not None:
-        hint = f"undo it: sbbf repair {shlex.quote(name)} --in-place"
+        hint = Hint("undo it: {fix}", fix=Fix("repair", (name,)))
         raise RefusedError("an append to it was interrupted, and to undo that is to change it", file=name, hint=hint)
     places.sweep(name)
     done = f"{name}: an append to it had been interrupted; it was cut back to {found.cut_back_to:,} bytes" if found.cut_back_to else None
@@ -99,7 +100,7 @@ def finish_interrupted(
 def check_changeable(file: ParquetFile) -> None:
     """Raises RefusedError where a footer must not be rewritten by one who does not hold its keys."""
     if not file.footer.is_writable:
-        hint = "a changed footer must be signed again with the file's key: give it with --keys"
+        hint = Hint("a changed footer must be signed again with the file's key: give it with {keys}", keys=...)
         raise RefusedError("its footer is signed", file=file.name, hint=hint)
 
 

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from sbbf_tool.arguments import as_names
 from sbbf_tool.display import redact_text
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
 from sbbf_tool.file.interrupted import explain
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
-from sbbf_tool.parquet.columns import Column, leaf_columns
+from sbbf_tool.parquet.columns import Column, find_column, leaf_columns
 from sbbf_tool.parquet.filters import HEADER_GUESS, StoredFilter, build_header, parse_header
 from sbbf_tool.parquet.footer import TAIL_BYTES, Footer, Tail, parse_tail
 from sbbf_tool.parquet.page_sizes import with_checked_sizes
@@ -78,6 +79,11 @@ class ParquetFile:
         self.source.close()
         if isinstance(error, SbbfError):
             error.at(file=self.name)
+
+    def columns_named(self, names: Iterable[str]) -> list[Column]:
+        """The columns of these names, all where empty. Raises UsageError."""
+        with self.named():
+            return [find_column(self.footer.columns, name) for name in as_names(names)] or list(self.footer.columns)
 
     @property
     def name(self) -> str:

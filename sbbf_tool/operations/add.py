@@ -24,6 +24,7 @@ from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.hints import Hint, join
 from sbbf_tool.parquet.patch import ChunkKey
 from sbbf_tool.query_engines.verdicts import warnings_for
 from sbbf_tool.reports.add import AddReport
@@ -106,7 +107,8 @@ def _size_warnings(file: ParquetFile, wanted: float, built: Mapping[ChunkKey, Sp
         data = sum(chunk_bytes(file, key) for key in built if key[1] == column)
         if filters > max(data, _NOTHING_TO_SPEAK_OF):
             name = file.footer.columns[column].name
-            yield f"column {name}: its filters take {filters:,} bytes and its data {data:,}; ask for a higher --fpp, or leave it out"
+            taken = f"column {name}: its filters take {filters:,} bytes and its data {data:,}; "
+            yield join(taken, Hint("give a higher {fpp}, or leave it out", fpp=...))
 
 
 def _type_warnings(file: ParquetFile, keys: Iterable[ChunkKey]) -> Iterator[str]:

@@ -8,29 +8,27 @@ judge    a verdict and a sentence a column; queries, where some are given, say w
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from sbbf_tool.advice.queries import Query, QueryCounts, parse_query
+from sbbf_tool.advice.sample import sample, source_of
 from sbbf_tool.advice.survey import FileSurvey, Totals, survey
+from sbbf_tool.advice.surveys import Surveys
 from sbbf_tool.advice.verdicts import ADD, UNASKED, Lookup, cautions_of, engines_for, lookup_of, verdict_of, with_data, without_data
 from sbbf_tool.arguments import as_iterable, as_names
 from sbbf_tool.bloom import sizing
 from sbbf_tool.display import redact
 from sbbf_tool.editing.plan_file import Plan
-from sbbf_tool.errors import OversizedPageError, SbbfError, UnreadableError, UsageError
+from sbbf_tool.errors import OversizedPageError, SbbfError
 from sbbf_tool.file.page_limit import MaxPageBytes
-from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.parquet.encryption.keys import Keys
 from sbbf_tool.reports.advise import AdviceReport, ColumnAdvice, QueryAdvice
 from sbbf_tool.storage.places import parquet_files
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysGiven
-
-SAMPLED_ROW_GROUPS = 2
 
 
 def advise(
@@ -80,7 +78,7 @@ def advise_on(
     asked, engines = tuple(queries), as_names(engine_names, "engine")
     fpp = sizing.DEFAULT_FPP if fpp is None else fpp
     sizing.ensure_rate(fpp)
-    survey_of_all = _Survey(listed, surveys, asked)
+    survey_of_all = Surveys(listed, surveys, asked)
     found = survey_of_all.totals
     users = {key: engines_for(totals, engines) for key, totals in found.items()}
     lefts = {key: _share_left(totals, asked, survey_of_all.counts) for key, totals in found.items()}
@@ -93,7 +91,7 @@ def advise_on(
     drawn = sorted({path for key in open_keys for path in found[key].drawn})
     for path in drawn:
         try:
-            survey_of_all.unread += _sample(path, {key: found[key] for key in open_keys if path in found[key].drawn}, keys, limit)
+            survey_of_all.unread += sample(path, {key: found[key] for key in open_keys if path in found[key].drawn}, keys, limit)
         except OversizedPageError as error:
             if survey_of_all.files == 1:
                 raise
@@ -121,46 +119,6 @@ def advise_on(
     )
 
 
-class _Survey:
-    """The files' surveys, added up."""
-
-    def __init__(self, names: tuple[str, ...], surveys: Iterable[tuple[str, FileSurvey | SbbfError]], queries: Sequence[Query]) -> None:
-        self.totals: dict[tuple[str, str], Totals] = {}
-        self.counts = [QueryCounts() for _ in queries]
-        self.unread: list[SbbfError] = []
-        self.files = self.row_groups = self.bytes = 0
-        for path, found in surveys:
-            if isinstance(found, SbbfError):
-                if isinstance(found, UsageError) or names == (path,):
-                    raise found
-                self.unread.append(found)
-                continue
-            self._add(path, found)
-        if not self.files:
-            hint = str(self.unread[0]) if self.unread else None
-            raise UnreadableError("none of the files can be read", file=", ".join(map(redact, names)), hint=hint)
-        for query, counts in zip(queries, self.counts, strict=True):
-            for column in counts.missing:
-                self._explain_missing(query, column)
-
-    def _add(self, path: str, found: FileSurvey) -> None:
-        for column in found.columns:
-            key = column.column.name, column.column.type_name
-            self.totals.setdefault(key, Totals(column.column)).add(path, column)
-        for counts, fresh in zip(self.counts, found.queries, strict=True):
-            counts.add(fresh, first=not self.files)
-        self.files += 1
-        self.row_groups += found.row_groups
-        self.bytes += found.bytes
-
-    def _explain_missing(self, query: Query, column: str) -> None:
-        """Raises UsageError: none of the files has the column."""
-        try:
-            find_column([totals.column for totals in self.totals.values()], column)
-        except UsageError as error:
-            raise error.at(place=f"query {query.text!r}") from None
-
-
 def _share_left(totals: Totals, queries: Sequence[Query], counts: Iterable[QueryCounts]) -> float:
     """Share of the row groups that min and max leave: of the queries on the column, else of a value in the range of a row group."""
     name = totals.column.name
@@ -168,31 +126,12 @@ def _share_left(totals: Totals, queries: Sequence[Query], counts: Iterable[Query
     return sum(left / total for left, total in asked) / len(asked) if asked else totals.share_left
 
 
-def _sample(path: str, wanted: Mapping[tuple[str, str], Totals], keys: Keys | None, limit: MaxPageBytes) -> Iterator[SbbfError]:
-    """Count the distinct values of these columns in some row groups of a file; yields what cannot be read, and why."""
-    from sbbf_tool.file.distinct import count_distinct
-
-    with ParquetFile.open(path, keys, limit) as file:
-        for column in file.footer.columns:
-            totals = wanted.get((column.name, column.type_name))
-            if totals is None:
-                continue
-            metas = [file.footer.chunk_meta(number, column.index) for number in range(file.footer.num_row_groups)]
-            filled = [number for number, meta in enumerate(metas) if not meta.has_only_nulls]
-            step = max(1, len(filled) // SAMPLED_ROW_GROUPS)
-            for number in filled[::step][:SAMPLED_ROW_GROUPS]:
-                try:
-                    totals.samples.append(count_distinct(file, number, column, metas[number].most_values))
-                except UnreadableError as error:
-                    yield error
-
-
 def _advice(totals: Totals, lookup: Lookup, reason: str | None, fpp: float, cautions: tuple[str, ...], *, queried: bool) -> ColumnAdvice:
     verdict, sentence = verdict_of(totals, lookup, reason, queried=queried)
     cost = totals.cost(fpp)
     mean = totals.row_group_bytes / totals.row_groups if totals.row_groups else 0.0
     rate = fpp if verdict == ADD or totals.mean_fpp is None else totals.mean_fpp
-    ndv_source, is_exact = _source(totals)
+    ndv_source, is_exact = source_of(totals)
     return ColumnAdvice(
         column=totals.column.name,
         type=totals.column.type_name,
@@ -216,24 +155,6 @@ def _advice(totals: Totals, lookup: Lookup, reason: str | None, fpp: float, caut
         skipped_if_absent=round(lookup.skipped(rate, present=False) * mean),
         skipped_if_present=round(lookup.skipped(rate, present=True) * mean) if totals.repetition is not None else None,
     )
-
-
-def _source(totals: Totals) -> tuple[str | None, bool]:
-    """Where the number of distinct values is from, and whether it is exact."""
-    from sbbf_tool.file.distinct import COUNTED, ESTIMATED, EXTRAPOLATED, STANDARD_ERROR
-
-    if totals.row_groups and totals.counted_dictionaries == totals.row_groups:
-        return "the dictionaries of all row groups", True
-    if totals.ndv is None or not totals.samples:
-        return None, False
-    hows = {found.how for found in totals.samples}
-    where = f"{len(totals.samples):,} of {totals.row_groups:,} row groups"
-    if EXTRAPOLATED in hows:
-        return f"extrapolated from the beginning of {where}, an upper estimate", False
-    if ESTIMATED in hows:
-        return f"every value of {where}, counted within {2 * STANDARD_ERROR:.1%}", False
-    exact = len(totals.samples) == totals.row_groups
-    return f"every value of {where}{'' if COUNTED in hows else ', by their dictionaries'}", exact
 
 
 def plan_of(names: tuple[str, ...], columns: Iterable[ColumnAdvice], fpp: float) -> Plan | None:

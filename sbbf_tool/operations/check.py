@@ -13,11 +13,10 @@ from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.operations.verify import unread_chunks
 from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.reports.findings import ERROR, SEVERITIES, CheckReport, Evidence, Finding, RuleOutcome
 from sbbf_tool.rules.catalog import RULES, THEMES
-from sbbf_tool.rules.facts import ColumnFacts, Reads, gather
+from sbbf_tool.rules.facts import ColumnFacts, Reads, gather, unread_chunks
 from sbbf_tool.rules.limits import REQUIRED_FILTER
 from sbbf_tool.rules.rule import Limits, Rule, find_all
 from sbbf_tool.rules.secrecy import THEME as SECRECY

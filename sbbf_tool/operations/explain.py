@@ -16,12 +16,11 @@ from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import by_dictionary, by_statistics, row_group_bytes, shown_bounds
 from sbbf_tool.file.question import Question, question_of
-from sbbf_tool.operations.engines import engines
 from sbbf_tool.parquet.arrow_schema import arrow_type
 from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.parquet.literals import ABSENT
 from sbbf_tool.query_engines.terms import HARM, USED
-from sbbf_tool.query_engines.verdicts import engine, verdicts_for
+from sbbf_tool.query_engines.verdicts import engine, table, verdicts_for
 from sbbf_tool.reports.engines import EngineReport, EngineVerdict
 from sbbf_tool.reports.explain import EngineExplanation, ExplainReport, RowGroupExplanation
 
@@ -46,7 +45,7 @@ def explain(
     (no such column or engine, a value that the column cannot hold), UnreadableError (bytes that contradict the format), RefusedError
     (encrypted footer; a dictionary page that states more than `max_page_bytes` uncompressed bytes).
     """
-    asked = engines().engines if engine_name is None else (engine(engine_name),)
+    asked = table().engines if engine_name is None else (engine(engine_name),)
     with ParquetFile.open(path, keys, max_page_bytes) as file:
         with file.named():
             question = question_of(find_column(file.footer.columns, column), (value,))

@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sbbf_tool.arguments import as_names
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import SbbfError, UnreadableError
 from sbbf_tool.file.interrupted import warning_of
 from sbbf_tool.file.layout import unused_ranges
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.chunk_meta import ChunkMeta
-from sbbf_tool.parquet.columns import Column, find_column
+from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import FilterHeader, StoredFilter
 from sbbf_tool.query_engines.verdicts import warnings_for
 from sbbf_tool.reports.inspect import ColumnTotal, FilterReport, InspectReport, UnusedRange
@@ -41,8 +40,7 @@ def inspect(
     (no such column), RefusedError (encrypted footer, and no key).
     """
     with ParquetFile.open(path, keys) as file:
-        with file.named():
-            chosen = [find_column(file.footer.columns, name) for name in as_names(columns)] or list(file.footer.columns)
+        chosen = file.columns_named(columns)
         file.expect_filters(chosen, whole=True)
         rows: list[FilterReport] = []
         stored: list[StoredFilter] = []

@@ -20,6 +20,7 @@ from sbbf_tool.editing.targets import check_changeable, choose_columns
 from sbbf_tool.errors import NothingToDoError, RefusedError, UnreadableError
 from sbbf_tool.file.layout import OLD_FILTER, OLD_FOOTER, end_of_data, unused_ranges
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.hints import Hint
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import TAIL_BYTES, FilterPlace, Footer, open_metadata, set_filters
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
@@ -69,7 +70,7 @@ def _chosen(file: ParquetFile, names: tuple[str, ...], compact: bool) -> set[Chu
     columns = choose_columns(file, names) or list(file.footer.columns)
     for column in columns:
         if any(file.footer.is_closed(number, column.index) for number in range(file.footer.num_row_groups)):
-            hint = "give its key with --keys, or name other columns with -c"
+            hint = Hint("give its key with {keys}, or name other columns with {columns}", keys=..., columns=...)
             raise RefusedError("its metadata are encrypted", file=file.name, place=f"column {column.name}", hint=hint)
     mentioned = _mentioned(file.footer)
     with_filter = {column for _, column in mentioned}

@@ -23,7 +23,6 @@ from sbbf_tool.file import interrupted
 from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile, ring_of
-from sbbf_tool.operations.verify import unread_chunks
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import FilterPlace
@@ -31,7 +30,7 @@ from sbbf_tool.parquet.patch import ChunkKey, Patch
 from sbbf_tool.reports.findings import Evidence, Finding
 from sbbf_tool.reports.repair import RepairReport, RepairStep
 from sbbf_tool.rules import secrecy, structure, truth, worth
-from sbbf_tool.rules.facts import PLAINTEXT, ChunkFacts, ColumnFacts, Reads, gather
+from sbbf_tool.rules.facts import PLAINTEXT, ChunkFacts, ColumnFacts, Reads, gather, unread_chunks
 from sbbf_tool.rules.rule import Limits, Rule
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ What folding cannot give is left as it is and told, or built from the data where
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,6 +21,7 @@ from sbbf_tool.errors import NothingToDoError, RefusedError, UsageError
 from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.hints import Fix, Hint
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.patch import ChunkKey, Patch
@@ -116,7 +116,7 @@ def resize_filters(
         rebuilt = sorted(plan.unreached) if rebuild else []
         if plan.unreached and not opened.filters and not rebuilt:
             key, why = next(iter(plan.unreached.items()))
-            hint = "--rebuild builds it anew from the data"
+            hint = Hint("{rebuild} builds it anew from the data", rebuild=True)
             raise RefusedError(f"folding does not make it what was asked for: {why}", file=file.name, place=place_of(file, key), hint=hint)
         for row_group, column in rebuilt:
             ensure_buildable(file, row_group, file.footer.columns[column])
@@ -150,7 +150,7 @@ def _stored(file: ParquetFile, columns: list[Column]) -> Iterable[StoredFilter]:
             stored = file.stored_filter(row_group, column)
             assert stored is not None
             if stored.header.beyond_us:
-                hint = f"sbbf repair --rebuild {shlex.quote(file.name)} --in-place replaces it"
+                hint = Hint("{fix} replaces it", fix=Fix("repair", (file.name,), rebuild=True))
                 raise RefusedError(stored.header.beyond_us, file=file.name, place=place, hint=hint)
             count[column.index] += 1
             yield stored

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from sbbf_tool.arguments import as_names
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.reports.verify import FilterProof, VerifyReport
-from sbbf_tool.rules import secrecy, structure, truth
-from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Prove, Reads, gather
-from sbbf_tool.rules.rule import Limits, find_all
+from sbbf_tool.rules.facts import ColumnFacts, Prove, Reads, gather
+from sbbf_tool.rules.verification import report_of
 
 if TYPE_CHECKING:
     from sbbf_tool.editing.build import Progress
     from sbbf_tool.file.keys import KeysGiven
-
-RULES = (*truth.RULES, *structure.RULES, *secrecy.RULES)
 
 
 def verify(
@@ -39,29 +34,8 @@ def verify(
     column), RefusedError (encrypted footer, and no key; a page that states more than `max_page_bytes` uncompressed bytes).
     """
     with ParquetFile.open(path, keys, max_page_bytes) as file:
-        chosen = columns_of(file, columns)
+        chosen = file.columns_named(columns)
         return report_of(file, chosen, _telling(progress, gather(file, chosen, Reads.FOOTER)))
-
-
-def columns_of(file: ParquetFile, names: Iterable[str]) -> list[Column]:
-    """The columns of these names, all where empty. Raises UsageError."""
-    with file.named():
-        return [find_column(file.footer.columns, name) for name in as_names(names)] or list(file.footer.columns)
-
-
-def report_of(file: ParquetFile, columns: Sequence[Column], prove: Prove) -> VerifyReport:
-    """The report on an open file, in which `prove` answers with the proof of each filter that can be asked."""
-    facts = gather(file, columns, Reads.DATA, prove)
-    proofs = sorted(
-        (chunk.proof or _unproven(column, chunk) for column in facts for chunk in column.filters), key=lambda proof: proof.row_group
-    )
-    return VerifyReport(
-        file=file.name,
-        created_by=file.footer.metadata.created_by,
-        filters=tuple(proofs),
-        findings=find_all(RULES, facts, Limits()),
-        unread=unread_chunks(facts),
-    )
 
 
 def _telling(progress: Progress | None, facts: Iterable[ColumnFacts]) -> Prove:
@@ -80,39 +54,3 @@ def _telling(progress: Progress | None, facts: Iterable[ColumnFacts]) -> Prove:
         return proof
 
     return prove_and_tell
-
-
-def unread_chunks(facts: Iterable[ColumnFacts]) -> tuple[str, ...]:
-    """Of each chunk whose filter was to be proven and whose pages cannot be decoded: its place, and why."""
-    return tuple(
-        f"column {column.name}, row group {chunk.row_group}: {chunk.proof.unproven}"
-        for column in facts
-        for chunk in column.filters
-        if chunk.proof is not None and chunk.proof.unproven
-    )
-
-
-def _unproven(column: ColumnFacts, chunk: ChunkFacts) -> FilterProof:
-    assert chunk.place is not None
-    return FilterProof(
-        row_group=chunk.row_group,
-        column=column.name,
-        type=column.column.type_name,
-        offset=chunk.place.offset,
-        header_bytes=None,
-        bitset_bytes=None,
-        stated_length=chunk.place.length,
-        values=0,
-        missed=0,
-        examples=(),
-        cause=None,
-        explanation=None,
-        nans_missed=0,
-        equals_missed=(),
-        intervals_missed=0,
-        instants_missed=0,
-        estimated_fpp=None,
-        measured_fpp=None,
-        absent_keys=0,
-        unproven=chunk.unreadable or chunk.encryption or chunk.sealing,
-    )

@@ -122,6 +122,16 @@ class ColumnFacts:
         return self.footer.is_writable
 
 
+def unread_chunks(facts: Iterable[ColumnFacts]) -> tuple[str, ...]:
+    """Of each chunk whose filter was to be proven and whose pages cannot be decoded: its place, and why."""
+    return tuple(
+        f"column {column.name}, row group {chunk.row_group}: {chunk.proof.unproven}"
+        for column in facts
+        for chunk in column.filters
+        if chunk.proof is not None and chunk.proof.unproven
+    )
+
+
 Prove = Callable[[ParquetFile, StoredFilter, BloomFilter], FilterProof]
 
 

@@ -17,13 +17,14 @@ from sbbf_tool.editing.build import chunk_bytes
 from sbbf_tool.file.membership import prove
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.operations.verify import columns_of, report_of, verify
+from sbbf_tool.operations.verify import verify
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.patch import ChunkKey
 from sbbf_tool.reports.lake import PlannedFile, ProvenFilter, ProvenPiece
 from sbbf_tool.reports.rows import OK, SKIPPED
 from sbbf_tool.reports.verify import FilterProof, VerifyRow
 from sbbf_tool.rules.facts import Reads, gather
+from sbbf_tool.rules.verification import report_of
 from sbbf_tool.runner.failures import row_of
 from sbbf_tool.runner.plan import PIECE_BYTES, pieces_of
 
@@ -51,7 +52,7 @@ def plan_proofs(path: str, columns: tuple[str, ...] = (), keys: KeysGiven = None
 
 def _planned(path: str, columns: tuple[str, ...], keys: KeysGiven, piece_bytes: int) -> dict[str, object]:
     with ParquetFile.open(path, keys) as file:
-        chosen = columns_of(file, columns)
+        chosen = file.columns_named(columns)
         numbers = range(file.footer.num_row_groups)
         chunks = [(number, one.index) for number in numbers for one in chosen if file.footer.filter_place(number, one.index) is not None]
         return {
@@ -82,7 +83,7 @@ def _proven(
     with ParquetFile.open(path, keys, limit) as file:
         if file.fingerprint != print_of_plan:
             return {"status": SKIPPED, "reason": "the file changed after it was planned"}
-        facts = gather(file, columns_of(file, columns), Reads.DATA, prove, row_groups)
+        facts = gather(file, file.columns_named(columns), Reads.DATA, prove, row_groups)
         proofs = [ProvenFilter(one.column.index, chunk.proof) for one in facts for chunk in one.filters if chunk.proof is not None]
         return {"fingerprint": print_of_plan, "proofs": tuple(proofs)}
 
@@ -112,4 +113,4 @@ def _reported(
         def look_up(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -> FilterProof:
             return known.get((stored.row_group, stored.column)) or prove(file, stored, bloom)
 
-        return {"report": report_of(file, columns_of(file, columns), look_up)}
+        return {"report": report_of(file, file.columns_named(columns), look_up)}

@@ -233,8 +233,8 @@ class TestAddAndRemove:
     @pytest.mark.parametrize(
         ("options", "code", "said"),
         [
-            (["-c", "user_id"], 2, "either an output path (-o OUT) or in place (--in-place)"),
-            (["-c", "user_id", "--in-place", "-o", "x"], 2, "either an output path (-o OUT) or in place (--in-place)"),
+            (["-c", "user_id"], 2, "either an output path (-o) or in place (--in-place)"),
+            (["-c", "user_id", "--in-place", "-o", "x"], 2, "either an output path (-o) or in place (--in-place)"),
             (["-c", "usr_id", "--in-place"], 4, "did you mean user_id?"),
             (["-c", "user_id", "--fpp", "1.5", "--in-place"], 2, "1.5"),
             (["-c", "user_id", "--fpp", "nan", "--in-place"], 2, "nan"),

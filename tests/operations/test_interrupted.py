@@ -356,4 +356,4 @@ def test_the_command_that_resize_suggests(fixtures, tmp_path):
     path = Path(shutil.copy(fixtures / "drafts" / "draft1-thrift.parquet", tmp_path / "it's a draft.parquet"))
     with pytest.raises(RefusedError) as refused:
         resize_filters(path, num_bytes=64, output=tmp_path / "out.parquet")
-    assert suggested(refused.value.hint)[:5] == ["sbbf", "repair", "--rebuild", str(path), "--in-place"]
+    assert suggested(refused.value.hint)[:5] == ["sbbf", "repair", str(path), "--rebuild", "--in-place"]

@@ -27,11 +27,11 @@ import sbbf_tool.operations.paimon
 import sbbf_tool.runner
 from sbbf_tool.advice.queries import parse_query
 from sbbf_tool.arguments import as_iterable, as_names
-from sbbf_tool.editing import filter_spec
+from sbbf_tool.editing import filter_spec, paimon_index
 from sbbf_tool.editing.filter_spec import FilterSpec
+from sbbf_tool.editing.paimon_index import build_index
 from sbbf_tool.errors import UsageError
 from sbbf_tool.operations.check import Policy
-from sbbf_tool.operations.paimon.build import build_index
 from sbbf_tool.operations.paimon.probe import probe_table
 from sbbf_tool.paimon import requests
 from sbbf_tool.paimon.requests import IndexRequest, index_requests
@@ -53,14 +53,14 @@ NOT_GIVEN_BY_PEOPLE = {
     "runner.rows.to_batch.rows": "rows of a stage",
     "runner.open_files.Files.explain.value": "one value by its meaning",
     "runner.works.explain.value": "one value by its meaning",
-    "operations.paimon.build.build.requests": "what index_requests returned",
-    "operations.paimon.build.build_index.requests": "what index_requests returned",
+    "editing.paimon_index.build.requests": "what index_requests returned",
+    "editing.paimon_index.build_index.requests": "what index_requests returned",
 }
 
 
 def public_signatures() -> Iterator[tuple[str, inspect.Signature]]:
     """The functions, classes and methods of the package's public names, of its runner, its pipeline and its Paimon operations."""
-    modules = [pipeline, filter_spec, requests]
+    modules = [pipeline, filter_spec, paimon_index, requests]
     for package in (sbbf_tool.runner, sbbf_tool.operations.paimon):
         modules += [importlib.import_module(f"{package.__name__}.{found.name}") for found in pkgutil.iter_modules(package.__path__)]
     found = {name: getattr(sbbf_tool, name) for name in sbbf_tool.__all__}

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
+from sbbf_tool.editing.paimon_index import DistinctHashes, build
 from sbbf_tool.errors import UnreadableError, UsageError
-from sbbf_tool.operations.paimon.build import DistinctHashes, build
 from sbbf_tool.operations.paimon.verify import verify_paimon, verify_pair
 from sbbf_tool.paimon.bloom64 import BloomFilter64, build_bloom64
 from sbbf_tool.paimon.data_types import parse_type_text

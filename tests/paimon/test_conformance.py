@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sbbf_tool.editing.paimon_index import build
 from sbbf_tool.errors import UnreadableError, UsageError
-from sbbf_tool.operations.paimon.build import build
 from sbbf_tool.operations.paimon.inspect import inspect_paimon
 from sbbf_tool.operations.paimon.probe import probe_table
 from sbbf_tool.operations.paimon.verify import verify_table

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from sbbf_tool.editing.paimon_index import build_index
 from sbbf_tool.errors import UnreadableError, UsageError
-from sbbf_tool.operations.paimon.build import build_index
 from sbbf_tool.operations.paimon.inspect import inspect_container, inspect_paimon
 from sbbf_tool.operations.paimon.probe import probe_paimon
 from sbbf_tool.paimon.bloom64 import BloomFilter64, build_bloom64

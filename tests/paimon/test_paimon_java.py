@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from sbbf_tool.editing.paimon_index import build
 from sbbf_tool.errors import RefusedError
 from sbbf_tool.operations.paimon.add_index import add_paimon_index
-from sbbf_tool.operations.paimon.build import build
 from sbbf_tool.operations.paimon.inspect import inspect_table
 from sbbf_tool.operations.paimon.probe import ask_container, probe_paimon
 from sbbf_tool.operations.paimon.verify import verify_table

@@ -13,9 +13,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
 from sbbf_tool.display import redact
+from sbbf_tool.editing.paimon_index import BuiltIndex, build_index
 from sbbf_tool.errors import OversizedPageError, RefusedError, UnreadableError, UsageError, WriteError
 from sbbf_tool.file.page_limit import MaxPageBytes
-from sbbf_tool.operations.paimon.build import BuiltIndex, build_index
 from sbbf_tool.paimon.commit_plan import Addition, check_publishable
 from sbbf_tool.paimon.fast_hash import key_of
 from sbbf_tool.paimon.files import Files, WritableFiles, join, names_in, read_data

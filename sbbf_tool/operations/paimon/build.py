@@ -8,38 +8,18 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 
-import numpy as np
-
-from sbbf_tool.errors import OversizedPageError, RefusedError, SbbfError, UnreadableError, UsageError, WriteError
+from sbbf_tool.editing.paimon_index import build, found_around
+from sbbf_tool.errors import RefusedError, UsageError, WriteError
 from sbbf_tool.file.page_limit import MaxPageBytes
-from sbbf_tool.file.paimon_columns import read_columns
-from sbbf_tool.paimon.bloom64 import KIND, BloomFilter64, build_bloom64, parse_bloom64
-from sbbf_tool.paimon.data_types import DataType
-from sbbf_tool.paimon.fast_hash import Hashes, distinct
-from sbbf_tool.paimon.files import Files, WritableFiles, names_in, read_data
-from sbbf_tool.paimon.index_container import build_container, lay_out, parse_container
+from sbbf_tool.paimon.files import WritableFiles, names_in
 from sbbf_tool.paimon.manifest import INDEX_SUFFIX
 from sbbf_tool.paimon.requests import IndexRequest, declared_requests, index_requests, request_in_file
-from sbbf_tool.paimon.table import LiveFile, Table, table_around
-from sbbf_tool.paimon.table_schema import IndexedColumn, indexed_type, parse_indexed_column
-from sbbf_tool.reports.paimon import BuildReport, BuiltColumn
-from sbbf_tool.storage import places
+from sbbf_tool.paimon.table import LiveFile, Table
+from sbbf_tool.reports.paimon import BuildReport
 from sbbf_tool.storage.folders import LocalFolders
 from sbbf_tool.storage.system_errors import FORBIDDEN, reason_of
-
-_MERGE_AT = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class BuiltIndex:
-    """A container that was built, and what is in it."""
-
-    columns: tuple[BuiltColumn, ...]
-    container: bytes
-    """What to write beside the data file, or into its manifest entry."""
 
 
 def build_paimon_index(
@@ -98,108 +78,3 @@ def _write(files: WritableFiles, target: str, data: bytes) -> None:
 
 def _exists(target: str) -> RefusedError:
     return RefusedError("the target exists", file=target, hint="name another with -o, or remove it first")
-
-
-def found_around(files: Files, path: str) -> tuple[Table, LiveFile] | None:
-    """As `table_around`, of a path that may be relative to where we are; an address such as `file:/lake/...` is whole."""
-    return table_around(files, path if ":" in path else places.absolute(path))
-
-
-def build(
-    files: Files,
-    path: str,
-    requests: Sequence[IndexRequest],
-    found: tuple[Table, LiveFile] | None = None,
-    max_page_bytes: MaxPageBytes = None,
-) -> BuiltIndex:
-    """A container for the data file at `path`. Types come from the request, else from the table it was `found` in, else from the file.
-
-    Raises UsageError for a column that is not there or cannot be indexed, UnreadableError for a file that cannot be read.
-    """
-    types: Mapping[str, DataType | None] = {}
-    if (found := found or found_around(files, path)) is not None:
-        table, live = found
-        schema = table.schema_of(live.file)
-        types = {request.column: indexed_type(schema, parse_indexed_column(request.column)) for request in requests}
-    settled = [IndexRequest(asked.column, asked.items, asked.fpp, asked.type or types.get(asked.column)) for asked in requests]
-    try:
-        return build_index(read_data(files, path), path, settled, max_page_bytes)
-    except (UnreadableError, UsageError, OversizedPageError) as error:
-        raise error.at(file=path) from None
-
-
-def build_index(data: bytes, name: str, requests: Sequence[IndexRequest], max_page_bytes: MaxPageBytes = None) -> BuiltIndex:
-    """A container for a data file's bytes; its name tells the format. Raises as `build` does."""
-    asked = {parse_indexed_column(request.column): request for request in requests}
-    if not asked or len(asked) < len(requests):
-        raise UsageError("a column named twice" if asked else "no column to index")
-    source = read_columns(data, name, {indexed: request.type for indexed, request in asked.items()}, max_page_bytes)
-    seen = {indexed: DistinctHashes() for indexed in asked}
-    for batch in source.batches:
-        for indexed, part in batch.items():
-            seen[indexed].add(part.hashes, part.rows, part.nulls)
-    built = [_build_column(indexed, request, source.types[indexed], seen[indexed]) for indexed, request in asked.items()]
-    container = build_container(lay_out({column.column: {KIND: build_bloom64(bloom)} for column, bloom in built}))
-    _prove(container, {str(indexed): hashes.hashes for indexed, hashes in seen.items()}, name)
-    return BuiltIndex(tuple(column for column, _ in built), container)
-
-
-def _prove(data: bytes, hashes: Mapping[str, Hashes], name: str) -> None:
-    """Ask the finished container, read as a stranger would, for every value that went into it."""
-    container = parse_container(data)
-    for column, each in hashes.items():
-        if not parse_bloom64(container.body_of(container.indexes[column][KIND])).contains(each).all():
-            raise SbbfError("a value is missing from the new index; nothing was written", file=name, place=column, hint="please report it")
-
-
-def _build_column(
-    indexed: IndexedColumn, request: IndexRequest, data_type: DataType, seen: DistinctHashes
-) -> tuple[BuiltColumn, BloomFilter64]:
-    hashes = seen.hashes
-    items = max(1, len(hashes)) if request.items is None else request.items
-    bloom = BloomFilter64.sized(items, request.fpp)
-    bloom.insert(hashes)
-    column = BuiltColumn(
-        str(indexed),
-        str(data_type),
-        seen.rows,
-        seen.nulls,
-        len(hashes),
-        items,
-        request.fpp,
-        bloom.num_bits,
-        bloom.k,
-        bloom.fill,
-        bloom.estimated_error_rate(),
-    )
-    return column, bloom
-
-
-class DistinctHashes:
-    """The distinct ones of hashes that come in batches: as many at a time as there are, and a million more."""
-
-    def __init__(self) -> None:
-        self._distinct: Hashes = np.zeros(0, np.uint64)
-        self._pending: list[Hashes] = []
-        self._waiting = 0
-        self.rows = 0
-        self.nulls = 0
-
-    def add(self, hashes: Hashes, rows: int, nulls: int) -> None:
-        self._pending.append(hashes)
-        self._waiting += len(hashes)
-        self.rows += rows
-        self.nulls += nulls
-        if self._waiting >= _MERGE_AT:
-            self._merge()
-
-    def _merge(self) -> None:
-        self._distinct = distinct(np.concatenate([self._distinct, *self._pending]))
-        self._pending = []
-        self._waiting = 0
-
-    @property
-    def hashes(self) -> Hashes:
-        """All distinct hashes so far, sorted."""
-        self._merge()
-        return self._distinct

@@ -9,10 +9,10 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from sbbf_tool.editing.paimon_index import found_around
 from sbbf_tool.errors import OversizedPageError, UnreadableError, UsageError
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.paimon_columns import read_columns
-from sbbf_tool.operations.paimon.build import found_around
 from sbbf_tool.paimon.bloom64 import KIND, MAX_PROBES, BloomFilter64, parse_bloom64
 from sbbf_tool.paimon.data_types import DataType
 from sbbf_tool.paimon.file_index import NONE, find_index

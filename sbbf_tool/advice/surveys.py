@@ -1,0 +1,51 @@
+"""The surveys of many files, added up as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from sbbf_tool.advice.queries import Query, QueryCounts
+from sbbf_tool.advice.survey import FileSurvey, Totals
+from sbbf_tool.display import redact
+from sbbf_tool.errors import SbbfError, UnreadableError, UsageError
+from sbbf_tool.parquet.columns import find_column
+
+
+class Surveys:
+    """What the files have in all, by column and by query. Raises UnreadableError where none of them can be read."""
+
+    def __init__(self, names: tuple[str, ...], surveys: Iterable[tuple[str, FileSurvey | SbbfError]], queries: Sequence[Query]) -> None:
+        self.totals: dict[tuple[str, str], Totals] = {}
+        self.counts = [QueryCounts() for _ in queries]
+        self.unread: list[SbbfError] = []
+        self.files = self.row_groups = self.bytes = 0
+        for path, found in surveys:
+            if isinstance(found, SbbfError):
+                if isinstance(found, UsageError) or names == (path,):
+                    raise found
+                self.unread.append(found)
+                continue
+            self._add(path, found)
+        if not self.files:
+            hint = str(self.unread[0]) if self.unread else None
+            raise UnreadableError("none of the files can be read", file=", ".join(map(redact, names)), hint=hint)
+        for query, counts in zip(queries, self.counts, strict=True):
+            for column in counts.missing:
+                self._explain_missing(query, column)
+
+    def _add(self, path: str, found: FileSurvey) -> None:
+        for column in found.columns:
+            key = column.column.name, column.column.type_name
+            self.totals.setdefault(key, Totals(column.column)).add(path, column)
+        for counts, fresh in zip(self.counts, found.queries, strict=True):
+            counts.add(fresh, first=not self.files)
+        self.files += 1
+        self.row_groups += found.row_groups
+        self.bytes += found.bytes
+
+    def _explain_missing(self, query: Query, column: str) -> None:
+        """Raises UsageError: none of the files has the column."""
+        try:
+            find_column([totals.column for totals in self.totals.values()], column)
+        except UsageError as error:
+            raise error.at(place=f"query {query.text!r}") from None
