@@ -115,7 +115,7 @@ def test_a_report_of_a_mixed_lake(tmp_path, capsys):
     assert [row["exit_code"] for row in rows if row["status"] == "failed"] == [3, 3, 3]
     code, _, err = sbbf(capsys, *add, "--report", report)
     assert (code, err) == (4, f"sbbf: {report}: the report exists already; name another, or remove it first\n")
-    assert sbbf(capsys, *add, "--report", tmp_path / "no" / "such")[0] == 5
+    assert sbbf(capsys, *add, "--report", tmp_path / "no" / "such.parquet")[0] == 5
 
 
 @pytest.mark.parametrize("command", [["remove-filter"], ["resize", "--fpp", "0.2"], ["repair"], ["explain", "-c", "id", "--value", "7"]])
@@ -144,8 +144,7 @@ def test_filters_of_a_folder_are_removed_as_they_came(lake, tmp_path, capsys):
     assert (code, summary["totals"]["filters"]) == (0, 3)
     assert [document["removed"] for document in files] == [[{"row_group": 0, "column": "id"}]] * 3
     assert digests(lake) == before
-    rows = [json.loads(line) for line in report.read_text().splitlines()]
-    assert [(row["path"], row["report"]["removed"]) for row in rows] == [(document["file"], document["removed"]) for document in files]
+    assert report.read_text() == out
 
 
 def test_who_may_hold_these_people(lake, capsys, tmp_path):
