@@ -47,9 +47,9 @@ class SbbfError(Exception):
         return type(self).__new__, (type(self), *self.args), self.__dict__
 
     def __str__(self) -> str:
-        """Return the whole error as text: a `Hint` where its hint is one, so that the command line can spell it."""
-        located = ": ".join(part for part in (self.file, self.place, self.message) if part)
-        return join(located, "; ", self.hint) if self.hint else located
+        """Return the whole error as text: a `Hint` where its hint or message is one, so that the command line can spell it."""
+        parts = [text for part in (self.file, self.place, self.message) if part for text in (": ", part)]
+        return join(*parts[1:], *(("; ", self.hint) if self.hint else ()))
 
 
 class UsageError(SbbfError):

@@ -126,9 +126,10 @@ class Files:
         context = click.get_current_context()
         found: Runner | None = context.meta.get("sbbf.runner")
         if found is None:
+            from sbbf_tool.cli.spelling import spell
             from sbbf_tool.spark.runner import SparkRunner
 
-            found = context.meta["sbbf.runner"] = context.with_resource(SparkRunner(*self.spark))
+            found = context.meta["sbbf.runner"] = context.with_resource(SparkRunner(*self.spark, spell))
         return found
 
 

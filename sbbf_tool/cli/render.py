@@ -36,12 +36,14 @@ def document(schema: str, report: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a report as dicts and lists; a fix has its `command` too."""
+    """Return a report as dicts and lists, its hints as options; a fix has its `command` too."""
     if is_dataclass(value):
         document = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
         return {**document, "command": command_of(value)} if isinstance(value, Fix) else document
     if isinstance(value, dict):
         return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, str):
+        return spell(value)
     return [_plain(one) for one in value] if isinstance(value, (tuple, list)) else value
 
 

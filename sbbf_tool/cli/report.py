@@ -126,8 +126,7 @@ def _document(row: FileRow, view: View[Any]) -> dict[str, Any]:
     report = getattr(row, "report", None)
     if report is not None:
         return render.document(view.schema, report)
-    reason = row.reason and spell(row.reason)
-    return render.document("file", {"file": row.path, "status": row.status, "reason": reason, "exit_code": row.exit_code})
+    return render.document("file", {"file": row.path, "status": row.status, "reason": row.reason, "exit_code": row.exit_code})
 
 
 def _report_row(row: FileRow, view: View[Any], document: dict[str, Any], *, is_single: bool, as_json: bool) -> int:

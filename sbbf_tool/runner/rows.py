@@ -6,7 +6,8 @@ them by way of this module. Text of a file's name that is not UTF-8 is escaped, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Row = TypeVar("Row")
+
+
+spelling: ContextVar[Callable[[str], str] | None] = ContextVar("spelling", default=None)
+"""How hints are spelled where rows become Arrow's, which has text and no hints; as Python has them, where None."""
 
 
 def schema_of(row: type) -> pa.Schema:
@@ -79,6 +84,8 @@ def _arrow_type(hint: Any) -> pa.DataType:
 def plain(value: object) -> object:
     """A report, or a value of one, as dicts, lists and text that any engine holds."""
     if isinstance(value, str):
+        spell = spelling.get()
+        value = value if spell is None else spell(value)
         return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, tuple):
         return [plain(one) for one in value]

@@ -6,13 +6,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, TypeVar
 
 from sbbf_tool import errors
 from sbbf_tool.errors import SbbfError, UnreadableError
 from sbbf_tool.runner.pack import pack
-from sbbf_tool.runner.rows import from_dict, schema_of, to_batch
+from sbbf_tool.runner.rows import from_dict, schema_of, spelling, to_batch
 from sbbf_tool.spark.session import cause_of, quiet_about_pandas
 from sbbf_tool.storage.temporary import listing_once
 
@@ -109,9 +110,14 @@ def worked(
 
 
 def mapped(frame: DataFrame, function: Callable[[Batches], Batches], schema: str) -> DataFrame:
-    """`mapInArrow`, which warns of pandas though none is used."""
+    """`mapInArrow`, which warns of pandas though none is used; `spelling` on executors is what it is here."""
     with quiet_about_pandas():
-        return frame.mapInArrow(function, schema)
+        return frame.mapInArrow(partial(_spelled, spelling.get(), function), schema)
+
+
+def _spelled(spell: Callable[[str], str] | None, function: Callable[[Batches], Batches], batches: Batches) -> Batches:
+    spelling.set(spell)
+    return function(batches)
 
 
 def rows_of(frame: DataFrame, row: type[Row]) -> Iterator[Row]:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.runner.fill import AddToFile
 from sbbf_tool.runner.prove import VerifyFile
+from sbbf_tool.runner.rows import spelling
 from sbbf_tool.spark import pipeline
 from sbbf_tool.spark.rows import rows_of
 from sbbf_tool.spark.session import session
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from sbbf_tool.runner.selection import Selection
     from sbbf_tool.runner.works import Work
@@ -24,12 +25,19 @@ Row = TypeVar("Row", bound=FileRow)
 
 
 class SparkRunner:
-    """Spark as a runner; the session, where it was not there before, ends with the block."""
+    """Spark as a runner; the session, where it was not there before, ends with the block. `spell` spells the hints in rows."""
 
-    def __init__(self, master: str | None = None, conf: Mapping[str, str] | None = None, remote: str | None = None) -> None:
+    def __init__(
+        self,
+        master: str | None = None,
+        conf: Mapping[str, str] | None = None,
+        remote: str | None = None,
+        spell: Callable[[str], str] | None = None,
+    ) -> None:
         self._wanted = master, conf, remote
         self._spark: SparkSession | None = None
         self._is_ours = False
+        self._spell = spell
 
     def __enter__(self) -> SparkRunner:
         # One session may come as several objects of Python's: to compare them would have us stop what is not ours.
@@ -53,14 +61,21 @@ class SparkRunner:
     def run(self, selection: Selection, work: Work[Row]) -> Iterator[Row]:
         """Work on each file; see `Runner.run`. Rows come in no order."""
         assert self._spark is not None
-        files = pipeline.discover(self._spark, selection.names, selection.where, links=work.changes)
-        if isinstance(work.fields, VerifyFile):
-            frame = pipeline.verify(files, work.fields.columns, keys=work.fields.keys, max_page_bytes=work.fields.max_page_bytes)
-        elif isinstance(work.fields, AddToFile):
-            frame = pipeline.add_filters(self._spark, files, work.fields.spec, work.fields.edit)
-        else:
-            frame = pipeline.run(files, work)
+        before = spelling.set(self._spell)
+        try:
+            frame = _frame(self._spark, selection, work)
+        finally:
+            spelling.reset(before)
         return rows_of(frame, work.row)
+
+
+def _frame(spark: SparkSession, selection: Selection, work: Work[Row]) -> DataFrame:
+    files = pipeline.discover(spark, selection.names, selection.where, links=work.changes)
+    if isinstance(work.fields, VerifyFile):
+        return pipeline.verify(files, work.fields.columns, keys=work.fields.keys, max_page_bytes=work.fields.max_page_bytes)
+    if isinstance(work.fields, AddToFile):
+        return pipeline.add_filters(spark, files, work.fields.spec, work.fields.edit)
+    return pipeline.run(files, work)
 
 
 def _active() -> SparkSession | None:

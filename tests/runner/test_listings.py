@@ -10,6 +10,7 @@ import pytest
 from lakes import assert_filled, small_files
 
 from sbbf_tool.cli import run
+from sbbf_tool.runner import local
 from sbbf_tool.storage.temporary import TEMPORARY_SUFFIX, sweep
 
 FILES = 25
@@ -57,12 +58,14 @@ def left_behind(lake: Path) -> list[Path]:
         (["add-filter", "--in-place", "-c", "id"], 1),
         (["add-filter", "--in-place", "--append", "-c", "id"], 1),
         (["repair", "--in-place", "--quick"], 1),
-        (["lake", "add-filter", "--jobs", "1", "-c", "id"], 1),
-        (["lake", "add-filter", "--jobs", "2", "-c", "id"], 3),
+        (["add-filter", "--in-place", "--jobs", "1", "-c", "id"], 1),
+        (["add-filter", "--in-place", "--jobs", "2", "-c", "id"], 3),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_a_folder_is_listed_once_and_not_for_each_file(lake, listings, capsys, command, processes):
+def test_a_folder_is_listed_once_and_not_for_each_file(lake, listings, capsys, monkeypatch, command, processes):
+    monkeypatch.setattr(local, "_FILES_WITHOUT_PROCESSES", 100 if processes == 1 else 1)
+    monkeypatch.setattr(local, "_FILES_PER_TASK", 10)
     left = left_behind(lake)
     before = {folder: listings(folder) for folder in lake.iterdir()}
     assert run([*command, str(lake)]) == 0

@@ -19,11 +19,12 @@ import pytest
 from lakes import MIXED, assert_filled, digests, large_file, mixed, small_files
 
 from sbbf_tool import add_filters, verify
+from sbbf_tool.editing import build
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.errors import UnreadableError
+from sbbf_tool.reports.add import AddRow
 from sbbf_tool.reports.inspect import InspectRow
-from sbbf_tool.reports.lake import FileOutcome
 from sbbf_tool.reports.rows import FileRow, FoundFile
 from sbbf_tool.reports.verify import VerifyRow
 from sbbf_tool.runner import local, pack, works
@@ -40,7 +41,7 @@ SPEC = FilterSpec(("id", "name"))
 needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="asks /proc for the children of a process")
 
 
-def outcomes(folder: Path, spec: FilterSpec = SPEC, jobs: int | None = 2) -> dict[str, FileOutcome]:
+def outcomes(folder: Path, spec: FilterSpec = SPEC, jobs: int | None = 2) -> dict[str, AddRow]:
     found = list(LocalRunner(jobs).run(Selection(str(folder)), works.add(spec, EDIT)))
     assert [one.path for one in found] == [one.path for one in discover([str(folder)])]
     return {one.path.removeprefix(f"{folder}/").removesuffix(".parquet"): one for one in found}
@@ -112,8 +113,7 @@ def test_a_mixed_lake_is_done_as_far_as_it_can_be(tmp_path, jobs, processes):
     before = digests(lake)
     found = outcomes(lake, jobs=jobs)
     assert {name: one.status for name, one in found.items()} == MIXED
-    assert found["half-filtered"].filters == 1
-    assert found["good-1"].filters == 2
+    assert [len(found[name].report.filters) for name in ("half-filtered", "good-1", "filtered")] == [1, 2, 0]
     assert found["empty"].reason == "not a Parquet file: 0 bytes, and the smallest has 12"
     assert found["no-such-column"].reason == "no column 'id'; the file has other"
     assert "encrypted" in found["encrypted"].reason
@@ -121,7 +121,7 @@ def test_a_mixed_lake_is_done_as_far_as_it_can_be(tmp_path, jobs, processes):
     assert "column id, row group 0" in found["unreadable-pages"].reason
     after = digests(lake)
     changed = {name.removesuffix(".parquet") for name in before if before[name] != after.get(name)}
-    assert changed == {name for name, one in found.items() if one.status == "ok" and one.filters}
+    assert changed == {name for name, one in found.items() if one.status == "ok" and one.report.filters}
     assert after.keys() == before.keys()
     again = outcomes(lake, jobs=jobs)
     assert digests(lake) == after
@@ -232,23 +232,21 @@ def test_local_files_and_files_of_stores_keep_their_order(watched, processes):
 
 def test_filters_of_a_large_file_are_built_by_threads_of_one_process(tmp_path, monkeypatch, processes):
     """Of other files no filter is in memory meanwhile, and none of this one in another process."""
-    from sbbf_tool.runner import fill
-
     builders = tmp_path / "builders"
     builders.mkdir()
 
-    def build(work, keys, jobs):
+    def build_noted(work, keys, jobs):
         (builders / f"{len(keys)} {os.getpid()} {jobs}").touch()
         return really(work, keys, jobs)
 
-    really = fill.in_parallel
-    monkeypatch.setattr(fill, "in_parallel", build)
+    really = build.in_parallel
+    monkeypatch.setattr(build, "in_parallel", build_noted)
     monkeypatch.setattr(pack, "TASK_COST", 1 << 20)
     lake = small_files(tmp_path / "lake", 3)
     large_file(lake / "x-large.parquet", row_groups=12)
     large_file(lake / "y-larger.parquet", row_groups=15)
     found = outcomes(lake, FilterSpec(("id",), ndv=600_000))
-    assert [(one.status, one.filters) for one in found.values()] == [("ok", 1)] * 3 + [("ok", 12), ("ok", 15)]
+    assert [(one.status, len(one.report.filters)) for one in found.values()] == [("ok", 1)] * 3 + [("ok", 12), ("ok", 15)]
     assert_filled(lake, ("id",))
     done = [name.split() for name in os.listdir(builders)]
     assert {(filters, jobs) for filters, _, jobs in done} == {("1", "1"), ("12", "2"), ("15", "2")}
@@ -385,11 +383,12 @@ def test_a_command_that_is_asked_to_end_leaves_nothing(tmp_path, number, exit_co
     before = digests(lake)
     program = (
         "import os, sys, time\n"
-        "from sbbf_tool.runner import fill\n"
-        "def linger(*arguments):\n"
+        "from sbbf_tool.storage import local\n"
+        "def linger(fresh):\n"
         "    print('begun', flush=True)\n"
         "    time.sleep(60)\n"
-        "fill._compare = linger\n"
+        "really = local.replace\n"
+        "local.replace = lambda source, target, keep, pieces, verify: really(source, target, keep, pieces, linger)\n"
         "from sbbf_tool.__main__ import main\n"
         "main()\n"
     )

@@ -1,4 +1,4 @@
-"""`sbbf lake`, on this machine: a line a file where asked, a sum otherwise, errors told one by one, and the highest exit code."""
+"""Commands over many files, on this machine: a line per file that matters, then sums; errors one by one; the highest exit code."""
 
 from __future__ import annotations
 
@@ -19,17 +19,30 @@ def lake(tmp_path):
 
 def sbbf(capsys, *arguments: object) -> tuple[int, str, str]:
     capsys.readouterr()
-    code = run(["lake", *map(str, arguments)])
+    code = run(list(map(str, arguments)))
     said = capsys.readouterr()
     return code, said.out, said.err
 
 
+def documents(out: str) -> tuple[list[dict], dict]:
+    """Those of the files, and the summary."""
+    *files, summary = map(json.loads, out.splitlines())
+    assert summary["schema"] == "sbbf.summary"
+    assert {document["version"] for document in (*files, summary)} == {0}
+    return files, summary
+
+
+def last_line(out: str) -> str:
+    return out.splitlines()[-1]
+
+
 def test_from_nothing_to_an_audited_lake(lake, capsys):
-    code, out, err = sbbf(capsys, "add-filter", lake, "-c", "id", "-c", "name")
+    add = ("add-filter", lake, "-c", "id", "-c", "name", "--in-place")
+    code, out, err = sbbf(capsys, *add)
     assert (code, err) == (0, "")
-    assert out.startswith("3 files: 3 done; 6 filters added, ")
+    assert last_line(out).startswith("3 files: 3 done; 6 filters added, ")
     before = digests(lake)
-    assert sbbf(capsys, "add-filter", lake, "-c", "id", "-c", "name")[:2] == (0, "3 files: 3 had every filter; 0 filters added, 0 bytes\n")
+    assert sbbf(capsys, *add)[:2] == (0, "3 files: 3 had every filter; 0 filters added, 0 bytes\n")
     assert digests(lake) == before
     assert_filled(lake, ("id", "name"))
     code, out, _ = sbbf(capsys, "verify", lake)
@@ -37,12 +50,13 @@ def test_from_nothing_to_an_audited_lake(lake, capsys):
     code, out, _ = sbbf(capsys, "inspect", lake)
     assert code == 0
     assert out.splitlines()[1].split()[:4] == ["id", "3", "3", "3"]
-    assert out.splitlines()[-1].startswith("3 files: 3 done; 600 rows in 3 row groups, ")
+    assert last_line(out).startswith("3 files: 3 done; 600 rows in 3 row groups, ")
     code, out, _ = sbbf(capsys, "check", lake, "--require", "id")
     assert code == 0
-    assert out.splitlines()[-1].startswith("3 files: ")
+    assert last_line(out).startswith("3 files: 3 done; ")
     code, out, _ = sbbf(capsys, "check", lake, "--require", "x", "--json")
-    assert (code, [json.loads(line)["failed"] for line in out.splitlines()]) == (1, [True] * 3)
+    files, summary = documents(out)
+    assert (code, summary["exit_code"], [document["failed"] for document in files]) == (1, 1, [True] * 3)
     assert sbbf(capsys, "check", lake, "--require", "x", "--format", "json")[1] == out
 
 
@@ -53,23 +67,27 @@ def test_advice_is_taken(tmp_path, capsys):
     assert code == 0
     assert "key: add:" in out
     assert list(json.loads(plan.read_text())["columns"]) == ["key"]
-    assert sbbf(capsys, "add-filter", lake, "--plan", plan, "-n")[1].startswith("1 file: 1 done; 6 filters would be built")
-    code, out, err = sbbf(capsys, "add-filter", lake, "--advise")
+    out = sbbf(capsys, "add-filter", lake, "--plan", plan, "--plan-only", "--in-place")[1]
+    assert last_line(out).startswith("1 file: 1 done; 6 filters would be built")
+    code, out, err = sbbf(capsys, "add-filter", lake, "--advise", "--in-place")
     assert code == 0
     assert err.startswith("key: ")
-    assert out.startswith("1 file: 1 done; 6 filters added")
+    assert last_line(out).startswith("1 file: 1 done; 6 filters added")
     assert_filled(lake, ("key",))
-    code, _, err = sbbf(capsys, "add-filter", lake, "--advise")
-    assert (code, err) == (0, "sbbf: warning: no column deserves a filter; sbbf lake advise tells why\n")
-    assert sbbf(capsys, "add-filter", lake, "--plan", plan)[1].startswith("1 file: 1 had every filter")
+    code, _, err = sbbf(capsys, "add-filter", lake, "--advise", "--in-place")
+    assert (code, err) == (0, "sbbf: warning: no column deserves a filter; sbbf advise tells why\n")
+    assert sbbf(capsys, "add-filter", lake, "--plan", plan, "--in-place")[1].startswith("1 file: 1 had every filter")
 
 
 def test_a_dry_run_writes_nothing(lake, capsys):
     before = digests(lake)
-    _, out, _ = sbbf(capsys, "add-filter", lake, "-c", "id", "-n", "--json")
-    rows = [json.loads(line) for line in out.splitlines()]
-    assert [(row["status"], row["filters"], row["columns"]) for row in rows] == [("ok", 1, ["id"])] * 3
-    assert sbbf(capsys, "add-filter", lake, "-c", "id", "-n")[1].startswith("3 files: 3 done; 3 filters would be built from ")
+    add = ("add-filter", lake, "-c", "id", "--in-place")
+    files, summary = documents(sbbf(capsys, *add, "--plan-only", "--json")[1])
+    assert [(document["filters"], document["columns"]) for document in files] == [(1, ["id"])] * 3
+    assert (summary["done"], summary["totals"]["filters"]) == (3, 3)
+    assert last_line(sbbf(capsys, *add, "--plan-only")[1]).startswith("3 files: 3 done; 3 filters would be built from ")
+    files, _ = documents(sbbf(capsys, *add, "-n", "--json")[1])
+    assert [(document["dry_run"], len(document["filters"])) for document in files] == [(True, 1)] * 3
     assert digests(lake) == before
 
 
@@ -77,7 +95,7 @@ def test_a_table_that_records_sizes_is_warned_of_once(tmp_path, capsys):
     (tmp_path / "_delta_log").mkdir()
     for number in range(3):
         pq.write_table(pa.table({"id": [number, 7]}), tmp_path / f"{number}.parquet")
-    code, _, err = sbbf(capsys, "add-filter", tmp_path, "-c", "id", "--allow-table-files")
+    code, _, err = sbbf(capsys, "add-filter", tmp_path, "-c", "id", "--in-place", "--allow-table-files")
     assert code == 0
     assert err.count("warning") == 1
     assert f"the Delta table {tmp_path} records the size of each file" in err
@@ -86,17 +104,47 @@ def test_a_table_that_records_sizes_is_warned_of_once(tmp_path, capsys):
 
 def test_a_report_of_a_mixed_lake(tmp_path, capsys):
     lake, report = mixed(tmp_path / "lake"), tmp_path / "report.parquet"
-    code, out, err = sbbf(capsys, "add-filter", lake, "-c", "id", "-c", "name", "--report", report)
+    add = ("add-filter", lake, "-c", "id", "--in-place")
+    code, out, err = sbbf(capsys, *add, "-c", "name", "--report", report)
     assert code == 4
-    assert out.startswith("11 files: 4 done, 1 had every filter, 3 refused, 3 failed; ")
+    assert last_line(out).startswith("11 files: 4 done, 1 had every filter, 3 refused, 3 failed; ")
     told = {line.split(": ")[1].removeprefix(f"{lake}/").removesuffix(".parquet") for line in err.splitlines()}
     assert told == {name for name, status in MIXED.items() if status in ("refused", "failed")}
     rows = pq.read_table(report).to_pylist()
     assert {row["path"].removeprefix(f"{lake}/").removesuffix(".parquet"): row["status"] for row in rows} == MIXED
     assert [row["exit_code"] for row in rows if row["status"] == "failed"] == [3, 3, 3]
-    code, _, err = sbbf(capsys, "add-filter", lake, "-c", "id", "--report", report)
+    code, _, err = sbbf(capsys, *add, "--report", report)
     assert (code, err) == (4, f"sbbf: {report}: the report exists already; name another, or remove it first\n")
-    assert sbbf(capsys, "add-filter", lake, "-c", "id", "--report", tmp_path / "no" / "such")[0] == 5
+    assert sbbf(capsys, *add, "--report", tmp_path / "no" / "such.parquet")[0] == 5
+
+
+@pytest.mark.parametrize("command", [["remove-filter"], ["resize", "--fpp", "0.2"], ["repair"], ["explain", "-c", "id", "--value", "7"]])
+def test_every_command_takes_many_files(tmp_path, capsys, command):
+    lake = mixed(tmp_path / "lake")
+    broken = {"broken", "empty", "encrypted"}
+    changes = ["--in-place"] if command[0] != "explain" else []
+    code, out, err = sbbf(capsys, command[0], lake, *command[1:], *changes, "--json")
+    files, summary = documents(out)
+    assert code == summary["exit_code"] == 4
+    assert summary["files"] == len(files) == len(MIXED)
+    names = [str(document["file"]).removeprefix(f"{lake}/").removesuffix(".parquet") for document in files]
+    assert names == sorted(MIXED)
+    failed = {name for name, document in zip(names, files, strict=True) if document["schema"] == "sbbf.file" and document["exit_code"]}
+    assert failed >= broken
+    assert all(f"{lake}/{name}.parquet: " in err for name in failed)
+    done = next(document for name, document in zip(names, files, strict=True) if name == "filtered")
+    assert done["schema"] == f"sbbf.{command[0]}"
+
+
+def test_filters_of_a_folder_are_removed_as_they_came(lake, tmp_path, capsys):
+    report, before = tmp_path / "report.jsonl", digests(lake)
+    assert sbbf(capsys, "add-filter", lake, "-c", "id", "--in-place")[0] == 0
+    code, out, _ = sbbf(capsys, "remove-filter", lake, "--in-place", "--report", report, "--json")
+    files, summary = documents(out)
+    assert (code, summary["totals"]["filters"]) == (0, 3)
+    assert [document["removed"] for document in files] == [[{"row_group": 0, "column": "id"}]] * 3
+    assert digests(lake) == before
+    assert report.read_text() == out
 
 
 def test_who_may_hold_these_people(lake, capsys, tmp_path):
@@ -105,28 +153,28 @@ def test_who_may_hold_these_people(lake, capsys, tmp_path):
     code, out, _ = sbbf(capsys, "probe", lake, "-c", "id", "--values-file", keys)
     assert code == 0
     assert out.splitlines()[0] == f"{lake}/part-00000.parquet: any of the values: row group 0 (no filter)"
-    sbbf(capsys, "add-filter", lake, "-c", "id")
+    sbbf(capsys, "add-filter", lake, "-c", "id", "--in-place")
     code, out, _ = sbbf(capsys, "probe", lake, "-c", "id", "--values-file", keys)
     assert code == 0
     lines = out.splitlines()
     assert f"{lake}/part-00000.parquet: 7: row group 0" in lines
     assert f"{lake}/part-00001.parquet: 250: row group 0" in lines
-    assert lines[-1].startswith("3 values asked of 3 files: ")
+    assert lines[-1].startswith("3 values queried in 3 files: ")
     code, out, _ = sbbf(capsys, "probe", lake, "-c", "id", "--value", "-5", "--json")
-    rows = [json.loads(line) for line in out.splitlines()]
+    files, summary = documents(out)
     assert code in (0, 1)
-    assert [row["report"]["keys"] for row in rows] == [1, 1, 1]
-    assert code == int(not any(row["report"]["hits"] for row in rows))
+    assert [document["keys"] for document in files] == [1, 1, 1]
+    assert code == summary["exit_code"] == int(not any(document["hits"] for document in files))
     code, _, err = sbbf(capsys, "probe", lake, "-c", "di", "--value", "5")
     assert code == 2
-    assert err.count("no column 'di'") == 3
+    assert err.count("no column 'di'") == 1  # what fits no file is a wrong request, and one line
 
 
 def test_partitions(tmp_path, capsys):
     lake = partitioned(tmp_path / "lake")
-    code, out, _ = sbbf(capsys, "add-filter", lake, "-c", "id", "--where", "dt >= '2026-01-02' and region = 'eu'")
+    code, out, _ = sbbf(capsys, "add-filter", lake, "-c", "id", "--in-place", "--where", "dt >= '2026-01-02' and region = 'eu'")
     assert code == 0
-    assert out.startswith("2 files: 2 done; ")
+    assert last_line(out).startswith("2 files: 2 done; ")
     for predicate, said in (("day = 1", "no partition column 'day'"), ("dt >", "not understood"), ("dt > 5", "is no number")):
         code, _, err = sbbf(capsys, "inspect", lake, "--where", predicate)
         assert code == 2
@@ -134,7 +182,7 @@ def test_partitions(tmp_path, capsys):
 
 
 def test_lies_are_findings(lake, capsys):
-    sbbf(capsys, "add-filter", lake, "-c", "id")
+    sbbf(capsys, "add-filter", lake, "-c", "id", "--in-place")
     path = lake / "part-00001.parquet"
     data = bytearray(path.read_bytes())
     place = pq.read_metadata(path).row_group(0).column(0)
@@ -149,14 +197,14 @@ def test_lies_are_findings(lake, capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["add-filter", "x"], "say which columns: one of --column, --plan and --advise"),
+        (["add-filter", "x", "--in-place"], "say which columns: one of --column, --plan and --advise"),
         (["add-filter", "x", "-c", "a", "--advise"], "say which columns"),
         (["add-filter", "x", "--advise", "--ndv", "5"], "leave out"),
-        (["inspect", "x", "--master", "local[2]", "--engine", "local"], "are for --engine spark"),
-        (["inspect", "x", "--conf", "a=b"], "are for --engine spark"),
-        (["inspect", "x", "--engine", "spark", "--jobs", "2"], "--jobs is for --engine local"),
-        (["inspect", "x", "--engine", "spark", "--conf", "a"], "write key=value"),
-        (["probe", "x", "-c", "id"], "no value to ask for"),
+        (["inspect", "x", "--master", "local[2]", "--runner", "local"], "are for --runner spark"),
+        (["inspect", "x", "--conf", "a=b"], "are for --runner spark"),
+        (["inspect", "x", "--runner", "spark", "--jobs", "2"], "--jobs is for --runner local"),
+        (["inspect", "x", "--runner", "spark", "--conf", "a"], "write key=value"),
+        (["probe", "x", "-c", "id"], "no value to query"),
         (["inspcet", "x"], "did you mean inspect?"),
     ],
 )
@@ -182,16 +230,16 @@ def linked(lake):
     return elsewhere
 
 
-@pytest.mark.parametrize("dry_run", [(), ("-n",)], ids=["", "dry run"])
+@pytest.mark.parametrize("dry_run", [(), ("-n",), ("--plan-only",)], ids=["", "dry run", "plan only"])
 @pytest.mark.parametrize("pattern", ["", "*"])
 def test_links_in_a_folder_are_skipped_and_counted(lake, tmp_path, capsys, dry_run, pattern):
     elsewhere = linked(lake)
     before = digests(elsewhere)
     report = tmp_path / "report.parquet"
-    code, out, err = sbbf(capsys, "add-filter", lake / pattern, "-c", "id", "--report", report, *dry_run)
+    code, out, err = sbbf(capsys, "add-filter", lake / pattern, "-c", "id", "--in-place", "--report", report, *dry_run)
     assert (code, err) == (0, "")
     if not pattern:
-        assert out.startswith("5 files: 3 done, 2 skipped, being links; ")
+        assert last_line(out).startswith("5 files: 3 done, 2 skipped, being links; ")
         rows = pq.read_table(report).to_pylist()
         skipped = {row["path"]: row["reason"] for row in rows if row["status"] == "skipped"}
         assert skipped.keys() == {str(lake / "link.parquet"), str(lake / "linked")}
@@ -204,8 +252,9 @@ def test_links_in_a_folder_are_skipped_and_counted(lake, tmp_path, capsys, dry_r
 def test_a_link_that_is_named_is_followed_and_so_is_one_that_is_read(lake, capsys):
     elsewhere = linked(lake)
     assert sbbf(capsys, "inspect", lake)[1].splitlines()[-1].startswith("4 files: 4 done")
-    assert sbbf(capsys, "add-filter", lake / "link.parquet", "-c", "id")[1].startswith("1 file: 1 done")
-    assert sbbf(capsys, "add-filter", lake / "linked", "-c", "id")[1].startswith("2 files: 1 done, 1 had every filter")
+    assert sbbf(capsys, "add-filter", lake / "link.parquet", "-c", "id", "--in-place")[0] == 0
+    out = sbbf(capsys, "add-filter", lake / "linked", "-c", "id", "--in-place")[1]
+    assert last_line(out).startswith("2 files: 1 done, 1 had every filter")
     assert_filled(elsewhere, ("id",))
     assert (lake / "link.parquet").is_symlink()
 
@@ -218,6 +267,6 @@ def test_a_link_to_itself_stops_no_command(lake, capsys, name):
         found, _, err = sbbf(capsys, *command, lake)
         assert found == code, err
         assert len(err.splitlines()) == (code == 3)
-    assert sbbf(capsys, "add-filter", lake, "-c", "id")[0] == 0
+    assert sbbf(capsys, "add-filter", lake, "-c", "id", "--in-place")[0] == 0
     (lake / name).unlink()
     assert_filled(lake, ("id",))

@@ -26,6 +26,7 @@ from sbbf_tool.operations.check import Policy
 from sbbf_tool.operations.probe import probe
 from sbbf_tool.operations.verify import verify
 from sbbf_tool.reports.add import AddRow, PlanRow
+from sbbf_tool.reports.bare import BareRow
 from sbbf_tool.reports.explain import ExplainRow
 from sbbf_tool.reports.findings import CheckRow
 from sbbf_tool.reports.inspect import InspectRow
@@ -129,6 +130,7 @@ def test_every_row_goes_to_arrow_and_comes_back(tmp_path):
         InspectRow: works.inspect(),
         ProbeRow: works.probe("id", ["1", None]),
         LookupRow: works.look_up("id", ["1", "nonsense"]),
+        BareRow: works.inspect_bare(),
         ExplainRow: works.explain("id", "1"),
         VerifyRow: works.verify(),
         CheckRow: works.check(Policy()),
