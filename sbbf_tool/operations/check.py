@@ -66,13 +66,18 @@ class Policy:
 
 
 def check(
-    path: str | os.PathLike[str], policy: Policy | None = None, *, keys: KeysGiven = None, max_page_bytes: MaxPageBytes = None
+    path: str | os.PathLike[str],
+    policy: Policy | None = None,
+    *,
+    keys: KeysGiven = None,
+    max_page_bytes: MaxPageBytes = None,
+    jobs: int | None = None,
 ) -> CheckReport:
     """Run the rules on one file.
 
-    A required column that the file does not have is a finding, and so is a page that states more than `max_page_bytes` uncompressed
-    bytes, which is not read; `ensure_columns` tells whether no file has it. Raises UnreadableError
-    (not a Parquet file), RefusedError (encrypted footer, and no key).
+    A required column that the file does not have is a finding, and so is a page that states more than `max_page_bytes` uncompressed bytes,
+    which is not read. `jobs` chunks are read concurrently, as many as there are cores where None. `ensure_columns` tells whether no file
+    has it. Raises UnreadableError (not a Parquet file), RefusedError (encrypted footer, and no key).
     """
     policy = policy or Policy()
     running = [rule for rule in RULES if policy.why_not(rule) is None]
@@ -82,7 +87,7 @@ def check(
         if reads is Reads.DATA:
             from sbbf_tool.file.membership import prove
 
-            facts = gather(file, file.footer.columns, reads, prove, keeps_oversized=True)
+            facts = gather(file, file.footer.columns, reads, prove, keeps_oversized=True, jobs=jobs)
         else:
             facts = gather(file, file.footer.columns, reads)
         findings += find_all(running, facts, limits)
@@ -124,10 +129,10 @@ class Checked(NamedTuple):
     errors: tuple[SbbfError, ...] = ()
 
 
-def checked(path: str, policy: Policy, keys: KeysGiven = None, max_page_bytes: MaxPageBytes = None) -> Checked:
+def checked(path: str, policy: Policy, keys: KeysGiven = None, max_page_bytes: MaxPageBytes = None, jobs: int | None = 1) -> Checked:
     """`check`, of a file that may also be one that cannot be opened: then no rule was run on it."""
     try:
-        report = check(path, policy, keys=keys, max_page_bytes=max_page_bytes)
+        report = check(path, policy, keys=keys, max_page_bytes=max_page_bytes, jobs=jobs)
     except SbbfError as error:
         outcomes = (RuleOutcome(rule.name, rule.severity, NOT_RUN, policy.why_not(rule) or error.message) for rule in RULES)
         report = CheckReport(redact(path), failed=True, fail_on=policy.fail_on, rules=tuple(outcomes), findings=(), unread=(error.message,))

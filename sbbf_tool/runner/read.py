@@ -43,7 +43,7 @@ def probing(column: str, values: object, keys: KeysGiven = None) -> Callable[[st
 
 def verifying(columns: Iterable[str] = (), keys: KeysGiven = None, limit: MaxPageBytes = None) -> Callable[[str], VerifyRow]:
     """`verify`, of the filters of these columns, all where empty."""
-    return partial(_reported, VerifyRow, partial(verify, columns=as_names(columns), keys=keys, max_page_bytes=limit))
+    return partial(_reported, VerifyRow, partial(verify, columns=as_names(columns), keys=keys, max_page_bytes=limit, jobs=1))
 
 
 def checking(policy: Policy, keys: KeysGiven = None, limit: MaxPageBytes = None) -> Callable[[str], CheckRow]:
