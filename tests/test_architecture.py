@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+
+from sbbf_tool.cli import COMMANDS
 
 PACKAGE = Path(__file__).parent.parent / "sbbf_tool"
 GENERATED = PACKAGE / "parquet" / "idl"
@@ -163,6 +166,30 @@ def test_modules_are_short_and_introduce_themselves(path):
     if path.name != "__init__.py" or text.strip():
         assert ast.get_docstring(ast.parse(text)), "a module opens with what it is"
     assert path.stem not in {"utils", "common", "helpers", "base", "core", "misc"}
+
+
+ALLOWED_OPTIONS = {
+    "spark/java.py": "options of the Java VM",
+    "storage/objects/arrow.py": "`hadoop classpath --glob`, a command of Hadoop",
+}
+OPTION = re.compile(rf"(?<![\w-])--[a-z]|(?<![\w-])-[a-zA-Z](?![\w-])|\bsbbf (?:{'|'.join(COMMANDS)})\b")
+
+
+def texts_of(path: Path) -> Iterator[str]:
+    """Every string literal of a module but for docstrings and texts on their own, which document what stands above them."""
+    tree = ast.parse(path.read_text())
+    documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
+            yield node.value
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_only_cli_spells_options(path):
+    """Below it, hints and fixes are values: `Hint`, `Fix`."""
+    options = [text for text in texts_of(path) if OPTION.search(text)]
+    if room_of(path) not in ("cli", "__main__"):
+        assert bool(options) == (str(path.relative_to(PACKAGE)) in ALLOWED_OPTIONS), options
 
 
 def loaded_after(code: str) -> set[str]:

@@ -6,18 +6,17 @@ What a filter is built from (`stored_values`), it is verified against the same w
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.bloom.hashing import hash_value
 from sbbf_tool.errors import RefusedError, SbbfError, UsageError
 from sbbf_tool.file.cross_check import NO_FINDING, CrossChecks, Verdict
+from sbbf_tool.file.parallel import in_parallel
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.hints import Hint
 from sbbf_tool.parquet.columns import Column, ensure_length
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, bytes done and bytes in all."""
-
-_Answer = TypeVar("_Answer")
 
 _FILTER_BYTES_PER_CHUNK_BYTE = 64
 """More than any encoding needs whose values are distinct, constant steps apart; for those a chunk is read twice."""
@@ -276,20 +273,6 @@ def _count_missing(file: ParquetFile, key: ChunkKey, bloom: BloomFilter, memory:
 
     runs = memory.of(key)
     return sum(bloom.count_missing(hashes) for hashes in (runs if runs is not None else StoredValues(file, key).hashes()))
-
-
-def in_parallel(work: Callable[[ChunkKey], _Answer], keys: Iterable[ChunkKey], jobs: int | None) -> dict[ChunkKey, _Answer]:
-    """`work` on every key by a few threads: decoding, hashing and inserting let other threads run. The first error ends it."""
-    listed = list(keys)
-    workers = min(len(listed), max(1, jobs if jobs is not None else os.cpu_count() or 1))
-    if workers <= 1:
-        return {key: work(key) for key in listed}
-    with ThreadPoolExecutor(workers, thread_name_prefix="sbbf") as pool:
-        try:
-            return dict(zip(listed, pool.map(work, listed), strict=True))
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
 
 
 def _build(file: ParquetFile, key: ChunkKey, wanted: Sizing, checks: CrossChecks, memory: HashMemory) -> Built:

@@ -65,13 +65,18 @@ class Policy:
 
 
 def check(
-    path: str | os.PathLike[str], policy: Policy | None = None, *, keys: KeysGiven = None, max_page_bytes: MaxPageBytes = None
+    path: str | os.PathLike[str],
+    policy: Policy | None = None,
+    *,
+    keys: KeysGiven = None,
+    max_page_bytes: MaxPageBytes = None,
+    jobs: int | None = None,
 ) -> CheckReport:
     """Run the rules on one file.
 
-    A required column that the file does not have is a finding, and so is a page that states more than `max_page_bytes` uncompressed
-    bytes, which is not read; `ensure_columns` tells whether no file has it. Raises UnreadableError
-    (not a Parquet file), RefusedError (encrypted footer, and no key).
+    A required column that the file does not have is a finding, and so is a page that states more than `max_page_bytes` uncompressed bytes,
+    which is not read. `jobs` chunks are read concurrently, as many as there are cores where None. `ensure_columns` tells whether no file
+    has it. Raises UnreadableError (not a Parquet file), RefusedError (encrypted footer, and no key).
     """
     policy = policy or Policy()
     running = [rule for rule in RULES if policy.why_not(rule) is None]
@@ -81,7 +86,7 @@ def check(
         if reads is Reads.DATA:
             from sbbf_tool.file.membership import prove
 
-            facts = gather(file, file.footer.columns, reads, prove, keeps_oversized=True)
+            facts = gather(file, file.footer.columns, reads, prove, keeps_oversized=True, jobs=jobs)
         else:
             facts = gather(file, file.footer.columns, reads)
         findings += find_all(running, facts, limits)

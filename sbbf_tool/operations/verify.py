@@ -25,32 +25,32 @@ def verify(
     *,
     keys: KeysGiven = None,
     max_page_bytes: MaxPageBytes = None,
+    jobs: int | None = None,
     progress: Progress | None = None,
 ) -> VerifyReport:
     """Ask each filter of `columns` (of all columns where empty) for every value of its column chunk.
 
-    Values are streamed. A filter that cannot be read, or whose bytes nobody without a key understands, is reported as unproven; so is
-    one whose chunk cannot be decoded, which `unread` lists as well. Raises UnreadableError (not a Parquet file), UsageError (no such
-    column), RefusedError (encrypted footer, and no key; a page that states more than `max_page_bytes` uncompressed bytes).
+    Values are streamed, of `jobs` chunks concurrently, as many as there are cores where None. A filter that cannot be read, or whose bytes
+    nobody without a key understands, is reported as unproven; so is one whose chunk cannot be decoded, which `unread` lists as well. Raises
+    UnreadableError (not a Parquet file), UsageError (no such column), RefusedError (encrypted footer, and no key; a page that states more
+    than `max_page_bytes` uncompressed bytes).
     """
     with ParquetFile.open(path, keys, max_page_bytes) as file:
         chosen = file.columns_named(columns)
-        return report_of(file, chosen, _telling(progress, gather(file, chosen, Reads.FOOTER)))
+        return report_of(file, chosen, _telling(progress, gather(file, chosen, Reads.FOOTER)), jobs)
 
 
 def _telling(progress: Progress | None, facts: Iterable[ColumnFacts]) -> Prove:
     """`prove`, which then tells how much of the data of all filters is done."""
+    from sbbf_tool.editing.build import Meter
     from sbbf_tool.file.membership import prove
 
     sizes = {(chunk.row_group, column.column.index): chunk.chunk_bytes for column in facts for chunk in column.filters}
-    total, done = sum(sizes.values()), 0
+    meter = Meter(progress, sum(sizes.values()))
 
     def prove_and_tell(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -> FilterProof:
-        nonlocal done
         proof = prove(file, stored, bloom)
-        done += sizes[stored.row_group, stored.column]
-        if progress is not None:
-            progress(f"proving {proof.column}", done, total)
+        meter.advance(f"proving {proof.column}", sizes[stored.row_group, stored.column])
         return proof
 
     return prove_and_tell

@@ -16,14 +16,18 @@ from itertools import accumulate
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import AuthenticationError, OversizedPageError, UnreadableError
 from sbbf_tool.file.layout import Used, used_ranges
+from sbbf_tool.file.parallel import in_parallel
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.chunk_meta import ChunkMeta
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import FilterPlace, Footer
+from sbbf_tool.parquet.patch import ChunkKey
 from sbbf_tool.reports.verify import FilterProof
 
 _LENGTH_WORD, _NONCE_AND_TAG = 4, 12 + 16
+_WORTH_THREADS = 1 << 20
+"""Bytes of data that take longer to verify than threads to start."""
 
 
 class Reads(IntEnum):
@@ -143,11 +147,13 @@ def gather(
     row_groups: Sequence[int] | None = None,
     *,
     keeps_oversized: bool = False,
+    jobs: int | None = 1,
 ) -> tuple[ColumnFacts, ...]:
     """The facts of these columns as far as `reads` goes; `prove` asks a filter for its chunk's values, where that is DATA.
 
     With `row_groups`, chunks of those alone, of which nothing is told that only all chunks together can tell. A page of more bytes than
-    may be decompressed raises OversizedPageError, unless `keeps_oversized` makes it a fact.
+    may be decompressed raises OversizedPageError, unless `keeps_oversized` makes it a fact. `jobs` filters are verified
+    concurrently, by threads (the cores, where None); of a file with little data one after the other.
     """
     numbers = range(file.footer.num_row_groups) if row_groups is None else row_groups
     if reads >= Reads.FILTERS:
@@ -155,9 +161,13 @@ def gather(
     chunks = {(number, column.index): _chunk(file, number, column, reads) for number in numbers for column in columns}
     if reads >= Reads.FILTERS:
         overlaps = _overlaps(file, [chunk.stored for chunk in chunks.values() if chunk.stored is not None])
-        for key, chunk in chunks.items():
-            if chunk.stored is not None:
-                chunks[key] = replace(_with_bits(file, chunk, chunk.stored, prove, keeps_oversized), overlaps=overlaps.get(key, ()))
+        stored = {key: chunk.stored for key, chunk in chunks.items() if chunk.stored is not None}
+        is_little = not prove or sum(chunks[key].chunk_bytes for key in stored) < _WORTH_THREADS
+
+        def look(key: ChunkKey) -> ChunkFacts:
+            return replace(_with_bits(file, chunks[key], stored[key], prove, keeps_oversized), overlaps=overlaps.get(key, ()))
+
+        chunks |= in_parallel(look, stored, 1 if is_little else jobs)
     return tuple(
         ColumnFacts(
             file.name,

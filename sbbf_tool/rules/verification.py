@@ -14,9 +14,9 @@ from sbbf_tool.rules.rule import Limits, find_all
 _RULES = (*truth.RULES, *structure.RULES, *secrecy.RULES)
 
 
-def report_of(file: ParquetFile, columns: Sequence[Column], prove: Prove) -> VerifyReport:
-    """The report on an open file, in which `prove` answers with the proof of each filter that can be asked."""
-    facts = gather(file, columns, Reads.DATA, prove)
+def report_of(file: ParquetFile, columns: Sequence[Column], prove: Prove, jobs: int | None = 1) -> VerifyReport:
+    """The report on an open file, in which `prove` answers with the proof of each filter that can be asked; `jobs` of them at a time."""
+    facts = gather(file, columns, Reads.DATA, prove, jobs=jobs)
     proofs = sorted(
         (chunk.proof or _unproven(column, chunk) for column in facts for chunk in column.filters), key=lambda proof: proof.row_group
     )

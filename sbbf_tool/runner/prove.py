@@ -41,7 +41,6 @@ class VerifyFile:
     max_page_bytes: MaxPageBytes = None
 
     def __call__(self, path: str, **options: Any) -> dict[str, object]:
-        options.pop("jobs", None)
         return {"report": verify(path, self.columns, keys=self.keys, max_page_bytes=self.max_page_bytes, **options)}
 
 

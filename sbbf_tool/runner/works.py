@@ -144,7 +144,6 @@ def _check(path: str, *, policy: Policy, progress: Progress | None = None, **opt
     from sbbf_tool.operations.check import check, report_unreadable
 
     try:
-        options.pop("jobs", None)
         return {"report": check(path, policy, **options)}
     except SbbfError as error:
         return {"report": report_unreadable(path, policy, error), **failure(path, error)}

@@ -103,7 +103,7 @@ class Findings:
         from sbbf_tool.reports.rows import FAILED
         from sbbf_tool.runner.rows import plain
 
-        report: CheckReport = check(path, self.policy, max_page_bytes=self.max_page_bytes)
+        report: CheckReport = check(path, self.policy, max_page_bytes=self.max_page_bytes, jobs=1)
         for finding in report.findings:
             yield _values(finding, columns) | {_STATUS: OK}
         for reason in report.unread:

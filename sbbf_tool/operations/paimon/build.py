@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from sbbf_tool.editing.paimon_index import build, found_around
 from sbbf_tool.errors import RefusedError, UsageError, WriteError
 from sbbf_tool.file.page_limit import MaxPageBytes
+from sbbf_tool.hints import ELSEWHERE, Hint
 from sbbf_tool.paimon.files import WritableFiles, names_in
 from sbbf_tool.paimon.manifest import INDEX_SUFFIX
 from sbbf_tool.paimon.requests import IndexRequest, declared_requests, index_requests, request_in_file
@@ -72,9 +73,9 @@ def _write(files: WritableFiles, target: str, data: bytes) -> None:
         if error.errno in (errno.ENOENT, errno.ENOTDIR):
             raise RefusedError("its folder does not exist", file=target, hint="create it first") from None
         if error.errno in FORBIDDEN:
-            raise RefusedError(f"the index cannot be created: {reason_of(error)}", file=target, hint="write elsewhere with -o") from error
+            raise RefusedError(f"the index cannot be created: {reason_of(error)}", file=target, hint=ELSEWHERE) from error
         raise WriteError(reason_of(error), file=target, hint="nothing was written") from error
 
 
 def _exists(target: str) -> RefusedError:
-    return RefusedError("the target exists", file=target, hint="name another with -o, or remove it first")
+    return RefusedError("the target exists", file=target, hint=Hint("name another with {output}, or remove it first", output=...))

@@ -1,0 +1,29 @@
+"""Work on the column chunks of one file, several at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from sbbf_tool.parquet.patch import ChunkKey
+
+_Answer = TypeVar("_Answer")
+
+
+def in_parallel(work: Callable[[ChunkKey], _Answer], keys: Iterable[ChunkKey], jobs: int | None) -> dict[ChunkKey, _Answer]:
+    """`work` on every key, `jobs` at a time (the cores, where None), in the order of the keys.
+
+    Threads do it: decoding, hashing and inserting let other threads run. The first error ends it, and no further key is begun.
+    """
+    listed = list(keys)
+    workers = min(len(listed), max(1, jobs if jobs is not None else os.cpu_count() or 1))
+    if workers <= 1:
+        return {key: work(key) for key in listed}
+    with ThreadPoolExecutor(workers, thread_name_prefix="sbbf") as pool:
+        try:
+            return dict(zip(listed, pool.map(work, listed), strict=True))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise

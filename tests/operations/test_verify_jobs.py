@@ -1,0 +1,93 @@
+"""The chunks of one file verified concurrently: the same report, within bounds, and an end at the first error."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sbbf_tool import add_filters, check, verify
+from sbbf_tool.errors import OversizedPageError
+from sbbf_tool.file import membership
+from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.rules import facts
+from sbbf_tool.rules.facts import Reads, gather
+
+GROUPS = 6
+
+
+@pytest.fixture
+def path(tmp_path, monkeypatch):
+    monkeypatch.setattr(facts, "_WORTH_THREADS", 0)
+    path = tmp_path / "data.parquet"
+    table = pa.table({"id": range(1200), "name": [f"name {number}" for number in range(1200)]})
+    pq.write_table(table, path, row_group_size=1200 // GROUPS)
+    add_filters(path, ["id", "name"], in_place=True)
+    return path
+
+
+@pytest.mark.parametrize("jobs", [2, 5, None])
+def test_the_report_is_the_same(path, jobs):
+    assert verify(path, jobs=jobs) == verify(path, jobs=1)
+    assert check(path, jobs=jobs) == check(path, jobs=1)
+
+
+def test_progress_adds_up(path):
+    told = []
+    verify(path, jobs=4, progress=lambda *step: told.append(step))
+    assert len(told) == 2 * GROUPS
+    assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
+    assert told[-1][1] == told[-1][2]
+
+
+@pytest.mark.parametrize("jobs", [1, 4])
+def test_the_first_error_in_the_order_of_the_chunks_is_raised(path, jobs):
+    with pytest.raises(OversizedPageError) as caught:
+        verify(path, jobs=jobs, max_page_bytes=100)
+    assert "column id, row group 0" in str(caught.value)
+
+
+def test_no_more_than_so_many_are_in_memory(path):
+    running, most, lock = 0, 0, threading.Lock()
+
+    def prove(file, stored, bloom):
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        time.sleep(0.01)
+        with lock:
+            running -= 1
+        return membership.prove(file, stored, bloom)
+
+    with ParquetFile.open(path) as file:
+        gather(file, file.footer.columns, Reads.DATA, prove, jobs=3)
+    assert most == 3
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_after_an_error_no_chunk_is_begun(path, error):
+    begun = []
+
+    def prove(file, stored, bloom):
+        begun.append(stored.row_group)
+        if len(begun) == 1:
+            raise error
+        time.sleep(0.05)
+        return membership.prove(file, stored, bloom)
+
+    with ParquetFile.open(path) as file, pytest.raises(error):
+        gather(file, file.footer.columns, Reads.DATA, prove, jobs=2)
+    assert len(begun) < GROUPS
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("sbbf")]
+
+
+def test_a_small_file_starts_no_thread(path, monkeypatch):
+    monkeypatch.undo()
+    before = set(threading.enumerate())
+    seen = []
+    verify(path, jobs=4, progress=lambda *step: seen.append(set(threading.enumerate()) - before))
+    assert seen == [set()] * 2 * GROUPS
