@@ -5,7 +5,7 @@ Text stays the bytes that are stored, whatever they are. A map with text keys is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.paimon.avro_file import iter_values, parse_header
-from sbbf_tool.paimon.avro_schema import Array, Map, Primitive, Record, Schema, record_of, without_null
+from sbbf_tool.paimon.avro_schema import Schema, fields_of, kind_of, logical_of, without_null
 from sbbf_tool.paimon.data_types import MAX_LENGTH, DataType
 from sbbf_tool.paimon.fast_hash import Hashes, Key, double_keys, float_keys, hash_bytes, hash_longs, key_of, timestamp_keys
 from sbbf_tool.paimon.hash_batch import ColumnHashes, HashBatch, Wanted, contradiction, settle_type
@@ -36,6 +36,9 @@ _TYPES = {
     ("string", ""): DataType("VARCHAR", MAX_LENGTH),
     ("bytes", ""): DataType("VARBINARY", MAX_LENGTH),
     ("bytes", "decimal"): DataType("DECIMAL"),
+    ("map", ""): DataType("MAP"),
+    ("array", ""): DataType("ARRAY"),
+    ("record", ""): DataType("ROW"),
 }
 _STORED = {
     Key.BYTES: ("string", "bytes"),
@@ -55,8 +58,8 @@ def avro_hashes(data: bytes, wanted: Wanted) -> ColumnHashes:
     Raises UsageError for a column that is not there or has no hash, UnreadableError where the file is broken or contradicts a type.
     """
     header = parse_header(data)
-    record = record_of(header.schema)
-    schemas = {indexed: _value_schema(record, indexed) for indexed in wanted}
+    fields = fields_of(header.schema)
+    schemas = {indexed: _value_schema(fields, indexed) for indexed in wanted}
     types = {indexed: settle_type(indexed, known, type_of(schemas[indexed]), _HINT) for indexed, known in wanted.items()}
     for indexed, data_type in types.items():
         _check_stored(indexed, schemas[indexed], data_type)
@@ -64,33 +67,27 @@ def avro_hashes(data: bytes, wanted: Wanted) -> ColumnHashes:
     return ColumnHashes(types, _batches(rows, types, schemas))
 
 
-def _value_schema(record: Record, indexed: IndexedColumn) -> Schema:
-    fields = dict(record.fields)
+def _value_schema(fields: Mapping[str, Schema], indexed: IndexedColumn) -> Schema:
     if indexed.column not in fields:
         raise UsageError(f"no column {indexed.column!r}", hint=f"the file has {', '.join(list(fields)[:12])}")
     schema = without_null(fields[indexed.column])
     if indexed.key is None:
         return schema
-    if not isinstance(schema, Map):
+    if not isinstance(schema, dict) or schema["type"] != "map":
         raise UsageError(f"column {indexed.column} is no map with text keys, so it has no entry {indexed.key!r}")
-    return without_null(schema.values)
+    return without_null(schema["values"])
 
 
 def type_of(schema: Schema) -> DataType | None:
     """The Paimon type an Avro type stands for, as far as hashing goes; None where it stands for none."""
-    if isinstance(schema, Primitive):
-        return _TYPES.get((schema.kind, schema.logical))
-    if isinstance(schema, (Map, Array, Record)):
-        return DataType({Map: "MAP", Array: "ARRAY", Record: "ROW"}[type(schema)])
-    return None
+    return _TYPES.get((kind_of(schema), logical_of(schema)))
 
 
 def _check_stored(indexed: IndexedColumn, schema: Schema, data_type: DataType) -> None:
-    kind = key_of(data_type)
-    stored = schema if isinstance(schema, Primitive) else None
-    timestamp = stored is not None and "timestamp-mi" in stored.logical
-    if stored is None or kind is None or stored.kind not in _STORED[kind] or timestamp != (kind in (Key.MILLIS, Key.MICROS)):
-        raise contradiction(indexed, schema, data_type)
+    kind, stored = key_of(data_type), kind_of(schema)
+    is_timestamp = "timestamp-mi" in logical_of(schema)
+    if kind is None or stored not in _STORED[kind] or is_timestamp != (kind in (Key.MILLIS, Key.MICROS)):
+        raise contradiction(indexed, stored, data_type)
 
 
 def _batches(
@@ -119,10 +116,9 @@ def _hash_values(values: list[Any], data_type: DataType, schema: Schema) -> Hash
     if kind is Key.DOUBLE:
         return hash_longs(double_keys(np.array(values, np.float64)))
     try:
-        keys = np.array(values, np.int32 if isinstance(schema, Primitive) and schema.kind == "int" else np.int64).astype(np.int64)
+        keys = np.array(values, np.int32 if kind_of(schema) == "int" else np.int64).astype(np.int64)
     except OverflowError:
         raise UnreadableError("an Avro int of more than 32 bits") from None
     if kind in (Key.MILLIS, Key.MICROS):
-        stored_in_millis = isinstance(schema, Primitive) and schema.logical.endswith("millis")
-        keys = timestamp_keys(keys, 1000 if stored_in_millis else 1_000_000, kind)
+        keys = timestamp_keys(keys, 1000 if logical_of(schema).endswith("millis") else 1_000_000, kind)
     return hash_longs(keys)

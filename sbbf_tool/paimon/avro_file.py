@@ -19,7 +19,7 @@ from io import BytesIO
 from typing import Any, NoReturn
 
 from sbbf_tool.errors import UnreadableError, UsageError
-from sbbf_tool.paimon.avro_schema import Map, Primitive, Schema, parse_schema
+from sbbf_tool.paimon.avro_schema import Schema, parse_schema
 from sbbf_tool.paimon.avro_values import Encoding, open_values
 
 MAGIC = b"Obj\x01"
@@ -32,7 +32,7 @@ _SYNC = 16
 _BLOCK = 64 << 10
 """Bytes of values after which a block is written."""
 _PIECE = 1 << 20
-_LONG, _META = Primitive("long"), Map(Primitive("bytes"))
+_META: Schema = {"type": "map", "values": "bytes"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def iter_values(data: bytes, header: AvroHeader, *, raw_strings: bool = False) -
 
     Raises UnreadableError, with the block's offset, where bytes contradict the format or the codec is not one of Avro's.
     """
-    encoding, number = Encoding(header.schema), Encoding(_LONG)
+    encoding, number = Encoding(header.schema), Encoding("long")
     outer = BytesIO(data)
     outer.seek(header.blocks_at)
     while (start := outer.tell()) < len(data):
@@ -115,7 +115,7 @@ def build_file(header: AvroHeader, values: Iterable[Any]) -> bytes:
 
 def _build_block(datums: list[bytes], header: AvroHeader) -> bytes:
     block = pack(b"".join(datums), header.codec)
-    number = Encoding(_LONG)
+    number = Encoding("long")
     return number.build(len(datums)) + number.build(len(block)) + block + header.sync
 
 

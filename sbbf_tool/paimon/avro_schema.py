@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from sbbf_tool.errors import UnreadableError
@@ -16,52 +15,19 @@ MAX_DEPTH = 64
 MAX_NODES = 100_000
 PRIMITIVES = frozenset(("null", "boolean", "int", "long", "float", "double", "bytes", "string"))
 
+Schema = str | dict[str, Any] | list[Any]
+"""A schema as fastavro takes it: the name of a primitive type, a list of a union's branches, else an object.
 
-@dataclass(frozen=True, slots=True)
-class Primitive:
-    """null, boolean, int, long, float, double, bytes or string; `logical` is its logicalType, or empty."""
-
-    kind: str
-    logical: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Fixed:
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class Enumeration:
-    symbols: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Array:
-    items: Schema
-    logical: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Map:
-    values: Schema
-
-
-@dataclass(frozen=True, slots=True)
-class Union:
-    branches: tuple[Schema, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    fields: tuple[tuple[str, Schema], ...]
-    """Names and types, in order."""
-
-
-Schema = Primitive | Fixed | Enumeration | Array | Map | Union | Record
+Each named type stands in full wherever it is used, under a name of its own. The `logicalType` of a primitive type is kept as `logical`, so
+that fastavro reads what is stored.
+"""
 
 
 def parse_schema(text: str) -> Schema:
-    """A schema from its JSON. Raises UnreadableError where it is none, names an unknown type, or contains itself."""
+    """A schema from its JSON. Raises UnreadableError where it is none, names an unknown type, contains itself, or lets few bytes be many
+    values: by an array of items that take no byte, since their number is then bounded by nothing, or by more than MAX_NODES types once
+    each named type stands wherever it is used.
+    """
     try:
         tree = json.loads(text)
     except (ValueError, RecursionError):
@@ -69,124 +35,118 @@ def parse_schema(text: str) -> Schema:
     return _Parser().parse(tree, "", 0)
 
 
-def record_of(schema: Schema) -> Record:
-    """The record of a file's schema; Java wraps it into a union with null. Raises UnreadableError when there is none."""
-    branches = schema.branches if isinstance(schema, Union) else (schema,)
-    for branch in branches:
-        if isinstance(branch, Record):
-            return branch
+def fields_of(schema: Schema) -> dict[str, Schema]:
+    """The fields of a file's record, in order; Java wraps it into a union with null. Raises UnreadableError when there is none."""
+    for branch in schema if isinstance(schema, list) else (schema,):
+        if isinstance(branch, dict) and branch["type"] == "record":
+            return {field["name"]: field["type"] for field in branch["fields"]}
     raise UnreadableError("an Avro file whose values are not records")
 
 
 def without_null(schema: Schema) -> Schema:
     """The other branch of a union of null and one type; any other schema as it is."""
-    if isinstance(schema, Union):
-        others = [branch for branch in schema.branches if branch != Primitive("null")]
-        if len(others) == 1:
-            return others[0]
-    return schema
+    others: list[Schema] = [branch for branch in schema if branch != "null"] if isinstance(schema, list) else []
+    return others[0] if len(others) == 1 else schema
 
 
-def ensure_bounded(schema: Schema) -> None:
-    """Raises UnreadableError where few bytes may be many values: for an array of items that take no byte, since their number is then
-    bounded by nothing, and for more types than MAX_NODES once each named type stands wherever it is used.
-    """
-    _measure(schema, {})
+def kind_of(schema: Schema) -> str:
+    """The name of a schema's type: a primitive one, fixed, enum, array, map, record or union."""
+    if isinstance(schema, list):
+        return "union"
+    return schema if isinstance(schema, str) else str(schema["type"])
 
 
-def _measure(schema: Schema, known: dict[int, tuple[int, bool]]) -> tuple[int, bool]:
-    """How many types a schema is made of, and whether each of its values takes a byte."""
-    found = known.get(id(schema))
-    if found is not None:
-        return found
-    if isinstance(schema, Array | Map):
-        (nodes, takes_bytes), one_takes = _measure(schema.items if isinstance(schema, Array) else schema.values, known), True
-        if isinstance(schema, Array) and not takes_bytes:
-            raise UnreadableError("an Avro array of items that take no byte")
-    else:
-        fields = [field for _, field in schema.fields] if isinstance(schema, Record) else ()
-        measures = [_measure(one, known) for one in (schema.branches if isinstance(schema, Union) else fields)]
-        nodes = sum(count for count, _ in measures)
-        is_empty = isinstance(schema, Record) or (schema.kind == "null" if isinstance(schema, Primitive) else schema == Fixed(0))
-        one_takes = not is_empty or any(takes for _, takes in measures)
-    if nodes >= MAX_NODES:
-        raise UnreadableError("an Avro schema too large or nested too deep")
-    known[id(schema)] = nodes + 1, one_takes
-    return known[id(schema)]
+def logical_of(schema: Schema) -> str:
+    """The `logicalType` of a primitive type; empty where there is none."""
+    return str(schema.get("logical", "")) if isinstance(schema, dict) else ""
+
+
+def _takes_bytes(schema: Schema) -> bool:
+    """Whether each of a schema's values takes a byte."""
+    kind = kind_of(schema)
+    if kind == "record":
+        return any(map(_takes_bytes, fields_of(schema).values()))
+    return kind != "null" and not (isinstance(schema, dict) and schema.get("size") == 0)
 
 
 class _Parser:
     def __init__(self) -> None:
-        self.named: dict[str, Schema | None] = {}
-        """Types by full name; None while such a type is being read, so that recursion shows."""
+        self.named: dict[str, tuple[Mapping[str, Any], str] | None] = {}
+        """Each named type as declared, and the namespace around, by full name; None while it is being read, so that recursion shows."""
         self.nodes = 0
 
     def parse(self, tree: Any, namespace: str, depth: int) -> Schema:
         self.nodes += 1
         if depth > MAX_DEPTH or self.nodes > MAX_NODES:
             raise UnreadableError("an Avro schema too large or nested too deep")
-        if isinstance(tree, str):
-            return self._by_name(tree, namespace)
-        if isinstance(tree, list):
-            return Union(tuple(self.parse(branch, namespace, depth + 1) for branch in tree))
-        if not isinstance(tree, dict):
-            raise UnreadableError(f"an Avro type that is {tree!r:.40}")
-        kind = tree.get("type")
-        if isinstance(kind, (dict, list)):
-            return self.parse(kind, namespace, depth + 1)
-        logical = tree.get("logicalType")
-        logical = logical if isinstance(logical, str) else ""
-        if kind == "array":
-            return Array(self.parse(tree.get("items"), namespace, depth + 1), logical)
-        if kind == "map":
-            return Map(self.parse(tree.get("values"), namespace, depth + 1))
-        if kind in ("record", "error", "fixed", "enum"):
-            return self._named_type(kind, tree, namespace, depth)
-        if isinstance(kind, str) and kind in PRIMITIVES:
-            return Primitive(kind, logical)
-        return self._by_name(kind, namespace) if isinstance(kind, str) else self._unknown(kind)
+        match tree:
+            case str():
+                return self._by_name(tree, namespace, depth)
+            case list():
+                return [self.parse(branch, namespace, depth + 1) for branch in tree]
+            case {"type": dict() | list() as inner}:
+                return self.parse(inner, namespace, depth + 1)
+            case {"type": "array"}:
+                items = self.parse(tree.get("items"), namespace, depth + 1)
+                if not _takes_bytes(items):
+                    raise UnreadableError("an Avro array of items that take no byte")
+                return {"type": "array", "items": items}
+            case {"type": "map"}:
+                return {"type": "map", "values": self.parse(tree.get("values"), namespace, depth + 1)}
+            case {"type": "record" | "error" | "fixed" | "enum"}:
+                return self._named_type(tree, namespace, depth)
+            case {"type": str(kind), "logicalType": str(logical)} if kind in PRIMITIVES:
+                return {"type": kind, "logical": logical}
+            case {"type": str(name)}:
+                return self._by_name(name, namespace, depth)
+            case dict():
+                raise _unknown(tree.get("type"))
+        raise UnreadableError(f"an Avro type that is {tree!r:.40}")
 
-    def _by_name(self, name: str, namespace: str) -> Schema:
+    def _by_name(self, name: str, namespace: str, depth: int) -> Schema:
         if name in PRIMITIVES:
-            return Primitive(name)
-        full = name if "." in name or not namespace else f"{namespace}.{name}"
-        for known in (full, name):
+            return name
+        for known in (_full_name(name, namespace), name):
             if known in self.named:
-                schema = self.named[known]
-                if schema is None:
+                declared = self.named[known]
+                if declared is None:
                     raise UnreadableError(f"Avro type {name!r:.80} contains itself")
-                return schema
-        return self._unknown(name)
+                return self._named_type(*declared, depth)
+        raise _unknown(name)
 
-    def _named_type(self, kind: str, tree: Mapping[str, Any], namespace: str, depth: int) -> Schema:
-        name = tree.get("name")
+    def _named_type(self, tree: Mapping[str, Any], around: str, depth: int) -> Schema:
+        kind, name, own = tree["type"], tree.get("name"), tree.get("namespace")
         if not isinstance(name, str):
             raise UnreadableError(f"an Avro {kind} without a name")
-        own = tree.get("namespace")
-        namespace = name.rpartition(".")[0] if "." in name else own if isinstance(own, str) else namespace
-        full = name if "." in name or not namespace else f"{namespace}.{name}"
+        namespace = name.rpartition(".")[0] if "." in name else own if isinstance(own, str) else around
+        full = _full_name(name, namespace)
         self.named[full] = None
-        schema = self._body(kind, tree, namespace, depth)
-        self.named[full] = schema
+        schema = {"name": f"{kind}{self.nodes}", **self._body(kind, tree, namespace, depth)}
+        self.named[full] = tree, around
         return schema
 
-    def _body(self, kind: str, tree: Mapping[str, Any], namespace: str, depth: int) -> Schema:
+    def _body(self, kind: str, tree: Mapping[str, Any], namespace: str, depth: int) -> dict[str, Any]:
         if kind == "fixed":
             size = tree.get("size")
             if not isinstance(size, int) or size < 0:
                 raise UnreadableError(f"an Avro fixed of size {size!r:.40}")
-            return Fixed(size)
+            return {"type": "fixed", "size": size}
         parts = tree.get("symbols" if kind == "enum" else "fields")
         if not isinstance(parts, list):
             raise UnreadableError(f"an Avro {kind} without its parts")
         if kind == "enum":
-            return Enumeration(tuple(str(symbol) for symbol in parts))
+            return {"type": "enum", "symbols": [str(symbol) for symbol in parts]}
         fields = []
         for part in parts:
             if not isinstance(part, dict) or not isinstance(part.get("name"), str):
                 raise UnreadableError("an Avro field without a name")
-            fields.append((part["name"], self.parse(part.get("type"), namespace, depth + 1)))
-        return Record(tuple(fields))
+            fields.append({"name": part["name"], "type": self.parse(part.get("type"), namespace, depth + 1)})
+        return {"type": "record", "fields": fields}
 
-    def _unknown(self, name: Any) -> Schema:
-        raise UnreadableError(f"an Avro type called {name!r:.80}")
+
+def _full_name(name: str, namespace: str) -> str:
+    return name if "." in name or not namespace else f"{namespace}.{name}"
+
+
+def _unknown(name: Any) -> UnreadableError:
+    return UnreadableError(f"an Avro type called {name!r:.80}")

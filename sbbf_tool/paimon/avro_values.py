@@ -2,7 +2,7 @@
 
 Values in Python: a record is a dict, a union is the value itself, bytes and fixed are bytes, an enum is its symbol, an array a list, a
 map a dict; logical types stay the numbers and bytes that are stored. One value has at most MAX_ITEMS items of arrays and maps: items take
-a byte or more each (`ensure_bounded` refuses others), and where there are more bytes than that, the reads are counted.
+a byte or more each (`parse_schema` refuses others), and where there are more bytes than that, the reads are counted.
 
 fastavro is laxer than the specification: a negative number of a symbol or branch counts from the last one, any byte but 0 is true, an int
 may have 64 bits, and of a longer number the low 64 bits count.
@@ -10,12 +10,11 @@ may have 64 bits, and of a longer number the low 64 bits count.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from io import BytesIO
 from typing import Any
 
 from sbbf_tool.errors import UnreadableError, UsageError
-from sbbf_tool.paimon.avro_schema import Array, Enumeration, Fixed, Map, Primitive, Record, Schema, Union, ensure_bounded
+from sbbf_tool.paimon.avro_schema import Schema
 
 MAX_ITEMS = 4_000_000
 """Items of arrays and maps of one value at most."""
@@ -27,9 +26,8 @@ class Encoding:
     def __init__(self, schema: Schema) -> None:
         import fastavro
 
-        ensure_bounded(schema)
         # A record is encoded as its fields, one after the other: this one adds no byte, and makes a record of any schema.
-        root = {"type": "record", "name": "root", "fields": [{"name": "value", "type": _plain(schema, map(str, range(1 << 30)))}]}
+        root = {"type": "record", "name": "root", "fields": [{"name": "value", "type": schema}]}
         try:
             self._schema: Any = fastavro.parse_schema(root)
         except Exception as error:
@@ -90,26 +88,6 @@ class _Counted(BytesIO):
 def open_values(block: bytes) -> BytesIO:
     """The stream that values of a block are read from."""
     return BytesIO(block) if len(block) <= MAX_ITEMS else _Counted(block)
-
-
-def _plain(schema: Schema, names: Iterator[str]) -> Any:
-    """The schema as fastavro reads it, without logical types; each named type stands where it is used, under a name of its own."""
-    match schema:
-        case Primitive(kind):
-            return kind
-        case Fixed(size):
-            return {"type": "fixed", "name": f"fixed{next(names)}", "size": size}
-        case Enumeration(symbols):
-            return {"type": "enum", "name": f"enum{next(names)}", "symbols": list(symbols)}
-        case Array(items):
-            return {"type": "array", "items": _plain(items, names)}
-        case Map(values):
-            return {"type": "map", "values": _plain(values, names)}
-        case Union(branches):
-            return [_plain(branch, names) for branch in branches]
-        case Record(fields):
-            plain = [{"name": name, "type": _plain(field, names)} for name, field in fields]
-            return {"type": "record", "name": f"record{next(names)}", "fields": plain}
 
 
 def _place(stream: BytesIO) -> str:

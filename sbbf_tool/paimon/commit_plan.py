@@ -16,7 +16,7 @@ from typing import Any
 
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.paimon.avro_file import MAGIC, WRITABLE_CODECS, AvroHeader, build_file, parse_header
-from sbbf_tool.paimon.avro_schema import Primitive, Record, record_of, without_null
+from sbbf_tool.paimon.avro_schema import fields_of, kind_of, without_null
 from sbbf_tool.paimon.files import read_required
 from sbbf_tool.paimon.json_fields import optional
 from sbbf_tool.paimon.manifest import ADD, DELETE, Identity, ManifestEntry, live_entries, parse_manifest, parse_manifest_list
@@ -101,7 +101,7 @@ def _plan(table: Table, snapshot: Snapshot, additions: Sequence[Addition], now_m
     packed = [build_file(part.header, (record for _, record in part.entries)) for part in parts]
     named = [(f"manifest-{unique}-{at}", part, data) for at, (part, data) in enumerate(zip(parts, packed, strict=True))]
     header, before = _manifest_list(table, snapshot)
-    delta = [build_list_record(_fields(header), name, len(data), part.entries, table.schema) for name, part, data in named]
+    delta = [build_list_record(fields_of(header.schema), name, len(data), part.entries, table.schema) for name, part, data in named]
     base_name, delta_name = (f"manifest-list-{unique}-{at}" for at in range(2))
     base_list = build_file(header, before)
     delta_list = build_file(header, delta)
@@ -214,9 +214,9 @@ def _writable_header(data: bytes, path: str) -> AvroHeader:
 
 
 def _check_fields(header: AvroHeader, path: str) -> None:
-    entry = dict(record_of(header.schema).fields)
-    described = without_null(entry.get("_FILE", Primitive("null")))
-    file = dict(described.fields) if isinstance(described, Record) else {}
+    entry = fields_of(header.schema)
+    described = without_null(entry.get("_FILE", "null"))
+    file = fields_of(described) if kind_of(described) == "record" else {}
     if unknown := (entry.keys() - KNOWN_ENTRY_FIELDS) | (file.keys() - KNOWN_FILE_FIELDS):
         raise RefusedError(f"its manifests have fields of a newer Paimon: {', '.join(sorted(unknown))}", file=path)
     if not file.keys() >= {"_EXTRA_FILES", "_EMBEDDED_FILE_INDEX"}:
@@ -235,15 +235,11 @@ def _manifest_list(table: Table, snapshot: Snapshot) -> tuple[AvroHeader, list[d
             records += (record for _, record in parse_manifest_list(data))
         except UnreadableError as error:
             raise error.at(file=path) from None
-    header = max(headers, key=lambda each: len(_fields(each)))
-    if unknown := set().union(*(_fields(each) for each in headers)) - KNOWN_LIST_FIELDS:
+    header = max(headers, key=lambda each: len(fields_of(each.schema)))
+    if unknown := set().union(*(fields_of(each.schema) for each in headers)) - KNOWN_LIST_FIELDS:
         raise RefusedError(f"its manifest lists have fields of a newer Paimon: {', '.join(sorted(unknown))}", file=table.path)
-    names = _fields(header)
+    names = fields_of(header.schema)
     return _fresh(header), [{field: record.get(field) for field in names} for record in records]
-
-
-def _fields(header: AvroHeader) -> tuple[str, ...]:
-    return tuple(name for name, _ in record_of(header.schema).fields)
 
 
 def _fresh(header: AvroHeader) -> AvroHeader:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sbbf_tool.paimon.binary_row import Value, build_row, parse_row
@@ -21,7 +21,7 @@ KNOWN_LIST_FIELDS = frozenset(
 
 
 def build_list_record(
-    fields: Sequence[str], name: str, size: int, entries: Sequence[tuple[int, Mapping[str, Any]]], schema: TableSchema
+    fields: Iterable[str], name: str, size: int, entries: Sequence[tuple[int, Mapping[str, Any]]], schema: TableSchema
 ) -> dict[str, Any]:
     """The manifest list's record, with these fields, of a manifest of `size` bytes that holds these entries (kind, record)."""
     added = sum(kind == ADD for kind, _ in entries)

@@ -14,19 +14,7 @@ from hypothesis import strategies as st
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.paimon import avro_file
 from sbbf_tool.paimon.avro_file import AvroHeader, build_file, iter_values, parse_header, unpack
-from sbbf_tool.paimon.avro_schema import (
-    Array,
-    Enumeration,
-    Fixed,
-    Map,
-    Primitive,
-    Record,
-    Schema,
-    Union,
-    parse_schema,
-    record_of,
-    without_null,
-)
+from sbbf_tool.paimon.avro_schema import fields_of, kind_of, parse_schema, without_null
 from sbbf_tool.paimon.avro_values import Encoding, open_values
 
 from .tables import SYNC, manifest_header
@@ -84,16 +72,32 @@ def read(data: bytes, **how: bool) -> list[Any]:
     return list(iter_values(data, parse_header(data), **how))
 
 
-def build_datum(schema: Schema, value: Any) -> bytes:
-    return Encoding(schema).build(value)
+def array(items: Any) -> Any:
+    return {"type": "array", "items": items}
+
+
+def record(**fields: Any) -> Any:
+    return {"type": "record", "name": "r", "fields": [{"name": name, "type": schema} for name, schema in fields.items()]}
+
+
+def fixed(size: int) -> Any:
+    return {"type": "fixed", "name": "f", "size": size}
+
+
+def enum(*symbols: str) -> Any:
+    return {"type": "enum", "name": "e", "symbols": symbols}
+
+
+def build_datum(schema: Any, value: Any) -> bytes:
+    return Encoding(parse_schema(json.dumps(schema))).build(value)
 
 
 def build_long(number: int) -> bytes:
-    return build_datum(Primitive("long"), number)
+    return build_datum("long", number)
 
 
-def read_datum(schema: Schema, data: bytes, **how: bool) -> Any:
-    return Encoding(schema).read(open_values(data), **how)
+def read_datum(schema: Any, data: bytes, **how: bool) -> Any:
+    return Encoding(parse_schema(json.dumps(schema))).read(open_values(data), **how)
 
 
 @given(VALUES)
@@ -127,17 +131,17 @@ def test_many_values_fill_many_blocks() -> None:
 )
 def test_numbers(number: int, encoded: str) -> None:
     assert build_long(number).hex() == encoded
-    assert read_datum(Primitive("long"), bytes.fromhex(encoded)) == number
+    assert read_datum("long", bytes.fromhex(encoded)) == number
 
 
 @pytest.mark.parametrize("encoded", ["", "80", "ff" * 20])
 def test_what_is_no_number_is_unreadable(encoded: str) -> None:
     with pytest.raises(UnreadableError):
-        read_datum(Primitive("long"), bytes.fromhex(encoded))
+        read_datum("long", bytes.fromhex(encoded))
 
 
 def test_text_as_stored_bytes() -> None:
-    schema = parse_schema('{"type": "map", "values": ["null", "string"]}')
+    schema = {"type": "map", "values": ["null", "string"]}
     data = build_datum(schema, {"é": "ü", "x": None})
     assert read_datum(schema, data, raw_strings=True) == {"é": "ü", "x": None}
     latin = build_long(1) + build_long(1) + b"k" + build_long(1) + build_long(1) + b"\xfc" + b"\0"
@@ -148,33 +152,33 @@ def test_text_as_stored_bytes() -> None:
 
 def test_blocks_with_a_negative_count_carry_their_size() -> None:
     data = build_long(-2) + build_long(2) + b"\2\4" + build_long(1) + b"\6" + b"\0"
-    assert read_datum(Array(Primitive("long")), data) == [1, 2, 3]
+    assert read_datum(array("long"), data) == [1, 2, 3]
 
 
 @pytest.mark.parametrize("count", [10, 2**40, -(2**40), 2**63 - 1, 1 - 2**63])
-@pytest.mark.parametrize("items", [Primitive("boolean"), Array(Primitive("long")), Record((("k", Primitive("boolean")),))], ids=str)
-def test_an_array_cannot_claim_more_than_there_is(items: Schema, count: int) -> None:
-    for schema in (Array(items), Map(items)):
+@pytest.mark.parametrize("items", ["boolean", array("long"), record(k="boolean")], ids=str)
+def test_an_array_cannot_claim_more_than_there_is(items: Any, count: int) -> None:
+    for schema in (array(items), {"type": "map", "values": items}):
         with pytest.raises(UnreadableError):
             read_datum(schema, build_long(count) + b"\0\0")
 
 
 NOTHING = [
-    Primitive("null"),
-    Primitive("null", "date"),
-    Fixed(0),
-    Record(()),
-    Record((("a", Primitive("null")), ("b", Record((("c", Fixed(0)),))))),
+    "null",
+    {"type": "null", "logicalType": "date"},
+    fixed(0),
+    record(),
+    record(a="null", b=record(c=fixed(0))),
 ]
 
 
 @pytest.mark.parametrize("items", NOTHING, ids=str)
-def test_an_array_of_items_without_bytes_is_unreadable(items: Schema) -> None:
+def test_an_array_of_items_without_bytes_is_unreadable(items: Any) -> None:
     """Ten bytes could say that there are 2^62 of them."""
-    for schema in (Array(items), Record((("x", Union((Primitive("null"), Array(items)))),))):
+    for schema in (array(items), record(x=["null", array(items)])):
         with pytest.raises(UnreadableError, match="items that take no byte"):
             read_datum(schema, b"\2" + build_long(2**62) + b"\0")
-    assert len(read_datum(Array(Union((Primitive("null"), items))), b"\4\0\0\0")) == 2
+    assert len(read_datum(array(["null", items]), b"\4\0\0\0")) == 2
 
 
 def test_a_block_of_nulls_has_no_more_of_them_than_bytes() -> None:
@@ -186,7 +190,7 @@ def test_a_block_of_nulls_has_no_more_of_them_than_bytes() -> None:
 
 def test_the_items_of_a_value_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sbbf_tool.paimon.avro_values.MAX_ITEMS", 100)
-    encoding = Encoding(Array(Primitive("boolean")))
+    encoding = Encoding(parse_schema(json.dumps(array("boolean"))))
     stream = open_values((build_long(60) + bytes(60) + b"\0") * 2 + build_long(120) + bytes(120) + b"\0")
     assert len(encoding.read(stream)) == len(encoding.read(stream)) == 60
     with pytest.raises(UnreadableError, match="more than 100 parts"):
@@ -194,25 +198,25 @@ def test_the_items_of_a_value_are_bounded(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 HOSTILE = {
-    "a negative length of bytes": (Primitive("bytes"), build_long(-1) + b"abc"),
-    "a negative length of text": (Primitive("string"), build_long(-4) + b"abc"),
-    "a length beyond the block": (Primitive("bytes"), build_long(2**62) + b"abc"),
-    "a fixed that is cut off": (Fixed(10), b"abc"),
-    "a fixed of any size": (Fixed(2**70), b"abc"),
-    "a double that is cut off": (Primitive("double"), b"abc"),
-    "a float that is cut off": (Primitive("float"), b"abc"),
-    "a boolean that is not there": (Primitive("boolean"), b""),
-    "a symbol that is not there": (Enumeration(("A", "B")), b"\4"),
-    "a branch that is not there": (Union((Primitive("null"), Primitive("long"))), b"\4"),
-    "no symbols": (Enumeration(()), b"\0"),
+    "a negative length of bytes": ("bytes", build_long(-1) + b"abc"),
+    "a negative length of text": ("string", build_long(-4) + b"abc"),
+    "a length beyond the block": ("bytes", build_long(2**62) + b"abc"),
+    "a fixed that is cut off": (fixed(10), b"abc"),
+    "a fixed of any size": (fixed(2**70), b"abc"),
+    "a double that is cut off": ("double", b"abc"),
+    "a float that is cut off": ("float", b"abc"),
+    "a boolean that is not there": ("boolean", b""),
+    "a symbol that is not there": (enum("A", "B"), b"\4"),
+    "a branch that is not there": (["null", "long"], b"\4"),
+    "no symbols": (enum(), b"\0"),
 }
 
 
 @pytest.mark.parametrize(("schema", "data"), HOSTILE.values(), ids=list(HOSTILE))
-def test_hostile_values_are_unreadable_in_one_line(schema: Schema, data: bytes) -> None:
-    for inside in (schema, Array(schema), Record((("x", schema),))):
+def test_hostile_values_are_unreadable_in_one_line(schema: Any, data: bytes) -> None:
+    for inside in (schema, array(schema), record(x=schema)):
         with pytest.raises(UnreadableError) as caught:
-            read_datum(inside, (b"\2" if isinstance(inside, Array) else b"") + data)
+            read_datum(inside, (b"\2" if inside == array(schema) else b"") + data)
         assert "\n" not in str(caught.value)
 
 
@@ -222,7 +226,7 @@ def test_named_types_that_double_are_no_schema_of_values() -> None:
     for n in range(1, 60):
         both = [{"name": name, "type": f"r{n - 1}"} for name in "ab"]
         fields.append({"name": f"f{n}", "type": {"type": "record", "name": f"r{n}", "fields": both}})
-    schema = parse_schema(json.dumps({"type": "record", "name": "r", "fields": fields}))
+    schema = {"type": "record", "name": "r", "fields": fields}
     with pytest.raises(UnreadableError, match="too large"):
         read_datum(schema, b"")
 
@@ -252,25 +256,24 @@ def test_what_is_no_schema_is_unreadable(text: str) -> None:
 
 
 def test_parts_of_a_schema() -> None:
-    assert isinstance(SCHEMA, Record)
-    types = dict(SCHEMA.fields)
-    assert types["l"] == Primitive("long", "timestamp-millis")
-    assert types["x"] == types["x2"] == Fixed(4)
-    assert without_null(types["u"]) == Record((("k", Primitive("long")),))
-    assert isinstance(types["m"], Map)
-    assert record_of(Union((Primitive("null"), SCHEMA))) == SCHEMA
+    types = fields_of(SCHEMA)
+    assert types["l"] == {"type": "long", "logical": "timestamp-millis"}
+    assert [(types[name]["type"], types[name]["size"]) for name in ("x", "x2")] == [("fixed", 4)] * 2
+    assert fields_of(without_null(types["u"])) == {"k": "long"}
+    assert kind_of(types["m"]) == "map"
+    assert fields_of(["null", SCHEMA]) == types
     with pytest.raises(UnreadableError):
-        record_of(Primitive("long"))
+        fields_of("long")
 
 
 @pytest.mark.parametrize("value", [{}, {"k": "x"}, {"k": 2**63}, {"k": 1, "more": 1}, 3, {"k": True}])
 def test_a_value_of_another_schema_is_refused(value: object) -> None:
     with pytest.raises(UsageError):
-        build_datum(Record((("k", Primitive("long")),)), value)
+        build_datum(record(k="long"), value)
 
 
 def test_a_union_takes_the_branch_that_fits() -> None:
-    schema = parse_schema('["null", "long", "string"]')
+    schema = ["null", "long", "string"]
     assert [build_datum(schema, value)[0] for value in (None, 1, "x")] == [0, 2, 4]
     with pytest.raises(UsageError):
         build_datum(schema, 1.5)
