@@ -17,7 +17,7 @@ from typing import Any
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.paimon.avro_file import MAGIC, WRITABLE_CODECS, AvroHeader, build_file, parse_header
 from sbbf_tool.paimon.avro_schema import fields_of, kind_of, without_null
-from sbbf_tool.paimon.files import read_required
+from sbbf_tool.paimon.files import parse_file
 from sbbf_tool.paimon.json_fields import optional
 from sbbf_tool.paimon.manifest import ADD, DELETE, Identity, ManifestEntry, live_entries, parse_manifest, parse_manifest_list
 from sbbf_tool.paimon.manifest_stats import KNOWN_LIST_FIELDS, build_list_record
@@ -78,8 +78,7 @@ def check_publishable(table: Table) -> None:
     _check_snapshot(table.snapshot, table.path)
     _manifest_list(table, table.snapshot)
     for name in table.manifest_names():
-        path = table.manifest_path(name)
-        _check_fields(_writable_header(read_required(table.files, path), path), table.path)
+        _check_fields(parse_file(table.files, table.manifest_path(name), _writable_header), table.path)
 
 
 def plan_commit(table: Table, additions: Sequence[Addition], now_millis: int, unique: str) -> CommitPlan:
@@ -166,13 +165,9 @@ def _manifests(table: Table, additions: Sequence[Addition]) -> Iterable[Manifest
     wanted = {addition.entry.identity: addition for addition in additions}
     groups: dict[str, tuple[AvroHeader, list[Addition]]] = {}
     for name in table.manifest_names():
-        path = table.manifest_path(name)
-        data = read_required(table.files, path)
-        header = None
-        for identity in _added(data, path):
-            if (addition := wanted.pop(identity, None)) is not None:
-                header = header or _writable_header(data, path)
-                groups.setdefault(header.schema_text, (header, []))[1].append(addition)
+        found, header = parse_file(table.files, table.manifest_path(name), lambda data: _take_added(data, wanted))
+        if header is not None:
+            groups.setdefault(header.schema_text, (header, []))[1].extend(found)
     if wanted:
         raise UnreadableError("a data file's entry is in no manifest", file=table.path)
     for header, group in groups.values():
@@ -183,11 +178,11 @@ def _manifests(table: Table, additions: Sequence[Addition]) -> Iterable[Manifest
             yield ManifestFile(_fresh(header), tuple(pairs))
 
 
-def _added(data: bytes, path: str) -> Iterable[Identity]:
-    try:
-        return [entry.identity for entry in parse_manifest(data) if entry.kind == ADD]
-    except UnreadableError as error:
-        raise error.at(file=path) from None
+def _take_added(data: bytes, wanted: dict[Identity, Addition]) -> tuple[list[Addition], AvroHeader | None]:
+    """Take the additions whose data files a manifest adds out of `wanted`; with its header, None where there are none."""
+    identities = [entry.identity for entry in parse_manifest(data) if entry.kind == ADD]
+    found = [wanted.pop(identity) for identity in dict.fromkeys(identities) if identity in wanted]
+    return found, _writable_header(data) if found else None
 
 
 def _changed(kind: int, addition: Addition, header: AvroHeader) -> dict[str, Any]:
@@ -203,13 +198,10 @@ def _changed(kind: int, addition: Addition, header: AvroHeader) -> dict[str, Any
     return record
 
 
-def _writable_header(data: bytes, path: str) -> AvroHeader:
+def _writable_header(data: bytes) -> AvroHeader:
     if not data.startswith(MAGIC):
-        raise RefusedError("a manifest that is not Avro, which is read but not written", file=path, hint="CALL sys.rewrite_file_index")
-    try:
-        header = parse_header(data)
-    except UnreadableError as error:
-        raise error.at(file=path) from None
+        raise RefusedError("a manifest that is not Avro, which is read but not written", hint="CALL sys.rewrite_file_index")
+    header = parse_header(data)
     return header if header.codec in WRITABLE_CODECS else replace(header, codec="deflate")
 
 
@@ -225,21 +217,17 @@ def _check_fields(header: AvroHeader, path: str) -> None:
 
 def _manifest_list(table: Table, snapshot: Snapshot) -> tuple[AvroHeader, list[dict[str, Any]]]:
     """The manifests so far, and the newest of the two lists' schemas, under which all of them can be written."""
-    headers: list[AvroHeader] = []
-    records: list[dict[str, Any]] = []
-    for name in snapshot.manifest_lists:
-        path = table.manifest_path(name)
-        data = read_required(table.files, path)
-        headers.append(_writable_header(data, path))
-        try:
-            records += (record for _, record in parse_manifest_list(data))
-        except UnreadableError as error:
-            raise error.at(file=path) from None
+    lists = [parse_file(table.files, table.manifest_path(name), _parse_list) for name in snapshot.manifest_lists]
+    headers = [header for header, _ in lists]
     header = max(headers, key=lambda each: len(fields_of(each.schema)))
     if unknown := set().union(*(fields_of(each.schema) for each in headers)) - KNOWN_LIST_FIELDS:
         raise RefusedError(f"its manifest lists have fields of a newer Paimon: {', '.join(sorted(unknown))}", file=table.path)
     names = fields_of(header.schema)
-    return _fresh(header), [{field: record.get(field) for field in names} for record in records]
+    return _fresh(header), [{field: record.get(field) for field in names} for _, records in lists for _, record in records]
+
+
+def _parse_list(data: bytes) -> tuple[AvroHeader, list[tuple[str, dict[str, Any]]]]:
+    return _writable_header(data), parse_manifest_list(data)
 
 
 def _fresh(header: AvroHeader) -> AvroHeader:

@@ -5,10 +5,12 @@ A path is a text with slashes, in the form its owner understands: a directory of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar, runtime_checkable
 
-from sbbf_tool.errors import UnreadableError
+from sbbf_tool.errors import SbbfError, UnreadableError
+
+T = TypeVar("T")
 
 LARGEST_METADATA = (1 << 31) - 1
 """Bytes: offsets in a container are Java ints, and so are the lengths of arrays that Paimon reads its other files into."""
@@ -47,6 +49,15 @@ class WritableFiles(Files, Protocol):
 def read_required(files: Files, path: str) -> bytes:
     """A file of metadata that must be there. Raises UnreadableError, with its path, when it is not, cannot be read, or is too large."""
     return _read(files, path, LARGEST_METADATA)
+
+
+def parse_file(files: Files, path: str, parse: Callable[[bytes], T]) -> T:
+    """What `parse` makes of a file that is read as by `read_required`; its errors name the file."""
+    data = read_required(files, path)
+    try:
+        return parse(data)
+    except SbbfError as error:
+        raise error.at(file=path) from None
 
 
 def read_data(files: Files, path: str) -> bytes:

@@ -107,20 +107,23 @@ def parse_manifest_list(data: bytes) -> list[tuple[str, dict[str, Any]]]:
     return [(file_name(required(record, "_FILE_NAME", str)), record) for record in parse_records(data)]
 
 
-def parse_manifest(data: bytes) -> Iterator[ManifestEntry]:
+def parse_manifest(data: bytes) -> list[ManifestEntry]:
     """The entries of a manifest, in order. Raises UnreadableError where a field contradicts the format."""
-    for record in parse_records(data):
-        kind = required(record, "_KIND", int)
-        if kind not in (ADD, DELETE):
-            raise UnreadableError(f"a manifest entry of kind {kind}")
-        yield ManifestEntry(
-            kind,
-            required(record, "_PARTITION", bytes),
-            required(record, "_BUCKET", int),
-            required(record, "_TOTAL_BUCKETS", int),
-            _data_file(required(record, "_FILE", dict)),
-            record,
-        )
+    return list(map(_entry, parse_records(data)))
+
+
+def _entry(record: Mapping[str, Any]) -> ManifestEntry:
+    kind = required(record, "_KIND", int)
+    if kind not in (ADD, DELETE):
+        raise UnreadableError(f"a manifest entry of kind {kind}")
+    return ManifestEntry(
+        kind,
+        required(record, "_PARTITION", bytes),
+        required(record, "_BUCKET", int),
+        required(record, "_TOTAL_BUCKETS", int),
+        _data_file(required(record, "_FILE", dict)),
+        record,
+    )
 
 
 def _data_file(record: Mapping[str, Any]) -> DataFile:

@@ -21,7 +21,7 @@ from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.paimon.binary_row import Value, parse_row
 from sbbf_tool.paimon.confined import Confined, OutsideError
 from sbbf_tool.paimon.data_types import DataType
-from sbbf_tool.paimon.files import Files, join, names_in, parent, read_required
+from sbbf_tool.paimon.files import Files, join, names_in, parent, parse_file
 from sbbf_tool.paimon.index_options import boolean_option
 from sbbf_tool.paimon.json_fields import file_name
 from sbbf_tool.paimon.manifest import DataFile, ManifestEntry, live_entries, parse_manifest, parse_manifest_list
@@ -88,11 +88,7 @@ class Table:
         seen: set[str] = set()
         for list_name in self.snapshot.manifest_lists if self.snapshot else ():
             path = self.manifest_path(list_name)
-            try:
-                names = [name for name, _ in parse_manifest_list(read_required(self.files, path))]
-            except UnreadableError as error:
-                raise error.at(file=path) from None
-            for name in names:
+            for name, _ in parse_file(self.files, path, parse_manifest_list):
                 if name in seen:
                     raise UnreadableError(f"manifest {name} is listed twice", file=path)
                 seen.add(name)
@@ -104,11 +100,7 @@ class Table:
     def entries(self) -> Iterator[ManifestEntry]:
         """The entries of all manifests of the snapshot."""
         for name in self.manifest_names():
-            path = self.manifest_path(name)
-            try:
-                yield from parse_manifest(read_required(self.files, path))
-            except UnreadableError as error:
-                raise error.at(file=path) from None
+            yield from parse_file(self.files, self.manifest_path(name), parse_manifest)
 
     @cached_property
     def live_files(self) -> tuple[LiveFile, ...]:
@@ -195,7 +187,7 @@ def open_table(files: Files, path: str, *, snapshot: int | None = None, branch: 
         number = latest_snapshot_id(files, root)
     else:
         number = snapshot if snapshot in _numbered(files, join(root, "snapshot"), SNAPSHOT_PREFIX) else None
-    found = _read_snapshot(files, root, number) if number is not None else None
+    found = parse_file(files, snapshot_path(root, number), parse_snapshot) if number is not None else None
     # Listed only now: a schema comes before the snapshot that names it.
     schema_ids = _numbered(files, join(root, "schema"), SCHEMA_PREFIX)
     if not schema_ids:
@@ -237,20 +229,8 @@ def _numbered(files: Files, directory: str, prefix: str) -> set[int]:
     return {int(name) for name in names if name.isascii() and name.isdigit() and len(name) < 20}
 
 
-def _read_snapshot(files: Files, root: str, snapshot_id: int) -> Snapshot:
-    path = snapshot_path(root, snapshot_id)
-    try:
-        return parse_snapshot(read_required(files, path))
-    except UnreadableError as error:
-        raise error.at(file=path) from None
-
-
 def _read_schema(files: Files, path: str, branch: str | None, schema_id: int) -> TableSchema:
-    schema_path = join(_branch_root(path, branch), "schema", f"{SCHEMA_PREFIX}{schema_id}")
-    try:
-        return parse_table_schema(read_required(files, schema_path))
-    except UnreadableError as error:
-        raise error.at(file=schema_path) from None
+    return parse_file(files, join(_branch_root(path, branch), "schema", f"{SCHEMA_PREFIX}{schema_id}"), parse_table_schema)
 
 
 def _is_table(files: Files, directory: str) -> bool:

@@ -151,7 +151,7 @@ def test_what_is_odd_about_indexes(new_table: NewTable) -> None:
         ("unknown-column", "gone"),
     ]
     assert report.broken
-    assert len(inspect_container(build_container(container), "x").files[0].indexes) == 11
+    assert len(inspect_container(container, "x").files[0].indexes) == 11
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_entries_may_come_in_any_order(new_table: NewTable) -> None:
     maker.commit(new)
     add = maker._entry(0, new)
     delete = maker._entry(1, new)
-    entries = list(parse_manifest(build_file(manifest_header(), [delete, add, add])))
+    entries = parse_manifest(build_file(manifest_header(), [delete, add, add]))
     assert [entry.file.name for entry in live_entries(entries)] == ["x.parquet"]
     assert live_entries(entries[:2]) == []
     assert live_entries(entries[1::-1]) == []

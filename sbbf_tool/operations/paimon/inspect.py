@@ -32,7 +32,7 @@ from sbbf_tool.paimon.bloom64 import KIND, parse_bloom64
 from sbbf_tool.paimon.data_types import DataType
 from sbbf_tool.paimon.fast_hash import key_of
 from sbbf_tool.paimon.file_index import FILE, NONE, find_index
-from sbbf_tool.paimon.files import Files, names_in, read_required
+from sbbf_tool.paimon.files import Files, names_in, parse_file
 from sbbf_tool.paimon.index_container import Container, IndexEntry, parse_container
 from sbbf_tool.paimon.manifest import INDEX_SUFFIX, data_file_of
 from sbbf_tool.paimon.reading_rules import why_unused
@@ -70,15 +70,11 @@ def inspect_paimon(
         return inspect_table(open_table(files, target, snapshot=snapshot, branch=branch, allow_outside=allow_outside))
     if snapshot is not None or branch is not None:
         raise UsageError("an index file has no snapshots and no branches", file=target)
-    try:
-        return inspect_container(read_required(files, target), target)
-    except UnreadableError as error:
-        raise error.at(file=target) from None
+    return inspect_container(parse_file(files, target, parse_container), target)
 
 
-def inspect_container(data: bytes, name: str) -> InspectReport:
-    """The bytes of a container, whose types nobody tells. Raises UnreadableError when they are not one."""
-    container = parse_container(data)
+def inspect_container(container: Container, name: str) -> InspectReport:
+    """A container, whose types nobody tells."""
     look = _Look(name)
     file = InspectedFile(name, "", None, None, FILE, name, container.size, look.at_indexes(container))
     return InspectReport(name, None, (file,), _totals((file,)), tuple(look.findings))

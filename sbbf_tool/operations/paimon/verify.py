@@ -16,7 +16,7 @@ from sbbf_tool.file.paimon_columns import read_columns
 from sbbf_tool.paimon.bloom64 import KIND, MAX_PROBES, BloomFilter64, parse_bloom64
 from sbbf_tool.paimon.data_types import DataType
 from sbbf_tool.paimon.file_index import NONE, find_index
-from sbbf_tool.paimon.files import Files, names_in, read_data, read_required
+from sbbf_tool.paimon.files import Files, names_in, parse_file, read_data
 from sbbf_tool.paimon.hash_batch import HashBatch
 from sbbf_tool.paimon.index_container import Container, parse_container
 from sbbf_tool.paimon.manifest import INDEX_SUFFIX, data_file_of
@@ -76,10 +76,7 @@ def verify_pair(
     Raises UnreadableError when either cannot be read.
     """
     known = dict(types or {})
-    try:
-        container = parse_container(read_required(files, index_path))
-    except UnreadableError as error:
-        raise error.at(file=index_path) from None
+    container = parse_file(files, index_path, parse_container)
     if (found := found_around(files, data_path)) is not None:
         known = _types(container, found[0].schema_of(found[1].file)) | known
     try:
