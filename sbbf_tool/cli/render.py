@@ -13,6 +13,7 @@ import click
 from sbbf_tool.cli.output import say, say_json
 from sbbf_tool.cli.spelling import command_of, spell
 from sbbf_tool.display import escape
+from sbbf_tool.errors import UnreadableError
 from sbbf_tool.hints import Fix
 
 SCHEMA_VERSION = 0
@@ -49,6 +50,14 @@ def _plain(value: Any) -> Any:
 
 def warn(message: str) -> None:
     say(f"sbbf: warning: {spell(message)}", err=True)
+
+
+def say_unread(problems: Sequence[tuple[str, str | None, str]]) -> int:
+    """Say on standard error what could not be read (file, column or None, and why); return the exit code for it, 0 where there is none."""
+    for file, column, problem in problems:
+        place = f"column {column}" if column is not None else None
+        say(f"sbbf: {UnreadableError(spell(problem), file=file, place=place)}", err=True)
+    return UnreadableError.exit_code if problems else 0
 
 
 def show_table(headers: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,9 +11,8 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.output import say
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.paimon.columns import HEADERS, NUMBERS, columns_option, of_column
-from sbbf_tool.cli.paimon.reach import outside_option
+from sbbf_tool.cli.paimon.options import dry_run_option, json_option, outside_option
 from sbbf_tool.cli.spelling import spell
-from sbbf_tool.errors import UnreadableError
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.paimon import AddIndexReport
@@ -23,10 +22,10 @@ if TYPE_CHECKING:
 @click.argument("table", metavar="TABLE")
 @columns_option("the table's options")
 @outside_option
-@click.option("-n", "--dry-run", is_flag=True, help="Read and build, and write nothing.")
+@dry_run_option
 @page_limit_option
-@click.option("--json", "as_json", is_flag=True, help="The report as one JSON document.")
-def command(table: str, columns: tuple[str, ...], allow_outside: bool, dry_run: bool, max_page_bytes: int | None, as_json: bool) -> int:
+@json_option
+def command(table: str, columns: tuple[str, ...], as_json: bool, **options: Any) -> int:
     """Give the data files of a table that have no index one, in a new snapshot; no data file is touched.
 
     TABLE is a table's folder on a local disk. Columns are named as they are today, and sized as sbbf paimon build sizes them. An index
@@ -36,11 +35,9 @@ def command(table: str, columns: tuple[str, ...], allow_outside: bool, dry_run: 
     """
     from sbbf_tool.operations.paimon.add_index import add_paimon_index
 
-    report = add_paimon_index(table, columns, dry_run=dry_run, allow_outside=allow_outside, max_page_bytes=max_page_bytes)
+    report = add_paimon_index(table, columns, **options)
     render.show_json("paimon-add-index", report) if as_json else _show(report)
-    for left in report.unread:
-        say(f"sbbf: {UnreadableError(spell(left.reason), file=left.data_file)}", err=True)
-    return UnreadableError.exit_code if report.unread else 0
+    return render.say_unread([(left.data_file, None, left.reason) for left in report.unread])
 
 
 def _show(report: AddIndexReport) -> None:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.output import say
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.paimon.columns import HEADERS, NUMBERS, columns_option, of_column
+from sbbf_tool.cli.paimon.options import dry_run_option, json_option
 
 
 @click.command(short_help="Build an index file for a data file.")
 @click.argument("data_file", metavar="DATAFILE")
 @columns_option("the options of the table around")
 @click.option("-o", "--output", metavar="OUT", help="Write the index here; it must not exist.  [default: DATAFILE.index]")
-@click.option("-n", "--dry-run", is_flag=True, help="Read and build, and write nothing.")
+@dry_run_option
 @page_limit_option
-@click.option("--json", "as_json", is_flag=True, help="The report as one JSON document.")
-def command(data_file: str, columns: tuple[str, ...], output: str | None, dry_run: bool, max_page_bytes: int | None, as_json: bool) -> None:
+@json_option
+def command(data_file: str, columns: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Build an index file for a Parquet, ORC or Avro data file, to the byte as Paimon writes it.
 
     Each filter is sized for the distinct values that are there and lets a tenth of the absent ones pass; items=N and fpp=P size it as
@@ -26,7 +29,7 @@ def command(data_file: str, columns: tuple[str, ...], output: str | None, dry_ru
     """
     from sbbf_tool.operations.paimon.build import build_paimon_index
 
-    report = build_paimon_index(data_file, columns, output=output, dry_run=dry_run, max_page_bytes=max_page_bytes)
+    report = build_paimon_index(data_file, columns, **options)
     if as_json:
         render.show_json("paimon-build", report)
         return

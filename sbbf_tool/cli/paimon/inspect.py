@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.output import say, stop_if_unread
-from sbbf_tool.cli.paimon.reach import outside_option
-from sbbf_tool.errors import UnreadableError
+from sbbf_tool.cli.paimon.options import json_option, table_options
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports.findings import Finding
     from sbbf_tool.reports.paimon import IndexFigures, InspectedFile, InspectReport
 
 _HEADERS = ("data file", "partition", "rows", "place", "column", "now", "index", "bytes", "k", "bits", "fill", "est. fpp", "est. ndv")
@@ -21,11 +19,9 @@ _HEADERS = ("data file", "partition", "rows", "place", "column", "now", "index",
 
 @click.command(short_help="Show which data files have an index, and what it is worth.")
 @click.argument("target", metavar="TABLE|FILE.index")
-@click.option("--snapshot", type=int, metavar="N", help="The table as this snapshot has it.  [default: the latest]")
-@click.option("--branch", metavar="NAME", help="This branch of the table.")
-@outside_option
-@click.option("--json", "as_json", is_flag=True, help="The report as one JSON document.")
-def command(target: str, snapshot: int | None, branch: str | None, allow_outside: bool, as_json: bool) -> int:
+@table_options
+@json_option
+def command(target: str, as_json: bool, **options: Any) -> int:
     """Show which data files of a table have an index, and what it is worth; or what one index file holds.
 
     TABLE is a table's folder. One row an index: where it is, its bytes, bits set, the share of absent values it lets pass and the
@@ -33,12 +29,11 @@ def command(target: str, snapshot: int | None, branch: str | None, allow_outside
     """
     from sbbf_tool.operations.paimon.inspect import inspect_paimon
 
-    report = inspect_paimon(target, snapshot=snapshot, branch=branch, allow_outside=allow_outside)
+    report = inspect_paimon(target, **options)
     render.show_json("paimon-inspect", report) if as_json else _show(report)
-    for finding in report.broken:
-        say(f"sbbf: {UnreadableError(finding.message, file=finding.file, place=_column(finding))}", err=True)
+    code = render.say_unread([(finding.file, finding.column, finding.message) for finding in report.broken])
     stop_if_unread()
-    return UnreadableError.exit_code if report.broken else 0
+    return code
 
 
 def _show(report: InspectReport) -> None:
@@ -85,7 +80,3 @@ def _odd(report: InspectReport) -> Iterator[str]:
         where = (files[0] if len(files) == 1 else render.counted(len(files), "data file")) if report.is_table else None
         place = f"column {column}" if column is not None else None
         yield ": ".join(part for part in (where, place, rule, message) if part is not None)
-
-
-def _column(finding: Finding) -> str | None:
-    return f"column {finding.column}" if finding.column is not None else None

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.output import say, stop_if_unread
-from sbbf_tool.cli.paimon.reach import outside_option
+from sbbf_tool.cli.paimon.options import json_option, table_options
 from sbbf_tool.cli.probe import ABSENT, MAYBE, NegativeValues, queried_values
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports.paimon import ProbeReport
+    from sbbf_tool.reports.paimon import ProbedFile, ProbeReport, ValueAnswer
 
 _HEADERS = ("value", "data file", "partition", "rows", "place", "answer", "reason")
 
@@ -23,24 +23,20 @@ _HEADERS = ("value", "data file", "partition", "rows", "place", "answer", "reaso
 @click.argument("values", nargs=-1, metavar="VALUE...")
 @click.option("--values-file", type=click.Path(), help="Ask for the values in this file too, one a line; - reads standard input.")
 @click.option("--null", "ask_null", is_flag=True, help="Ask for null.")
-@click.option("--snapshot", type=int, metavar="N", help="The table as this snapshot has it.  [default: the latest]")
-@click.option("--branch", metavar="NAME", help="This branch of the table.")
-@outside_option
+@table_options
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing; the exit code answers.")
 @click.option("--stats", is_flag=True, help="Tell on standard error how many bytes of how many files were read.")
-@click.option("--json", "as_json", is_flag=True, help="The report as one JSON document.")
+@json_option
 def command(
     table: str,
     column: str,
     values: tuple[str, ...],
     values_file: str | None,
     ask_null: bool,
-    snapshot: int | None,
-    branch: str | None,
-    allow_outside: bool,
     quiet: bool,
     stats: bool,
     as_json: bool,
+    **options: Any,
 ) -> int:
     """Ask the file indexes of a table which data files may hold a value of COLUMN, as Paimon's own reader does.
 
@@ -51,15 +47,7 @@ def command(
     from sbbf_tool.storage.folders import LocalFolders
 
     files = LocalFolders()
-    report = probe_paimon(
-        table,
-        column,
-        queried_values(values, values_file, ask_null),
-        snapshot=snapshot,
-        branch=branch,
-        allow_outside=allow_outside,
-        files=files,
-    )
+    report = probe_paimon(table, column, queried_values(values, values_file, ask_null), files=files, **options)
     if as_json:
         render.show_json("paimon-probe", report)
     elif not quiet:
@@ -73,23 +61,16 @@ def command(
 def _show(report: ProbeReport) -> None:
     state = f"snapshot {report.snapshot}" if report.snapshot is not None else "no snapshot"
     say(f"{report.table}: {state}, column {report.column}, {report.type}")
-    pairs = [(file, answer) for at in range(report.num_values) for file in report.files for answer in (file.answers[at],)]
-    rows = [
-        (
-            *(
-                "null" if answer.value is None else render.value(answer.value),
-                file.data_file,
-                file.partition,
-                render.size(file.rows),
-                file.place,
-            ),
-            *("remains" if answer.remain else "skipped", answer.reason),
-        )
-        for file, answer in pairs
-    ]
+    rows = [_row(file, file.answers[at]) for at in range(report.num_values) for file in report.files]
     if rows:
         render.show_table(_HEADERS, rows, (3,))
     kept, all_rows = (sum(file.rows for file in files) for files in (report.remaining, report.files))
     say(f"remaining: {len(report.remaining):,} of {render.counted(len(report.files), 'data file')}, {kept:,} of {all_rows:,} rows")
     if report.unused is not None:
         say(f"note: Paimon does not ask this table's indexes, and reads every file: {report.unused}")
+
+
+def _row(file: ProbedFile, answer: ValueAnswer) -> tuple[str, ...]:
+    value = "null" if answer.value is None else render.value(answer.value)
+    outcome = "remains" if answer.remain else "skipped"
+    return (value, file.data_file, file.partition, render.size(file.rows), file.place, outcome, answer.reason)

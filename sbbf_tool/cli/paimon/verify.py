@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.output import say, stop_if_unread
 from sbbf_tool.cli.page_limit import page_limit_option
-from sbbf_tool.cli.paimon.reach import outside_option
-from sbbf_tool.cli.spelling import spell
-from sbbf_tool.errors import UnreadableError
+from sbbf_tool.cli.paimon.options import json_option, table_options
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.paimon import VerifiedColumn, VerifyReport
@@ -23,20 +21,10 @@ _HEADERS = ("data file", "place", "column", "rows", "nulls", "lost", "proof")
 @click.command(short_help="Prove indexes against the data.")
 @click.argument("target", metavar="TABLE|FILE.index")
 @click.argument("data_file", metavar="[DATAFILE]", required=False)
-@click.option("--snapshot", type=int, metavar="N", help="The table as this snapshot has it.  [default: the latest]")
-@click.option("--branch", metavar="NAME", help="This branch of the table.")
-@outside_option
+@table_options
 @page_limit_option
-@click.option("--json", "as_json", is_flag=True, help="The report as one JSON document.")
-def command(
-    target: str,
-    data_file: str | None,
-    snapshot: int | None,
-    branch: str | None,
-    allow_outside: bool,
-    max_page_bytes: int | None,
-    as_json: bool,
-) -> int:
+@json_option
+def command(target: str, data_file: str | None, as_json: bool, **options: Any) -> int:
     """Prove that an index loses nothing: every value of the data file is asked of it, and none may be skipped.
 
     TABLE is a table's folder. Of one index file the data file is DATAFILE, or the one beside it that its name tells. Exit code 0: every
@@ -44,13 +32,11 @@ def command(
     """
     from sbbf_tool.operations.paimon.verify import verify_paimon
 
-    report = verify_paimon(target, data_file, snapshot=snapshot, branch=branch, allow_outside=allow_outside, max_page_bytes=max_page_bytes)
+    report = verify_paimon(target, data_file, **options)
     render.show_json("paimon-verify", report) if as_json else _show(report)
-    for file, column, problem in report.problems:
-        place = f"column {column}" if column is not None else None
-        say(f"sbbf: {UnreadableError(spell(problem), file=file, place=place)}", err=True)
+    code = render.say_unread(report.problems) or int(report.loses)
     stop_if_unread()
-    return UnreadableError.exit_code if report.problems else int(report.loses)
+    return code
 
 
 def _show(report: VerifyReport) -> None:
