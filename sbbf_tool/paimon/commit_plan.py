@@ -10,7 +10,7 @@ reason to refuse: they might say something that a new index makes wrong.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from sbbf_tool.paimon.avro_schema import fields_of, kind_of, without_null
 from sbbf_tool.paimon.files import parse_file
 from sbbf_tool.paimon.json_fields import optional
 from sbbf_tool.paimon.manifest import ADD, DELETE, Identity, ManifestEntry, live_entries, parse_manifest, parse_manifest_list
-from sbbf_tool.paimon.manifest_stats import KNOWN_LIST_FIELDS, build_list_record
+from sbbf_tool.paimon.manifest_stats import KNOWN_LIST_FIELDS, Entries, build_list_record
 from sbbf_tool.paimon.snapshot import KNOWN_FIELDS, Snapshot, build_snapshot
 from sbbf_tool.paimon.table import Table
 from sbbf_tool.paimon.table_schema import TableSchema
@@ -53,15 +53,6 @@ class Addition:
 
 
 @dataclass(frozen=True, slots=True)
-class ManifestFile:
-    """A manifest that is to be written."""
-
-    header: AvroHeader
-    entries: tuple[tuple[int, Mapping[str, Any]], ...]
-    """Kind and record of each entry."""
-
-
-@dataclass(frozen=True, slots=True)
 class CommitPlan:
     """The files of a commit: first `manifests`, in order, then `snapshot`."""
 
@@ -81,36 +72,35 @@ def check_publishable(table: Table) -> None:
         _check_fields(parse_file(table.files, table.manifest_path(name), _writable_header), table.path)
 
 
-def plan_commit(table: Table, additions: Sequence[Addition], now_millis: int, unique: str) -> CommitPlan:
+def plan_commit(table: Table, snapshot: Snapshot, additions: Sequence[Addition], now_millis: int, unique: str) -> CommitPlan:
     """The files that add these indexes to the table's snapshot. `unique` goes into their names.
 
     Raises RefusedError for fields of a version this tool does not know, and for manifests that are not Avro.
     """
-    if table.snapshot is None:
-        raise RefusedError("the table has no snapshot", file=table.path)
-    _check_snapshot(table.snapshot, table.path)
+    _check_snapshot(snapshot, table.path)
     try:
-        return _plan(table, table.snapshot, additions, now_millis, unique)
+        return _plan(table, snapshot, additions, now_millis, unique)
     except UsageError as error:  # a record that does not fit the schema it is to be written under
         raise RefusedError(f"its manifests cannot be carried on: {error.message}", file=table.path) from None
 
 
 def _plan(table: Table, snapshot: Snapshot, additions: Sequence[Addition], now_millis: int, unique: str) -> CommitPlan:
-    parts = list(_manifests(table, additions))
-    packed = [build_file(part.header, (record for _, record in part.entries)) for part in parts]
-    named = [(f"manifest-{unique}-{at}", part, data) for at, (part, data) in enumerate(zip(parts, packed, strict=True))]
-    header, before = _manifest_list(table, snapshot)
-    delta = [build_list_record(fields_of(header.schema), name, len(data), part.entries, table.schema) for name, part, data in named]
-    base_name, delta_name = (f"manifest-list-{unique}-{at}" for at in range(2))
-    base_list = build_file(header, before)
-    delta_list = build_file(header, delta)
+    rewritten = list(_manifests(table, additions))
+    list_header, base = _manifest_list(table, snapshot)
+    manifests: list[tuple[str, bytes]] = []
+    delta = []
+    for header, entries in rewritten:
+        name, data = f"manifest-{unique}-{len(manifests)}", build_file(header, (record for _, record in entries))
+        manifests.append((name, data))
+        delta.append(build_list_record(fields_of(list_header.schema), name, len(data), entries, table.schema))
+    _check_outcome(table, additions, [data for _, data in manifests])
     record = _next_snapshot(snapshot, table.schema, now_millis, unique)
-    record |= {"baseManifestList": base_name, "deltaManifestList": delta_name}
-    for field, size in (("baseManifestListSize", len(base_list)), ("deltaManifestListSize", len(delta_list))):
-        if field in record:
-            record[field] = size
-    manifests = [(name, data) for name, _, data in named] + [(base_name, base_list), (delta_name, delta_list)]
-    _check_outcome(table, additions, [data for _, _, data in named])
+    for at, (field, records) in enumerate((("baseManifestList", base), ("deltaManifestList", delta))):
+        name, data = f"manifest-list-{unique}-{at}", build_file(list_header, records)
+        manifests.append((name, data))
+        record[field] = name
+        if f"{field}Size" in record:
+            record[f"{field}Size"] = len(data)
     return CommitPlan(record["id"], tuple(manifests), build_snapshot(record))
 
 
@@ -160,7 +150,7 @@ def _next_snapshot(snapshot: Snapshot, schema: TableSchema, now_millis: int, uni
     return record
 
 
-def _manifests(table: Table, additions: Sequence[Addition]) -> Iterable[ManifestFile]:
+def _manifests(table: Table, additions: Sequence[Addition]) -> Iterator[tuple[AvroHeader, Entries]]:
     """New manifests, each under the schema of the manifests its entries come from, so that every field stays what it was."""
     wanted = {addition.entry.identity: addition for addition in additions}
     groups: dict[str, tuple[AvroHeader, list[Addition]]] = {}
@@ -174,8 +164,7 @@ def _manifests(table: Table, additions: Sequence[Addition]) -> Iterable[Manifest
         _check_fields(header, table.path)
         for start in range(0, len(group), _ENTRIES_PER_MANIFEST):
             part = group[start : start + _ENTRIES_PER_MANIFEST]
-            pairs = [(kind, _changed(kind, addition, header)) for addition in part for kind in (DELETE, ADD)]
-            yield ManifestFile(_fresh(header), tuple(pairs))
+            yield _fresh(header), [(kind, _changed(kind, addition)) for addition in part for kind in (DELETE, ADD)]
 
 
 def _take_added(data: bytes, wanted: dict[Identity, Addition]) -> tuple[list[Addition], AvroHeader | None]:
@@ -185,7 +174,7 @@ def _take_added(data: bytes, wanted: dict[Identity, Addition]) -> tuple[list[Add
     return found, _writable_header(data) if found else None
 
 
-def _changed(kind: int, addition: Addition, header: AvroHeader) -> dict[str, Any]:
+def _changed(kind: int, addition: Addition) -> dict[str, Any]:
     """The entry as it was, to be deleted; or with the index, to be added."""
     record = {**addition.entry.record, "_KIND": kind}
     if kind == ADD:

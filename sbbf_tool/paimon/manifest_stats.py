@@ -11,6 +11,8 @@ from sbbf_tool.paimon.json_fields import optional
 from sbbf_tool.paimon.manifest import ADD, VERSION
 from sbbf_tool.paimon.table_schema import TableSchema
 
+Entries = Sequence[tuple[int, Mapping[str, Any]]]
+"""Of a manifest: kind and record of each entry."""
 KNOWN_LIST_FIELDS = frozenset(
     (
         *("_VERSION", "_FILE_NAME", "_FILE_SIZE", "_NUM_ADDED_FILES", "_NUM_DELETED_FILES", "_PARTITION_STATS", "_SCHEMA_ID"),
@@ -20,10 +22,8 @@ KNOWN_LIST_FIELDS = frozenset(
 """Every field of a manifest list in Paimon 0.8 to 2.1."""
 
 
-def build_list_record(
-    fields: Iterable[str], name: str, size: int, entries: Sequence[tuple[int, Mapping[str, Any]]], schema: TableSchema
-) -> dict[str, Any]:
-    """The manifest list's record, with these fields, of a manifest of `size` bytes that holds these entries (kind, record)."""
+def build_list_record(fields: Iterable[str], name: str, size: int, entries: Entries, schema: TableSchema) -> dict[str, Any]:
+    """The manifest list's record, with these fields, of a manifest of `size` bytes that holds these entries."""
     added = sum(kind == ADD for kind, _ in entries)
     files = [record["_FILE"] for _, record in entries]
     buckets = [record["_BUCKET"] for _, record in entries]

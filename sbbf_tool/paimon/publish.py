@@ -10,7 +10,7 @@ import contextlib
 import random
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from sbbf_tool.errors import RefusedError, WriteError
@@ -30,7 +30,7 @@ class Published:
     """Data files that another commit took away meanwhile."""
 
 
-def publish(files: WritableFiles, path: str, additions: Iterable[Addition], now_millis: Callable[[], int]) -> Published | None:
+def publish(files: WritableFiles, path: str, additions: Iterable[Addition]) -> Published | None:
     """Write these indexes as they come and commit them to the table's latest state; None when none of their data files is there any more.
 
     Raises RefusedError when the table has something this tool does not know how to carry on, or others commit faster, time after time,
@@ -51,7 +51,7 @@ def publish(files: WritableFiles, path: str, additions: Iterable[Addition], now_
             present = [addition for addition in written if addition.entry.identity in live]
             if table.snapshot is None or not present:
                 return None
-            plan = plan_commit(table, present, now_millis(), str(uuid.uuid4()))
+            plan = plan_commit(table, table.snapshot, present, time.time_ns() // 1_000_000, str(uuid.uuid4()))
             with _Scratch(files) as manifests:
                 for name, data in plan.manifests:
                     manifests.create(table.manifest_path(name), data)

@@ -27,14 +27,10 @@ KNOWN_FIELDS = frozenset(
 class Snapshot:
     id: int
     schema_id: int
-    base_manifest_list: str
-    delta_manifest_list: str
+    manifest_lists: tuple[str, str]
+    """The names of the base list and of the delta list."""
     record: Mapping[str, Any]
     """The JSON as it was read, fields this tool does not know included."""
-
-    @property
-    def manifest_lists(self) -> tuple[str, str]:
-        return self.base_manifest_list, self.delta_manifest_list
 
 
 def parse_snapshot(data: bytes) -> Snapshot:
@@ -43,8 +39,7 @@ def parse_snapshot(data: bytes) -> Snapshot:
     return Snapshot(
         required(tree, "id", int),
         required(tree, "schemaId", int),
-        file_name(required(tree, "baseManifestList", str)),
-        file_name(required(tree, "deltaManifestList", str)),
+        (file_name(required(tree, "baseManifestList", str)), file_name(required(tree, "deltaManifestList", str))),
         tree,
     )
 

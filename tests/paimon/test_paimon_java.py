@@ -212,7 +212,7 @@ def _add_anyway(path: Path) -> None:
     """Publish as if the data files had no index, to get to the manifests."""
     table = open_table(LocalFolders(), str(path))
     additions = [Addition(live.entry, b"", None) for live in table.live_files]
-    publish(LocalFolders(), str(path), additions, lambda: 0)
+    publish(LocalFolders(), str(path), additions)
 
 
 def test_hashes_are_spread(warehouse: Path) -> None:

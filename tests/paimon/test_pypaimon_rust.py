@@ -91,5 +91,5 @@ def test_it_looks_where_we_publish(warehouse: Path, tmp_path: Path, place: str) 
     lies = [Addition(live.entry, lie, f"{live.path}.index" if place == "file" else None) for live in table.live_files]
     query = [f"SELECT id FROM p.fx.{name} WHERE s = 'value 40'"]
     assert ask_rust(command="ask", warehouse=str(tmp_path / "wh"), queries=query) == [[["40"]]]
-    assert publish(files, str(copy), lies, lambda: 0) is not None
+    assert publish(files, str(copy), lies) is not None
     assert ask_rust(command="ask", warehouse=str(tmp_path / "wh"), queries=query) == [[]]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -83,7 +82,7 @@ def add_paimon_index(
 
 def _commit(files: WritableFiles, path: str, additions: Iterable[Addition]) -> Published | None:
     try:
-        return publish(files, path, additions, lambda: time.time_ns() // 1_000_000)
+        return publish(files, path, additions)
     except FileExistsError as error:
         message = "it came to be there while indexes were built, so somebody else adds them too; nothing was changed"
         raise RefusedError(message, file=error.filename or path, hint="run again") from error
