@@ -15,8 +15,8 @@ MAX_BYTES = 0xFFFF
 
 def build_utf(text: str) -> bytes:
     """The bytes of a name with their count in front. Raises UsageError beyond 65,535 bytes."""
-    body = text.encode("utf-16-be", "surrogatepass")
-    encoded = b"".join(_unit_bytes(unit) for (unit,) in struct.iter_unpack(">H", body)) if _needs_care(text) else text.encode()
+    units = struct.iter_unpack(">H", text.encode("utf-16-be", "surrogatepass"))
+    encoded = "".join(chr(unit) for (unit,) in units).encode("utf-8", "surrogatepass").replace(b"\0", b"\xc0\x80")
     if len(encoded) > MAX_BYTES:
         raise UsageError(f"a name of {len(encoded)} bytes; {MAX_BYTES} is the most")
     return struct.pack(">H", len(encoded)) + encoded
@@ -42,15 +42,3 @@ def parse_utf(data: bytes, start: int, end: int) -> tuple[str, int]:
     if build_utf(text) != data[start:stop]:
         raise UnreadableError("a name that is not modified UTF-8", place=f"offset {start}")
     return text, stop
-
-
-def _needs_care(text: str) -> bool:
-    return any(char == "\0" or char > "\ud7ff" for char in text)
-
-
-def _unit_bytes(unit: int) -> bytes:
-    if 0 < unit < 0x80:
-        return bytes((unit,))
-    if unit < 0x800:
-        return bytes((0xC0 | unit >> 6, 0x80 | unit & 0x3F))
-    return bytes((0xE0 | unit >> 12, 0x80 | unit >> 6 & 0x3F, 0x80 | unit & 0x3F))
