@@ -13,10 +13,11 @@ from __future__ import annotations
 import bz2
 import lzma
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
-from typing import Any, NoReturn
+from typing import Any
 
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.paimon.avro_schema import Schema, parse_schema
@@ -32,6 +33,11 @@ _SYNC = 16
 _BLOCK = 64 << 10
 """Bytes of values after which a block is written."""
 _PIECE = 1 << 20
+_INFLATERS: dict[str, Callable[[], Any]] = {
+    "deflate": partial(zlib.decompressobj, wbits=-15),
+    "bzip2": bz2.BZ2Decompressor,
+    "xz": lzma.LZMADecompressor,
+}
 _META: Schema = {"type": "map", "values": "bytes"}
 
 
@@ -150,15 +156,9 @@ def unpack(block: bytes, codec: str) -> bytes:
 
 
 def _inflate(block: bytes, codec: str) -> bytes:
-    inflater: Any
-    if codec == "deflate":
-        inflater = zlib.decompressobj(wbits=-15)
-    elif codec == "bzip2":
-        inflater = bz2.BZ2Decompressor()
-    elif codec == "xz":
-        inflater = lzma.LZMADecompressor()
-    else:
-        _unknown_codec(codec)
+    if codec not in _INFLATERS:
+        raise UnreadableError(f"Avro codec {codec!r:.40} is not one of null, deflate, bzip2, xz, snappy, zstandard")
+    inflater = _INFLATERS[codec]()
     unpacked: bytes = inflater.decompress(block, MAX_BLOCK + 1)
     if not inflater.eof and len(unpacked) <= MAX_BLOCK:
         raise EOFError
@@ -194,7 +194,3 @@ def _unsnap(block: bytes) -> bytes:
     if zlib.crc32(unpacked) != int.from_bytes(block[-4:], "big"):
         raise UnreadableError("a snappy block with another checksum")
     return unpacked
-
-
-def _unknown_codec(codec: str) -> NoReturn:
-    raise UnreadableError(f"Avro codec {codec!r:.40} is not one of null, deflate, bzip2, xz, snappy, zstandard")

@@ -13,7 +13,8 @@ from sbbf_tool.paimon.avro_file import unpack
 
 UTC_NAMES = frozenset(("UTC", "GMT", "Etc/UTC", "Etc/GMT", "Universal", "Zulu", "Etc/Universal", "Etc/Zulu"))
 
-_NONE, _ZLIB, _ZSTD = 0, 1, 5
+_NONE = 0
+_CODECS = {1: "deflate", 5: "zstandard"}
 _MAX_STRIPES = 100_000
 
 
@@ -82,12 +83,8 @@ def _decompressed(stream: bytes, compression: int) -> bytes:
     while at + 3 <= len(stream):
         header = int.from_bytes(stream[at : at + 3], "little")
         chunk = stream[at + 3 : at + 3 + (header >> 1)]
-        parts.append(chunk if header & 1 else _inflated(chunk, compression))
+        if not header & 1 and compression not in _CODECS:
+            raise UnreadableError(f"ORC compression {compression} is not read here")
+        parts.append(chunk if header & 1 else unpack(chunk, _CODECS[compression]))
         at += 3 + (header >> 1)
     return b"".join(parts)
-
-
-def _inflated(chunk: bytes, compression: int) -> bytes:
-    if compression in (_ZLIB, _ZSTD):
-        return unpack(chunk, "deflate" if compression == _ZLIB else "zstandard")
-    raise UnreadableError(f"ORC compression {compression} is not read here")
