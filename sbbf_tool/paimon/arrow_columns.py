@@ -7,6 +7,7 @@ does this one. What INT96 timestamps need is in `int96_micros`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,23 @@ if TYPE_CHECKING:
     from pyarrow import parquet
 
 _BATCH_ROWS = 1 << 16
+_TYPES = {
+    **dict.fromkeys(("string", "large_string"), DataType("VARCHAR", MAX_LENGTH)),
+    **dict.fromkeys(("binary", "large_binary", "fixed_size_binary"), DataType("VARBINARY", MAX_LENGTH)),
+    **dict.fromkeys(("time32", "time64"), DataType("TIME")),
+    **dict.fromkeys(("list", "large_list"), DataType("ARRAY")),
+    "int8": DataType("TINYINT"),
+    "int16": DataType("SMALLINT"),
+    "int32": DataType("INT"),
+    "int64": DataType("BIGINT"),
+    "float": DataType("FLOAT"),
+    "double": DataType("DOUBLE"),
+    "date32": DataType("DATE"),
+    "bool": DataType("BOOLEAN"),
+    "map": DataType("MAP"),
+    "struct": DataType("ROW"),
+}
+"""The Paimon type of an Arrow type, by the first word of the latter's name."""
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _WRAP_MICROS, _WRAP_REST = divmod(1 << 64, 1000)
 _LAST_NANO_MICROS = (1 << 63) // 1000
@@ -150,25 +168,7 @@ def type_of(stored: pa.DataType, *, orc: bool) -> DataType | None:
     if pa.types.is_timestamp(stored):
         precision = 3 if _PER_SECOND[stored.unit] <= 1000 else 6
         return None if orc else DataType("TIMESTAMP_LTZ" if stored.tz else "TIMESTAMP", precision)
-    for told, matches in (
-        (DataType("VARCHAR", MAX_LENGTH), (pa.types.is_string, pa.types.is_large_string)),
-        (DataType("VARBINARY", MAX_LENGTH), (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)),
-        (DataType("TINYINT"), (pa.types.is_int8,)),
-        (DataType("SMALLINT"), (pa.types.is_int16,)),
-        (DataType("INT"), (pa.types.is_int32,)),
-        (DataType("BIGINT"), (pa.types.is_int64,)),
-        (DataType("FLOAT"), (pa.types.is_float32,)),
-        (DataType("DOUBLE"), (pa.types.is_float64,)),
-        (DataType("DATE"), (pa.types.is_date32,)),
-        (DataType("TIME"), (pa.types.is_time,)),
-        (DataType("BOOLEAN"), (pa.types.is_boolean,)),
-        (DataType("ARRAY"), (pa.types.is_list, pa.types.is_large_list)),
-        (DataType("MAP"), (pa.types.is_map,)),
-        (DataType("ROW"), (pa.types.is_struct,)),
-    ):
-        if any(match(stored) for match in matches):
-            return told
-    return None
+    return _TYPES.get(re.split(r"\W", str(stored), maxsplit=1)[0])
 
 
 def _hash_batch(
