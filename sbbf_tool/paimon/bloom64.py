@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.paimon.bloom64_sizing import paimon_sizing
 from sbbf_tool.paimon.bloom64_spec import to_int32
+from sbbf_tool.paimon.fast_hash import Hashes
 
 KIND = "bloom-filter"
 """The index type under which a container holds these bytes."""
@@ -30,8 +31,6 @@ _MAX_BYTES = (1 << 31) // 8 - 1
 _CHUNK = 1 << 16
 _MAX_SPREAD = 1 << 27
 _POPCOUNT_CHUNK = 1 << 22
-
-Hashes = NDArray[np.uint64]
 
 
 class BloomFilter64:

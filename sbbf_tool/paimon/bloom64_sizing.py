@@ -11,6 +11,7 @@ import math
 from typing import NamedTuple
 
 from sbbf_tool.errors import UsageError
+from sbbf_tool.paimon.bloom64_spec import to_int32
 
 DEFAULT_ITEMS = 1_000_000
 """Paimon's `file-index.bloom-filter.<column>.items` where it is not set: 599,067 bytes of bits for every data file."""
@@ -37,12 +38,12 @@ def paimon_sizing(items: int, fpp: float) -> Sizing:
         raise UsageError(f"items: {items} does not fit a 64-bit integer")
     ln2 = math.log(2)
     wanted = _int_of(float(-items) * _log(fpp) / (ln2 * ln2))
-    num_bits = _wrap32(wanted + 8 - _java_rem(wanted, 8))  # a multiple of 8 grows by 8: Paimon's formula, kept
+    num_bits = to_int32(wanted + 8 - int(math.fmod(wanted, 8)))  # a multiple of 8 grows by 8: Paimon's formula, kept
     if num_bits < 0:
         message = f"{items} items at fpp {fpp!r}: Paimon's size for them overflows or is negative"
         raise UsageError(message, hint="ask for fewer items or a larger fpp")
     per_item = num_bits / float(items) if items else math.inf if num_bits else math.nan
-    return Sizing(num_bits, max(1, _wrap32(_round(per_item * ln2))))
+    return Sizing(num_bits, max(1, to_int32(_round(per_item * ln2))))
 
 
 def _log(value: float) -> float:
@@ -67,11 +68,3 @@ def _round(value: float) -> int:
         return _LONG_MAX if value > 0 else -_LONG_MAX - 1
     whole = math.floor(value)
     return whole + (value - whole >= 0.5)
-
-
-def _wrap32(value: int) -> int:
-    return (value + (1 << 31)) % (1 << 32) - (1 << 31)
-
-
-def _java_rem(a: int, b: int) -> int:
-    return int(math.fmod(a, b))

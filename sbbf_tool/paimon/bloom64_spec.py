@@ -1,7 +1,7 @@
 """Paimon's filter and its integer hash in plain ints: slow, obvious, the oracle every fast kernel is tested against.
 
 Transcribed from utils/BloomFilter64.java and fileindex/bloomfilter/FastHash.java, whose `int` and `long` wrap around. Nothing here is
-called by the tool itself.
+called by the tool itself but `to_int32`.
 """
 
 from __future__ import annotations

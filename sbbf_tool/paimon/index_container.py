@@ -128,10 +128,8 @@ def lay_out(indexes: Mapping[str, Mapping[str, bytes | None]]) -> Container:
 
 def build_container(container: Container) -> bytes:
     """The bytes of a container; `parse_container` gives back an equal one."""
-    directory = _directory(container.columns)
-    head_length = _FIXED.size + len(directory) + len(container.head_tail)
-    fixed = _FIXED.pack(MAGIC, VERSION, head_length, len(container.columns))
-    return fixed + directory + container.head_tail + container.body
+    fixed = _FIXED.pack(MAGIC, VERSION, container.head_length, len(container.columns))
+    return fixed + _directory(container.columns) + container.head_tail + container.body
 
 
 def parse_container(data: bytes) -> Container:

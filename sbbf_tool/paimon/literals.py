@@ -25,10 +25,9 @@ import numpy as np
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.gregorian import Date, days_of
-from sbbf_tool.paimon.data_types import DataType
+from sbbf_tool.paimon.data_types import INTEGER_BITS, DataType
 from sbbf_tool.paimon.fast_hash import Hashes, Key, double_keys, float_keys, hash_bytes, hash_longs, key_of
 
-_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
 _FLOATING = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
 _DATE = r"(?P<year>[+-]?[0-9]{4,9})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
@@ -90,7 +89,7 @@ def _binary(text: str) -> bytes:
 def _integer(text: str, data_type: DataType) -> int:
     if not _INTEGER.fullmatch(text):
         raise UsageError(f"{text!r:.60} is not a {data_type}")
-    return _fits(int(text), _BITS[data_type.root], text, data_type)
+    return _fits(int(text), INTEGER_BITS[data_type.root], text, data_type)
 
 
 def _fits(value: int, bits: int, text: str, data_type: DataType) -> int:

@@ -5,11 +5,9 @@ operation/AppendOnlyFileStoreScan.java, KeyValueFileStore.java, schema/SchemaEvo
 
 from __future__ import annotations
 
-from sbbf_tool.paimon.data_types import DataType
+from sbbf_tool.paimon.data_types import INTEGER_BITS, DataType
 from sbbf_tool.paimon.index_options import boolean_option
 from sbbf_tool.paimon.table_schema import TableSchema
-
-_INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 
 
 def why_unused(schema: TableSchema) -> str | None:
@@ -28,8 +26,8 @@ def why_not_pushed(today: DataType, in_file: DataType, key: bytes | int) -> str 
     """
     if today.same_ignoring_null(in_file):
         return None
-    narrow = _INTEGER_BITS.get(in_file.root, 0)
-    if not 0 < narrow < _INTEGER_BITS.get(today.root, 0) or isinstance(key, bytes):
+    narrow = INTEGER_BITS.get(in_file.root, 0)
+    if not 0 < narrow < INTEGER_BITS.get(today.root, 0) or isinstance(key, bytes):
         return f"the column was {in_file} when the file was written"
     if not -(1 << narrow - 1) <= key < 1 << narrow - 1:
         return f"the value does not fit the file's {in_file}"
