@@ -15,7 +15,7 @@ from sbbf_tool.paimon.data_types import DataType
 from sbbf_tool.paimon.fast_hash import Hashes, distinct
 from sbbf_tool.paimon.files import Files, read_data
 from sbbf_tool.paimon.index_container import build_container, lay_out, parse_container
-from sbbf_tool.paimon.requests import IndexRequest
+from sbbf_tool.paimon.index_options import IndexRequest
 from sbbf_tool.paimon.table import LiveFile, Table, table_around
 from sbbf_tool.paimon.table_schema import IndexedColumn, indexed_type, parse_indexed_column
 from sbbf_tool.reports.paimon import BuiltColumn

@@ -18,6 +18,7 @@ from typing import TypeVar
 
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.paimon.bloom64_sizing import DEFAULT_FPP, DEFAULT_ITEMS
+from sbbf_tool.paimon.data_types import DataType
 from sbbf_tool.paimon.table_schema import parse_indexed_column
 
 DEFAULT_THRESHOLD = 500
@@ -35,18 +36,26 @@ _UNITS = {
 
 
 @dataclass(frozen=True, slots=True)
-class BloomOptions:
-    """What a table's options ask of the filter of one column in every data file."""
+class IndexRequest:
+    """A filter asked for: a column, `m[key]` for a map's entry, and how large."""
 
-    items: int = DEFAULT_ITEMS
+    column: str
+    items: int | None = None
+    """Expected distinct values; None for those that are there."""
     fpp: float = DEFAULT_FPP
+    """Wanted false positive probability."""
+    type: DataType | None = None
+    """The Paimon type of the column's values, where neither a table nor the file tells it."""
 
 
-def bloom_columns(options: Mapping[str, str]) -> dict[str, BloomOptions]:
-    """The columns to be indexed, by the name the options use, in their order. Raises UnreadableError for numbers that are none."""
+def bloom_columns(options: Mapping[str, str]) -> dict[str, IndexRequest]:
+    """The filters of every data file that a table's options ask for, as Paimon itself would build them, by column and in their order.
+
+    Raises UnreadableError for numbers that are none.
+    """
     names = [name.strip() for name in options.get(_PREFIX + "columns", "").split(",")]
     return {
-        name: BloomOptions(_number(options, name, "items", int, DEFAULT_ITEMS), _number(options, name, "fpp", float, DEFAULT_FPP))
+        name: IndexRequest(name, _number(options, name, "items", int, DEFAULT_ITEMS), _number(options, name, "fpp", float, DEFAULT_FPP))
         for name in names
         if name
     }

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.paimon.bloom64_sizing import DEFAULT_FPP
 from sbbf_tool.paimon.data_types import DataType, parse_type_text
-from sbbf_tool.paimon.index_options import bloom_columns
+from sbbf_tool.paimon.index_options import IndexRequest
 from sbbf_tool.paimon.table import LiveFile, Table
-from sbbf_tool.paimon.table_schema import TableSchema, indexed_type, resolve_column
+from sbbf_tool.paimon.table_schema import indexed_type, resolve_column
 
 _SPELLING = re.compile(r"(?P<column>.+?):(?P<options>\w+=.*)", re.DOTALL)
 _OPTIONS = ("items", "fpp", "type")
@@ -24,27 +24,9 @@ _SMALLEST_FPP = 1e-30
 """100 bits a value; from 128 on Paimon's reader cannot use a filter."""
 
 
-@dataclass(frozen=True, slots=True)
-class IndexRequest:
-    """A filter asked for: a column, `m[key]` for a map's entry, and how large."""
-
-    column: str
-    items: int | None = None
-    """Expected distinct values; None for those that are there."""
-    fpp: float = DEFAULT_FPP
-    """Wanted false positive probability."""
-    type: DataType | None = None
-    """The Paimon type of the column's values, where neither a table nor the file tells it."""
-
-
 def index_requests(columns: str | IndexRequest | Iterable[str | IndexRequest]) -> list[IndexRequest]:
     """What is asked for, texts among it read; one of them alone is one. Raises UsageError for options that are none."""
     return [parse_request(column) if isinstance(column, str) else column for column in as_iterable(columns)]
-
-
-def declared_requests(schema: TableSchema) -> list[IndexRequest]:
-    """What a table's own options ask for, with their `items` and `fpp`, as Paimon itself would build it."""
-    return [IndexRequest(name, asked.items, asked.fpp) for name, asked in bloom_columns(schema.options).items()]
 
 
 def request_in_file(table: Table, live: LiveFile, request: IndexRequest) -> IndexRequest | None:

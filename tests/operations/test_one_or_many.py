@@ -34,7 +34,8 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.operations.check import Policy
 from sbbf_tool.operations.paimon.probe import probe_table
 from sbbf_tool.paimon import requests
-from sbbf_tool.paimon.requests import IndexRequest, index_requests
+from sbbf_tool.paimon.index_options import IndexRequest
+from sbbf_tool.paimon.requests import index_requests
 from sbbf_tool.paimon.table import open_table
 from sbbf_tool.rules.rule import Limits
 from sbbf_tool.runner import discover, lookup, prove, works

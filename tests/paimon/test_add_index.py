@@ -19,7 +19,7 @@ from sbbf_tool.operations.paimon.verify import verify_paimon
 from sbbf_tool.paimon.avro_file import iter_values, parse_header
 from sbbf_tool.paimon.binary_row import parse_row
 from sbbf_tool.paimon.data_types import parse_type_text
-from sbbf_tool.paimon.requests import IndexRequest
+from sbbf_tool.paimon.index_options import IndexRequest
 from sbbf_tool.paimon.table import open_table
 from sbbf_tool.reports.paimon import AddIndexReport
 from sbbf_tool.storage.folders import LocalFolders

@@ -18,7 +18,7 @@ from sbbf_tool.paimon.bloom64 import BloomFilter64, build_bloom64
 from sbbf_tool.paimon.data_types import parse_type_text
 from sbbf_tool.paimon.fast_hash import hash_bytes
 from sbbf_tool.paimon.index_container import build_container, lay_out, parse_container
-from sbbf_tool.paimon.requests import IndexRequest
+from sbbf_tool.paimon.index_options import IndexRequest
 from sbbf_tool.storage.folders import LocalFolders
 
 from .tables import NewFile, TableMaker

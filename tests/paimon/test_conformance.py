@@ -20,9 +20,8 @@ from sbbf_tool.paimon.data_types import parse_type_text
 from sbbf_tool.paimon.fast_hash import key_of
 from sbbf_tool.paimon.file_index import find_index
 from sbbf_tool.paimon.index_container import build_container, lay_out, parse_container
-from sbbf_tool.paimon.index_options import bloom_columns
+from sbbf_tool.paimon.index_options import IndexRequest, bloom_columns
 from sbbf_tool.paimon.literals import parse_literal
-from sbbf_tool.paimon.requests import IndexRequest
 from sbbf_tool.paimon.table import Table, open_table
 from sbbf_tool.storage.folders import LocalFolders
 

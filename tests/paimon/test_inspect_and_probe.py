@@ -15,7 +15,7 @@ from sbbf_tool.operations.paimon.inspect import inspect_container, inspect_paimo
 from sbbf_tool.operations.paimon.probe import probe_paimon
 from sbbf_tool.paimon.bloom64 import BloomFilter64, build_bloom64
 from sbbf_tool.paimon.index_container import build_container, lay_out
-from sbbf_tool.paimon.requests import IndexRequest
+from sbbf_tool.paimon.index_options import IndexRequest
 from sbbf_tool.reports.paimon import InspectReport, ProbeReport
 from sbbf_tool.storage.folders import LocalFolders
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.paimon.binary_row import Timestamp, Value, build_row, parse_row
 from sbbf_tool.paimon.data_types import DataType, parse_data_type, parse_fields, parse_type_text
-from sbbf_tool.paimon.index_options import BloomOptions, bloom_columns, in_manifest_threshold, parse_memory_size
+from sbbf_tool.paimon.index_options import IndexRequest, bloom_columns, in_manifest_threshold, parse_memory_size
 from sbbf_tool.paimon.modified_utf8 import build_utf, parse_utf
 from sbbf_tool.paimon.partition_path import escape, java_floating, partition_segments, show_value
 from sbbf_tool.paimon.table_schema import IndexedColumn, parse_indexed_column
@@ -118,7 +118,11 @@ def test_options_of_columns() -> None:
         prefix + "m.fpp": "0.5",
         prefix + "a.b.items": "11",
     }
-    assert bloom_columns(options) == {"a": BloomOptions(5, 0.1), "m[k]": BloomOptions(7, 0.5), "m[l]": BloomOptions(9, 0.5)}
+    assert bloom_columns(options) == {
+        "a": IndexRequest("a", 5, 0.1),
+        "m[k]": IndexRequest("m[k]", 7, 0.5),
+        "m[l]": IndexRequest("m[l]", 9, 0.5),
+    }
     assert bloom_columns({}) == {}
     with pytest.raises(UnreadableError):
         bloom_columns({prefix + "columns": "a", prefix + "a.items": "many"})

@@ -17,9 +17,8 @@ from sbbf_tool.paimon.bloom64 import KIND, BloomFilter64, build_bloom64
 from sbbf_tool.paimon.commit_plan import Addition
 from sbbf_tool.paimon.file_index import find_index
 from sbbf_tool.paimon.index_container import build_container, lay_out
-from sbbf_tool.paimon.index_options import bloom_columns
+from sbbf_tool.paimon.index_options import IndexRequest, bloom_columns
 from sbbf_tool.paimon.publish import publish
-from sbbf_tool.paimon.requests import IndexRequest
 from sbbf_tool.paimon.table import open_table
 from sbbf_tool.storage.folders import LocalFolders
 

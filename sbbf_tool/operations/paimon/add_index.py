@@ -18,11 +18,11 @@ from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.paimon.commit_plan import Addition, check_publishable
 from sbbf_tool.paimon.fast_hash import key_of
 from sbbf_tool.paimon.files import Files, WritableFiles, join, names_in, read_data
-from sbbf_tool.paimon.index_options import bloom_columns, boolean_option, in_manifest_threshold
+from sbbf_tool.paimon.index_options import IndexRequest, bloom_columns, boolean_option, in_manifest_threshold
 from sbbf_tool.paimon.manifest import INDEX_SUFFIX
 from sbbf_tool.paimon.publish import Published, publish
 from sbbf_tool.paimon.reading_rules import why_unused
-from sbbf_tool.paimon.requests import IndexRequest, declared_requests, index_requests, request_in_file
+from sbbf_tool.paimon.requests import index_requests, request_in_file
 from sbbf_tool.paimon.table import LiveFile, Table, open_table
 from sbbf_tool.paimon.table_schema import TableSchema, resolve_column
 from sbbf_tool.reports.paimon import AddedIndex, AddIndexReport, LeftAlone
@@ -111,7 +111,7 @@ def _check_table(table: Table) -> None:
 
 def _resolved(schema: TableSchema, requests: Sequence[IndexRequest]) -> list[IndexRequest]:
     if not requests:
-        requests = declared_requests(schema)
+        requests = list(bloom_columns(schema.options).values())
     if not requests:
         raise UsageError("no column to index", hint="name one; the table's options name none")
     for request in requests:

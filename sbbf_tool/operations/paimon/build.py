@@ -15,8 +15,9 @@ from sbbf_tool.errors import RefusedError, UsageError, WriteError
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.hints import ELSEWHERE, Hint
 from sbbf_tool.paimon.files import WritableFiles, names_in
+from sbbf_tool.paimon.index_options import IndexRequest, bloom_columns
 from sbbf_tool.paimon.manifest import INDEX_SUFFIX
-from sbbf_tool.paimon.requests import IndexRequest, declared_requests, index_requests, request_in_file
+from sbbf_tool.paimon.requests import index_requests, request_in_file
 from sbbf_tool.paimon.table import LiveFile, Table
 from sbbf_tool.reports.paimon import BuildReport
 from sbbf_tool.storage.folders import LocalFolders
@@ -58,7 +59,7 @@ def build_paimon_index(
 def _declared(found: tuple[Table, LiveFile] | None, path: str) -> list[IndexRequest]:
     if found is None:
         raise UsageError("no column to index", file=path, hint="name one with its column; no table around it says which")
-    asked = [request_in_file(*found, request) for request in declared_requests(found[0].schema)]
+    asked = [request_in_file(*found, request) for request in bloom_columns(found[0].schema.options).values()]
     if present := [request for request in asked if request is not None]:
         return present
     raise UsageError("no column to index", file=path, hint="name one; the table's options name none that the file has")
