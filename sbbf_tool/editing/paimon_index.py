@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -54,7 +54,7 @@ def build(
         table, live = found
         schema = table.schema_of(live.file)
         types = {request.column: indexed_type(schema, parse_indexed_column(request.column)) for request in requests}
-    settled = [IndexRequest(asked.column, asked.items, asked.fpp, asked.type or types.get(asked.column)) for asked in requests]
+    settled = [replace(asked, type=asked.type or types.get(asked.column)) for asked in requests]
     try:
         return build_index(read_data(files, path), path, settled, max_page_bytes)
     except (UnreadableError, UsageError, OversizedPageError) as error:

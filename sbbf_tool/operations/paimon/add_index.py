@@ -61,10 +61,9 @@ def add_paimon_index(
     added: list[AddedIndex] = []
     left_alone: list[LeftAlone] = []
     additions = _additions(opened, requests, added, left_alone, max_page_bytes)
+    published, gone = None, set[str]()
     if dry_run:
         deque(additions, maxlen=0)  # each is built, and forgotten
-        published = None
-        gone: set[str] = set()
     else:
         published = _commit(opened.files, opened.path, additions)
         gone = set(published.gone) if published else {each.data_file for each in added}
@@ -87,9 +86,8 @@ def _commit(files: WritableFiles, path: str, additions: Iterable[Addition]) -> P
         message = "it came to be there while indexes were built, so somebody else adds them too; nothing was changed"
         raise RefusedError(message, file=error.filename or path, hint="run again") from error
     except OSError as error:
-        if error.errno in FORBIDDEN:
-            raise RefusedError(f"{reason_of(error)}; nothing was changed", file=error.filename or path) from error
-        raise WriteError(f"{reason_of(error)}; nothing was changed", file=error.filename or path) from error
+        kind = RefusedError if error.errno in FORBIDDEN else WriteError
+        raise kind(f"{reason_of(error)}; nothing was changed", file=error.filename or path) from error
 
 
 def _check_table(table: Table) -> None:
@@ -109,16 +107,15 @@ def _check_table(table: Table) -> None:
         raise RefusedError("a commit needs storage that creates a file only where there is none: a local one", file=table.path, hint=_HINT)
 
 
-def _resolved(schema: TableSchema, requests: Sequence[IndexRequest]) -> list[IndexRequest]:
-    if not requests:
-        requests = list(bloom_columns(schema.options).values())
+def _resolved(schema: TableSchema, requests: list[IndexRequest]) -> list[IndexRequest]:
+    requests = requests or list(bloom_columns(schema.options).values())
     if not requests:
         raise UsageError("no column to index", hint="name one; the table's options name none")
     for request in requests:
         data_type = resolve_column(schema, request.column)[2]
         if key_of(data_type) is None:
             raise UsageError(f"column {request.column}: Paimon has no Bloom filter for type {data_type}")
-    return list(requests)
+    return requests
 
 
 def _additions(
@@ -152,14 +149,8 @@ def _build(
 ) -> BuiltIndex | None:
     """A data file's new container, or None and a reason in `left_alone`."""
     file = live.file
-    if file.embedded_index is not None or file.index_files:
-        left_alone.append(LeftAlone(file.name, "it has an index"))
-        return None
-    if file.external_path is not None and _ADDRESS.match(file.external_path):
-        left_alone.append(LeftAlone(file.name, f"it lies elsewhere: {redact(file.external_path)}"))
-        return None
-    if live.outside is not None:
-        left_alone.append(LeftAlone(file.name, live.outside))
+    if reason := _why_left_alone(live):
+        left_alone.append(LeftAlone(file.name, reason))
         return None
     in_file = []
     for request in requests:
@@ -176,6 +167,15 @@ def _build(
         error.file = None  # the report names it
         left_alone.append(LeftAlone(file.name, str(error), unread=not isinstance(error, UsageError)))
         return None
+
+
+def _why_left_alone(live: LiveFile) -> str | None:
+    file = live.file
+    if file.embedded_index is not None or file.index_files:
+        return "it has an index"
+    if file.external_path is not None and _ADDRESS.match(file.external_path):
+        return f"it lies elsewhere: {redact(file.external_path)}"
+    return live.outside
 
 
 def _free_name(data_file: str, taken: set[str]) -> str:

@@ -82,28 +82,26 @@ def _probe_file(
     table: Table, live: LiveFile, indexed: IndexedColumn, field: Field, today: DataType, asked: Sequence[tuple[str | None, Literal | None]]
 ) -> ProbedFile:
     index = find_index(table.files, live)
-    in_file = table.schema_of(live.file).field_by_id(field.id)
+    file = live.file
+    in_file = table.schema_of(file).field_by_id(field.id)
     column = None
     if in_file is None:
         answers = tuple(ValueAnswer(value, None, True, "the column is newer than the file") for value, _ in asked)
     else:
-        renamed = replace(indexed, column=in_file.name)
-        column = str(renamed)
+        column = str(replace(indexed, column=in_file.name))
         stored = in_file.type if indexed.key is None else in_file.type.value or in_file.type
-        answers = _answers(index, column, today, stored, asked)
+        answers = tuple(_answer(index, column, today, stored, value, literal) for value, literal in asked)
         if index.container is None or column not in index.container.indexes:
             answers = tuple(_in_partition(live, column, answer, literal) for answer, (_, literal) in zip(answers, asked, strict=True))
-    file = live.file
     return ProbedFile(file.name, redact(live.path), live.partition_text, live.entry.bucket, file.row_count, index.place, column, answers)
 
 
-def _answers(
-    index: FileIndex, column: str, today: DataType, stored: DataType, asked: Sequence[tuple[str | None, Literal | None]]
-) -> tuple[ValueAnswer, ...]:
+def _answer(index: FileIndex, column: str, today: DataType, stored: DataType, value: str | None, literal: Literal | None) -> ValueAnswer:
     if index.container is None:
         reason = f"its index cannot be used, Paimon fails on it: {index.problem}" if index.problem else "no index"
-        return tuple(ValueAnswer(value, None, True, reason) for value, _ in asked)
-    return tuple(_answer(index.container, column, today, stored, value, literal) for value, literal in asked)
+        return ValueAnswer(value, None, True, reason)
+    obstacle = why_not_pushed(today, stored, literal.key) if literal else None
+    return ask_container(index.container, column, value, literal) if obstacle is None else ValueAnswer(value, None, True, obstacle)
 
 
 def _in_partition(live: LiveFile, column: str, answer: ValueAnswer, literal: Literal | None) -> ValueAnswer:
@@ -114,13 +112,6 @@ def _in_partition(live: LiveFile, column: str, answer: ValueAnswer, literal: Lit
             told = stored.encode() if isinstance(stored, str) else stored
             return replace(answer, remain=told == (literal.key if literal else None), reason=f"the file's partition: {live.partition_text}")
     return answer
-
-
-def _answer(
-    container: Container, column: str, today: DataType, stored: DataType, value: str | None, literal: Literal | None
-) -> ValueAnswer:
-    obstacle = why_not_pushed(today, stored, literal.key) if literal else None
-    return ask_container(container, column, value, literal) if obstacle is None else ValueAnswer(value, None, True, obstacle)
 
 
 def ask_container(container: Container, column: str, value: str | None, literal: Literal | None) -> ValueAnswer:

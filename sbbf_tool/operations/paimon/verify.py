@@ -50,13 +50,13 @@ def verify_paimon(
     if snapshot is not None or branch is not None:
         raise UsageError("an index file has no snapshots and no branches", file=path)
     if data_file is not None:
-        return verify_pair(files, path, os.fsdecode(data_file), max_page_bytes=max_page_bytes)
+        return verify_pair(files, path, os.fsdecode(data_file), max_page_bytes)
     told = data_file_of(path)
     if os.path.basename(told) not in names_in(files, os.path.dirname(told) or "."):
         raise UsageError(
             f"its name tells of a data file {os.path.basename(told)}, which is not beside it", file=path, hint="name the data file"
         )
-    return verify_pair(files, path, told, max_page_bytes=max_page_bytes)
+    return verify_pair(files, path, told, max_page_bytes)
 
 
 def verify_table(table: Table, max_page_bytes: MaxPageBytes = None) -> VerifyReport:
@@ -68,19 +68,17 @@ def verify_pair(
     files: Files,
     index_path: str,
     data_path: str,
-    types: Mapping[str, DataType] | None = None,
     max_page_bytes: MaxPageBytes = None,
 ) -> VerifyReport:
-    """An `.index` file against a data file. Types come from `types`, else from the table the data file lives in, else from the file.
+    """An `.index` file against a data file. Types come from the table the data file lives in, else from the file.
 
     Raises UnreadableError when either cannot be read.
     """
-    known = dict(types or {})
     container = parse_file(files, index_path, parse_container)
-    if (found := found_around(files, data_path)) is not None:
-        known = _types(container, found[0].schema_of(found[1].file)) | known
+    found = found_around(files, data_path)
+    schema = found[0].schema_of(found[1].file) if found is not None else None
     try:
-        columns = verify_container(container, read_data(files, data_path), data_path, known, max_page_bytes)
+        columns = verify_container(container, read_data(files, data_path), data_path, schema, max_page_bytes)
     except OversizedPageError as error:
         raise error.at(file=data_path) from None
     return VerifyReport(index_path, (VerifiedFile(data_path, "file", columns),))
@@ -94,22 +92,16 @@ def _verify_live(table: Table, live: LiveFile, max_page_bytes: MaxPageBytes) -> 
         return VerifiedFile(live.file.name, index.place, (), live.outside)
     try:
         data = read_data(table.files, live.path)
-        columns = verify_container(index.container, data, live.path, _types(index.container, table.schema_of(live.file)), max_page_bytes)
+        columns = verify_container(index.container, data, live.path, table.schema_of(live.file), max_page_bytes)
     except (UnreadableError, UsageError, OversizedPageError) as error:
         return VerifiedFile(live.file.name, index.place, (), str(error))
     return VerifiedFile(live.file.name, index.place, columns)
 
 
-def _types(container: Container, schema: TableSchema) -> dict[str, DataType]:
-    """The types a schema gives the container's columns."""
-    typed = {name: indexed_type(schema, parse_indexed_column(name)) for name in container.indexes}
-    return {name: data_type for name, data_type in typed.items() if data_type is not None}
-
-
 def verify_container(
-    container: Container, data: bytes, name: str, types: Mapping[str, DataType], max_page_bytes: MaxPageBytes = None
+    container: Container, data: bytes, name: str, schema: TableSchema | None, max_page_bytes: MaxPageBytes = None
 ) -> tuple[VerifiedColumn, ...]:
-    """Every filter of a container against a data file's bytes; the file's name tells its format.
+    """Every filter of a container against a data file's bytes; the file's name tells its format, its schema the types.
 
     A column that cannot be asked says so in its `problem`; so do all of them when the data file cannot be read.
     """
@@ -118,16 +110,15 @@ def verify_container(
     problems: dict[str, str] = {}
     for column in columns:
         indexed = parse_indexed_column(column)
+        known = indexed_type(schema, indexed) if schema is not None else None
         try:
-            settled = read_columns(data, name, {indexed: types.get(column)}, max_page_bytes).types[indexed]
+            settled = read_columns(data, name, {indexed: known}, max_page_bytes).types[indexed]
             tallies[column] = _Tally(indexed, settled, _filter(container, column))
         except (UnreadableError, UsageError) as error:
             problems[column] = str(error)
-    for column, problem in _ask_all(tallies, data, name, max_page_bytes).items():
-        problems[column] = problem
-        del tallies[column]
+    problems |= _ask_all(tallies, data, name, max_page_bytes)
     return tuple(
-        tallies[column].result() if column in tallies else VerifiedColumn(column, 0, 0, 0, (), problems[column]) for column in columns
+        VerifiedColumn(column, 0, 0, 0, (), problems[column]) if column in problems else tallies[column].result() for column in columns
     )
 
 
