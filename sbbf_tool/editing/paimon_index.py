@@ -13,7 +13,7 @@ from sbbf_tool.file.paimon_columns import read_columns
 from sbbf_tool.paimon.bloom64 import KIND, BloomFilter64, build_bloom64, parse_bloom64
 from sbbf_tool.paimon.data_types import DataType
 from sbbf_tool.paimon.fast_hash import Hashes, distinct
-from sbbf_tool.paimon.files import Files, read_data
+from sbbf_tool.paimon.files import Files, read_file
 from sbbf_tool.paimon.index_container import build_container, lay_out, parse_container
 from sbbf_tool.paimon.index_options import IndexRequest
 from sbbf_tool.paimon.table import LiveFile, Table, table_around
@@ -56,7 +56,7 @@ def build(
         types = {request.column: indexed_type(schema, parse_indexed_column(request.column)) for request in requests}
     settled = [replace(asked, type=asked.type or types.get(asked.column)) for asked in requests]
     try:
-        return build_index(read_data(files, path), path, settled, max_page_bytes)
+        return build_index(read_file(files, path), path, settled, max_page_bytes)
     except (UnreadableError, UsageError, OversizedPageError) as error:
         raise error.at(file=path) from None
 

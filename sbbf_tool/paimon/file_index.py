@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.paimon.files import Files, join, read_required
+from sbbf_tool.paimon.files import LARGEST_METADATA, Files, join, read_file
 from sbbf_tool.paimon.index_container import Container, parse_container
 from sbbf_tool.paimon.table import LiveFile
 
@@ -45,7 +45,7 @@ def find_index(files: Files, live: LiveFile) -> FileIndex:
     if live.outside is not None:
         return FileIndex(FILE, path, None, live.outside)
     try:
-        return _parsed(FILE, path, read_required(files, path))
+        return _parsed(FILE, path, read_file(files, path, LARGEST_METADATA))
     except UnreadableError as error:
         return FileIndex(FILE, path, None, error.message)
 

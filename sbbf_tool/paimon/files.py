@@ -46,26 +46,17 @@ class WritableFiles(Files, Protocol):
         """Take a file away; nothing happens when there is none."""
 
 
-def read_required(files: Files, path: str) -> bytes:
-    """A file of metadata that must be there. Raises UnreadableError, with its path, when it is not, cannot be read, or is too large."""
-    return _read(files, path, LARGEST_METADATA)
-
-
 def parse_file(files: Files, path: str, parse: Callable[[bytes], T]) -> T:
-    """What `parse` makes of a file that is read as by `read_required`; its errors name the file."""
-    data = read_required(files, path)
+    """What `parse` makes of a file of metadata; its errors name the file, as those of `read_file` do."""
+    data = read_file(files, path, LARGEST_METADATA)
     try:
         return parse(data)
     except SbbfError as error:
         raise error.at(file=path) from None
 
 
-def read_data(files: Files, path: str) -> bytes:
-    """A data file, whatever its size. Raises UnreadableError, with its path, when it is not there or cannot be read."""
-    return _read(files, path, None)
-
-
-def _read(files: Files, path: str, most: int | None) -> bytes:
+def read_file(files: Files, path: str, most: int | None = None) -> bytes:
+    """A file that must be there. Raises UnreadableError, with its path, when it is not, cannot be read, or has more than `most` bytes."""
     try:
         return files.read(path, most)
     except FileNotFoundError:

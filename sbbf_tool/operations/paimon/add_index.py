@@ -17,7 +17,7 @@ from sbbf_tool.errors import OversizedPageError, RefusedError, UnreadableError, 
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.paimon.commit_plan import Addition, check_publishable
 from sbbf_tool.paimon.fast_hash import key_of
-from sbbf_tool.paimon.files import Files, WritableFiles, join, names_in, read_data
+from sbbf_tool.paimon.files import Files, WritableFiles, join, names_in, read_file
 from sbbf_tool.paimon.index_options import IndexRequest, bloom_columns, boolean_option, in_manifest_threshold
 from sbbf_tool.paimon.manifest import INDEX_SUFFIX
 from sbbf_tool.paimon.publish import Published, publish
@@ -162,7 +162,7 @@ def _build(
     if not in_file:
         return None
     try:
-        return build_index(read_data(table.files, live.path), live.path, in_file, max_page_bytes)
+        return build_index(read_file(table.files, live.path), live.path, in_file, max_page_bytes)
     except (UnreadableError, UsageError, OversizedPageError) as error:
         error.file = None  # the report names it
         left_alone.append(LeftAlone(file.name, str(error), unread=not isinstance(error, UsageError)))

@@ -16,7 +16,7 @@ from sbbf_tool.file.paimon_columns import read_columns
 from sbbf_tool.paimon.bloom64 import KIND, MAX_PROBES, BloomFilter64, parse_bloom64
 from sbbf_tool.paimon.data_types import DataType
 from sbbf_tool.paimon.file_index import NONE, find_index
-from sbbf_tool.paimon.files import Files, names_in, parse_file, read_data
+from sbbf_tool.paimon.files import Files, names_in, parse_file, read_file
 from sbbf_tool.paimon.hash_batch import HashBatch
 from sbbf_tool.paimon.index_container import Container, parse_container
 from sbbf_tool.paimon.manifest import INDEX_SUFFIX, data_file_of
@@ -78,7 +78,7 @@ def verify_pair(
     found = found_around(files, data_path)
     schema = found[0].schema_of(found[1].file) if found is not None else None
     try:
-        columns = verify_container(container, read_data(files, data_path), data_path, schema, max_page_bytes)
+        columns = verify_container(container, read_file(files, data_path), data_path, schema, max_page_bytes)
     except OversizedPageError as error:
         raise error.at(file=data_path) from None
     return VerifyReport(index_path, (VerifiedFile(data_path, "file", columns),))
@@ -91,7 +91,7 @@ def _verify_live(table: Table, live: LiveFile, max_page_bytes: MaxPageBytes) -> 
     if live.outside is not None:
         return VerifiedFile(live.file.name, index.place, (), live.outside)
     try:
-        data = read_data(table.files, live.path)
+        data = read_file(table.files, live.path)
         columns = verify_container(index.container, data, live.path, table.schema_of(live.file), max_page_bytes)
     except (UnreadableError, UsageError, OversizedPageError) as error:
         return VerifiedFile(live.file.name, index.place, (), str(error))
@@ -106,38 +106,36 @@ def verify_container(
     A column that cannot be asked says so in its `problem`; so do all of them when the data file cannot be read.
     """
     columns = [column for column, kinds in container.indexes.items() if KIND in kinds or any(entry.empty for entry in kinds.values())]
-    tallies: dict[str, _Tally] = {}
-    problems: dict[str, str] = {}
+    filters: dict[IndexedColumn, tuple[DataType, BloomFilter64 | None]] = {}
+    verified: dict[str, VerifiedColumn] = {}
     for column in columns:
         indexed = parse_indexed_column(column)
         known = indexed_type(schema, indexed) if schema is not None else None
         try:
             settled = read_columns(data, name, {indexed: known}, max_page_bytes).types[indexed]
-            tallies[column] = _Tally(indexed, settled, _filter(container, column))
+            filters[indexed] = settled, _filter(container, column)
         except (UnreadableError, UsageError) as error:
-            problems[column] = str(error)
-    problems |= _ask_all(tallies, data, name, max_page_bytes)
-    return tuple(
-        VerifiedColumn(column, 0, 0, 0, (), problems[column]) if column in problems else tallies[column].result() for column in columns
-    )
+            verified[column] = VerifiedColumn(column, 0, 0, 0, (), str(error))
+    verified |= _ask_all(filters, data, name, max_page_bytes)
+    return tuple(verified[column] for column in columns)
 
 
-def _ask_all(tallies: Mapping[str, _Tally], data: bytes, name: str, max_page_bytes: MaxPageBytes) -> dict[str, str]:
-    """Ask each column's values in one pass; where that fails, column by column. What failed, by column."""
-    wanted = {tally.indexed: tally.type for tally in tallies.values()}
+def _ask_all(
+    filters: Mapping[IndexedColumn, tuple[DataType, BloomFilter64 | None]], data: bytes, name: str, max_page_bytes: MaxPageBytes
+) -> dict[str, VerifiedColumn]:
+    """Ask each column's values in one pass; where that fails, column by column."""
+    wanted = {indexed: data_type for indexed, (data_type, _) in filters.items()}
+    tallies = {indexed: _Tally(bloom) for indexed, (_, bloom) in filters.items()}
     try:
         for batch in read_columns(data, name, wanted, max_page_bytes).batches if wanted else ():
-            for tally in tallies.values():
-                tally.ask(batch[tally.indexed])
+            for indexed, tally in tallies.items():
+                tally.ask(batch[indexed])
     except (UnreadableError, UsageError) as error:
-        if len(tallies) == 1:
-            return dict.fromkeys(tallies, str(error))
-        for tally in tallies.values():
-            tally.start_again()
-        return {
-            column: problem for each in tallies for column, problem in _ask_all({each: tallies[each]}, data, name, max_page_bytes).items()
-        }
-    return {}
+        if len(filters) == 1:
+            return {str(indexed): VerifiedColumn(str(indexed), 0, 0, 0, (), str(error)) for indexed in filters}
+        alone = (_ask_all({indexed: each}, data, name, max_page_bytes) for indexed, each in filters.items())
+        return {column: result for results in alone for column, result in results.items()}
+    return {str(indexed): tally.result(str(indexed)) for indexed, tally in tallies.items()}
 
 
 def _filter(container: Container, column: str) -> BloomFilter64 | None:
@@ -154,13 +152,8 @@ def _filter(container: Container, column: str) -> BloomFilter64 | None:
 class _Tally:
     """A column's values asked so far."""
 
-    def __init__(self, indexed: IndexedColumn, data_type: DataType, bloom: BloomFilter64 | None) -> None:
-        self.indexed = indexed
-        self.type = data_type
+    def __init__(self, bloom: BloomFilter64 | None) -> None:
         self.bloom = bloom
-        self.start_again()
-
-    def start_again(self) -> None:
         self.rows = self.nulls = self.lost = 0
         self.examples: list[str] = []
 
@@ -171,8 +164,8 @@ class _Tally:
         self.lost += len(gone)
         self.examples += (_shown(part.values[int(at)]) for at in gone[: _EXAMPLES - len(self.examples)])
 
-    def result(self) -> VerifiedColumn:
-        return VerifiedColumn(str(self.indexed), self.rows, self.nulls, self.lost, tuple(self.examples))
+    def result(self, column: str) -> VerifiedColumn:
+        return VerifiedColumn(column, self.rows, self.nulls, self.lost, tuple(self.examples))
 
 
 def _shown(value: Any) -> str:
