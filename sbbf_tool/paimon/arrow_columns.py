@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,11 +72,9 @@ def _open_parquet(data: bytes, int96_unit: str) -> parquet.ParquetFile:
     import pyarrow as pa
     from pyarrow import parquet
 
-    try:
+    with _readable("Parquet"):
         file = parquet.ParquetFile(pa.BufferReader(data), coerce_int96_timestamp_unit=int96_unit)
         _ = file.schema_arrow
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise _unreadable("Parquet", error) from None
     return file
 
 
@@ -89,12 +88,10 @@ def orc_hashes(data: bytes, wanted: Wanted) -> ColumnHashes:
     import pyarrow as pa
     from pyarrow import orc
 
-    try:
+    with _readable("ORC"):
         file = orc.ORCFile(pa.BufferReader(data))
         schema = file.schema
         _ = schema.names  # not decoded before: a name may be no UTF-8, which is a ValueError
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise _unreadable("ORC", error) from None
     types = _settled_types(schema, wanted, orc=True)
     names = sorted({indexed.column for indexed in wanted})
     stripes: Iterator[pa.RecordBatch] = (file.read_stripe(at, columns=names) for at in range(file.nstripes))
@@ -121,20 +118,22 @@ def _zone_independent(batches: Iterator[pa.RecordBatch], timestamps: dict[Indexe
         yield batch
 
 
-def _guarded(what: str, batches: Iterator[dict[IndexedColumn, HashBatch]]) -> Iterator[dict[IndexedColumn, HashBatch]]:
-    """The batches, with what pyarrow raises on the way told in this tool's words."""
+@contextmanager
+def _readable(what: str) -> Iterator[None]:
+    """What pyarrow raises in the block, told in this tool's words."""
     import pyarrow as pa
 
     try:
-        yield from batches
+        yield
     except (pa.ArrowException, OSError, ValueError) as error:
         if "out of range for nanosecond" in str(error):
             raise UsageError("ORC timestamps before 1677 or after 2262: pyarrow does not read them") from None
-        raise _unreadable(what, error) from None
+        raise UnreadableError(f"a {what} file that does not read: {error!s:.120}") from None
 
 
-def _unreadable(what: str, error: Exception) -> UnreadableError:
-    return UnreadableError(f"a {what} file that does not read: {error!s:.120}")
+def _guarded(what: str, batches: Iterator[dict[IndexedColumn, HashBatch]]) -> Iterator[dict[IndexedColumn, HashBatch]]:
+    with _readable(what):
+        yield from batches
 
 
 def _settled_types(schema: pa.Schema, wanted: Wanted, *, orc: bool) -> dict[IndexedColumn, DataType]:

@@ -112,14 +112,10 @@ class BloomFilter64:
         return combined
 
     @property
-    def bits_set(self) -> int:
-        chunks = (self.bits[start : start + _POPCOUNT_CHUNK] for start in range(0, self.bits.size, _POPCOUNT_CHUNK))
-        return sum(int(np.bitwise_count(chunk).sum(dtype=np.int64)) for chunk in chunks)
-
-    @property
     def fill(self) -> float:
         """Share of the bits that are set, 0 to 1."""
-        return self.bits_set / self.num_bits
+        chunks = (self.bits[start : start + _POPCOUNT_CHUNK] for start in range(0, self.bits.size, _POPCOUNT_CHUNK))
+        return sum(int(np.bitwise_count(chunk).sum(dtype=np.int64)) for chunk in chunks) / self.num_bits
 
     def estimated_error_rate(self, probes: int | None = None) -> float:
         """The chance that a value which is not there is answered "maybe": fill to the power of the probes made."""

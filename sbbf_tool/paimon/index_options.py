@@ -62,19 +62,13 @@ def bloom_columns(options: Mapping[str, str]) -> dict[str, IndexRequest]:
 
 
 def _number(options: Mapping[str, str], name: str, option: str, parse: Callable[[str], _Number], default: _Number) -> _Number:
-    value = _option(options, name, option)
-    try:
-        return default if value is None else parse(value)
-    except ValueError:
-        raise UnreadableError(f"option {_PREFIX}{name}.{option} is {value!r:.40}") from None
-
-
-def _option(options: Mapping[str, str], name: str, option: str) -> str | None:
-    indexed = parse_indexed_column(name)
-    for column in (name, indexed.column):
+    for column in (name, parse_indexed_column(name).column):
         if "." not in column and (value := options.get(f"{_PREFIX}{column}.{option}")) is not None:
-            return value
-    return None
+            try:
+                return parse(value)
+            except ValueError:
+                raise UnreadableError(f"option {_PREFIX}{name}.{option} is {value!r:.40}") from None
+    return default
 
 
 def in_manifest_threshold(options: Mapping[str, str]) -> int:

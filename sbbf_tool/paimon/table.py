@@ -64,18 +64,21 @@ class LiveFile:
         return "/".join(f"{key}={show_value(value, data_type)}" for key, data_type, value in self.partition)
 
 
+@dataclass(eq=False)
 class Table:
     """A table in one of its snapshots. Files are read when they are asked for; schemas are kept."""
 
-    def __init__(self, files: Confined, path: str, snapshot: Snapshot | None, schema: TableSchema, branch: str | None) -> None:
-        self.files = files
-        self.path = path
-        self.snapshot = snapshot
-        """None for a table nothing was written to yet."""
-        self.schema = schema
-        """The schema whose column names are today's: the latest, or the snapshot's own where one was asked for by number."""
-        self.branch = branch
-        self._schemas = {schema.id: schema}
+    files: Confined
+    path: str
+    snapshot: Snapshot | None
+    """None for a table nothing was written to yet."""
+    schema: TableSchema
+    """The schema whose column names are today's: the latest, or the snapshot's own where one was asked for by number."""
+    branch: str | None
+
+    @cached_property
+    def _schemas(self) -> dict[int, TableSchema]:
+        return {self.schema.id: self.schema}
 
     def schema_of(self, file: DataFile) -> TableSchema:
         """The schema a data file was written under, whose column names its index uses. Raises UnreadableError when it is gone."""
