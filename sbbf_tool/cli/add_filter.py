@@ -142,7 +142,7 @@ class _AddView(View["AddReport"]):
 
     def show(self, report: AddReport) -> None:
         if not report.filters:
-            done = "nothing was written" if report.output == report.file else f"{report.output} is an exact copy"
+            done = "nothing was written" if report.dry_run or report.output == report.file else f"{report.output} is an exact copy"
             reason = "its column chunks have filters already" if report.skipped else "it has no row group"
             say(f"{report.file}: {reason}, so there is nothing to add; {done}")
             return

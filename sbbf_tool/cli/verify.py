@@ -54,7 +54,7 @@ def command(
         if values_file is None:
             raise click.UsageError("a bare filter has no data beside it: give --values-file")
         return verify_bare(files, type_name, lines_of(values_file), dialect, as_json)
-    if type_name or values_file or dialect:
+    if type_name is not None or values_file is not None or dialect is not None:
         raise click.UsageError("--type, --values-file and --dialect are for --bare; a Parquet file tells its own")
     from sbbf_tool.runner import works
 

@@ -28,7 +28,7 @@ Give = Callable[[bytes], None]
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "files" / "day=1").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "files")
-    pq.write_table(pa.table({"id": [1, 2]}), "plain.parquet", bloom_filter_options={"id": {"ndv": 1000}})
+    pq.write_table(pa.table({"id": range(1000)}), "plain.parquet", bloom_filter_options={"id": {"ndv": 1000}})
     for name in HARD[1:]:
         shutil.copy("plain.parquet", os.fsdecode(name))
     return tmp_path
