@@ -44,7 +44,9 @@ def test_new_spellings_are_there():
     for spelling in COMMANDS.values():
         name = spelling.removeprefix("sbbf ").split()[0]
         assert name in present or name == "COMMAND"
-        known = {option for parameter in present.get(name, present["inspect"]).params for option in (*parameter.opts, *parameter.secondary_opts)}
+        known = {
+            option for parameter in present.get(name, present["inspect"]).params for option in (*parameter.opts, *parameter.secondary_opts)
+        }
         assert set(re.findall(r"(?<![\w-])-{1,2}[a-z][a-z-]*", spelling)) <= known, spelling
     for (name, _), spelling in OPTIONS.items():
         known = {option for parameter in present[name].params for option in parameter.opts}

@@ -1,4 +1,4 @@
-"""What every command that changes files has: a report of each file in a file, and a place for results that is given before files are read."""
+"""What every command that changes files has: a report of each file that is saved, and a place for results, said before files are read."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_report_that_cannot_be_saved_changes_no_file(command, name, code, said
     assert Path("there.jsonl").read_text() == "an older one"
 
 
-WHERE = "say where the result goes: either an output path (-o OUT) or in place (--in-place)"
+WHERE = "say where the result goes; either an output path (-o) or in place (--in-place)"
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,9 @@ def test_what_looks_like_an_option(arguments, code):
     assert run(["probe", *arguments]) == code
 
 
-@pytest.mark.parametrize("arguments", [["a.parquet", "s", "-"], ["*.parquet", "s", "-"], ["a.parquet", "b.parquet", "-c", "s", "--value", "-"]])
+@pytest.mark.parametrize(
+    "arguments", [["a.parquet", "s", "-"], ["*.parquet", "s", "-"], ["a.parquet", "b.parquet", "-c", "s", "--value", "-"]]
+)
 @pytest.mark.parametrize(("given", "code"), [(b"y\nx\n", 0), (b"y\nz\n", 1), (b"-\n", 0), (b"\n", 2)])
 def test_a_dash_reads_values_in_both_forms(arguments, given, code, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given)))
