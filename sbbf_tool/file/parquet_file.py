@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_names
 from sbbf_tool.display import redact_text
-from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
+from sbbf_tool.errors import ErrorPlace, RefusedError, SbbfError, UnreadableError
 from sbbf_tool.file.interrupted import explain
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.parquet.columns import Column, find_column, leaf_columns
@@ -230,9 +230,9 @@ class ParquetFile:
         missing = self.footer.cipher.missing.get((row_group, column.index)) if self.footer.cipher is not None else None
         return f"its column is encrypted with {missing}, which was not given" if missing else "its column is encrypted"
 
-    def named(self, place: str | Callable[[], str] | None = None) -> _Named:
+    def named(self, place: str | Callable[[], str] | None = None) -> ErrorPlace:
         """A block in which errors, of rooms that know bytes only, are told which file and place they are about."""
-        return _Named(self.name, place)
+        return ErrorPlace(self.name, place)
 
 
 def ring_of(name: str, keys: KeysGiven) -> KeyRing | None:
@@ -244,26 +244,6 @@ def ring_of(name: str, keys: KeysGiven) -> KeyRing | None:
 
     given = Keys.of(keys)
     return None if given is None else KeyRing(given, _KeyMaterial(name).find)
-
-
-class _Named:
-    """See `ParquetFile.named`. A class, since a lake's every file enters three, and a place is put into words only when it is needed."""
-
-    __slots__ = ("_file", "_place")
-
-    def __init__(self, file: str, place: str | Callable[[], str] | None) -> None:
-        self._file = file
-        self._place = place
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if isinstance(error, SbbfError):
-            place = self._place() if callable(self._place) else self._place
-            if place and error.place and not error.place.startswith(place):
-                error.place = f"{place}, {error.place}"
-            error.at(file=self._file, place=place)
 
 
 def key_material_path(path: str) -> str:
@@ -285,9 +265,6 @@ class _KeyMaterial:
 
             self._known = {}
             if places.is_url(self.path) or os.path.lexists(self.path):
-                with places.open_source(self.path) as source:
-                    try:
-                        self._known = parse_material_file(source.read(0, source.size))
-                    except UnreadableError as error:
-                        raise error.at(file=self.path) from None
+                with places.open_source(self.path) as source, ErrorPlace(self.path):
+                    self._known = parse_material_file(source.read(0, source.size))
         return self._known.get(reference)

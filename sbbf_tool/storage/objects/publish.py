@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import chain
 
-from sbbf_tool.errors import ChangedError, SbbfError, WriteError
+from sbbf_tool.errors import ChangedError, ErrorPlace, SbbfError, WriteError
 from sbbf_tool.storage.objects.location import parse_location
 from sbbf_tool.storage.objects.store import OtherVersionError
 from sbbf_tool.storage.objects.stores import open_object, store_of
@@ -21,10 +21,8 @@ _BLOCK_BYTES = 8 << 20
 def ensure_writable(target: str, in_place: bool) -> None:
     """Raises RefusedError where the target cannot be written, as far as can be told before the work."""
     location = parse_location(target)
-    try:
+    with ErrorPlace(location.name):
         store_of(location).ensure_writable(location, in_place)
-    except SbbfError as error:
-        raise error.at(file=location.name) from error.__cause__
 
 
 def replace(source: Source, target: str, keep: int, pieces: tuple[Piece, ...], verify: Callable[[Source], None]) -> list[str]:

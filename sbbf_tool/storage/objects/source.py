@@ -17,7 +17,7 @@ from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from sbbf_tool.errors import SbbfError, UnreadableError
+from sbbf_tool.errors import ErrorPlace, SbbfError, UnreadableError
 from sbbf_tool.storage.objects.store import IN_FLIGHT, OtherVersionError
 from sbbf_tool.storage.source import ensure_within, open_stream
 
@@ -50,10 +50,8 @@ class ObjectSource:
         self._held: OrderedDict[int, bytes] = OrderedDict()
         # Where each of the latest readers will go on -> how much it got the last time.
         self._readers: OrderedDict[int, int] = OrderedDict()
-        try:
+        with ErrorPlace(self.name):
             tail, self.version = self.store.tail(self.location.key, _TAIL_BYTES)
-        except SbbfError as error:
-            raise error.at(file=self.name) from error.__cause__
         self.size = self.version.size
         self._count(tail)
         self._tail_start = self.size - len(tail)
@@ -146,11 +144,9 @@ class ObjectSource:
                 size -= len(self._held.popitem(last=False)[1])
 
     def _fetch(self, offset: int, length: int) -> bytes:
-        try:
+        # One that changed may be shorter now, and then the range is what the service speaks of.
+        with ErrorPlace(self.name):
             data = self.store.get(self.location.key, offset, length, self.version)
-        except SbbfError as error:
-            # One that changed may be shorter now, and then the range is what the service speaks of.
-            raise error.at(file=self.name) from error.__cause__
         if len(data) != length:
             raise UnreadableError(f"{len(data):,} bytes came where {length:,} were asked for", file=self.name, place=f"byte {offset}")
         self._count(data)
