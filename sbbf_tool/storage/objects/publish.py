@@ -33,11 +33,10 @@ def replace(source: Source, target: str, keep: int, pieces: tuple[Piece, ...], v
         # Read now: once the object is replaced, its old version cannot be read any more.
         samples = [_sample(planned, 0, 8), _sample(planned, keep - _COMPARED_BYTES, keep)]
         try:
-            warnings = store_of(location).replace(source, location, keep, pieces)
+            with ErrorPlace(location.name):
+                warnings = store_of(location).replace(source, location, keep, pieces)
         except OtherVersionError as error:
             raise ChangedError(error.message, file=location.name, hint=error.hint) from error
-        except SbbfError as error:
-            raise error.at(file=location.name) from error.__cause__
         _read_back(target, planned, samples)
     return [f"{location.name}: {warning}" for warning in warnings]
 
