@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from sbbf_tool.file import misses
 from sbbf_tool.parquet.idl.ttypes import Type
 from sbbf_tool.reports.findings import ERROR, INFO, WARNING
@@ -11,6 +13,9 @@ from sbbf_tool.rules.facts import ChunkFacts, Reads
 from sbbf_tool.rules.rule import Look, Rule, at_each_filter
 
 THEME = "truth"
+_error = partial(Rule, theme=THEME, severity=ERROR)
+_warning = partial(Rule, theme=THEME, severity=WARNING)
+_info = partial(Rule, theme=THEME, severity=INFO)
 
 _ZEROS = {"0.0": "-0.0", "-0.0": "0.0"}
 _NAN = "nan"
@@ -77,10 +82,8 @@ def _wrong_statistics(chunk: ChunkFacts) -> str | None:
 
 
 RULES = (
-    Rule(
+    _error(
         name="values-missed",
-        theme=THEME,
-        severity=ERROR,
         reads=Reads.DATA,
         message="The filter calls values absent that are there, for a reason that could not be found, so queries lose rows.",
         why="A damaged bitset, the filter of another column or row group, a filter that was built before all values had come (arrow-go "
@@ -88,30 +91,24 @@ RULES = (
         look=at_each_filter(_missed_for_no_reason),
         fix=fixes.rebuild,
     ),
-    Rule(
+    _error(
         name="hashed-as-text",
-        theme=THEME,
-        severity=ERROR,
         reads=Reads.DATA,
         message="The filter holds the text of the values instead of their bytes, so every reader that asks by the format loses rows.",
         why="parquetjs hashes what `toString()` makes of a value. Strings come out right, numbers do not.",
         look=_missed_because_of(misses.TEXT),
         fix=fixes.rebuild,
     ),
-    Rule(
+    _error(
         name="hashed-at-wrong-width",
-        theme=THEME,
-        severity=ERROR,
         reads=Reads.DATA,
         message="The filter holds the values in another number or order of bytes than the file does, so readers lose rows.",
         why="Libraries that hash their own form of a value: small integers in 1 or 2 bytes, decimals in 16, integers in 8 instead of 4.",
         look=_missed_because_of(misses.WIDTH),
         fix=fixes.rebuild,
     ),
-    Rule(
+    _error(
         name="wrong-block",
-        theme=THEME,
-        severity=ERROR,
         reads=Reads.DATA,
         message="The filter holds the values in other blocks than the format assigns to them, so readers lose rows.",
         why="Drafts of the format chose the block by a remainder, and so do readers and writers that kept to them; or the header states "
@@ -119,10 +116,8 @@ RULES = (
         look=_missed_because_of(misses.BLOCK),
         fix=fixes.rebuild,
     ),
-    Rule(
+    _error(
         name="hashed-as-draft",
-        theme=THEME,
-        severity=ERROR,
         reads=Reads.DATA,
         message="The filter holds the values as a draft of the format hashed them, and its header says otherwise, so readers lose rows.",
         why="A tool that was written after a draft of 2018 or 2019 (MurmurHash3), or after builds of parquet-mr's branch, which hashed "
@@ -130,20 +125,16 @@ RULES = (
         look=_missed_because_of(misses.DRAFT),
         fix=fixes.rebuild,
     ),
-    Rule(
+    _error(
         name="empty-filter",
-        theme=THEME,
-        severity=ERROR,
         reads=Reads.FILTERS,
         message="The filter holds nothing although the column chunk has values, so readers find none of them.",
         why="arrow-go 18.4.0 writes adaptive filters without their values; other writers reserve the place and fail before they fill it.",
         look=at_each_filter(lambda chunk: _empty(chunk, boolean=False)),
         fix=fixes.rebuild,
     ),
-    Rule(
+    _error(
         name="empty-boolean-filter",
-        theme=THEME,
-        severity=ERROR,
         reads=Reads.FILTERS,
         message="The filter of this BOOLEAN column holds nothing, as parquet-java writes it, and readers that trust it find no row.",
         why="Every parquet-java since 1.12, and Spark with it, writes such a filter where one is asked for, and does not trust it itself. "
@@ -151,10 +142,8 @@ RULES = (
         look=at_each_filter(lambda chunk: _empty(chunk, boolean=True)),
         fix=fixes.remove,
     ),
-    Rule(
+    _error(
         name="interval-not-normalised",
-        theme=THEME,
-        severity=ERROR,
         reads=Reads.DATA,
         message="The file says that its INTERVAL filters hold normalised values, and this one does not, so DuckDB loses rows.",
         why="DuckDB 2.0 asks for the normalised form alone where the key duckdb.interval_bloom_filter is set; a tool that writes another "
@@ -162,10 +151,8 @@ RULES = (
         look=at_each_filter(_interval_missed),
         fix=fixes.rebuild,
     ),
-    Rule(
+    _warning(
         name="int96-stored-form-only",
-        theme=THEME,
-        severity=WARNING,
         reads=Reads.DATA,
         message="The column has INT96 instants in an unusual form and the filter holds no other, so a reader that asks for the usual one "
         "loses rows.",
@@ -174,20 +161,16 @@ RULES = (
         look=at_each_filter(_instants_missed),
         fix=fixes.rebuild,
     ),
-    Rule(
+    _error(
         name="wrong-statistics",
-        theme=THEME,
-        severity=ERROR,
         reads=Reads.DATA,
         message="The statistics of the column chunk exclude values that it holds, so readers that prune by them lose rows.",
         why="min_value, max_value and null_count come from the writer, and engines skip row groups by them before they read a filter. "
         "No filter helps: write the file again.",
         look=at_each_filter(_wrong_statistics),
     ),
-    Rule(
+    _warning(
         name="one-zero-only",
-        theme=THEME,
-        severity=WARNING,
         reads=Reads.DATA,
         message="The column has a zero and the filter knows only one of 0.0 and -0.0, so a reader that asks for the other loses rows.",
         why="The format does not say (apache/parquet-format issue 407), and most writers hash the bits they store. SQL calls both zeros "
@@ -195,10 +178,8 @@ RULES = (
         look=at_each_filter(_one_zero),
         fix=fixes.add,
     ),
-    Rule(
+    _info(
         name="nan-unprotected",
-        theme=THEME,
-        severity=INFO,
         reads=Reads.DATA,
         message="The column has NaN values that the filter does not know in every form, so asking for NaN may find nothing.",
         why="NaN has many bit patterns, and SQL engines disagree whether they are equal. parquet-java up to 1.17 stores one form and "
