@@ -50,41 +50,42 @@ _UNTOUCHED = "the old object is untouched"
 _UNCONDITIONAL = "this store has no conditional writes: whoever wrote the object in the moment of publishing was overwritten"
 
 
-def ensure_writable(store: S3Bucket, target: Location, in_place: bool) -> None:
-    """Raises RefusedError where the key is taken, or the object is of a kind that is not replaced."""
-    if not target.key or target.key.endswith("/"):
-        raise UsageError("this is a prefix and names no object")
-    if not in_place:
-        if store.version(target.key) is not None:
-            raise _exists()
-        return
-    found = store.head(target.key)
-    if found.get("StorageClass") in _ARCHIVES:
-        raise RefusedError(
-            f"it is in storage class {found['StorageClass']}, where a new version could not be read",
-            hint=ELSEWHERE,
-        )
-    if found.get("ObjectLockMode") or found.get("ObjectLockLegalHoldStatus") == "ON":
-        raise RefusedError(
-            "it is locked, and the lock would not go along", hint=Hint("write elsewhere with {output}, and lock that", output=...)
-        )
+class S3Store(S3Bucket):
+    """See `ObjectStore`."""
 
+    def ensure_writable(self, target: Location, in_place: bool) -> None:
+        """Raises RefusedError where the key is taken, or the object is of a kind that is not replaced."""
+        if not target.key or target.key.endswith("/"):
+            raise UsageError("this is a prefix and names no object")
+        if not in_place:
+            if self.version(target.key) is not None:
+                raise _exists()
+            return
+        found = self.head(target.key)
+        if found.get("StorageClass") in _ARCHIVES:
+            raise RefusedError(
+                f"it is in storage class {found['StorageClass']}, where a new version could not be read",
+                hint=ELSEWHERE,
+            )
+        if found.get("ObjectLockMode") or found.get("ObjectLockLegalHoldStatus") == "ON":
+            raise RefusedError(
+                "it is locked, and the lock would not go along", hint=Hint("write elsewhere with {output}, and lock that", output=...)
+            )
 
-def replace(store: S3Bucket, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:
-    """See `ObjectStore.replace`."""
-    old = source if isinstance(source, ObjectSource) and source.location.service == "s3" else None
-    in_place = old is not None and old.location == target
-    attributes, warnings = _attributes(old, in_place) if old is not None else ({"ContentType": "application/vnd.apache.parquet"}, [])
-    if in_place:
-        warnings += _unfinished(store, target.key)
-    with PlannedSource(target.name, source, keep, pieces) as planned:
-        writing = _Writing(store, target, old, in_place, planned, attributes)
-        parts = plan_parts(keep, planned.size, can_copy=old is not None)
-        if parts is None:
-            writing.put()
-        else:
-            writing.put_together(parts)
-    return warnings + ([_UNCONDITIONAL] if writing.was_unconditional else [])
+    def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:
+        old = source if isinstance(source, ObjectSource) and source.location.service == "s3" else None
+        in_place = old is not None and old.location == target
+        attributes, warnings = _attributes(old, in_place) if old is not None else ({"ContentType": "application/vnd.apache.parquet"}, [])
+        if in_place:
+            warnings += _unfinished(self, target.key)
+        with PlannedSource(target.name, source, keep, pieces) as planned:
+            writing = _Writing(self, target, old, in_place, planned, attributes)
+            parts = plan_parts(keep, planned.size, can_copy=old is not None)
+            if parts is None:
+                writing.put()
+            else:
+                writing.put_together(parts)
+        return warnings + ([_UNCONDITIONAL] if writing.was_unconditional else [])
 
 
 class _Writing:

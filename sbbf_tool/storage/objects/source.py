@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import ErrorPlace, SbbfError, UnreadableError
 from sbbf_tool.storage.objects.store import IN_FLIGHT, OtherVersionError
-from sbbf_tool.storage.source import ensure_within, open_stream
+from sbbf_tool.storage.source import Source, ensure_within, open_stream
 
 if TYPE_CHECKING:
     from pyarrow import NativeFile
@@ -36,15 +36,13 @@ _HELD_BYTES = 64 << 20
 _READERS = 16
 
 
-class ObjectSource:
+class ObjectSource(Source):
     """See `Source`. Threads may share one."""
 
     def __init__(self, store: ObjectStore, location: Location) -> None:
         self.store = store
         self.location = location
         self.name = location.name
-        self.bytes_read = 0
-        self.requests = 0
         self._lock = Lock()
         # Start -> bytes, those used last at the end.
         self._held: OrderedDict[int, bytes] = OrderedDict()
@@ -56,12 +54,6 @@ class ObjectSource:
         self._count(tail)
         self._tail_start = self.size - len(tail)
         self._tail = tail
-
-    def __enter__(self) -> ObjectSource:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
 
     def close(self) -> None:
         with self._lock:
@@ -85,9 +77,6 @@ class ObjectSource:
             while len(self._readers) > _READERS:
                 self._readers.popitem(last=False)
         return data[:length]
-
-    def read_up_to(self, offset: int, length: int) -> bytes:
-        return self.read(offset, max(0, min(length, self.size - offset)))
 
     def prefetch(self, ranges: Iterable[tuple[int, int]]) -> None:
         missing = [

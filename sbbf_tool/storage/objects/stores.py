@@ -37,7 +37,7 @@ def _store(process: int, service: str, root: str, bucket: str, path: str, secret
 
 def _opened(service: str, root: str, bucket: str, path: str, secret: str) -> ObjectStore:
     if service == "s3":
-        from sbbf_tool.storage.objects.s3 import S3Store
+        from sbbf_tool.storage.objects.s3_publish import S3Store
 
         return S3Store(bucket)
     if service == "hdfs":
