@@ -46,12 +46,11 @@ def verdicts_for(
     arrow_type: str | None = None,
     bitset_bytes: int | None = None,
     has_length: bool = True,
-    dictionary_encoded: bool = False,
 ) -> tuple[EngineVerdict, ...]:
     """One verdict of each engine on a filter of `column`, in the table's order.
 
     What is known of column and filter makes them sharper: the column's type in the file's ARROW:schema (`arrow_schema.arrow_type`), the
-    size of the filter's bitset, whether the footer states its length, and whether its chunk is dictionary-encoded throughout.
+    size of the filter's bitset, and whether the footer states its length.
     """
     at = table().families.index(family_of(column))
     place = _place(column)
@@ -59,7 +58,7 @@ def verdicts_for(
     for one in table().engines:
         verdict = one.verdicts[at]
         if one.uses_filters and verdict.verdict != UNUSED:
-            verdict = _sharpen(one, verdict, place, arrow_type, bitset_bytes, has_length, dictionary_encoded)
+            verdict = _sharpen(one, verdict, place, arrow_type, bitset_bytes, has_length)
         found.append(verdict)
     return tuple(found)
 
@@ -127,7 +126,6 @@ def _sharpen(
     arrow_type: str | None,
     bitset_bytes: int | None,
     has_length: bool,
-    dictionary_encoded: bool,
 ) -> EngineVerdict:
     """What is known of column and filter may keep an engine from using it, or make a filter of a bad size do harm."""
     if place not in one.places:
@@ -142,8 +140,6 @@ def _sharpen(
             cure = "give the column a filter of another size"
             return replace(verdict, verdict=HARM, says=says, effect=one.bad_size, cure=cure, source=one.source, evidence=one.evidence)
         says = f"Ignored: {says}."
-    elif dictionary_encoded and one.dictionary_first:
-        says = "The chunk's dictionary answers first, and exactly."
     else:
         return verdict
     return replace(
