@@ -1,4 +1,4 @@
-"""The Parquet files that a URL means, and whether it lies in a table: what `listing.parquet_files` and `tables` say of paths."""
+"""The Parquet files that a URL means, and whether it lies in a table: what `listing.entries` and `tables` say of paths."""
 
 from __future__ import annotations
 
