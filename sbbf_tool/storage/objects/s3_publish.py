@@ -196,14 +196,11 @@ class _Writing:
             if self._is_there(expected):
                 # The answer to the first try was lost, and the second found its own work.
                 return
-            raise self._refusal() from None
+            raise (OtherVersionError() if self.in_place else _exists()) from None
         except SbbfError:
             if self._is_there(expected):
                 return
             raise
-
-    def _refusal(self) -> SbbfError:
-        return OtherVersionError() if self.in_place else _exists()
 
     def _is_there(self, tag: str | None) -> bool:
         with suppress(SbbfError):

@@ -67,7 +67,8 @@ class ObjectSource(Source):
         if held is not None:
             return held
         if length >= _PART_BYTES:
-            return b"".join(self._fetch_all([(start, end - start) for start, end in _parts(offset, offset + length)]))
+            end = offset + length
+            return b"".join(self._fetch_all([(start, min(_PART_BYTES, end - start)) for start in range(offset, end, _PART_BYTES)]))
         wanted = max(length, self._window(offset, length))
         data = self._fetch(offset, min(wanted, self.size - offset))
         if len(data) <= _MOST_AHEAD:
@@ -181,10 +182,3 @@ def _joined(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         start, end = offset, offset + length
     if start >= 0:
         yield start, end - start
-
-
-def _parts(start: int, end: int) -> Iterator[tuple[int, int]]:
-    while start < end:
-        stop = min(end, start + _PART_BYTES)
-        yield start, stop
-        start = stop
