@@ -27,7 +27,7 @@ from sbbf_tool.storage.objects.location import Location
 from sbbf_tool.storage.objects.parts import Part, plan_parts
 from sbbf_tool.storage.objects.s3_bucket import S3Bucket
 from sbbf_tool.storage.objects.s3_errors import ERRORS, NotS3Error, answered, code_of, describe
-from sbbf_tool.storage.objects.source import ObjectSource, ensure_unchanged
+from sbbf_tool.storage.objects.source import ObjectSource
 from sbbf_tool.storage.objects.store import Answer, DeniedError, MissingError, OtherVersionError
 from sbbf_tool.storage.source import Piece, PlannedSource, Source
 
@@ -167,8 +167,8 @@ class _Writing:
         meant = {number: (part.end - part.start, _bare(tag)) for number, (part, tag) in enumerate(zip(parts, tags, strict=True), 1)}
         if found != meant:
             raise WriteError("the store holds other parts than were sent and copied", hint=_UNTOUCHED)
-        if self.old is not None:
-            ensure_unchanged(self.old)
+        if self.old is not None and self.old.store.version(self.old.location.key) != self.old.version:
+            raise OtherVersionError().at(file=self.old.name)
 
     def _listed_parts(self, upload: str, marker: int) -> tuple[dict[int, tuple[int, str]], int | None]:
         """Request one page of an upload's parts: size and ETag by number, and after which number the next page begins."""

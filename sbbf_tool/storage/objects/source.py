@@ -18,7 +18,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import ErrorPlace, SbbfError, UnreadableError
-from sbbf_tool.storage.objects.store import IN_FLIGHT, OtherVersionError
+from sbbf_tool.storage.objects.store import IN_FLIGHT
 from sbbf_tool.storage.source import Source, ensure_within, open_stream
 
 if TYPE_CHECKING:
@@ -151,12 +151,6 @@ class ObjectSource(Source):
         with self._lock:
             self.requests += 1
             self.bytes_read += len(data)
-
-
-def ensure_unchanged(source: ObjectSource) -> None:
-    """Raises OtherVersionError where the name means another version by now."""
-    if source.store.version(source.location.key) != source.version:
-        raise OtherVersionError().at(file=source.name)
 
 
 @cache
