@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
+from sbbf_tool.errors import ErrorPlace, RefusedError, UnreadableError, UsageError
 from sbbf_tool.paimon.avro_file import MAGIC, WRITABLE_CODECS, AvroHeader, build_file, parse_header
 from sbbf_tool.paimon.avro_schema import Primitive, Record, record_of, without_null
 from sbbf_tool.paimon.files import read_required
@@ -184,10 +184,8 @@ def _manifests(table: Table, additions: Sequence[Addition]) -> Iterable[Manifest
 
 
 def _added(data: bytes, path: str) -> Iterable[Identity]:
-    try:
+    with ErrorPlace(path):
         return [entry.identity for entry in parse_manifest(data) if entry.kind == ADD]
-    except UnreadableError as error:
-        raise error.at(file=path) from None
 
 
 def _changed(kind: int, addition: Addition, header: AvroHeader) -> dict[str, Any]:
@@ -206,10 +204,8 @@ def _changed(kind: int, addition: Addition, header: AvroHeader) -> dict[str, Any
 def _writable_header(data: bytes, path: str) -> AvroHeader:
     if not data.startswith(MAGIC):
         raise RefusedError("a manifest that is not Avro, which is read but not written", file=path, hint="CALL sys.rewrite_file_index")
-    try:
+    with ErrorPlace(path):
         header = parse_header(data)
-    except UnreadableError as error:
-        raise error.at(file=path) from None
     return header if header.codec in WRITABLE_CODECS else replace(header, codec="deflate")
 
 
@@ -231,10 +227,8 @@ def _manifest_list(table: Table, snapshot: Snapshot) -> tuple[AvroHeader, list[d
         path = table.manifest_path(name)
         data = read_required(table.files, path)
         headers.append(_writable_header(data, path))
-        try:
+        with ErrorPlace(path):
             records += (record for _, record in parse_manifest_list(data))
-        except UnreadableError as error:
-            raise error.at(file=path) from None
     header = max(headers, key=lambda each: len(_fields(each)))
     if unknown := set().union(*(_fields(each) for each in headers)) - KNOWN_LIST_FIELDS:
         raise RefusedError(f"its manifest lists have fields of a newer Paimon: {', '.join(sorted(unknown))}", file=table.path)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from sbbf_tool.display import redact
-from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
+from sbbf_tool.errors import ErrorPlace, RefusedError, UnreadableError, UsageError
 from sbbf_tool.paimon.binary_row import Value, parse_row
 from sbbf_tool.paimon.confined import Confined, OutsideError
 from sbbf_tool.paimon.data_types import DataType
@@ -88,10 +88,8 @@ class Table:
         seen: set[str] = set()
         for list_name in self.snapshot.manifest_lists if self.snapshot else ():
             path = self.manifest_path(list_name)
-            try:
+            with ErrorPlace(path):
                 names = [name for name, _ in parse_manifest_list(read_required(self.files, path))]
-            except UnreadableError as error:
-                raise error.at(file=path) from None
             for name in names:
                 if name in seen:
                     raise UnreadableError(f"manifest {name} is listed twice", file=path)
@@ -105,10 +103,8 @@ class Table:
         """The entries of all manifests of the snapshot."""
         for name in self.manifest_names():
             path = self.manifest_path(name)
-            try:
+            with ErrorPlace(path):
                 yield from parse_manifest(read_required(self.files, path))
-            except UnreadableError as error:
-                raise error.at(file=path) from None
 
     @cached_property
     def live_files(self) -> tuple[LiveFile, ...]:
@@ -239,18 +235,14 @@ def _numbered(files: Files, directory: str, prefix: str) -> set[int]:
 
 def _read_snapshot(files: Files, root: str, snapshot_id: int) -> Snapshot:
     path = snapshot_path(root, snapshot_id)
-    try:
+    with ErrorPlace(path):
         return parse_snapshot(read_required(files, path))
-    except UnreadableError as error:
-        raise error.at(file=path) from None
 
 
 def _read_schema(files: Files, path: str, branch: str | None, schema_id: int) -> TableSchema:
     schema_path = join(_branch_root(path, branch), "schema", f"{SCHEMA_PREFIX}{schema_id}")
-    try:
+    with ErrorPlace(schema_path):
         return parse_table_schema(read_required(files, schema_path))
-    except UnreadableError as error:
-        raise error.at(file=schema_path) from None
 
 
 def _is_table(files: Files, directory: str) -> bool:

@@ -27,7 +27,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from statistics import fmean
 
-from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.errors import ErrorPlace, UnreadableError, UsageError
 from sbbf_tool.paimon.bloom64 import KIND, parse_bloom64
 from sbbf_tool.paimon.data_types import DataType
 from sbbf_tool.paimon.fast_hash import key_of
@@ -70,10 +70,8 @@ def inspect_paimon(
         return inspect_table(open_table(files, target, snapshot=snapshot, branch=branch, allow_outside=allow_outside))
     if snapshot is not None or branch is not None:
         raise UsageError("an index file has no snapshots and no branches", file=target)
-    try:
+    with ErrorPlace(target):
         return inspect_container(read_required(files, target), target)
-    except UnreadableError as error:
-        raise error.at(file=target) from None
 
 
 def inspect_container(data: bytes, name: str) -> InspectReport:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sbbf_tool.editing.paimon_index import found_around
-from sbbf_tool.errors import OversizedPageError, UnreadableError, UsageError
+from sbbf_tool.errors import ErrorPlace, OversizedPageError, UnreadableError, UsageError
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.paimon_columns import read_columns
 from sbbf_tool.paimon.bloom64 import KIND, MAX_PROBES, BloomFilter64, parse_bloom64
@@ -76,16 +76,12 @@ def verify_pair(
     Raises UnreadableError when either cannot be read.
     """
     known = dict(types or {})
-    try:
+    with ErrorPlace(index_path):
         container = parse_container(read_required(files, index_path))
-    except UnreadableError as error:
-        raise error.at(file=index_path) from None
     if (found := found_around(files, data_path)) is not None:
         known = _types(container, found[0].schema_of(found[1].file)) | known
-    try:
+    with ErrorPlace(data_path):
         columns = verify_container(container, read_data(files, data_path), data_path, known, max_page_bytes)
-    except OversizedPageError as error:
-        raise error.at(file=data_path) from None
     return VerifyReport(index_path, (VerifiedFile(data_path, "file", columns),))
 
 
