@@ -49,4 +49,4 @@ def test_workers_of_the_data_source(lake, tmp_path):
 
 
 def test_own_workers(lake):
-    run_in(lake, str(Path(sys.executable).with_name("sbbf")), "lake", "verify", *["a.parquet"] * 200, "--jobs", "2")
+    run_in(lake, str(Path(sys.executable).with_name("sbbf")), "verify", *["a.parquet"] * 200, "--jobs", "2")
