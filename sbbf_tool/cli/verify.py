@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -64,12 +63,10 @@ def command(
 
 class _VerifyView(View["VerifyReport"]):
     schema = "verify"
-
-    def __init__(self) -> None:
-        self._filters: Counter[bool] = Counter()
+    sums = ("filters", "verified")
 
     def add(self, report: VerifyReport, row: FileRow) -> int:
-        self._filters.update(proof.is_proven for proof in report.filters)
+        self.total.update(filters=len(report.filters), verified=sum(proof.is_proven for proof in report.filters))
         for place in report.unread:
             say(f"sbbf: {UnreadableError(place, file=row.path)}", err=True)
         return UnreadableError.exit_code if report.unread else int(not report.is_sound)
@@ -94,7 +91,4 @@ class _VerifyView(View["VerifyReport"]):
         show_findings(report.findings)
 
     def summary(self, files: str) -> str:
-        return f"{files}; {self._filters[True]:,} of {self._filters.total():,} filters proven"
-
-    def totals(self) -> dict[str, Any]:
-        return {"filters": self._filters.total(), "verified": self._filters[True]}
+        return f"{files}; {self.total['verified']:,} of {self.total['filters']:,} filters proven"
