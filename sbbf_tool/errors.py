@@ -16,8 +16,13 @@ leads a reader to the spot soonest. Anything that is *not* in this tree and reac
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sbbf_tool.display import redact, redact_text
 from sbbf_tool.hints import Hint, join
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class SbbfError(Exception):
@@ -95,6 +100,29 @@ class WriteError(SbbfError):
     """The operating system failed a write. What was there before is whole. Exit 5."""
 
     exit_code = 5
+
+
+class ErrorPlace:
+    """A block in which errors of this package are told which file and place they are about; what they know already is kept.
+
+    A class, since every file of a lake enters several, and a place is put into words only when it is needed.
+    """
+
+    __slots__ = ("_file", "_place")
+
+    def __init__(self, file: str | None, place: str | Callable[[], str] | None = None) -> None:
+        self._file = file
+        self._place = place
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, SbbfError):
+            place = self._place() if callable(self._place) else self._place
+            if place and error.place and not error.place.startswith(place):
+                error.place = f"{place}, {error.place}"
+            error.at(file=self._file, place=place)
 
 
 def describe_unexpected(error: BaseException) -> str:

@@ -8,29 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from sbbf_tool.parquet.statistics import Bounds
 
-KEPT = 512
-"""Bounds that a `Reservoir` keeps."""
 _BYTES = 8
+Item = TypeVar("Item")
 
 
-class Reservoir:
-    """A random sample of all bounds that were offered, of bounded size."""
+class Reservoir(Generic[Item]):
+    """A random sample, of bounded size, of all that was offered."""
 
-    def __init__(self) -> None:
-        self.kept: list[Bounds] = []
+    def __init__(self, most: int) -> None:
+        self.kept: list[Item] = []
         self.offered = 0
+        self._most = most
         self._random = Random(0)  # the same files, the same answer
 
-    def offer(self, found: Bounds) -> None:
+    def offer(self, found: Item) -> None:
         self.offered += 1
-        if len(self.kept) < KEPT:
+        if len(self.kept) < self._most:
             self.kept.append(found)
-        elif (at := self._random.randrange(self.offered)) < KEPT:
+        elif (at := self._random.randrange(self.offered)) < self._most:
             self.kept[at] = found
 
 

@@ -5,9 +5,9 @@ A total stays small however many files there are: sums, histograms, and a random
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.advice.overlap import Reservoir, overlap
@@ -28,7 +28,7 @@ from sbbf_tool.parquet.statistics import Bounds, bounds
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysGiven
 
-SAMPLED_FILES = 4
+SAMPLED_FILES, SAMPLED_BOUNDS = 4, 512
 
 
 class ChunkSurvey(NamedTuple):
@@ -156,11 +156,11 @@ class Totals:
     """Row groups whose dictionary holds all values; of these, how many values it has is known for `counted_dictionaries`."""
     counted_dictionaries: int = 0
     most_in_dictionary: int = 0
-    sizes: dict[int, int] = field(default_factory=dict)
+    sizes: Counter[int] = field(default_factory=Counter)
     """Row groups by the number of distinct values that is known exactly, rounded up to a power of two where it is large."""
-    others: dict[int, int] = field(default_factory=dict)
+    others: Counter[int] = field(default_factory=Counter)
     """Row groups by number of values, rounded up likewise, whose distinct values are not known from the footer."""
-    reservoir: Reservoir = field(default_factory=Reservoir)
+    ranges: Reservoir[Bounds] = field(default_factory=lambda: Reservoir(SAMPLED_BOUNDS))
     filters: int = 0
     unreadable_filters: int = 0
     filter_bytes: int = 0
@@ -170,18 +170,12 @@ class Totals:
     arrow_types: set[str | None] = field(default_factory=set)
     """Its types in the files' ARROW:schema; None of a file without one."""
     samples: list[Distinct] = field(default_factory=list)
-    drawn: list[str] = field(default_factory=list)
-    """Some of the files that hold values of it, drawn at random."""
-    _files: int = 0
-    _random: Random = field(default_factory=lambda: Random(0))  # the same files, the same sample
+    drawn: Reservoir[str] = field(default_factory=lambda: Reservoir(SAMPLED_FILES))
+    """Some of the files that hold values of it."""
 
     def add(self, file: str, found: ColumnSurvey) -> None:
         if found.chunks:
-            self._files += 1
-            if len(self.drawn) < SAMPLED_FILES:
-                self.drawn.append(file)
-            elif (at := self._random.randrange(self._files)) < SAMPLED_FILES:
-                self.drawn[at] = file
+            self.drawn.offer(file)
         self.obstacle = self.obstacle or found.obstacle
         self.arrow_types.add(found.arrow_type)
         for chunk in found.chunks:
@@ -193,11 +187,11 @@ class Totals:
             if chunk.dictionary is not None and chunk.dictionary >= 0:
                 self.counted_dictionaries += 1
                 self.most_in_dictionary = max(self.most_in_dictionary, chunk.dictionary)
-            known = chunk.dictionary if chunk.dictionary is not None and chunk.dictionary >= 0 else None
-            counts, number = (self.others, chunk.values) if known is None else (self.sizes, known)
-            counts[_rounded(number)] = counts.get(_rounded(number), 0) + 1
+                self.sizes[_rounded(chunk.dictionary)] += 1
+            else:
+                self.others[_rounded(chunk.values)] += 1
             if chunk.bounds is not None:
-                self.reservoir.offer(chunk.bounds)
+                self.ranges.offer(chunk.bounds)
         for stored in found.filters:
             self.filters += 1
             self.filter_bytes += stored.bytes
@@ -213,11 +207,10 @@ class Totals:
     @property
     def share_left(self) -> float:
         """Share of the row groups that min and max leave to read for a value that lies in the range of one of them."""
-        unbounded = self.row_groups - self.reservoir.offered
-        chance = overlap(self.reservoir.kept)
-        bounded = self.reservoir.offered
+        bounded = self.ranges.offered
+        chance = overlap(self.ranges.kept)
         left = (1 + (bounded - 1) * chance) if chance is not None else bounded
-        return (unbounded + left) / self.row_groups if self.row_groups else 0.0
+        return (self.row_groups - bounded + left) / self.row_groups if self.row_groups else 0.0
 
     @property
     def distinct_share(self) -> float | None:

@@ -9,11 +9,10 @@ from sbbf_tool.query_engines.terms import HARM, USED
 from sbbf_tool.query_engines.verdicts import engine, verdicts_for, warnings_for
 from sbbf_tool.reports.engines import EngineVerdict
 from sbbf_tool.rules.rule import percent
+from sbbf_tool.rules.worth import SATURATED_FPP
 
 ADD, KEEP, NO_GAIN = "add", "keep", "no gain"
 
-WORN_FPP = 0.1
-"""A filter that lets more than one absent value in ten pass is to be built anew."""
 FEW_DISTINCT, _MANY_EACH = 100, 10
 """Of fewer values, each there more often than that, one that is asked for is taken to be there."""
 UNASKED, UNCOUNTED = "no query given asks for it", "its distinct values could not be counted"
@@ -89,7 +88,7 @@ def verdict_of(totals: Totals, lookup: Lookup, reason: str | None, *, queried: b
         return KEEP, f"all its {totals.row_groups:,} row groups have a filter, which {percent(totals.mean_fpp)} of absent values pass"
     if totals.unreadable_filters:
         return ADD, f"{totals.unreadable_filters:,} of its filters cannot be read; build them anew"
-    if totals.worst_fpp > WORN_FPP:
+    if totals.worst_fpp > SATURATED_FPP:
         return ADD, f"its filters let up to {percent(totals.worst_fpp)} of absent values pass; build them anew"
     if totals.filters:
         return ADD, f"only {totals.filters:,} of {totals.row_groups:,} row groups have a filter; those without are read by every query"
@@ -101,7 +100,7 @@ def verdict_of(totals: Totals, lookup: Lookup, reason: str | None, *, queried: b
 
 def is_filtered(totals: Totals) -> bool:
     """Whether every row group has a filter that is worth asking."""
-    return totals.filters == totals.row_groups > 0 and not totals.unreadable_filters and totals.worst_fpp <= WORN_FPP
+    return totals.filters == totals.row_groups > 0 and not totals.unreadable_filters and totals.worst_fpp <= SATURATED_FPP
 
 
 def engines_for(totals: Totals, names: tuple[str, ...]) -> tuple[list[EngineVerdict], list[EngineVerdict]]:

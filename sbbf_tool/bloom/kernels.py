@@ -7,6 +7,7 @@ costs more than many a question to a filter.
 from __future__ import annotations
 
 import os
+from functools import cache
 from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom import spec
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
 VARIABLE = "SBBF_KERNEL"
 NAMES = ("compiled", "numpy", "spec")
-
-_chosen: tuple[Kernel, str] | None = None
 
 
 def load(name: str) -> Kernel:
@@ -55,13 +54,6 @@ def describe() -> str:
     return f"kernel: {kernel.describe()}{remark}"
 
 
-def _choice() -> tuple[Kernel, str]:
-    global _chosen
-    if _chosen is None:
-        _chosen = _choose()
-    return _chosen
-
-
 def _choose() -> tuple[Kernel, str]:
     """A kernel, and the remark that `describe` makes on the choice."""
     if asked := os.environ.get(VARIABLE):
@@ -70,3 +62,6 @@ def _choose() -> tuple[Kernel, str]:
         return load("compiled"), ""
     except UsageError as error:
         return load("numpy"), f" (no compiled kernel: {error.__cause__})"
+
+
+_choice = cache(_choose)

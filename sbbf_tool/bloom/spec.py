@@ -137,13 +137,8 @@ def hash_fixed(values: Buffer, width: int) -> memoryview:
 
 
 def hash_variable(data: Buffer, offsets: Buffer, offset_width: int) -> memoryview:
-    view, places = buffers.offsets_in(data, offsets, offset_width)
-    last = 0 if not places else places[0]
-    for place in places:
-        if place < last:
-            raise ValueError(buffers.OFFSETS_DECREASE)
-        last = place
-    return memoryview(array("Q", [xxh64(view[start:end]) for start, end in pairwise(places)]))
+    view, spans = _spans(data, offsets, offset_width)
+    return memoryview(array("Q", [xxh64(view[start:end]) for start, end in spans]))
 
 
 def hash_length_prefixed(page: Buffer, count: int) -> memoryview:
@@ -158,15 +153,21 @@ def extremes_fixed(values: Buffer, width: int, order: str) -> tuple[bytes, bytes
 
 
 def extremes_variable(data: Buffer, offsets: Buffer, offset_width: int) -> tuple[bytes, bytes] | None:
-    view, places = buffers.offsets_in(data, offsets, offset_width)
-    if any(start > end for start, end in pairwise(places)):
-        raise ValueError(buffers.OFFSETS_DECREASE)
-    return _extremes((bytes(view[start:end]) for start, end in pairwise(places)), bytes)
+    view, spans = _spans(data, offsets, offset_width)
+    return _extremes((bytes(view[start:end]) for start, end in spans), bytes)
 
 
 def extremes_length_prefixed(page: Buffer, count: int) -> tuple[bytes, bytes] | None:
     view = buffers.flat(page)
     return _extremes((bytes(view[start:end]) for start, end in buffers.prefixed_spans(view, count)), bytes)
+
+
+def _spans(data: Buffer, offsets: Buffer, offset_width: int) -> tuple[memoryview, Iterable[tuple[int, int]]]:
+    """`data` as bytes, and start and end of each value in it."""
+    view, places = buffers.offsets_in(data, offsets, offset_width)
+    if any(start > end for start, end in pairwise(places)):
+        raise ValueError(buffers.OFFSETS_DECREASE)
+    return view, pairwise(places)
 
 
 def _extremes(values: Iterable[bytes], key: Callable[[bytes], int | bytes]) -> tuple[bytes, bytes] | None:

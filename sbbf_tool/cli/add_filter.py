@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from sbbf_tool.editing.filter_spec import FilterSpec
     from sbbf_tool.editing.plan_file import Plan
     from sbbf_tool.reports.add import AddPlan, AddReport
-
-_REMEMBERED_WARNINGS = 1000
 
 
 @click.command(short_help="Add Bloom filters to columns of existing files.")
@@ -122,27 +120,18 @@ def _advised(files: Files, fpp: float, max_page_bytes: int | None) -> Plan | Non
 class _AddView(View["AddReport"]):
     schema = "add-filter"
     skipped = "had every filter"
-
-    def __init__(self) -> None:
-        self._filters = self._bytes = self._skipped = self._not_cross_checked = 0
-        self._warned: set[str] = set()
+    sums = ("filters", "bytes_added", "column_chunks_skipped", "column_chunks_not_cross_checked")
+    _done = "added"
 
     def add(self, report: AddReport, row: FileRow) -> int:
-        self._filters += len(report.filters)
-        self._bytes += report.new_bytes - report.old_bytes
-        self._skipped += report.skipped
-        self._not_cross_checked += report.not_cross_checked
-        for warning in report.warnings:
-            # One about a table is the same for each of its files.
-            if warning not in self._warned:
-                render.warn(warning)
-            if len(self._warned) < _REMEMBERED_WARNINGS:
-                self._warned.add(warning)
+        self.total.update(filters=len(report.filters), bytes_added=report.new_bytes - report.old_bytes)
+        self.total.update(column_chunks_skipped=report.skipped, column_chunks_not_cross_checked=report.not_cross_checked)
+        self._done = "would be added" if report.dry_run else "added"
         return 0
 
     def show(self, report: AddReport) -> None:
         if not report.filters:
-            done = "nothing was written" if report.output == report.file else f"{report.output} is an exact copy"
+            done = "nothing was written" if report.dry_run or report.output == report.file else f"{report.output} is an exact copy"
             reason = "its column chunks have filters already" if report.skipped else "it has no row group"
             say(f"{report.file}: {reason}, so there is nothing to add; {done}")
             return
@@ -178,28 +167,17 @@ class _AddView(View["AddReport"]):
         say(f"{filters} {done} {report.output}: {added:,} bytes behind {report.old_bytes:,} ({share}); {proof}{skipped}")
 
     def summary(self, files: str) -> str:
-        render.say_not_cross_checked(self._not_cross_checked)
-        return f"{files}; {self._filters:,} filters added, {self._bytes:,} bytes"
-
-    def totals(self) -> dict[str, Any]:
-        return {
-            "filters": self._filters,
-            "bytes_added": self._bytes,
-            "column_chunks_skipped": self._skipped,
-            "column_chunks_not_cross_checked": self._not_cross_checked,
-        }
+        render.say_not_cross_checked(self.total["column_chunks_not_cross_checked"])
+        return f"{files}; {self.total['filters']:,} filters {self._done}, {self.total['bytes_added']:,} bytes"
 
 
 class _PlanView(View["AddPlan"]):
     schema = "add-filter-plan"
     skipped = "have every filter"
-
-    def __init__(self) -> None:
-        self._filters = self._bytes = 0
+    sums = ("filters", "data_bytes")
 
     def add(self, report: AddPlan, row: FileRow) -> int:
-        self._filters += report.filters
-        self._bytes += report.data_bytes
+        self.total.update(filters=report.filters, data_bytes=report.data_bytes)
         return 0
 
     def show(self, report: AddPlan) -> None:
@@ -208,7 +186,4 @@ class _PlanView(View["AddPlan"]):
     show_line = show
 
     def summary(self, files: str) -> str:
-        return f"{files}; {self._filters:,} filters would be built from {self._bytes:,} bytes"
-
-    def totals(self) -> dict[str, Any]:
-        return {"filters": self._filters, "data_bytes": self._bytes}
+        return f"{files}; {self.total['filters']:,} filters would be built from {self.total['data_bytes']:,} bytes"

@@ -51,14 +51,15 @@ class Change:
         }
 
     def ensure_target(self) -> None:
-        """Raise click.UsageError unless it is said where the results go, as it must be before any file is read."""
-        if (self.output is not None) == self.in_place and not (self.dry_run and self.output is None):
-            raise click.UsageError("say where the result goes: either an output path (-o OUT) or in place (--in-place)")
+        """Raise an error of usage unless it is said where the results go, as it must be before any file is read."""
+        from sbbf_tool.editing.targets import ensure_one_way
+
+        ensure_one_way(self.output, self.in_place, self.dry_run)
         if self.output is not None and self.files.file is None:
             raise click.UsageError("--output is for one file; change many with --in-place")
 
     def report(self, work: Work[Row], view: View[Any]) -> int:
-        """Change the files and report each; return the exit code. Raises click.UsageError; see `ensure_target`."""
+        """Change the files and report each; return the exit code. Raises what `ensure_target` does."""
         self.ensure_target()
         if self.report_path is None:
             return report_files(self.files, work, view, as_json=self.as_json)

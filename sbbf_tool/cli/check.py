@@ -58,6 +58,7 @@ class _CheckView(View["CheckReport"]):
     schema = "check"
 
     def __init__(self, shown: formats.Format | None, form: str) -> None:
+        super().__init__()
         self._shown = shown
         self._form = form
         self._findings: Counter[str] = Counter()

@@ -90,6 +90,7 @@ class _ExplainView(View["ExplainReport"]):
     schema = "explain"
 
     def __init__(self) -> None:
+        super().__init__()
         self._bytes = self._row_groups = 0
         self._sums: dict[str, list[int]] = {}
 

@@ -51,6 +51,7 @@ class _InspectView(View["InspectReport"]):
     def __init__(self) -> None:
         from sbbf_tool.runner.totals import InspectTotals
 
+        super().__init__()
         self._totals = InspectTotals()
 
     def add(self, report: InspectReport, row: FileRow) -> int:

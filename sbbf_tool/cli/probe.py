@@ -145,6 +145,7 @@ class _Answers(View[Any]):
     """What the answers of all files add up to."""
 
     def __init__(self, *, quiet: bool) -> None:
+        super().__init__()
         self._quiet = quiet
         self._files = self._bytes_read = self._requests = 0
 

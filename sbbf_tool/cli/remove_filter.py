@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -34,16 +34,14 @@ def command(change: Change, columns: tuple[str, ...], compact: bool) -> int:
 class _RemoveView(View["RemoveReport"]):
     schema = "remove-filter"
     skipped = "had no filter to remove"
+    sums = ("filters", "bytes_removed")
 
     def __init__(self, compact: bool) -> None:
+        super().__init__()
         self._compact = compact
-        self._filters = self._bytes = 0
 
     def add(self, report: RemoveReport, row: FileRow) -> int:
-        self._filters += len(report.removed)
-        self._bytes += report.old_bytes - report.new_bytes
-        for warning in report.warnings:
-            render.warn(warning)
+        self.total.update(filters=len(report.removed), bytes_removed=report.old_bytes - report.new_bytes)
         return 0
 
     def show(self, report: RemoveReport) -> None:
@@ -58,7 +56,4 @@ class _RemoveView(View["RemoveReport"]):
         say(f"{filters} {done} {report.output} ({report.way}): {report.old_bytes:,} -> {report.new_bytes:,} bytes")
 
     def summary(self, files: str) -> str:
-        return f"{files}; {render.counted(self._filters, 'filter')}, {self._bytes:,} bytes"
-
-    def totals(self) -> dict[str, Any]:
-        return {"filters": self._filters, "bytes_removed": self._bytes}
+        return f"{files}; {render.counted(self.total['filters'], 'filter')}, {self.total['bytes_removed']:,} bytes"

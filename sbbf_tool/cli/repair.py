@@ -40,14 +40,11 @@ def command(change: Change, **options: Any) -> int:
 
 class _RepairView(View["RepairReport"]):
     schema = "repair"
-
-    def __init__(self) -> None:
-        self._steps = self._left = 0
+    sums = ("filters", "findings_left")
 
     def add(self, report: RepairReport, row: FileRow) -> int:
-        self._steps += len(report.steps)
-        self._left += len(report.left)
-        for message in (*report.warnings, *report.unproven):
+        self.total.update(filters=len(report.steps), findings_left=len(report.left))
+        for message in report.unproven:
             render.warn(message)
         done = report.is_clean if report.dry_run else report.is_sound
         return UnreadableError.exit_code if report.unproven else int(not done)
@@ -72,7 +69,5 @@ class _RepairView(View["RepairReport"]):
             self.show(report)
 
     def summary(self, files: str) -> str:
-        return f"{files}; {render.counted(self._steps, 'filter')} repaired, {render.counted(self._left, 'finding')} left"
-
-    def totals(self) -> dict[str, Any]:
-        return {"filters": self._steps, "findings_left": self._left}
+        filters, left = (self.total[name] for name in self.sums)
+        return f"{files}; {render.counted(filters, 'filter')} repaired, {render.counted(left, 'finding')} left"

@@ -34,6 +34,11 @@ class View(Generic[Report]):
     """Of the JSON document of a report: `inspect` stands for `sbbf.inspect`."""
     skipped = "skipped"
     """What is said of files where there was nothing to do."""
+    sums: tuple[str, ...] = ()
+    """Names in the summary document of what `add` counts in `total`."""
+
+    def __init__(self) -> None:
+        self.total: Counter[str] = Counter(dict.fromkeys(self.sums, 0))
 
     def add(self, report: Report, row: FileRow) -> int:
         """Count one more report, print to standard error what failed within it, and return its exit code."""
@@ -55,7 +60,7 @@ class View(Generic[Report]):
 
     def totals(self) -> dict[str, Any]:
         """Return the sums for the summary document."""
-        return {}
+        return dict(self.total)
 
     def answer(self, codes: set[int]) -> int:
         """Return the exit code of the command, given those of all files."""
@@ -67,12 +72,21 @@ class _Outcomes:
 
     def __init__(self, skipped: str) -> None:
         self.counts: Counter[str] = Counter()
+        self._warned: set[str] = set()
         self._words = {OK: "done", SKIPPED: skipped, REFUSED: "refused", FAILED: "failed", LINK: "skipped, being links"}
 
     def __str__(self) -> str:
         """Return such as `1,000 files: 990 done, 10 failed`."""
         shares = [f"{self.counts[status]:,} {word}" for status, word in self._words.items() if self.counts[status]]
         return f"{render.counted(self.counts.total(), 'file')}: {', '.join(shares) or 'nothing to do'}"
+
+    def warn(self, warnings: Iterable[str]) -> None:
+        """Print warnings to standard error: one about a table once, rather than for each of its files."""
+        for warning in warnings:
+            if warning not in self._warned:
+                render.warn(warning)
+            if len(self._warned) < _MOST_HELD:
+                self._warned.add(warning)
 
     def document(self) -> dict[str, int]:
         names = {OK: "done", SKIPPED: "skipped", REFUSED: "refused", FAILED: "failed", LINK: "links"}
@@ -101,6 +115,7 @@ def report_files(
                 save(row, document)
             error = found.error if is_single else None
             if error is None:
+                outcomes.warn(getattr(getattr(row, "report", None), "warnings", ()))
                 codes.add(_report_row(row, view, document, is_single=is_single, as_json=as_json))
             count()
             if not work.changes:

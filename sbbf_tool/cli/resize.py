@@ -42,15 +42,11 @@ def command(change: Change, **options: Any) -> int:
 
 class _ResizeView(View["ResizeReport"]):
     schema = "resize"
-
-    def __init__(self) -> None:
-        self._filters = self._old = self._new = 0
+    sums = ("filters", "old_bitset_bytes", "new_bitset_bytes")
 
     def add(self, report: ResizeReport, row: FileRow) -> int:
         old, new = (sum(getattr(one, name) for one in report.filters) for name in ("old_bytes", "new_bytes"))
-        self._filters, self._old, self._new = self._filters + len(report.filters), self._old + old, self._new + new
-        for message in report.warnings:
-            render.warn(message)
+        self.total.update(filters=len(report.filters), old_bitset_bytes=old, new_bitset_bytes=new)
         for place in report.left:
             render.warn(f"{place}; left as it is, --rebuild builds it anew from the data")
         return 0
@@ -77,7 +73,5 @@ class _ResizeView(View["ResizeReport"]):
         render.say_not_cross_checked(report.not_cross_checked)
 
     def summary(self, files: str) -> str:
-        return f"{files}; {render.counted(self._filters, 'filter')}: {self._old:,} -> {self._new:,} bytes of bitsets"
-
-    def totals(self) -> dict[str, Any]:
-        return {"filters": self._filters, "old_bitset_bytes": self._old, "new_bitset_bytes": self._new}
+        filters, old, new = (self.total[name] for name in self.sums)
+        return f"{files}; {render.counted(filters, 'filter')}: {old:,} -> {new:,} bytes of bitsets"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -54,7 +53,7 @@ def command(
         if values_file is None:
             raise click.UsageError("a bare filter has no data beside it: give --values-file")
         return verify_bare(files, type_name, lines_of(values_file), dialect, as_json)
-    if type_name or values_file or dialect:
+    if type_name is not None or values_file is not None or dialect is not None:
         raise click.UsageError("--type, --values-file and --dialect are for --bare; a Parquet file tells its own")
     from sbbf_tool.runner import works
 
@@ -64,12 +63,10 @@ def command(
 
 class _VerifyView(View["VerifyReport"]):
     schema = "verify"
-
-    def __init__(self) -> None:
-        self._filters: Counter[bool] = Counter()
+    sums = ("filters", "verified")
 
     def add(self, report: VerifyReport, row: FileRow) -> int:
-        self._filters.update(proof.is_proven for proof in report.filters)
+        self.total.update(filters=len(report.filters), verified=sum(proof.is_proven for proof in report.filters))
         for place in report.unread:
             say(f"sbbf: {UnreadableError(place, file=row.path)}", err=True)
         return UnreadableError.exit_code if report.unread else int(not report.is_sound)
@@ -94,7 +91,4 @@ class _VerifyView(View["VerifyReport"]):
         show_findings(report.findings)
 
     def summary(self, files: str) -> str:
-        return f"{files}; {self._filters[True]:,} of {self._filters.total():,} filters proven"
-
-    def totals(self) -> dict[str, Any]:
-        return {"filters": self._filters.total(), "verified": self._filters[True]}
+        return f"{files}; {self.total['verified']:,} of {self.total['filters']:,} filters proven"

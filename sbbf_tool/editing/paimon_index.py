@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sbbf_tool.errors import OversizedPageError, SbbfError, UnreadableError, UsageError
+from sbbf_tool.errors import ErrorPlace, SbbfError, UsageError
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.paimon_columns import read_columns
 from sbbf_tool.paimon.bloom64 import KIND, BloomFilter64, build_bloom64, parse_bloom64
@@ -55,10 +55,8 @@ def build(
         schema = table.schema_of(live.file)
         types = {request.column: indexed_type(schema, parse_indexed_column(request.column)) for request in requests}
     settled = [replace(asked, type=asked.type or types.get(asked.column)) for asked in requests]
-    try:
+    with ErrorPlace(path):
         return build_index(read_file(files, path), path, settled, max_page_bytes)
-    except (UnreadableError, UsageError, OversizedPageError) as error:
-        raise error.at(file=path) from None
 
 
 def build_index(data: bytes, name: str, requests: Sequence[IndexRequest], max_page_bytes: MaxPageBytes = None) -> BuiltIndex:

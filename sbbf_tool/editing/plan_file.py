@@ -17,7 +17,7 @@ from typing import Any
 
 from sbbf_tool.bloom import sizing
 from sbbf_tool.display import redact, to_json
-from sbbf_tool.errors import UsageError
+from sbbf_tool.errors import ErrorPlace, UsageError
 from sbbf_tool.hints import Fix
 from sbbf_tool.storage.temporary import USUAL
 from sbbf_tool.storage.whole import write_whole
@@ -92,10 +92,8 @@ def read_plan(path: str | os.PathLike[str]) -> Plan:
         raise UsageError((error.strerror or "unreadable").lower(), file=name) from None
     except (ValueError, RecursionError) as error:
         raise UsageError(f"not JSON: {error}", file=name) from None
-    try:
+    with ErrorPlace(name):
         return plan_of_document(document)
-    except UsageError as error:
-        raise error.at(file=name) from None
 
 
 def plan_of_document(document: Any) -> Plan:

@@ -28,7 +28,7 @@ def publish(file: ParquetFile, target: str, patch: Patch, compare: Callable[[Par
     def verify(written: Source) -> None:
         footer = file.footer
         # Other writers know nothing of an append's lock: one that writes the file again, in place, leaves another footer before ours.
-        if append and footer.seal is None and written.read_up_to(footer.start, len(footer.raw)) != footer.raw:
+        if append and footer.cipher is None and written.read_up_to(footer.start, len(footer.raw)) != footer.raw:
             raise ChangedError.since_opened(file.name)
         try:
             try:
@@ -50,7 +50,7 @@ def publish(file: ParquetFile, target: str, patch: Patch, compare: Callable[[Par
 def ensure_same_footer(file: ParquetFile, fresh: ParquetFile, changed: Iterable[ChunkKey]) -> None:
     """The new footer must be the old one, to the byte, but for the filters of these chunks."""
     bare: dict[ChunkKey, None] = dict.fromkeys(changed)
-    old, new = (set_filters(footer.raw, bare, footer.seal, leave_open=True) for footer in (file.footer, fresh.footer))
+    old, new = (set_filters(footer.raw, bare, footer.cipher, leave_open=True) for footer in (file.footer, fresh.footer))
     if old != new:
         raise mistake(file, "the new footer differs from the old one in more than the filters' places")
 

@@ -33,11 +33,9 @@ def choose_target(
     files of one run, which prefixes are tables.
     """
     source = os.fsdecode(path)
-    if dry_run and output is None and not in_place:
+    ensure_one_way(output, in_place, dry_run, source)
+    if output is None and not in_place:
         return source
-    if (output is None) == (not in_place):
-        hint = Hint("either an output path ({output}) or in place ({in_place})", output=..., in_place=True)
-        raise UsageError("say where the result goes", file=source, hint=hint)
     target = source if output is None else os.fsdecode(output)
     places.ensure_writable(target, in_place=in_place, append=append)
     table = None if allow_table_files else (tables or places.TableFinder()).managing_table(target)
@@ -49,6 +47,13 @@ def choose_target(
             hint=Hint("write elsewhere and commit the new file to the table, or allow it with {allow_table_files}", allow_table_files=True),
         )
     return target
+
+
+def ensure_one_way(output: str | os.PathLike[str] | None, in_place: bool, dry_run: bool, file: str | None = None) -> None:
+    """Raise UsageError unless either an output or in place is chosen; of a dry run, where neither is."""
+    if (output is not None) == in_place and (in_place or not dry_run):
+        hint = Hint("either an output path ({output}) or in place ({in_place})", output=..., in_place=True)
+        raise UsageError("say where the result goes", file=file, hint=hint)
 
 
 _COMMITS = {

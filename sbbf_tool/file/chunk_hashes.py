@@ -51,14 +51,7 @@ class StoredValues:
         self._dictionary: plain_pages.PlainPage | None = None
         if is_dictionary_encoded(self._pages.meta):
             with self._named():
-                self._dictionary = plain_pages.read_dictionary_page(
-                    self._read,
-                    self._column,
-                    self._pages.meta,
-                    self._pages.ensure_size,
-                    normalised_intervals=self._normalised,
-                    with_extremes=check is not None,
-                )
+                self._dictionary = self._plain_chunk().dictionary()
         self.distinct = len(self._dictionary) if self._dictionary is not None else None
         """How many values are distinct at most, where the footer says that all are in a dictionary."""
 
@@ -90,17 +83,19 @@ class StoredValues:
             self.count += len(run)
 
     def _plain_pages(self) -> Iterator[_Values]:
-        for page in plain_pages.read_plain_pages(
+        for page in self._plain_chunk().pages(self._dictionary):
+            self.page_types.add(page.page_type)
+            yield page
+
+    def _plain_chunk(self) -> plain_pages.PlainChunk:
+        return plain_pages.PlainChunk(
             self._read,
             self._column,
             self._pages.meta,
-            self._dictionary,
             self._pages.ensure_size,
             normalised_intervals=self._normalised,
             with_extremes=self._check is not None,
-        ):
-            self.page_types.add(page.page_type)
-            yield page
+        )
 
     def _decoded(self) -> Iterator[_Values]:
         from sbbf_tool.parquet.values import read_chunk

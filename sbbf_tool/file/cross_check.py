@@ -11,7 +11,6 @@ Chunks that pyarrow decoded in the first place are compared with statistics alon
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager
 from functools import lru_cache
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
@@ -70,7 +69,8 @@ class CrossChecks:
             return Verdict(is_cross_checked=True, wrong_statistics=decoded)
         if check.is_complete and is_tested(file.footer.metadata.created_by):
             return NO_FINDING
-        with self._kind(file, key, values) as kind:
+        kind = self._kind(file, key, values)
+        with kind.lock:
             if kind.is_checked:
                 return NO_FINDING
             try:
@@ -99,19 +99,12 @@ def _in_this_process(run: str) -> CrossChecks:
     return CrossChecks(run)
 
 
-class _Kind(AbstractContextManager["_Kind"]):
-    """Whether a chunk of one kind was decoded; a block that enters it has it alone."""
+class _Kind:
+    """Whether a chunk of one kind was decoded; to be looked at under its lock."""
 
     def __init__(self) -> None:
         self.is_checked = False
-        self._lock = Lock()
-
-    def __enter__(self) -> _Kind:
-        self._lock.acquire()
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self._lock.release()
+        self.lock = Lock()
 
 
 def _decode(file: ParquetFile, key: ChunkKey, values: StoredValues, check: StatisticsCheck, bloom: BloomFilter) -> tuple[str, ...]:

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.parquet import plain_pages, values
+from sbbf_tool.parquet import values
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.pages import is_dictionary_encoded
+from sbbf_tool.parquet.plain_pages import PlainChunk
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -89,7 +90,7 @@ def count_distinct(file: ParquetFile, row_group: int, column: Column, count: int
     meta = pages.meta
     with file.named(f"column {column.name}, row group {row_group}"):
         if is_dictionary_encoded(meta):
-            page = plain_pages.read_dictionary_page(pages.read, column, meta, pages.ensure_size)
+            page = PlainChunk(pages.read, column, meta, pages.ensure_size).dictionary()
             if page is not None:
                 sketch.add(page.hashes())
                 return Distinct(count, float(len(page)), DICTIONARY, *sketch.smallest(COMPARED))

@@ -31,12 +31,9 @@ def _check_pages(data: bytes, names: tuple[str, ...], limit: PageLimit) -> None:
             path = "".join(f"{part}." for part in column.path)
             if meta is None or not path.startswith(names):
                 continue
-
-            def read(offset: int, length: int) -> bytes:
-                return data[offset : offset + length]
-
             try:
-                HeaderWalk(meta, len(data), limit.ensure).check_all(read)
+                walk = HeaderWalk(meta, len(data), limit.ensure)
+                walk.check_up_to(len(data), lambda offset, length: data[offset : offset + length])
             except SbbfError as error:
                 error.place = f"column {column.name}, row group {number}" + (f", {error.place}" if error.place else "")
                 raise

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_names
 from sbbf_tool.display import redact_text
-from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
+from sbbf_tool.errors import ErrorPlace, RefusedError, SbbfError, UnreadableError
 from sbbf_tool.file.interrupted import explain
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.parquet.columns import Column, find_column, leaf_columns
@@ -96,14 +96,6 @@ class ParquetFile:
 
         return f"{self.source.size}-{hashlib.blake2b(self.footer.raw, digest_size=8).hexdigest()}"
 
-    @property
-    def _cipher(self) -> FileCipher | None:
-        if self.footer.seal is None:
-            return None
-        from sbbf_tool.parquet.encryption.footers import FooterSeal
-
-        return self.footer.seal.cipher if isinstance(self.footer.seal, FooterSeal) else None
-
     def _parse_footer(self, tail: Tail) -> Footer:
         stored = self.source.read(tail.start, tail.length)
         if self.ring is None and not tail.encrypted:
@@ -122,7 +114,7 @@ class ParquetFile:
 
         Raises UnreadableError where it cannot be one, AuthenticationError where it is not what the writer encrypted.
         """
-        return self._stored_filter(row_group, column, self._cipher if self.has_key(row_group, column) else None)
+        return self._stored_filter(row_group, column, self.footer.cipher if self.has_key(row_group, column) else None)
 
     def filter_in_the_clear(self, row_group: int, column: Column) -> StoredFilter | None:
         """The same as who has no key would read it. Raises UnreadableError where no plain filter is there."""
@@ -178,18 +170,18 @@ class ParquetFile:
             return data
         from sbbf_tool.parquet.encryption import filters as sealed_filters
 
-        assert self._cipher is not None
+        assert self.footer.cipher is not None
         column = self.footer.columns[stored.column]
         with self.named(lambda: f"column {column.name}, row group {stored.row_group}, filter at byte {stored.place.offset}"):
-            return sealed_filters.open_bitset(self._cipher, stored, data)
+            return sealed_filters.open_bitset(self.footer.cipher, stored, data)
 
     def end_of_sealed_filter(self, start: int, end: int) -> int | None:
         """The byte behind the encrypted filter, of whichever chunk, that begins at `start`; None where there is none before `end`."""
-        if self._cipher is None:
+        if self.footer.cipher is None:
             return None
         from sbbf_tool.parquet.encryption import filters as sealed_filters
 
-        return sealed_filters.end_of_any_filter(self.source.read_up_to, start, end, self._cipher)
+        return sealed_filters.end_of_any_filter(self.source.read_up_to, start, end, self.footer.cipher)
 
     def filter_pieces(
         self, row_group: int, column: int, bitset: bytes | bytearray | memoryview
@@ -198,22 +190,22 @@ class ParquetFile:
         header = build_header(len(bitset))
         if (reason := self.encryption_of(row_group, self.footer.columns[column])) is not None:
             raise RefusedError(reason, hint="a filter in the clear would leak it")
-        if self._cipher is None or not self.has_key(row_group, column):
+        if self.footer.cipher is None or not self.has_key(row_group, column):
             return header, bitset
         from sbbf_tool.parquet.encryption import filters as sealed_filters
 
-        return sealed_filters.close_filter(self._cipher, (row_group, column), header, bitset)
+        return sealed_filters.close_filter(self.footer.cipher, (row_group, column), header, bitset)
 
     def pages(self, row_group: int, column: Column) -> ChunkPages:
         """Where the pages of a chunk are read in the clear. Raises UnreadableError where those of an encrypted one cannot be followed."""
         meta = self.footer.chunk(row_group, column.index)
         assert meta is not None
-        if self._cipher is None or not self.has_key(row_group, column):
+        if self.footer.cipher is None or not self.has_key(row_group, column):
             return with_checked_sizes(ChunkPages(meta, self.source.read_up_to, self.source.open_arrow), self.limit.ensure)
         from sbbf_tool.parquet.encryption.opened_pages import OpenedPages
 
         with self.named(lambda: f"column {column.name}, row group {row_group}"):
-            opened = OpenedPages(self.source.read_up_to, self._cipher, (row_group, column.index), meta)
+            opened = OpenedPages(self.source.read_up_to, self.footer.cipher, (row_group, column.index), meta)
             return with_checked_sizes(opened.as_pages(), self.limit.ensure)
 
     def is_encrypted(self, row_group: int, column: Column) -> bool:
@@ -222,12 +214,12 @@ class ParquetFile:
     def has_key(self, row_group: int, column: Column | int) -> bool:
         """Whether a chunk is encrypted and its key was given."""
         index = column if isinstance(column, int) else column.index
-        return self._cipher is not None and self._cipher.has_key((row_group, index))
+        return self.footer.cipher is not None and self.footer.cipher.has_key((row_group, index))
 
     def warnings_about_keys(self, target: str) -> list[str]:
         """What a copy of this file under another name lacks: key material that is kept beside the file."""
         mine, copied = key_material_path(self.name), key_material_path(target)
-        if self._cipher is None or os.path.abspath(mine) == os.path.abspath(copied) or not os.path.lexists(mine):
+        if self.footer.cipher is None or os.path.abspath(mine) == os.path.abspath(copied) or not os.path.lexists(mine):
             return []
         return [redact_text(f"{target}: readers look for its keys in {copied}: copy {mine}")]
 
@@ -235,12 +227,12 @@ class ParquetFile:
         """Why a chunk's bytes mean nothing to us, for want of a key; None where they are in the clear, or the key was given."""
         if not self.is_encrypted(row_group, column) or self.has_key(row_group, column):
             return None
-        missing = self._cipher.missing.get((row_group, column.index)) if self._cipher is not None else None
+        missing = self.footer.cipher.missing.get((row_group, column.index)) if self.footer.cipher is not None else None
         return f"its column is encrypted with {missing}, which was not given" if missing else "its column is encrypted"
 
-    def named(self, place: str | Callable[[], str] | None = None) -> _Named:
+    def named(self, place: str | Callable[[], str] | None = None) -> ErrorPlace:
         """A block in which errors, of rooms that know bytes only, are told which file and place they are about."""
-        return _Named(self.name, place)
+        return ErrorPlace(self.name, place)
 
 
 def ring_of(name: str, keys: KeysGiven) -> KeyRing | None:
@@ -252,26 +244,6 @@ def ring_of(name: str, keys: KeysGiven) -> KeyRing | None:
 
     given = Keys.of(keys)
     return None if given is None else KeyRing(given, _KeyMaterial(name).find)
-
-
-class _Named:
-    """See `ParquetFile.named`. A class, since a lake's every file enters three, and a place is put into words only when it is needed."""
-
-    __slots__ = ("_file", "_place")
-
-    def __init__(self, file: str, place: str | Callable[[], str] | None) -> None:
-        self._file = file
-        self._place = place
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if isinstance(error, SbbfError):
-            place = self._place() if callable(self._place) else self._place
-            if place and error.place and not error.place.startswith(place):
-                error.place = f"{place}, {error.place}"
-            error.at(file=self._file, place=place)
 
 
 def key_material_path(path: str) -> str:
@@ -293,9 +265,6 @@ class _KeyMaterial:
 
             self._known = {}
             if places.is_url(self.path) or os.path.lexists(self.path):
-                with places.open_source(self.path) as source:
-                    try:
-                        self._known = parse_material_file(source.read(0, source.size))
-                    except UnreadableError as error:
-                        raise error.at(file=self.path) from None
+                with places.open_source(self.path) as source, ErrorPlace(self.path):
+                    self._known = parse_material_file(source.read(0, source.size))
         return self._known.get(reference)

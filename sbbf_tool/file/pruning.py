@@ -65,7 +65,8 @@ def by_dictionary(file: ParquetFile, row_group: int, question: Question) -> list
 
     Reads the dictionary page and hashes it; `absent` is certain, as of a filter.
     """
-    from sbbf_tool.parquet import equals, plain_pages
+    from sbbf_tool.parquet import equals
+    from sbbf_tool.parquet.plain_pages import PlainChunk
 
     column = question.column
     if file.encryption_of(row_group, column) or not file.footer.chunk_meta(row_group, column.index).is_dictionary_encoded:
@@ -73,7 +74,7 @@ def by_dictionary(file: ParquetFile, row_group: int, question: Question) -> list
     with file.named(f"column {column.name}, row group {row_group}"):
         pages = file.pages(row_group, column)
         normalised = equals.compares_normalised(file.footer, column)
-        page = plain_pages.read_dictionary_page(pages.read, column, pages.meta, pages.ensure_size, normalised_intervals=normalised)
+        page = PlainChunk(pages.read, column, pages.meta, pages.ensure_size, normalised_intervals=normalised).dictionary()
         if page is None:
             return [Answer(CANNOT_SAY, "its dictionary page is very large, or of a codec that is not read here")] * len(question.literals)
         held = {*page.hashes(), *page.hashes_of_equals()}

@@ -88,10 +88,10 @@ def advise_on(
         unasked = asked and not any(totals.column.name in counts.asked_of_column for counts in survey_of_all.counts)
         reasons[key] = UNASKED if unasked else without_data(totals, *users[key], left, queried=bool(asked))
     open_keys = [key for key, reason in reasons.items() if reason is None]
-    drawn = sorted({path for key in open_keys for path in found[key].drawn})
+    drawn = sorted({path for key in open_keys for path in found[key].drawn.kept})
     for path in drawn:
         try:
-            survey_of_all.unread += sample(path, {key: found[key] for key in open_keys if path in found[key].drawn}, keys, limit)
+            survey_of_all.unread += sample(path, {key: found[key] for key in open_keys if path in found[key].drawn.kept}, keys, limit)
         except OversizedPageError as error:
             if survey_of_all.files == 1:
                 raise

@@ -138,7 +138,7 @@ def _is_footer_with(footer: Footer, before: Footer, filters: Mapping[ChunkKey, F
     """Whether `footer` is the one `before` with these filters set, to the byte."""
     try:
         # Encrypted metadata are never twice the same, so they are compared as what they hold.
-        return set_filters(before.raw, filters, before.seal, leave_open=True) == open_metadata(footer.raw, filters, footer.seal)
+        return set_filters(before.raw, filters, before.cipher, leave_open=True) == open_metadata(footer.raw, filters, footer.cipher)
     except UnreadableError:
         # It has no such chunks: a footer of another file.
         return False

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
-from sbbf_tool.errors import SbbfError, UnreadableError
+from sbbf_tool.errors import ErrorPlace, UnreadableError
 
 T = TypeVar("T")
 
@@ -48,11 +48,8 @@ class WritableFiles(Files, Protocol):
 
 def parse_file(files: Files, path: str, parse: Callable[[bytes], T]) -> T:
     """What `parse` makes of a file of metadata; its errors name the file, as those of `read_file` do."""
-    data = read_file(files, path, LARGEST_METADATA)
-    try:
-        return parse(data)
-    except SbbfError as error:
-        raise error.at(file=path) from None
+    with ErrorPlace(path):
+        return parse(read_file(files, path, LARGEST_METADATA))
 
 
 def read_file(files: Files, path: str, most: int | None = None) -> bytes:

@@ -7,6 +7,7 @@ columns: parts joined by dots, a part in backticks where it holds a dot or a bac
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,6 +20,7 @@ from sbbf_tool.parquet.type_parameters import doubt_of
 
 MAX_DEPTH = 100
 PHYSICAL_TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
+_PART = re.compile(r"`(?P<quoted>(?:[^`]|``)*)`(?!`)|(?!`)[^.]*")
 FIXED_WIDTHS = {"INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 
 
@@ -78,29 +80,14 @@ def unquote(name: str) -> tuple[str, ...]:
     """The parts of a name written with dots and backticks. Raises UsageError where a backtick is left open."""
     parts: list[str] = []
     pos = 0
-    while True:
-        if name.startswith("`", pos):
-            part, pos = _quoted_part(name, pos + 1)
-        else:
-            end = name.find(".", pos)
-            end = len(name) if end < 0 else end
-            part, pos = name[pos:end], end
-        parts.append(part)
+    while (part := _PART.match(name, pos)) is not None:
+        parts.append(part[0] if part["quoted"] is None else part["quoted"].replace("``", "`"))
+        pos = part.end()
         if pos == len(name):
             return tuple(parts)
         if name[pos] != ".":
             raise UsageError(f"column name {name!r}: a dot must follow a closing backtick")
         pos += 1
-
-
-def _quoted_part(name: str, pos: int) -> tuple[str, int]:
-    part = ""
-    while (end := name.find("`", pos)) >= 0:
-        part += name[pos:end]
-        if not name.startswith("``", end):
-            return part, end + 1
-        part += "`"
-        pos = end + 2
     raise UsageError(f"column name {name!r}: a backtick is not closed")
 
 

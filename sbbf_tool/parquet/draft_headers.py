@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from sbbf_tool.bloom.buffers import BLOCK_BYTES
 from sbbf_tool.bloom.dialects import BARE, DRAFTS, PAGE, RAW_12, RAW_16, Dialect
 from sbbf_tool.bloom.sizing import MAX_BYTES
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.parquet import compact
 from sbbf_tool.parquet.idl.ttypes import (
     BloomFilterAlgorithm,
     BloomFilterHash,
@@ -30,7 +30,7 @@ from sbbf_tool.parquet.idl.ttypes import (
     SplitBlockAlgorithm,
     XxHash,
 )
-from sbbf_tool.parquet.structs import build_struct, parse_struct
+from sbbf_tool.parquet.structs import build_struct, parse_prefix
 
 _RAW_12, _RAW_16 = struct.Struct("<3I"), struct.Struct("<4I")
 
@@ -69,25 +69,8 @@ def readings(data: bytes) -> tuple[Reading, ...]:
 # --- No Thrift ---
 
 
-def parse_raw_12(data: bytes) -> Parsed:
-    """Three u32. Raises UnreadableError where they are not a size that the branch wrote, and two zeros."""
-    return _parse_raw(data, _RAW_12)
-
-
-def build_raw_12(num_bytes: int) -> bytes:
-    return _RAW_12.pack(num_bytes, 0, 0)
-
-
-def parse_raw_16(data: bytes) -> Parsed:
-    """Four u32, with three zeros. Raises UnreadableError likewise."""
-    return _parse_raw(data, _RAW_16)
-
-
-def build_raw_16(num_bytes: int) -> bytes:
-    return _RAW_16.pack(num_bytes, 0, 0, 0)
-
-
-def _parse_raw(data: bytes, layout: struct.Struct) -> Parsed:
+def _parse_raw(layout: struct.Struct, data: bytes) -> Parsed:
+    """As many u32 as `layout` has. Raises UnreadableError where they are not a size that the branch wrote, and zeros."""
     if len(data) < layout.size:
         raise UnreadableError(f"{len(data)} bytes; this header has {layout.size}")
     num_bytes, *others = layout.unpack_from(data)
@@ -102,24 +85,21 @@ def _parse_raw(data: bytes, layout: struct.Struct) -> Parsed:
 # --- Thrift ---
 
 
-def parse_bare(data: bytes) -> Parsed:
+def _parse_bare(data: bytes) -> Parsed:
     """A `BloomFilterPageHeader` of the drafts, without compression. Raises UnreadableError."""
-    return Parsed(_struct_length(data), _num_bytes(parse_struct(BloomFilterPageHeader, data)))
+    header, length = parse_prefix(BloomFilterPageHeader, data)
+    return Parsed(length, _num_bytes(header))
 
 
-def build_bare(num_bytes: int) -> bytes:
-    return build_struct(_header(num_bytes))
-
-
-def parse_page(data: bytes) -> Parsed:
+def _parse_page(data: bytes) -> Parsed:
     """The same in a `PageHeader`, whose own sizes say nothing that is not in it. Raises UnreadableError."""
-    page = parse_struct(PageHeader, data)
+    page, length = parse_prefix(PageHeader, data)
     if page.type != PageType.BLOOM_FILTER_PAGE or page.bloom_filter_page_header is None:
         raise UnreadableError("not the page of a Bloom filter")
-    return Parsed(_struct_length(data), _num_bytes(page.bloom_filter_page_header))
+    return Parsed(length, _num_bytes(page.bloom_filter_page_header))
 
 
-def build_page(num_bytes: int) -> bytes:
+def _build_page(num_bytes: int) -> bytes:
     return build_struct(
         PageHeader(
             type=PageType.BLOOM_FILTER_PAGE,
@@ -148,17 +128,10 @@ def _num_bytes(header: BloomFilterPageHeader) -> int:
     return int(header.numBytes)
 
 
-def _struct_length(data: bytes) -> int:
-    try:
-        return compact.fields(data, 0)[1] + 1
-    except (IndexError, UnreadableError):
-        raise UnreadableError("a filter header that does not end") from None
-
-
 FORMS: dict[str, tuple[Callable[[bytes], Parsed], Callable[[int], bytes]]] = {
-    RAW_12: (parse_raw_12, build_raw_12),
-    RAW_16: (parse_raw_16, build_raw_16),
-    BARE: (parse_bare, build_bare),
-    PAGE: (parse_page, build_page),
+    RAW_12: (partial(_parse_raw, _RAW_12), lambda num_bytes: _RAW_12.pack(num_bytes, 0, 0)),
+    RAW_16: (partial(_parse_raw, _RAW_16), lambda num_bytes: _RAW_16.pack(num_bytes, 0, 0, 0)),
+    BARE: (_parse_bare, lambda num_bytes: build_struct(_header(num_bytes))),
+    PAGE: (_parse_page, _build_page),
 }
 """How each form of a header is read and written."""

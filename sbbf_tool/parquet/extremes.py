@@ -5,7 +5,7 @@ Integers and bytes are for the kernel; numpy, imported where floats are hashed i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, TypeAlias
 
 from sbbf_tool.bloom import kernels
 from sbbf_tool.parquet import equals
@@ -18,25 +18,26 @@ FLOAT, SIGNED, UNSIGNED, BYTES, DECIMAL = "float", "signed", "unsigned", "bytes"
 _WITHOUT_ORDER = ("INTERVAL", "GEOMETRY", "GEOGRAPHY", "UNKNOWN")
 
 
-class Extremes(NamedTuple):
-    """Two plain values."""
-
-    smallest: bytes
-    largest: bytes
+Extremes: TypeAlias = tuple[bytes, bytes]
+"""The smallest and the largest, as plain values."""
 
 
 def order_of(column: Column) -> str | None:
-    """The order of a column's values; None where it has none, or none that many values are quickly compared by."""
+    """The order of a column's values; None where it is undefined, or not the order of anything that the plain bytes give away."""
     kind = column.logical.kind if column.logical is not None else ""
-    if column.doubt or kind in _WITHOUT_ORDER or column.physical in ("BOOLEAN", "INT96"):
+    if column.doubt or kind in _WITHOUT_ORDER or column.physical == "INT96":
         return None
-    if column.physical in ("INT32", "INT64"):
+    if column.physical in ("BOOLEAN", "INT32", "INT64"):
         return SIGNED if column.logical is None or column.logical.signed else UNSIGNED
     if column.physical in ("FLOAT", "DOUBLE") or kind == "FLOAT16":
         return FLOAT
-    if kind == "DECIMAL":
-        return DECIMAL if column.width is not None else None
-    return BYTES
+    return DECIMAL if kind == "DECIMAL" else BYTES
+
+
+def has_extremes(column: Column) -> bool:
+    """Whether many values of a column are quickly compared: not those of BOOLEAN, nor a DECIMAL of any length."""
+    order = order_of(column)
+    return order == BYTES or (order is not None and column.width is not None)
 
 
 def of_fixed(column: Column, values: memoryview) -> Extremes | None:
@@ -46,19 +47,19 @@ def of_fixed(column: Column, values: memoryview) -> Extremes | None:
         return None
     if order == FLOAT:
         return _of_floats(column, values)
-    return _named(kernels.active().extremes_fixed(values, column.width, order))
+    return kernels.active().extremes_fixed(values, column.width, order)
 
 
 def of_variable(column: Column, data: Buffer, offsets: Buffer, offset_width: int) -> Extremes | None:
     """Of BYTE_ARRAY values in Arrow's layout."""
-    return None if order_of(column) is None else _named(kernels.active().extremes_variable(data, offsets, offset_width))
+    return kernels.active().extremes_variable(data, offsets, offset_width) if order_of(column) == BYTES else None
 
 
 def of_plain(column: Column, page: memoryview, count: int) -> Extremes | None:
     """Of the values of a page in PLAIN form, after its levels. ValueError where there are not `count`."""
     if column.width is not None:
         return of_fixed(column, page)
-    return None if order_of(column) is None else _named(kernels.active().extremes_length_prefixed(page, count))
+    return kernels.active().extremes_length_prefixed(page, count) if order_of(column) == BYTES else None
 
 
 def _of_floats(column: Column, values: memoryview) -> Extremes | None:
@@ -68,8 +69,4 @@ def _of_floats(column: Column, values: memoryview) -> Extremes | None:
     import numpy as np
 
     smallest, largest = np.fmin.reduce(numbers), np.fmax.reduce(numbers)
-    return None if np.isnan(smallest) else Extremes(smallest.tobytes(), largest.tobytes())
-
-
-def _named(pair: tuple[bytes, bytes] | None) -> Extremes | None:
-    return None if pair is None else Extremes(*pair)
+    return None if np.isnan(smallest) else (smallest.tobytes(), largest.tobytes())

@@ -19,7 +19,7 @@ from sbbf_tool.hints import Hint, join
 from sbbf_tool.parquet import compact
 from sbbf_tool.parquet.footer import FilterPlace
 from sbbf_tool.parquet.idl.ttypes import BloomFilterHeader
-from sbbf_tool.parquet.structs import parse_struct
+from sbbf_tool.parquet.structs import parse_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -139,14 +139,10 @@ def parse_header(data: bytes) -> FilterHeader:
 
     if of_draft := readings(data):
         return _draft(of_draft)
-    header: BloomFilterHeader = parse_struct(BloomFilterHeader, data)
+    header, length = parse_prefix(BloomFilterHeader, data)
     size = header.numBytes
     if size is None:
         raise UnreadableError("not a filter header: it states no numBytes")
-    try:
-        length = compact.fields(data, 0)[1] + 1
-    except (IndexError, UnreadableError):
-        raise UnreadableError("a filter header that does not end") from None
     if size < BLOCK_BYTES:
         raise UnreadableError(f"a bitset of {size} bytes; one block takes {BLOCK_BYTES}")
     return FilterHeader(length, size, _beyond_us(header))

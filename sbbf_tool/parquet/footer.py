@@ -3,13 +3,13 @@
     ... pages ... | FileMetaData (Thrift compact) | u32 LE length of it | "PAR1"
 
 `parse_*` read, `set_filters` writes: a footer is changed by splicing fields 14 and 15 of the chosen columns into its own bytes,
-so all that this package does not know about comes back as it was. A footer that is encrypted or signed has a `Seal` (`encryption`).
+so all that this package does not know about comes back as it was. A footer that is encrypted or signed has a `FileCipher` (`encryption`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.errors import RefusedError, UnreadableError
 from sbbf_tool.hints import Hint
@@ -18,6 +18,9 @@ from sbbf_tool.parquet.chunk_meta import ChunkMeta
 from sbbf_tool.parquet.columns import PHYSICAL_TYPES, Column, leaf_columns
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, FileMetaData, SchemaElement
 from sbbf_tool.parquet.structs import parse_struct
+
+if TYPE_CHECKING:
+    from sbbf_tool.parquet.encryption.file_cipher import FileCipher
 
 MAGIC = b"PAR1"
 MAGIC_ENCRYPTED = b"PARE"
@@ -43,17 +46,6 @@ class FilterPlace(NamedTuple):
     length: int | None
 
 
-class Seal(Protocol):
-    """How a footer's encrypted parts are opened, and closed again with fresh nonces."""
-
-    @property
-    def is_complete(self) -> bool: ...
-    def has_key(self, chunk: tuple[int, int]) -> bool: ...
-    def open_metadata(self, chunk: tuple[int, int], sealed: bytes) -> bytes: ...
-    def close_metadata(self, chunk: tuple[int, int], plain: bytes) -> bytes: ...
-    def close_footer(self, raw: bytes) -> tuple[bytes, bytes]: ...
-
-
 class Footer:
     """A parsed `FileMetaData` with the bytes it came from and its place in the file.
 
@@ -66,13 +58,13 @@ class Footer:
         start: int,
         *,
         stored_bytes: int | None = None,
-        seal: Seal | None = None,
+        cipher: FileCipher | None = None,
         leaves: Callable[[Sequence[SchemaElement]], tuple[Column, ...]] = leaf_columns,
     ) -> None:
         self.raw = raw
         self.start = start
         self.stored_bytes = len(raw) if stored_bytes is None else stored_bytes
-        self.seal = seal
+        self.cipher = cipher
         self.metadata: FileMetaData = parse_struct(FileMetaData, raw)
         if not self.metadata.schema or self.metadata.row_groups is None:
             raise UnreadableError("the footer has no schema or no list of row groups")
@@ -97,12 +89,12 @@ class Footer:
     @property
     def is_writable(self) -> bool:
         """Whether a changed footer can take this one's place; a signed one must be signed again, for which one needs its key."""
-        return self.seal.is_complete if self.seal is not None else self.metadata.encryption_algorithm is None
+        return self.cipher.footer_key is not None if self.cipher is not None else self.metadata.encryption_algorithm is None
 
     def is_closed(self, row_group: int, column: int) -> bool:
         """Whether the full metadata of a column chunk are encrypted, with a key that was not given."""
         sealed = self.metadata.row_groups[row_group].columns[column].encrypted_column_metadata
-        return sealed is not None and not (self.seal is not None and self.seal.has_key((row_group, column)))
+        return sealed is not None and not (self.cipher is not None and self.cipher.has_key((row_group, column)))
 
     def num_rows(self, row_group: int) -> int | None:
         """Rows of a row group as they are stated."""
@@ -123,7 +115,10 @@ class Footer:
 
     def stored(self, raw: bytes) -> tuple[bytes, bytes]:
         """What a file ends with whose footer is `raw`: that, encrypted or signed as this one is, then length and magic."""
-        return (raw, build_tail(raw)) if self.seal is None else self.seal.close_footer(raw)
+        if self.cipher is None:
+            return raw, build_tail(raw)
+        stored = self.cipher.close_footer(raw)
+        return stored, build_tail(stored, MAGIC if self.cipher.crypto is None else MAGIC_ENCRYPTED)
 
     def ensure_type(self, row_group: int, column: Column) -> None:
         """Ensure that the physical type which a chunk states is its column's: its pages would be read as other values. UnreadableError."""
@@ -171,11 +166,11 @@ def parse_tail(last_bytes: bytes, file_size: int) -> Tail:
 
 
 def set_filters(
-    raw: bytes, places: Mapping[tuple[int, int], FilterPlace | None], seal: Seal | None = None, *, leave_open: bool = False
+    raw: bytes, places: Mapping[tuple[int, int], FilterPlace | None], cipher: FileCipher | None = None, *, leave_open: bool = False
 ) -> bytes:
     """`raw` with the filters of these (row group, leaf column) set, or taken away where None; every other byte as it was.
 
-    Where a chunk's metadata are encrypted too, `seal` opens and closes them; with `leave_open` they are left open, to be compared.
+    Where a chunk's metadata are encrypted too, `cipher` opens and closes them; with `leave_open` they are left open, to be compared.
     Raises UnreadableError where a chunk is not there or has no metadata to change, RefusedError where its key is missing.
     """
 
@@ -187,18 +182,20 @@ def set_filters(
             meta, position, {_BLOOM_FILTER_OFFSET: (compact.I64, offset), _BLOOM_FILTER_LENGTH: (compact.I32, length)}
         )
 
-    return _edit_metadata(raw, places, change, seal, leave_open)
+    return _edit_metadata(raw, places, change, cipher, leave_open)
 
 
-def open_metadata(raw: bytes, chunks: Iterable[tuple[int, int]], seal: Seal | None) -> bytes:
+def open_metadata(raw: bytes, chunks: Iterable[tuple[int, int]], cipher: FileCipher | None) -> bytes:
     """`raw` with the encrypted metadata of these chunks left open, and no other change: what `leave_open` is compared with."""
-    return _edit_metadata(raw, chunks, None, seal, True)
+    return _edit_metadata(raw, chunks, None, cipher, True)
 
 
 _Change = Callable[[tuple[int, int], bytes, int], compact.Edit]
 
 
-def _edit_metadata(raw: bytes, chunks: Iterable[tuple[int, int]], change: _Change | None, seal: Seal | None, leave_open: bool) -> bytes:
+def _edit_metadata(
+    raw: bytes, chunks: Iterable[tuple[int, int]], change: _Change | None, cipher: FileCipher | None, leave_open: bool
+) -> bytes:
     """`raw` with `change` made to every `ColumnMetaData` of these chunks: the one in the clear and the encrypted one, or either."""
     wanted = set(chunks)
     edits: list[compact.Edit] = []
@@ -210,9 +207,9 @@ def _edit_metadata(raw: bytes, chunks: Iterable[tuple[int, int]], change: _Chang
             sealed = compact.last_field(fields, _ENCRYPTED_META_DATA, compact.BINARY)
             if meta is not None and change is not None:
                 edits.append(change(key, raw, meta.value))
-            if sealed is not None and seal is not None:
-                edits.append(_edit_sealed(raw, key, sealed, change, seal, leave_open))
-            found += meta is not None or (sealed is not None and seal is not None)
+            if sealed is not None and cipher is not None:
+                edits.append(_edit_sealed(raw, key, sealed, change, cipher, leave_open))
+            found += meta is not None or (sealed is not None and cipher is not None)
     except IndexError:
         raise UnreadableError("the footer ends in the middle of a value") from None
     if found != len(wanted):
@@ -221,16 +218,16 @@ def _edit_metadata(raw: bytes, chunks: Iterable[tuple[int, int]], change: _Chang
 
 
 def _edit_sealed(
-    raw: bytes, key: tuple[int, int], field: compact.Field, change: _Change | None, seal: Seal, leave_open: bool
+    raw: bytes, key: tuple[int, int], field: compact.Field, change: _Change | None, cipher: FileCipher, leave_open: bool
 ) -> compact.Edit:
-    if not seal.has_key(key):
+    if not cipher.has_key(key):
         raise RefusedError("a column's metadata are encrypted", hint=Hint("give its key with {keys}", keys=...))
     length, start = compact.read_varint(raw, field.value)
-    plain = seal.open_metadata(key, raw[start : start + length])
+    plain = cipher.open_metadata(key, raw[start : start + length])
     if change is not None:
         plain = compact.apply(plain, [change(key, plain, 0)])
     if not leave_open:
-        plain = seal.close_metadata(key, plain)
+        plain = cipher.close_metadata(key, plain)
     return compact.Edit(field.value, field.end, compact.build_varint(len(plain)) + plain)
 
 

@@ -6,6 +6,7 @@ The standard library's `datetime` stops at microseconds and at the years 1 and 9
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from sbbf_tool.gregorian import Date, date_of, days_of
 
@@ -26,15 +27,12 @@ _DURATION = re.compile(
 )
 
 
-class Instant:
+class Instant(NamedTuple):
     """A parsed time: whole nanoseconds, whether digits below a nanosecond remain, and whether a zone was stated."""
 
-    __slots__ = ("finer", "nanos", "zoned")
-
-    def __init__(self, nanos: int, finer: bool, zoned: bool) -> None:
-        self.nanos = nanos
-        self.finer = finer
-        self.zoned = zoned
+    nanos: int
+    finer: bool
+    zoned: bool
 
     def in_unit(self, unit: str) -> int | None:
         """The count of `unit`s; None where the time is finer than that."""

@@ -61,18 +61,19 @@ def _parse_float(column: Column, text: str) -> Literal:
     if narrow == 0:
         # SQL calls both zeros equal; their bytes differ, and so do their hashes.
         return Literal(text, (struct.pack(layout, 0.0), struct.pack(layout, -0.0)))
-    if narrow != value and (other := _exactly(layout, value + (value - narrow))) is not None:
+    mirrored = value + (value - narrow)
+    other = _packed(layout, mirrored)
+    if narrow != value and other is not None and struct.unpack(layout, other) == (mirrored,):
         # Half way between two narrow numbers, as far as a double can tell: the text may lie on either side.
         return Literal(text, (plain, other))
     return Literal(text, (plain,))
 
 
-def _exactly(layout: str, value: float) -> bytes | None:
+def _packed(layout: str, value: float) -> bytes | None:
     try:
-        plain = struct.pack(layout, value)
+        return struct.pack(layout, value)
     except OverflowError:
         return None
-    return plain if struct.unpack(layout, plain) == (value,) else None
 
 
 def _format_float(column: Column, plain: bytes) -> str:
@@ -82,14 +83,7 @@ def _format_float(column: Column, plain: bytes) -> str:
         return repr(value)
     # The shortest digits that give the same narrow number back.
     tries = (float(f"{value:.{digits}g}") for digits in range(1, 17))
-    return repr(next((number for number in tries if _same(layout, number, plain)), value))
-
-
-def _same(layout: str, value: float, plain: bytes) -> bool:
-    try:
-        return struct.pack(layout, value) == plain
-    except OverflowError:
-        return False
+    return repr(next((number for number in tries if _packed(layout, number) == plain), value))
 
 
 def _expect_float(column: Column) -> str:

@@ -7,14 +7,13 @@ accepted.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from sbbf_tool.errors import SbbfError, UnreadableError
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, Encoding, PageHeader, PageType
-from sbbf_tool.parquet.pages import ChunkPages, count_of, page_range, read_header
+from sbbf_tool.parquet.pages import ChunkPages, ReadStream, count_of, page_range, read_header
 
 if TYPE_CHECKING:
     from pyarrow import NativeFile
@@ -47,10 +46,26 @@ def _open_checked(open_arrow: Callable[[], NativeFile], meta: ColumnMetaData, en
 
     stream = open_arrow()
     try:
-        return pyarrow.PythonFile(_CheckedStream(stream, HeaderWalk(meta, stream.size(), ensure_size)), mode="r")
+        size: int = stream.size()
     except BaseException:
         stream.close()
         raise
+    walk = HeaderWalk(meta, size, ensure_size)
+
+    def read(start: int, length: int) -> bytes:
+        data: bytes = stream.read_at(length, start)
+        end = start + len(data)
+
+        def read_header_at(offset: int, length: int) -> bytes:
+            if start <= offset and offset + length <= end:
+                return data[offset - start : offset - start + length]
+            header: bytes = stream.read_at(length, offset)
+            return header
+
+        walk.check_up_to(end, read_header_at)
+        return data
+
+    return pyarrow.PythonFile(ReadStream(read, size, stream.close), mode="r")
 
 
 class HeaderWalk:
@@ -87,50 +102,3 @@ class HeaderWalk:
 
     def _undecodable(self, reason: str) -> UnreadableError:
         return UnreadableError(f"the pages cannot be decoded (page header at byte {self._position}: {reason})")
-
-    def check_all(self, read: Callable[[int, int], bytes]) -> None:
-        """Check every header of the chunk; raises as `check_up_to` does."""
-        self.check_up_to(self._end, read)
-
-
-class _CheckedStream(io.RawIOBase):
-    """A stream that follows the headers of one chunk as its bytes are read."""
-
-    def __init__(self, stream: NativeFile, walk: HeaderWalk) -> None:
-        self._stream = stream
-        self._walk = walk
-        self._size: int = stream.size()
-        self._position = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._position = offset + (0, self._position, self._size)[whence]
-        return self._position
-
-    def read(self, size: int | None = -1) -> bytes:
-        start = self._position
-        left = max(0, self._size - start)
-        data: bytes = self._stream.read_at(left if size is None or size < 0 else min(size, left), start)
-        end = start + len(data)
-
-        def read_at(offset: int, length: int) -> bytes:
-            if start <= offset and offset + length <= end:
-                return data[offset - start : offset - start + length]
-            header: bytes = self._stream.read_at(length, offset)
-            return header
-
-        self._walk.check_up_to(end, read_at)
-        self._position = end
-        return data
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -34,6 +35,39 @@ class ChunkPages(NamedTuple):
     def bytes(self) -> int:
         """Compressed bytes of all pages with their headers, as the footer states them."""
         return count_of(self.meta.total_compressed_size)
+
+
+class ReadStream(io.RawIOBase):
+    """A file of `size` bytes that `read(offset, length)` reads, as Python's kind of file, which pyarrow takes."""
+
+    def __init__(self, read: Callable[[int, int], bytes], size: int, close: Callable[[], None] = lambda: None) -> None:
+        self._read = read
+        self._size = size
+        self._close = close
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._position = offset + (0, self._position, self._size)[whence]
+        return self._position
+
+    def read(self, size: int | None = -1) -> bytes:
+        left = max(0, self._size - self._position)
+        data = self._read(self._position, left if size is None or size < 0 else min(size, left))
+        self._position += len(data)
+        return data
+
+    def close(self) -> None:
+        self._close()
+        super().close()
 
 
 class Page(NamedTuple):

@@ -62,5 +62,5 @@ def plan_append(
         places[key] = FilterPlace(position, length)
         pieces += filters[key]
         position += length
-    raw = set_filters(footer.raw, {**dict.fromkeys(drop), **(correct or {}), **places}, footer.seal)
+    raw = set_filters(footer.raw, {**dict.fromkeys(drop), **(correct or {}), **places}, footer.cipher)
     return Patch(keep, (*pieces, *footer.stored(raw)), raw, places)

@@ -122,74 +122,6 @@ def may_be_plain(column: Column, meta: ColumnMetaData) -> bool:
     return _is_readable(column, meta) and _ENCODINGS.issuperset(meta.encodings or ())
 
 
-def read_dictionary_page(
-    read: Read,
-    column: Column,
-    meta: ColumnMetaData,
-    ensure_size: EnsureSize | None = None,
-    *,
-    normalised_intervals: bool = False,
-    with_extremes: bool = False,
-) -> PlainPage | None:
-    """The chunk's dictionary page; None where it is better read as part of the chunk (an unusual codec, very large, not there).
-
-    Raises UnreadableError where the page contradicts itself, and what `ensure_size` raises for sizes that it does not accept.
-    """
-    if not _is_readable(column, meta):
-        return None
-    start, end = page_range(meta)
-    header, length = read_header(read, start, end)
-    try:
-        return _Chunk(read, column, meta, normalised_intervals, with_extremes, ensure_size).dictionary_page(header, start, length)
-    except NotPlainError:
-        return None
-
-
-def read_plain_pages(
-    read: Read,
-    column: Column,
-    meta: ColumnMetaData,
-    dictionary: PlainPage | None = None,
-    ensure_size: EnsureSize | None = None,
-    *,
-    normalised_intervals: bool = False,
-    with_extremes: bool = False,
-) -> Iterator[PlainPage]:
-    """The dictionary page, where there is one, and every data page that does not refer to it: all values of a chunk, and maybe, of the
-    dictionary, others. A `dictionary` that was read before is not read again.
-
-    Raises NotPlainError, at whichever page, where the chunk must be decoded instead: also where its pages do not agree with the footer
-    or with themselves, which a decoder has the better words for. UnreadableError for a page whose checksum does not fit; and what
-    `ensure_size` raises for sizes that it does not accept.
-    """
-    if not _is_readable(column, meta):
-        raise NotPlainError
-    chunk = _Chunk(read, column, meta, normalised_intervals, with_extremes, ensure_size)
-    position, end = page_range(meta)
-    values_left = meta.num_values or 0
-    has_dictionary = dictionary is not None
-    if dictionary is not None:
-        yield dictionary
-        position += dictionary.stored_bytes
-    while values_left > 0:
-        header, length = chunk.header(position)
-        if header.type == PageType.DICTIONARY_PAGE:
-            yield chunk.dictionary_page(header, position, length)
-            has_dictionary = True
-        else:
-            data = _data_header(header)
-            values_left -= data.num_values
-            if data.encoding == Encoding.PLAIN:
-                yield chunk.data_page(header, data, position, length)
-            elif data.encoding not in DICTIONARY_ENCODINGS or not has_dictionary:
-                raise NotPlainError
-        position += length + header.compressed_page_size
-        if position > end:
-            raise NotPlainError
-    if values_left:
-        raise NotPlainError
-
-
 def _is_readable(column: Column, meta: ColumnMetaData) -> bool:
     # A BOOLEAN is a bit in PLAIN form, and a fixed length of 0 none at all.
     has_bytes = column.width is not None or column.physical == "BYTE_ARRAY"
@@ -204,28 +136,78 @@ def _data_header(header: PageHeader) -> Any:
     return data
 
 
-class _Chunk:
-    """One column chunk, page by page. `position` is the first byte of a page header, `length` the header's."""
+class PlainChunk:
+    """One column chunk, page by page; `ensure_size` accepts, or refuses by an error, the sizes that a page header states.
+
+    Inside, `position` is the first byte of a page header, and `length` the header's.
+    """
 
     def __init__(
         self,
         read: Read,
         column: Column,
         meta: ColumnMetaData,
-        normalised_intervals: bool,
-        with_extremes: bool,
-        ensure_size: EnsureSize | None,
+        ensure_size: EnsureSize | None = None,
+        *,
+        normalised_intervals: bool = False,
+        with_extremes: bool = False,
     ) -> None:
         self._read = read
         self._ensure_size = ensure_size
         self._column = column
-        self._codec = meta.codec
-        self._end = page_range(meta)[1]
+        self._meta = meta
+        self._start, self._end = page_range(meta)
         self._normalised_intervals = normalised_intervals
         self._with_extremes = with_extremes
         self._scratch = bytearray()
 
-    def header(self, position: int) -> tuple[PageHeader, int]:
+    def dictionary(self) -> PlainPage | None:
+        """The chunk's dictionary page; None where it is better read as part of the chunk (an unusual codec, very large, not there).
+
+        Raises UnreadableError where the page contradicts itself, and what `ensure_size` raises for sizes that it does not accept.
+        """
+        if not _is_readable(self._column, self._meta):
+            return None
+        header, length = read_header(self._read, self._start, self._end)
+        try:
+            return self._dictionary_page(header, self._start, length)
+        except NotPlainError:
+            return None
+
+    def pages(self, dictionary: PlainPage | None = None) -> Iterator[PlainPage]:
+        """The dictionary page, where there is one, and every data page that does not refer to it: all values of a chunk, and maybe, of the
+        dictionary, others. A `dictionary` that was read before is not read again.
+
+        Raises NotPlainError, at whichever page, where the chunk must be decoded instead: also where its pages do not agree with the footer
+        or with themselves, which a decoder has the better words for. UnreadableError for a page whose checksum does not fit; and what
+        `ensure_size` raises for sizes that it does not accept.
+        """
+        if not _is_readable(self._column, self._meta):
+            raise NotPlainError
+        position, values_left = self._start, self._meta.num_values or 0
+        has_dictionary = dictionary is not None
+        if dictionary is not None:
+            yield dictionary
+            position += dictionary.stored_bytes
+        while values_left > 0:
+            header, length = self._header(position)
+            if header.type == PageType.DICTIONARY_PAGE:
+                yield self._dictionary_page(header, position, length)
+                has_dictionary = True
+            else:
+                data = _data_header(header)
+                values_left -= data.num_values
+                if data.encoding == Encoding.PLAIN:
+                    yield self._data_page(header, data, position, length)
+                elif data.encoding not in DICTIONARY_ENCODINGS or not has_dictionary:
+                    raise NotPlainError
+            position += length + header.compressed_page_size
+            if position > self._end:
+                raise NotPlainError
+        if values_left:
+            raise NotPlainError
+
+    def _header(self, position: int) -> tuple[PageHeader, int]:
         """The page header at `position`, which states the size of its page, and its length."""
         if position >= self._end:
             raise NotPlainError
@@ -237,7 +219,7 @@ class _Chunk:
             raise NotPlainError
         return header, length
 
-    def dictionary_page(self, header: PageHeader, position: int, length: int) -> PlainPage:
+    def _dictionary_page(self, header: PageHeader, position: int, length: int) -> PlainPage:
         """Raises UnreadableError where the page contradicts itself: nobody could read the chunk."""
         page = header.dictionary_page_header
         if header.type != PageType.DICTIONARY_PAGE or page is None or page.encoding not in (Encoding.PLAIN, Encoding.PLAIN_DICTIONARY):
@@ -254,7 +236,7 @@ class _Chunk:
             raise UnreadableError("it is cut short", place=place)
         _ensure_sum(body, header, place)
         try:
-            plain = self._decompress(body, size, self._codec)
+            plain = self._decompress(body, size, self._meta.codec)
         except ValueError as error:
             raise UnreadableError(f"it cannot be decompressed ({error})", place=place) from error
         width = self._column.width
@@ -262,7 +244,7 @@ class _Chunk:
             raise UnreadableError(f"{len(plain):,} bytes for {count:,} values of {width}", place=place)
         return self._page(plain, count, length + stored, header.type, place)
 
-    def data_page(self, header: PageHeader, data: Any, position: int, length: int) -> PlainPage:
+    def _data_page(self, header: PageHeader, data: Any, position: int, length: int) -> PlainPage:
         """A data page in PLAIN form; `data` is the part of the header that its type asks for."""
         stored, size = header.compressed_page_size, header.uncompressed_page_size
         self._ensure_page(header, position)
@@ -303,7 +285,7 @@ class _Chunk:
 
     def _split_v1(self, body: bytes, size: int, data: Any) -> tuple[memoryview, memoryview]:
         """The values of a page, and its definition levels: of both kinds of levels first their length, then they; none where all are 0."""
-        page, defined = self._decompress(body, size, self._codec), memoryview(b"")
+        page, defined = self._decompress(body, size, self._meta.codec), memoryview(b"")
         for highest, encoding in (
             (self._column.max_repetition, data.repetition_level_encoding),
             (self._column.max_definition, data.definition_level_encoding),
@@ -323,7 +305,7 @@ class _Chunk:
         if min(repeated, defined, size) < 0 or repeated + defined > len(body):
             raise NotPlainError
         view = memoryview(body)
-        codec = CompressionCodec.UNCOMPRESSED if data.is_compressed is False else self._codec
+        codec = CompressionCodec.UNCOMPRESSED if data.is_compressed is False else self._meta.codec
         values = view[repeated + defined :]
         return self._decompress(values, size, codec) if size else values[:0], view[repeated : repeated + defined]
 

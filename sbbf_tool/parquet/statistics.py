@@ -9,11 +9,9 @@ import struct
 from typing import Any, NamedTuple
 
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.parquet.extremes import Extremes, order_of
+from sbbf_tool.parquet.extremes import DECIMAL, FLOAT, SIGNED, UNSIGNED, Extremes, has_extremes, order_of
 from sbbf_tool.parquet.footer import Footer
 
-# Their order is undefined, or not the order of anything that the plain bytes give away.
-_WITHOUT_ORDER = ("INTERVAL", "GEOMETRY", "GEOGRAPHY", "UNKNOWN")
 _FLOAT_FORMATS = {"FLOAT": "<f", "DOUBLE": "<d"}
 
 
@@ -38,11 +36,8 @@ def plain_bounds(footer: Footer, row_group: int, column: Column) -> tuple[bytes,
 
 def may_hold(known: Bounds, column: Column, plain: bytes) -> bool:
     """Whether a value, as its plain bytes, lies within the bounds. True of what has no order, such as NaN."""
-    try:
-        key = _key(column, plain)
-    except (struct.error, ValueError):
-        return True
-    return key != key or bool(known.low <= key <= known.high)
+    key = _key(column, plain)
+    return key is None or bool(known.low <= key <= known.high)
 
 
 class StatisticsCheck:
@@ -54,10 +49,10 @@ class StatisticsCheck:
     def __init__(self, footer: Footer, row_group: int, column: Column) -> None:
         meta = footer.chunk(row_group, column.index)
         stated = meta.statistics if meta is not None else None
-        ordered = stated if stated is not None and order_of(column) is not None and _has_order(footer, column) else None
+        ordered = stated if stated is not None and has_extremes(column) and _has_order(footer, column) else None
         self._column = column
-        self._low = self._bound(ordered.min_value) if ordered is not None else None
-        self._high = self._bound(ordered.max_value) if ordered is not None else None
+        self._low = _key(column, ordered.min_value) if ordered is not None else None
+        self._high = _key(column, ordered.max_value) if ordered is not None else None
         self._null_count = stated.null_count if stated is not None else None
         self._num_values = (meta.num_values or 0) if meta is not None else 0
         self.smallest: Any = None
@@ -94,22 +89,10 @@ class StatisticsCheck:
                 found.append(f"null_count is {self._null_count:,}, the chunk has {nulls:,} nulls")
         return tuple(found)
 
-    def _bound(self, plain: bytes | None) -> Any:
-        """A stated bound as what compares as it does; None where it bounds nothing."""
-        try:
-            key = None if plain is None else _key(self._column, plain)
-        except (struct.error, ValueError):
-            return None
-        return key if key == key else None
-
 
 def _bounds(column: Column, pair: tuple[bytes, bytes]) -> Bounds | None:
-    try:
-        found = Bounds(*(_key(column, plain) for plain in pair))
-    except (struct.error, ValueError):
-        return None
-    # Also false where one of them is NaN, which bounds nothing.
-    return found if found.low <= found.high else None
+    low, high = (_key(column, plain) for plain in pair)
+    return Bounds(low, high) if low is not None and high is not None and low <= high else None
 
 
 def _stated(footer: Footer, row_group: int, column: Column) -> tuple[bytes, bytes] | None:
@@ -133,16 +116,17 @@ def _has_order(footer: Footer, column: Column) -> bool:
     return order is not None and any(value is not None for value in vars(order).values())
 
 
-def _key(column: Column, plain: bytes) -> int | float | bytes:
-    """A plain value as something that Python compares in the column's order. ValueError or struct.error where it has none."""
-    kind = column.logical.kind if column.logical is not None else ""
-    if column.physical == "INT96" or column.doubt or kind in _WITHOUT_ORDER:
-        raise ValueError
-    if column.physical in ("BOOLEAN", "INT32", "INT64"):
-        if len(plain) != (column.width or 1):
-            raise ValueError
-        return int.from_bytes(plain, "little", signed=column.logical.signed if column.logical is not None else True)
-    if column.physical in _FLOAT_FORMATS or kind == "FLOAT16":
-        number: float = struct.unpack(_FLOAT_FORMATS.get(column.physical, "<e"), plain)[0]
-        return number
-    return int.from_bytes(plain, "big", signed=True) if kind == "DECIMAL" else plain
+def _key(column: Column, plain: bytes | None) -> Any:
+    """A plain value as something that Python compares in the column's order; None where it has no place in it, as NaN has none."""
+    order = order_of(column)
+    if plain is None or order is None:
+        return None
+    if order in (SIGNED, UNSIGNED):
+        return int.from_bytes(plain, "little", signed=order == SIGNED) if len(plain) == (column.width or 1) else None
+    if order == FLOAT:
+        try:
+            (number,) = struct.unpack(_FLOAT_FORMATS.get(column.physical, "<e"), plain)
+        except struct.error:
+            return None
+        return None if number != number else number
+    return int.from_bytes(plain, "big", signed=True) if order == DECIMAL else plain

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sbbf_tool.bloom import hashing
-from sbbf_tool.errors import SbbfError, UnreadableError
+from sbbf_tool.errors import ErrorPlace, UnreadableError
 from sbbf_tool.parquet import equals, extremes, int96
 from sbbf_tool.parquet.batches import USUAL_BYTES, plan_batches
 from sbbf_tool.parquet.columns import Column, ensure_length
@@ -125,16 +125,12 @@ def read_chunk(
     normalised = equals.interval_form(footer, column) == equals.INTERVAL_FORM
     meta = group.columns[column.index].meta_data if meta is None else meta
     try:
-        with open_file() as stream:
+        with ErrorPlace(None, place), open_file() as stream:
             chunk = _Chunk(stream, pq.read_metadata(pa.BufferReader(_narrow_file(footer, row_group, column, meta))))
             plan = plan_batches(column, meta, group.num_rows, lambda: read_pages(chunk.read, meta), chunk.longest_in_dictionary)
             arrays = chunk.leaves(plan.rows, as_dictionary=plan.as_dictionary)
             for array in _within_dictionary(arrays) if plan.as_dictionary else _gathered(arrays):
                 yield PlainValues(column, array, normalised_intervals=normalised)
-    except SbbfError as error:
-        if error.place and not error.place.startswith(place):
-            error.place = f"{place}, {error.place}"
-        raise error.at(place=place) from error.__cause__
     except (pa.ArrowException, OSError, NotImplementedError) as error:
         # Damage comes as any of them; the last two are also how pyarrow says that it was built without a codec, or knows no such encoding.
         reason = " ".join(str(error).split())

@@ -46,12 +46,11 @@ def verdicts_for(
     arrow_type: str | None = None,
     bitset_bytes: int | None = None,
     has_length: bool = True,
-    dictionary_encoded: bool = False,
 ) -> tuple[EngineVerdict, ...]:
     """One verdict of each engine on a filter of `column`, in the table's order.
 
     What is known of column and filter makes them sharper: the column's type in the file's ARROW:schema (`arrow_schema.arrow_type`), the
-    size of the filter's bitset, whether the footer states its length, and whether its chunk is dictionary-encoded throughout.
+    size of the filter's bitset, and whether the footer states its length.
     """
     at = table().families.index(family_of(column))
     place = _place(column)
@@ -59,13 +58,7 @@ def verdicts_for(
     for one in table().engines:
         verdict = one.verdicts[at]
         if one.uses_filters and verdict.verdict != UNUSED:
-            verdict = (
-                _by_place(one, verdict, place)
-                or _by_arrow_type(one, verdict, arrow_type)
-                or _by_form(one, verdict, bitset_bytes, has_length)
-                or (_by_dictionary(one, verdict) if dictionary_encoded else None)
-                or verdict
-            )
+            verdict = _sharpen(one, verdict, place, arrow_type, bitset_bytes, has_length)
         found.append(verdict)
     return tuple(found)
 
@@ -126,33 +119,32 @@ def _place(column: Column) -> str:
     return "struct" if column.nested else "top"
 
 
-def _unused(one: EngineReport, verdict: EngineVerdict, says: str) -> EngineVerdict:
-    told = {"says": says, "source": one.source, "evidence": one.evidence}
-    return replace(verdict, verdict=UNUSED, effect=None, cure=None, since=None, past=None, **told)
-
-
-def _by_place(one: EngineReport, verdict: EngineVerdict, place: str) -> EngineVerdict | None:
-    return None if place in one.places else _unused(one, verdict, f"Comparisons of {PLACES[place]} do not reach its filters.")
-
-
-def _by_arrow_type(one: EngineReport, verdict: EngineVerdict, arrow_type: str | None) -> EngineVerdict | None:
-    if arrow_type not in one.unused_arrow_types:
-        return None
-    return _unused(one, verdict, f"The file's ARROW:schema says {arrow_type}, a type that its filter has no case for.")
-
-
-def _by_form(one: EngineReport, verdict: EngineVerdict, bitset_bytes: int | None, has_length: bool) -> EngineVerdict | None:
-    """What a filter's own form makes of the verdict; None where the engine takes the form."""
-    if one.needs_length and not has_length:
-        return _unused(one, verdict, "It ignores filters whose bloom_filter_length is missing.")
-    limits = _limits_broken(one, bitset_bytes) if bitset_bytes is not None else []
-    if not limits:
-        return None
-    says = f"it takes bitsets of {' and '.join(limits)}, and this one has {bitset_bytes:,} bytes"
-    if one.bad_size not in EFFECTS:
-        return _unused(one, verdict, f"Ignored: {says}.")
-    cure = "give the column a filter of another size"
-    return replace(verdict, verdict=HARM, says=says, source=one.source, evidence=one.evidence, effect=one.bad_size, cure=cure)
+def _sharpen(
+    one: EngineReport,
+    verdict: EngineVerdict,
+    place: str,
+    arrow_type: str | None,
+    bitset_bytes: int | None,
+    has_length: bool,
+) -> EngineVerdict:
+    """What is known of column and filter may keep an engine from using it, or make a filter of a bad size do harm."""
+    if place not in one.places:
+        says = f"Comparisons of {PLACES[place]} do not reach its filters."
+    elif arrow_type in one.unused_arrow_types:
+        says = f"The file's ARROW:schema says {arrow_type}, a type that its filter has no case for."
+    elif one.needs_length and not has_length:
+        says = "It ignores filters whose bloom_filter_length is missing."
+    elif bitset_bytes is not None and (limits := _limits_broken(one, bitset_bytes)):
+        says = f"it takes bitsets of {' and '.join(limits)}, and this one has {bitset_bytes:,} bytes"
+        if one.bad_size in EFFECTS:
+            cure = "give the column a filter of another size"
+            return replace(verdict, verdict=HARM, says=says, effect=one.bad_size, cure=cure, source=one.source, evidence=one.evidence)
+        says = f"Ignored: {says}."
+    else:
+        return verdict
+    return replace(
+        verdict, verdict=UNUSED, says=says, effect=None, cure=None, since=None, past=None, source=one.source, evidence=one.evidence
+    )
 
 
 def _limits_broken(one: EngineReport, bitset_bytes: int) -> list[str]:
@@ -166,10 +158,6 @@ def _limits_broken(one: EngineReport, bitset_bytes: int) -> list[str]:
     if one.whole_blocks and bitset_bytes % BLOCK_BYTES:
         broken.append(f"whole blocks of {BLOCK_BYTES} bytes")
     return broken
-
-
-def _by_dictionary(one: EngineReport, verdict: EngineVerdict) -> EngineVerdict | None:
-    return _unused(one, verdict, "The chunk's dictionary answers first, and exactly.") if one.dictionary_first else None
 
 
 def table() -> EnginesReport:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from sbbf_tool.reports.findings import ERROR, Evidence
 from sbbf_tool.rules import fixes
@@ -10,6 +11,7 @@ from sbbf_tool.rules.facts import ColumnFacts, Reads
 from sbbf_tool.rules.rule import Limits, Rule, percent
 
 THEME = "limits"
+_error = partial(Rule, theme=THEME, severity=ERROR)
 
 REQUIRED_FILTER = "required-filter"
 
@@ -48,10 +50,8 @@ def _chunk_bytes(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
 
 
 RULES = (
-    Rule(
+    _error(
         name=REQUIRED_FILTER,
-        theme=THEME,
-        severity=ERROR,
         reads=Reads.FOOTER,
         message="A filter is required for this column and is not there.",
         why="Runs for the columns that `require` names.",
@@ -59,10 +59,8 @@ RULES = (
         fix=fixes.add,
         limit="require",
     ),
-    Rule(
+    _error(
         name="fpp-above-limit",
-        theme=THEME,
-        severity=ERROR,
         reads=Reads.FILTERS,
         message="The filter lets more absent values pass than was allowed.",
         why="Runs where `max_fpp` is given.",
@@ -70,10 +68,8 @@ RULES = (
         fix=fixes.add,
         limit="max_fpp",
     ),
-    Rule(
+    _error(
         name="bytes-share-above-limit",
-        theme=THEME,
-        severity=ERROR,
         reads=Reads.FILTERS,
         message="The column's filters take more bytes, compared with its data, than was allowed.",
         why="Runs where `max_bytes_share` is given.",
@@ -81,10 +77,8 @@ RULES = (
         fix=fixes.shrink_to_share,
         limit="max_bytes_share",
     ),
-    Rule(
+    _error(
         name="too-few-values",
-        theme=THEME,
-        severity=ERROR,
         reads=Reads.FILTERS,
         message="The filter holds fewer distinct values than a filter was said to be for.",
         why="Runs where `min_ndv` is given.",
@@ -92,10 +86,8 @@ RULES = (
         fix=fixes.remove,
         limit="min_ndv",
     ),
-    Rule(
+    _error(
         name="chunk-too-small",
-        theme=THEME,
-        severity=ERROR,
         reads=Reads.FOOTER,
         message="The filter is for less data than a filter was said to be for.",
         why="Runs where `min_chunk_bytes` is given.",

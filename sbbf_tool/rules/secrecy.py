@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from sbbf_tool.hints import Fix
 from sbbf_tool.reports.findings import ERROR
 from sbbf_tool.rules import fixes
@@ -11,6 +13,7 @@ from sbbf_tool.rules.facts import PLAINTEXT, ChunkFacts, ColumnFacts, Reads
 from sbbf_tool.rules.rule import Limits, Rule, at_each_filter
 
 THEME = "secrecy"
+_error = partial(Rule, theme=THEME, severity=ERROR)
 
 
 def _in_the_clear(chunk: ChunkFacts) -> str | None:
@@ -26,10 +29,8 @@ def _rebuild(column: ColumnFacts, limits: Limits) -> Fix | None:
 
 
 RULES = (
-    Rule(
+    _error(
         name="plaintext-filter-on-encrypted-column",
-        theme=THEME,
-        severity=ERROR,
         reads=Reads.FILTERS,
         message="The column is encrypted and its filter is not, so anybody can test which values the column holds.",
         why="arrow-rs writes filters in the clear into encrypted files. It gives data away, and readers with the key expect ciphertext "
@@ -37,10 +38,8 @@ RULES = (
         look=at_each_filter(_in_the_clear),
         fix=fixes.remove_bytes_too,
     ),
-    Rule(
+    _error(
         name="damaged-encrypted-filter",
-        theme=THEME,
-        severity=ERROR,
         reads=Reads.FILTERS,
         message="At the place of this encrypted column's filter there are no two encrypted modules, so readers with the key fail.",
         why="A filter that was cut, overwritten, moved or exchanged, or that was not encrypted as modules 8 and 9 (parquet-go uses 6 and "

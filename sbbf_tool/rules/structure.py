@@ -6,6 +6,7 @@ What contradicts the format is an error, what is legal and released readers refu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.buffers import BLOCK_BYTES
@@ -16,6 +17,8 @@ from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads
 from sbbf_tool.rules.rule import Limits, Look, Rule, at_each_filter
 
 THEME = "structure"
+_error = partial(Rule, theme=THEME, severity=ERROR)
+_warning = partial(Rule, theme=THEME, severity=WARNING)
 
 
 def _at_each_header(see: Callable[[StoredFilter], str | None]) -> Look:
@@ -90,10 +93,8 @@ def _offset_means_none(column: ColumnFacts, limits: Limits) -> Iterator[Evidence
 
 
 RULES = (
-    Rule(
+    _error(
         name="unreadable-filter",
-        theme=THEME,
-        severity=ERROR,
         reads=Reads.FILTERS,
         message="The footer names a place for a filter where no filter is, so some readers fail and none skips anything.",
         why="Tools that rewrite a file and keep the old offsets, and files that were cut or overwritten. Iceberg, ClickHouse and "
@@ -101,30 +102,24 @@ RULES = (
         look=at_each_filter(_unreadable),
         fix=fixes.repair,
     ),
-    Rule(
+    _error(
         name="overlapping-filter",
-        theme=THEME,
-        severity=ERROR,
         reads=Reads.FILTERS,
         message="The filter lies in bytes that belong to something else, so one of the two is damaged.",
         why="Tools that move pages and keep the old offsets. Readers take the bits for what the footer says they are, and lose rows.",
         look=at_each_filter(_overlapping),
         fix=fixes.rebuild,
     ),
-    Rule(
+    _error(
         name="oversized-page",
-        theme=THEME,
-        severity=ERROR,
         reads=Reads.DATA,
         message="A page states that it decompresses to more bytes than the limit allows, so it was not read and its filter not checked.",
         why="A file made to exhaust the memory of its readers, or a damaged page header. Readers allocate what the header states. A writer "
         "that is trusted may make such pages too: then raise the limit.",
         look=at_each_filter(_oversized),
     ),
-    Rule(
+    _error(
         name="unknown-header",
-        theme=THEME,
-        severity=ERROR,
         reads=Reads.FILTERS,
         message="The filter's header does not say that it is of split blocks, XXH64 and uncompressed, so nobody knows what its bits mean.",
         why="parquetjs leaves algorithm, hash and compression empty; parquet-go may compress with GZIP, which the format does not have. "
@@ -132,10 +127,8 @@ RULES = (
         look=_at_each_header(_unknown),
         fix=fixes.rebuild,
     ),
-    Rule(
+    _error(
         name="draft-dialect",
-        theme=THEME,
-        severity=ERROR,
         reads=Reads.FILTERS,
         message="The filter is of a draft of the format that was never released, so no reader gains by it and some fail.",
         why="Builds of parquet-mr's branch from 2019 and 2020, and tools written after the text of that time. Its header does not tell how "
@@ -143,10 +136,8 @@ RULES = (
         look=at_each_filter(_draft),
         fix=fixes.rebuild,
     ),
-    Rule(
+    _warning(
         name="missing-length",
-        theme=THEME,
-        severity=WARNING,
         reads=Reads.FOOTER,
         message="The footer does not say how long the filter is, and some readers then lose rows or ignore it.",
         why="Written by Trino, Impala, parquetjs and parquet-java before 1.14. parquet-java 1.14.0 to 1.15.2, and with it Iceberg 1.8 and "
@@ -154,10 +145,8 @@ RULES = (
         look=at_each_filter(_missing_length),
         fix=fixes.repair,
     ),
-    Rule(
+    _error(
         name="wrong-length",
-        theme=THEME,
-        severity=ERROR,
         reads=Reads.FILTERS,
         message="The footer states another length for the filter than its header does, so readers disagree about what its bits are.",
         why="arrow-rs up to 59 then looks in the wrong blocks and loses rows, parquet-java fills up with zeros, Arrow C++ fails, DuckDB "
@@ -165,10 +154,8 @@ RULES = (
         look=_at_each_header(_wrong_length),
         fix=fixes.repair,
     ),
-    Rule(
+    _error(
         name="ragged-bitset",
-        theme=THEME,
-        severity=ERROR,
         reads=Reads.FILTERS,
         message="The filter is not made of whole blocks of 32 bytes, as the format has it, so some readers refuse it.",
         why="parquet-java writes the size that `parquet.bloom.filter.max.bytes` was set to, whatever it is. ClickHouse fails the query, "
@@ -176,10 +163,8 @@ RULES = (
         look=_at_each_header(_ragged),
         fix=fixes.add,
     ),
-    Rule(
+    _warning(
         name="not-power-of-two",
-        theme=THEME,
-        severity=WARNING,
         reads=Reads.FILTERS,
         message="The filter's size is not a power of two, which the format allows and some readers refuse or misread.",
         why="Written by parquet-go, parquetjs, and parquet-java where a maximum was set. Arrow C++ and Velox refuse it, Impala looks in "
@@ -187,20 +172,16 @@ RULES = (
         look=_at_each_header(_not_power_of_two),
         fix=fixes.add,
     ),
-    Rule(
+    _warning(
         name="under-64-bytes",
-        theme=THEME,
-        severity=WARNING,
         reads=Reads.FILTERS,
         message="The filter has a single block, which the format allows and Impala reads as two.",
         why="Written by DuckDB, arrow-rs and parquet-java for few distinct values. Impala looks past its end and may lose rows.",
         look=_at_each_header(_under_64_bytes),
         fix=fixes.add,
     ),
-    Rule(
+    _warning(
         name="over-128-mib",
-        theme=THEME,
-        severity=WARNING,
         reads=Reads.FILTERS,
         message="The filter is larger than 128 MiB, which the format allows and most readers refuse.",
         why="Follows from a guess of very many distinct values. Trino fails the query; parquet-java, Arrow C++, Velox and Impala ignore "
@@ -208,10 +189,8 @@ RULES = (
         look=_at_each_header(_over_128_mib),
         fix=fixes.shrink_to_portable,
     ),
-    Rule(
+    _warning(
         name="offset-means-none",
-        theme=THEME,
-        severity=WARNING,
         reads=Reads.FOOTER,
         message="The footer gives an offset of 0 or below where it means that there is no filter, and not every reader knows.",
         why="Builds of parquet-java before 1.12 wrote 0 or -1. Readers that take it at its word look for a filter in the wrong place.",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from sbbf_tool.file import misses
 from sbbf_tool.parquet.idl.ttypes import Type
 from sbbf_tool.reports.findings import ERROR, INFO, WARNING
@@ -11,6 +14,9 @@ from sbbf_tool.rules.facts import ChunkFacts, Reads
 from sbbf_tool.rules.rule import Look, Rule, at_each_filter
 
 THEME = "truth"
+_error = partial(Rule, theme=THEME, severity=ERROR)
+_warning = partial(Rule, theme=THEME, severity=WARNING)
+_info = partial(Rule, theme=THEME, severity=INFO)
 
 _ZEROS = {"0.0": "-0.0", "-0.0": "0.0"}
 _NAN = "nan"
@@ -26,12 +32,12 @@ def _is_boolean(chunk: ChunkFacts) -> bool:
     return bool(chunk.meta.type == Type.BOOLEAN)
 
 
-def _missed_because_of(*causes: str) -> Look:
-    def see(chunk: ChunkFacts) -> str | None:
-        proof = chunk.proof
-        return _missed(proof) if proof is not None and proof.missed and proof.cause in causes else None
+def _at_each_proof(see: Callable[[FilterProof], str | None]) -> Look:
+    return at_each_filter(lambda chunk: see(chunk.proof) if chunk.proof is not None else None)
 
-    return at_each_filter(see)
+
+def _missed_because_of(cause: str) -> Look:
+    return _at_each_proof(lambda proof: _missed(proof) if proof.missed and proof.cause == cause else None)
 
 
 def _missed_for_no_reason(chunk: ChunkFacts) -> str | None:
@@ -46,41 +52,34 @@ def _missed(proof: FilterProof) -> str:
     return f"{fact}; {proof.explanation}" if proof.explanation else fact
 
 
-def _interval_missed(chunk: ChunkFacts) -> str | None:
-    if chunk.proof is None or not chunk.proof.intervals_missed:
-        return None
-    return f"{chunk.proof.intervals_missed:,} of {chunk.proof.values:,} values are missing in their normalised form"
+def _interval_missed(proof: FilterProof) -> str | None:
+    fact = f"{proof.intervals_missed:,} of {proof.values:,} values are missing in their normalised form"
+    return fact if proof.intervals_missed else None
 
 
-def _instants_missed(chunk: ChunkFacts) -> str | None:
-    if chunk.proof is None or not chunk.proof.instants_missed:
-        return None
-    return f"{chunk.proof.instants_missed:,} of {chunk.proof.values:,} values are missing in the form that is rounded down"
+def _instants_missed(proof: FilterProof) -> str | None:
+    fact = f"{proof.instants_missed:,} of {proof.values:,} values are missing in the form that is rounded down"
+    return fact if proof.instants_missed else None
 
 
-def _one_zero(chunk: ChunkFacts) -> str | None:
-    absent = [zero for zero in _ZEROS if chunk.proof is not None and zero in chunk.proof.equals_missed]
+def _one_zero(proof: FilterProof) -> str | None:
+    absent = [zero for zero in _ZEROS if zero in proof.equals_missed]
     return f"the chunk holds {_ZEROS[absent[0]]}, the filter does not know {absent[0]}" if len(absent) == 1 else None
 
 
-def _nan(chunk: ChunkFacts) -> str | None:
-    proof = chunk.proof
-    if proof is None or not (proof.nans_missed or _NAN in proof.equals_missed):
-        return None
-    canonical = "" if _NAN not in proof.equals_missed else "a canonical form of NaN is missing"
+def _nan(proof: FilterProof) -> str | None:
     stored = f"{proof.nans_missed:,} stored NaNs are missing" if proof.nans_missed else ""
-    return " and ".join(filter(None, (stored, canonical)))
+    canonical = "a canonical form of NaN is missing" if _NAN in proof.equals_missed else ""
+    return " and ".join(filter(None, (stored, canonical))) or None
 
 
-def _wrong_statistics(chunk: ChunkFacts) -> str | None:
-    return "; ".join(chunk.proof.wrong_statistics) or None if chunk.proof is not None else None
+def _wrong_statistics(proof: FilterProof) -> str | None:
+    return "; ".join(proof.wrong_statistics) or None
 
 
 RULES = (
-    Rule(
+    _error(
         name="values-missed",
-        theme=THEME,
-        severity=ERROR,
         reads=Reads.DATA,
         message="The filter calls values absent that are there, for a reason that could not be found, so queries lose rows.",
         why="A damaged bitset, the filter of another column or row group, a filter that was built before all values had come (arrow-go "
@@ -88,30 +87,24 @@ RULES = (
         look=at_each_filter(_missed_for_no_reason),
         fix=fixes.rebuild,
     ),
-    Rule(
+    _error(
         name="hashed-as-text",
-        theme=THEME,
-        severity=ERROR,
         reads=Reads.DATA,
         message="The filter holds the text of the values instead of their bytes, so every reader that asks by the format loses rows.",
         why="parquetjs hashes what `toString()` makes of a value. Strings come out right, numbers do not.",
         look=_missed_because_of(misses.TEXT),
         fix=fixes.rebuild,
     ),
-    Rule(
+    _error(
         name="hashed-at-wrong-width",
-        theme=THEME,
-        severity=ERROR,
         reads=Reads.DATA,
         message="The filter holds the values in another number or order of bytes than the file does, so readers lose rows.",
         why="Libraries that hash their own form of a value: small integers in 1 or 2 bytes, decimals in 16, integers in 8 instead of 4.",
         look=_missed_because_of(misses.WIDTH),
         fix=fixes.rebuild,
     ),
-    Rule(
+    _error(
         name="wrong-block",
-        theme=THEME,
-        severity=ERROR,
         reads=Reads.DATA,
         message="The filter holds the values in other blocks than the format assigns to them, so readers lose rows.",
         why="Drafts of the format chose the block by a remainder, and so do readers and writers that kept to them; or the header states "
@@ -119,10 +112,8 @@ RULES = (
         look=_missed_because_of(misses.BLOCK),
         fix=fixes.rebuild,
     ),
-    Rule(
+    _error(
         name="hashed-as-draft",
-        theme=THEME,
-        severity=ERROR,
         reads=Reads.DATA,
         message="The filter holds the values as a draft of the format hashed them, and its header says otherwise, so readers lose rows.",
         why="A tool that was written after a draft of 2018 or 2019 (MurmurHash3), or after builds of parquet-mr's branch, which hashed "
@@ -130,20 +121,16 @@ RULES = (
         look=_missed_because_of(misses.DRAFT),
         fix=fixes.rebuild,
     ),
-    Rule(
+    _error(
         name="empty-filter",
-        theme=THEME,
-        severity=ERROR,
         reads=Reads.FILTERS,
         message="The filter holds nothing although the column chunk has values, so readers find none of them.",
         why="arrow-go 18.4.0 writes adaptive filters without their values; other writers reserve the place and fail before they fill it.",
         look=at_each_filter(lambda chunk: _empty(chunk, boolean=False)),
         fix=fixes.rebuild,
     ),
-    Rule(
+    _error(
         name="empty-boolean-filter",
-        theme=THEME,
-        severity=ERROR,
         reads=Reads.FILTERS,
         message="The filter of this BOOLEAN column holds nothing, as parquet-java writes it, and readers that trust it find no row.",
         why="Every parquet-java since 1.12, and Spark with it, writes such a filter where one is asked for, and does not trust it itself. "
@@ -151,59 +138,49 @@ RULES = (
         look=at_each_filter(lambda chunk: _empty(chunk, boolean=True)),
         fix=fixes.remove,
     ),
-    Rule(
+    _error(
         name="interval-not-normalised",
-        theme=THEME,
-        severity=ERROR,
         reads=Reads.DATA,
         message="The file says that its INTERVAL filters hold normalised values, and this one does not, so DuckDB loses rows.",
         why="DuckDB 2.0 asks for the normalised form alone where the key duckdb.interval_bloom_filter is set; a tool that writes another "
         "filter and keeps the key breaks the promise.",
-        look=at_each_filter(_interval_missed),
+        look=_at_each_proof(_interval_missed),
         fix=fixes.rebuild,
     ),
-    Rule(
+    _warning(
         name="int96-stored-form-only",
-        theme=THEME,
-        severity=WARNING,
         reads=Reads.DATA,
         message="The column has INT96 instants in an unusual form and the filter holds no other, so a reader that asks for the usual one "
         "loses rows.",
         why="Arrow C++ up to 22.0 stores an instant before 1970 as the day after and a negative time of day (apache/arrow issue 48246). "
         "Readers take it for the instant that others store rounded down, and a reader that asks a filter asks for that.",
-        look=at_each_filter(_instants_missed),
+        look=_at_each_proof(_instants_missed),
         fix=fixes.rebuild,
     ),
-    Rule(
+    _error(
         name="wrong-statistics",
-        theme=THEME,
-        severity=ERROR,
         reads=Reads.DATA,
         message="The statistics of the column chunk exclude values that it holds, so readers that prune by them lose rows.",
         why="min_value, max_value and null_count come from the writer, and engines skip row groups by them before they read a filter. "
         "No filter helps: write the file again.",
-        look=at_each_filter(_wrong_statistics),
+        look=_at_each_proof(_wrong_statistics),
     ),
-    Rule(
+    _warning(
         name="one-zero-only",
-        theme=THEME,
-        severity=WARNING,
         reads=Reads.DATA,
         message="The column has a zero and the filter knows only one of 0.0 and -0.0, so a reader that asks for the other loses rows.",
         why="The format does not say (apache/parquet-format issue 407), and most writers hash the bits they store. SQL calls both zeros "
         "equal; DataFusion and parquet-java ask for the one that was written in the query.",
-        look=at_each_filter(_one_zero),
+        look=_at_each_proof(_one_zero),
         fix=fixes.add,
     ),
-    Rule(
+    _info(
         name="nan-unprotected",
-        theme=THEME,
-        severity=INFO,
         reads=Reads.DATA,
         message="The column has NaN values that the filter does not know in every form, so asking for NaN may find nothing.",
         why="NaN has many bit patterns, and SQL engines disagree whether they are equal. parquet-java up to 1.17 stores one form and "
         "hashes another. No fault of the filter: readers should not ask it for NaN.",
-        look=at_each_filter(_nan),
+        look=_at_each_proof(_nan),
         fix=fixes.add,
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 
 from sbbf_tool.bloom import sizing
@@ -14,6 +15,8 @@ from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads
 from sbbf_tool.rules.rule import Limits, Rule, at_each_filter, percent
 
 THEME = "worth"
+_warning = partial(Rule, theme=THEME, severity=WARNING)
+_info = partial(Rule, theme=THEME, severity=INFO)
 
 SATURATED_FPP = 0.1
 """A filter that lets more than one absent value in ten pass is called saturated."""
@@ -105,60 +108,48 @@ def _dictionary_encoded(chunk: ChunkFacts) -> str | None:
 
 
 RULES = (
-    Rule(
+    _warning(
         name="identical-blocks",
-        theme=THEME,
-        severity=WARNING,
         reads=Reads.FILTERS,
         message="All blocks of the filter are the same, so it knows no more than one of them would and skips hardly anything.",
         why="parquetjs makes one block and refers to it from every place.",
         look=at_each_filter(_identical_blocks),
         fix=fixes.rebuild,
     ),
-    Rule(
+    _warning(
         name="saturated",
-        theme=THEME,
-        severity=WARNING,
         reads=Reads.FILTERS,
         message="The filter is so full that it lets many absent values pass, so it is read and seldom skips anything.",
         why="Any writer that was told too few distinct values, or too small a maximum size.",
         look=at_each_filter(_saturated),
         fix=fixes.rebuild,
     ),
-    Rule(
+    _info(
         name="nearly-empty",
-        theme=THEME,
-        severity=INFO,
         reads=Reads.FILTERS,
         message="The filter is far larger than its values need: a quarter of it would let no more than one absent value in a hundred pass.",
         why="Any writer that was told too many distinct values; unless told otherwise, parquet-java takes 1 MiB and pyarrow a million.",
         look=at_each_filter(_nearly_empty),
         fix=fixes.shrink,
     ),
-    Rule(
+    _warning(
         name="larger-than-chunk",
-        theme=THEME,
-        severity=WARNING,
         reads=Reads.FILTERS,
         message="The filter is larger than the data it could save reading.",
         why="Small row groups with a filter sized by default. StarRocks skips it; everybody else reads more than without it.",
         look=at_each_filter(_larger_than_chunk),
         fix=_shrink_or_remove,
     ),
-    Rule(
+    _info(
         name="large-for-chunk",
-        theme=THEME,
-        severity=INFO,
         reads=Reads.FILTERS,
         message="The filter is larger than a quarter of the data it could save reading.",
         why="Numbers that compress well, or a filter sized by a guess. It pays only where most lookups are for values that are not there.",
         look=at_each_filter(_large_for_chunk),
         fix=_shrink_if_it_helps,
     ),
-    Rule(
+    _warning(
         name="only-some-row-groups",
-        theme=THEME,
-        severity=WARNING,
         reads=Reads.FOOTER,
         message="Only some row groups have a filter for this column, so the others are read by every query, and some readers use none.",
         why="parquet-java, DuckDB and Trino decide row group by row group, by whether a dictionary was kept. ClickHouse in older versions "
@@ -166,20 +157,16 @@ RULES = (
         look=_only_some_row_groups,
         fix=fixes.add,
     ),
-    Rule(
+    _info(
         name="sorted-column",
-        theme=THEME,
-        severity=INFO,
         reads=Reads.FOOTER,
         message="Row groups are sorted by this column, so min and max already leave at most one row group to read.",
         why="A filter then only tells whether that one has the value.",
         look=_sorted,
         fix=fixes.remove,
     ),
-    Rule(
+    _info(
         name="dictionary-encoded",
-        theme=THEME,
-        severity=INFO,
         reads=Reads.FOOTER,
         message="Every value of the column chunk is in its dictionary, which parquet-java and Impala ask instead of the filter.",
         why="DuckDB and arrow-rs write filters for such chunks, and use them; Spark, Iceberg and Trino look into the dictionary first, "

@@ -102,13 +102,16 @@ def _publish(path: str, chunks: Iterable[BuiltChunk], spec: FilterSpec, edit: Ed
 
 
 def _add(path: str, spec: FilterSpec, edit: Edit, prebuilt: Prebuilt) -> dict[str, object]:
-    """Until it is done: where another writer is at work on the file, wait for what it makes of it; where it changed, once more."""
+    """Until it is done: where another writer is at work on the file, wait for what it makes of it; where it changed, once more.
+
+    Without filters that would be lost, such as before the file was opened, another writer's append is refused at once.
+    """
     deadline, pause = time.monotonic() + _PATIENCE_SECONDS, _FIRST_PAUSE
     while True:
         try:
             report = add_to_file(path, spec, edit, prebuilt)
         except ChangedError:
-            if time.monotonic() > deadline:
+            if prebuilt.fingerprint is None or time.monotonic() > deadline:
                 raise
         else:
             return {"report": report} if report.filters else {"status": SKIPPED, "reason": "it has every filter", "report": report}

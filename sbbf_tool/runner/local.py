@@ -16,6 +16,7 @@ from functools import partial
 from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, TypeVar
 
+from sbbf_tool.errors import SbbfError
 from sbbf_tool.reports.rows import FAILED, FileRow, FoundFile
 from sbbf_tool.runner.discover import skip_link
 from sbbf_tool.storage.places import is_url
@@ -153,8 +154,9 @@ def _by_processes(files: Iterable[FoundFile], work: Work[Row], workers: int, job
 
 
 def _rows(work: Callable[[str, int], Row], jobs: int, paths: Sequence[str]) -> list[Row]:
-    # An exception may hold what does not travel, and the row says what it said.
-    return [replace(work(path, jobs), error=None) for path in paths]
+    rows = (work(path, jobs) for path in paths)
+    # Other exceptions may hold what does not travel, and the row says what they said.
+    return [row if isinstance(row.error, SbbfError) else replace(row, error=None) for row in rows]
 
 
 def _lost(row: type[Row], path: str) -> Row:

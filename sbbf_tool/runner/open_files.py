@@ -124,6 +124,10 @@ class Files:
     def _run(self, work: works.Work[FileRow]) -> Iterator[Any]:
         for row in LocalRunner(self.jobs).run(self.selection, work):
             report = getattr(row, "report", None)
-            # A link that a listing meets is no file of the run: nothing was done to what it leads to.
-            if row.reason != LINK:
-                yield report if report is not None and row.exit_code == 0 else row.error or error_of(row)
+            if row.reason == LINK:
+                # A link that a listing meets is no file of the run: nothing was done to what it leads to.
+                continue
+            if report is not None and row.exit_code == 0:
+                yield report
+            else:
+                yield row.error if isinstance(row.error, SbbfError) else error_of(row)

@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from typing import Any
 from urllib.parse import unquote
 
-from sbbf_tool.errors import UsageError
+from sbbf_tool.errors import ErrorPlace, UsageError
 from sbbf_tool.predicates import AnyOf, Comparison, Expression, IsNull, Not, Parser, Token
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -63,10 +63,8 @@ class Predicate:
         if folder not in self._known:
             if len(self._known) >= _FOLDERS_REMEMBERED:
                 self._known.clear()
-            try:
+            with ErrorPlace(path):
                 self._known[folder] = self._test(partition_values(path)) is True
-            except UsageError as error:
-                raise error.at(file=path) from None
         return self._known[folder]
 
 

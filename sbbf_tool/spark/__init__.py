@@ -2,7 +2,7 @@
 
 - `java`, `session` (`scratch`): a Spark to work with, found, started, quiet
 - `source` (`options`, `views`, `pushed`): `spark.read.format("sbbf")`, what `inspect` and `check` know as rows
-- `pipeline` (`rows`, `progress`), and `engine` for `sbbf lake`: stages that read, and that add filters
+- `pipeline` (`rows`, `progress`), and `runner` for the commands: stages that read, and that add filters
 - `shipping`: the package itself, for executors that do not have it
 """
 

@@ -345,9 +345,9 @@ def add_filters(
         outcomes = fill(found.where(is_small), wanted, how, tasks=tasks, tally=tally)
         if not found.where(~is_small).isEmpty():
             large = settled(plan(found.where(~is_small), wanted, how, piece_bytes=piece_bytes, tasks=tasks), PlannedFile)
-            in_one = fill(large.where("status = 'ok' and size(pieces) <= 1"), wanted, how, tasks=tasks, tally=tally)
+            in_one = fill(large.where("status in ('ok', 'skipped') and size(pieces) <= 1"), wanted, how, tasks=tasks, tally=tally)
             in_pieces = publish(build(large.where("size(pieces) > 1"), wanted, how, tasks=tasks), wanted, how, tally=tally)
-            others = _as_add_rows(large.where("status != 'ok'"))
+            others = _as_add_rows(large.where("status not in ('ok', 'skipped')"))
             outcomes = reduce(DataFrame.unionByName, (in_one, in_pieces, others), outcomes)
         return _kept(spark, outcomes, report)
 

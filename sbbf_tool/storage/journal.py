@@ -20,6 +20,7 @@ import os
 import shlex
 import stat
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from sbbf_tool.errors import RefusedError, UnreadableError
@@ -98,12 +99,8 @@ def read_journal(path: str, owner: int) -> Journal | None:
 
 def ensure_footer_there(path: str, journal: Journal, fd: int, ensure_footer: EnsureFooter) -> None:
     """Raises RefusedError where no footer ends at the length that a journal states of this open file."""
-
-    def read(offset: int, length: int) -> bytes:
-        return _read(fd, offset, length)
-
     try:
-        ensure_footer(read, journal.length)
+        ensure_footer(partial(_read, fd), journal.length)
     except UnreadableError as error:
         status = _status_of(path)
         if status is not None:

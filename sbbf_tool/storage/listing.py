@@ -26,17 +26,13 @@ class Entry:
     """Whether a folder or glob led to it by way of a link."""
 
 
-def parquet_files(name: str) -> Iterator[str]:
+def entries(name: str, *, linked_folders: bool = False) -> Iterator[Entry]:
     """The Parquet files that `name` means: itself, those below it where it is a folder, those that match where it is a glob; in order.
 
     Below a folder, names that start with a dot or `_` are skipped, as Spark and Hive do, unless they are of a partition (`_day=1`), and
-    so are links to folders; links to files are followed. Raises UnreadableError where there is none.
+    so are links to folders, unless `linked_folders` asks for them; links to files are followed. Raises UnreadableError where there is
+    none.
     """
-    return (entry.path for entry in entries(name))
-
-
-def entries(name: str, *, linked_folders: bool = False) -> Iterator[Entry]:
-    """As `parquet_files`, with which of them are links; with `linked_folders` also the links to folders that are skipped."""
     if os.path.isdir(name):
         found = _walk(name)
     elif is_one_file(name):

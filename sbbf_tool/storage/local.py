@@ -19,6 +19,7 @@ from sbbf_tool.errors import ChangedError, RefusedError, UnreadableError, WriteE
 from sbbf_tool.hints import Hint
 from sbbf_tool.storage.attributes import carry_over
 from sbbf_tool.storage.locks import lock, open_to_change
+from sbbf_tool.storage.source import Source, ensure_within
 from sbbf_tool.storage.system_errors import FORBIDDEN, close, reason_of
 from sbbf_tool.storage.temporary import PRIVATE, USUAL, sync_folder, temporary_file, write_all
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from pyarrow import NativeFile
 
-    from sbbf_tool.storage.source import Bytes, Source
+    from sbbf_tool.storage.source import Bytes
 
 _COPY_BYTES = 64 << 20
 _READ_BYTES = 4 << 20
@@ -37,7 +38,7 @@ _BLOCK_BYTES = 512
 """Of `st_blocks`, whatever the file system's own are."""
 
 
-class LocalSource:
+class LocalSource(Source):
     """A file open for ranged reads; `name` is what the user called it. Use as a context manager."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -58,14 +59,6 @@ class LocalSource:
             close(self._fd)
             raise UnreadableError("not a regular file", file=self.name)
         self.size = self._stat.st_size
-        self.bytes_read = 0
-        self.requests = 0
-
-    def __enter__(self) -> LocalSource:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -74,8 +67,7 @@ class LocalSource:
 
     def read(self, offset: int, length: int) -> bytes:
         """Exactly `length` bytes from `offset`. Raises UnreadableError where the file does not have them."""
-        if offset < 0 or length < 0 or offset + length > self.size:
-            raise UnreadableError(f"bytes {offset:,} to {offset + length:,} are outside the file, which has {self.size:,}", file=self.name)
+        ensure_within(self, offset, length)
         pieces: list[bytes] = []
         position = offset
         while position < offset + length:
@@ -89,13 +81,6 @@ class LocalSource:
             pieces.append(piece)
         self.bytes_read += length
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-    def read_up_to(self, offset: int, length: int) -> bytes:
-        """`length` bytes from `offset`, or fewer at the end of the file."""
-        return self.read(offset, max(0, min(length, self.size - offset)))
-
-    def prefetch(self, ranges: Iterable[tuple[int, int]]) -> None:
-        """Nothing to do: a read of a local file costs little, and the kernel reads ahead."""
 
     def open_arrow(self) -> NativeFile:
         """An independent pyarrow stream over the very file that is open here, whatever its path names by now."""

@@ -6,16 +6,18 @@
 from __future__ import annotations
 
 import io
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 
 from sbbf_tool.errors import UnreadableError
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+    from typing import Self
 
     from pyarrow import NativeFile
 
@@ -26,39 +28,46 @@ _FIRST_WINDOW = 256 << 10
 _LARGEST_WINDOW = 8 << 20
 
 
-class Source(Protocol):
+class Source(ABC):
     """A file open for ranged reads, of one version for as long as it is open. Use as a context manager."""
 
-    @property
-    def name(self) -> str:
-        """What the user called it, without what is secret in it."""
+    name: str
+    """What the user called it, without what is secret in it."""
+    size: int
+    bytes_read: int = 0
+    requests: int = 0
+    """Questions put to a server; 0 of a local file."""
 
-    @property
-    def size(self) -> int: ...
-    @property
-    def bytes_read(self) -> int: ...
-    @property
-    def requests(self) -> int:
-        """Questions put to a server; 0 of a local file."""
-
+    @abstractmethod
     def read(self, offset: int, length: int) -> bytes:
         """Exactly `length` bytes from `offset`. Raises UnreadableError where the file does not have them, or is another by now."""
 
     def read_up_to(self, offset: int, length: int) -> bytes:
         """`length` bytes from `offset`, or fewer at the end of the file."""
+        return self.read(offset, max(0, min(length, self.size - offset)))
 
-    def prefetch(self, ranges: Iterable[tuple[int, int]]) -> None:
-        """Say which ranges (offset and length) will be read soon: where reads are slow, near ones come together and all at a time."""
+    def prefetch(self, ranges: Iterable[tuple[int, int]]) -> None:  # noqa: B027  of a local file there is nothing to do
+        """Say which ranges (offset and length) will be read soon: where reads are slow, near ones come together and all at a time.
+
+        A read of a local file costs little, and the kernel reads ahead.
+        """
 
     def open_arrow(self) -> NativeFile:
         """An independent pyarrow stream over the same version of the file."""
+        return open_stream(self)
 
+    @abstractmethod
     def is_unchanged(self) -> bool:
         """Whether the name still means the version that is open here."""
 
-    def close(self) -> None: ...
-    def __enter__(self) -> Source: ...
-    def __exit__(self, *exc_info: object) -> None: ...
+    def close(self) -> None:  # noqa: B027  a planned file holds nothing of its own
+        """Let go of what is held for reading."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
 
 
 def ensure_within(source: Source, offset: int, length: int) -> None:
@@ -108,27 +117,19 @@ def blocks_of(pieces: Iterable[Piece]) -> Iterator[Bytes]:
                 yield piece.read(offset, min(_BLOCK_BYTES, len(piece) - offset))
 
 
-class PlannedSource:
-    """The first `keep` bytes of a source followed by `pieces`: what a file will be, for those who must prove it before it is one."""
+class PlannedSource(Source):
+    """The first `keep` bytes of a source followed by `pieces`: what a file will be, for those who must prove it before it is one.
+
+    The source is not closed with it.
+    """
 
     def __init__(self, name: str, source: Source, keep: int, pieces: Iterable[Piece]) -> None:
         self.name = name
-        self.requests = 0
         self._source = source
         self.keep = keep
         self._pieces = [memoryview(piece).cast("B") if isinstance(piece, Bytes) else piece for piece in pieces]
         self._starts = list(accumulate((len(piece) for piece in self._pieces), initial=keep))
         self.size = self._starts[-1]
-        self.bytes_read = 0
-
-    def __enter__(self) -> PlannedSource:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """The source stays open: it is not this one's."""
 
     def read(self, offset: int, length: int) -> bytes:
         ensure_within(self, offset, length)
@@ -145,14 +146,8 @@ class PlannedSource:
             number += 1
         return b"".join(parts)
 
-    def read_up_to(self, offset: int, length: int) -> bytes:
-        return self.read(offset, max(0, min(length, self.size - offset)))
-
     def prefetch(self, ranges: Iterable[tuple[int, int]]) -> None:
         self._source.prefetch((offset, min(length, self.keep - offset)) for offset, length in ranges if offset < self.keep)
-
-    def open_arrow(self) -> NativeFile:
-        return open_stream(self)
 
     def is_unchanged(self) -> bool:
         return self._source.is_unchanged()

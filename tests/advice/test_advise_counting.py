@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from operations.advised import GROUP, table, write
 
-from sbbf_tool.advice.overlap import KEPT as KEPT_BOUNDS
 from sbbf_tool.advice.overlap import Reservoir, overlap
+from sbbf_tool.advice.survey import SAMPLED_BOUNDS
 from sbbf_tool.file import distinct
 from sbbf_tool.file.distinct import COMPARED, COUNTED, KEPT, STANDARD_ERROR, Distinct, Sketch, containment
 from sbbf_tool.file.parquet_file import ParquetFile
@@ -103,8 +103,8 @@ def test_one_range_overlaps_with_nothing():
 
 
 def test_a_reservoir_is_bounded_and_fair():
-    reservoir = Reservoir()
-    for number in range(20 * KEPT_BOUNDS):
+    reservoir = Reservoir(SAMPLED_BOUNDS)
+    for number in range(20 * SAMPLED_BOUNDS):
         reservoir.offer(Bounds(number, number))
-    assert (len(reservoir.kept), reservoir.offered) == (KEPT_BOUNDS, 20 * KEPT_BOUNDS)
-    assert np.mean([kept.low for kept in reservoir.kept]) == pytest.approx(10 * KEPT_BOUNDS, rel=0.15)
+    assert (len(reservoir.kept), reservoir.offered) == (SAMPLED_BOUNDS, 20 * SAMPLED_BOUNDS)
+    assert np.mean([kept.low for kept in reservoir.kept]) == pytest.approx(10 * SAMPLED_BOUNDS, rel=0.15)

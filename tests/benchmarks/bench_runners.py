@@ -93,8 +93,8 @@ def run(runner: str, files: Path, columns: Iterable[str], expected: int, scratch
         time.sleep(_POLL_SECONDS)
     seconds = time.monotonic() - started
     out, err = process.communicate()
-    assert out.startswith(f"{expected:,} file"), out + err
-    assert f": {expected:,} done; " in out, out + err
+    sums = out.splitlines()[-1]
+    assert sums.startswith(f"{expected:,} file") and f": {expected:,} done; " in sums, out + err
     return Timed(seconds, peaks)
 
 

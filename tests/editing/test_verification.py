@@ -111,7 +111,7 @@ def test_a_bitset_that_lost_one_bit(plain, tmp_path, monkeypatch):
     assert_nothing_is_published(lambda: add_filters(plain, ["id"], in_place=True), tmp_path, "is not what was built")
 
 
-def lying_splice(raw: bytes, places, seal=None) -> bytes:
+def lying_splice(raw: bytes, places, cipher=None) -> bytes:
     """Sets the filters, and another byte of the footer."""
     spliced = splice(raw, places)
     return spliced.replace(b"parquet-cpp-arrow", b"parquet-cpp-harrow"[:17], 1)
@@ -127,7 +127,7 @@ def test_a_footer_that_changed_elsewhere(plain, filtered, tmp_path, monkeypatch)
 
 
 def test_a_footer_with_a_place_that_is_not_the_filters(plain, tmp_path, monkeypatch):
-    def a_byte_beside(raw, places, seal=None):
+    def a_byte_beside(raw, places, cipher=None):
         return splice(raw, {key: place and FilterPlace(place.offset + 1, place.length) for key, place in places.items()})
 
     monkeypatch.setattr(patch, "set_filters", a_byte_beside)
@@ -137,7 +137,7 @@ def test_a_footer_with_a_place_that_is_not_the_filters(plain, tmp_path, monkeypa
 def test_two_filters_that_changed_places(plain, tmp_path, monkeypatch):
     """Each is a sound filter, of another row group."""
 
-    def swapped(raw, places, seal=None):
+    def swapped(raw, places, cipher=None):
         first, second = sorted(places)[:2]
         return splice(raw, {**places, first: places[second], second: places[first]})
 
@@ -149,7 +149,7 @@ def test_two_filters_that_changed_places(plain, tmp_path, monkeypatch):
 
 
 def test_removing_too_much(filtered, tmp_path, monkeypatch):
-    def all_of_them(raw, places, seal=None):
+    def all_of_them(raw, places, cipher=None):
         return splice(raw, dict.fromkeys((n, column) for n in range(3) for column in (0, 1)))
 
     monkeypatch.setattr(patch, "set_filters", all_of_them)
@@ -158,7 +158,7 @@ def test_removing_too_much(filtered, tmp_path, monkeypatch):
 
 
 def test_removing_too_little(filtered, tmp_path, monkeypatch):
-    monkeypatch.setattr(patch, "set_filters", lambda raw, places, seal=None: raw)
+    monkeypatch.setattr(patch, "set_filters", lambda raw, places, cipher=None: raw)
     work = lambda: remove_filters(filtered, ["id"], in_place=True)  # noqa: E731
     assert_nothing_is_published(work, tmp_path, "filters that would remain are not those that should")
 

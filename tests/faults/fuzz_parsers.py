@@ -21,7 +21,7 @@ from sbbf_tool.parquet.filters import FilterHeader, build_header, parse_header
 from sbbf_tool.parquet.footer import FilterPlace, Footer, parse_tail, set_filters
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, CompressionCodec
 from sbbf_tool.parquet.pages import read_header, read_pages
-from sbbf_tool.parquet.plain_pages import NotPlainError, read_plain_pages
+from sbbf_tool.parquet.plain_pages import NotPlainError, PlainChunk
 
 CORPUS = Path(__file__).parent / "corpus"
 
@@ -88,7 +88,7 @@ def chunk(data: bytes) -> None:
     column = Column(0, ("c",), ("c",), physical, 6 if physical == "FIXED_LEN_BYTE_ARRAY" else 0, None, definition, repetition)
     meta = ColumnMetaData(codec=CODECS[data[0] % len(CODECS)], num_values=data[1], data_page_offset=2, total_compressed_size=len(data) - 2)
     try:
-        for page in read_plain_pages(lambda offset, length: data[offset : offset + length], column, meta):
+        for page in PlainChunk(lambda offset, length: data[offset : offset + length], column, meta).pages():
             assert len(page.hashes()) == len(page)
     except NotPlainError:
         raise UnreadableError("for a decoder") from None

@@ -75,7 +75,8 @@ def test_what_is_no_file_is_told_in_one_line(tmp_path, capsys, kind, command):
 
 @pytest.mark.parametrize("command", ["add-filter", "remove-filter"])
 def test_a_folder_is_not_changed(tmp_path, capsys, command):
-    assert "not a regular file" in assert_one_line_and_this_code(capsys, COMMANDS[command](str(tmp_path)), 3)
+    assert "--output is for one file" in assert_one_line_and_this_code(capsys, COMMANDS[command](str(tmp_path)), 2)
+    assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize("command", ["add-filter", "remove-filter"])

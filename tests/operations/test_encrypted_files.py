@@ -116,9 +116,11 @@ def test_all_else_of_a_footer_stays_as_it_was(file, name):
         add_filters(path, COLUMNS, output=path.with_suffix(".new"), replace=True, keys=keys)
     with ParquetFile.open(path.with_suffix(".new"), keys) as after:
         chunks = {(number, index): None for number in range(ROW_GROUPS) for index in range(len(COLUMNS))}
-        bare = [set_filters(one.footer.raw, chunks, one.footer.seal, leave_open=True) for one in (before, after)]
+        bare = [set_filters(one.footer.raw, chunks, one.footer.cipher, leave_open=True) for one in (before, after)]
         assert bare[0] == bare[1]
-        assert open_metadata(before.footer.raw, chunks, before.footer.seal) != open_metadata(after.footer.raw, chunks, after.footer.seal)
+        assert open_metadata(before.footer.raw, chunks, before.footer.cipher) != open_metadata(
+            after.footer.raw, chunks, after.footer.cipher
+        )
         # Of an encrypted footer, what says how it is encrypted; of a signed one, the place of the signature.
         assert after.footer.end == after.source.size
 
@@ -131,7 +133,7 @@ def test_no_nonce_is_used_twice(file):
         add_filters(path, ["name"], output=out, replace=True, keys=keys)
         with ParquetFile.open(out, keys) as opened:
             starts = [start for row_group in range(ROW_GROUPS) for start in modules_of(opened, row_group, 1)[:2]]
-            crypto = len(opened.footer.seal.crypto)
+            crypto = len(opened.footer.cipher.crypto)
             starts.append(opened.footer.start + crypto)
             sealed = [opened.footer.metadata.row_groups[row_group].columns[1].encrypted_column_metadata for row_group in range(ROW_GROUPS)]
             found += [out.read_bytes()[start + 4 : start + 16] for start in starts] + [module[4:16] for module in sealed]
@@ -335,7 +337,7 @@ def test_a_header_encrypted_as_another_module(file, module):
     with ParquetFile.open(path, keys) as opened:
         start, bitset, _ = modules_of(opened, 0, 1)
         plain = build_header(512).ljust(bitset - start - 32, b"\0")
-        sealed = opened.footer.seal.cipher.close((0, 1), module, plain)
+        sealed = opened.footer.cipher.close((0, 1), module, plain)
     data = path.read_bytes()
     path.write_bytes(data[:start] + sealed + data[bitset:])
     with pytest.raises(AuthenticationError, match=rf"encrypted as a module of type {int(module)} \({module.words}\), not 8"):
@@ -346,7 +348,7 @@ def test_ordinals_that_were_exchanged(file):
     """By who holds the footer key alone: signed again, and still not what the columns' keys vouch for."""
     path, keys = file("java-signed"), keys_of("java-signed")
     with ParquetFile.open(path, keys) as opened:
-        raw, start, seal = opened.footer.raw, opened.footer.start, opened.footer.seal
+        footer, raw, start = opened.footer, opened.footer.raw, opened.footer.start
     path.with_name("bare").write_bytes(b"PAR1" + raw + len(raw).to_bytes(4, "little") + b"PAR1")
 
     def exchange(metadata: FileMetaData) -> None:
@@ -354,7 +356,7 @@ def test_ordinals_that_were_exchanged(file):
         metadata.row_groups[0].ordinal, metadata.row_groups[1].ordinal = 1, 0
 
     edit_footer(path.with_name("bare"), exchange)
-    path.write_bytes(path.read_bytes()[:start] + b"".join(seal.close_footer(path.with_name("bare").read_bytes()[4:-8])))
+    path.write_bytes(path.read_bytes()[:start] + b"".join(footer.stored(path.with_name("bare").read_bytes()[4:-8])))
     with pytest.raises(AuthenticationError, match="the metadata of column name, row group 0: it does not authenticate"):
         inspect(path, keys=keys)
 

@@ -212,7 +212,7 @@ def test_a_journal_that_another_user_puts_into_a_shared_folder(contents, mode, c
             os.setgroups([])
             os.setresgid(STRANGER, STRANGER, STRANGER)
             os.setresuid(STRANGER, STRANGER, STRANGER)
-            os._exit(run([str(path) if word == "FILE" else word for word in CHANGES[command]]))
+            os._exit(run([{"FILE": str(path), "FOLDER": str(folder)}.get(word, word) for word in CHANGES[command]]))
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == REFUSED
         assert re.search(r"belongs to \w+ \(user 65534\), cannot be trusted: it belongs neither", "".join(capfd.readouterr()))
         assert path.read_bytes() == contents[1]

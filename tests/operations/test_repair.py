@@ -225,8 +225,8 @@ def test_a_length_that_arrives_wrong_is_not_published(path, tmp_path, monkeypatc
     DEFECTS["missing-length"].make(path)
     before, splice = listing(tmp_path), patch.set_filters
 
-    def off_by_one(raw, changed, seal):
-        return splice(raw, {key: place and place._replace(length=place.length + 1) for key, place in changed.items()}, seal)
+    def off_by_one(raw, changed, cipher):
+        return splice(raw, {key: place and place._replace(length=place.length + 1) for key, place in changed.items()}, cipher)
 
     monkeypatch.setattr(patch, "set_filters", off_by_one)
     with pytest.raises(SbbfError, match="nothing was changed"):

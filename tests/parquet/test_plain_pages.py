@@ -17,10 +17,9 @@ from sbbf_tool.parquet.idl.ttypes import Encoding
 from sbbf_tool.parquet.pages import is_dictionary_encoded, page_range
 from sbbf_tool.parquet.plain_pages import (
     NotPlainError,
+    PlainChunk,
     PlainPage,
     may_be_plain,
-    read_dictionary_page,
-    read_plain_pages,
 )
 from sbbf_tool.parquet.values import read_chunk
 
@@ -47,7 +46,7 @@ def table():
 
 
 def dictionary_of(file: ParquetFile, row_group: int, column):
-    return read_dictionary_page(file.source.read_up_to, column, file.footer.chunk(row_group, column.index))
+    return PlainChunk(file.source.read_up_to, column, file.footer.chunk(row_group, column.index)).dictionary()
 
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
@@ -119,7 +118,7 @@ def test_a_damaged_dictionary_is_an_error_or_the_same_values(table, tmp_path, po
 
 
 def pages_of(file: ParquetFile, row_group: int, column) -> list[PlainPage]:
-    return list(read_plain_pages(file.source.read_up_to, column, file.footer.chunk(row_group, column.index)))
+    return list(PlainChunk(file.source.read_up_to, column, file.footer.chunk(row_group, column.index)).pages())
 
 
 def streamed(file: ParquetFile, row_group: int, column) -> Counter[int]:
@@ -212,7 +211,7 @@ def test_one_dictionary_is_read_once(table, tmp_path):
             offsets.append(offset)
             return file.source.read_up_to(offset, length)
 
-        assert list(read_plain_pages(read, column, meta, page)) == [page]
+        assert list(PlainChunk(read, column, meta).pages(page)) == [page]
         assert min(offsets) >= meta.data_page_offset
 
 
@@ -323,7 +322,7 @@ def test_damaged_chunks_without_checksums_end_in_one_of_our_words(many, tmp_path
                 return data[offset : offset + length]
 
             try:
-                for page in read_plain_pages(read, column, meta):
+                for page in PlainChunk(read, column, meta).pages():
                     assert len(page.hashes()) == len(page)
                 ends["read"] += 1
             except (NotPlainError, UnreadableError) as error:

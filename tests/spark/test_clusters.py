@@ -65,7 +65,7 @@ def test_a_connect_server_gets_the_package_from_its_client(lake, tmp_path):
 @pytest.mark.heavy
 def test_a_master_that_nobody_is(lake):
     """Spark asks for a minute; what it says then is one line of ours."""
-    command = [sys.executable, "-m", "sbbf_tool", "lake", "inspect", str(lake), "--engine", "spark", "--master", "spark://127.0.0.1:1"]
+    command = [sys.executable, "-m", "sbbf_tool", "inspect", str(lake), "--master", "spark://127.0.0.1:1"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout) == (2, "")
     assert "sbbf: spark://127.0.0.1:1: Spark does not start: " in done.stderr

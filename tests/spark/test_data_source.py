@@ -12,7 +12,7 @@ import pytest
 from sbbf_tool import add_filters, check, inspect
 from sbbf_tool.operations.check import Policy
 from sbbf_tool.spark.session import spark_version
-from sbbf_tool.storage.listing import parquet_files
+from sbbf_tool.storage.places import parquet_files
 
 pytestmark = pytest.mark.engines
 

@@ -1,4 +1,4 @@
-"""`sbbf lake` where Spark is elsewhere: a cluster of processes, a Connect server without the package, a job of spark-submit."""
+"""Commands where Spark is elsewhere: a cluster of processes, a Connect server without the package, a job of spark-submit."""
 
 from __future__ import annotations
 
@@ -30,15 +30,16 @@ def lake(tmp_path, fixtures):
     return folder
 
 
-def add_filters(lake: Path, folder: Path, *command: str, engine: tuple[str, ...] = ()) -> dict[str, str]:
+def add_filters(lake: Path, folder: Path, *command: str, runner: tuple[str, ...] = ()) -> dict[str, str]:
     """Runs the command on all days but the first; answers with the status of each file."""
-    words = [*command, "lake", "add-filter", str(lake), "-c", "user_id", "--where", "day >= 2", "--json", *engine]
+    words = [*command, "add-filter", str(lake), "-c", "user_id", "--in-place", "--where", "day >= 2", "--json", *runner]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 3, done.stderr[-3000:]
     assert f"sbbf: {lake}/day=3/broken.parquet: " in done.stdout + done.stderr  # spark-submit makes one stream of both
-    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    return {row["path"].removeprefix(f"{lake}/"): row["status"] for row in rows}
+    documents = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert documents.pop()["schema"] == "sbbf.summary"
+    return {document["file"].removeprefix(f"{lake}/"): document.get("status", "ok") for document in documents}
 
 
 EXPECTED = {"day=2/events.parquet": "ok", "day=3/events.parquet": "ok", "day=3/broken.parquet": "failed"}
@@ -51,13 +52,13 @@ def assert_done(lake: Path, statuses: dict[str, str]) -> None:
 
 
 def test_on_a_cluster_of_processes(lake, tmp_path):
-    assert_done(lake, add_filters(lake, tmp_path, sys.executable, "-m", "sbbf_tool", engine=("--master", CLUSTER)))
+    assert_done(lake, add_filters(lake, tmp_path, sys.executable, "-m", "sbbf_tool", runner=("--master", CLUSTER)))
 
 
 def test_on_a_connect_server_without_the_package(lake, tmp_path):
     pytest.importorskip("grpc")
     with connect_server(tmp_path) as address:
-        assert_done(lake, add_filters(lake, tmp_path, sys.executable, "-m", "sbbf_tool", engine=("--remote", address)))
+        assert_done(lake, add_filters(lake, tmp_path, sys.executable, "-m", "sbbf_tool", runner=("--remote", address)))
 
 
 def test_a_connect_server_shows_no_key(lake, tmp_path, fixtures):
@@ -69,9 +70,9 @@ def test_a_connect_server_shows_no_key(lake, tmp_path, fixtures):
     events.mkdir()
     logged = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": events, "spark.eventLog.compress": "false"}
     with connect_server(tmp_path, **logged) as address:
-        words = ["add-filter", str(signed), "-c", "name", "--keys", str(KEYS), "--remote", address]
+        words = ["add-filter", str(signed), "-c", "name", "--in-place", "--keys", str(KEYS), "--remote", address]
         environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-        done = subprocess.run([sys.executable, "-m", "sbbf_tool", "lake", *words], env=environment, capture_output=True, timeout=600)
+        done = subprocess.run([sys.executable, "-m", "sbbf_tool", *words], env=environment, capture_output=True, timeout=600)
     assert done.returncode == 0, done.stderr[-3000:]
     assert [proof.is_proven for proof in verify(signed, keys=read_keys(str(KEYS))).filters] == [True] * 3
     logs = [path for path in events.rglob("*") if path.is_file() and not path.name.endswith(".crc")]
@@ -85,4 +86,4 @@ def test_by_spark_submit(lake, tmp_path):
     job = tmp_path / "job.py"
     job.write_text("from sbbf_tool.__main__ import main\n\nmain()\n")
     submit = str(Path(sys.executable).with_name("spark-submit"))
-    assert_done(lake, add_filters(lake, tmp_path, submit, "--master", "local[2]", str(job), engine=("--engine", "spark")))
+    assert_done(lake, add_filters(lake, tmp_path, submit, "--master", "local[2]", str(job), runner=("--runner", "spark")))

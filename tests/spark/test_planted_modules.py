@@ -39,7 +39,7 @@ def run_in(folder: Path, *command: str) -> None:
 
 
 def test_workers_of_a_command(lake):
-    run_in(lake, str(Path(sys.executable).with_name("sbbf")), "lake", "inspect", ".", "--engine", "spark", "--master", "local[1]")
+    run_in(lake, str(Path(sys.executable).with_name("sbbf")), "inspect", ".", "--master", "local[1]")
 
 
 def test_workers_of_the_data_source(lake, tmp_path):
@@ -49,4 +49,4 @@ def test_workers_of_the_data_source(lake, tmp_path):
 
 
 def test_own_workers(lake):
-    run_in(lake, str(Path(sys.executable).with_name("sbbf")), "lake", "verify", *["a.parquet"] * 200, "--jobs", "2")
+    run_in(lake, str(Path(sys.executable).with_name("sbbf")), "verify", *["a.parquet"] * 200, "--jobs", "2")

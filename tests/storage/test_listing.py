@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from places import as_user, needs_root, open_folder
 
-from sbbf_tool.storage.listing import entries, parquet_files
+from sbbf_tool.storage.listing import entries
+from sbbf_tool.storage.places import parquet_files
 
 
 def names(folder: Path, what: str = "", *, links: bool = False) -> list[str]:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.storage.listing import parquet_files
 from sbbf_tool.storage.local import LocalSource
+from sbbf_tool.storage.places import parquet_files
 
 
 @pytest.fixture

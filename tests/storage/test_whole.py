@@ -29,7 +29,7 @@ ROW = AddRow("a.parquet", OK, None, 0, 1.0)
 def save_report(path: Path, rows: int = 1) -> None:
     with saved(str(path), AddRow) as save:
         for _ in range(rows):
-            save(ROW)
+            save(ROW, {})
 
 
 def write(path: Path, data: bytes = b"new") -> None:
@@ -54,11 +54,12 @@ def test_a_full_disk_leaves_what_was_there(tmp_path, content):
         assert content is None or path.read_bytes() == content
 
 
-def test_a_report_on_a_full_disk_is_none(tmp_path):
+@pytest.mark.parametrize("name", ["report.parquet", "report.jsonl"])
+def test_a_report_on_a_full_disk_is_none(tmp_path, name):
     with small_disk(tmp_path / "disk", "4k") as disk:
         (disk / "rest").write_bytes(bytes(4 << 10))
         with pytest.raises(WriteError, match="no space left"):
-            save_report(disk / "report.parquet", 10_000)
+            save_report(disk / name, 10_000)
         assert os.listdir(disk) == ["rest"]
 
 
@@ -68,11 +69,12 @@ def test_a_link_planted_under_a_name_that_can_be_guessed_is_not_written_through(
     victim.write_bytes(b"precious")
     folder = tmp_path / "shared"
     folder.mkdir()
-    for name in (f".out.{os.getpid()}{TEMPORARY_SUFFIX}", f".out{TEMPORARY_SUFFIX}", "out.new", ".out.tmp"):
-        (folder / name).symlink_to(victim)
-    save(folder / "out")
+    name = "out.parquet"
+    for planted in (f".{name}.{os.getpid()}{TEMPORARY_SUFFIX}", f".{name}{TEMPORARY_SUFFIX}", f"{name}.new", f".{name}.tmp"):
+        (folder / planted).symlink_to(victim)
+    save(folder / name)
     assert victim.read_bytes() == b"precious"
-    assert not (folder / "out").is_symlink()
+    assert not (folder / name).is_symlink()
 
 
 def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path):

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from sbbf_tool.display import redact
 from sbbf_tool.editing.paimon_index import BuiltIndex, build_index
-from sbbf_tool.errors import OversizedPageError, RefusedError, UnreadableError, UsageError, WriteError
+from sbbf_tool.errors import ErrorPlace, OversizedPageError, RefusedError, UnreadableError, UsageError, WriteError
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.paimon.commit_plan import Addition, check_publishable
 from sbbf_tool.paimon.fast_hash import key_of
@@ -54,10 +54,8 @@ def add_paimon_index(
     opened = open_table(files, os.fsdecode(table), allow_outside=allow_outside)
     _check_table(opened)
     check_publishable(opened)
-    try:
+    with ErrorPlace(opened.path):
         requests = _resolved(opened.schema, index_requests(columns))
-    except UsageError as error:
-        raise error.at(file=opened.path) from None
     added: list[AddedIndex] = []
     left_alone: list[LeftAlone] = []
     additions = _additions(opened, requests, added, left_alone, max_page_bytes)

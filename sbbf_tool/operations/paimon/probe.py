@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.display import redact
-from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.errors import ErrorPlace, UnreadableError, UsageError
 from sbbf_tool.paimon.bloom64 import KIND, MAX_PROBES, BloomFilter64, parse_bloom64
 from sbbf_tool.paimon.data_types import DataType, Field
 from sbbf_tool.paimon.fast_hash import Key, key_of
@@ -53,13 +53,11 @@ def probe_table(table: Table, column: str, values: object) -> ProbeReport:
     wanted = tuple(as_iterable(values))
     if not wanted:
         raise UsageError("no value to ask for")
-    try:
+    with ErrorPlace(table.path, f"column {column}"):
         indexed, field, data_type = resolve_column(table.schema, column)
         hashable = key_of(data_type) is not None
         texts = [_text_of(value, data_type) for value in wanted]
         asked = [(text, parse_literal(text, data_type) if text is not None and hashable else None) for text in texts]
-    except UsageError as error:
-        raise error.at(file=table.path, place=f"column {column}") from None
     probed = tuple(_probe_file(table, live, indexed, field, data_type, asked) for live in table.live_files)
     snapshot = table.snapshot.id if table.snapshot else None
     return ProbeReport(table.path, snapshot, column, str(data_type), why_unused(table.schema), probed)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sbbf_tool.editing.paimon_index import found_around
-from sbbf_tool.errors import OversizedPageError, UnreadableError, UsageError
+from sbbf_tool.errors import ErrorPlace, OversizedPageError, UnreadableError, UsageError
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.paimon_columns import read_columns
 from sbbf_tool.paimon.bloom64 import KIND, MAX_PROBES, BloomFilter64, parse_bloom64
@@ -77,10 +77,8 @@ def verify_pair(
     container = parse_file(files, index_path, parse_container)
     found = found_around(files, data_path)
     schema = found[0].schema_of(found[1].file) if found is not None else None
-    try:
+    with ErrorPlace(data_path):
         columns = verify_container(container, read_file(files, data_path), data_path, schema, max_page_bytes)
-    except OversizedPageError as error:
-        raise error.at(file=data_path) from None
     return VerifyReport(index_path, (VerifiedFile(data_path, "file", columns),))
 
 

@@ -56,11 +56,15 @@ def algorithm_of(stated: EncryptionAlgorithm | None, prefix: bytes | None) -> Al
 
 
 class FileCipher:
-    """Opens and closes the modules of one file. Chunks whose key was not given stay closed, and are told in `missing`."""
+    """Opens and closes the modules of one file. Chunks whose key was not given stay closed, and are told in `missing`.
 
-    def __init__(self, ring: KeyRing, algorithm: Algorithm, footer_key: Key | None) -> None:
+    `crypto` are the bytes before an encrypted footer; None of a signed one.
+    """
+
+    def __init__(self, ring: KeyRing, algorithm: Algorithm, footer_key: Key | None, crypto: bytes | None = None) -> None:
         self.algorithm = algorithm
         self.footer_key = footer_key
+        self.crypto = crypto
         self._ring = ring
         self._keys: dict[ChunkKey, Key] = {}
         self._ordinals: list[int] = []
@@ -107,6 +111,18 @@ class FileCipher:
     def close(self, chunk: ChunkKey, module: Module, plain: Bytes) -> bytes:
         """A GCM module of this chunk, under a fresh nonce."""
         return modules.build_gcm(self._keys[chunk], plain, self._aad(chunk, module, None))
+
+    def open_metadata(self, chunk: ChunkKey, sealed: bytes) -> bytes:
+        return self.open(chunk, Module.COLUMN_METADATA, sealed)
+
+    def close_metadata(self, chunk: ChunkKey, plain: bytes) -> bytes:
+        return self.close(chunk, Module.COLUMN_METADATA, plain)
+
+    def close_footer(self, raw: bytes) -> bytes:
+        """The footer as it is stored, encrypted or signed with a fresh nonce."""
+        key, aad = self.footer_key, self.algorithm.aad.of_footer()
+        assert key is not None, "whoever changes a footer asks first whether that can be done"
+        return raw + modules.sign(key, raw, aad) if self.crypto is None else self.crypto + modules.build_gcm(key, raw, aad)
 
     def open_page(self, chunk: ChunkKey, module: Module, sealed: Bytes, page: int | None) -> bytes:
         """The plaintext of a page, which may be a CTR module. Raises AuthenticationError under GCM."""

@@ -5,7 +5,7 @@
 
 A column with a key of its own has its `ColumnMetaData` in a module, field 9 of its `ColumnChunk`; so has every encrypted column of a
 signed footer, whose field 3 then is a copy with some of it left out. Here both become a `Footer` whose metadata are the full ones as far
-as keys were given, whose `raw` are the bytes of the plain struct, and whose `seal` closes it again.
+as keys were given, whose `raw` are the bytes of the plain struct, and whose `cipher` closes it again.
 """
 
 from __future__ import annotations
@@ -14,45 +14,12 @@ from sbbf_tool.errors import AuthenticationError, RefusedError, UnreadableError
 from sbbf_tool.hints import Hint
 from sbbf_tool.parquet import compact
 from sbbf_tool.parquet.encryption import modules
-from sbbf_tool.parquet.encryption.aad import Module
-from sbbf_tool.parquet.encryption.file_cipher import ChunkKey, FileCipher, KeyRing, algorithm_of
+from sbbf_tool.parquet.encryption.file_cipher import FileCipher, KeyRing, algorithm_of
 from sbbf_tool.parquet.encryption.keys import described
 from sbbf_tool.parquet.encryption.modules import SIGNATURE_BYTES
-from sbbf_tool.parquet.footer import MAGIC_ENCRYPTED, Footer, build_tail
+from sbbf_tool.parquet.footer import Footer
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, FileCryptoMetaData
 from sbbf_tool.parquet.structs import parse_struct
-
-
-class FooterSeal:
-    """How a footer that was opened is closed again. `crypto` are the bytes before an encrypted one; None of a signed one."""
-
-    def __init__(self, cipher: FileCipher, crypto: bytes | None) -> None:
-        self.cipher = cipher
-        self.crypto = crypto
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the footer can be closed: its key was given."""
-        return self.cipher.footer_key is not None
-
-    def has_key(self, chunk: ChunkKey) -> bool:
-        return self.cipher.has_key(chunk)
-
-    def open_metadata(self, chunk: ChunkKey, sealed: bytes) -> bytes:
-        return self.cipher.open(chunk, Module.COLUMN_METADATA, sealed)
-
-    def close_metadata(self, chunk: ChunkKey, plain: bytes) -> bytes:
-        return self.cipher.close(chunk, Module.COLUMN_METADATA, plain)
-
-    def close_footer(self, raw: bytes) -> tuple[bytes, bytes]:
-        """The footer as it is stored, with fresh nonces, and what follows it."""
-        key, aad = self.cipher.footer_key, self.cipher.algorithm.aad.of_footer()
-        assert key is not None, "whoever changes a footer asks first whether that can be done"
-        if self.crypto is None:
-            stored = raw + modules.sign(key, raw, aad)
-            return stored, build_tail(stored)
-        stored = self.crypto + modules.build_gcm(key, raw, aad)
-        return stored, build_tail(stored, MAGIC_ENCRYPTED)
 
 
 def parse_footer(stored: bytes, start: int, *, encrypted: bool, ring: KeyRing | None) -> Footer:
@@ -76,7 +43,7 @@ def parse_footer(stored: bytes, start: int, *, encrypted: bool, ring: KeyRing | 
     cipher = FileCipher(ring, algorithm_of(stated, ring.keys.aad_prefix), key)
     if key is not None:
         modules.ensure_signed(key, raw, signature, cipher.algorithm.aad.of_footer())
-    footer = Footer(raw, start, stored_bytes=len(stored), seal=FooterSeal(cipher, None))
+    footer = Footer(raw, start, stored_bytes=len(stored), cipher=cipher)
     _open_columns(footer, cipher)
     return footer
 
@@ -90,12 +57,12 @@ def _parse_encrypted(stored: bytes, start: int, ring: KeyRing | None) -> Footer:
     key = ring.footer_key(crypto.key_metadata) if ring is not None else None
     if ring is None or key is None:
         raise RefusedError(f"its footer is encrypted{described(crypto.key_metadata)}", hint=Hint("give its key with {keys}", keys=...))
-    cipher = FileCipher(ring, algorithm_of(crypto.encryption_algorithm, ring.keys.aad_prefix), key)
+    cipher = FileCipher(ring, algorithm_of(crypto.encryption_algorithm, ring.keys.aad_prefix), key, stored[:length])
     try:
         raw = modules.parse_gcm(key, stored[length:], cipher.algorithm.aad.of_footer())
     except AuthenticationError as error:
         raise error.at(place="the footer") from None
-    footer = Footer(raw, start, stored_bytes=len(stored), seal=FooterSeal(cipher, stored[:length]))
+    footer = Footer(raw, start, stored_bytes=len(stored), cipher=cipher)
     _open_columns(footer, cipher)
     return footer
 
@@ -108,7 +75,7 @@ def _open_columns(footer: Footer, cipher: FileCipher) -> None:
             if chunk.encrypted_column_metadata is None or not cipher.has_key((number, index)):
                 continue
             try:
-                plain = cipher.open((number, index), Module.COLUMN_METADATA, chunk.encrypted_column_metadata)
+                plain = cipher.open_metadata((number, index), chunk.encrypted_column_metadata)
                 chunk.meta_data = parse_struct(ColumnMetaData, plain)
             except UnreadableError as error:
                 raise error.at(place=f"the metadata of column {footer.columns[index].name}, row group {number}") from None

@@ -13,7 +13,6 @@ Of a data page v2, Arrow C++ encrypts all, as the format has it; parquet-java le
 from __future__ import annotations
 
 import copy
-import io
 from bisect import bisect_right
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,7 +24,7 @@ from sbbf_tool.parquet.encryption.file_cipher import ChunkKey, FileCipher
 from sbbf_tool.parquet.encryption.modules import GCM_OVERHEAD, LENGTH_BYTES
 from sbbf_tool.parquet.footer import MAGIC
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, PageHeader, PageType
-from sbbf_tool.parquet.pages import ChunkPages, count_of, page_range
+from sbbf_tool.parquet.pages import ChunkPages, ReadStream, count_of, page_range
 from sbbf_tool.parquet.structs import parse_struct
 
 if TYPE_CHECKING:
@@ -104,11 +103,7 @@ class OpenedPages:
         """A pyarrow stream of the opened chunk."""
         import pyarrow
 
-        return pyarrow.PythonFile(_Stream(self), mode="r")
-
-    @property
-    def end(self) -> int:
-        return self._end
+        return pyarrow.PythonFile(ReadStream(self.read, self._end), mode="r")
 
     def _follow(self, position: int, end: int) -> None:
         start, ordinal = len(MAGIC), 0
@@ -186,31 +181,3 @@ class OpenedPages:
                     raise
         levels, sealed = stored[: page.level_bytes], stored[page.level_bytes :]
         return levels + self._cipher.open_page(self._chunk, page.module, sealed, page.ordinal)
-
-
-class _Stream(io.RawIOBase):
-    """The opened chunk as Python's kind of file, which pyarrow takes."""
-
-    def __init__(self, pages: OpenedPages) -> None:
-        self._pages = pages
-        self._position = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._pages.end}[whence]
-        self._position = base + offset
-        return self._position
-
-    def read(self, size: int | None = -1) -> bytes:
-        length = self._pages.end - self._position if size is None or size < 0 else size
-        data = self._pages.read(self._position, max(0, length))
-        self._position += len(data)
-        return data

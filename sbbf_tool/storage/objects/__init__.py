@@ -2,7 +2,7 @@
 
     location    what a URL names
     store       the questions that each service answers: a range of one version, the names below a prefix, a new version in one step
-    s3          by botocore: `s3_bucket` reads, `s3_publish` writes, the only one that does; `s3_errors` translates its errors
+    s3_publish  S3 by botocore, which `s3_bucket` reads and this writes, the only one that does; `s3_errors` translates its errors
     cloud       Google Cloud Storage, Azure and HTTP, by obstore
     arrow       HDFS, by pyarrow and libhdfs
     stores      which store a URL leads to

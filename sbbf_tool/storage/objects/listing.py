@@ -1,11 +1,11 @@
-"""The Parquet files that a URL means, and whether it lies in a table: what `listing.parquet_files` and `tables` say of paths."""
+"""The Parquet files that a URL means, and whether it lies in a table: what `listing.entries` and `tables` say of paths."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
+from sbbf_tool.errors import ErrorPlace, RefusedError, SbbfError, UnreadableError
 from sbbf_tool.hints import Hint
 from sbbf_tool.storage.listing import is_passed_over
 from sbbf_tool.storage.objects.location import Location, parse_location
@@ -27,7 +27,7 @@ def parquet_files(url: str) -> Iterator[str]:
         yield url
         return
     store = store_of(location)
-    try:
+    with ErrorPlace(location.name):
         if _MAGIC.search(location.key):
             yield from _found(_globbed(store, location), location, "no file matches")
         elif not location.key or location.key.endswith("/"):
@@ -36,8 +36,6 @@ def parquet_files(url: str) -> Iterator[str]:
             yield from _found(_below(store, location, f"{location.key}/"), location, "no *.parquet file below this prefix")
         else:
             yield location.url
-    except SbbfError as error:
-        raise error.at(file=location.name) from error.__cause__
 
 
 def object_named(url: str) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import chain
 
-from sbbf_tool.errors import ChangedError, SbbfError, WriteError
+from sbbf_tool.errors import ChangedError, ErrorPlace, SbbfError, WriteError
 from sbbf_tool.storage.objects.location import parse_location
 from sbbf_tool.storage.objects.store import OtherVersionError
 from sbbf_tool.storage.objects.stores import open_object, store_of
@@ -21,10 +21,8 @@ _BLOCK_BYTES = 8 << 20
 def ensure_writable(target: str, in_place: bool) -> None:
     """Raises RefusedError where the target cannot be written, as far as can be told before the work."""
     location = parse_location(target)
-    try:
+    with ErrorPlace(location.name):
         store_of(location).ensure_writable(location, in_place)
-    except SbbfError as error:
-        raise error.at(file=location.name) from error.__cause__
 
 
 def replace(source: Source, target: str, keep: int, pieces: tuple[Piece, ...], verify: Callable[[Source], None]) -> list[str]:
@@ -35,11 +33,10 @@ def replace(source: Source, target: str, keep: int, pieces: tuple[Piece, ...], v
         # Read now: once the object is replaced, its old version cannot be read any more.
         samples = [_sample(planned, 0, 8), _sample(planned, keep - _COMPARED_BYTES, keep)]
         try:
-            warnings = store_of(location).replace(source, location, keep, pieces)
+            with ErrorPlace(location.name):
+                warnings = store_of(location).replace(source, location, keep, pieces)
         except OtherVersionError as error:
             raise ChangedError(error.message, file=location.name, hint=error.hint) from error
-        except SbbfError as error:
-            raise error.at(file=location.name) from error.__cause__
         _read_back(target, planned, samples)
     return [f"{location.name}: {warning}" for warning in warnings]
 

@@ -14,6 +14,7 @@ import hashlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from urllib.parse import urlencode
@@ -26,7 +27,7 @@ from sbbf_tool.storage.objects.location import Location
 from sbbf_tool.storage.objects.parts import Part, plan_parts
 from sbbf_tool.storage.objects.s3_bucket import S3Bucket
 from sbbf_tool.storage.objects.s3_errors import ERRORS, NotS3Error, answered, code_of, describe
-from sbbf_tool.storage.objects.source import ObjectSource, ensure_unchanged
+from sbbf_tool.storage.objects.source import ObjectSource
 from sbbf_tool.storage.objects.store import Answer, DeniedError, MissingError, OtherVersionError
 from sbbf_tool.storage.source import Piece, PlannedSource, Source
 
@@ -50,73 +51,69 @@ _UNTOUCHED = "the old object is untouched"
 _UNCONDITIONAL = "this store has no conditional writes: whoever wrote the object in the moment of publishing was overwritten"
 
 
-def ensure_writable(store: S3Bucket, target: Location, in_place: bool) -> None:
-    """Raises RefusedError where the key is taken, or the object is of a kind that is not replaced."""
-    if not target.key or target.key.endswith("/"):
-        raise UsageError("this is a prefix and names no object")
-    if not in_place:
-        if store.version(target.key) is not None:
-            raise _exists()
-        return
-    found = store.head(target.key)
-    if found.get("StorageClass") in _ARCHIVES:
-        raise RefusedError(
-            f"it is in storage class {found['StorageClass']}, where a new version could not be read",
-            hint=ELSEWHERE,
-        )
-    if found.get("ObjectLockMode") or found.get("ObjectLockLegalHoldStatus") == "ON":
-        raise RefusedError(
-            "it is locked, and the lock would not go along", hint=Hint("write elsewhere with {output}, and lock that", output=...)
-        )
+class S3Store(S3Bucket):
+    """See `ObjectStore`."""
+
+    def ensure_writable(self, target: Location, in_place: bool) -> None:
+        """Raises RefusedError where the key is taken, or the object is of a kind that is not replaced."""
+        if not target.key or target.key.endswith("/"):
+            raise UsageError("this is a prefix and names no object")
+        if not in_place:
+            if self.version(target.key) is not None:
+                raise _exists()
+            return
+        found = self.head(target.key)
+        if found.get("StorageClass") in _ARCHIVES:
+            raise RefusedError(
+                f"it is in storage class {found['StorageClass']}, where a new version could not be read",
+                hint=ELSEWHERE,
+            )
+        if found.get("ObjectLockMode") or found.get("ObjectLockLegalHoldStatus") == "ON":
+            raise RefusedError(
+                "it is locked, and the lock would not go along", hint=Hint("write elsewhere with {output}, and lock that", output=...)
+            )
+
+    def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:
+        old = source if isinstance(source, ObjectSource) and source.location.service == "s3" else None
+        in_place = old is not None and old.location == target
+        attributes, warnings = _attributes(old, in_place) if old is not None else ({"ContentType": "application/vnd.apache.parquet"}, [])
+        if in_place:
+            warnings += _unfinished(self, target.key)
+        with PlannedSource(target.name, source, keep, pieces) as planned:
+            writing = _Writing(self, target, old, in_place, planned, attributes)
+            parts = plan_parts(keep, planned.size, can_copy=old is not None)
+            if parts is None:
+                writing.put()
+            else:
+                writing.put_together(parts)
+        return warnings + ([_UNCONDITIONAL] if writing.was_unconditional else [])
 
 
-def replace(store: S3Bucket, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:
-    """See `ObjectStore.replace`."""
-    old = source if isinstance(source, ObjectSource) and source.location.service == "s3" else None
-    in_place = old is not None and old.location == target
-    attributes, warnings = _attributes(old, in_place) if old is not None else ({"ContentType": "application/vnd.apache.parquet"}, [])
-    if in_place:
-        warnings += _unfinished(store, target.key)
-    with PlannedSource(target.name, source, keep, pieces) as planned:
-        writing = _Writing(store, target, old, in_place, planned, attributes)
-        parts = plan_parts(keep, planned.size, can_copy=old is not None)
-        if parts is None:
-            writing.put()
-        else:
-            writing.put_together(parts)
-    return warnings + ([_UNCONDITIONAL] if writing.was_unconditional else [])
-
-
+@dataclass
 class _Writing:
     """One object on its way."""
 
-    def __init__(
-        self,
-        store: S3Bucket,
-        target: Location,
-        old: ObjectSource | None,
-        in_place: bool,
-        planned: PlannedSource,
-        attributes: dict[str, Any],
-    ) -> None:
-        self._client = store.client
-        self._store = store
-        self._place = {"Bucket": target.bucket, "Key": target.key}
-        self._old = old
-        self._in_place = in_place
-        self._planned = planned
-        self._attributes = attributes
-        self.was_unconditional = False
+    store: S3Bucket
+    target: Location
+    old: ObjectSource | None
+    in_place: bool
+    planned: PlannedSource
+    attributes: dict[str, Any]
+    was_unconditional: bool = False
+
+    @property
+    def _place(self) -> dict[str, str]:
+        return {"Bucket": self.target.bucket, "Key": self.target.key}
 
     def put(self) -> None:
-        data = self._planned.read(0, self._planned.size)
+        data = self.planned.read(0, self.planned.size)
         self._on_condition(
-            lambda condition: self._client.put_object(**self._place, Body=data, ContentMD5=_md5(data), **self._attributes, **condition),
+            lambda condition: self.store.client.put_object(**self._place, Body=data, ContentMD5=_md5(data), **self.attributes, **condition),
             expected=hashlib.md5(data, usedforsecurity=False).hexdigest(),
         )
 
     def put_together(self, parts: tuple[Part, ...]) -> None:
-        upload = self._written(lambda: str(self._client.create_multipart_upload(**self._place, **self._attributes)["UploadId"]))
+        upload = self._written(lambda: str(self.store.client.create_multipart_upload(**self._place, **self.attributes)["UploadId"]))
         try:
             with ThreadPoolExecutor(_PARTS_IN_FLIGHT, thread_name_prefix="sbbf-put") as pool:
                 try:
@@ -129,7 +126,7 @@ class _Writing:
             self._ensure_complete(upload, parts, tags)
             listed = {"Parts": [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(tags, 1)]}
             self._on_condition(
-                lambda condition: self._client.complete_multipart_upload(
+                lambda condition: self.store.client.complete_multipart_upload(
                     **self._place, UploadId=upload, MultipartUpload=listed, **condition
                 ),
                 expected=_tag_of(tags),
@@ -141,13 +138,13 @@ class _Writing:
     def _part(self, upload: str, number: int, part: Part) -> str:
         place = {**self._place, "UploadId": upload, "PartNumber": number}
         if not part.is_copy:
-            data = self._planned.read(part.start, part.end - part.start)
-            return str(self._client.upload_part(**place, Body=data, ContentMD5=_md5(data))["ETag"])
-        assert self._old is not None
-        answer = self._client.upload_part_copy(
+            data = self.planned.read(part.start, part.end - part.start)
+            return str(self.store.client.upload_part(**place, Body=data, ContentMD5=_md5(data))["ETag"])
+        assert self.old is not None
+        answer = self.store.client.upload_part_copy(
             **place,
-            CopySource={"Bucket": self._old.location.bucket, "Key": self._old.location.key},
-            CopySourceIfMatch=self._old.version.tag,
+            CopySource={"Bucket": self.old.location.bucket, "Key": self.old.location.key},
+            CopySourceIfMatch=self.old.version.tag,
             CopySourceRange=f"bytes={part.start}-{part.end - 1}",
         )
         tag = answer.get("CopyPartResult", {}).get("ETag")
@@ -170,28 +167,28 @@ class _Writing:
         meant = {number: (part.end - part.start, _bare(tag)) for number, (part, tag) in enumerate(zip(parts, tags, strict=True), 1)}
         if found != meant:
             raise WriteError("the store holds other parts than were sent and copied", hint=_UNTOUCHED)
-        if self._old is not None:
-            ensure_unchanged(self._old)
+        if self.old is not None and self.old.store.version(self.old.location.key) != self.old.version:
+            raise OtherVersionError().at(file=self.old.name)
 
     def _listed_parts(self, upload: str, marker: int) -> tuple[dict[int, tuple[int, str]], int | None]:
         """Request one page of an upload's parts: size and ETag by number, and after which number the next page begins."""
-        page = self._client.list_parts(**self._place, UploadId=upload, PartNumberMarker=marker)
+        page = self.store.client.list_parts(**self._place, UploadId=upload, PartNumberMarker=marker)
         parts = {part["PartNumber"]: (part["Size"], _bare(part["ETag"])) for part in page.get("Parts", ())}
         return parts, int(page["NextPartNumberMarker"]) if page.get("IsTruncated") else None
 
     def _on_condition(self, write: Callable[[dict[str, str]], object], expected: str | None) -> None:
         """The step that makes the new object visible; where the store knows no conditions, after a look, and without."""
         condition = {"IfNoneMatch": "*"}
-        if self._in_place:
-            assert self._old is not None
-            condition = {"IfMatch": self._old.version.tag or "*"}
+        if self.in_place:
+            assert self.old is not None
+            condition = {"IfMatch": self.old.version.tag or "*"}
         try:
             self._written(lambda: write(condition))
         except _NoConditionsError:
-            now = self._store.version(self._place["Key"])
-            if self._in_place and (self._old is None or now != self._old.version):
+            now = self.store.version(self._place["Key"])
+            if self.in_place and (self.old is None or now != self.old.version):
                 raise OtherVersionError from None
-            if not self._in_place and now is not None:
+            if not self.in_place and now is not None:
                 raise _exists() from None
             self.was_unconditional = True
             self._written(lambda: write({}))
@@ -199,19 +196,16 @@ class _Writing:
             if self._is_there(expected):
                 # The answer to the first try was lost, and the second found its own work.
                 return
-            raise self._refusal() from None
+            raise (OtherVersionError() if self.in_place else _exists()) from None
         except SbbfError:
             if self._is_there(expected):
                 return
             raise
 
-    def _refusal(self) -> SbbfError:
-        return OtherVersionError() if self._in_place else _exists()
-
     def _is_there(self, tag: str | None) -> bool:
         with suppress(SbbfError):
-            now = self._store.version(self._place["Key"])
-            return now is not None and tag is not None and _bare(now.tag or "") == tag and now.size == self._planned.size
+            now = self.store.version(self._place["Key"])
+            return now is not None and tag is not None and _bare(now.tag or "") == tag and now.size == self.planned.size
         return False
 
     def _written(self, ask: Callable[[], Answer]) -> Answer:
@@ -231,7 +225,7 @@ class _Writing:
     def _abort(self, upload: str, why: BaseException) -> None:
         try:
             with suppress(MissingError):
-                answered(lambda: self._client.abort_multipart_upload(**self._place, UploadId=upload), self._place["Bucket"])
+                answered(lambda: self.store.client.abort_multipart_upload(**self._place, UploadId=upload), self._place["Bucket"])
         except SbbfError as error:
             if isinstance(why, SbbfError):
                 why.hint = f"{_UNTOUCHED}, and an unfinished upload stays ({error.message}): aws s3api abort-multipart-upload removes it"

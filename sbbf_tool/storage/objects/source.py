@@ -17,9 +17,9 @@ from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from sbbf_tool.errors import SbbfError, UnreadableError
-from sbbf_tool.storage.objects.store import IN_FLIGHT, OtherVersionError
-from sbbf_tool.storage.source import ensure_within, open_stream
+from sbbf_tool.errors import ErrorPlace, SbbfError, UnreadableError
+from sbbf_tool.storage.objects.store import IN_FLIGHT
+from sbbf_tool.storage.source import Source, ensure_within, open_stream
 
 if TYPE_CHECKING:
     from pyarrow import NativeFile
@@ -36,34 +36,24 @@ _HELD_BYTES = 64 << 20
 _READERS = 16
 
 
-class ObjectSource:
+class ObjectSource(Source):
     """See `Source`. Threads may share one."""
 
     def __init__(self, store: ObjectStore, location: Location) -> None:
         self.store = store
         self.location = location
         self.name = location.name
-        self.bytes_read = 0
-        self.requests = 0
         self._lock = Lock()
         # Start -> bytes, those used last at the end.
         self._held: OrderedDict[int, bytes] = OrderedDict()
         # Where each of the latest readers will go on -> how much it got the last time.
         self._readers: OrderedDict[int, int] = OrderedDict()
-        try:
+        with ErrorPlace(self.name):
             tail, self.version = self.store.tail(self.location.key, _TAIL_BYTES)
-        except SbbfError as error:
-            raise error.at(file=self.name) from error.__cause__
         self.size = self.version.size
         self._count(tail)
         self._tail_start = self.size - len(tail)
         self._tail = tail
-
-    def __enter__(self) -> ObjectSource:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
 
     def close(self) -> None:
         with self._lock:
@@ -77,7 +67,8 @@ class ObjectSource:
         if held is not None:
             return held
         if length >= _PART_BYTES:
-            return b"".join(self._fetch_all([(start, end - start) for start, end in _parts(offset, offset + length)]))
+            end = offset + length
+            return b"".join(self._fetch_all([(start, min(_PART_BYTES, end - start)) for start in range(offset, end, _PART_BYTES)]))
         wanted = max(length, self._window(offset, length))
         data = self._fetch(offset, min(wanted, self.size - offset))
         if len(data) <= _MOST_AHEAD:
@@ -87,9 +78,6 @@ class ObjectSource:
             while len(self._readers) > _READERS:
                 self._readers.popitem(last=False)
         return data[:length]
-
-    def read_up_to(self, offset: int, length: int) -> bytes:
-        return self.read(offset, max(0, min(length, self.size - offset)))
 
     def prefetch(self, ranges: Iterable[tuple[int, int]]) -> None:
         missing = [
@@ -146,11 +134,9 @@ class ObjectSource:
                 size -= len(self._held.popitem(last=False)[1])
 
     def _fetch(self, offset: int, length: int) -> bytes:
-        try:
+        # One that changed may be shorter now, and then the range is what the service speaks of.
+        with ErrorPlace(self.name):
             data = self.store.get(self.location.key, offset, length, self.version)
-        except SbbfError as error:
-            # One that changed may be shorter now, and then the range is what the service speaks of.
-            raise error.at(file=self.name) from error.__cause__
         if len(data) != length:
             raise UnreadableError(f"{len(data):,} bytes came where {length:,} were asked for", file=self.name, place=f"byte {offset}")
         self._count(data)
@@ -165,12 +151,6 @@ class ObjectSource:
         with self._lock:
             self.requests += 1
             self.bytes_read += len(data)
-
-
-def ensure_unchanged(source: ObjectSource) -> None:
-    """Raises OtherVersionError where the name means another version by now."""
-    if source.store.version(source.location.key) != source.version:
-        raise OtherVersionError().at(file=source.name)
 
 
 @cache
@@ -196,10 +176,3 @@ def _joined(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         start, end = offset, offset + length
     if start >= 0:
         yield start, end - start
-
-
-def _parts(start: int, end: int) -> Iterator[tuple[int, int]]:
-    while start < end:
-        stop = min(end, start + _PART_BYTES)
-        yield start, stop
-        start = stop

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import lru_cache
 
-from sbbf_tool.errors import SbbfError, UsageError
+from sbbf_tool.errors import ErrorPlace, UsageError
 from sbbf_tool.storage.objects.location import Location, parse_location
 from sbbf_tool.storage.objects.source import ObjectSource
 from sbbf_tool.storage.objects.store import ObjectStore
@@ -14,10 +14,8 @@ from sbbf_tool.storage.objects.store import ObjectStore
 def open_object(url: str) -> ObjectSource:
     """Open the object that a URL names. Raises UsageError where it cannot name one, UnreadableError where it cannot be read."""
     location = parse_location(url)
-    try:
+    with ErrorPlace(location.name):
         store = store_of(location)
-    except SbbfError as error:
-        raise error.at(file=location.name) from error.__cause__
     return ObjectSource(store, location)
 
 
@@ -39,7 +37,7 @@ def _store(process: int, service: str, root: str, bucket: str, path: str, secret
 
 def _opened(service: str, root: str, bucket: str, path: str, secret: str) -> ObjectStore:
     if service == "s3":
-        from sbbf_tool.storage.objects.s3 import S3Store
+        from sbbf_tool.storage.objects.s3_publish import S3Store
 
         return S3Store(bucket)
     if service == "hdfs":

@@ -1,0 +1,208 @@
+"""`--files-from` and `--files0-from`: the PATHs of a command in a file, or on standard input."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sbbf_tool.cli import run
+
+NAMES = ["plain.parquet", "two words.parquet", "größe.parquet", "-5.parquet", "'quoted'.parquet", "day=1/x.parquet", " .parquet"]
+HARD = [*map(os.fsencode, NAMES), b"not utf-8 \xff.parquet", b"two\nlines.parquet", b"carriage\r"]
+"""Only a list that ends names with NUL can hold the last two."""
+
+Give = Callable[[bytes], None]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "files" / "day=1").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "files")
+    pq.write_table(pa.table({"id": range(1000)}), "plain.parquet", bloom_filter_options={"id": {"ndv": 1000}})
+    for name in HARD[1:]:
+        shutil.copy("plain.parquet", os.fsdecode(name))
+    return tmp_path
+
+
+@pytest.fixture
+def give(monkeypatch: pytest.MonkeyPatch) -> Give:
+    """Put bytes on standard input."""
+    return lambda content: monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+
+def inspected(capfd: pytest.CaptureFixture[str], *arguments: str) -> list[bytes]:
+    """The names of the files that `inspect` reports on, as the file system has them."""
+    capfd.readouterr()
+    assert run(["inspect", "--json", *arguments]) == 0
+    *documents, summary = map(json.loads, capfd.readouterr().out.splitlines())
+    assert summary["schema"] == "sbbf.summary"
+    return [os.fsencode(document["file"]) for document in documents]
+
+
+@pytest.mark.parametrize("piped", [False, True], ids=["file", "pipe"])
+@pytest.mark.parametrize(
+    ("option", "names", "content"),
+    [
+        ("--files-from", HARD[:-2], b"\n".join(HARD[:-2])),
+        ("--files-from", HARD[:-2], b"".join(name + b"\n" for name in HARD[:-2])),
+        ("--files-from", HARD[:1], b"\n\n" + HARD[0] + b"\n\n"),
+        ("--files-from", HARD[:2], HARD[0] + b"\r\n" + HARD[1] + b"\r\n"),
+        ("--files0-from", HARD, b"\0".join(HARD)),
+        ("--files0-from", HARD, b"".join(name + b"\0" for name in HARD)),
+        ("--files0-from", HARD[:1], b"\0\0" + HARD[0]),
+    ],
+    ids=["no end", "ended", "empty lines", "Windows", "NUL, no end", "NUL, ended", "NUL, empty names"],
+)
+def test_names_of_every_kind(folder, give, capfd, piped, option, names, content):
+    (folder / "list").write_bytes(content)
+    give(content)
+    assert inspected(capfd, option, "-" if piped else str(folder / "list")) == names
+
+
+def test_a_list_may_name_folders_and_globs(folder, give, capfd):
+    give(b"day=1\n*ain.parquet\n")
+    assert inspected(capfd, "--files-from", "-") == [b"day=1/x.parquet", b"plain.parquet"]
+
+
+def test_where_chooses_among_the_files_of_a_list(folder, give, capfd):
+    give(b"day=1/x.parquet\n")
+    assert inspected(capfd, "--files-from", "-", "--where", "day = 1") == [b"day=1/x.parquet"]
+
+
+def test_a_list_of_one_file_is_several_files(folder, give, capfd):
+    """A script that reads the output meets one form of it, however many names its list has."""
+    give(b"plain.parquet\n")
+    assert inspected(capfd, "--files-from", "-") == [b"plain.parquet"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["inspect"],
+        ["probe", "-c", "id", "--value", "1"],
+        ["explain", "-c", "id", "--value", "1"],
+        ["verify"],
+        ["check", "--require", "id"],
+        ["advise"],
+        ["add-filter", "-c", "id", "-n"],
+        ["add-filter", "-c", "id", "--plan-only"],
+        ["remove-filter", "-n"],
+        ["resize", "--bytes", "64", "-n"],
+        ["repair", "-n"],
+    ],
+    ids=" ".join,
+)
+def test_every_command_takes_a_list(folder, arguments):
+    """From a pipe that has a name and can be read once, as a shell makes of `<(find ...)`."""
+    reading, writing = os.pipe()
+    os.write(writing, b"plain.parquet\0two words.parquet\0")
+    os.close(writing)
+    command = [sys.executable, "-m", "sbbf_tool", *arguments, "--files0-from", f"/dev/fd/{reading}"]
+    done = subprocess.run(command, pass_fds=[reading], capture_output=True, text=True)
+    os.close(reading)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "2 files: " in done.stdout
+
+
+@pytest.mark.parametrize("option", ["--files-from", "--files0-from"])
+@pytest.mark.parametrize("content", [b"", b"\0", b"\0" * 3])
+def test_an_empty_list_is_a_usage_error(folder, give, capfd, option, content):
+    """Whatever wrote the list has failed or found nothing: to answer 1, or that nothing is wrong, would be untrue."""
+    (folder / "list").write_bytes(content if option == "--files0-from" else content.replace(b"\0", b"\n"))
+    for command in (["inspect"], ["check"], ["probe", "-c", "id", "--value", "1"], ["add-filter", "-c", "id", "--in-place"], ["advise"]):
+        assert run([*command, option, str(folder / "list")]) == 2
+        out, err = capfd.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        assert f"list of files {folder}/list: it names no file" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["inspect", "--files-from", "nowhere"], "list of files nowhere: no such file or directory"),
+        (["inspect", "--files0-from", "."], "list of files .: is a directory"),
+        (["inspect", "--files-from", ""], "list of files : no such file or directory"),
+        (["inspect", "--files-from", "list", "plain.parquet"], "not from both: plain.parquet"),
+        (["inspect", "--files-from", "list", "--files0-from", "list"], "give one of --files-from and --files0-from"),
+        (["inspect"], "no file was named"),
+        (["probe", "--files-from", "list", "id", "1"], "name the column with -c COLUMN"),
+        (["explain", "--files-from", "list", "id", "1"], "name the column with -c COLUMN"),
+        (["probe", "-c", "id", "--value", "1"], "no file was named"),
+        (["add-filter", "-c", "id", "--files-from", "list", "-o", "out.parquet"], "--output is for one file"),
+        (["add-filter", "-c", "id", "--files-from", "list"], "(--in-place)"),
+    ],
+)
+def test_wrong_requests(folder, capfd, arguments, said):
+    Path("list").write_text("plain.parquet\n")
+    assert run(arguments) == 2
+    out, err = capfd.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert said in err
+
+
+def test_a_name_without_end_is_refused(folder, capfd):
+    assert run(["inspect", "--files-from", "/dev/zero"]) == 2
+    assert "a name has more than 1,048,576 bytes" in capfd.readouterr().err
+
+
+def test_a_name_that_is_not_there_stops_no_other(folder, give, capfd):
+    give(b"missing.parquet\nplain.parquet\n")
+    assert run(["inspect", "--files-from", "-"]) == 3
+    out, err = capfd.readouterr()
+    assert "2 files: 1 done, 1 failed" in out
+    assert err == "sbbf: missing.parquet: no such file or directory\n"
+
+
+ONE = "only one of --files-from -, --values-file - and the value - can read standard input"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["probe", "--files-from", "-", "-c", "id", "--values-file", "-"],
+        ["probe", "--files0-from", "-", "-c", "id", "--value", "-"],
+        ["probe", "plain.parquet", "id", "-", "--values-file", "-"],
+        ["probe", "plain.parquet", "id", "-", "-"],
+        ["probe", "plain.parquet", "-c", "id", "--value", "-", "--value", "-"],
+        ["probe", "--bare", "plain.parquet", "-", "--values-file", "-", "--type", "INT64"],
+    ],
+    ids=" ".join,
+)
+def test_only_one_reads_standard_input(folder, give, capfd, arguments):
+    give(b"1\n")
+    assert run(arguments) == 2
+    assert ONE in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "content"),
+    [
+        (["probe", "--files-from", "-", "-c", "id", "--value", "2"], b"plain.parquet\n"),
+        (["probe", "--files-from", "-", "-c", "id", "--values-file", "values"], b"plain.parquet\n"),
+        (["probe", "--files-from", "list", "-c", "id", "--values-file", "-"], b"2\n"),
+        (["probe", "--files-from", "list", "-c", "id", "--value", "-"], b"2\n"),
+    ],
+    ids=["list, --value", "list, file of values", "--values-file", "value"],
+)
+def test_the_others_are_read_from_files(folder, give, capfd, arguments, content):
+    Path("list").write_text("plain.parquet\n")
+    Path("values").write_text("2\n")
+    give(content)
+    assert run(arguments) == 0
+    assert capfd.readouterr().out.startswith("plain.parquet: 2: row group 0\n1 value queried in 1 file")
+
+
+def test_closed_standard_input(folder, monkeypatch, capfd):
+    monkeypatch.setattr("sys.stdin", None)
+    assert run(["inspect", "--files-from", "-"]) == 2
+    assert "standard input is closed" in capfd.readouterr().err

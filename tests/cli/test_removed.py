@@ -1,0 +1,58 @@
+"""Commands and options of earlier versions are answered with one line, which gives the new spelling."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from cli.every_command import commands
+
+from sbbf_tool.cli import run
+from sbbf_tool.cli.removed import COMMANDS, OPTIONS
+
+
+def answer(capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert run(list(arguments)) == 2
+    out, err = capfd.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    return err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("rest", [[], ["x.parquet", "-c", "a"], ["--help"]], ids=" ".join)
+def test_commands(name, rest, capfd):
+    assert answer(capfd, *name.split(), *rest) == f"sbbf: there is no sbbf {name} any more: {COMMANDS[name]} (see sbbf --help)\n"
+
+
+@pytest.mark.parametrize(("name", "option"), OPTIONS)
+@pytest.mark.parametrize("value", [["spark"], []], ids=["value", ""])
+def test_options(name, option, value, capfd):
+    for given in ([option, *value], [f"{option}={''.join(value)}"]):
+        said = answer(capfd, *name.split(), "x.parquet", *given)
+        assert said == f"sbbf: there is no {option} any more: {OPTIONS[name, option]} (see sbbf {name} --help)\n"
+
+
+def test_what_was_removed_is_not_there():
+    present = commands()
+    assert not present.keys() & COMMANDS.keys()
+    for name, option in OPTIONS:
+        assert option not in {spelling for parameter in present[name].params for spelling in parameter.opts}
+
+
+def test_new_spellings_are_there():
+    present = commands()
+    for spelling in COMMANDS.values():
+        name = spelling.removeprefix("sbbf ").split()[0]
+        assert name in present or name == "COMMAND"
+        known = {
+            option for parameter in present.get(name, present["inspect"]).params for option in (*parameter.opts, *parameter.secondary_opts)
+        }
+        assert set(re.findall(r"(?<![\w-])-{1,2}[a-z][a-z-]*", spelling)) <= known, spelling
+    for (name, _), spelling in OPTIONS.items():
+        known = {option for parameter in present[name].params for option in parameter.opts}
+        assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", spelling)) <= known, spelling
+
+
+@pytest.mark.parametrize("words", [["lake"], ["lake", "nothing"], ["lake", "--debug"]], ids=" ".join)
+def test_the_group_alone(words, capfd):
+    assert answer(capfd, *words).startswith("sbbf: there is no sbbf lake any more: sbbf COMMAND PATH...")

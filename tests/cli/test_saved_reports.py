@@ -1,0 +1,178 @@
+"""What every command that changes files has: a report of each file that is saved, and a place for results, said before files are read."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from sbbf_tool import add_filters
+from sbbf_tool.cli import run
+
+CHANGES = {
+    "add-filter": ["add-filter", "-c", "session"],
+    "remove-filter": ["remove-filter"],
+    "resize": ["resize", "--bytes", "64"],
+    "repair": ["repair"],
+}
+
+
+@pytest.fixture(autouse=True)
+def folder(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two files with filters, and one that is broken."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "d").mkdir()
+    for name in ("a", "c"):
+        shutil.copy(fixtures / "events.parquet", f"d/{name}.parquet")
+        add_filters(f"d/{name}.parquet", ["user_id"], in_place=True)
+    Path("d/b.parquet").write_text("PAR1, it says")
+    return tmp_path
+
+
+def contents() -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in Path("d").iterdir()}
+
+
+@pytest.mark.parametrize("mode", ["--in-place", "-n"])
+@pytest.mark.parametrize("command", CHANGES.values(), ids=list(CHANGES))
+def test_each_file_in_both_formats(command, mode, capfd):
+    before = contents()
+    assert run([*command, "d", mode, "--json", "--report", "r.jsonl"]) == 3
+    printed = capfd.readouterr().out
+    assert Path("r.jsonl").read_text() == printed
+    first, broken, last, summary = map(json.loads, printed.splitlines())
+    assert [document["schema"] for document in (first, broken, last, summary)] == [
+        *(f"sbbf.{command[0]}", "sbbf.file", f"sbbf.{command[0]}", "sbbf.summary")
+    ]
+    assert (summary["files"], summary["failed"], summary["exit_code"]) == (3, 1, 3)
+    assert (contents() == before) == (mode == "-n" or command == ["repair"])
+    for path, content in before.items():
+        Path(path).write_bytes(content)
+    assert run([*command, "d", mode, "--report", "r.parquet"]) == 3
+    rows = pq.read_table("r.parquet").to_pylist()
+    assert [row["path"] for row in rows] == ["d/a.parquet", "d/b.parquet", "d/c.parquet"]
+    assert [row["status"] for row in rows] == ["ok", "failed", "ok"]
+    assert [row["exit_code"] for row in rows] == [0, 3, 0]
+    assert [row["report"] and row["report"]["file"] for row in rows] == ["d/a.parquet", None, "d/c.parquet"]
+    assert "error" not in rows[0]
+
+
+@pytest.mark.parametrize("command", CHANGES.values(), ids=list(CHANGES))
+def test_of_one_file_too(command, capfd):
+    assert run([*command, "d/a.parquet", "-n", "--report", "r.jsonl", "--json"]) in (0, 1)
+    assert Path("r.jsonl").read_text() == capfd.readouterr().out
+    assert run([*command, "d/b.parquet", "--in-place", "--report", "failed.jsonl"]) == 3
+    out, err = capfd.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    (document,) = map(json.loads, Path("failed.jsonl").read_text().splitlines())
+    assert (document["schema"], document["file"], document["status"]) == ("sbbf.file", "d/b.parquet", "failed")
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "said"),
+    [
+        ("r.csv", 2, "ends with .parquet or .jsonl"),
+        ("r", 2, "ends with .parquet or .jsonl"),
+        ("", 2, "ends with .parquet or .jsonl"),
+        (".jsonl", 2, "ends with .parquet or .jsonl"),
+        ("there.jsonl", 4, "the report exists already"),
+        ("no/such/r.parquet", 5, "no/such/r.parquet"),
+        ("no/such/r.jsonl", 5, "no/such/r.jsonl"),
+    ],
+)
+@pytest.mark.parametrize("command", CHANGES.values(), ids=list(CHANGES))
+def test_a_report_that_cannot_be_saved_changes_no_file(command, name, code, said, capfd):
+    Path("there.jsonl").write_text("an older one")
+    before = contents()
+    assert run([*command, "d", "--in-place", "--report", name]) == code
+    out, err = capfd.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert said in err
+    assert contents() == before
+    assert Path("there.jsonl").read_text() == "an older one"
+
+
+WHERE = "say where the result goes; either an output path (-o) or in place (--in-place)"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["d/a.parquet"], WHERE),
+        (["d"], WHERE),
+        (["d/a.parquet", "d/c.parquet"], WHERE),
+        (["d/a.parquet", "--in-place", "-o", "x"], WHERE),
+        (["d/a.parquet", "d/c.parquet", "-o", "x"], "--output is for one file"),
+        (["d", "-o", "x"], "--output is for one file"),
+        (["d/*.parquet", "-o", "x"], "--output is for one file"),
+        (["d/a.parquet", "--where", "p = 1", "-o", "x"], "--output is for one file"),
+        (["d", "-n", "-o", "x"], "--output is for one file"),
+        (["d", "-n", "--in-place", "-o", "x"], WHERE),
+    ],
+)
+@pytest.mark.parametrize("command", CHANGES.values(), ids=list(CHANGES))
+def test_where_results_go_is_said_before_a_file_is_read(command, arguments, said, capfd, monkeypatch):
+    def fail(*args: object, **options: object) -> None:
+        raise AssertionError("a file was read")
+
+    before = contents()
+    monkeypatch.setattr("sbbf_tool.storage.places.open_source", fail)
+    monkeypatch.setattr("sbbf_tool.storage.places.entries", fail)
+    assert run([*command, *arguments, "--report", "r.jsonl"]) == 2
+    out, err = capfd.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert said in err
+    assert contents() == before
+    assert sorted(os.listdir()) == ["d"]
+
+
+def test_advice_is_not_sought_before_either(capfd, monkeypatch):
+    monkeypatch.setattr("sbbf_tool.runner.advise.advise_files", lambda *args, **options: pytest.fail("a file was read"))
+    assert run(["add-filter", "d", "--advise"]) == 2
+    assert WHERE in capfd.readouterr().err
+    assert run(["add-filter", "d", "--advise", "-o", "x"]) == 2
+    assert "--output is for one file" in capfd.readouterr().err
+
+
+def test_a_plan_of_one_file_has_an_output(fixtures):
+    shutil.copy(fixtures / "events.parquet", "e.parquet")
+    assert run(["advise", "e.parquet", "--query", "user_id = 500000", "--plan", "plan.json"]) == 0
+    assert run(["add-filter", "--plan", "plan.json", "-o", "out.parquet"]) == 0
+    assert Path("out.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["check", "d/a.parquet", "--config", ""], "no such file"),
+        (["advise", "d/a.parquet", "--queries", ""], "queries file : No such file"),
+        (["add-filter", "--plan", "", "--in-place"], "no such file"),
+        (["engines", "--type", ""], "no type ''"),
+        (["engines", "--type", " "], "no type ' '"),
+        (["engines", "--engine", ""], "no engine ''"),
+        (["explain", "d/a.parquet", "user_id", "1", "--engine", ""], "no engine ''"),
+        (["advise", "d/a.parquet", "--engine", ""], "no engine ''"),
+        (["probe", "d/a.parquet", "user_id", "1", "--dialect", ""], "no dialect ''"),
+        (["probe", "d/a.parquet", "user_id", "--values-file", ""], "no such file"),
+        (["probe", "d/a.parquet", "user_id", "1", "--type", ""], "--type is for --bare"),
+        (["verify", "d/a.parquet", "--type", ""], "are for --bare"),
+        (["verify", "d/a.parquet", "--values-file", ""], "are for --bare"),
+        (["inspect", "d/a.parquet", "-c", ""], "no column ''"),
+        (["inspect", "d/a.parquet", "--keys", ""], "no such file"),
+        (["inspect", "d/a.parquet", "--where", ""], "not understood"),
+        (["inspect", "d/a.parquet", "--master", "", "--runner", "local"], "are for --runner spark"),
+        (["check", "d/a.parquet", "--select", ""], "no rule"),
+        (["check", "d/a.parquet", "--fail-on", ""], "there are error, warning, info"),
+        (["check", "d/a.parquet", "--require", ""], "no column ''"),
+        (["advise", "d/a.parquet", "--query", ""], ""),
+    ],
+)
+def test_an_empty_text_is_not_an_option_that_was_left_out(arguments, said, capfd):
+    assert run(arguments) == 2
+    out, err = capfd.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert said in err

@@ -1,0 +1,162 @@
+"""The two forms of `probe` and of `explain`: PATH COLUMN VALUE, and PATH... with -c COLUMN --value VALUE."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sbbf_tool.cli import run
+
+FILES = ("a.parquet", "b.parquet")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two files in the working folder; the second one has none of the values."""
+    monkeypatch.chdir(tmp_path)
+    columns = {"n": [[-5, None, 3], [100]], "s": [["-", "x", None], ["other"]], "--odd": [[1, 2, 3], [100]]}
+    for at, name in enumerate(FILES):
+        table = pa.table({column: values[at] for column, values in columns.items()})
+        pq.write_table(table, name, bloom_filter_options={column: {"ndv": 100} for column in columns})
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "code"),
+    [
+        ("n", ["-5"], 0),
+        ("n", ["-6"], 1),
+        ("n", ["-6", "-5"], 0),
+        ("s", ["x"], 0),
+        ("s", ["y", "z"], 1),
+        ("n", ["--null"], 0),
+        ("n", ["-6", "--null"], 0),
+        ("s", ["--null", "y"], 0),
+    ],
+)
+def test_both_forms_of_probe_answer_the_same(column, values, code):
+    named = [word for value in values for word in ([value] if value == "--null" else ["--value", value])]
+    for path in ("a.parquet", ".", "*.parquet"):
+        assert run(["probe", path, column, *values]) == code
+        assert run(["probe", path, "-c", column, *named]) == code
+        assert run(["probe", *named, "--column", column, path]) == code
+    assert run(["probe", "-c", column, *named, *FILES]) == code
+    assert run(["probe", "-c", column, *named, "b.parquet"]) == int("--null" not in values)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "code"), [("n", "-5", 0), ("n", "-6", 1), ("s", "x", 0), ("s", "-", 0), ("s", "y", 1), ("n", "--null", 0)]
+)
+def test_both_forms_of_explain_answer_the_same(column, value, code):
+    named = [value] if value == "--null" else ["--value", value]
+    for paths in (["a.parquet"], ["."], ["*.parquet"], FILES):
+        assert run(["explain", *paths, column, value]) == code
+        assert run(["explain", *paths, "-c", column, *named]) == code
+        assert run(["explain", *named, "-c", column, *paths]) == code
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["a.parquet", "s", "--", "-"], 0),
+        (["b.parquet", "s", "--", "-"], 1),
+        (["a.parquet", "--", "--odd", "1"], 0),
+        (["a.parquet", "--", "--odd", "7"], 1),
+        (["a.parquet", "-c", "--odd", "--value", "1"], 0),
+        (["-c", "n", "--value=-5", "a.parquet"], 0),
+        (["-c", "s", "--value", "--value", "a.parquet"], 1),
+    ],
+)
+def test_what_looks_like_an_option(arguments, code):
+    assert run(["probe", *arguments]) == code
+
+
+@pytest.mark.parametrize(
+    "arguments", [["a.parquet", "s", "-"], ["*.parquet", "s", "-"], ["a.parquet", "b.parquet", "-c", "s", "--value", "-"]]
+)
+@pytest.mark.parametrize(("given", "code"), [(b"y\nx\n", 0), (b"y\nz\n", 1), (b"-\n", 0), (b"\n", 2)])
+def test_a_dash_reads_values_in_both_forms(arguments, given, code, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given)))
+    assert run(["probe", *arguments]) == code
+
+
+def test_values_of_several_sources_come_in_their_order(monkeypatch, capfd):
+    Path("values").write_text("in the file\n")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"piped\n")))
+    assert run(["probe", "b.parquet", "s", "first", "-", "--null", "--value", "named", "--values-file", "values", "--json"]) == 0
+    (document,) = map(json.loads, capfd.readouterr().out.splitlines())
+    assert [value["value"] for value in document["values"]] == ["null", "first", "piped", "named", "in the file"]
+
+
+HINT = "stands where the column is expected: quote the glob, or use -c COLUMN --value VALUE"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["probe", *FILES, "n", "-5"],
+        ["probe", *FILES],
+        ["probe", *FILES, "n", "--null"],
+        ["probe", "a.parquet", "./b.parquet", "n", "1"],
+        ["explain", *FILES, "-5"],
+        ["explain", *FILES, "--null"],
+    ],
+    ids=" ".join,
+)
+def test_a_glob_without_quotes_is_recognised(arguments, capfd):
+    assert run(arguments) == 2
+    out, err = capfd.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert f"b.parquet is a file, and {HINT}" in err
+
+
+def test_a_column_with_the_name_of_a_file_is_queried_by_the_option():
+    Path("n").touch()
+    assert run(["probe", "a.parquet", "n", "-5"]) == 2
+    assert run(["probe", "a.parquet", "-c", "n", "--value", "-5"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["probe"], "no file was named"),
+        (["probe", "a.parquet"], "no column was named"),
+        (["probe", "a.parquet", "n"], "no value to query"),
+        (["probe", "a.parquet", "-c", "n"], "no value to query"),
+        (["probe", "-c", "n", "--value", "1"], "no file was named"),
+        (["probe", "a.parquet", "", "1"], "no column ''"),
+        (["probe", "a.parquet", "--bare", "--type", "INT64", "-c", "n"], "which has no COLUMN"),
+        (["explain"], "no file was named"),
+        (["explain", "a.parquet"], "no column was named"),
+        (["explain", "a.parquet", "n"], "no value to query; --null queries null"),
+        (["explain", "a.parquet", "n", "--value", "1"], "name the column with -c COLUMN"),
+        (["explain", "a.parquet", "-c", "n"], "no value to query; --null queries null"),
+        (["explain", "a.parquet", "n", "1", "--null"], "give VALUE or --null, not both"),
+        (["explain", "a.parquet", "-c", "n", "--value", "1", "--null"], "give --value or --null, not both"),
+        (["explain", "-c", "n", "--value", "1"], "no file was named"),
+    ],
+)
+def test_wrong_requests(arguments, said, capfd):
+    assert run(arguments) == 2
+    out, err = capfd.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert said in err
+
+
+def test_many_files_list_those_that_may_hold_a_value(capfd):
+    assert run(["probe", *FILES, "-c", "n", "--value", "-5", "--value", "100", "--value", "77"]) == 0
+    assert capfd.readouterr().out.splitlines() == [
+        "a.parquet: -5: row group 0",
+        "b.parquet: 100: row group 0",
+        "3 values queried in 2 files: 2 may be in 2 of them; 0 have row groups without a filter that answers",
+    ]
+    assert run(["explain", *FILES, "n", "-5"]) == 0
+    out = capfd.readouterr().out.splitlines()
+    assert out[0] == "a.parquet: -5: row group 0"
+    assert not any(line.startswith("b.parquet") for line in out)
+    assert out[-1].startswith("2 files: 2 done")

@@ -1,0 +1,72 @@
+"""Three files of which some hold a value, and what `probe` and `explain` must end with for all of them together."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+VALUE = 4242
+BROKEN = b"PAR1, it says"
+
+
+class Case(NamedTuple):
+    files: tuple[bytes, bytes, bytes]
+    code: int
+
+
+def file_of(*values: int, column: str = "id", has_filter: bool = True) -> bytes:
+    """Return a Parquet file of these values; between its smallest and largest, so that only the filter excludes an absent one."""
+    stream = io.BytesIO()
+    options = {column: {"ndv": 100}} if has_filter else None
+    pq.write_table(pa.table({column: [0, *values, 10_000]}), stream, bloom_filter_options=options)
+    return stream.getvalue()
+
+
+def _placed(one: bytes, at: int, others: tuple[bytes, bytes]) -> tuple[bytes, bytes, bytes]:
+    files = [*others[:at], one, *others[at:]]
+    return files[0], files[1], files[2]
+
+
+WITH, WITHOUT = file_of(VALUE), file_of(1)
+CASES = {
+    "none has it": Case((WITHOUT,) * 3, 1),
+    "all have it": Case((WITH,) * 3, 0),
+    **{f"file {at} has it": Case(_placed(WITH, at, (WITHOUT, WITHOUT)), 0) for at in range(3)},
+    **{f"file {at} has no filter": Case(_placed(file_of(1, has_filter=False), at, (WITHOUT, WITHOUT)), 0) for at in range(3)},
+    **{f"file {at} is broken, none has it": Case(_placed(BROKEN, at, (WITHOUT, WITHOUT)), 3) for at in range(3)},
+    **{f"file {at} is broken, the first other one has it": Case(_placed(BROKEN, at, (WITH, WITHOUT)), 3) for at in range(3)},
+    **{f"file {at} is broken, the last other one has it": Case(_placed(BROKEN, at, (WITHOUT, WITH)), 3) for at in range(3)},
+    **{f"file {at} lacks the column": Case(_placed(file_of(column="x"), at, (WITH, WITHOUT)), 2) for at in range(3)},
+}
+"""By what is so of the files; also `no filter` and a dictionary of several pages never say that a value is absent."""
+
+FORMS = {
+    "probe of a folder": ["probe", "FOLDER", "id", str(VALUE)],
+    "probe of files": ["probe", "FILES", "-c", "id", "--value", str(VALUE)],
+    "probe of two values": ["probe", "FOLDER", "id", "5", str(VALUE), "--json"],
+    "explain of files": ["explain", "FILES", "id", str(VALUE)],
+    "explain of a folder": ["explain", "FOLDER", "-c", "id", "--value", str(VALUE), "--json"],
+}
+
+
+def words(form: str, folder: str, files: list[str]) -> list[str]:
+    """Return the arguments of a form of the question, of this folder or these files."""
+    named = {"FOLDER": [folder], "FILES": files}
+    return [word for argument in FORMS[form] for word in named.get(argument, [argument])]
+
+
+def expected(case: str, form: str) -> int:
+    """Return the exit code: what `explain` reads beside the filter, the dictionary, excludes the value where there is no filter."""
+    return 1 if case.endswith("no filter") and form.startswith("explain") else CASES[case].code
+
+
+def write(folder: Path, case: str) -> list[str]:
+    """Write the files of a case, and return their names."""
+    paths = [folder / f"{name}.parquet" for name in "abc"]
+    for path, content in zip(paths, CASES[case].files, strict=True):
+        path.write_bytes(content)
+    return [str(path) for path in paths]

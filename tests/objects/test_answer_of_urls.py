@@ -1,0 +1,24 @@
+"""The one answer of `probe` and `explain` over URLs, whose files threads wait for."""
+
+from __future__ import annotations
+
+import pytest
+from cli.three_files import CASES, FORMS, expected, words
+
+from sbbf_tool.cli import run
+
+
+@pytest.mark.parametrize("jobs", [[], ["--jobs", "1"], ["--jobs", "2"]], ids=" ".join)
+def test_of_a_prefix_and_of_urls(bucket, jobs):
+    for number, (case, (contents, _)) in enumerate(CASES.items()):
+        urls = [bucket.put(f"{number}/{name}.parquet", content) for name, content in zip("abc", contents, strict=True)]
+        for form in FORMS:
+            assert run([*words(form, bucket.url(f"{number}/"), urls), *jobs]) == expected(case, form), (case, form)
+
+
+def test_of_urls_and_files_together(bucket, tmp_path):
+    for case, (contents, _) in CASES.items():
+        (tmp_path / "b.parquet").write_bytes(contents[1])
+        names = [bucket.put("a.parquet", contents[0]), str(tmp_path / "b.parquet"), bucket.put("c.parquet", contents[2])]
+        for form in ("probe of files", "explain of files"):
+            assert run(words(form, "", names)) == expected(case, form), (case, form)

@@ -1,0 +1,124 @@
+"""Commands over many objects of a store, on each runner: one URL, a prefix, a glob of URLs."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from buckets import forget_clients
+
+import sbbf_tool
+from sbbf_tool.cli import run
+
+NAMES = ("lake/day=1/a.parquet", "lake/day=1/b.parquet", "lake/day=2/c.parquet")
+
+Sbbf = Callable[..., tuple[int, list[dict], dict | None, str]]
+
+
+@pytest.fixture
+def lake(bucket, tmp_path):
+    """Three objects with the values 0 to 9, 10 to 19 and 20 to 29, and one that is broken."""
+    path = tmp_path / "one.parquet"
+    for number, name in enumerate(NAMES):
+        pq.write_table(pa.table({"id": list(range(10 * number, 10 * number + 10)), "x": [number] * 10}), path)
+        bucket.put(name, path.read_bytes())
+    bucket.put("lake/day=3/torn.parquet", path.read_bytes()[:-20])
+    return bucket
+
+
+@pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.engines)])
+def sbbf(request, lake, capfd) -> Sbbf:
+    """Run a command on a runner; return its exit code, the documents of files in order, the summary, and standard error."""
+    runner: tuple[str, ...] = ()
+    if request.param == "spark":
+        request.getfixturevalue("spark_with_store")
+        runner = ("--runner", "spark")
+
+    def sbbf(command: str, *arguments: object) -> tuple[int, list[dict], dict | None, str]:
+        forget_clients()
+        capfd.readouterr()
+        code = run([command, *map(str, arguments), *runner, "--json"])
+        said = capfd.readouterr()
+        documents = list(map(json.loads, said.out.splitlines()))
+        files = sorted((one for one in documents if one["schema"] != "sbbf.summary"), key=lambda one: str(one.get("file")))
+        return code, files, next((one for one in documents if one["schema"] == "sbbf.summary"), None), said.err
+
+    return sbbf
+
+
+@pytest.fixture
+def spark_with_store(s3_environment, spark) -> Iterator[None]:
+    """Spark, whose Python processes get the environment by which this one finds the store."""
+    names = [name for name in os.environ if name.startswith("AWS_")]
+    spark.sparkContext.environment.update({name: os.environ[name] for name in names})
+    yield
+    for name in names:
+        del spark.sparkContext.environment[name]
+
+
+def urls(lake, *names: str) -> list[str]:
+    return [lake.url(name) for name in names]
+
+
+def test_prefixes_globs_and_urls(lake, sbbf):
+    for given, expected in (
+        ([lake.url("lake/")], [*NAMES, "lake/day=3/torn.parquet"]),
+        ([lake.url("lake")], [*NAMES, "lake/day=3/torn.parquet"]),
+        ([lake.url("lake/day=1/*.parquet")], NAMES[:2]),
+        ([lake.url("lake/day=[12]/*.parquet")], NAMES),
+        (urls(lake, NAMES[2], NAMES[0]), [NAMES[0], NAMES[2]]),
+        ([lake.url("lake/day=1/"), lake.url(NAMES[2])], NAMES),
+    ):
+        code, files, summary, _ = sbbf("inspect", *given)
+        assert [one["file"] for one in files] == urls(lake, *expected)
+        assert summary is not None
+        assert (code, summary["files"]) == (3 if "lake/day=3/torn.parquet" in expected else 0, len(expected))
+    code, files, summary, _ = sbbf("inspect", lake.url(NAMES[0]))
+    assert (code, [one["file"] for one in files], summary) == (0, [lake.url(NAMES[0])], None)
+    code, files, summary, _ = sbbf("inspect", lake.url("lake/"), "--where", "day < 2")
+    assert (code, [one["file"] for one in files]) == (0, urls(lake, *NAMES[:2]))
+    code, files, _, said = sbbf("inspect", lake.url("none/*.parquet"))
+    assert (code, files) == (3, [])
+    assert said.count("\n") == 1
+
+
+def test_what_is_done_to_files_is_done_to_objects(lake, sbbf):
+    good = lake.url("lake/day=[12]/*.parquet")
+    before = [lake.get(name) for name in NAMES]
+    code, files, summary, said = sbbf("add-filter", lake.url("lake/"), "-c", "id", "--in-place")
+    assert (code, summary and summary["totals"]["filters"]) == (3, 3), said
+    assert f"{lake.url('lake/day=3/torn.parquet')}: " in said
+    assert [len(one.get("filters", ())) for one in files] == [1, 1, 1, 0]
+    assert all(sbbf_tool.verify(url).is_sound for url in urls(lake, *NAMES))
+
+    code, files, summary, _ = sbbf("add-filter", good, "-c", "id", "--in-place")
+    assert (code, [one["skipped"] for one in files], summary and summary["skipped"]) == (0, [1] * 3, 3)
+    code, files, _, _ = sbbf("verify", good)
+    assert (code, [[proof["missed"] for proof in one["filters"]] for one in files]) == (0, [[0]] * 3)
+    code, files, _, _ = sbbf("check", good, "--require", "id")
+    assert (code, [one["failed"] for one in files]) == (0, [False] * 3)
+    code, files, _, _ = sbbf("probe", good, "-c", "id", "--value", "15", "--value", "25")
+    assert code == 0
+    assert [
+        {"15", "25"} & {hit["value"] for hit in one["hits"]} >= wanted for one, wanted in zip(files, (set(), {"15"}, {"25"}), strict=True)
+    ]
+    code, files, _, _ = sbbf("explain", good, "-c", "id", "--value", "15")
+    assert (code, [one["absent"] for one in files]) == (0, [True, False, True])
+    code, _, summary, _ = sbbf("remove-filter", good, "--in-place")
+    assert (code, summary and summary["done"]) == (0, 3)
+    assert [lake.get(name) for name in NAMES] == before
+
+
+def test_python_opens_urls(lake, tmp_path: Path):
+    local = tmp_path / "local.parquet"
+    local.write_bytes(lake.get(NAMES[0]))
+    found = list(sbbf_tool.open_files([lake.url("lake/"), local], jobs=2).inspect())
+    assert [one.file for one in found] == [*urls(lake, *NAMES, "lake/day=3/torn.parquet"), str(local)]
+    assert [isinstance(one, sbbf_tool.SbbfError) for one in found] == [False, False, False, True, False]
+    added = list(sbbf_tool.open_files(lake.url("lake/day=1/")).add_filters("id", in_place=True))
+    assert [len(one.filters) for one in added] == [1, 1]

@@ -1,0 +1,77 @@
+"""Many values looked up in many files: what is listed is what `probe` says of each file, also of filters of drafts."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from lakes import small_files
+
+from sbbf_tool import SbbfError, add_filters, open_files
+from sbbf_tool.cli import run
+from sbbf_tool.reports.lookup import LookupReport
+from sbbf_tool.reports.probe import ProbeReport
+from sbbf_tool.runner import works
+from sbbf_tool.runner.local import LocalRunner
+from sbbf_tool.runner.selection import Selection
+
+VALUES = ("1", "7", "207", "1000", "3516", "999999", "-3", None)
+DIALECTS = (None, "draft1-thrift", "draft1-raw")
+NULLS = "nulls are never in a Bloom filter"
+
+
+@pytest.fixture
+def lake(tmp_path: Path, fixtures: Path) -> Path:
+    """Files with today's filters, with a draft's, and without any."""
+    folder = small_files(tmp_path / "lake", 3)
+    add_filters(folder / "part-00001.parquet", ["id"], in_place=True)
+    shutil.copy(fixtures / "drafts" / "draft1-thrift.parquet", folder)
+    for name in ("pyarrow-plain", "pyarrow-filters"):
+        shutil.copy(fixtures / f"{name}.parquet", folder)
+    return folder
+
+
+def hits_of(report: ProbeReport) -> dict[str, tuple[int, ...]]:
+    """The row groups that may hold each value, as the filter says; or all, of a value that no filter holds."""
+    found = {
+        value.value: tuple(one.row_group for one in value.row_groups if one.answer == "maybe" or one.reason == NULLS)
+        for value in report.values
+    }
+    return {value: numbers for value, numbers in found.items() if numbers}
+
+
+def unanswered_of(report: ProbeReport) -> set[int]:
+    answers = (one for value in report.values if value.note != NULLS for one in value.row_groups)
+    return {one.row_group for one in answers if one.answer not in ("maybe", "absent")}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_look_up_says_what_probe_says(lake, dialect):
+    rows = list(LocalRunner().run(Selection(lake), works.look_up("id", VALUES, dialect=dialect)))
+    probed = list(open_files(lake).probe("id", VALUES, dialect=dialect))
+    assert len(rows) == len(probed) == 6
+    for row, report in zip(rows, probed, strict=True):
+        if isinstance(report, SbbfError):
+            assert str(row.error) == str(report)
+            continue
+        looked: LookupReport = row.report
+        assert (looked.file, looked.column, looked.keys) == (report.file, report.column, len(VALUES))
+        assert {hit.value: hit.row_groups for hit in looked.hits} == hits_of(report)
+        assert {number for one in looked.unanswered for number in one.row_groups} == unanswered_of(report)
+        assert looked.is_absent == report.is_absent
+
+
+def test_a_draft_answers_where_it_is_named(lake, capsys):
+    def said(*options: str) -> dict:
+        capsys.readouterr()
+        run(["probe", str(lake), "-c", "id", "--value", "1000", "--value", "999999", "--json", *options])
+        documents = map(json.loads, capsys.readouterr().out.splitlines())
+        return next(document for document in documents if document.get("file") == str(lake / "draft1-thrift.parquet"))
+
+    assert said()["hits"] == []
+    assert {one["answer"] for one in said()["unanswered"]} == {"cannot say"}
+    named = said("--dialect", "draft1-thrift")
+    assert named["unanswered"] == []
+    assert [hit["value"] for hit in named["hits"]] == ["1000"]

@@ -1,0 +1,148 @@
+"""`open_files`: each verb yields what the function of that name returns or raises, per file and in order."""
+
+from __future__ import annotations
+
+import inspect as signatures
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lakes import MIXED, digests, mixed, partitioned, small_files
+
+import sbbf_tool
+from sbbf_tool import RefusedError, SbbfError, UnreadableError, UsageError, open_files
+from sbbf_tool.runner import local
+from sbbf_tool.runner.open_files import Files
+
+VERBS: dict[str, tuple[tuple[object, ...], dict[str, Any]]] = {
+    "inspect": ((), {}),
+    "probe": (("id", [7, None]), {}),
+    "explain": (("id", 7), {}),
+    "verify": ((), {}),
+    "check": ((), {}),
+    "add_filters": ((["id", "name"],), {"in_place": True}),
+    "resize_filters": ((), {"num_bytes": 64, "in_place": True}),
+    "repair": ((), {"in_place": True}),
+    "remove_filters": ((), {"in_place": True}),
+}
+
+
+@pytest.fixture(params=["here", "processes"])
+def lake(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Good, broken and refused files, which this process works on, or others."""
+    if request.param == "processes":
+        monkeypatch.setattr(local, "_FILES_WITHOUT_PROCESSES", 1)
+    return mixed(tmp_path / "lake")
+
+
+def outcome_of(function: Callable[..., object], path: str, arguments: tuple[object, ...], options: dict[str, Any]) -> object:
+    try:
+        return function(path, *arguments, **options)
+    except SbbfError as error:
+        return error
+
+
+def comparable(outcome: object) -> object:
+    """An error as its kind and text; a report as it is."""
+    return (type(outcome), str(outcome)) if isinstance(outcome, SbbfError) else outcome
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_each_file_yields_its_report_or_its_error(lake, verb):
+    arguments, options = VERBS[verb]
+    original = shutil.copytree(lake, lake.parent / "original")
+    paths = [str(lake / f"{name}.parquet") for name in sorted(MIXED)]
+    expected = [comparable(outcome_of(getattr(sbbf_tool, verb), path, arguments, options)) for path in paths]
+    changed = digests(lake)
+    shutil.rmtree(lake)
+    shutil.copytree(original, lake)
+
+    found = list(getattr(open_files(lake, jobs=2), verb)(*arguments, **options))
+    assert [comparable(one) for one in found] == expected
+    assert digests(lake) == changed
+    reports = [one for one in found if not isinstance(one, SbbfError)]
+    assert {one.file for one in reports} >= {str(lake / "half-filtered.parquet")}
+    errors = {Path(one.file or "").stem: one for one in found if isinstance(one, SbbfError)}
+    assert isinstance(errors["broken"], UnreadableError)
+    assert isinstance(errors["encrypted"], RefusedError)
+
+
+def test_the_verbs_are_those_of_one_file():
+    verbs = {name for name in vars(Files) if not name.startswith("_")}
+    assert verbs == {*VERBS, "advise"}
+    for verb in verbs - {"advise"}:
+        many, one = (list(signatures.signature(function).parameters)[1:] for function in (getattr(Files, verb), getattr(sbbf_tool, verb)))
+        assert set(many) - {"options"} <= set(one)
+        assert many[:1] == one[:1]
+
+
+def test_files_that_are_not_there_are_errors_of_theirs(tmp_path):
+    good, gone = small_files(tmp_path / "lake", 1) / "part-00000.parquet", tmp_path / "gone.parquet"
+    found = list(open_files([gone, good, str(gone)]).inspect())
+    assert [type(one).__name__ for one in found] == ["UnreadableError", "InspectReport", "UnreadableError"]
+    assert str(found[0]) == f"{gone}: no such file or directory"
+
+
+def test_names_that_mean_no_file_are_an_error_of_the_run(tmp_path):
+    with pytest.raises(UnreadableError, match=r"no \*\.parquet file below"):
+        next(open_files(tmp_path).inspect())
+    with pytest.raises(UnreadableError, match="no file matches"):
+        list(open_files(str(tmp_path / "*.parquet")).verify())
+
+
+def test_partitions_are_chosen(tmp_path):
+    lake = partitioned(tmp_path / "lake")
+    found = open_files(str(lake), "dt >= '2026-01-02' and region = 'eu'").inspect()
+    assert [one.file for one in found] == [f"{lake}/dt=2026-01-0{day}/region=eu/part-00000.parquet" for day in (2, 3)]
+    with pytest.raises(UsageError, match="no partition column 'regoin'"):
+        list(open_files(lake, where="regoin = 'eu'").inspect())
+    with pytest.raises(UsageError, match="not understood"):
+        open_files(lake, where="dt >")
+
+
+def test_files_are_worked_on_as_they_are_asked_for(tmp_path):
+    """Nothing is listed or done before, and little ahead."""
+    path = str(small_files(tmp_path / "lake", 1) / "part-00000.parquet")
+    listed = 0
+
+    def names() -> Iterator[str]:
+        nonlocal listed
+        for _ in range(10_000):
+            listed += 1
+            yield path
+
+    files = open_files(names(), jobs=1)
+    reports = files.inspect()
+    assert listed == 0
+    assert next(reports) == sbbf_tool.inspect(path)
+    assert 0 < listed < 100
+    reports.close()  # type: ignore[attr-defined]
+    before = listed
+    next(files.inspect())
+    assert listed > before, "an iterator goes on where it was"
+
+
+def test_a_second_run_skips_what_the_first_did(tmp_path):
+    lake = small_files(tmp_path / "lake", 3)
+    files = open_files(lake)
+    first, second = (list(files.add_filters("id", in_place=True)) for _ in range(2))
+    assert [(len(one.filters), one.skipped) for one in first] == [(1, 0)] * 3
+    assert [(len(one.filters), one.skipped) for one in second] == [(0, 1)] * 3
+
+
+def test_nothing_is_changed_that_was_not_named(tmp_path):
+    lake, elsewhere = small_files(tmp_path / "lake", 1), small_files(tmp_path / "elsewhere", 1)
+    (lake / "link.parquet").symlink_to(elsewhere / "part-00000.parquet")
+    before = digests(elsewhere)
+    assert len(list(open_files(lake).add_filters("id", in_place=True))) == 1
+    assert digests(elsewhere) == before
+    assert len(list(open_files(lake).inspect())) == 2
+    assert [isinstance(one, UsageError) for one in open_files(lake).remove_filters()] == [True]  # neither in_place nor output
+
+
+def test_advice_is_about_all_files(tmp_path):
+    lake = small_files(tmp_path / "lake", 3)
+    assert replace(open_files(lake).advise(), paths=()) == replace(sbbf_tool.advise(str(lake)), paths=())
