@@ -94,7 +94,8 @@ def run(runner: str, files: Path, columns: Iterable[str], expected: int, scratch
     seconds = time.monotonic() - started
     out, err = process.communicate()
     sums = out.splitlines()[-1]
-    assert sums.startswith(f"{expected:,} file") and f": {expected:,} done; " in sums, out + err
+    assert sums.startswith(f"{expected:,} file"), out + err
+    assert f": {expected:,} done; " in sums, out + err
     return Timed(seconds, peaks)
 
 
