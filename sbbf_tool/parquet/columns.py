@@ -15,8 +15,7 @@ from typing import Any
 
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.parquet.idl.ttypes import ConvertedType, FieldRepetitionType, SchemaElement, Type
-from sbbf_tool.parquet.logical import Logical, contradiction_of, logical_of
-from sbbf_tool.parquet.type_parameters import doubt_of
+from sbbf_tool.parquet.logical import Logical, contradiction_of, doubt_of, logical_of
 
 MAX_DEPTH = 100
 PHYSICAL_TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
@@ -39,7 +38,7 @@ class Column:
     max_definition: int
     max_repetition: int
     doubt: str | None = None
-    """Why the type is unknown although the schema states one: see `type_parameters`. There is no logical type then."""
+    """Why the type is unknown although the schema states one: see `logical`. There is no logical type then."""
 
     @property
     def name(self) -> str:
