@@ -8,12 +8,10 @@ from typing import NamedTuple
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.encryption import modules
-from sbbf_tool.parquet.encryption.aad import FileAad, Module
 from sbbf_tool.parquet.encryption.keys import Keys, described
-from sbbf_tool.parquet.encryption.modules import Key
+from sbbf_tool.parquet.encryption.modules import Bytes, FileAad, Key, Module
 from sbbf_tool.parquet.idl.ttypes import ColumnCryptoMetaData, EncryptionAlgorithm, FileMetaData
 
-Bytes = bytes | bytearray | memoryview
 ChunkKey = tuple[int, int]
 
 

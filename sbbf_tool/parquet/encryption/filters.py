@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sbbf_tool.errors import AuthenticationError, UnreadableError
-from sbbf_tool.parquet.encryption.aad import Module
-from sbbf_tool.parquet.encryption.file_cipher import Bytes, ChunkKey, FileCipher
-from sbbf_tool.parquet.encryption.modules import GCM_OVERHEAD, LENGTH_BYTES
+from sbbf_tool.parquet.encryption.file_cipher import ChunkKey, FileCipher
+from sbbf_tool.parquet.encryption.modules import GCM_OVERHEAD, LENGTH_BYTES, Bytes, Module
 from sbbf_tool.parquet.filters import StoredFilter, parse_header
 from sbbf_tool.parquet.footer import FilterPlace
 

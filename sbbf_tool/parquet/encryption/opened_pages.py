@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.errors import AuthenticationError, SbbfError, UnreadableError
 from sbbf_tool.parquet import compact
-from sbbf_tool.parquet.encryption.aad import Module
 from sbbf_tool.parquet.encryption.file_cipher import ChunkKey, FileCipher
-from sbbf_tool.parquet.encryption.modules import GCM_OVERHEAD, LENGTH_BYTES
+from sbbf_tool.parquet.encryption.modules import GCM_OVERHEAD, LENGTH_BYTES, Module
 from sbbf_tool.parquet.footer import MAGIC
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, PageHeader, PageType
 from sbbf_tool.parquet.pages import ChunkPages, ReadStream, count_of, page_range
