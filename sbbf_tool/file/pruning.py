@@ -77,7 +77,7 @@ def by_dictionary(file: ParquetFile, row_group: int, question: Question) -> list
         page = PlainChunk(pages.read, column, pages.meta, pages.ensure_size, normalised_intervals=normalised).dictionary()
         if page is None:
             return [Answer(CANNOT_SAY, "its dictionary page is very large, or of a codec that is not read here")] * len(question.literals)
-        held = {*page.hashes(), *page.hashes_of_equals()}
+        held = {*page.hashes, *page.hashes_of_equals}
     return [
         Answer(CANNOT_SAY, literal.note) if literal.verdict is not None else Answer(MAYBE if not held.isdisjoint(hashes) else ABSENT)
         for literal, hashes in zip(question.literals, question.hashes, strict=True)
