@@ -10,8 +10,7 @@ from __future__ import annotations
 from sbbf_tool.errors import UsageError
 from sbbf_tool.parquet import int96
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY, MAYBE, Literal, Notation
-from sbbf_tool.parquet.notation_bytes import BSON, BYTES, GEOMETRIES, TEXT, UUIDS
+from sbbf_tool.parquet.notation import ABSENT, BSON, BYTES, CANNOT_SAY, GEOMETRIES, MAYBE, TEXT, UUIDS, Literal, Notation
 from sbbf_tool.parquet.notation_numbers import DECIMALS, FLOATS, INTEGERS
 from sbbf_tool.parquet.notation_times import DATES, INT96, INTERVALS, TIMES, TIMESTAMPS
 
