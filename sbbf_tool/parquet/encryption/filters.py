@@ -84,7 +84,7 @@ def _where_from(cipher: FileCipher, chunk: ChunkKey, sealed: bytes) -> str | Non
         return f"its header was encrypted as a module of type {int(module)} ({module.words}), not {int(Module.BLOOM_FILTER_HEADER)}"
     for other in cipher.chunks_of_same_key(chunk):
         try:
-            cipher.open_as(chunk, other, Module.BLOOM_FILTER_HEADER, sealed)
+            cipher.open(chunk, Module.BLOOM_FILTER_HEADER, sealed, written_for=other)
         except UnreadableError:
             continue
         return f"the filter of another chunk is there: column {cipher.columns[other[1]].name}, row group {other[0]}"
