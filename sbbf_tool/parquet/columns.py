@@ -42,7 +42,7 @@ class Column:
 
     @property
     def name(self) -> str:
-        return _quoted(self.path)
+        return quote(self.path)
 
     @property
     def width(self) -> int | None:
@@ -66,13 +66,11 @@ def ensure_length(column: Column, place: str) -> None:
         raise UnreadableError(column.doubt or "the length of its values is not known", place=place)
 
 
-def quote(path: Sequence[str]) -> str:
+# A file has few columns and many chunks, and each is asked for its column's name.
+@lru_cache(maxsize=4096)
+def quote(path: tuple[str, ...]) -> str:
     """`("a.b", "c")` -> `` `a.b`.c ``; the identity behind it is `unquote`."""
     return ".".join(f"`{part.replace('`', '``')}`" if "." in part or "`" in part or not part else part for part in path)
-
-
-# A file has few columns and many chunks, and each is asked for its column's name.
-_quoted = lru_cache(maxsize=4096)(quote)
 
 
 def unquote(name: str) -> tuple[str, ...]:
