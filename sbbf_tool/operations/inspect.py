@@ -151,7 +151,8 @@ def _draft(file: ParquetFile, stored: StoredFilter) -> tuple[StoredFilter, dict[
 
 
 def _odd_places(meta: ChunkMeta) -> tuple[str, ...]:
-    return () if meta.filter_offset is None else (f"bloom_filter_offset is {meta.filter_offset}, which means none",)
+    offset, _ = meta.stated_filter
+    return () if offset is None else (f"bloom_filter_offset is {offset}, which means none",)
 
 
 def _journal_notes(file: ParquetFile) -> Iterator[str]:

@@ -91,9 +91,7 @@ def _mentioned(footer: Footer) -> set[ChunkKey]:
         (row_group, column.index)
         for row_group in range(footer.num_row_groups)
         for column in footer.columns
-        if (meta := footer.chunk(row_group, column.index)) is not None
-        and (meta.bloom_filter_offset is not None or meta.bloom_filter_length is not None)
-        and not footer.is_closed(row_group, column.index)
+        if footer.chunk_meta(row_group, column.index).stated_filter != (None, None) and not footer.is_closed(row_group, column.index)
     }
 
 

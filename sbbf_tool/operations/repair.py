@@ -224,9 +224,8 @@ def _ensure_allowed(file: ParquetFile, steps: Mapping[ChunkKey, _Step]) -> None:
     if steps:
         check_changeable(file)
     for key, step in steps.items():
-        chunk = file.footer.metadata.row_groups[key[0]].columns[key[1]]
-        if chunk.file_path:
-            hint = f"repair {chunk.file_path}"
+        if (external := file.footer.chunk_meta(*key).external) is not None:
+            hint = f"repair {external}"
             raise RefusedError("its pages and its filter are in another file", file=file.name, place=place_of(file, key), hint=hint)
         if step.treatment is Treatment.REBUILD:
             ensure_buildable(file, key[0], file.footer.columns[key[1]])
@@ -242,8 +241,7 @@ def _stated(step: _Step) -> FilterPlace | None:
 
 def _compare(opened: OpenEdit, steps: Mapping[ChunkKey, _Step], patch: Patch, fresh: ParquetFile) -> None:
     for key, step in steps.items():
-        meta = fresh.footer.chunk(*key)
-        found = (meta.bloom_filter_offset, meta.bloom_filter_length) if meta is not None else None
+        found = fresh.footer.chunk_meta(*key).stated_filter
         meant = patch.places.get(key) or _stated(step) or (None, None)
         if found != tuple(meant):
             raise mistake(opened.file, f"the new footer does not say of {place_of(opened.file, key)} what it should")

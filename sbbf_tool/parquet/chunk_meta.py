@@ -92,9 +92,9 @@ class ChunkMeta:
         return (0, 0) if self._meta is None else page_range(self._meta)
 
     @property
-    def filter_offset(self) -> int | None:
-        """`bloom_filter_offset` as it is stated, also where it is 0 or below and means that there is no filter."""
-        return None if self._meta is None else self._meta.bloom_filter_offset
+    def stated_filter(self) -> tuple[int | None, int | None]:
+        """`bloom_filter_offset` and `bloom_filter_length` as they are stated, also where they mean that there is no filter."""
+        return (None, None) if self._meta is None else (self._meta.bloom_filter_offset, self._meta.bloom_filter_length)
 
     def parts(self) -> list[tuple[str, int, int]]:
         """What of the chunk lies in this file: pages and page indexes, each with its first byte and its length, where they are stated."""

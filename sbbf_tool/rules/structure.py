@@ -87,7 +87,7 @@ def _over_128_mib(stored: StoredFilter) -> str | None:
 
 def _offset_means_none(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     for chunk in column.chunks:
-        offset = chunk.meta.filter_offset
+        offset, _ = chunk.meta.stated_filter
         if offset is not None and offset <= 0:
             yield Evidence(chunk.row_group, f"bloom_filter_offset is {offset}")
 
