@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import TypeAlias
 
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet import equals, plain_pages
@@ -18,14 +18,8 @@ from sbbf_tool.parquet.pages import is_dictionary_encoded
 from sbbf_tool.parquet.patch import ChunkKey
 from sbbf_tool.parquet.statistics import StatisticsCheck
 
-
-class _Values(Protocol):
-    """A run of values."""
-
-    def __len__(self) -> int: ...
-    def hashes(self) -> memoryview: ...
-    def hashes_of_equals(self) -> memoryview: ...
-    def extremes(self) -> Extremes | None: ...
+_Run: TypeAlias = tuple[int, memoryview, memoryview, Extremes | None]
+"""The count of some values, their hashes, those of their equals, and their extremes where a check wants them."""
 
 
 class StoredValues:
@@ -73,19 +67,19 @@ class StoredValues:
             self.are_decoded = True
             yield from self._counted(self._decoded())
 
-    def _counted(self, runs: Iterator[_Values]) -> Iterator[memoryview]:
+    def _counted(self, runs: Iterator[_Run]) -> Iterator[memoryview]:
         self.count = 0
-        for run in runs:
-            yield run.hashes()
-            yield run.hashes_of_equals()
+        for count, hashes, hashes_of_equals, extremes in runs:
+            yield hashes
+            yield hashes_of_equals
             if self._check is not None:
-                self._check.add(run.extremes())
-            self.count += len(run)
+                self._check.add(extremes)
+            self.count += count
 
-    def _plain_pages(self) -> Iterator[_Values]:
+    def _plain_pages(self) -> Iterator[_Run]:
         for page in self._plain_chunk().pages(self._dictionary):
             self.page_types.add(page.page_type)
-            yield page
+            yield len(page), page.hashes, page.hashes_of_equals, page.extremes
 
     def _plain_chunk(self) -> plain_pages.PlainChunk:
         return plain_pages.PlainChunk(
@@ -97,11 +91,12 @@ class StoredValues:
             with_extremes=self._check is not None,
         )
 
-    def _decoded(self) -> Iterator[_Values]:
+    def _decoded(self) -> Iterator[_Run]:
         from sbbf_tool.parquet.values import read_chunk
 
         self.bytes_read += self._pages.bytes
-        return read_chunk(self._pages.open_arrow, self._file.footer, self._row_group, self._column, self._pages.meta)
+        for run in read_chunk(self._pages.open_arrow, self._file.footer, self._row_group, self._column, self._pages.meta):
+            yield len(run), run.hashes(), run.hashes_of_equals(), run.extremes() if self._check is not None else None
 
     def _read(self, offset: int, length: int) -> bytes:
         data = self._pages.read(offset, length)

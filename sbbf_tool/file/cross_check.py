@@ -11,6 +11,7 @@ Chunks that pyarrow decoded in the first place are compared with statistics alon
 from __future__ import annotations
 
 import os
+import re
 from functools import lru_cache
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,10 +21,24 @@ from sbbf_tool.errors import RefusedError, UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.patch import ChunkKey
 from sbbf_tool.parquet.statistics import StatisticsCheck
-from sbbf_tool.parquet.writers import is_tested
 
 if TYPE_CHECKING:
     from sbbf_tool.file.chunk_hashes import StoredValues
+
+
+TESTED = frozenset(
+    {
+        ("parquet-cpp-arrow", "20.0.0"),
+        ("parquet-cpp-arrow", "26.0.1"),
+        ("DuckDB", "v2.0.0"),
+        ("parquet-mr", "1.17.0"),
+        ("fastparquet-python", "2026.9.0"),
+    }
+)
+"""Writers whose pages the tests read and compare, value by value, with what pyarrow decodes."""
+
+# An application and its version, as parquet.thrift has it in `FileMetaData`.
+_CREATED_BY = re.compile(r"(?P<application>.*?)\s+version\s+(?P<version>[^\s(]+)", re.DOTALL)
 
 
 class Verdict(NamedTuple):
@@ -126,6 +141,12 @@ def _decode(file: ParquetFile, key: ChunkKey, values: StoredValues, check: Stati
     if values.non_null_count is not None and (count, decoded.smallest, decoded.largest) != (values.count, check.smallest, check.largest):
         raise _refusal(file, key, f"the page reader reads {values.count:,} values, pyarrow decodes {count:,}, or others")
     return decoded.contradictions(count)
+
+
+def is_tested(created_by: str | None) -> bool:
+    """Whether the tests write with this version of this writer; not of a file that does not state both."""
+    match = _CREATED_BY.match(created_by) if isinstance(created_by, str) else None
+    return match is not None and (match["application"].strip(), match["version"]) in TESTED
 
 
 def _refusal(file: ParquetFile, key: ChunkKey, reason: str) -> RefusedError:

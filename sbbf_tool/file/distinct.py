@@ -92,7 +92,7 @@ def count_distinct(file: ParquetFile, row_group: int, column: Column, count: int
         if is_dictionary_encoded(meta):
             page = PlainChunk(pages.read, column, meta, pages.ensure_size).dictionary()
             if page is not None:
-                sketch.add(page.hashes())
+                sketch.add(page.hashes)
                 return Distinct(count, float(len(page)), DICTIONARY, *sketch.smallest(COMPARED))
         enough = None if pages.bytes <= WHOLE_BYTES else PART_VALUES
         runs = values.read_chunk(pages.open_arrow, file.footer, row_group, column, meta)

@@ -124,8 +124,3 @@ def sample_of(file: ParquetFile, row_group: int, column: Column) -> list[bytes]:
             if found:
                 break
     return list(found)
-
-
-def names_of(header: FilterHeader) -> tuple[str, ...]:
-    """The dialects that a draft's header fits."""
-    return tuple(reading.dialect.name for reading in header.readings)

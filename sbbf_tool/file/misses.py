@@ -87,17 +87,16 @@ def _javascript_text_of_short(column: Column, plain: bytes) -> bytes | None:
 
 def _javascript_number(number: float) -> str:
     """ECMAScript's Number::toString: shortest digits, an exponent from 1e21 up and from 1e-7 down."""
+    from decimal import Decimal
+
     if number != number or number in (float("inf"), float("-inf")):
         return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[repr(number)]
     if number == 0:
         return "0"
-    mantissa, _, exponent = f"{number!r}".partition("e")
-    sign = "-" if mantissa.startswith("-") else ""
-    whole, _, fraction = mantissa.lstrip("-").partition(".")
-    digits = (whole + fraction).lstrip("0")
+    is_negative, decimals, exponent = Decimal(repr(number)).normalize().as_tuple()
+    sign, digits = "-" if is_negative else "", "".join(map(str, decimals))
     # The number is 0.digits times ten to the power of `point`.
-    point = len(whole) + int(exponent or 0) - (len(whole + fraction) - len(digits))
-    digits = digits.rstrip("0")
+    point = len(digits) + int(exponent)
     if len(digits) <= point <= 21:
         return sign + digits + "0" * (point - len(digits))
     if 0 < point <= 21:

@@ -6,7 +6,7 @@ what size it has.
 
 from __future__ import annotations
 
-from sbbf_tool.errors import SbbfError
+from sbbf_tool.errors import ErrorPlace
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.paimon.data_file import column_hashes
 from sbbf_tool.paimon.hash_batch import ColumnHashes, Wanted
@@ -31,9 +31,6 @@ def _check_pages(data: bytes, names: tuple[str, ...], limit: PageLimit) -> None:
             path = "".join(f"{part}." for part in column.path)
             if meta is None or not path.startswith(names):
                 continue
-            try:
+            with ErrorPlace(None, f"column {column.name}, row group {number}"):
                 walk = HeaderWalk(meta, len(data), limit.ensure)
                 walk.check_up_to(len(data), lambda offset, length: data[offset : offset + length])
-            except SbbfError as error:
-                error.place = f"column {column.name}, row group {number}" + (f", {error.place}" if error.place else "")
-                raise

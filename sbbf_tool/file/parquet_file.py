@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -243,7 +244,7 @@ def ring_of(name: str, keys: KeysGiven) -> KeyRing | None:
     from sbbf_tool.parquet.encryption.keys import Keys
 
     given = Keys.of(keys)
-    return None if given is None else KeyRing(given, _KeyMaterial(name).find)
+    return None if given is None else KeyRing(given, _material_beside(name))
 
 
 def key_material_path(path: str) -> str:
@@ -252,19 +253,17 @@ def key_material_path(path: str) -> str:
     return os.path.join(folder, f"_KEY_MATERIAL_FOR_{base}.json")
 
 
-class _KeyMaterial:
-    """Key material that parquet-java put beside a file instead of into it; read when a key is first looked for there."""
+def _material_beside(path: str) -> Callable[[str], bytes | None]:
+    """Look up key material that parquet-java put beside a file instead of into it; read when a key is first looked for there."""
+    beside = key_material_path(path)
 
-    def __init__(self, path: str) -> None:
-        self.path = key_material_path(path)
-        self._known: dict[str, bytes] | None = None
+    @cache
+    def read() -> dict[str, bytes]:
+        from sbbf_tool.parquet.encryption.key_material import parse_material_file
 
-    def find(self, reference: str) -> bytes | None:
-        if self._known is None:
-            from sbbf_tool.parquet.encryption.key_material import parse_material_file
+        if not places.is_url(beside) and not os.path.lexists(beside):
+            return {}
+        with places.open_source(beside) as source, ErrorPlace(beside):
+            return parse_material_file(source.read(0, source.size))
 
-            self._known = {}
-            if places.is_url(self.path) or os.path.lexists(self.path):
-                with places.open_source(self.path) as source, ErrorPlace(self.path):
-                    self._known = parse_material_file(source.read(0, source.size))
-        return self._known.get(reference)
+    return lambda reference: read().get(reference)

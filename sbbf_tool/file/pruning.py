@@ -12,7 +12,7 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.question import Question
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.literals import ABSENT, CANNOT_SAY, MAYBE, Literal, format_plain
-from sbbf_tool.parquet.statistics import bounds, may_hold, plain_bounds
+from sbbf_tool.parquet.statistics import bounds, may_hold, stated_bounds
 
 _SHOWN_CHARACTERS = 40
 _BOOLEANS = {"true": b"\1", "false": b"\0"}
@@ -77,7 +77,7 @@ def by_dictionary(file: ParquetFile, row_group: int, question: Question) -> list
         page = PlainChunk(pages.read, column, pages.meta, pages.ensure_size, normalised_intervals=normalised).dictionary()
         if page is None:
             return [Answer(CANNOT_SAY, "its dictionary page is very large, or of a codec that is not read here")] * len(question.literals)
-        held = {*page.hashes(), *page.hashes_of_equals()}
+        held = {*page.hashes, *page.hashes_of_equals}
     return [
         Answer(CANNOT_SAY, literal.note) if literal.verdict is not None else Answer(MAYBE if not held.isdisjoint(hashes) else ABSENT)
         for literal, hashes in zip(question.literals, question.hashes, strict=True)
@@ -86,7 +86,7 @@ def by_dictionary(file: ParquetFile, row_group: int, question: Question) -> list
 
 def shown_bounds(file: ParquetFile, row_group: int, column: Column) -> tuple[str, str] | None:
     """Min and max as `probe` takes values, cut to a length that a table can hold."""
-    pair = plain_bounds(file.footer, row_group, column)
+    pair = stated_bounds(file.footer, row_group, column) if bounds(file.footer, row_group, column) is not None else None
     return None if pair is None else (_shown(column, pair[0]), _shown(column, pair[1]))
 
 

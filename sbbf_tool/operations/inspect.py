@@ -136,7 +136,7 @@ def _of_bitset(file: ParquetFile, stored: StoredFilter) -> dict[str, Any]:
 
 def _draft(file: ParquetFile, stored: StoredFilter) -> tuple[StoredFilter, dict[str, Any]]:
     """A draft's filter as it is read in the dialect that the column's values tell, and the fields of a report that say so."""
-    from sbbf_tool.file.drafts import decide_by_chunk, names_of
+    from sbbf_tool.file.drafts import decide_by_chunk
 
     decided = decide_by_chunk(file, stored)
     told = f"by the column's values it is {decided.dialect.name}" if decided else "which of them, the column's values do not tell"
@@ -144,7 +144,7 @@ def _draft(file: ParquetFile, stored: StoredFilter) -> tuple[StoredFilter, dict[
     if len({reading.length for reading in stored.header.readings}) == 1:  # the bits are told, whatever they mean
         read_as = replace(stored, header=FilterHeader(stored.header.length, stored.header.num_bytes))
     return read_as, {
-        "dialects": names_of(stored.header),
+        "dialects": tuple(reading.dialect.name for reading in stored.header.readings),
         "dialect": decided.dialect.name if decided else None,
         "oddities": (f"no reader uses it: {stored.header.beyond_us}; {told}", *read_as.oddities()),
     }

@@ -15,8 +15,7 @@ from typing import Any
 
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.parquet.idl.ttypes import ConvertedType, FieldRepetitionType, SchemaElement, Type
-from sbbf_tool.parquet.logical import Logical, contradiction_of, logical_of
-from sbbf_tool.parquet.type_parameters import doubt_of
+from sbbf_tool.parquet.logical import Logical, contradiction_of, doubt_of, logical_of
 
 MAX_DEPTH = 100
 PHYSICAL_TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
@@ -39,11 +38,11 @@ class Column:
     max_definition: int
     max_repetition: int
     doubt: str | None = None
-    """Why the type is unknown although the schema states one: see `type_parameters`. There is no logical type then."""
+    """Why the type is unknown although the schema states one: see `logical`. There is no logical type then."""
 
     @property
     def name(self) -> str:
-        return _quoted(self.path)
+        return quote(self.path)
 
     @property
     def width(self) -> int | None:
@@ -67,13 +66,11 @@ def ensure_length(column: Column, place: str) -> None:
         raise UnreadableError(column.doubt or "the length of its values is not known", place=place)
 
 
-def quote(path: Sequence[str]) -> str:
+# A file has few columns and many chunks, and each is asked for its column's name.
+@lru_cache(maxsize=4096)
+def quote(path: tuple[str, ...]) -> str:
     """`("a.b", "c")` -> `` `a.b`.c ``; the identity behind it is `unquote`."""
     return ".".join(f"`{part.replace('`', '``')}`" if "." in part or "`" in part or not part else part for part in path)
-
-
-# A file has few columns and many chunks, and each is asked for its column's name.
-_quoted = lru_cache(maxsize=4096)(quote)
 
 
 def unquote(name: str) -> tuple[str, ...]:

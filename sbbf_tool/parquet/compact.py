@@ -202,33 +202,30 @@ def set_fields(buf: bytes, pos: int, changes: Mapping[int, tuple[int, bytes | No
     A field of the same id but another kind is not ours and stays: an old parquet-mr build used id 15 for a list.
     """
     old, stop = fields(buf, pos)
-    kept: list[tuple[Field | None, int, int, bytes]] = []
+    kept: list[tuple[int, int, bytes, bytes]] = []  # id, kind, header where it states the id itself, value
     pending = {field_id: value for field_id, (_, value) in changes.items() if value is not None}
     for field in old:
+        header = b"" if field.relative else buf[field.start : field.value]
         change = changes.get(field.id)
         if change is None or change[0] != field.kind:
-            kept.append((field, field.id, field.kind, buf[field.value : field.end]))
+            kept.append((field.id, field.kind, header, buf[field.value : field.end]))
         elif change[1] is not None and last_field(old, field.id, field.kind) is field:
-            kept.append((field, field.id, field.kind, pending.pop(field.id)))
+            kept.append((field.id, field.kind, header, pending.pop(field.id)))
     for field_id in sorted(pending):
-        behind = max((at + 1 for at, entry in enumerate(kept) if entry[1] <= field_id), default=0)
-        kept.insert(behind, (None, field_id, changes[field_id][0], pending[field_id]))
+        behind = max((at + 1 for at, entry in enumerate(kept) if entry[0] <= field_id), default=0)
+        kept.insert(behind, (field_id, changes[field_id][0], b"", pending[field_id]))
 
-    old_base = {field: old[at - 1].id if at else 0 for at, field in enumerate(old)}
     out = bytearray()
     base = 0
-    for source, field_id, kind, value in kept:
-        if source is not None and (not source.relative or old_base[source] == base):
-            out += buf[source.start : source.value]
-        else:
-            out += _field_header(field_id, kind, base)
+    for field_id, kind, header, value in kept:
+        out += header or _field_header(field_id, kind, base)
         out += value
         base = field_id
     return Edit(pos, stop, bytes(out))
 
 
 def _field_header(field_id: int, kind: int, base: int) -> bytes:
-    delta = field_id - base
+    delta = field_id - base & 0xFFFF
     return bytes([delta << 4 | kind]) if 0 < delta < 16 else bytes([kind]) + build_int(field_id)
 
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 from sbbf_tool.errors import UsageError
 from sbbf_tool.parquet import int96
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY, MAYBE, Literal, Notation
-from sbbf_tool.parquet.notation_bytes import BSON, BYTES, GEOMETRIES, TEXT, UUIDS
+from sbbf_tool.parquet.notation import ABSENT, BSON, BYTES, CANNOT_SAY, GEOMETRIES, MAYBE, TEXT, UUIDS, Literal, Notation
 from sbbf_tool.parquet.notation_numbers import DECIMALS, FLOATS, INTEGERS
 from sbbf_tool.parquet.notation_times import DATES, INT96, INTERVALS, TIMES, TIMESTAMPS
 
-__all__ = ["ABSENT", "CANNOT_SAY", "MAYBE", "Literal", "format_plain", "parse", "parse_object", "write_object"]
+__all__ = ["ABSENT", "CANNOT_SAY", "MAYBE", "NOTATIONS", "Literal", "format_plain", "parse", "parse_object", "write_object"]
 
 _SHOWN_CHARACTERS = 60
 
@@ -28,31 +27,25 @@ _BY_PHYSICAL = {
     "BYTE_ARRAY": BYTES,
     "FIXED_LEN_BYTE_ARRAY": BYTES,
 }
-# The physical types that the specification has each logical type on. On any other an annotation means nothing.
-_BY_LOGICAL = {
-    "INT32 INT": INTEGERS,
-    "INT64 INT": INTEGERS,
-    "INT32 DECIMAL": DECIMALS,
-    "INT64 DECIMAL": DECIMALS,
-    "FIXED_LEN_BYTE_ARRAY DECIMAL": DECIMALS,
-    "BYTE_ARRAY DECIMAL": DECIMALS,
-    "FIXED_LEN_BYTE_ARRAY FLOAT16 2": FLOATS,
-    "INT32 DATE": DATES,
-    "INT32 TIME MILLIS": TIMES,
-    "INT64 TIME MICROS": TIMES,
-    "INT64 TIME NANOS": TIMES,
-    "INT64 TIMESTAMP MILLIS": TIMESTAMPS,
-    "INT64 TIMESTAMP MICROS": TIMESTAMPS,
-    "INT64 TIMESTAMP NANOS": TIMESTAMPS,
-    "FIXED_LEN_BYTE_ARRAY INTERVAL 12": INTERVALS,
-    "BYTE_ARRAY STRING": TEXT,
-    "BYTE_ARRAY ENUM": TEXT,
-    "BYTE_ARRAY JSON": TEXT,
-    "BYTE_ARRAY BSON": BSON,
-    "BYTE_ARRAY GEOMETRY": GEOMETRIES,
-    "BYTE_ARRAY GEOGRAPHY": GEOMETRIES,
-    "FIXED_LEN_BYTE_ARRAY UUID 16": UUIDS,
+NOTATIONS: dict[str, tuple[Notation, tuple[str, ...]]] = {
+    "INT": (INTEGERS, ("INT32", "INT64")),
+    "DECIMAL": (DECIMALS, ("INT32", "INT64", "FIXED_LEN_BYTE_ARRAY", "BYTE_ARRAY")),
+    "FLOAT16": (FLOATS, ("FIXED_LEN_BYTE_ARRAY(2)",)),
+    "DATE": (DATES, ("INT32",)),
+    "TIME": (TIMES, ("INT32 MILLIS", "INT64 MICROS", "INT64 NANOS")),
+    "TIMESTAMP": (TIMESTAMPS, ("INT64 MILLIS", "INT64 MICROS", "INT64 NANOS")),
+    "INTERVAL": (INTERVALS, ("FIXED_LEN_BYTE_ARRAY(12)",)),
+    "STRING": (TEXT, ("BYTE_ARRAY",)),
+    "ENUM": (TEXT, ("BYTE_ARRAY",)),
+    "JSON": (TEXT, ("BYTE_ARRAY",)),
+    "BSON": (BSON, ("BYTE_ARRAY",)),
+    "GEOMETRY": (GEOMETRIES, ("BYTE_ARRAY",)),
+    "GEOGRAPHY": (GEOMETRIES, ("BYTE_ARRAY",)),
+    "UUID": (UUIDS, ("FIXED_LEN_BYTE_ARRAY(16)",)),
 }
+"""How values of each logical type are written, and the physical types that the specification has it on, with the length or the unit where
+only one will do. On any other an annotation means nothing.
+"""
 
 
 def parse(column: Column, text: str | None) -> Literal:
@@ -111,11 +104,16 @@ def format_plain(column: Column, plain: bytes) -> str:
 
 def _notation(column: Column) -> Notation:
     logical = column.logical
-    written = _BY_PHYSICAL[column.physical]
+    usual = _BY_PHYSICAL[column.physical]
     if logical is None:
-        return written
-    detail = column.type_length if logical.kind in ("FLOAT16", "INTERVAL", "UUID") else logical.unit
-    return _BY_LOGICAL.get(f"{column.physical} {logical.kind} {detail}".rstrip(), written)
+        return usual
+    notation, stored_as = NOTATIONS.get(logical.kind, (usual, ()))
+    is_defined = (
+        column.physical in stored_as
+        or f"{column.physical}({column.type_length})" in stored_as
+        or f"{column.physical} {logical.unit}" in stored_as
+    )
+    return notation if is_defined else usual
 
 
 def _may_be_text(column: Column) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import cramjam
@@ -71,50 +72,23 @@ def _hash_byte_arrays(plain: memoryview, count: int) -> tuple[memoryview, memory
         raise
 
 
+@dataclass(frozen=True, slots=True)
 class PlainPage:
-    """The hashes of one page's values; `len` of it is their count.
+    """The hashes of one page's values; `len` of it is their count."""
 
-    To make one raises UnreadableError where there are fewer values, or bytes after the last one: levels were taken for values then, or
-    the writer counts wrong.
-    """
-
-    def __init__(
-        self,
-        column: Column,
-        plain: memoryview,
-        count: int,
-        stored_bytes: int,
-        page_type: int,
-        *,
-        normalised_intervals: bool = False,
-        with_extremes: bool = False,
-    ) -> None:
-        # Hashed here, and `plain` not kept: the next page may be decompressed into the same memory.
-        if column.width is None:
-            plain, self._hashes = _hash_byte_arrays(plain, count)
-        else:
-            self._hashes = hashing.hash_fixed(plain, column.width)
-        self._hashes_of_equals = equals.hashes_of(column, plain, normalised_intervals=normalised_intervals)
-        self._extremes = extremes.of_plain(column, plain, count) if with_extremes else None
-        self.page_type = page_type
-        """DICTIONARY_PAGE, DATA_PAGE or DATA_PAGE_V2."""
-        self.stored_bytes = stored_bytes
-        """Bytes of page header and page in the file: all that had to be read."""
+    hashes: memoryview
+    """XXH64 of every value, in order."""
+    hashes_of_equals: memoryview
+    """Hashes of bytes that mean one of these values and are not stored for it: see `equals`."""
+    extremes: Extremes | None
+    """The smallest and the largest value, where they were wanted."""
+    page_type: int
+    """DICTIONARY_PAGE, DATA_PAGE or DATA_PAGE_V2."""
+    stored_bytes: int
+    """Bytes of page header and page in the file: all that had to be read."""
 
     def __len__(self) -> int:
-        return len(self._hashes)
-
-    def hashes(self) -> memoryview:
-        """XXH64 of every value, in order."""
-        return self._hashes
-
-    def hashes_of_equals(self) -> memoryview:
-        """Hashes of bytes that mean one of these values and are not stored for it: see `equals`."""
-        return self._hashes_of_equals
-
-    def extremes(self) -> Extremes | None:
-        """The smallest and the largest value, where they were wanted."""
-        return self._extremes
+        return len(self.hashes)
 
 
 def may_be_plain(column: Column, meta: ColumnMetaData) -> bool:
@@ -270,18 +244,21 @@ class PlainChunk:
             ensure_page(header, position, self._ensure_size)
 
     def _page(self, plain: memoryview, count: int, stored_bytes: int, page_type: int, place: str) -> PlainPage:
+        """The page of these values. Raises UnreadableError where there are fewer, or bytes after the last one: levels were taken for values
+        then, or the writer counts wrong.
+        """
+        column = self._column
         try:
-            return PlainPage(
-                self._column,
-                plain,
-                count,
-                stored_bytes,
-                page_type,
-                normalised_intervals=self._normalised_intervals,
-                with_extremes=self._with_extremes,
-            )
+            # Hashed here, and `plain` not kept: the next page may be decompressed into the same memory.
+            if column.width is None:
+                plain, hashes = _hash_byte_arrays(plain, count)
+            else:
+                hashes = hashing.hash_fixed(plain, column.width)
+            hashes_of_equals = equals.hashes_of(column, plain, normalised_intervals=self._normalised_intervals)
+            found = extremes.of_plain(column, plain, count) if self._with_extremes else None
         except UnreadableError as error:
             raise error.at(place=place) from error.__cause__
+        return PlainPage(hashes, hashes_of_equals, found, page_type, stored_bytes)
 
     def _split_v1(self, body: bytes, size: int, data: Any) -> tuple[memoryview, memoryview]:
         """The values of a page, and its definition levels: of both kinds of levels first their length, then they; none where all are 0."""

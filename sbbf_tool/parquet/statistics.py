@@ -24,14 +24,8 @@ class Bounds(NamedTuple):
 
 def bounds(footer: Footer, row_group: int, column: Column) -> Bounds | None:
     """The bounds of a chunk's non-null values; None where the footer has none that one may rely on."""
-    pair = _stated(footer, row_group, column)
-    return _bounds(column, pair) if pair is not None else None
-
-
-def plain_bounds(footer: Footer, row_group: int, column: Column) -> tuple[bytes, bytes] | None:
-    """The same bounds as the plain bytes that the footer holds."""
-    pair = _stated(footer, row_group, column)
-    return pair if pair is not None and _bounds(column, pair) is not None else None
+    low, high = (_key(column, plain) for plain in stated_bounds(footer, row_group, column) or (None, None))
+    return Bounds(low, high) if low is not None and high is not None and low <= high else None
 
 
 def may_hold(known: Bounds, column: Column, plain: bytes) -> bool:
@@ -90,12 +84,7 @@ class StatisticsCheck:
         return tuple(found)
 
 
-def _bounds(column: Column, pair: tuple[bytes, bytes]) -> Bounds | None:
-    low, high = (_key(column, plain) for plain in pair)
-    return Bounds(low, high) if low is not None and high is not None and low <= high else None
-
-
-def _stated(footer: Footer, row_group: int, column: Column) -> tuple[bytes, bytes] | None:
+def stated_bounds(footer: Footer, row_group: int, column: Column) -> tuple[bytes, bytes] | None:
     """Min and max as bytes: those in the column's order, else the older ones, which were compared as signed numbers and bytes."""
     meta = footer.chunk(row_group, column.index)
     if meta is None or meta.statistics is None:

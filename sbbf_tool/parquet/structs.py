@@ -28,7 +28,14 @@ def parse_struct(cls: type[_Struct], data: bytes) -> _Struct:
 
 def parse_prefix(cls: type[_Struct], data: bytes) -> tuple[_Struct, int]:
     """A generated class read from the beginning of `data`, and how many bytes it takes there. Raises UnreadableError."""
-    return _read_by_extension(cls, data) or _read_by_python(cls, data)
+    if (found := _read_by_extension(cls, data)) is not None:
+        return found
+    struct: _Struct = cls()
+    try:
+        return struct, struct_reader.read(struct, data)
+    except UnreadableError as error:
+        where = f" at {error.place}" if error.place else ""
+        raise UnreadableError(f"not a readable {cls.__name__} ({error.message}{where})") from error
 
 
 def _read_by_extension(cls: type[_Struct], data: bytes) -> tuple[_Struct, int] | None:
@@ -45,15 +52,6 @@ def _read_by_extension(cls: type[_Struct], data: bytes) -> tuple[_Struct, int] |
     except Exception:
         return None
     return struct, transport.cstringio_buf.tell()
-
-
-def _read_by_python(cls: type[_Struct], data: bytes) -> tuple[_Struct, int]:
-    struct: _Struct = cls()
-    try:
-        return struct, struct_reader.read(struct, data)
-    except UnreadableError as error:
-        where = f" at {error.place}" if error.place else ""
-        raise UnreadableError(f"not a readable {cls.__name__} ({error.message}{where})") from error
 
 
 def build_struct(struct: Any) -> bytes:

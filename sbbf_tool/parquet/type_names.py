@@ -10,26 +10,14 @@ from dataclasses import replace
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.parquet.columns import PHYSICAL_TYPES, Column
-from sbbf_tool.parquet.logical import Logical
-from sbbf_tool.parquet.type_parameters import doubt_of
+from sbbf_tool.parquet.literals import NOTATIONS
+from sbbf_tool.parquet.logical import Logical, doubt_of
 
 _PHYSICAL = re.compile(r"([A-Z0-9_]+)(?:\((\d+)\))?", re.IGNORECASE)
 _LOGICAL = re.compile(r"([A-Z0-9]+)(?:\(([A-Z0-9]+),([A-Z0-9]+)\))?", re.IGNORECASE)
 _MOST_FIXED_BYTES = 1 << 20
 
-_USUAL = {
-    "STRING": "BYTE_ARRAY",
-    "ENUM": "BYTE_ARRAY",
-    "JSON": "BYTE_ARRAY",
-    "BSON": "BYTE_ARRAY",
-    "GEOMETRY": "BYTE_ARRAY",
-    "GEOGRAPHY": "BYTE_ARRAY",
-    "DATE": "INT32",
-    "TIMESTAMP": "INT64",
-    "UUID": "FIXED_LEN_BYTE_ARRAY(16)",
-    "FLOAT16": "FIXED_LEN_BYTE_ARRAY(2)",
-    "INTERVAL": "FIXED_LEN_BYTE_ARRAY(12)",
-}
+_WITH_PARAMETERS = ("INT", "DECIMAL", "TIME", "TIMESTAMP")
 _EXPECTS = "such as INT64, BYTE_ARRAY, STRING, FIXED_LEN_BYTE_ARRAY(16) UUID or INT32 DECIMAL(9,2), as inspect prints types"
 
 
@@ -61,7 +49,9 @@ def _usual_physical(word: str) -> str | None:
         return "INT64" if rest.startswith("64") else "INT32"
     if kind == "TIME":
         return "INT32" if rest.startswith("MILLIS") else "INT64"
-    return _USUAL.get(kind)
+    _, stored_as = NOTATIONS.get(kind, (None, ()))
+    usual = {form.partition(" ")[0] for form in stored_as}
+    return usual.pop() if len(usual) == 1 else None
 
 
 def _logical(word: str) -> Logical | None:
@@ -75,7 +65,7 @@ def _logical(word: str) -> Logical | None:
         return Logical("DECIMAL", precision=int(first), scale=int(second))
     if kind in ("TIME", "TIMESTAMP") and first in ("MILLIS", "MICROS", "NANOS") and second in ("UTC", "LOCAL"):
         return Logical(kind, unit=first, utc=second == "UTC")
-    return Logical(kind) if kind in _USUAL and kind != "TIMESTAMP" and first is None else None
+    return Logical(kind) if kind in NOTATIONS and kind not in _WITH_PARAMETERS and first is None else None
 
 
 def _no_type(name: str) -> UsageError:

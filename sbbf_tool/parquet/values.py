@@ -237,29 +237,23 @@ def _narrow_file(footer: Footer, row_group: int, column: Column, known: ColumnMe
     return MAGIC + raw + build_tail(raw)
 
 
-def _narrow_schema(schema: list[Any], column: Column) -> list[Any]:
+def _narrow_schema(schema: list[SchemaElement], column: Column) -> list[SchemaElement]:
     """Root and the groups on the way to one leaf, each with one child and without annotations, then the leaf."""
-    narrow = []
-    pos, leaf = 0, 0
-    parents: list[list[Any]] = []  # [element, children still to come]
-    for pos, element in enumerate(schema):
-        if pos and not element.num_children:
-            if leaf == column.index:
-                narrow = [parent for parent, _ in parents] + [element]
-                break
-            leaf += 1
-        if pos:
-            parents[-1][1] -= 1
-        if not pos or element.num_children:
-            parents.append([element, element.num_children or 0])
-        while parents and not parents[-1][1]:
-            parents.pop()
-    return [_bare(element, is_leaf=element is narrow[-1]) for element in narrow]
+    leaves = [position for position, element in enumerate(schema) if position and not element.num_children]
+    narrow = [_bare_leaf(schema[leaves[column.index]])]
+    # Backwards, a group is on the way if it has as many children as there are whole subtrees behind it, the leaf's included.
+    subtrees = 1
+    for element in reversed(schema[: leaves[column.index]]):
+        children = element.num_children or 0
+        if children < subtrees:
+            subtrees += 1 - children
+        else:
+            subtrees = 1
+            narrow.append(SchemaElement(name=element.name, repetition_type=element.repetition_type, num_children=1))
+    return narrow[::-1]
 
 
-def _bare(element: Any, *, is_leaf: bool) -> SchemaElement:
-    if not is_leaf:
-        return SchemaElement(name=element.name, repetition_type=element.repetition_type, num_children=1)
+def _bare_leaf(element: SchemaElement) -> SchemaElement:
     is_int96 = element.type == Type.INT96
     return SchemaElement(
         name=element.name,

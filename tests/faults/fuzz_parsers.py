@@ -89,7 +89,7 @@ def chunk(data: bytes) -> None:
     meta = ColumnMetaData(codec=CODECS[data[0] % len(CODECS)], num_values=data[1], data_page_offset=2, total_compressed_size=len(data) - 2)
     try:
         for page in PlainChunk(lambda offset, length: data[offset : offset + length], column, meta).pages():
-            assert len(page.hashes()) == len(page)
+            assert len(page.hashes) == len(page)
     except NotPlainError:
         raise UnreadableError("for a decoder") from None
 

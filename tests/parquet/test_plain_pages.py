@@ -65,7 +65,7 @@ def test_the_dictionary_is_the_set_of_values(table, tmp_path, codec, version):
                 continue
             page = dictionary_of(file, row_group, column)
             stored = {h for run in read_chunk(file.source.open_arrow, file.footer, row_group, column) for h in run.hashes()}
-            assert set(page.hashes()) == stored
+            assert set(page.hashes) == stored
             assert len(page) == len(stored)
             assert page.stored_bytes == meta.data_page_offset - meta.dictionary_page_offset
             found.add(column.name)
@@ -91,9 +91,9 @@ def test_both_zeros_and_all_nans_of_a_dictionary_go_in(tmp_path):
     with ParquetFile.open(path) as file:
         column = file.footer.columns[0]
         page = dictionary_of(file, 0, column)
-        assert len(page.hashes_of_equals()) == 4
+        assert len(page.hashes_of_equals) == 4
         stream = list(read_chunk(file.source.open_arrow, file.footer, 0, column))
-        assert set(page.hashes_of_equals()) == {h for run in stream for h in run.hashes_of_equals()}
+        assert set(page.hashes_of_equals) == {h for run in stream for h in run.hashes_of_equals()}
 
 
 @pytest.mark.parametrize("position", range(24))
@@ -103,7 +103,7 @@ def test_a_damaged_dictionary_is_an_error_or_the_same_values(table, tmp_path, po
     data = bytearray(path.read_bytes())
     with ParquetFile.open(path) as file:
         column, meta = file.footer.columns[0], file.footer.chunk(0, 0)
-        whole = set(dictionary_of(file, 0, column).hashes())
+        whole = set(dictionary_of(file, 0, column).hashes)
     data[meta.dictionary_page_offset + position * 17] ^= 0xFF
     path.write_bytes(data)
     with ParquetFile.open(path) as file:
@@ -111,7 +111,7 @@ def test_a_damaged_dictionary_is_an_error_or_the_same_values(table, tmp_path, po
             page = dictionary_of(file, 0, column)
         except UnreadableError:
             return
-        assert page is None or set(page.hashes()) == whole
+        assert page is None or set(page.hashes) == whole
 
 
 # --- Whole chunks ---
@@ -179,8 +179,8 @@ def test_pages_without_a_dictionary_hold_what_the_stream_does(many, tmp_path, co
     with ParquetFile.open(path) as file:
         for row_group, column in itertools.product(range(3), file.footer.columns):
             pages = pages_of(file, row_group, column)
-            assert Counter(h for page in pages for h in page.hashes()) == streamed(file, row_group, column)
-            assert sum(map(len, pages)) == sum(len(page.hashes()) for page in pages)
+            assert Counter(h for page in pages for h in page.hashes) == streamed(file, row_group, column)
+            assert sum(map(len, pages)) == sum(len(page.hashes) for page in pages)
 
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
@@ -191,7 +191,7 @@ def test_a_dictionary_and_the_pages_behind_it_hold_the_same_set(many, tmp_path, 
     with ParquetFile.open(path) as file:
         for row_group, column in itertools.product(range(3), file.footer.columns):
             pages = pages_of(file, row_group, column)
-            assert {h for page in pages for h in page.hashes()} == set(streamed(file, row_group, column))
+            assert {h for page in pages for h in page.hashes} == set(streamed(file, row_group, column))
             mixed += len(pages) > 2
             # A page that refers to the dictionary is not read.
             chunk = file.footer.chunk(row_group, column.index).total_compressed_size
@@ -276,7 +276,7 @@ def test_a_damaged_page_is_an_error_or_the_same_values(many, tmp_path, version):
     whole = path.read_bytes()
     with ParquetFile.open(path) as file:
         column, meta = file.footer.columns[0], file.footer.chunk(0, 0)
-        stored = Counter(h for page in pages_of(file, 0, column) for h in page.hashes())
+        stored = Counter(h for page in pages_of(file, 0, column) for h in page.hashes)
     errors = 0
     for position in range(0, meta.total_compressed_size, 97):
         data = bytearray(whole)
@@ -323,7 +323,7 @@ def test_damaged_chunks_without_checksums_end_in_one_of_our_words(many, tmp_path
 
             try:
                 for page in PlainChunk(read, column, meta).pages():
-                    assert len(page.hashes()) == len(page)
+                    assert len(page.hashes) == len(page)
                 ends["read"] += 1
             except (NotPlainError, UnreadableError) as error:
                 ends[type(error)] += 1

@@ -8,12 +8,10 @@ from typing import NamedTuple
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.encryption import modules
-from sbbf_tool.parquet.encryption.aad import FileAad, Module
 from sbbf_tool.parquet.encryption.keys import Keys, described
-from sbbf_tool.parquet.encryption.modules import Key
+from sbbf_tool.parquet.encryption.modules import Bytes, FileAad, Key, Module
 from sbbf_tool.parquet.idl.ttypes import ColumnCryptoMetaData, EncryptionAlgorithm, FileMetaData
 
-Bytes = bytes | bytearray | memoryview
 ChunkKey = tuple[int, int]
 
 
@@ -104,9 +102,11 @@ class FileCipher:
     def has_key(self, chunk: ChunkKey) -> bool:
         return chunk in self._keys
 
-    def open(self, chunk: ChunkKey, module: Module, sealed: Bytes, page: int | None = None) -> bytes:
-        """The plaintext of a GCM module of this chunk. Raises AuthenticationError."""
-        return modules.parse_gcm(self._keys[chunk], sealed, self._aad(chunk, module, page))
+    def open(
+        self, chunk: ChunkKey, module: Module, sealed: Bytes, page: int | None = None, *, written_for: ChunkKey | None = None
+    ) -> bytes:
+        """The plaintext of a GCM module of this chunk, which may have been written for another one. Raises AuthenticationError."""
+        return modules.parse_gcm(self._keys[chunk], sealed, self._aad(written_for or chunk, module, page))
 
     def close(self, chunk: ChunkKey, module: Module, plain: Bytes) -> bytes:
         """A GCM module of this chunk, under a fresh nonce."""
@@ -141,10 +141,6 @@ class FileCipher:
 
     def chunks_of_same_key(self, chunk: ChunkKey) -> list[ChunkKey]:
         return [other for other, key in self._keys.items() if key == self._keys[chunk]]
-
-    def open_as(self, chunk: ChunkKey, place: ChunkKey, module: Module, sealed: Bytes) -> bytes:
-        """The plaintext of a module that one chunk has and that may have been written for another place."""
-        return modules.parse_gcm(self._keys[chunk], sealed, self._aad(place, module, None))
 
     def _aad(self, chunk: ChunkKey, module: Module, page: int | None) -> bytes:
         return self.algorithm.aad.of(module, self._ordinals[chunk[0]], chunk[1], page)

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sbbf_tool.errors import AuthenticationError, UnreadableError
-from sbbf_tool.parquet.encryption.aad import Module
-from sbbf_tool.parquet.encryption.file_cipher import Bytes, ChunkKey, FileCipher
-from sbbf_tool.parquet.encryption.modules import GCM_OVERHEAD, LENGTH_BYTES
+from sbbf_tool.parquet.encryption.file_cipher import ChunkKey, FileCipher
+from sbbf_tool.parquet.encryption.modules import GCM_OVERHEAD, LENGTH_BYTES, Bytes, Module
 from sbbf_tool.parquet.filters import StoredFilter, parse_header
 from sbbf_tool.parquet.footer import FilterPlace
 
@@ -85,7 +84,7 @@ def _where_from(cipher: FileCipher, chunk: ChunkKey, sealed: bytes) -> str | Non
         return f"its header was encrypted as a module of type {int(module)} ({module.words}), not {int(Module.BLOOM_FILTER_HEADER)}"
     for other in cipher.chunks_of_same_key(chunk):
         try:
-            cipher.open_as(chunk, other, Module.BLOOM_FILTER_HEADER, sealed)
+            cipher.open(chunk, Module.BLOOM_FILTER_HEADER, sealed, written_for=other)
         except UnreadableError:
             continue
         return f"the filter of another chunk is there: column {cipher.columns[other[1]].name}, row group {other[0]}"

@@ -1,16 +1,24 @@
-"""One encrypted module and its plaintext (parquet-format Encryption.md, 5.1).
+"""One encrypted module and its plaintext, and what binds it to its place (parquet-format Encryption.md, 4.4 and 5.1).
 
     AES-GCM    u32 LE length | nonce (12) | ciphertext | tag (16)
     AES-CTR    u32 LE length | nonce (12) | ciphertext                pages under AES_GCM_CTR_V1, and nothing else
 
 The length counts what comes behind it. A plaintext may be longer than the struct in it: parquet-java encrypts whole buffers, of 100
 bytes for 16 of a filter's header, with zeros at the end. Who parses a struct reads its beginning and keeps the rest.
+
+Additional authenticated data bind a module to its place (4.4):
+
+    AAD = prefix | aad_file_unique | module type (1 byte) | row group (i16 LE) | column (i16 LE) | page (i16 LE)
+
+The footer's ends after the module type; only data pages and their headers have a page. So a module that was moved to another file,
+row group, column or page does not authenticate there.
 """
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from enum import IntEnum
+from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.errors import AuthenticationError, RefusedError, UnreadableError
 
@@ -24,6 +32,44 @@ GCM_OVERHEAD = LENGTH_BYTES + NONCE_BYTES + TAG_BYTES
 CTR_OVERHEAD = LENGTH_BYTES + NONCE_BYTES
 SIGNATURE_BYTES = NONCE_BYTES + TAG_BYTES
 KEY_SIZES = (16, 24, 32)
+MOST_ORDINAL = 0x7FFF
+
+
+class Module(IntEnum):
+    """Kinds of modules; the number is the byte in the AAD."""
+
+    FOOTER = 0
+    COLUMN_METADATA = 1
+    DATA_PAGE = 2
+    DICTIONARY_PAGE = 3
+    DATA_PAGE_HEADER = 4
+    DICTIONARY_PAGE_HEADER = 5
+    COLUMN_INDEX = 6
+    OFFSET_INDEX = 7
+    BLOOM_FILTER_HEADER = 8
+    BLOOM_FILTER_BITSET = 9
+
+    @property
+    def words(self) -> str:
+        return self.name.lower().replace("_", " ")
+
+
+class FileAad(NamedTuple):
+    """The part that all modules of a file share."""
+
+    prefix: bytes
+    """The name that the writer gave the file, stored in it or not; empty where it gave none."""
+    unique: bytes
+
+    def of_footer(self) -> bytes:
+        return self.prefix + self.unique + bytes([Module.FOOTER])
+
+    def of(self, module: Module, row_group: int, column: int, page: int | None = None) -> bytes:
+        """`row_group` is the ordinal that the footer states, `column` the leaf's position. UnreadableError past what 16 bits hold."""
+        ordinals = (row_group, column) if page is None else (row_group, column, page)
+        if max(ordinals) > MOST_ORDINAL or min(ordinals) < 0:
+            raise UnreadableError(f"an encrypted file has no ordinals past {MOST_ORDINAL:,}")
+        return self.prefix + self.unique + bytes([module]) + b"".join(number.to_bytes(2, "little") for number in ordinals)
 
 
 class Key:

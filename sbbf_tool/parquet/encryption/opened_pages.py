@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.errors import AuthenticationError, SbbfError, UnreadableError
 from sbbf_tool.parquet import compact
-from sbbf_tool.parquet.encryption.aad import Module
 from sbbf_tool.parquet.encryption.file_cipher import ChunkKey, FileCipher
-from sbbf_tool.parquet.encryption.modules import GCM_OVERHEAD, LENGTH_BYTES
+from sbbf_tool.parquet.encryption.modules import GCM_OVERHEAD, LENGTH_BYTES, Module
 from sbbf_tool.parquet.footer import MAGIC
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, PageHeader, PageType
 from sbbf_tool.parquet.pages import ChunkPages, ReadStream, count_of, page_range
-from sbbf_tool.parquet.structs import parse_struct
+from sbbf_tool.parquet.structs import parse_prefix
 
 if TYPE_CHECKING:
     from pyarrow import NativeFile
@@ -139,7 +138,7 @@ class OpenedPages:
             raise error.at(place=place) from None
 
     def _page(self, plain: bytes, module: Module, ordinal: int, start: int, offset: int, place: str) -> _Page:
-        header = parse_struct(PageHeader, plain)
+        header, length = parse_prefix(PageHeader, plain)
         stored = header.compressed_page_size
         if stored is None or stored < self._cipher.page_overhead:
             raise UnreadableError("it does not state the size of a module", place=place)
@@ -150,7 +149,7 @@ class OpenedPages:
         size = stored - self._cipher.page_overhead
         changes = {_COMPRESSED_PAGE_SIZE: (compact.I32, compact.build_int(size)), _CRC: (compact.I32, None)}
         # What follows the struct is padding, which nothing could tell from the page.
-        bare = plain[: compact.skip(plain, 0, compact.STRUCT)]
+        bare = plain[:length]
         rewritten = compact.apply(bare, [compact.set_fields(bare, 0, changes)])
         return _Page(start, rewritten, offset, stored, size, module, ordinal if module is Module.DATA_PAGE else None, levels)
 
