@@ -49,12 +49,9 @@ def build(
 
     Raises UsageError for a column that is not there or cannot be indexed, UnreadableError for a file that cannot be read.
     """
-    types: Mapping[str, DataType | None] = {}
-    if (found := found or found_around(files, path)) is not None:
-        table, live = found
-        schema = table.schema_of(live.file)
-        types = {request.column: indexed_type(schema, parse_indexed_column(request.column)) for request in requests}
-    settled = [replace(asked, type=asked.type or types.get(asked.column)) for asked in requests]
+    found = found or found_around(files, path)
+    schema = found[0].schema_of(found[1].file) if found is not None else None
+    settled = [replace(asked, type=asked.type or indexed_type(schema, parse_indexed_column(asked.column))) for asked in requests]
     with ErrorPlace(path):
         return build_index(read_file(files, path), path, settled, max_page_bytes)
 

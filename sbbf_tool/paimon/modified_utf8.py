@@ -15,8 +15,10 @@ MAX_BYTES = 0xFFFF
 
 def build_utf(text: str) -> bytes:
     """The bytes of a name with their count in front. Raises UsageError beyond 65,535 bytes."""
-    units = struct.iter_unpack(">H", text.encode("utf-16-be", "surrogatepass"))
-    encoded = "".join(chr(unit) for (unit,) in units).encode("utf-8", "surrogatepass").replace(b"\0", b"\xc0\x80")
+    if max(text, default="") > "\uffff":
+        units = struct.iter_unpack(">H", text.encode("utf-16-be", "surrogatepass"))
+        text = "".join(chr(unit) for (unit,) in units)
+    encoded = text.encode("utf-8", "surrogatepass").replace(b"\0", b"\xc0\x80")
     if len(encoded) > MAX_BYTES:
         raise UsageError(f"a name of {len(encoded)} bytes; {MAX_BYTES} is the most")
     return struct.pack(">H", len(encoded)) + encoded

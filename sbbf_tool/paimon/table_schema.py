@@ -57,9 +57,11 @@ def parse_indexed_column(name: str) -> IndexedColumn:
     return IndexedColumn(name[:start], name[start + 1 : -1])
 
 
-def indexed_type(schema: TableSchema, indexed: IndexedColumn) -> DataType | None:
-    """The type of an indexed column's values, a map's value type for one of its entries; None when the schema has no such column."""
-    field = schema.field(indexed.column)
+def indexed_type(schema: TableSchema | None, indexed: IndexedColumn) -> DataType | None:
+    """The type of an indexed column's values, a map's value type for one of its entries; None when the schema has no such column, or is
+    not known.
+    """
+    field = schema.field(indexed.column) if schema is not None else None
     if field is None or indexed.key is None:
         return field.type if field else None
     return field.type.value if field.type.root == "MAP" else None
@@ -72,10 +74,8 @@ def resolve_column(schema: TableSchema, name: str) -> tuple[IndexedColumn, Field
     """
     indexed = parse_indexed_column(name)
     field = schema.field(indexed.column)
-    if field is not None and indexed.key is None:
-        return indexed, field, field.type
-    if field is not None and field.type.root == "MAP" and field.type.value is not None:
-        return indexed, field, field.type.value
+    if field is not None and (data_type := indexed_type(schema, indexed)) is not None:
+        return indexed, field, data_type
     if (whole := schema.field(name)) is not None:
         return IndexedColumn(name), whole, whole.type
     if field is not None:

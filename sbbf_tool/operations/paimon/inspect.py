@@ -156,7 +156,7 @@ class _Look:
         found = []
         for column, kinds in container.indexes.items():
             indexed = parse_indexed_column(column)
-            data_type = indexed_type(schema, indexed) if schema else None
+            data_type = indexed_type(schema, indexed)
             if schema is not None and data_type is None:
                 self.note("unknown-column", f"schema {schema.id} has no such column", column)
             field = schema.field(indexed.column) if schema else None

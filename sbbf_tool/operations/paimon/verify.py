@@ -108,9 +108,8 @@ def verify_container(
     verified: dict[str, VerifiedColumn] = {}
     for column in columns:
         indexed = parse_indexed_column(column)
-        known = indexed_type(schema, indexed) if schema is not None else None
         try:
-            settled = read_columns(data, name, {indexed: known}, max_page_bytes).types[indexed]
+            settled = read_columns(data, name, {indexed: indexed_type(schema, indexed)}, max_page_bytes).types[indexed]
             filters[indexed] = settled, _filter(container, column)
         except (UnreadableError, UsageError) as error:
             verified[column] = VerifiedColumn(column, 0, 0, 0, (), str(error))
