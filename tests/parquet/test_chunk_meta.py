@@ -44,14 +44,8 @@ def test_of_a_locked_chunk_nothing_is_known():
     meta = ChunkMeta(ColumnChunk(file_path="elsewhere"))
     assert meta.is_locked
     assert meta.is_encrypted
-    assert (meta.bytes, meta.values, meta.nulls, meta.non_null_values, meta.type, meta.stated_filter) == (
-        0,
-        None,
-        None,
-        None,
-        None,
-        (None, None),
-    )
+    assert (meta.bytes, meta.values, meta.nulls, meta.non_null_values, meta.type) == (0, None, None, None, None)
+    assert meta.stated_filter == (None, None)
     assert not meta.has_only_nulls
     assert not meta.is_dictionary_encoded
     assert (meta.external, meta.page_range, meta.parts()) == ("elsewhere", (0, 0), [])
