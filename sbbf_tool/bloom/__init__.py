@@ -6,3 +6,6 @@ and obvious; `numpy_kernel`; `compiled_kernel`, in C.
 
 Asking one filter about one value costs no more than the question does: only `numpy_kernel` imports numpy.
 """
+
+DEFAULT_FPP = 0.01
+"""Target false-positive rate where none is given. It stands here, where help texts find it without what sizing takes."""

@@ -16,8 +16,6 @@ from math import comb, exp, sqrt
 from sbbf_tool.bloom.buffers import BLOCK_BYTES
 from sbbf_tool.errors import UsageError
 
-DEFAULT_FPP = 0.01
-"""Target false-positive rate where none is given."""
 MIN_BYTES = 64
 """The smallest size to write: Impala reads a filter of 32 bytes as two blocks."""
 MAX_BYTES = 128 * 1024 * 1024

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbbf_tool.bloom.sizing import DEFAULT_FPP
+from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.cli import render
 from sbbf_tool.cli.changes import Change, over_changed_files
 from sbbf_tool.cli.files import Files

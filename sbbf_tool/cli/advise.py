@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from sbbf_tool.bloom.sizing import DEFAULT_FPP
+from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.cli.advice import query_lines, show_report
 from sbbf_tool.cli.files import Files, over_files
 from sbbf_tool.cli.page_limit import page_limit_option

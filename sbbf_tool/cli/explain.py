@@ -14,7 +14,6 @@ from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.probe import ABSENT, MAYBE, NegativeValues, answer, ensure_column, unmark
 from sbbf_tool.cli.report import View, report_files
 from sbbf_tool.reports.rows import FileRow
-from sbbf_tool.storage.places import file_named, is_url
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.explain import EngineExplanation, ExplainReport
@@ -83,6 +82,8 @@ def _split(files: Files, column: str | None, value: str | None, ask_null: bool) 
 
 def _is_missing(name: str) -> bool:
     """Whether a PATH is a local file that does not exist, as a column is that stands before a value."""
+    from sbbf_tool.storage.places import file_named, is_url
+
     return not is_url(name) and file_named(name) is not None and not os.path.lexists(name)
 
 

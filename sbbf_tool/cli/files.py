@@ -12,7 +12,6 @@ import click
 from sbbf_tool.cli.keys import keys_option
 from sbbf_tool.cli.values import names_of
 from sbbf_tool.reports.rows import FileRow
-from sbbf_tool.storage.places import file_named, is_url
 
 if TYPE_CHECKING:
     from sbbf_tool.editing.build import Progress
@@ -96,6 +95,8 @@ class Files:
         """The file that the one PATH names, whose report is the whole answer; None where there may be several."""
         if len(self.arguments) != 1 or self.is_listed or self.where is not None:
             return None
+        from sbbf_tool.storage.places import file_named
+
         return file_named(self.arguments[0])
 
     @property
@@ -192,6 +193,7 @@ def warn_of_append(path: str) -> None:
     """Warn of an append to a file that was not finished, or of a journal beside it that is not to be trusted: for commands that read."""
     from sbbf_tool.cli import render
     from sbbf_tool.file.interrupted import warning_of
+    from sbbf_tool.storage.places import is_url
 
     if not is_url(path) and (warning := warning_of(path)) is not None:
         render.warn(f"{path}: {warning}")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from sbbf_tool.bloom import sizing
+from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.bloom.hashing import hash_value
 from sbbf_tool.errors import RefusedError, SbbfError, UsageError
@@ -41,7 +41,7 @@ class Sizing:
     Where `num_bytes` is given, exactly so large, whatever the rest says.
     """
 
-    fpp: float = sizing.DEFAULT_FPP
+    fpp: float = DEFAULT_FPP
     ndv: int | None = None
     max_bytes: int = sizing.MAX_BYTES
     num_bytes: int | None = None

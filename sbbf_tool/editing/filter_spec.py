@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_names
-from sbbf_tool.bloom import sizing
+from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.editing.build import Sizing, ensure_buildable
 from sbbf_tool.editing.targets import check_changeable, choose_columns
 from sbbf_tool.errors import UsageError
@@ -24,7 +24,7 @@ class FilterSpec:
     """Which columns get filters, and of what FPP or size; it can be sent to other processes and machines. Raises UsageError."""
 
     columns: tuple[str, ...]
-    fpp: float = sizing.DEFAULT_FPP
+    fpp: float = DEFAULT_FPP
     """Share of absent values that a filter does not exclude, above 0 and below 1."""
     ndv: int | None = None
     """Distinct values of a row group to size filters for; those that are found where None."""

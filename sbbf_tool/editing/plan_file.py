@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sbbf_tool.bloom import sizing
+from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.display import redact, to_json
 from sbbf_tool.errors import ErrorPlace, UsageError
 from sbbf_tool.hints import Fix
@@ -38,7 +38,7 @@ class Plan:
 
     def fix(self, keys: str | None) -> Fix:
         """Return the change that carries it out, but for the sizes, which then follow from the values alone; `keys` is a path."""
-        fpp = None if self.fpp == sizing.DEFAULT_FPP else self.fpp
+        fpp = None if self.fpp == DEFAULT_FPP else self.fpp
         return Fix("add_filters", self.files, tuple(self.columns), replace=self.replace, fpp=fpp, keys=keys)
 
     def as_json(self) -> dict[str, Any]:

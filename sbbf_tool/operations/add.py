@@ -17,7 +17,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_names
-from sbbf_tool.bloom.sizing import DEFAULT_FPP
+from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.editing.build import Progress, Spooled, chunk_bytes, report_of
 from sbbf_tool.editing.edit import Edit, Prebuilt
 from sbbf_tool.editing.filter_spec import FilterSpec

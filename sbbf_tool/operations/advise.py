@@ -18,7 +18,7 @@ from sbbf_tool.advice.survey import FileSurvey, Totals, survey
 from sbbf_tool.advice.surveys import Surveys
 from sbbf_tool.advice.verdicts import ADD, UNASKED, Lookup, cautions_of, engines_for, lookup_of, verdict_of, with_data, without_data
 from sbbf_tool.arguments import as_iterable, as_names
-from sbbf_tool.bloom import sizing
+from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.display import redact
 from sbbf_tool.editing.plan_file import Plan
 from sbbf_tool.errors import OversizedPageError, SbbfError
@@ -35,7 +35,7 @@ def advise(
     names: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     *,
     queries: Iterable[str] = (),
-    fpp: float = sizing.DEFAULT_FPP,
+    fpp: float = DEFAULT_FPP,
     engine_names: Iterable[str] = (),
     keys: KeysGiven = None,
     max_page_bytes: MaxPageBytes = None,
@@ -76,7 +76,7 @@ def advise_on(
     Some of the files are opened once more, here, to count distinct values.
     """
     asked, engines = tuple(queries), as_names(engine_names, "engine")
-    fpp = sizing.DEFAULT_FPP if fpp is None else fpp
+    fpp = DEFAULT_FPP if fpp is None else fpp
     sizing.ensure_rate(fpp)
     survey_of_all = Surveys(listed, surveys, asked)
     found = survey_of_all.totals

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sbbf_tool.bloom import sizing
+from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.hints import Fix
 from sbbf_tool.rules.facts import ColumnFacts
 from sbbf_tool.rules.rule import Limits
@@ -26,7 +26,7 @@ def add(column: ColumnFacts, limits: Limits) -> Fix:
     """A filter in every row group; those that are there are built anew."""
     if _gets_no_filter(column):
         return remove(column, limits)
-    fpp = None if limits.max_fpp is None else min(limits.max_fpp, sizing.DEFAULT_FPP)
+    fpp = None if limits.max_fpp is None else min(limits.max_fpp, DEFAULT_FPP)
     return Fix("add_filters", (column.file,), (column.name,), replace=bool(column.filters), fpp=fpp, keys=column.keys_path)
 
 
@@ -45,7 +45,7 @@ def remove_bytes_too(column: ColumnFacts, limits: Limits) -> Fix:
 
 def shrink(column: ColumnFacts, limits: Limits) -> Fix:
     """To the smallest size that keeps the usual error rate."""
-    return Fix("resize_filters", (column.file,), (column.name,), fpp=sizing.DEFAULT_FPP, keys=column.keys_path)
+    return Fix("resize_filters", (column.file,), (column.name,), fpp=DEFAULT_FPP, keys=column.keys_path)
 
 
 def shrink_to_portable(column: ColumnFacts, limits: Limits) -> Fix:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
 
-from sbbf_tool.bloom import sizing
+from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.hints import Fix
 from sbbf_tool.parquet.statistics import bounds
 from sbbf_tool.reports.findings import INFO, WARNING, Evidence
@@ -54,7 +54,7 @@ def _needed(chunk: ChunkFacts) -> int | None:
         return None
     lies = chunk.bits.empty and chunk.values != 0
     shares_a_block = chunk.bits.identical_blocks and not chunk.bits.empty
-    return None if lies or shares_a_block else sizing.bytes_for(max(1.0, chunk.bits.ndv), sizing.DEFAULT_FPP)
+    return None if lies or shares_a_block else sizing.bytes_for(max(1.0, chunk.bits.ndv), DEFAULT_FPP)
 
 
 def _share(chunk: ChunkFacts) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sbbf_tool.bloom.sizing import DEFAULT_FPP
+from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.reports.rows import LINK, FileRow
 from sbbf_tool.runner import works
