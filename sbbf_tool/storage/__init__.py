@@ -1,1 +1,1 @@
-"""Where bytes live: ranged reads, and the one function that replaces a user's file."""
+"""Storage of bytes: ranged reads, and the one function that replaces a user's file."""

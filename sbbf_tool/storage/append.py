@@ -1,16 +1,16 @@
-"""Appending to a file where it stands: nothing is copied, and a journal beside the file makes it whole again after a crash.
+"""Append to a file in place: nothing is copied, and a journal beside the file restores it after a crash.
 
     lock        the descriptor that writes; without a lock there is no append
     journal     see `journal`: on disk before the first byte of the file changes
-    append      the new bytes, behind the old ones, then fsync
-    verify      as a stranger would
+    append      the new bytes after the old ones, then fsync
+    verify      read the file as any other reader would
     forget      remove the journal: only now does the change count
 
-While the bytes arrive, other readers see a file without a footer; that is the price, and `local.replace` does not have it. A journal
-that is still there afterwards, and that no living process holds, means "cut back to the old length", unless what stands there now is
-none of ours: a file that is longer, or as whole as the old one was and not the one that was being made.
+While the bytes arrive, other readers see a file without a footer. `local.replace` does not have this disadvantage. A journal that
+remains, and that no living process holds, means "cut back to the old length", unless another writer made the present content: the file
+is longer, or it is complete and is not the new file.
 
-Other writers know nothing of the lock. So bytes go only into the file that was read, and only bytes of our own are cut off again.
+Other writers do not know the lock. So `append` writes only to the file that was read, and cuts off only its own bytes.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from sbbf_tool.storage.temporary import sync_folder, temporary_file, write_all
 
 
 def append(source: LocalSource, pieces: Sequence[Piece], verify: Callable[[LocalSource], None]) -> list[str]:
-    """Put `pieces` behind the source's bytes in the file itself, and keep them only if `verify` accepts the result.
+    """Append `pieces` to the source's file in place, and keep them only if `verify` accepts the result.
 
-    Answers with warnings in words. Raises RefusedError (another writer, source changed, no permission, no lock, several names) and
-    WriteError (disk full and the like); the file has its old length again in both cases, or, where the disk refuses even that, after
-    the next `recover`. Bytes that another writer put there meanwhile are left as they are.
+    Returns warnings as text. Raises RefusedError (another writer, source changed, no permission, no lock, several names) and WriteError
+    (disk full and the like). In both cases the file has its old length again, or has it after the next `recover` where the disk refuses
+    even that. Bytes that another writer added in the meantime stay.
     """
     real = os.path.realpath(source.name)
     with _locked(source.name, real) as fd:
-        # Its path may have got another file since the source was opened, or just now.
+        # Since the source was opened, even a moment ago, the path may have come to name another file.
         if not is_open_file(source._stat, fd) or not source.is_unchanged():
             raise ChangedError.since_opened(source.name)
         tail = _Tail(source, fd, pieces)
@@ -78,24 +78,25 @@ def append(source: LocalSource, pieces: Sequence[Piece], verify: Callable[[Local
 
 
 def ensure_appendable(name: str) -> None:
-    """Raises RefusedError where a file cannot be appended to, as far as can be told before the work."""
-    # On an overlay of file systems, to be opened is also what gives a file its own copy, which must come before it is read.
+    """Raise RefusedError where a file cannot be appended to, as far as can be checked before the work."""
+    # On an overlay file system, opening for writing is what copies the file up; this must happen before the file is read.
     if os.path.isfile(name):
         with _locked(name, os.path.realpath(name)):
             pass
 
 
 def recover(path: str, ensure_footer: EnsureFooter) -> int | None:
-    """Cut a file back to the length that an interrupted append remembers; answers with that length, or None where there is nothing to do.
+    """Cut a file back to the length that the journal of an interrupted append records.
 
-    A journal that does not fit the file (it was replaced since) is removed and the file left alone. Raises RefusedError where the
-    journal is not to be trusted, or the append goes on, and WriteError.
+    Returns that length, or None where there is nothing to do. A journal that does not fit the file (it was replaced since) is removed
+    and the file does not change. Raises RefusedError where the journal cannot be trusted or the append is still running, and
+    WriteError.
     """
     if not has_journal(path):
         return None
     real = os.path.realpath(path)
     try:
-        # Before the file is opened to be changed: a planted journal is told as such, whatever this user may write.
+        # Before the file is opened for writing: a planted journal is reported as such, whatever this user may write.
         read_journal(path, os.stat(real).st_uid)
         fd = open_to_change(real)
     except OSError as error:
@@ -106,7 +107,7 @@ def recover(path: str, ensure_footer: EnsureFooter) -> int | None:
         _lock(fd, path, "appending to", "nothing tells whether the append that was begun goes on")
         journal = read_journal(path, os.fstat(fd).st_uid)
         if journal is None:
-            # Who held the lock until now has finished.
+            # The process that held the lock until now has finished.
             return None
         length = journal.old_length(fd)
         if length is not None:
@@ -126,9 +127,9 @@ def recover(path: str, ensure_footer: EnsureFooter) -> int | None:
 
 
 def interrupted_length(path: str, ensure_footer: EnsureFooter) -> int | None:
-    """The length that `recover` would cut this file back to; None where it would leave it alone. Only reads.
+    """Return the length that `recover` would cut this file back to; None where it would not change the file. Only reads.
 
-    Raises ChangedError where the append goes on, RefusedError where the journal is not to be trusted.
+    Raises ChangedError where the append is still running, RefusedError where the journal cannot be trusted.
     """
     if not has_journal(path):
         return None
@@ -140,7 +141,7 @@ def interrupted_length(path: str, ensure_footer: EnsureFooter) -> int | None:
         journal = read_journal(path, os.fstat(fd).st_uid)
         if journal is not None and is_locked(fd):
             raise ChangedError("another process is appending to this file", file=path, hint="wait for it and run again")
-        # Without a lock, it is the journal of an append that ended before now, or it is still there.
+        # Without a lock, the journal belongs to an append that has ended, or it still exists.
         journal = read_journal(path, os.fstat(fd).st_uid)
         length = journal.old_length(fd) if journal is not None else None
         if journal is not None and length is not None:
@@ -154,7 +155,7 @@ def interrupted_length(path: str, ensure_footer: EnsureFooter) -> int | None:
 
 @contextmanager
 def _locked(name: str, real: str) -> Iterator[int]:
-    """The file, open to append to and locked. Raises RefusedError."""
+    """Yield a descriptor of the file, open for appending and locked. Raises RefusedError."""
     try:
         fd = open_to_change(real, os.O_APPEND)
     except OSError as error:
@@ -166,7 +167,7 @@ def _locked(name: str, real: str) -> Iterator[int]:
         except OSError as error:
             raise RefusedError(f"cannot be examined: {reason_of(error)}", file=name, hint="run the command again") from error
         if names > 1:
-            # A journal is beside one of them; who opens the file by another does not see it.
+            # The journal is beside one of the names; a process that opens the file by another name does not see it.
             what = f"it has {names} names (hard links), and an append that is interrupted can be undone by one of them only"
             hint = Hint("leave out {append}, or write elsewhere with {output}", append=True, output=...)
             raise RefusedError(what, file=name, hint=hint)
@@ -183,13 +184,13 @@ def _lock(fd: int, name: str, work: str, without: str) -> None:
 
 
 def _ensure_still(source: LocalSource, real: str, fd: int, tail: _Tail) -> None:
-    """Raises ChangedError where the path names another file by now, or the file is not the old one with the tail behind it."""
+    """Raise ChangedError where the path names another file now, or the file is not the old one followed by the tail."""
     if not leads_to(real, fd) or os.fstat(fd).st_size != source.size + tail.length:
         raise ChangedError.since_opened(source.name)
 
 
 class _Tail:
-    """The bytes that go behind a file, and whether any of them are there. `fd` appends, whatever the file's length is by then."""
+    """The bytes that go after a file, and whether any of them are written. `fd` appends, whatever the file's length is by then."""
 
     def __init__(self, source: LocalSource, fd: int, pieces: Sequence[Piece]) -> None:
         self.source = source
@@ -205,7 +206,7 @@ class _Tail:
         return Journal(self.source.size, self._old_end, self.source.size + self.length, _last_bytes(self.pieces))
 
     def write(self, real: str) -> None:
-        """Raises ChangedError where the file changed since it was locked, OSError."""
+        """Write the blocks at the end of the file. Raises ChangedError where the file changed since it was locked, OSError."""
         remove_stale_checksum(real)
         if not self.source.is_unchanged():
             raise ChangedError.since_opened(self.source.name)
@@ -217,13 +218,13 @@ class _Tail:
             write_all(self.fd, block)
             end += len(block)
             if (found := os.lseek(self.fd, 0, os.SEEK_CUR)) != end:
-                # Another writer changed the file's length between the look and the write.
+                # Another writer changed the file's length between the check and the write.
                 self._stray = found - len(block), block
                 raise ChangedError.since_opened(self.source.name)
         os.fsync(self.fd)
 
     def take_back(self) -> None:
-        """Cut off what was written. Raises ChangedError where another writer changed the file: its bytes stay. Raises OSError."""
+        """Cut off the written bytes. Raises ChangedError where another writer changed the file (its bytes stay), OSError."""
         if not self.is_there:
             return
         start = self._found()
@@ -236,13 +237,13 @@ class _Tail:
             raise ChangedError(what, file=self.source.name, hint="wait for it, look at the file, and run again")
 
     def _found(self) -> int | None:
-        """The byte where our bytes begin, up to the end of the file; None where another writer's are among or behind them."""
+        """Return the byte where this tail begins, up to the end of the file; None where another writer's bytes are among or after it."""
         size = os.fstat(self.fd).st_size
         start, blocks = (self.source.size, blocks_of(self.pieces)) if self._stray is None else (self._stray[0], [self._stray[1]])
         return start if self._are_ours(start, size, blocks) else None
 
     def _are_ours(self, start: int, end: int, blocks: Iterable[Bytes]) -> bool:
-        """Whether the file's bytes from `start` to `end` are the first of these blocks."""
+        """Return whether the file's bytes from `start` to `end` are the first of these blocks."""
         for block in blocks:
             ours = memoryview(block).cast("B")[: max(0, end - start)]
             if not ours:
@@ -255,7 +256,7 @@ class _Tail:
 
 @contextmanager
 def _journal(source: LocalSource, real: str, tail: _Tail) -> Iterator[None]:
-    """The journal, on disk while the block runs; it stays where the process dies in it, or where the file cannot be cut."""
+    """Keep the journal on disk while the block runs; it stays where the process dies, or where the file cannot be cut."""
     path = journal_of(real)
     is_placed = is_accepted = False
     try:
@@ -263,7 +264,7 @@ def _journal(source: LocalSource, real: str, tail: _Tail) -> Iterator[None]:
             with temporary_file(*os.path.split(real)) as (temporary, fd):
                 write_all(fd, build_journal(tail.journal()))
                 with suppress(OSError):
-                    # Whoever owns the file can then undo what another user began. Only root may do this.
+                    # So the file's owner can undo an append that another user began. Only root may do this.
                     os.fchown(fd, source._stat.st_uid, -1)
                 os.fsync(fd)
                 os.rename(temporary, path)
@@ -280,7 +281,7 @@ def _journal(source: LocalSource, real: str, tail: _Tail) -> Iterator[None]:
             with suppress(FileNotFoundError):
                 os.unlink(path)
         elif is_placed and not tail.is_there:
-            # Where it cannot be removed, it fits a file that is whole already, and the next command tries again.
+            # A journal that cannot be removed describes a file that is complete already; the next command tries again.
             with suppress(OSError):
                 os.unlink(path)
 

@@ -1,7 +1,7 @@
 """Owner, mode and extended attributes of local files.
 
-A copy never opens a file to more users than the original: where the group or an access list cannot be kept, the permissions that
-depended on it are dropped.
+A copy never gives more users access than the original: where the group or an access list cannot be kept, the permissions that depended
+on it are dropped.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from contextlib import suppress
 
 _ACCESS_LIST = "system.posix_acl_access"
 _OF_CONTENT = ("security.ima", "security.evm")
-"""Signatures of content and attributes: the kernel refuses to open a file that does not match its own."""
+"""Signatures of content and attributes: the kernel refuses to open a file that does not match its signature."""
 
 
 def carry_over(name: str, source: int, status: os.stat_result, fd: int) -> list[str]:
-    """Give `fd` the owner, extended attributes and mode of the open file `source`; answer with warnings about what could not be kept."""
+    """Give `fd` the owner, extended attributes and mode of the open file `source`; return warnings about those that cannot be kept."""
     lost = []
     fresh = os.fstat(fd)
-    # A folder with a setgid bit has its own group for new files, so that this is not the one of the process.
+    # A folder with a setgid bit gives new files its own group, so the group is not that of the process.
     if (status.st_uid, status.st_gid) != (fresh.st_uid, fresh.st_gid):
         try:
             os.fchown(fd, status.st_uid, status.st_gid)
         except OSError:
             lost.append(f"owner {status.st_uid}:{status.st_gid}")
             with suppress(OSError):
-                # A member of the file's group can keep at least that.
+                # A member of the file's group can keep at least the group.
                 os.fchown(fd, -1, status.st_gid)
     attributes = _attributes_of(source)
     if _ACCESS_LIST not in attributes:
-        # A folder's default list, which the new file has from its folder, would come into force with the mode.
+        # A folder's default list, which the new file inherits, would take effect with the mode.
         _remove_access_list(fd)
     kept = set()
     for attribute in attributes:
@@ -45,24 +45,24 @@ def carry_over(name: str, source: int, status: os.stat_result, fd: int) -> list[
     if mode != stat.S_IMODE(status.st_mode):
         lost.append(f"mode {stat.S_IMODE(status.st_mode):04o}, which is {mode:04o} now")
     if mode != stat.S_IMODE(fresh.st_mode):
-        # An access list has set it already; to set it once more may change the lists of other kinds.
+        # An access list has set the mode already; setting it again may change lists of other kinds.
         os.fchmod(fd, mode)
     return [f"{name}: could not be carried over: {', '.join(lost)}"] if lost else []
 
 
 def _safe_mode(mode: int, old: os.stat_result, new: os.stat_result, keeps_list: bool | None) -> int:
-    """The mode for a file with the owner and group of `new`, so that no user may do more than with the old one.
+    """Return the mode for a file with the owner and group of `new`, so that no user gets more access than before.
 
     `keeps_list` says whether the old file's access list is kept; None where it has none.
     """
     if new.st_uid != old.st_uid:
         mode &= ~stat.S_ISUID
     if new.st_gid != old.st_gid:
-        # Members of the old group now count as others, who must not have what the group had not.
+        # Members of the old group now count as others, who must not get access that the group did not have.
         denied_to_group = ~(mode >> 3) & stat.S_IRWXO
         mode &= ~(stat.S_ISGID | stat.S_IRWXG | denied_to_group)
     if keeps_list is False or (keeps_list and new.st_gid != old.st_gid):
-        # The group bits are the mask of the list, and say nothing of the group: without the list, only the owner's are sure.
+        # The group bits are the mask of the list, not the group's permissions: without the list, only the owner's bits are certain.
         mode &= ~(stat.S_IRWXG | stat.S_IRWXO)
     return mode
 

@@ -1,8 +1,8 @@
-"""Many files in local folders, as a table has them: whole files read, and new ones published under names that were free.
+"""Many files in local folders, as a table has them: read whole files, and publish new ones under free names.
 
-A new file is written beside its place under a hidden name, brought to the disk, and only then linked to its own name: it appears whole
-and at once, and only if no one else has the name by then. A process killed in between leaves a hidden file that the next one which
-writes in that folder removes.
+A new file is written in the same folder under a hidden name, synced to disk, and only then linked to its own name: it appears whole and
+at once, and only if the name is still free. A killed process leaves a hidden file, which the next process that writes in that folder
+removes.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 class LocalFolders:
-    """Reading and publishing below local folders. A path is one of the file system, or a `file:` address of one.
+    """Read and publish files below local folders. A path is a file system path, or a `file:` URL.
 
-    `bytes_read` and `files_read` count what was read. All methods raise OSError, and ValueError for names no file can have.
+    `bytes_read` and `files_read` count the reads. All methods raise OSError, and ValueError for names that no file can have.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class LocalFolders:
         self._swept: set[str] = set()
 
     def read(self, path: str, most: int | None = None) -> bytes:
-        """The whole file. Raises FileNotFoundError when there is none, OSError also when it has more than `most` bytes."""
+        """Read the whole file. Raises FileNotFoundError where there is none, OSError also where it has more than `most` bytes."""
         # Without O_NONBLOCK, opening a FIFO would wait for a writer that never comes.
         fd = os.open(_local(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with open(fd, "rb", buffering=0) as stream:
@@ -46,7 +46,7 @@ class LocalFolders:
         return data
 
     def list(self, directory: str) -> Sequence[str]:
-        """The names in a folder; none when there is no such folder."""
+        """Return the names in a folder; none where there is no such folder."""
         try:
             return os.listdir(_local(directory))
         except (FileNotFoundError, NotADirectoryError):
@@ -57,9 +57,9 @@ class LocalFolders:
         return os.path.realpath(_local(path))
 
     def create(self, path: str, data: bytes) -> None:
-        """A new file that is whole or not there, and survives a power failure on return. Raises FileExistsError where there is one.
+        """Create a file, whole or not at all, that survives a power failure on return. Raises FileExistsError where there is one.
 
-        Where a file system has no hard links, names cannot be taken atomically, and PermissionError is raised: nothing was created.
+        Where a file system has no hard links, names cannot be taken atomically: PermissionError is raised and nothing is created.
         """
         target = _local(path)
         with self._written(target, data) as temporary:
@@ -75,20 +75,20 @@ class LocalFolders:
         sync_folder(os.path.dirname(target))
 
     def replace(self, path: str, data: bytes) -> None:
-        """A file with these bytes, at once in place of the one that may be there."""
+        """Write a file with these bytes, which replaces an existing one in one step."""
         target = _local(path)
         with self._written(target, data) as temporary:
             os.rename(temporary, target)
         sync_folder(os.path.dirname(target))
 
     def remove(self, path: str) -> None:
-        """Take a file away; nothing happens when there is none."""
+        """Remove a file; do nothing where there is none."""
         with suppress(FileNotFoundError):
             os.unlink(_local(path))
 
     @contextmanager
     def _written(self, target: str, data: bytes) -> Iterator[str]:
-        """A hidden file beside `target` with these bytes, on the disk; gone afterwards unless it was renamed."""
+        """Yield a hidden file beside `target` with these bytes, synced to disk; remove it afterwards unless it was renamed."""
         folder, base = os.path.split(target)
         if folder not in self._swept:
             self._swept.add(folder)
@@ -108,7 +108,7 @@ class LocalFolders:
 
 
 def _local(path: str) -> str:
-    """A path, or a `file:` address as manifests hold it, as a path."""
+    """Convert a path, or a `file:` URL as manifests contain it, to a path."""
     for scheme in ("file://", "file:"):
         if path.startswith(scheme):
             return path.removeprefix(scheme)

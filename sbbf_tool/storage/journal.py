@@ -1,15 +1,16 @@
-"""The journal of an append: what the file was before, beside the file while it changes.
+"""The journal of an append: the state before the append, stored beside the file while it changes.
 
     .NAME.sbbf-journal      JSON: `length` and `ends_with`, of the old file; `new_length` and `new_ends_with`, of the new one
 
-Anybody who may create files in a folder can put such a file there, and a journal says to what length a file is cut. So it counts only if
+Any user who may create files in a folder can put such a file there, and a journal says to what length a file is cut. So it is trusted
+only if
 
     the file system says    a regular file with one name, at most 4 KiB, that neither its group nor others may write, and that belongs
                             to the file's owner, to the user of this process, or to root
     it says                 a length that a Parquet file can have, and as many of its last bytes as an append stores; they end in a magic
     the file says           it has those bytes there, and a footer that ends at that length and parses
 
-Else it is refused by name, with its owner and the rule that it breaks.
+Otherwise the error names the journal, its owner and the rule that it breaks.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ from sbbf_tool.storage.system_errors import close, reason_of
 
 JOURNAL_SUFFIX = ".sbbf-journal"
 TAIL_BYTES = 64
-"""Last bytes of a file that its journal stores."""
+"""Number of last bytes of a file that its journal stores."""
 _LARGEST = 4 << 10
 _SMALLEST_FILE = 12
 _MAGICS = (b"PAR1", b"PARE")
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EACCES, errno.ELOOP)
-"""Errors where no process of this user finds a file of that name."""
+"""Errors that mean that no process of this user finds a file of that name."""
 
 EnsureFooter = Callable[[Callable[[int, int], bytes], int], None]
-"""Raises UnreadableError unless a footer ends at this byte of a file, which is read by offset and length."""
+"""Callable that raises UnreadableError unless a footer ends at this byte of a file, which it reads by offset and length."""
 
 
 class Journal(NamedTuple):
@@ -46,7 +47,7 @@ class Journal(NamedTuple):
     new_ends_with: bytes
 
     def old_length(self, fd: int) -> int | None:
-        """The length to cut this file back to; None where another writer has replaced the file, or written behind its old bytes."""
+        """Return the length to cut this file back to; None where another writer replaced the file or wrote after its old bytes."""
         size = os.fstat(fd).st_size
         if not self.length <= size <= self.new_length or _bytes_before(fd, self.length, self.ends_with) != self.ends_with:
             return None
@@ -57,27 +58,27 @@ class Journal(NamedTuple):
 
 
 def journal_of(path: str) -> str:
-    """Where the journal of a file is, or would be."""
+    """Return the path of a file's journal, whether or not it exists."""
     folder, base = os.path.split(os.path.realpath(path))
     return os.path.join(folder, f".{base}{JOURNAL_SUFFIX}")
 
 
 def has_journal(path: str) -> bool:
-    """Tell whether anything has the name of a file's journal. Raises RefusedError where the system does not answer."""
+    """Return whether anything has the name of a file's journal. Raises RefusedError where the system does not answer."""
     return _status_of(path) is not None
 
 
 def read_journal(path: str, owner: int) -> Journal | None:
-    """The journal of the file at `path`, which belongs to the user `owner`; None where there is none.
+    """Read the journal of the file at `path`, which belongs to the user `owner`; return None where there is none.
 
-    Raises RefusedError where it breaks a rule that the file system or the journal itself can tell.
+    Raises RefusedError where the journal breaks a rule that the file system or its own content can show.
     """
     status = _status_of(path)
     if status is None:
         return None
     _ensure_ours(path, status, owner)
     try:
-        # Between the two looks another file may have taken its place.
+        # Another file may have taken its place since it was checked.
         fd = os.open(journal_of(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         return None
@@ -86,7 +87,7 @@ def read_journal(path: str, owner: int) -> Journal | None:
     try:
         status = os.fstat(fd)
         if status.st_nlink == 0:
-            return None  # its append ended meanwhile
+            return None  # its append has ended in the meantime
         _ensure_ours(path, status, owner)
         return parse_journal(os.pread(fd, _LARGEST + 1, 0))
     except OSError as error:
@@ -98,7 +99,7 @@ def read_journal(path: str, owner: int) -> Journal | None:
 
 
 def ensure_footer_there(path: str, journal: Journal, fd: int, ensure_footer: EnsureFooter) -> None:
-    """Raises RefusedError where no footer ends at the length that a journal states of this open file."""
+    """Raise RefusedError where no footer ends at the length that a journal states of this open file."""
     try:
         ensure_footer(partial(_read, fd), journal.length)
     except UnreadableError as error:
@@ -113,7 +114,7 @@ def build_journal(journal: Journal) -> bytes:
 
 
 def parse_journal(data: bytes) -> Journal:
-    """Raises ValueError, whose text is the rule that these bytes break."""
+    """Parse a journal. Raises ValueError, whose text is the rule that these bytes break."""
     if len(data) > _LARGEST:
         raise ValueError(f"it has more than {_LARGEST:,} bytes")
     try:
@@ -178,7 +179,7 @@ def _user(number: int) -> str:
 
 
 def _bytes_before(fd: int, end: int, like: bytes) -> bytes:
-    """As many bytes before `end` as `like` has."""
+    """Read as many bytes before `end` as `like` has."""
     return os.pread(fd, len(like), end - len(like)) if end >= len(like) else b""
 
 

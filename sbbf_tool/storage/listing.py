@@ -1,7 +1,7 @@
 """Local files by name, folder or glob.
 
-What cannot be listed stops nothing: it is answered as a name, and fails where it is opened, with the reason. Names that vanish meanwhile
-are left out.
+A name that cannot be listed does not stop a listing: it is returned, and opening it fails with the reason. Names that vanish during the
+listing are left out.
 """
 
 from __future__ import annotations
@@ -19,19 +19,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A Parquet file that a name means; or a link to a folder, where links are asked for."""
+    """A Parquet file that a name stands for, or a link to a folder where links are requested."""
 
     path: str
     is_link: bool = False
-    """Whether a folder or glob led to it by way of a link."""
+    """Whether a folder or glob reached it through a link."""
 
 
 def entries(name: str, *, linked_folders: bool = False) -> Iterator[Entry]:
-    """The Parquet files that `name` means: itself, those below it where it is a folder, those that match where it is a glob; in order.
+    """Yield the Parquet files of `name` in order: itself, those below it where it is a folder, those that match where it is a glob.
 
-    Below a folder, names that start with a dot or `_` are skipped, as Spark and Hive do, unless they are of a partition (`_day=1`), and
-    so are links to folders, unless `linked_folders` asks for them; links to files are followed. Raises UnreadableError where there is
-    none.
+    Below a folder, names that start with a dot or `_` are skipped, as Spark and Hive do, except those of a partition (`_day=1`). Links
+    to folders are skipped unless `linked_folders` is true; links to files are followed. Raises UnreadableError where there is no file.
     """
     if os.path.isdir(name):
         found = _walk(name)
@@ -50,17 +49,17 @@ def entries(name: str, *, linked_folders: bool = False) -> Iterator[Entry]:
 
 
 def is_one_file(name: str) -> bool:
-    """Whether `name` means one file, which need not exist, and no folder or glob. A file that exists wins over the glob it also is."""
+    """Return whether `name` stands for one file, which need not exist, and no folder or glob. An existing file wins over a glob."""
     return not os.path.isdir(name) and (os.path.lexists(name) or not glob.has_magic(name))
 
 
 def is_passed_over(name: str) -> bool:
-    """Whether a file or folder of this name is none of a lake's data; the folder of a partition is, whatever its column is called."""
+    """Return whether a file or folder of this name holds none of a lake's data; the folder of a partition does, whatever its column."""
     return name.startswith((".", "_")) and "=" not in name
 
 
 def is_linked(path: str, folder: str) -> bool:
-    """Whether a link leads to `path` from `folder`, by whose name it begins."""
+    """Return whether a link leads to `path` from `folder`, with whose name it begins."""
     place = folder
     for part in path.removeprefix(folder).strip(os.sep).split(os.sep):
         place = os.path.join(place, part)
@@ -71,13 +70,13 @@ def is_linked(path: str, folder: str) -> bool:
 
 def _matching(pattern: str) -> Iterator[tuple[Entry, bool]]:
     parts = pattern.split(os.sep)
-    # What the pattern names in full is meant as it stands, links or not.
+    # The literal part of the pattern is taken as it is, with or without links.
     literal = os.sep.join(parts[: next(number for number, part in enumerate(parts) if glob.has_magic(part))])
     named = literal.rstrip(os.sep) or (os.sep if pattern.startswith(os.sep) else "")
     for match in sorted(glob.glob(pattern, recursive=True)):
         linked = is_linked(match, named)
         if linked and "**" in parts and is_linked(os.path.dirname(match), named):
-            # As below a folder: links to folders may lead in circles.
+            # As below a folder: links to folders may form a cycle.
             continue
         if not os.path.isdir(match):
             yield Entry(match, linked), False
@@ -89,8 +88,8 @@ def _matching(pattern: str) -> Iterator[tuple[Entry, bool]]:
 
 
 def _walk(top: str) -> Iterator[tuple[Entry, bool]]:
-    """Yield the Parquet files below a folder, and links to folders; with each whether it is the latter."""
-    # A list rather than calls within calls: folders may be nested deeper than Python's stack.
+    """Yield the Parquet files below a folder, and links to folders; each with whether it is such a link."""
+    # A list instead of recursion: folders may be nested deeper than Python's stack.
     waiting = [(top, True, False)]
     while waiting:
         path, is_folder, is_link = waiting.pop()
@@ -110,7 +109,7 @@ def _walk(top: str) -> Iterator[tuple[Entry, bool]]:
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
-    """Whether it is a folder, or a link to one; a link that leads nowhere or to itself is none."""
+    """Return whether an entry is a folder or a link to one; a broken or circular link is none."""
     try:
         return entry.is_dir()
     except OSError:

@@ -1,8 +1,7 @@
 """Files on a local file system: ranged reads, and the one function of the package that replaces a user's file.
 
-`replace` writes a temporary file beside the target, has it verified, and renames it over the target only then. At every moment the
-target is the old file or the new one, whole; a process killed in between leaves a temporary file that the next command on the same
-target removes.
+`replace` writes a temporary file beside the target, verifies it, and only then renames it over the target. At every moment the target
+is the old file or the new one, whole. A killed process leaves a temporary file, which the next command on the same target removes.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ _READ_BYTES = 4 << 20
 _CAP_FOWNER = 1 << 3
 _ELSEWHERE = "write to another folder"
 _BLOCK_BYTES = 512
-"""Of `st_blocks`, whatever the file system's own are."""
+"""Unit of `st_blocks` in bytes, whatever the file system's block size is."""
 
 
 class LocalSource(Source):
-    """A file open for ranged reads; `name` is what the user called it. Use as a context manager."""
+    """A file open for ranged reads; `name` is the user's name for it. Use as a context manager."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.name = os.fsdecode(path)
@@ -66,7 +65,7 @@ class LocalSource(Source):
             self._fd = -1
 
     def read(self, offset: int, length: int) -> bytes:
-        """Exactly `length` bytes from `offset`. Raises UnreadableError where the file does not have them."""
+        """Read exactly `length` bytes from `offset`. Raises UnreadableError where the file does not have them."""
         ensure_within(self, offset, length)
         pieces: list[bytes] = []
         position = offset
@@ -83,14 +82,14 @@ class LocalSource(Source):
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def open_arrow(self) -> NativeFile:
-        """An independent pyarrow stream over the very file that is open here, whatever its path names by now."""
+        """Open an independent pyarrow stream over the same open file, whatever its path names now."""
         import pyarrow
 
         link = f"/proc/self/fd/{self._fd}"
         return pyarrow.OSFile(link if os.path.exists(link) else self.name)
 
     def is_unchanged(self) -> bool:
-        """Whether path and open file still are what they were: same inode, size, and times of change of content and attributes."""
+        """Return whether path and open file are unchanged: same inode, size, and times of change of content and attributes."""
         try:
             now = (_identity(os.stat(self.name)), _identity(os.fstat(self._fd)))
         except OSError:
@@ -99,15 +98,15 @@ class LocalSource(Source):
 
 
 def _identity(status: os.stat_result) -> tuple[int, ...]:
-    # Whoever writes a file can set the time of its content back, but not that of its attributes.
+    # A writer can set the content's time back, but not that of the attributes.
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def replace(source: Source, target: str, keep: int, pieces: Iterable[Bytes], verify: Callable[[Source], None]) -> list[str]:
-    """Make `target` the first `keep` bytes of `source` followed by `pieces`, in one step and only after `verify` accepted them.
+    """Make `target` the first `keep` bytes of `source` followed by `pieces`, in one step and only after `verify` accepts them.
 
     `target` is the source's own path, or one that does not exist. Mode, owner and extended attributes are those of a local source;
-    symbolic links are followed. Answers with warnings in words. Raises RefusedError (another writer, source changed, target exists, no
+    symbolic links are followed. Returns warnings as text. Raises RefusedError (another writer, source changed, target exists, no
     permission) and WriteError (disk full and the like); the old file is whole in every case.
     """
     real = os.path.realpath(target)
@@ -166,7 +165,7 @@ def ensure_free(target: str) -> None:
 
 
 def ensure_replaceable(target: str, *, append: bool = False) -> None:
-    """Raise RefusedError where `replace`, or an append, could not give `target` its new content, as far as can be told before the work."""
+    """Raise RefusedError where `replace`, or an append, could not give `target` its new content, as far as can be checked before."""
     real = os.path.realpath(target)
     folder, hint = os.path.dirname(real), _ELSEWHERE
     ensure_open_to_new_files(folder, target)
@@ -188,7 +187,7 @@ def ensure_open_to_new_files(folder: str, target: str) -> None:
 
 
 def _acts_as_any_owner() -> bool:
-    """Whether this process has the capability CAP_FOWNER."""
+    """Return whether this process has the capability CAP_FOWNER."""
     try:
         with open("/proc/thread-self/status", "rb") as lines:
             effective = next(line.split()[1] for line in lines if line.startswith(b"CapEff:"))
@@ -202,24 +201,24 @@ def _exists(target: str) -> RefusedError:
 
 
 def remove_stale_checksum(path: str) -> None:
-    """Remove the checksum that Hadoop wrote of the file's old bytes: it would make Spark fail to read the new ones."""
+    """Remove the checksum that Hadoop wrote for the file's old bytes: Spark would fail to read the new ones."""
     folder, base = os.path.split(path)
     try:
         os.unlink(os.path.join(folder, f".{base}.crc"))
     except OSError as error:
-        # A file whose own name is as long as names can be has no such companion.
+        # A file with a name of the maximum length has no checksum file.
         if error.errno not in (errno.ENOENT, errno.ENAMETOOLONG):
             raise
 
 
 @contextmanager
 def sole_writer(source: LocalSource) -> Iterator[None]:
-    """Hold the lock on the old file: whoever waits for it finds the path naming another file afterwards, and is told so."""
+    """Hold the lock on the old file. A second writer that waits for it finds another file at the path afterwards, which is reported."""
     fd = source._fd
     try:
         fd = _lock(source)
     except OSError as error:
-        # Without locks, and where the file may only be read, a copy is still made in one step.
+        # Without locks, and where the file is read-only, a copy is still made in one step.
         if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF, *FORBIDDEN):
             raise UnreadableError(reason_of(error), file=source.name) from error
     try:
@@ -232,7 +231,7 @@ def sole_writer(source: LocalSource) -> Iterator[None]:
 
 
 def _lock(source: LocalSource) -> int:
-    """The descriptor that has the lock: the source's own, or one that may write where the file system gives no lock to one that reads."""
+    """Return the descriptor that has the lock: the source's own, or a writable one where the file system requires it for a lock."""
     try:
         lock(source._fd, source.name, "writing")
     except OSError as error:
@@ -262,7 +261,7 @@ def _copy(source: Source, fd: int, count: int) -> None:
 
 def _extents(source: Source, count: int) -> Iterator[tuple[int, int]]:
     """Yield start and end of the ranges below `count` that hold data."""
-    # A file that takes as much space as it has bytes has no holes to look for.
+    # A file whose blocks take up as much space as its size has no holes.
     if not isinstance(source, LocalSource) or source._stat.st_blocks * _BLOCK_BYTES >= source.size or not hasattr(os, "SEEK_DATA"):
         yield 0, count
         return
@@ -273,11 +272,11 @@ def _extents(source: Source, count: int) -> Iterator[tuple[int, int]]:
             end = os.lseek(source._fd, start, os.SEEK_HOLE)
         except OSError as error:
             if error.errno == errno.ENXIO:
-                # Nothing but a hole is left.
+                # Only a hole remains.
                 return
             start, end = position, count
         if end <= start:
-            # Somebody writes the file, or its holes end nowhere: copy the rest as it reads.
+            # Another process writes the file, or its holes have no end: copy the rest as it reads.
             end = count
         if start >= count:
             return
@@ -286,7 +285,7 @@ def _extents(source: Source, count: int) -> Iterator[tuple[int, int]]:
 
 
 def _copy_range(source: Source, fd: int, start: int, end: int) -> None:
-    """Copy these bytes to the same place, by the kernel where it can: a reflink where the file system can."""
+    """Copy these bytes to the same offset, by the kernel where possible, as a reflink where the file system has them."""
     position = start
     by_kernel = hasattr(os, "copy_file_range")
     while position < end:
@@ -301,7 +300,7 @@ def _copy_range(source: Source, fd: int, start: int, end: int) -> None:
             if done:
                 position += done
                 continue
-            # Some cluster file systems refuse, some answer 0: copy by hand from here, and let a real error show itself there.
+            # Some cluster file systems refuse, some return 0: copy with read and write from here, where a real error shows itself.
             by_kernel = False
         os.lseek(fd, position, os.SEEK_SET)
         data = source.read(position, min(want, _READ_BYTES))
@@ -310,12 +309,12 @@ def _copy_range(source: Source, fd: int, start: int, end: int) -> None:
 
 
 def give_name(temporary: str, target: str, overwrite: bool) -> None:
-    """Rename a file to its target; what is there gives way only with `overwrite`, else RefusedError is raised. Raises OSError."""
+    """Rename a file to its target; without `overwrite`, raise RefusedError where the target exists. Raises OSError."""
     if overwrite:
         os.rename(temporary, target)
         return
     try:
-        # Unlike a rename, a link fails where the target came to exist meanwhile.
+        # Unlike a rename, a link fails if the target appears in the meantime.
         os.link(temporary, target)
     except FileExistsError:
         raise _exists(target) from None

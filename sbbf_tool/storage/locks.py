@@ -1,6 +1,6 @@
-"""A file open for a change where it stands, and the lock that keeps a second writer away.
+"""A file open for a change in place, and the lock that excludes a second writer.
 
-Locks are those of flock(2). NFS turns them into locks of byte ranges, and gives an exclusive one only to a descriptor that may write.
+Locks are those of flock(2). NFS turns them into byte-range locks, and gives an exclusive lock only to a writable descriptor.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sbbf_tool.storage.system_errors import close
 
 
 def open_to_change(path: str, flags: int = 0) -> int:
-    """Open the regular file of this very name, for reading and writing: never through a link, never waiting for a FIFO. Raises OSError."""
+    """Open the regular file of this name for reading and writing: follow no link, wait for no FIFO. Raises OSError."""
     fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | flags)
     if stat.S_ISREG(os.fstat(fd).st_mode):
         return fd
@@ -24,8 +24,10 @@ def open_to_change(path: str, flags: int = 0) -> int:
 
 
 def lock(fd: int, name: str, work: str) -> None:
-    """Take the exclusive lock of a file. Raises ChangedError, which names the `work` of a process that has it, and OSError where the
-    file system gives no such lock to this descriptor.
+    """Take the exclusive lock of a file.
+
+    Raises ChangedError, which names the `work` of a process that has it, and OSError where the file system gives this descriptor no
+    lock.
     """
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -34,7 +36,7 @@ def lock(fd: int, name: str, work: str) -> None:
 
 
 def is_locked(fd: int) -> bool:
-    """Tell whether another process has the exclusive lock; False where the file system has no locks."""
+    """Return whether another process has the exclusive lock; False where the file system has no locks."""
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -46,7 +48,7 @@ def is_locked(fd: int) -> bool:
 
 
 def leads_to(path: str, fd: int) -> bool:
-    """Tell whether a path names the open file itself, and not another file or a link."""
+    """Return whether a path names the open file itself, and not another file or a link."""
     try:
         return is_open_file(os.lstat(path), fd)
     except OSError:
@@ -54,7 +56,7 @@ def leads_to(path: str, fd: int) -> bool:
 
 
 def is_open_file(status: os.stat_result, fd: int) -> bool:
-    """Tell whether a status is of the open file."""
+    """Return whether a status is that of the open file."""
     try:
         return os.path.samestat(status, os.fstat(fd))
     except OSError:

@@ -15,7 +15,7 @@ def memory_bytes() -> int:
 
 
 def _limits() -> Iterator[int]:
-    """The limits of the control group and of all groups around it, as far as they can be seen from here."""
+    """Yield the limits of the control group and of all groups around it, as far as they are visible from here."""
     for path in _limit_files():
         try:
             with open(path, encoding="ascii") as stream:
@@ -40,7 +40,7 @@ def _limit_files() -> Iterator[str]:
             root, name = _OLD, "memory.limit_in_bytes"
         else:
             continue
-        # In a container the path may be that outside of it: then its root is the group itself.
+        # In a container the path may be the one outside it: then the root is the group itself.
         group = path.strip("/")
         while True:
             yield os.path.join(root, group, name)

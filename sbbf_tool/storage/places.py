@@ -1,6 +1,6 @@
-"""Where a name leads: a path to the local file system, a URL to its service. Whoever reads or writes by name comes through here.
+"""Dispatch by name: a path to the local file system, a URL to its service. All reads and writes by name pass through this module.
 
-Paths cost nothing more than before: what speaks to services is imported when the first URL is met.
+The modules for services are imported with the first URL, so paths cost nothing extra.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 def is_url(name: str | os.PathLike[str]) -> bool:
-    """Whether a name is a URL of another place than the local file system."""
+    """Return whether a name is a URL of something other than the local file system."""
     text = os.fsdecode(name)
     return "://" in text and not text.startswith(("/", ".", "file://"))
 
 
 def open_source(name: str | os.PathLike[str]) -> Source:
-    """The file, open. Raises UnreadableError where it is missing or cannot be opened, UsageError where the URL cannot mean one."""
+    """Open a file. Raises UnreadableError where it is missing or cannot be opened, UsageError where the URL cannot name one."""
     if is_url(name):
         from sbbf_tool.storage.objects.stores import open_object
 
@@ -39,7 +39,7 @@ def open_source(name: str | os.PathLike[str]) -> Source:
 
 
 def open_through(files: FileSystem, path: str) -> Source:
-    """A file as one of pyarrow's file systems gives it."""
+    """Open a file of one of pyarrow's file systems."""
     from pyarrow.fs import LocalFileSystem
 
     if isinstance(files, LocalFileSystem):
@@ -52,7 +52,7 @@ def open_through(files: FileSystem, path: str) -> Source:
 
 
 def arrow_files(names: list[str]) -> tuple[FileSystem, list[str]]:
-    """The pyarrow file system that reads all of these files, and the path of each in it. Raises UsageError where none does."""
+    """Return the pyarrow file system that reads all of these files, and the path of each in it. Raises UsageError where none does."""
     if any(map(is_url, names)):
         from sbbf_tool.storage.objects import arrow
 
@@ -63,7 +63,7 @@ def arrow_files(names: list[str]) -> tuple[FileSystem, list[str]]:
 
 
 def parquet_files(name: str) -> Iterator[str]:
-    """The Parquet files that a name means: itself, those below it where it is a folder or prefix, those that match where it is a glob.
+    """Yield the Parquet files of a name: itself, those below it where it is a folder or prefix, those that match where it is a glob.
 
     Raises UnreadableError where there is none.
     """
@@ -71,7 +71,7 @@ def parquet_files(name: str) -> Iterator[str]:
 
 
 def file_named(name: str) -> str | None:
-    """Return the path or URL of the one file that a name means; None where it is a folder, prefix or glob, or Hadoop knows it alone."""
+    """Return the path or URL of the one file that a name stands for; None for a folder, prefix or glob, or where only Hadoop knows it."""
     if not is_url(name):
         path = _path(name)
         return path if listing.is_one_file(path) else None
@@ -83,7 +83,7 @@ def file_named(name: str) -> str | None:
 
 
 def entries(name: str, *, linked_folders: bool = False) -> Iterator[listing.Entry]:
-    """As `parquet_files`, with which of them are links; with `linked_folders` also the links to folders that are skipped."""
+    """Yield the files as `parquet_files` does, with which are links; with `linked_folders` also the links to folders otherwise skipped."""
     if is_url(name):
         from sbbf_tool.storage.objects import listing as object_listing
 
@@ -92,7 +92,7 @@ def entries(name: str, *, linked_folders: bool = False) -> Iterator[listing.Entr
 
 
 def is_listed_here(name: str) -> bool:
-    """Whether `entries` lists what a name means; of HDFS, and of schemes that are not known here, Hadoop does."""
+    """Return whether `entries` lists this name; Hadoop lists HDFS and the schemes that this package does not know."""
     if not is_url(name):
         return True
     from sbbf_tool.storage.objects.location import parse_location
@@ -104,17 +104,17 @@ def is_listed_here(name: str) -> bool:
 
 
 class TableFinder:
-    """Find the table that a file lies in. Prefixes of stores are listed once for as long as the finder lives: one call, or one run."""
+    """Find the table that a file belongs to. Prefixes of stores are listed once in the finder's life: one call, or one run."""
 
     def __init__(self) -> None:
         self._kinds: dict[Location, str | None] = {}
 
     def __reduce__(self) -> tuple[type[TableFinder], tuple[()]]:
-        # Another process looks for itself.
+        # Another process lists for itself.
         return TableFinder, ()
 
     def managing_table(self, name: str) -> tuple[str, str] | None:
-        """Return table format and folder, such as `("Delta", "/lake/orders")`; None for a bare file."""
+        """Return table format and folder, such as `("Delta", "/lake/orders")`; None for a file outside tables."""
         if is_url(name):
             from sbbf_tool.storage.objects import listing as object_listing
 
@@ -123,9 +123,9 @@ class TableFinder:
 
 
 def ensure_writable(target: str, *, in_place: bool, append: bool = False) -> None:
-    """Raises RefusedError where `target` cannot or must not be written, as far as can be told before the work.
+    """Raise RefusedError where `target` cannot or must not be written, as far as can be checked before the work.
 
-    Unless it is to be changed in place, nothing may be there, not even the source itself.
+    Unless it is changed in place, the target must not exist, and must not be the source itself.
     """
     if is_url(target):
         from sbbf_tool.storage.objects import publish
@@ -152,13 +152,13 @@ def ensure_writable(target: str, *, in_place: bool, append: bool = False) -> Non
 
 
 def ensure_replaceable(target: str, *, append: bool = False) -> None:
-    """Raise RefusedError where a local file could not take its new content, as far as can be told before the work."""
+    """Raise RefusedError where a local file could not take its new content, as far as can be checked before the work."""
     if not is_url(target):
         local.ensure_replaceable(_located(target), append=append)
 
 
 def open_spool(target: str, *, keeps: bool = True) -> Spool:
-    """A spool for new bytes of `target`: on the same disk, or, where it is none of this machine's, among the system's temporary files."""
+    """Open a spool for new bytes of `target`: on the same disk, or among the system's temporary files where the target is remote."""
     if is_url(target):
         from tempfile import gettempdir
 
@@ -167,10 +167,10 @@ def open_spool(target: str, *, keeps: bool = True) -> Spool:
 
 
 def replace(source: Source, target: str, keep: int, pieces: Iterable[Piece], verify: Callable[[Source], None]) -> list[str]:
-    """Make `target` the first `keep` bytes of `source` followed by `pieces`, in one step and only after `verify` accepted them.
+    """Make `target` the first `keep` bytes of `source` followed by `pieces`, in one step and only after `verify` accepts them.
 
-    `target` is the source's own name, or one where nothing is. Answers with warnings in words. Raises RefusedError (source changed,
-    target exists, no permission) and WriteError; the old file is whole in every case.
+    `target` is the source's own name, or a free one. Returns warnings as text. Raises RefusedError (source changed, target exists, no
+    permission) and WriteError; the old file is whole in every case.
     """
     if is_url(target):
         from sbbf_tool.storage.objects import publish
@@ -180,35 +180,35 @@ def replace(source: Source, target: str, keep: int, pieces: Iterable[Piece], ver
 
 
 def append(source: Source, pieces: Sequence[Piece], verify: Callable[[Source], None]) -> list[str]:
-    """See `storage.append`; only of local files."""
+    """Append to a local file: see `storage.append`."""
     if not isinstance(source, local.LocalSource):
         raise RefusedError("an object cannot grow where it stands", file=source.name, hint=Hint("leave out {append}", append=True))
     return local_append.append(source, pieces, verify)
 
 
 def sweep(name: str) -> None:
-    """Remove what commands that were killed left beside a file. A store keeps what was not completed out of sight."""
+    """Remove the files that killed commands left beside a file. A store does not list incomplete uploads."""
     if not is_url(name):
         temporary.sweep(_located(name))
 
 
 def recover(name: str, ensure_footer: EnsureFooter) -> int | None:
-    """Undo an append to a file that was killed; the length that it was cut back to, if it was. Raises RefusedError, WriteError."""
+    """Undo an interrupted append; return the length that the file was cut back to, if it was. Raises RefusedError, WriteError."""
     return None if is_url(name) else local_append.recover(_located(name), ensure_footer)
 
 
 def interrupted_length(name: str, ensure_footer: EnsureFooter) -> int | None:
-    """The length that `recover` would cut this file back to; None where it would leave it alone. Only reads. Raises RefusedError."""
+    """Return the length that `recover` would cut this file back to; None where it would not. Only reads. Raises RefusedError."""
     return None if is_url(name) else local_append.interrupted_length(_located(name), ensure_footer)
 
 
 def absolute(name: str) -> str:
-    """The path, from the root; URLs are returned as they are. Raises UnreadableError where the working folder is gone."""
+    """Return the absolute path; URLs are returned as they are. Raises UnreadableError where the working folder is gone."""
     return name if is_url(name) else os.path.abspath(_located(name))
 
 
 def _located(name: str | os.PathLike[str]) -> str:
-    """As `_path`, for those who must know where it is. Raises UnreadableError where it is relative and the working folder is gone."""
+    """Return an absolute path as `_path` does. Raises UnreadableError where it is relative and the working folder is gone."""
     path = _path(name)
     if not os.path.isabs(path):
         try:
@@ -219,7 +219,7 @@ def _located(name: str | os.PathLike[str]) -> str:
 
 
 def _path(name: str | os.PathLike[str]) -> str:
-    """The path that a name is; `file://` URLs are paths in other words."""
+    """Convert a name to a path; `file://` URLs are paths too."""
     text = os.fsdecode(name)
     if not text:
         raise UsageError("the name of a file or folder is empty", hint="name one, such as ./data.parquet")

@@ -1,6 +1,6 @@
-"""What every place where bytes live offers to those who read them, and a file that is planned and not yet written, read as if it were.
+"""The interface of every place that bytes are read from, and a planned file that is read as if it were written already.
 
-`open_source` of `places` makes sources; `LocalSource` and `ObjectSource` are the two kinds.
+`places.open_source` makes sources; `LocalSource` and `ObjectSource` are the two kinds.
 """
 
 from __future__ import annotations
@@ -29,39 +29,39 @@ _LARGEST_WINDOW = 8 << 20
 
 
 class Source(ABC):
-    """A file open for ranged reads, of one version for as long as it is open. Use as a context manager."""
+    """A file open for ranged reads, pinned to one version while it is open. Use as a context manager."""
 
     name: str
-    """What the user called it, without what is secret in it."""
+    """The user's name for it, without its secrets."""
     size: int
     bytes_read: int = 0
     requests: int = 0
-    """Questions put to a server; 0 of a local file."""
+    """Requests sent to a server; 0 for a local file."""
 
     @abstractmethod
     def read(self, offset: int, length: int) -> bytes:
-        """Exactly `length` bytes from `offset`. Raises UnreadableError where the file does not have them, or is another by now."""
+        """Read exactly `length` bytes from `offset`. Raises UnreadableError where the file does not have them, or has changed."""
 
     def read_up_to(self, offset: int, length: int) -> bytes:
-        """`length` bytes from `offset`, or fewer at the end of the file."""
+        """Read `length` bytes from `offset`, or fewer at the end of the file."""
         return self.read(offset, max(0, min(length, self.size - offset)))
 
     def prefetch(self, ranges: Iterable[tuple[int, int]]) -> None:  # noqa: B027  of a local file there is nothing to do
-        """Say which ranges (offset and length) will be read soon: where reads are slow, near ones come together and all at a time.
+        """Announce ranges (offset and length) to read later; where reads are slow, near ranges are joined and all fetched concurrently.
 
         A read of a local file costs little, and the kernel reads ahead.
         """
 
     def open_arrow(self) -> NativeFile:
-        """An independent pyarrow stream over the same version of the file."""
+        """Open an independent pyarrow stream over the same version of the file."""
         return open_stream(self)
 
     @abstractmethod
     def is_unchanged(self) -> bool:
-        """Whether the name still means the version that is open here."""
+        """Return whether the name still means the version that is open here."""
 
     def close(self) -> None:  # noqa: B027  a planned file holds nothing of its own
-        """Let go of what is held for reading."""
+        """Release the resources held for reading."""
 
     def __enter__(self) -> Self:
         return self
@@ -71,17 +71,17 @@ class Source(ABC):
 
 
 def ensure_within(source: Source, offset: int, length: int) -> None:
-    """Raises UnreadableError where the file does not have this range."""
+    """Raise UnreadableError where the file does not have this range."""
     if offset < 0 or length < 0 or offset + length > source.size:
         raise UnreadableError(f"bytes {offset:,} to {offset + length:,} are outside the file, which has {source.size:,}", file=source.name)
 
 
 class Extent(Protocol):
-    """Bytes that are not in memory: part of a new file, read when it is written."""
+    """Bytes that are not in memory: part of a new file, read while it is written."""
 
     def __len__(self) -> int: ...
     def read(self, offset: int, length: int) -> bytes:
-        """Exactly `length` bytes from `offset`, which counts from the first of these bytes."""
+        """Read exactly `length` bytes from `offset`, counted from the first byte of the extent."""
 
 
 Piece = Bytes | Extent
@@ -94,7 +94,7 @@ class _Readable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The `length` bytes of a source, or of a spool, that begin at `start`: an `Extent`."""
+    """An `Extent`: the `length` bytes of a source or spool that begin at `start`."""
 
     source: _Readable
     start: int
@@ -108,7 +108,7 @@ class Range:
 
 
 def blocks_of(pieces: Iterable[Piece]) -> Iterator[Bytes]:
-    """The bytes of these pieces in order, of which little is in memory at a time."""
+    """Yield the bytes of these pieces in order, with few of them in memory at once."""
     for piece in pieces:
         if isinstance(piece, Bytes):
             yield piece
@@ -118,9 +118,9 @@ def blocks_of(pieces: Iterable[Piece]) -> Iterator[Bytes]:
 
 
 class PlannedSource(Source):
-    """The first `keep` bytes of a source followed by `pieces`: what a file will be, for those who must prove it before it is one.
+    """The first `keep` bytes of a source followed by `pieces`: a file that is verified before it is written.
 
-    The source is not closed with it.
+    Closing it does not close the source.
     """
 
     def __init__(self, name: str, source: Source, keep: int, pieces: Iterable[Piece]) -> None:
@@ -154,19 +154,21 @@ class PlannedSource(Source):
 
 
 BeginRead: TypeAlias = "Callable[[int, int], Future[bytes]]"
-"""Fetches a range, offset and length, while its caller does something else."""
+"""Callable that starts to fetch a range (offset and length) while its caller continues."""
 
 
 def open_stream(source: Source, begin_read: BeginRead | None = None) -> NativeFile:
-    """A pyarrow stream over any source."""
+    """Open a pyarrow stream over any source."""
     import pyarrow
 
     return pyarrow.PythonFile(_Stream(source, begin_read), mode="r")
 
 
 class _Stream(io.RawIOBase):
-    """A source as a Python file. Who reads on gets larger and larger windows, the next of which is on its way already where that can be;
-    never more is fetched ahead than was read before.
+    """A source as a Python file.
+
+    Sequential reads use growing windows and prefetch the next one where the store allows it. Read-ahead never exceeds the bytes already
+    read.
     """
 
     def __init__(self, source: Source, begin_read: BeginRead | None) -> None:
@@ -214,7 +216,7 @@ class _Stream(io.RawIOBase):
         super().close()
 
     def _held_at(self, position: int, length: int) -> bytes:
-        """Some bytes at `position`, at most `length`, at least one."""
+        """Return some bytes at `position`, at least one and at most `length`."""
         end = self._held_from + len(self._held)
         if not self._held_from <= position < end:
             if position == end and self._held:

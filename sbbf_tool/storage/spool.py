@@ -1,7 +1,7 @@
-"""Bytes on their way to a file that is not written yet: in memory while they are few, else in a temporary file without a name.
+"""Bytes of a file that is not written yet: in memory while they are few, else in a temporary file without a name.
 
-So what is made of a file, piece by piece, takes memory for the piece that is being made, however many there are. The temporary file is
-gone with the process that has it open, whatever ends it; only its owner can read it.
+So a file built piece by piece takes memory for one piece, however many there are. The temporary file disappears with the process that
+has it open, however that ends; only its owner can read it.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Spool:
-    """Bytes that are appended, by several threads, and read again. Use as a context manager.
+    """Bytes that several threads append and read again. Use as a context manager.
 
-    `beside` is the file beside which the temporary one is made. `copies` says how many times the bytes will be on that disk in the end:
-    2 where they are copied from here to a file of it. With `keeps` False the bytes are counted, and cannot be read.
+    `beside` is the file whose folder holds the temporary one. `copies` says how many times the bytes are on that disk in the end: 2
+    where they are copied from the spool to a file on it. With `keeps` False the bytes are counted, and cannot be read.
     """
 
     HELD_BYTES = 8 << 20
-    """How many are held in memory."""
+    """Most bytes held in memory."""
 
     def __init__(self, beside: str, *, copies: int = 1, keeps: bool = True) -> None:
         self._folder, self._base = os.path.split(os.path.realpath(beside))
@@ -52,7 +52,7 @@ class Spool:
                 os.close(fd)
 
     def ensure_room(self, num_bytes: int) -> None:
-        """Raises RefusedError where the disk cannot hold so many bytes, as far as it tells; of a few it is not asked."""
+        """Raise RefusedError where the disk reports too little room for so many bytes; a few bytes are not checked."""
         if num_bytes <= self.HELD_BYTES:
             return
         try:
@@ -60,7 +60,7 @@ class Spool:
         except OSError:
             return
         free, needed = disk.f_bavail * disk.f_frsize, num_bytes * self._copies
-        # Some network file systems do not say how large they are.
+        # Some network file systems do not report their size.
         if disk.f_blocks and free < needed:
             twice = ", which are on the disk twice while the file is written" if self._copies > 1 else ""
             raise RefusedError(
@@ -69,7 +69,7 @@ class Spool:
             )
 
     def append(self, data: Bytes) -> Range:
-        """Keep these bytes; answers where they are. Raises WriteError, and RefusedError without permission."""
+        """Keep these bytes; return where they are. Raises WriteError, and RefusedError without permission."""
         length = len(data)
         with self._lock:
             start, self.size = self.size, self.size + length
@@ -87,7 +87,7 @@ class Spool:
         return Range(self, start, length)
 
     def read(self, offset: int, length: int) -> bytes:
-        """Exactly `length` bytes from `offset`, which were appended before."""
+        """Read exactly `length` bytes from `offset`, which were appended before."""
         assert self._keeps
         with self._lock:
             fd, held = self._fd, bytes(self._held[offset : offset + length])
@@ -111,7 +111,7 @@ class Spool:
                 except OSError as error:
                     if error.errno in (*FORBIDDEN, *_NO_SPACE):
                         raise
-            # A file system, or a system, that only has files with names.
+            # The file system, or the system, has only files with names.
             path = temporary_path(self._folder, self._base)
             fd = open_locked(path)
             os.unlink(path)

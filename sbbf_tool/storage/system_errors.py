@@ -1,4 +1,4 @@
-"""Errors of the operating system, in words."""
+"""Text for errors of the operating system."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import os
 from contextlib import suppress
 
 FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
-"""Errors of a process that may not write there, as opposed to one that cannot."""
+"""Errors of a process without permission to write, as opposed to one that cannot write."""
 
 
 def reason_of(error: OSError) -> str:
-    """The system's words for an error, without number and path."""
+    """Return the system's text for an error, without number and path."""
     return (error.strerror or type(error).__name__).lower()
 
 
 def close(fd: int) -> None:
-    """Close a descriptor that only read, or whose bytes `fsync` brought to the disk: an error of close(2) says nothing of these."""
+    """Close a descriptor that only read, or whose bytes `fsync` wrote to disk: an error of close(2) does not concern these bytes."""
     with suppress(OSError):
         os.close(fd)

@@ -1,7 +1,7 @@
-"""Whether a file belongs to a table whose metadata records its size.
+"""Detection of the table that a file belongs to, whose metadata records the file's size.
 
-Delta, Iceberg, Hudi and Paimon keep a list of their files with lengths, and engines trust it: a file that grew is read at the old
-length or fails. So the tool asks before it changes such a file. It looks only at folder names and never parses a table.
+Delta, Iceberg, Hudi and Paimon keep a list of their files with lengths, and engines trust it: they read a file that grew at its old
+length, or fail. So the tool checks this before it changes such a file. It looks only at folder names and never parses a table.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _MAX_ANCESTORS = 32
 
 
 def managing_table(path: str) -> tuple[str, str] | None:
-    """Table format and folder of the table that `path` lies in, such as `("Delta", "/lake/orders")`; None for a bare file."""
+    """Return format and folder of the table that `path` lies in, such as `("Delta", "/lake/orders")`; None for a file outside tables."""
     folder = os.path.dirname(os.path.realpath(path))
     for _ in range(_MAX_ANCESTORS):
         kind = _kind_of(folder)

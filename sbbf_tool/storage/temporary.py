@@ -1,4 +1,4 @@
-"""Temporary files beside the file that they are for: locked while their process lives, removed by a later command if it was killed."""
+"""Temporary files in the folder of their target: locked while their process lives, removed by a later command if it was killed."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 TEMPORARY_SUFFIX = ".sbbf-tmp"
 PRIVATE = 0o600
 USUAL = 0o666
-"""Modes of new files, of which the umask takes its part."""
+"""Mode of new files, before the umask applies."""
 _NAME = re.compile(r"(\..*\.)[0-9a-f]{12}" + re.escape(TEMPORARY_SUFFIX), re.DOTALL)
-"""The name of a temporary file, and in it what `_stem` makes of its target's."""
+"""Name of a temporary file; its first group is the result of `_stem` for the target's name."""
 _listed: ContextVar[dict[str, list[str]] | None] = ContextVar("listed", default=None)
-"""The temporary files of each folder, as the run in progress has listed them; None outside of one."""
+"""Temporary files per folder, as the current run has listed them; None outside a run."""
 
 
 @contextmanager
 def listing_once(listed: dict[str, list[str]] | None = None) -> Iterator[None]:
-    """Let `sweep` list each folder once while the block runs, however many files of a folder it changes.
+    """Let `sweep` list each folder once while the block runs, however many of its files change.
 
-    What other processes leave behind meanwhile is removed by the next run. A run of several blocks passes the same `listed`, which is
+    The next run removes what other processes leave behind during this one. A run of several blocks passes the same `listed`, which is
     empty at first.
     """
     before = _listed.get()
@@ -44,7 +44,7 @@ def listing_once(listed: dict[str, list[str]] | None = None) -> Iterator[None]:
 
 
 def sweep(target: str) -> None:
-    """Remove temporary files that a killed process left beside `target`; those of a living one are locked, and stay."""
+    """Remove temporary files that a killed process left beside `target`; those of a living process are locked and stay."""
     folder, base = os.path.split(os.path.realpath(target))
     listed = _listed.get()
     names = None if listed is None else listed.get(folder)
@@ -57,7 +57,7 @@ def sweep(target: str) -> None:
 
 
 def sweep_folder(folder: str) -> None:
-    """As `sweep`, of temporary files beside whatever target."""
+    """Remove temporary files of killed processes as `sweep` does, whatever their target."""
     _remove_dead(folder, _temporary_names(folder))
 
 
@@ -77,7 +77,7 @@ def _remove_dead(folder: str, names: Iterable[str]) -> None:
 def _remove_if_dead(path: str) -> None:
     """Remove a temporary file that no process has locked. Raises OSError.
 
-    Other users of a shared folder may give such a name to anything: a link is not followed, a FIFO is not waited for, no device is opened.
+    Other users of a shared folder may give such a name to anything: links are not followed, FIFOs not waited for, devices not opened.
     """
     if not stat.S_ISREG(os.lstat(path).st_mode):
         return
@@ -91,20 +91,20 @@ def _remove_if_dead(path: str) -> None:
 
 
 def _stem(base: str) -> str:
-    # A file name may have 255 bytes, and the target's own may need them all. The dot hides the file from Hadoop and Spark.
+    # A file name may have 255 bytes, and the target's name may use them all. The dot hides the file from Hadoop and Spark.
     return f".{os.fsencode(base)[:200].decode(errors='ignore')}."
 
 
 @contextmanager
 def temporary_file(folder: str, base: str, mode: int = PRIVATE) -> Iterator[tuple[str, int]]:
-    """Create a locked file beside the file `base` of `folder`; yield its path and descriptor. It is removed unless it was renamed.
+    """Create a locked file beside the file `base` of `folder`; yield its path and descriptor. Remove it unless it was renamed.
 
-    Of `mode` the umask, or the folder's default access list, takes away what it does from new files of any program. What killed processes
-    left of such files is removed first. Raises RefusedError where no file may be created there, WriteError where none can be.
+    The umask, or the folder's default access list, reduces `mode` as for new files of any program. Temporary files of killed processes
+    are removed first. Raises RefusedError where no file may be created there, WriteError where none can be.
     """
     sweep(os.path.join(folder, base))
     path = temporary_path(folder, base)
-    # From the moment there may be a file, whatever ends us takes it away.
+    # From the moment the file may exist, it is removed however this block ends.
     try:
         try:
             fd = open_locked(path, mode)
@@ -118,24 +118,24 @@ def temporary_file(folder: str, base: str, mode: int = PRIVATE) -> Iterator[tupl
         finally:
             close(fd)
     finally:
-        # Mostly it is not there any more; where it cannot be removed, the next command tries again.
+        # Usually it no longer exists; where it cannot be removed, the next command tries again.
         with suppress(OSError):
             os.unlink(path)
 
 
 def temporary_path(folder: str, base: str) -> str:
-    """A name that nothing has, beside the file `base` of `folder`, and that `sweep` knows as ours."""
+    """Return a free name beside the file `base` of `folder` that `sweep` recognizes."""
     return os.path.join(folder, f"{_stem(base)}{os.urandom(6).hex()}{TEMPORARY_SUFFIX}")
 
 
 def open_locked(path: str, mode: int = PRIVATE) -> int:
-    """The descriptor of a new file, locked so that no other process sweeps it away. Raises OSError."""
+    """Create a file, locked so that no other process sweeps it away; return its descriptor. Raises OSError."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     with suppress(OSError):
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     if os.fstat(fd).st_nlink:
         return fd
-    # Another process swept it away before it was locked.
+    # Another process removed it before it was locked.
     os.close(fd)
     return open_locked(path, mode)
 

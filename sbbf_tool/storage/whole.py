@@ -1,4 +1,4 @@
-"""Files that this package writes from nothing, such as reports and plans: whole, in one step, and on the disk.
+"""Files that this package creates itself, such as reports and plans: whole, in one step, and synced to disk.
 
 At every moment the name means the old file or the new one. A full disk or a killed process leaves the old one.
 """
@@ -32,9 +32,9 @@ _READER_SECONDS = 5.0
 def write_whole(path: str | os.PathLike[str], *, overwrite: bool, mode: int = USUAL) -> Iterator[io.FileIO]:
     """Yield an open binary file, whose content becomes that of `path` when the block ends without an error.
 
-    With `overwrite` a file that is there gives way; the new one has its owner and mode, unless `mode` is other than the usual one. A
-    link of this user or root is followed, and a device, or a FIFO that has a reader, is written to. Raises RefusedError (the file
-    exists, is a link of another user, or must not be written) and WriteError.
+    With `overwrite` an existing file is replaced; the new one has its owner and mode, unless `mode` is other than the usual one. A link
+    of this user or root is followed, and a device, or a FIFO that has a reader, is written to. Raises RefusedError (the file exists, is
+    a link of another user, or must not be written) and WriteError.
     """
     name = os.fsdecode(path)
     try:
@@ -44,7 +44,7 @@ def write_whole(path: str | os.PathLike[str], *, overwrite: bool, mode: int = US
             raise RefusedError("the file exists", file=name, hint=f"{_HINT}, or remove it first")
         _ensure_own_link(name)
         if old is not None and (not stat.S_ISREG(old.st_mode) or name.startswith(("/dev/", "/proc/"))):
-            # Standard output may be a file: to rename another one over it would lose what was written there before.
+            # Standard output may be a file: renaming another file over it would lose its earlier content.
             with _Unbuffered(_open_fifo(name) if stat.S_ISFIFO(old.st_mode) else name, "wb") as stream:
                 yield stream
             return
@@ -63,7 +63,7 @@ def write_whole(path: str | os.PathLike[str], *, overwrite: bool, mode: int = US
 
 
 class _Unbuffered(io.FileIO):
-    """A file that writes all bytes at once: processes that are forked meanwhile have nothing of it to write again."""
+    """A file that writes all bytes at once: processes forked in the meantime have no buffer to write again."""
 
     def write(self, data: Bytes) -> int:  # type: ignore[override]
         write_all(self.fileno(), data)
@@ -80,7 +80,7 @@ def _beside(real: str, name: str, mode: int) -> Iterator[tuple[str, int]]:
 
 
 def _open_fifo(name: str) -> int:
-    """Open a FIFO once a process reads it, which is waited for a while and not for ever. Raises OSError."""
+    """Open a FIFO once a process reads it; wait for a limited time. Raises OSError."""
     deadline = time.monotonic() + _READER_SECONDS
     while True:
         try:
@@ -97,7 +97,7 @@ def _open_fifo(name: str) -> int:
 
 
 def _ensure_own_link(name: str) -> None:
-    """Raises RefusedError where a path is a link that another user made: it may lead to any file that this user may write."""
+    """Raise RefusedError where a path is a link that another user made: it may lead to any file that this user may write."""
     try:
         status = os.lstat(name)
     except FileNotFoundError:
@@ -107,7 +107,7 @@ def _ensure_own_link(name: str) -> None:
 
 
 def _status_of(name: str) -> os.stat_result | None:
-    """What is there, behind a link if it is one; None for nothing. Raises OSError."""
+    """Return the status of a path, with links followed; None where nothing is there. Raises OSError."""
     try:
         return os.stat(name)
     except FileNotFoundError:
@@ -118,7 +118,7 @@ def _carry_over(old: str, fd: int) -> None:
     try:
         source = os.open(old, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
-        # A file that its writer may not read: nobody else gets to read the new one.
+        # Its own writer may not read the file: no other user gets to read the new one.
         os.fchmod(fd, stat.S_IRUSR | stat.S_IWUSR)
         return
     try:

@@ -1,6 +1,6 @@
 """HDFS, by pyarrow's file system: libhdfs of the installed Hadoop, found by `HADOOP_HOME`, `ARROW_LIBHDFS_DIR` and `CLASSPATH`.
 
-Read, and not written: pyarrow's move takes the old file away first, so that there would be a moment without either.
+Read-only: pyarrow's move removes the old file first, so for a moment neither file would exist.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sbbf_tool.storage.objects.store import DeniedError, MissingError, OtherVers
 
 
 class ArrowStore(ReadOnlyStore):
-    """See `ObjectStore`. A file's version is its length and the time of its last change."""
+    """An `ObjectStore` of HDFS files. A file's version is its length and modification time."""
 
     service_name = "HDFS"
 
@@ -28,7 +28,7 @@ class ArrowStore(ReadOnlyStore):
 
     @classmethod
     def of_hdfs(cls, url: str) -> ArrowStore:
-        """The cluster that `hdfs://HOST:PORT` names; of `hdfs://`, the one that Hadoop's configuration names."""
+        """Connect to the cluster of `hdfs://HOST:PORT`, or for `hdfs://` to the one in Hadoop's configuration."""
         try:
             return cls(arrow.HadoopFileSystem.from_uri(f"{url}/" if url != "hdfs://" else "hdfs://default:0/"))
         except (OSError, ArrowException, ValueError) as error:
@@ -48,7 +48,7 @@ class ArrowStore(ReadOnlyStore):
                 data: bytes = stream.read_at(length, offset)
         except (OSError, ArrowException) as error:
             raise self._told(error) from error
-        # Looked at after reading: what is still so now was so meanwhile.
+        # Checked after the read: a version that is unchanged now was unchanged during the read.
         if self.version(key) != version:
             raise OtherVersionError
         return data
@@ -82,7 +82,7 @@ class ArrowStore(ReadOnlyStore):
 
 
 def file_system(urls: list[str]) -> tuple[Any, list[str]]:
-    """pyarrow's own file system for these URLs, and the path of each in it. Raises UsageError where they are of several, or it has none."""
+    """Return pyarrow's file system for these URLs, and their paths in it. Raises UsageError where they need several, or it has none."""
     locations = [parse_location(url) for url in urls]
     services = {location.service for location in locations}
     if len(services) > 1:

@@ -1,8 +1,8 @@
-"""Google Cloud Storage, Azure and HTTP servers, by obstore (the Rust crate object_store): read, and not written.
+"""Google Cloud Storage, Azure and HTTP servers, by obstore (the Rust crate object_store): read-only.
 
-Credentials are found as its builders find them: `GOOGLE_APPLICATION_CREDENTIALS`, application default credentials and the machine's service
-account; `AZURE_STORAGE_*` and `AZURE_*`, managed and workload identity. An HTTP server must know ranges (RFC 9110, section 14) and tell
-versions apart: by ETag, or by the time of the last change.
+Credentials are found as its builders find them: `GOOGLE_APPLICATION_CREDENTIALS`, application default credentials and the machine's
+service account; `AZURE_STORAGE_*` and `AZURE_*`, managed and workload identity. An HTTP server must support ranges (RFC 9110, section
+14) and distinguish versions by ETag or by modification time.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _HINTS = {
 
 
 class CloudStore(ReadOnlyStore):
-    """See `ObjectStore`. `path` and `secret` are those of the one URL of the web that the store is for."""
+    """An `ObjectStore` by obstore. `path` and `secret` are those of the one HTTP URL that the store is for."""
 
     def __init__(self, service: str, root: str, path: str, secret: str) -> None:
         self._service, self.service_name = service, _NAMES[service]
@@ -60,7 +60,7 @@ class CloudStore(ReadOnlyStore):
     def tail(self, key: str, length: int) -> tuple[bytes, Version]:
         def ask() -> tuple[bytes, Version]:
             if self._service == "azure":
-                # Its service knows no range counted from the end.
+                # The service has no ranges counted from the end.
                 size = obstore.head(self._store, self._path(key))["size"]
                 if not size:
                     return self._get(key, {})
@@ -87,7 +87,7 @@ class CloudStore(ReadOnlyStore):
     def keys(self, prefix: str, limit: int | None = None) -> Iterator[str]:
         if self._service == "http":
             raise UsageError("an HTTP server lists nothing", hint="name its files")
-        # Only whole parts of a key can be a prefix here; the rest is compared.
+        # obstore takes only whole segments of a key as a prefix; the rest is compared here.
         folder = prefix[: prefix.rfind("/") + 1]
         pages = obstore.list(self._store, prefix=folder or None)
         found = (meta["path"] for page in self._pages(pages) for meta in page)
@@ -114,7 +114,7 @@ class CloudStore(ReadOnlyStore):
         return bytes(found.bytes()), version
 
     def _answered(self, ask: Callable[[], Answer]) -> Answer:
-        """What the service answers, or its error as one of this package's. What obstore says holds URLs with all that is in them."""
+        """Return the service's answer, or raise its error as one of this package's. obstore's messages contain whole URLs."""
         try:
             return ask()
         except FileNotFoundError:
@@ -147,12 +147,12 @@ _STATUS = re.compile(r"status code: (\d{3})\b")
 
 
 def _is_worth_another_try(error: Exception) -> bool:
-    # What broke before the answer began was tried again by obstore; this is a body that was cut off.
+    # obstore already retried errors before the response began; this is a response body that was cut off.
     return isinstance(error, wrong.GenericError) and "retries" not in str(error)
 
 
 def _version(meta: Any) -> Version:
     tag, modified = meta["e_tag"], meta["last_modified"]
-    # A weak ETag promises no equal bytes (RFC 9110, section 8.8.1); 1970 is what obstore says where the server said nothing.
+    # A weak ETag promises no equal bytes (RFC 9110, section 8.8.1); obstore reports 1970 where the server stated no time.
     told = modified if isinstance(modified, datetime) and modified.timestamp() > 0 else None
     return Version(meta["size"], None if tag is None or tag.startswith("W/") else tag, told.isoformat() if told else None)

@@ -1,4 +1,4 @@
-"""The Parquet files that a URL means, and whether it lies in a table: what `listing.entries` and `tables` say of paths."""
+"""The Parquet files of a URL, and the table it lies in: `listing.entries` and `tables`, for URLs."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _MAX_ANCESTORS = 32
 
 
 def parquet_files(url: str) -> Iterator[str]:
-    """The object itself, those below it where it is a prefix, those that match where it is a glob; in order of their keys.
+    """Yield the object itself, those below it where it is a prefix, those that match where it is a glob; in order of their keys.
 
-    `*` stops at a slash and `**` does not. Below a prefix, names that start with a dot or `_` are passed over. Raises UnreadableError
-    where there is none.
+    `*` stops at a slash and `**` does not. Below a prefix, names that start with a dot or `_` are skipped. Raises UnreadableError where
+    there is none.
     """
     location = parse_location(url)
     if location.service == "http":
@@ -39,7 +39,7 @@ def parquet_files(url: str) -> Iterator[str]:
 
 
 def object_named(url: str) -> str | None:
-    """Return the URL of the one object that a URL means; None where it is a prefix or a glob."""
+    """Return the URL of the one object that a URL stands for; None where it is a prefix or a glob."""
     location = parse_location(url)
     if location.service == "http":
         return url
@@ -64,7 +64,7 @@ def _found(names: Iterable[str], location: Location, otherwise: str) -> Iterator
 
 
 def _is_prefix(store: ObjectStore, key: str) -> bool:
-    """Whether there are keys below this one and no object has it. Who may not list may still read the object."""
+    """Return whether there are keys below this one and no object has it. A user who may not list may still read the object."""
     try:
         first = next(store.keys(key, 1), None)
         return first is not None and first != key and next(store.keys(f"{key}/", 1), None) is not None
@@ -83,7 +83,7 @@ def _globbed(store: ObjectStore, location: Location) -> Iterator[str]:
     literal = location.key[: _MAGIC.search(location.key).start()]  # type: ignore[union-attr]
     matches = _matcher(location.key)
     if next(store.keys(location.key, 1), None) == location.key:
-        # A name that is there wins over the pattern that it also is.
+        # An existing name wins over a glob.
         yield location.url
         return
     for key in store.keys(literal):
@@ -92,7 +92,7 @@ def _globbed(store: ObjectStore, location: Location) -> Iterator[str]:
 
 
 def _matcher(pattern: str) -> Callable[[str], bool]:
-    """`*`, `?` and `[...]` within a part of a key, `**` over any number of parts; a folder that matches means what is below it."""
+    """Build the matcher of a glob: `*`, `?`, `[...]` within a segment, `**` over any number; a folder matches what is below it."""
     written = []
     position = 0
     while position < len(pattern):
@@ -128,9 +128,9 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def managing_table(url: str, kinds: dict[Location, str | None]) -> tuple[str, str] | None:
-    """Return table format and prefix of the table that the object lies in; None for a bare one.
+    """Return table format and prefix of the table that the object lies in; None for an object outside tables.
 
-    `kinds` has what is known of prefixes, and gets what is found out. Raises RefusedError where listing is denied.
+    `kinds` caches what is known of prefixes, and is extended. Raises RefusedError where listing is denied.
     """
     location = parse_location(url)
     parts = location.key.split("/")[:-1]

@@ -1,4 +1,4 @@
-"""What a URL names: which service, which bucket (or container, host, cluster), which key in it."""
+"""The parts of a URL: service, bucket (or container, host, cluster), and key in it."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ class Location(NamedTuple):
     key: str
     """Never starts with a slash. Nothing in it is decoded: `%20` is three characters, except to an HTTP server."""
     secret: str = ""
-    """The query of an HTTP URL, which may be a signature; it is shown nowhere."""
+    """The query of an HTTP URL, which may be a signature; it is never shown."""
 
     @property
     def url(self) -> str:
-        """The URL that leads to it, with what is secret in it."""
+        """The URL that leads to it, including its secret."""
         return f"{self.root}/{self.key}{'?' if self.secret else ''}{self.secret}"
 
     @property
     def name(self) -> str:
-        """The URL as it may be shown."""
+        """The URL without its secret, for messages."""
         return redact(self.url)
 
     def with_key(self, key: str) -> Location:
@@ -45,7 +45,7 @@ class Location(NamedTuple):
 
 
 def parse_location(url: str) -> Location:
-    """Raises UsageError where the URL names nothing that can be read here."""
+    """Parse a URL. Raises UsageError where it names nothing that can be read here."""
     found = _URL.fullmatch(url)
     scheme = found[1].lower() if found else ""
     service = _SERVICES.get(scheme)
@@ -55,14 +55,14 @@ def parse_location(url: str) -> Location:
     bucket, key = found[2], found[3] or ""
     if service == "http":
         return _http(url)
-    # Of S3 only the name of an access point has a colon; otherwise it is a key and its secret, cut off at a slash within.
+    # In S3 only the name of an access point has a colon; anything else is an access key with its secret, cut off at a slash.
     is_key = service in ("s3", "gs") and ":" in bucket and not bucket.startswith("arn:")
     if is_key or ("@" in bucket and ":" in bucket.rpartition("@")[0]):
         raise UsageError(f"{scheme}: a URL must not hold a password", hint="credentials are found in the environment, profiles and roles")
     if not bucket and service != "hdfs":
         raise UsageError(f"no bucket is named: {url}", hint=f"{scheme}://BUCKET/KEY")
     if service in ("s3", "gs"):
-        # Spellings of one place are one place.
+        # Different schemes of one service name the same place.
         scheme = service
     return Location(service, f"{scheme}://{bucket}", bucket, key)
 

@@ -1,6 +1,6 @@
-"""How an object gets a new version: proven before a byte is sent, put together by the store in one step, and read back.
+"""Publication of a new version of an object: verified before a byte is sent, assembled by the store in one step, and read back.
 
-An unfinished upload cannot be read, so what is proven is the plan: old bytes, pinned to the version that was read, and the new ones.
+An unfinished upload cannot be read, so the plan is verified: the old bytes, pinned to the version that was read, and the new ones.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _BLOCK_BYTES = 8 << 20
 
 
 def ensure_writable(target: str, in_place: bool) -> None:
-    """Raises RefusedError where the target cannot be written, as far as can be told before the work."""
+    """Raise RefusedError where the target cannot be written, as far as can be checked before the work."""
     location = parse_location(target)
     with ErrorPlace(location.name):
         store_of(location).ensure_writable(location, in_place)
 
 
 def replace(source: Source, target: str, keep: int, pieces: tuple[Piece, ...], verify: Callable[[Source], None]) -> list[str]:
-    """See `places.replace`."""
+    """Replace an object: see `places.replace`."""
     location = parse_location(target)
     with PlannedSource(location.name, source, keep, pieces) as planned:
         verify(planned)
@@ -47,7 +47,7 @@ def _sample(planned: PlannedSource, start: int, end: int) -> tuple[int, bytes]:
 
 
 def _read_back(target: str, planned: PlannedSource, samples: list[tuple[int, bytes]]) -> None:
-    """Compare what the store gives now with what was meant: length, first bytes, last old bytes, all new bytes."""
+    """Compare the store's object with the plan: length, first bytes, last old bytes, all new bytes."""
     try:
         with open_object(target) as written:
             new = (_sample(planned, start, start + _BLOCK_BYTES) for start in range(planned.keep, planned.size, _BLOCK_BYTES))

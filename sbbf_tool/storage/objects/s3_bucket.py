@@ -1,9 +1,11 @@
-"""S3 and what speaks like it, by botocore: the one client that finds credentials wherever the AWS command line does, and that has the
-part copy with which the store moves the old bytes itself.
+"""S3 and compatible services, by botocore.
 
-Configured as other tools are: `AWS_PROFILE`, `AWS_ACCESS_KEY_ID` and the rest, `~/.aws/config`, single sign-on, web identity, the roles of
-containers and machines; `AWS_ENDPOINT_URL` (or `AWS_ENDPOINT_URL_S3`) for another service than Amazon's, then with the bucket in the
-path; `AWS_REGION`; `AWS_NO_SIGN_REQUEST=true` for public buckets without credentials.
+botocore is the one client that finds credentials wherever the AWS command line does, and that has the part copy with which the store
+copies the old bytes itself.
+
+It is configured like other tools: `AWS_PROFILE`, `AWS_ACCESS_KEY_ID` and the rest, `~/.aws/config`, single sign-on, web identity, the
+roles of containers and machines; `AWS_ENDPOINT_URL` (or `AWS_ENDPOINT_URL_S3`) for a service other than Amazon's, then with the bucket
+in the path; `AWS_REGION`; `AWS_NO_SIGN_REQUEST=true` for public buckets without credentials.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ _RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
 
 
 class S3Bucket:
-    """Read objects of a bucket: see `ObjectStore`, whose writing half is `s3_publish`."""
+    """Reads objects of a bucket: see `ObjectStore`, whose writing half is `s3_publish`."""
 
     def __init__(self, bucket: str) -> None:
         self.bucket = bucket
@@ -48,7 +50,7 @@ class S3Bucket:
         try:
             return self._ranged(key, f"bytes=-{length}")
         except NoSuchRangeError:
-            # So S3 answers for an object without bytes.
+            # S3's answer for an empty object.
             version = self.version(key)
             if version is None:
                 raise MissingError("no such object") from None
@@ -87,7 +89,7 @@ class S3Bucket:
         return Version(found["ContentLength"], found.get("ETag"))
 
     def head(self, key: str) -> dict[str, Any]:
-        """All that the store tells of an object. Raises MissingError."""
+        """Return all metadata that the store reports for an object. Raises MissingError."""
         found: dict[str, Any] = answered(lambda: self.client.head_object(Bucket=self.bucket, Key=key), self.bucket)
         return found
 
@@ -99,7 +101,7 @@ class S3Bucket:
             if following is None:
                 return
             if following == asked.get("ContinuationToken"):
-                raise NotS3Error  # The same page again, for ever.
+                raise NotS3Error  # The same page again, without end.
             limit = None if limit is None else limit - len(found)
             asked["ContinuationToken"] = following
 
@@ -118,10 +120,11 @@ def _expected_range(wanted: str, size: int) -> tuple[int, int]:
 
 @cache
 def client(process: int) -> Any:
-    """The client of this process, for all buckets: it follows each to its region."""
+    """Return the client of this process, for all buckets: it follows each to its region."""
     session = botocore.session.get_session()
     unsigned = os.environ.get("AWS_NO_SIGN_REQUEST", "").lower() in ("1", "true", "yes")
-    # Other stores than Amazon's stumble over the checksums that botocore would add; ours go along as Content-MD5, which all of them know.
+    # Stores other than Amazon's fail on the checksums that botocore would add; this package sends Content-MD5, which all of them
+    # support.
     checksums = {
         setting: os.environ.get(f"AWS_{setting.upper()}", "when_required")
         for setting in ("request_checksum_calculation", "response_checksum_validation")

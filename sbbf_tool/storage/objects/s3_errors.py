@@ -1,4 +1,4 @@
-"""Errors of S3 stores, and of servers that are none, as errors of this package in one line."""
+"""Errors of S3 stores, and of servers that are not S3, as one-line errors of this package."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sbbf_tool.storage.objects.store import TRIES, Answer, DeniedError, MissingE
 _CREDENTIALS = "check AWS_PROFILE, AWS_ACCESS_KEY_ID and the like, or the role; AWS_NO_SIGN_REQUEST=true reads public buckets"
 _CODE = re.compile(r"[A-Za-z0-9.]{1,64}")
 
-# botocore parses what comes before it knows what it is: another server's page, headers or XML end in any of the last six.
+# botocore parses a response before it knows what it is: another server's page, headers or XML raise one of the last six.
 ERRORS = (
     wrong.BotoCoreError,
     wrong.ClientError,
@@ -25,11 +25,11 @@ ERRORS = (
     AttributeError,
     RecursionError,
 )
-"""What a request by botocore may raise."""
+"""The errors that a request by botocore may raise."""
 
 
 class NotS3Error(UnreadableError):
-    """The server's answer is not one that S3 gives."""
+    """The server's answer is not one of S3."""
 
     def __init__(self) -> None:
         super().__init__("what answers is not S3, or redirects", hint="check AWS_ENDPOINT_URL")
@@ -40,7 +40,7 @@ class NoSuchRangeError(UnreadableError):
 
 
 def answered(ask: Callable[[], Answer], bucket: str) -> Answer:
-    """Return what the store answers, or raise its error as one of this package's."""
+    """Return the store's answer, or raise its error as one of this package's."""
     try:
         return ask()
     except ERRORS as error:
@@ -48,14 +48,14 @@ def answered(ask: Callable[[], Answer], bucket: str) -> Answer:
 
 
 def code_of(error: wrong.ClientError) -> tuple[int, str]:
-    """Return status and code of an answer that is an error; the code is the status again where it has none that S3 could have sent."""
+    """Return status and code of an error response; the code is the status again where it has none that S3 could have sent."""
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     code = str(error.response.get("Error", {}).get("Code") or status)
     return status, code if _CODE.fullmatch(code) else str(status)
 
 
 def describe(error: Exception, bucket: str) -> SbbfError:
-    """Translate an error of botocore; of what the service wrote only its code is repeated."""
+    """Translate an error of botocore; only the code of the service's text is repeated."""
     if isinstance(error, wrong.ClientError):
         return _of_answer(error, bucket)
     if not isinstance(error, wrong.BotoCoreError):

@@ -1,10 +1,10 @@
-"""A new version of an S3 object: the store copies the old bytes itself, only the new ones are uploaded, and it changes in one step.
+"""A new version of an S3 object: the store copies the old bytes itself, only new bytes are uploaded, and it appears in one step.
 
     5 MiB and more   multipart upload: UploadPartCopy of the old bytes, pinned to the ETag that was read, then the new bytes as last parts
     below            the whole in one PUT
 
-Both on condition that the object is still the version that was read (`If-Match`), or that there is none (`If-None-Match: *`). Metadata,
-tags, storage class and encryption go along. What cannot be finished is aborted; nobody ever sees a half.
+Both require that the object is still the version that was read (`If-Match`), or that there is none (`If-None-Match: *`). Metadata,
+tags, storage class and encryption are kept. An upload that cannot be completed is aborted; readers never see a part of an object.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ _UNCONDITIONAL = "this store has no conditional writes: whoever wrote the object
 
 
 class S3Store(S3Bucket):
-    """See `ObjectStore`."""
+    """An `ObjectStore` of S3."""
 
     def ensure_writable(self, target: Location, in_place: bool) -> None:
-        """Raises RefusedError where the key is taken, or the object is of a kind that is not replaced."""
+        """Raise RefusedError where the key is taken, or the object is of a kind that is not replaced."""
         if not target.key or target.key.endswith("/"):
             raise UsageError("this is a prefix and names no object")
         if not in_place:
@@ -91,7 +91,7 @@ class S3Store(S3Bucket):
 
 @dataclass
 class _Writing:
-    """One object on its way."""
+    """The upload of one object."""
 
     store: S3Bucket
     target: Location
@@ -120,7 +120,7 @@ class _Writing:
                     numbered = enumerate(parts, 1)
                     tags = list(pool.map(lambda one: self._written(lambda: self._part(upload, *one)), numbered))
                 except BaseException:
-                    # A part that arrived after the abort would stay: wait for those on their way.
+                    # A part that arrives after the abort would stay: wait for those in flight.
                     pool.shutdown(cancel_futures=True)
                     raise
             self._ensure_complete(upload, parts, tags)
@@ -153,7 +153,7 @@ class _Writing:
         return str(tag)
 
     def _ensure_complete(self, upload: str, parts: tuple[Part, ...], tags: list[str]) -> None:
-        """Every part must have the size that it should, and what was copied must still be what was read: some stores check neither."""
+        """Ensure that every part has its planned size, and that copied bytes are still those that were read: some stores check neither."""
         found: dict[int, tuple[int, str]] = {}
         marker = 0
         while True:
@@ -171,13 +171,13 @@ class _Writing:
             raise OtherVersionError().at(file=self.old.name)
 
     def _listed_parts(self, upload: str, marker: int) -> tuple[dict[int, tuple[int, str]], int | None]:
-        """Request one page of an upload's parts: size and ETag by number, and after which number the next page begins."""
+        """Request one page of an upload's parts: size and ETag by number, and the number after which the next page begins."""
         page = self.store.client.list_parts(**self._place, UploadId=upload, PartNumberMarker=marker)
         parts = {part["PartNumber"]: (part["Size"], _bare(part["ETag"])) for part in page.get("Parts", ())}
         return parts, int(page["NextPartNumberMarker"]) if page.get("IsTruncated") else None
 
     def _on_condition(self, write: Callable[[dict[str, str]], object], expected: str | None) -> None:
-        """The step that makes the new object visible; where the store knows no conditions, after a look, and without."""
+        """Make the new object visible, on condition; where the store has no conditions, check first and write without."""
         condition = {"IfNoneMatch": "*"}
         if self.in_place:
             assert self.old is not None
@@ -194,7 +194,7 @@ class _Writing:
             self._written(lambda: write({}))
         except OtherVersionError:
             if self._is_there(expected):
-                # The answer to the first try was lost, and the second found its own work.
+                # The response to the first try was lost, and the second found the result of the first.
                 return
             raise (OtherVersionError() if self.in_place else _exists()) from None
         except SbbfError:
@@ -209,7 +209,7 @@ class _Writing:
         return False
 
     def _written(self, ask: Callable[[], Answer]) -> Answer:
-        """What the store answers, or its error as one of this package's about writing."""
+        """Return the store's answer, or raise its error as one of this package's about writing."""
         try:
             return ask()
         except ERRORS as error:
@@ -232,7 +232,7 @@ class _Writing:
 
 
 class _NoConditionsError(RefusedError):
-    """The store knows no If-Match here."""
+    """The store does not support If-Match here."""
 
 
 def _exists() -> RefusedError:
@@ -240,7 +240,7 @@ def _exists() -> RefusedError:
 
 
 def _attributes(old: ObjectSource, in_place: bool) -> tuple[dict[str, Any], list[str]]:
-    """What the new object takes over from the old one, as arguments; and warnings about what it cannot."""
+    """Return what the new object takes over from the old one, as arguments; and warnings about what it cannot take over."""
     assert isinstance(old.store, S3Bucket)
     client, place = old.store.client, {"Bucket": old.location.bucket, "Key": old.location.key}
     head = old.store.head(old.location.key)
@@ -270,7 +270,7 @@ def _tags(client: Any, place: dict[str, str]) -> list[tuple[str, str]]:
 
 
 def _unfinished(store: S3Bucket, key: str) -> list[str]:
-    """Uploads of this key that were begun by whomever and never finished or aborted: they cost, and nobody sees them."""
+    """List uploads of this key, by any client, that were neither completed nor aborted: they cost money and are invisible."""
     with suppress(SbbfError):
         answer = answered(lambda: store.client.list_multipart_uploads(Bucket=store.bucket, Prefix=key), store.bucket)
         count = sum(upload.get("Key") == key for upload in answer.get("Uploads", ()))
@@ -290,7 +290,7 @@ def _bare(tag: str) -> str:
 
 
 def _tag_of(tags: list[str]) -> str | None:
-    """The ETag that most stores give an object of such parts; None where the parts' own are no hashes."""
+    """Return the ETag that most stores give an object of such parts; None where the parts' own ETags are no hashes."""
     try:
         joined = b"".join(bytes.fromhex(_bare(tag)) for tag in tags)
     except ValueError:

@@ -1,10 +1,10 @@
 """One version of an object, read by ranges.
 
-opening        one request for the last bytes: with them come size, ETag, and mostly the whole footer
+opening        one request for the last bytes: it returns size, ETag, and usually the whole footer
 pinned         every further request asks for that ETag; a changed object is an error, never a mixture
-small reads    bring what stands near them, more and more as the reader goes on
-large reads    are split, and several parts are on their way at a time
-prefetch       near ranges together, the others at a time
+small reads    also fetch the bytes around them, in growing windows while reads are sequential
+large reads    are split, and the parts are fetched concurrently
+prefetch       near ranges in one request, the others concurrently
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ _READERS = 16
 
 
 class ObjectSource(Source):
-    """See `Source`. Threads may share one."""
+    """A `Source` over an object. Threads may share one."""
 
     def __init__(self, store: ObjectStore, location: Location) -> None:
         self.store = store
         self.location = location
         self.name = location.name
         self._lock = Lock()
-        # Start -> bytes, those used last at the end.
+        # Start -> bytes, the most recently used last.
         self._held: OrderedDict[int, bytes] = OrderedDict()
-        # Where each of the latest readers will go on -> how much it got the last time.
+        # Next offset of each of the latest sequential readers -> length of its last window.
         self._readers: OrderedDict[int, int] = OrderedDict()
         with ErrorPlace(self.name):
             tail, self.version = self.store.tail(self.location.key, _TAIL_BYTES)
@@ -98,7 +98,7 @@ class ObjectSource(Source):
         return open_stream(self, self.begin_read)
 
     def begin_read(self, offset: int, length: int) -> Future[bytes]:
-        """A range that is fetched meanwhile."""
+        """Start to fetch a range in the background."""
         return _threads(os.getpid()).submit(self._fetch, offset, length)
 
     def is_unchanged(self) -> bool:
@@ -108,7 +108,7 @@ class ObjectSource(Source):
             return False
 
     def _window(self, offset: int, length: int) -> int:
-        """How much to fetch at least: twice as much as the last time where a reader goes on from there, over a gap perhaps."""
+        """Return the least length to fetch: twice the last window where a reader goes on from there, perhaps over a gap."""
         with self._lock:
             for end in reversed(self._readers):
                 if end <= offset <= end + _NEAR_BYTES + self._readers[end]:
@@ -134,7 +134,7 @@ class ObjectSource(Source):
                 size -= len(self._held.popitem(last=False)[1])
 
     def _fetch(self, offset: int, length: int) -> bytes:
-        # One that changed may be shorter now, and then the range is what the service speaks of.
+        # A changed object may be shorter now, and then the service reports the range as the error.
         with ErrorPlace(self.name):
             data = self.store.get(self.location.key, offset, length, self.version)
         if len(data) != length:
@@ -165,7 +165,7 @@ def _within(ranges: Iterable[tuple[int, int]], size: int) -> Iterator[tuple[int,
 
 
 def _joined(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """The ranges in order, those together that are so near that one request costs less than two."""
+    """Yield the ranges in order, joined where they are so near that one request costs less than two."""
     start = end = -1
     for offset, length in sorted(ranges):
         if start >= 0 and offset <= end + _NEAR_BYTES and max(end, offset + length) - start <= _PART_BYTES:

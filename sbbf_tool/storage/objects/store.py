@@ -1,4 +1,4 @@
-"""What each service is asked, and what its answers have in common."""
+"""The interface of a service, and what the answers of all services have in common."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 TRIES = 3
 CONNECT_SECONDS, READ_SECONDS = 10, 60
 IN_FLIGHT = 16
-"""Requests of one process that wait for a store at once."""
+"""Requests of one process that may wait for a store at once."""
 
 Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One version of an object. Two are the same where all that the service tells of them is."""
+    """One version of an object. Two are equal where all that the service reports of them is equal."""
 
     size: int
     tag: str | None
@@ -32,7 +32,7 @@ class Version:
 
 
 class OtherVersionError(UnreadableError):
-    """The object is no longer the version that was asked for."""
+    """The object is no longer the requested version."""
 
     def __init__(self) -> None:
         super().__init__("the object changed while it was worked on", hint="run the command again")
@@ -43,40 +43,40 @@ class MissingError(UnreadableError):
 
 
 class DeniedError(UnreadableError):
-    """The service knows who asks, or that nobody is named, and says no."""
+    """The service denies access to these credentials, or to a request without any."""
 
 
 class ObjectStore(Protocol):
     """A bucket, container, host or cluster. Errors are of this package, in one line, and name neither file nor secret.
 
-    A question is put TRIES times at most, and each waits no longer than CONNECT_SECONDS and READ_SECONDS. Threads may share a store.
+    A request is sent at most TRIES times, and each try waits at most CONNECT_SECONDS and READ_SECONDS. Threads may share a store.
     """
 
     def tail(self, key: str, length: int) -> tuple[bytes, Version]:
-        """The last `length` bytes of the object (all, where it has fewer), and which version they are of; one request."""
+        """Read the last `length` bytes of the object (all, where it has fewer) and their version, in one request."""
 
     def get(self, key: str, offset: int, length: int, version: Version) -> bytes:
-        """A range of this version. Raises OtherVersionError where there is another by now."""
+        """Read a range of this version. Raises OtherVersionError where there is another by now."""
 
     def version(self, key: str) -> Version | None:
-        """The version that is there now; None where there is none."""
+        """Return the present version; None where there is none."""
 
     def keys(self, prefix: str, limit: int | None = None) -> Iterator[str]:
-        """All keys that start with `prefix`, or the first `limit` of them, in order."""
+        """Yield all keys that start with `prefix`, or the first `limit` of them, in order."""
 
     def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:
-        """Make `target`, of this store, the first `keep` bytes of `source` followed by `pieces`, in one step; warnings in words.
+        """Make `target`, of this store, the first `keep` bytes of `source` followed by `pieces`, in one step; return warnings as text.
 
         Where `target` is the source itself, the version that was read must still be there; otherwise no object may be. Raises
-        RefusedError and WriteError; where it does, nothing was changed and nothing is left behind.
+        RefusedError and WriteError; in both cases nothing is changed and nothing is left behind.
         """
 
     def ensure_writable(self, target: Location, in_place: bool) -> None:
-        """Raises RefusedError where `replace` would, as far as can be told without the bytes."""
+        """Raise RefusedError where `replace` would, as far as can be checked without the bytes."""
 
 
 class ReadOnlyStore:
-    """The part of `ObjectStore` that writes, of a service that sbbf only reads."""
+    """The writing half of `ObjectStore`, for a service that sbbf only reads."""
 
     service_name: str
 
@@ -90,7 +90,7 @@ class ReadOnlyStore:
 
 
 def tried(ask: Callable[[], Answer], again: Callable[[Exception], bool]) -> Answer:
-    """`ask`, TRIES times at most, as long as `again` says that another try may help."""
+    """Call `ask` at most TRIES times, as long as `again` says that another try may help."""
     for _ in range(TRIES - 1):
         try:
             return ask()

@@ -1,4 +1,4 @@
-"""Which store a URL leads to, and the connections of this process, which are kept."""
+"""The store of a URL, and the connections of this process, which are kept."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def open_object(url: str) -> ObjectSource:
 
 
 def store_of(location: Location) -> ObjectStore:
-    """Return the store that a location is in. Raises UsageError where the package that speaks to it is missing."""
-    # Of the web each URL is a store of its own, since it is escaped and perhaps signed as a whole.
+    """Return the store of a location. Raises UsageError where the package for it is missing."""
+    # For HTTP each URL is a store of its own, since it is escaped and perhaps signed as a whole.
     path = location.key if location.service == "http" else ""
-    # A process that was forked must not use its parent's connections.
+    # A forked process must not use its parent's connections.
     return _store(os.getpid(), location.service, location.root, location.bucket, path, location.secret)
 
 
