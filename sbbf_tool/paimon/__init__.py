@@ -1,17 +1,17 @@
-"""Apache Paimon's file index: its Bloom filters seen, asked, built, proven, and added to tables that are already there.
+"""Apache Paimon's file index: inspect, query, build and verify its Bloom filters, and add them to existing tables.
 
-From bytes to commands, each line knowing only those above it:
+From bytes to commits; each line imports only those above it:
 
-    data_types, fast_hash                                        what is hashed of a value
+    data_types, fast_hash                                        the hash of a value
     bloom64 (bloom64_spec, bloom64_sizing)                       the filter
-    index_container (modified_utf8)                              the container of a file's indexes
-    avro_schema, avro_values, avro_file                          Avro, the form of manifests
+    index_container (modified_utf8)                              the container of the indexes of one file
+    avro_schema, avro_values, avro_file                          Avro, the format of manifests
     table_schema, index_options, snapshot, manifest,
-    manifest_stats, binary_row, partition_path                   what a table's metadata files hold
-    files, table, file_index, reading_rules                      a table's walk, and which index Paimon uses when
-    literals                                                     values as people write them
-    data_file (arrow_columns, orc_zones, avro_columns)           values as data files store them
-    commit_plan, publish                                         a commit that gives data files new indexes
+    manifest_stats, binary_row, partition_path                   the metadata files of a table
+    files, table, file_index, reading_rules                      from a table to its data files, and which index Paimon uses when
+    literals                                                     values written as text
+    data_file (arrow_columns, orc_zones, avro_columns)           values stored in data files
+    commit_plan, publish                                         a commit that adds indexes to data files
 
-What is done with all this is in `operations/paimon`. Nothing here opens a file, prints, or knows where bytes live: see `files`.
+The operations are in `operations/paimon`. No module here opens a file, prints, or knows where bytes are stored: see `files`.
 """

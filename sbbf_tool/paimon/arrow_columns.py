@@ -1,8 +1,8 @@
-"""The hashes of columns in Parquet and ORC data files, read with pyarrow.
+"""Hashes of the columns of Parquet and ORC data files, read with pyarrow.
 
-Parquet says enough of a column to know what Paimon hashes: the unit of a timestamp follows its precision. ORC does not: its timestamps
-are all alike, so there the Paimon type is needed. ORC also pads CHAR with blanks, which Paimon's ORC reader takes off again, and so
-does this one. What INT96 timestamps need is in `int96_micros`.
+A Parquet schema determines what Paimon hashes: the unit of a timestamp follows its precision. An ORC schema does not: all its timestamps
+have the same unit, so their Paimon type must be given. ORC pads CHAR with blanks; this reader strips them, as Paimon's ORC reader does.
+`int96_micros` handles INT96 timestamps.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _TYPES = {
     "map": DataType("MAP"),
     "struct": DataType("ROW"),
 }
-"""The Paimon type of an Arrow type, by the first word of the latter's name."""
+"""The Paimon type of each Arrow type, by the first word of the Arrow type's name."""
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _WRAP_MICROS, _WRAP_REST = divmod(1 << 64, 1000)
 _LAST_NANO_MICROS = (1 << 63) // 1000
@@ -54,9 +54,9 @@ _PARQUET_HINT = "give its type"
 
 
 def parquet_hashes(data: bytes, wanted: Wanted) -> ColumnHashes:
-    """The wanted columns of a Parquet file.
+    """Hash the requested columns of a Parquet file.
 
-    Raises UsageError for a column that is not there or has no hash, UnreadableError where the file is broken or contradicts a type.
+    Raises UsageError for a column that does not exist or has no hash, UnreadableError where the file is broken or contradicts a type.
     """
     file = _open_parquet(data, "us")
     names = sorted({indexed.column for indexed in wanted})
@@ -84,14 +84,14 @@ def _has_int96(file: parquet.ParquetFile, names: list[str]) -> bool:
 
 
 def orc_hashes(data: bytes, wanted: Wanted) -> ColumnHashes:
-    """The wanted columns of an ORC file; as `parquet_hashes`, and a timestamp's type must be known."""
+    """Hash the requested columns of an ORC file, as `parquet_hashes` does; the type of a timestamp must be given."""
     import pyarrow as pa
     from pyarrow import orc
 
     with _readable("ORC"):
         file = orc.ORCFile(pa.BufferReader(data))
         schema = file.schema
-        _ = schema.names  # not decoded before: a name may be no UTF-8, which is a ValueError
+        _ = schema.names  # pyarrow decodes names only here: one that is not UTF-8 raises ValueError
     types = _settled_types(schema, wanted, orc=True)
     names = sorted({indexed.column for indexed in wanted})
     stripes: Iterator[pa.RecordBatch] = (file.read_stripe(at, columns=names) for at in range(file.nstripes))
@@ -102,10 +102,10 @@ def orc_hashes(data: bytes, wanted: Wanted) -> ColumnHashes:
 
 
 def _zone_independent(batches: Iterator[pa.RecordBatch], timestamps: dict[IndexedColumn, DataType]) -> Iterator[pa.RecordBatch]:
-    """The batches of a file that was not written in UTC, as long as that makes no difference.
+    """Yield the batches of a file that was not written in UTC; raise UsageError where its timestamps depend on the time zone.
 
-    Paimon's Java stores a TIMESTAMP_LTZ shifted by the zone of the process that writes it. Before 1901 zones were local mean time, of which
-    Java and ORC's C++ have different ideas.
+    Paimon's Java stores a TIMESTAMP_LTZ shifted by the zone of the process that writes it. Before 1901 zones were local mean time, which
+    Java and ORC's C++ compute differently.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -120,7 +120,7 @@ def _zone_independent(batches: Iterator[pa.RecordBatch], timestamps: dict[Indexe
 
 @contextmanager
 def _readable(what: str) -> Iterator[None]:
-    """What pyarrow raises in the block, told in this tool's words."""
+    """Translate the exceptions that pyarrow raises in the block to those of this package."""
     import pyarrow as pa
 
     try:
@@ -157,7 +157,7 @@ def _is_text_map(stored: pa.DataType) -> bool:
 
 
 def type_of(stored: pa.DataType, *, orc: bool) -> DataType | None:
-    """The Paimon type a stored column stands for, as far as hashing goes; None where the file does not tell."""
+    """Return the Paimon type by which a stored column is hashed; None where the file does not determine it."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(stored):
@@ -173,7 +173,7 @@ def type_of(stored: pa.DataType, *, orc: bool) -> DataType | None:
 def _hash_batch(
     batch: pa.RecordBatch, types: dict[IndexedColumn, DataType], *, wrapped: pa.RecordBatch | None = None, padded: bool = False
 ) -> dict[IndexedColumn, HashBatch]:
-    """One batch's hashes. `wrapped` holds the same rows with INT96 in nanoseconds; `padded` says that CHAR has blanks behind it."""
+    """Hash one batch. `wrapped` holds the same rows with INT96 in nanoseconds; `padded` states that CHAR values are padded with blanks."""
     found = {}
     for indexed, data_type in types.items():
         column = batch.column(indexed.column)
@@ -192,12 +192,12 @@ def _values(batch: pa.RecordBatch, indexed: IndexedColumn) -> pa.Array:
 
 
 def int96_micros(micros: pa.Array, nanos: pa.Array) -> pa.Array:
-    """INT96 timestamps in microseconds, rounded down, from pyarrow's two readings of them.
+    """Compute INT96 timestamps in microseconds, rounded down, from the two forms in which pyarrow reads them.
 
-    Read as nanoseconds they are right modulo 2^64, about 584 years. Read as microseconds they reach far enough, but a time before 1970
-    has a negative nanosecond of the day when Paimon's Java writes it (unless it is a midnight), which pyarrow takes for an unsigned one:
-    584 years too late. Two times can share both readings; of these the one nanoseconds can count (1677 to 2262) is taken, and where
-    neither is, the one that Paimon would have written so.
+    Nanoseconds are correct modulo 2^64, about 584 years. Microseconds have the range, but Paimon's Java writes a time before 1970 (unless
+    it is a midnight) with a negative nanosecond of the day, which pyarrow reads as unsigned: 584 years too late. Two times can share both
+    forms: the one within the range of nanoseconds (1677 to 2262) is taken, and where neither is, the one that Paimon would have written
+    in that form.
     """
     import pyarrow as pa
 
@@ -211,7 +211,7 @@ def int96_micros(micros: pa.Array, nanos: pa.Array) -> pa.Array:
 
 
 def _entries(column: pa.MapArray, key: str) -> pa.Array:
-    """A map's values under one key. A slice's children are those of the whole, and a null map may hide entries: both are minded."""
+    """Return the values of a map under one key, though a slice shares the children of the whole array and a null map may hide entries."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -223,7 +223,7 @@ def _entries(column: pa.MapArray, key: str) -> pa.Array:
 
 
 def _hash_values(values: pa.Array, data_type: DataType, indexed: IndexedColumn, *, padded: bool) -> tuple[Hashes, Any]:
-    """The hashes of values that hold no null; text and binary values once each."""
+    """Hash values without nulls; text and binary values once each."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(values.type):
@@ -233,7 +233,7 @@ def _hash_values(values: pa.Array, data_type: DataType, indexed: IndexedColumn, 
         try:
             encoded = values.cast(pa.large_binary()).to_pylist()
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
-            # pyarrow's two ways to say that values of this type are no bytes: the file holds another type than its table's schema says.
+            # Values of this type have no bytes: the file holds another type than the schema of its table states.
             raise contradiction(indexed, values.type, data_type) from None
         if padded and data_type.root == "CHAR":
             encoded = [value.rstrip(b" ") for value in encoded]
@@ -245,7 +245,7 @@ def _hash_values(values: pa.Array, data_type: DataType, indexed: IndexedColumn, 
 
 
 def _integer_keys(values: pa.Array, data_type: DataType) -> Longs | None:
-    """The 64-bit keys of values that are not bytes; None where their stored form is not one of the type."""
+    """Return the 64-bit keys of values other than bytes; None where their stored form contradicts the type."""
     import pyarrow as pa
 
     kind, stored = key_of(data_type), values.type

@@ -1,6 +1,6 @@
-"""The hashes of columns in Avro data files (format/avro/AvroSchemaConverter.java).
+"""Hashes of the columns of Avro data files (format/avro/AvroSchemaConverter.java).
 
-Text stays the bytes that are stored, whatever they are. A map with text keys is an Avro map; other maps have no indexable entries.
+Text is hashed as stored, even where it is not UTF-8. A map with text keys is an Avro map; other maps have no entries to index.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ _STORED = {
 
 
 def avro_hashes(data: bytes, wanted: Wanted) -> ColumnHashes:
-    """The wanted columns of an Avro file.
+    """Hash the requested columns of an Avro file.
 
-    Raises UsageError for a column that is not there or has no hash, UnreadableError where the file is broken or contradicts a type.
+    Raises UsageError for a column that does not exist or has no hash, UnreadableError where the file is broken or contradicts a type.
     """
     header = parse_header(data)
     fields = fields_of(header.schema)
@@ -79,7 +79,7 @@ def _value_schema(fields: Mapping[str, Schema], indexed: IndexedColumn) -> Schem
 
 
 def type_of(schema: Schema) -> DataType | None:
-    """The Paimon type an Avro type stands for, as far as hashing goes; None where it stands for none."""
+    """Return the Paimon type by which an Avro type is hashed; None where there is none."""
     return _TYPES.get((kind_of(schema), logical_of(schema)))
 
 
@@ -101,7 +101,7 @@ def _batches(
             cells = [row[indexed.column] for row in batch]
             if indexed.key is not None:
                 cells = [cell.get(indexed.key) if cell is not None else None for cell in cells]
-            # Text that is not UTF-8 came with lone surrogates for its bytes.
+            # Bytes that are not UTF-8 are lone surrogates here.
             values = [cell.encode("utf-8", "surrogateescape") if isinstance(cell, str) else cell for cell in cells if cell is not None]
             found[indexed] = HashBatch(len(batch), len(batch) - len(values), _hash_values(values, data_type, schemas[indexed]), values)
         yield found

@@ -5,7 +5,7 @@
     16 bytes       the sync marker
     blocks         number of values, size in bytes, the (compressed) values, the sync marker again
 
-A block is read whole; nothing else is held. What a block may unpack to is bounded, so a small file cannot ask for much memory.
+One block is held in memory at a time. Its unpacked size is limited, so that a small file cannot take much memory.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sbbf_tool.paimon.avro_values import Encoding, open_values
 
 MAGIC = b"Obj\x01"
 MAX_BLOCK = 64 << 20
-"""Bytes a block may have when unpacked."""
+"""Limit of the unpacked bytes of a block."""
 
 WRITABLE_CODECS = frozenset(("null", "deflate", "zstandard"))
 
@@ -43,7 +43,7 @@ _META: Schema = {"type": "map", "values": "bytes"}
 
 @dataclass(frozen=True, slots=True)
 class AvroHeader:
-    """The beginning of a file: its schema, as text and read, the codec of its blocks, and where they start."""
+    """Header of a file: its schema, as text and parsed, the codec of its blocks, and the offset of the first block."""
 
     schema_text: str
     schema: Schema
@@ -53,7 +53,7 @@ class AvroHeader:
 
 
 def parse_header(data: bytes) -> AvroHeader:
-    """The header of an Avro file. Raises UnreadableError when it is not one."""
+    """Parse the header of an Avro file. Raises UnreadableError when it is not one."""
     if not data.startswith(MAGIC):
         raise UnreadableError("not an Avro file: other magic", place="offset 0")
     stream = open_values(data)
@@ -71,7 +71,7 @@ def parse_header(data: bytes) -> AvroHeader:
 
 
 def iter_values(data: bytes, header: AvroHeader, *, raw_strings: bool = False) -> Iterator[Any]:
-    """The values of a file, one after the other; with `raw_strings` a string may be any bytes: see `Encoding.read`.
+    """Yield the values of a file; with `raw_strings` a string may hold any bytes: see `Encoding.read`.
 
     Raises UnreadableError, with the block's offset, where bytes contradict the format or the codec is not one of Avro's.
     """
@@ -99,9 +99,9 @@ def iter_values(data: bytes, header: AvroHeader, *, raw_strings: bool = False) -
 
 
 def build_file(header: AvroHeader, values: Iterable[Any]) -> bytes:
-    """A file of these values under a header's schema (as text, untouched), codec (one of WRITABLE_CODECS) and sync marker.
+    """Build a file of these values with the schema (its text unchanged), codec (one of WRITABLE_CODECS) and sync marker of a header.
 
-    Raises UsageError for a value that is not of the schema.
+    Raises UsageError for a value that does not fit the schema.
     """
     meta = {"avro.schema": header.schema_text.encode(), "avro.codec": header.codec.encode()}
     encoding = Encoding(header.schema)
@@ -126,7 +126,7 @@ def _build_block(datums: list[bytes], header: AvroHeader) -> bytes:
 
 
 def pack(block: bytes, codec: str) -> bytes:
-    """A block's bytes compressed."""
+    """Compress the bytes of a block."""
     if codec == "null":
         return block
     if codec == "deflate":
@@ -141,7 +141,7 @@ def pack(block: bytes, codec: str) -> bytes:
 
 
 def unpack(block: bytes, codec: str) -> bytes:
-    """A block's bytes as they were before compression. Raises UnreadableError when they do not unpack, or to more than MAX_BLOCK."""
+    """Decompress the bytes of a block. Raises UnreadableError when they are corrupt, or unpack to more than MAX_BLOCK bytes."""
     if codec == "null":
         return block
     try:
@@ -168,7 +168,7 @@ def _inflate(block: bytes, codec: str) -> bytes:
 def _unzstd(block: bytes) -> bytes:
     import pyarrow as pa
 
-    # Memory is taken as it is filled: pyarrow makes room for all that is asked for, and most blocks are small.
+    # Read in pieces: pyarrow allocates all the bytes that a read requests, and most blocks are small.
     unpacked = bytearray()
     with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
         while len(unpacked) <= MAX_BLOCK and (piece := stream.read(_PIECE)):
@@ -177,7 +177,7 @@ def _unzstd(block: bytes) -> bytes:
 
 
 def _unsnap(block: bytes) -> bytes:
-    """Raw snappy, which begins with its unpacked size, and a CRC-32 of the unpacked bytes behind."""
+    """Decompress raw snappy, which begins with its unpacked size and is followed by a CRC-32 of the unpacked bytes."""
     import pyarrow as pa
 
     size = shift = 0

@@ -1,6 +1,6 @@
 """Avro schemas (Avro 1.11 specification, "Schema Declaration"), as far as Paimon's manifests and data files need them.
 
-Named types may be used again by name; a type that contains itself is not read, because no Paimon file has one.
+Named types may be referred to by name; a type that contains itself is refused, because no Paimon file has one.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ MAX_NODES = 100_000
 PRIMITIVES = frozenset(("null", "boolean", "int", "long", "float", "double", "bytes", "string"))
 
 Schema = str | dict[str, Any] | list[Any]
-"""A schema as fastavro takes it: the name of a primitive type, a list of a union's branches, else an object.
+"""A schema in the form of fastavro: the name of a primitive type, the list of the branches of a union, or an object.
 
-Each named type stands in full wherever it is used, under a name of its own. The `logicalType` of a primitive type is kept as `logical`, so
-that fastavro reads what is stored.
+Each named type is written out wherever it is used, under a unique name. The `logicalType` of a primitive type is kept as `logical`, so
+that fastavro reads the stored value.
 """
 
 
 def parse_schema(text: str) -> Schema:
-    """A schema from its JSON. Raises UnreadableError where it is none, names an unknown type, contains itself, or lets few bytes be many
-    values: by an array of items that take no byte, since their number is then bounded by nothing, or by more than MAX_NODES types once
-    each named type stands wherever it is used.
+    """Parse a schema from its JSON.
+
+    Raises UnreadableError where it is not a schema, names an unknown type, contains itself, or lets few bytes encode many values: by an
+    array whose items take no bytes, since nothing limits their number, or by more than MAX_NODES types once named types are written out.
     """
     try:
         tree = json.loads(text)
@@ -36,7 +37,7 @@ def parse_schema(text: str) -> Schema:
 
 
 def fields_of(schema: Schema) -> dict[str, Schema]:
-    """The fields of a file's record, in order; Java wraps it into a union with null. Raises UnreadableError when there is none."""
+    """Return the fields of the record of a file, in order; Java wraps it into a union with null. Raises UnreadableError where none is."""
     for branch in schema if isinstance(schema, list) else (schema,):
         if isinstance(branch, dict) and branch["type"] == "record":
             return {field["name"]: field["type"] for field in branch["fields"]}
@@ -44,25 +45,25 @@ def fields_of(schema: Schema) -> dict[str, Schema]:
 
 
 def without_null(schema: Schema) -> Schema:
-    """The other branch of a union of null and one type; any other schema as it is."""
+    """Return the other branch of a union of null and one type; any other schema unchanged."""
     others: list[Schema] = [branch for branch in schema if branch != "null"] if isinstance(schema, list) else []
     return others[0] if len(others) == 1 else schema
 
 
 def kind_of(schema: Schema) -> str:
-    """The name of a schema's type: a primitive one, fixed, enum, array, map, record or union."""
+    """Return the name of the type of a schema: a primitive type, fixed, enum, array, map, record or union."""
     if isinstance(schema, list):
         return "union"
     return schema if isinstance(schema, str) else str(schema["type"])
 
 
 def logical_of(schema: Schema) -> str:
-    """The `logicalType` of a primitive type; empty where there is none."""
+    """Return the `logicalType` of a primitive type; empty where there is none."""
     return str(schema.get("logical", "")) if isinstance(schema, dict) else ""
 
 
 def _takes_bytes(schema: Schema) -> bool:
-    """Whether each of a schema's values takes a byte."""
+    """Return whether every value of a schema takes at least one byte."""
     kind = kind_of(schema)
     if kind == "record":
         return any(map(_takes_bytes, fields_of(schema).values()))
@@ -72,7 +73,7 @@ def _takes_bytes(schema: Schema) -> bool:
 class _Parser:
     def __init__(self) -> None:
         self.named: dict[str, tuple[Mapping[str, Any], str] | None] = {}
-        """Each named type as declared, and the namespace around, by full name; None while it is being read, so that recursion shows."""
+        """Each named type as declared, with its enclosing namespace, by full name; None while it is parsed, to detect recursion."""
         self.nodes = 0
 
     def parse(self, tree: Any, namespace: str, depth: int) -> Schema:

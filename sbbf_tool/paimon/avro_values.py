@@ -1,11 +1,11 @@
-"""Avro's binary encoding of values (Avro 1.11 specification, "Binary Encoding"), by fastavro, in both directions and within bounds.
+"""Avro's binary encoding of values (Avro 1.11 specification, "Binary Encoding"), read and written by fastavro within limits.
 
 Values in Python: a record is a dict, a union is the value itself, bytes and fixed are bytes, an enum is its symbol, an array a list, a
-map a dict; logical types stay the numbers and bytes that are stored. One value has at most MAX_ITEMS items of arrays and maps: items take
-a byte or more each (`parse_schema` refuses others), and where there are more bytes than that, the reads are counted.
+map a dict; logical types stay the stored numbers and bytes. One value has at most MAX_ITEMS items of arrays and maps: each
+item takes at least one byte (`parse_schema` refuses others), and in a block with more bytes than that, the reads are counted.
 
-fastavro is laxer than the specification: a negative number of a symbol or branch counts from the last one, any byte but 0 is true, an int
-may have 64 bits, and of a longer number the low 64 bits count.
+fastavro is laxer than the specification: a negative index of a symbol or branch counts from the end, any byte but 0 is true, an int
+may have 64 bits, and a longer number is truncated to its low 64 bits.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.paimon.avro_schema import Schema
 
 MAX_ITEMS = 4_000_000
-"""Items of arrays and maps of one value at most."""
+"""Limit of the items of arrays and maps in one value."""
 
 
 class Encoding:
-    """How values of one schema are read and written."""
+    """Reader and writer of the values of one schema."""
 
     def __init__(self, schema: Schema) -> None:
         import fastavro
 
-        # A record is encoded as its fields, one after the other: this one adds no byte, and makes a record of any schema.
+        # A record is encoded as its fields, so this one adds no bytes and turns any schema into a record.
         root = {"type": "record", "name": "root", "fields": [{"name": "value", "type": schema}]}
         try:
             self._schema: Any = fastavro.parse_schema(root)
@@ -34,7 +34,7 @@ class Encoding:
             raise UnreadableError(f"an Avro schema that cannot be read ({_reason(error)})") from None
 
     def read(self, stream: BytesIO, *, raw_strings: bool = False) -> Any:
-        """Read one value. With `raw_strings` bytes of a string that are not UTF-8 become lone surrogates (`surrogateescape`).
+        """Read one value. With `raw_strings`, bytes of a string that are not UTF-8 become lone surrogates (`surrogateescape`).
 
         Raises UnreadableError, with the offset where reading stopped.
         """
@@ -57,13 +57,13 @@ class Encoding:
         return value["value"]
 
     def build(self, value: Any) -> bytes:
-        """A value's bytes. Raises UsageError when the value is not of the schema, or a record has other fields."""
+        """Build the bytes of a value. Raises UsageError when the value does not fit the schema, or a record has other fields."""
         import fastavro
         from fastavro.validation import validate
 
         stream, record = BytesIO(), {"value": value}
         try:
-            # The writer would cut a float to an integer; and of an excess field only the writer knows.
+            # Both checks: the writer alone would truncate a float to an integer, and only the writer detects an excess field.
             validate(record, self._schema, raise_errors=True, strict=True)
             fastavro.schemaless_writer(stream, self._schema, record, strict=True)
         except (MemoryError, ImportError):
@@ -74,7 +74,7 @@ class Encoding:
 
 
 class _Counted(BytesIO):
-    """A stream that ends a value after so many reads, of which each item takes one at least."""
+    """Stream that limits the reads of one value; each item takes at least one read."""
 
     reads_left = MAX_ITEMS
 
@@ -86,7 +86,7 @@ class _Counted(BytesIO):
 
 
 def open_values(block: bytes) -> BytesIO:
-    """The stream that values of a block are read from."""
+    """Open the stream from which the values of a block are read."""
     return BytesIO(block) if len(block) <= MAX_ITEMS else _Counted(block)
 
 
@@ -95,5 +95,5 @@ def _place(stream: BytesIO) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """The first words of fastavro's error, on one line."""
+    """Shorten an error of fastavro to its first words, on one line."""
     return " ".join(f"{type(error).__name__} {error}".split())[:80].strip()

@@ -1,13 +1,13 @@
-"""Paimon's BinaryRow, the form of a partition's values in manifests (data/BinaryRow.java, utils/SerializationUtils.java).
+"""Paimon's BinaryRow, the encoding of partition values in manifests (data/BinaryRow.java, utils/SerializationUtils.java).
 
     i32 big-endian   number of fields (added by the manifest)
     nulls            a byte for the row's kind, then a bit for each field; rounded up to 8 bytes
-    8 bytes a field  little-endian: the value itself, or where it is
-    the rest         values longer than 8 bytes, each on a boundary of 8
+    8 bytes a field  little-endian: the value itself, or its place
+    the rest         values longer than 8 bytes, each aligned to 8
 
-Text and bytes up to 7 long lie in their 8 bytes with 0x80 | length in the last; longer ones leave offset << 32 | length there. Offsets
-count from the row's first byte. So do timestamps beyond milliseconds (offset of the milliseconds << 32 | nanoseconds) and decimals of
-more than 18 digits (big-endian two's complement).
+Text and bytes of up to 7 bytes are stored in their 8 bytes, with 0x80 | length in the last; longer ones store offset << 32 | length there.
+Offsets count from the first byte of the row. Timestamps finer than milliseconds (offset of the milliseconds << 32 | nanoseconds) and
+decimals of more than 18 digits (big-endian two's complement) are stored the same way.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Value = None | bool | int | float | str | bytes | Decimal | Timestamp
 
 
 def parse_row(data: bytes, types: Sequence[DataType]) -> tuple[Value, ...]:
-    """A row's values, None for null. Raises UnreadableError when it has another number of fields, is cut off, or holds nested types."""
+    """Parse the values of a row, None for null. Raises UnreadableError for another number of fields, a truncated row, or nested types."""
     if len(data) < 4 or int.from_bytes(data[:4], "big") != len(types):
         raise UnreadableError(f"a row that has not the {len(types)} fields of its type")
     row = data[4:]
@@ -107,7 +107,7 @@ def _far(row: bytes, offset: int, size: int) -> bytes:
 
 
 def build_row(values: Sequence[Value], types: Sequence[DataType]) -> bytes:
-    """A row's bytes, as Paimon writes them; the values as `parse_row` gives them."""
+    """Build the bytes of a row, as Paimon writes them, from values as `parse_row` returns them."""
     nulls = bytearray(_null_bytes(len(types)))
     fixed: list[bytes] = []
     far = bytearray()
@@ -124,7 +124,7 @@ def build_row(values: Sequence[Value], types: Sequence[DataType]) -> bytes:
 
 
 def _build_field(value: Value, data_type: DataType, far_at: int) -> tuple[bytes, bytes]:
-    """A field's 8 bytes, and what of it goes to `far_at`."""
+    """Build the 8 bytes of a field, and the bytes of it that are stored at `far_at`."""
     if isinstance(value, (str, bytes)):
         data = value.encode() if isinstance(value, str) else value
         if len(data) <= _INLINE:

@@ -3,7 +3,7 @@
     u32 big-endian   k, the number of hash functions
     bytes            the bits, 8 a byte, lowest bit first; their number is 8 * (length - 4)
 
-A hash is 64 bits (see `fast_hash`); which bits it stands for is in `bloom64_spec.positions`. Here the same is done for many hashes at
+A hash has 64 bits (see `fast_hash`); `bloom64_spec.positions` defines which bits it sets. This module does the same for many hashes at
 once with numpy, whose 32-bit arrays wrap as Java's `int` does.
 """
 
@@ -23,20 +23,20 @@ KIND = "bloom-filter"
 """The index type under which a container holds these bytes."""
 
 MAX_PROBES = 4096
-"""Rounds a check makes at most. Paimon's sizing never asks for more than about 1,100; a filter that says more is either found out
-within as many rounds, or answered with "maybe"."""
+"""Limit of the bits that one query looks at. Paimon's sizing never yields more than about 1,100 hash functions; a filter that states more
+either excludes the value within the limit, or the answer is "maybe"."""
 
 _MAX_BYTES = (1 << 31) // 8 - 1
-"""Beyond, the number of bits no longer fits Java's int."""
+"""Above this, the number of bits does not fit Java's int."""
 _CHUNK = 1 << 16
 _MAX_SPREAD = 1 << 27
 _POPCOUNT_CHUNK = 1 << 22
 
 
 class BloomFilter64:
-    """`num_bits` bits and `k` hash functions. Inserting sets bits, so this one object is not frozen.
+    """Bloom filter of `num_bits` bits and `k` hash functions. Inserting sets bits, so this object is not frozen.
 
-    `k` is unsigned, as stored. `paimon_probes` is the number Paimon's own reader makes of it.
+    `k` is unsigned, as stored. `paimon_probes` is the number that Paimon's own reader derives from it.
     """
 
     __slots__ = ("bits", "k")
@@ -53,7 +53,7 @@ class BloomFilter64:
 
     @classmethod
     def sized(cls, items: int, fpp: float) -> BloomFilter64:
-        """An empty filter of exactly the size Paimon gives one. Raises UsageError where Paimon throws."""
+        """Build an empty filter of exactly the size that Paimon gives it. Raises UsageError where Paimon throws."""
         num_bits, k = paimon_sizing(items, fpp)
         return cls(np.zeros(num_bits // 8, np.uint8), k)
 
@@ -63,9 +63,9 @@ class BloomFilter64:
 
     @property
     def paimon_probes(self) -> int:
-        """How many bits Paimon's Java reader looks at: it adds up the four bytes of k as *signed* ones.
+        """Number of bits that Paimon's Java reader looks at: it adds up the four bytes of k as *signed* bytes.
 
-        Equal to `k` below 128; none for 128..255, so that such a filter never skips a file; fewer than k beyond.
+        Equal to `k` below 128; 0 for 128..255, so that such a filter never skips a file; less than `k` above.
         """
         b0, b1, b2, b3 = (byte - 256 if byte > 127 else byte for byte in self.k.to_bytes(4, "big"))
         return max(0, to_int32((b0 << 24) + (b1 << 16) + (b2 << 8) + b3))
@@ -74,7 +74,7 @@ class BloomFilter64:
         """Set the bits of each hash (uint64, any order, repeats allowed)."""
         if self.k > MAX_PROBES:
             raise UsageError(f"{self.k} hash functions are too many to insert with")
-        # A byte for each bit takes assignments many times faster than bits take "or", where there is memory for it and use of it.
+        # Assigning bytes is many times faster than setting bits with "or", where memory allows it and enough bits are set.
         spread = self.num_bits <= _MAX_SPREAD and len(hashes) * self.k > self.num_bits // 64
         flags = np.zeros(self.num_bits if spread else 0, np.bool_)
         for start in range(0, len(hashes), _CHUNK):
@@ -89,7 +89,7 @@ class BloomFilter64:
             self.bits |= np.packbits(flags, bitorder="little")
 
     def contains(self, hashes: Hashes, probes: int | None = None) -> NDArray[np.bool_]:
-        """For each hash, whether the filter may hold it. `probes` bits are looked at, `k` where not given, `MAX_PROBES` at most."""
+        """Return for each hash whether the filter may hold it. Looks at `probes` bits (default `k`), at most `MAX_PROBES`."""
         rounds = min(self.k if probes is None else probes, MAX_PROBES)
         answers = np.ones(len(hashes), np.bool_)
         for start in range(0, len(hashes), _CHUNK):
@@ -107,7 +107,7 @@ class BloomFilter64:
 
     def _positions(self, h1: NDArray[np.int32], h2: NDArray[np.int32], i: int) -> NDArray[np.int32]:
         combined = h1 + h2 * np.int32(i)
-        combined ^= combined >> 31  # all ones where negative: the same as ~, without a branch
+        combined ^= combined >> 31  # the shift is all ones where negative: the same as ~, without a branch
         combined %= np.int32(self.num_bits)
         return combined
 
@@ -118,12 +118,12 @@ class BloomFilter64:
         return sum(int(np.bitwise_count(chunk).sum(dtype=np.int64)) for chunk in chunks) / self.num_bits
 
     def estimated_error_rate(self, probes: int | None = None) -> float:
-        """The chance that a value which is not there is answered "maybe": fill to the power of the probes made."""
+        """Estimate the false-positive rate: the fill ratio to the power of the number of probes."""
         return float(self.fill ** (self.k if probes is None else probes))
 
     @property
     def estimated_distinct(self) -> float | None:
-        """How many distinct hashes would fill the filter as it is, -m/k * ln(1 - fill); None when that cannot be told (full, k = 0)."""
+        """Estimate the number of distinct hashes from the fill ratio, -m/k * ln(1 - fill); None where it is unknown (full, or k = 0)."""
         fill = self.fill
         if fill == 1 or not self.k:
             return None
@@ -137,12 +137,12 @@ def _halves(hashes: Hashes) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
 
 
 def parse_bloom64(body: bytes) -> BloomFilter64:
-    """A filter from the bytes of its index; the bits are copied. Raises UnreadableError when there is no room for k and one byte."""
+    """Parse a filter from the bytes of its index, copying the bits. Raises UnreadableError for fewer bytes than k and one byte of bits."""
     if len(body) < 5:
         raise UnreadableError(f"a bloom-filter index of {len(body)} bytes: 4 for k and at least 1 of bits expected")
     return BloomFilter64(np.frombuffer(body, np.uint8, offset=4).copy(), int.from_bytes(body[:4], "big"))
 
 
 def build_bloom64(bloom: BloomFilter64) -> bytes:
-    """The bytes of a filter's index, as Paimon writes them."""
+    """Build the bytes of the index of a filter, as Paimon writes them."""
     return bloom.k.to_bytes(4, "big") + bloom.bits.tobytes()

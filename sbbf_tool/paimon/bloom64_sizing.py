@@ -1,8 +1,8 @@
-"""How large Paimon makes a filter: the constructor `BloomFilter64(long items, double fpp)`.
+"""Size of Paimon's filters, as the constructor `BloomFilter64(long items, double fpp)` computes it.
 
 Its arithmetic is Java's: a double cast to `int` truncates and saturates, `int` sums wrap, `%` takes the dividend's sign. So ten million
-items at one in a million still work, a hundred million end in a negative array size, and an `fpp` below zero is NaN and gives the
-smallest filter. Every one of these is reproduced, because a filter is only Paimon's when its size is.
+items at an fpp of one in a million work, a hundred million end in a negative array size, and an `fpp` below zero becomes NaN and gives
+the smallest filter. All of this is reproduced, so that filters have exactly the size that Paimon gives them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.paimon.bloom64_spec import to_int32
 
 DEFAULT_ITEMS = 1_000_000
-"""Paimon's `file-index.bloom-filter.<column>.items` where it is not set: 599,067 bytes of bits for every data file."""
+"""Paimon's `file-index.bloom-filter.<column>.items` where it is not set: 599,067 bytes of bits per data file."""
 DEFAULT_FPP = 0.1
 """Paimon's `file-index.bloom-filter.<column>.fpp` where it is not set."""
 
@@ -23,22 +23,22 @@ _LONG_MAX = (1 << 63) - 1
 
 
 class Sizing(NamedTuple):
-    """The shape of a filter: `num_bits` (a multiple of 8) and `num_hash_functions` (k, at least 1)."""
+    """Shape of a filter: `num_bits` (a multiple of 8) and `num_hash_functions` (k, at least 1)."""
 
     num_bits: int
     num_hash_functions: int
 
 
 def paimon_sizing(items: int, fpp: float) -> Sizing:
-    """The shape Paimon gives a filter for `items` expected distinct values and a wanted false positive probability.
+    """Compute the shape that Paimon gives a filter for `items` expected distinct values and a target false-positive rate.
 
-    Raises UsageError where Paimon's own constructor throws: the size overflows, or the numbers make no sense.
+    Raises UsageError where Paimon's own constructor throws: the size overflows, or the numbers are invalid.
     """
     if not -_LONG_MAX - 1 <= items <= _LONG_MAX:
         raise UsageError(f"items: {items} does not fit a 64-bit integer")
     ln2 = math.log(2)
     wanted = _int_of(float(-items) * _log(fpp) / (ln2 * ln2))
-    num_bits = to_int32(wanted + 8 - int(math.fmod(wanted, 8)))  # a multiple of 8 grows by 8: Paimon's formula, kept
+    num_bits = to_int32(wanted + 8 - int(math.fmod(wanted, 8)))  # a multiple of 8 grows by 8, as in Paimon
     if num_bits < 0:
         message = f"{items} items at fpp {fpp!r}: Paimon's size for them overflows or is negative"
         raise UsageError(message, hint="ask for fewer items or a larger fpp")
@@ -47,21 +47,21 @@ def paimon_sizing(items: int, fpp: float) -> Sizing:
 
 
 def _log(value: float) -> float:
-    """Math.log: NaN below zero, minus infinity at zero."""
+    """Compute Math.log: NaN below zero, minus infinity at zero."""
     if value > 0:
         return math.log(value)
     return -math.inf if value == 0 else math.nan
 
 
 def _int_of(value: float) -> int:
-    """`(int) double`: NaN is 0, the fraction is cut, what does not fit is clamped."""
+    """Cast as Java's `(int) double`: NaN becomes 0, the fraction is truncated, values out of range are clamped."""
     if math.isnan(value):
         return 0
     return int(max(-_INT_MAX - 1, min(_INT_MAX, value)))
 
 
 def _round(value: float) -> int:
-    """Math.round(double): floor of the exact value + 1/2, clamped to a long."""
+    """Compute Math.round(double): floor of the exact value + 1/2, clamped to a long."""
     if math.isnan(value):
         return 0
     if math.isinf(value) or abs(value) >= _LONG_MAX:

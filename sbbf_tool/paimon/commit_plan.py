@@ -1,10 +1,10 @@
-"""The commit that gives existing data files new indexes, planned: which files it writes, and with which bytes.
+"""Plan of the commit that adds indexes to existing data files: the files to write and their bytes.
 
-As `rewrite_file_index` does, the commit says of each data file: the entry without index is gone, the same with index is there. It is a new
-manifest of such pairs, a delta manifest list that names it, a base manifest list with all manifests of the snapshot before, and a snapshot
-of kind COMPACT with the same rows. Entries are written under the schema of the manifest they come from, so that every field stays what it
-was. What a snapshot carries on (index manifest, statistics, row ids, watermark) is carried on. Fields this tool does not know are a
-reason to refuse: they might say something that a new index makes wrong.
+As `rewrite_file_index` does, the commit deletes the entry of each data file and adds it again with an index. It consists of a new
+manifest of such pairs, a delta manifest list that names it, a base manifest list with all manifests of the previous snapshot, and a
+snapshot of kind COMPACT with the same rows. Entries are written with the schema of the manifest they come from, so that every field keeps
+its value. The index manifest, statistics, row ids and watermark of the previous snapshot are kept. A table with fields that this tool
+does not know is refused: a new index might make them wrong.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ KNOWN_FILE_FIELDS = frozenset(
         *("_FILE_SOURCE", "_VALUE_STATS_COLS", "_EXTERNAL_PATH", "_FIRST_ROW_ID", "_WRITE_COLS", "_WRITE_COLS_SEQUENCES"),
     )
 )
-"""Every field of a data file's description in Paimon 0.8 to 2.1. A newer one might be wrong after an index was added."""
+"""Every field of the metadata of a data file in Paimon 0.8 to 2.1. A newer field might be wrong after an index is added."""
 
 SNAPSHOT_VERSION = 3
 _ENTRIES_PER_MANIFEST = 5_000
 _BATCH_COMMIT = (1 << 63) - 1
-"""The commitIdentifier of commits that are not one of a stream: Long.MAX_VALUE."""
+"""The commitIdentifier of commits that do not belong to a stream: Long.MAX_VALUE."""
 
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """A container for a data file, which goes into the manifest or into a file."""
+    """Container for a data file, to be stored in the manifest or in a file."""
 
     entry: ManifestEntry
-    """The data file's entry as it is in the table, without index."""
+    """The entry of the data file in the table, without index."""
     container: bytes
     path: str | None
     """The `.index` file to write; None to embed the container in the manifest."""
@@ -54,7 +54,7 @@ class Addition:
 
 @dataclass(frozen=True, slots=True)
 class CommitPlan:
-    """The files of a commit: first `manifests`, in order, then `snapshot`."""
+    """Files of a commit, in the order to write them: `manifests`, then `snapshot`."""
 
     snapshot_id: int
     manifests: tuple[tuple[str, bytes], ...]
@@ -63,7 +63,7 @@ class CommitPlan:
 
 
 def check_publishable(table: Table) -> None:
-    """Raises RefusedError when `plan_commit` would, for whatever data files: before the work of building indexes is done."""
+    """Raise RefusedError, before any index is built, where `plan_commit` would refuse the table whatever the data files."""
     if table.snapshot is None:
         return
     _check_snapshot(table.snapshot, table.path)
@@ -73,14 +73,14 @@ def check_publishable(table: Table) -> None:
 
 
 def plan_commit(table: Table, snapshot: Snapshot, additions: Sequence[Addition], now_millis: int, unique: str) -> CommitPlan:
-    """The files that add these indexes to the table's snapshot. `unique` goes into their names.
+    """Plan the files that add these indexes to the snapshot of the table. Their names contain `unique`.
 
     Raises RefusedError for fields of a version this tool does not know, and for manifests that are not Avro.
     """
     _check_snapshot(snapshot, table.path)
     try:
         return _plan(table, snapshot, additions, now_millis, unique)
-    except UsageError as error:  # a record that does not fit the schema it is to be written under
+    except UsageError as error:  # a record that does not fit its schema
         raise RefusedError(f"its manifests cannot be carried on: {error.message}", file=table.path) from None
 
 
@@ -105,7 +105,7 @@ def _plan(table: Table, snapshot: Snapshot, additions: Sequence[Addition], now_m
 
 
 def _check_outcome(table: Table, additions: Sequence[Addition], manifests: Sequence[bytes]) -> None:
-    """Read the new manifests as a stranger would: the same data files must come out, those with a new index under a new identity.
+    """Read the new manifests independently, and check that the data files are the same, those with a new index under a new identity.
 
     Raises RefusedError otherwise.
     """
@@ -126,7 +126,7 @@ def _check_snapshot(snapshot: Snapshot, path: str) -> None:
 
 
 def _next_snapshot(snapshot: Snapshot, schema: TableSchema, now_millis: int, unique: str) -> dict[str, Any]:
-    """The fields of the snapshot to come: those of the last one, except what a commit sets anew."""
+    """Build the fields of the next snapshot: those of the previous one, except those that every commit sets."""
     before = snapshot.record
     record = {name: value for name, value in before.items() if name not in ("properties", "operation", "writerVersion")}
     record |= {
@@ -146,12 +146,12 @@ def _next_snapshot(snapshot: Snapshot, schema: TableSchema, now_millis: int, uni
         if name in record:
             record[name] = None
     if schema.id != snapshot.schema_id:
-        record.pop("statistics", None)  # they are of the schema before
+        record.pop("statistics", None)  # they belong to the previous schema
     return record
 
 
 def _manifests(table: Table, additions: Sequence[Addition]) -> Iterator[tuple[AvroHeader, Entries]]:
-    """New manifests, each under the schema of the manifests its entries come from, so that every field stays what it was."""
+    """Yield new manifests, each with the schema of the manifests its entries come from, so that every field keeps its value."""
     wanted = {addition.entry.identity: addition for addition in additions}
     groups: dict[str, tuple[AvroHeader, list[Addition]]] = {}
     for name in table.manifest_names():
@@ -168,14 +168,14 @@ def _manifests(table: Table, additions: Sequence[Addition]) -> Iterator[tuple[Av
 
 
 def _take_added(data: bytes, wanted: dict[Identity, Addition]) -> tuple[list[Addition], AvroHeader | None]:
-    """Take the additions whose data files a manifest adds out of `wanted`; with its header, None where there are none."""
+    """Remove from `wanted` the additions whose data files a manifest adds; return them and its header, None where there are none."""
     identities = [entry.identity for entry in parse_manifest(data) if entry.kind == ADD]
     found = [wanted.pop(identity) for identity in dict.fromkeys(identities) if identity in wanted]
     return found, _writable_header(data) if found else None
 
 
 def _changed(kind: int, addition: Addition) -> dict[str, Any]:
-    """The entry as it was, to be deleted; or with the index, to be added."""
+    """Build the record that deletes an entry, unchanged, or that adds it with the index."""
     record = {**addition.entry.record, "_KIND": kind}
     if kind == ADD:
         file = dict(record["_FILE"])
@@ -205,7 +205,7 @@ def _check_fields(header: AvroHeader, path: str) -> None:
 
 
 def _manifest_list(table: Table, snapshot: Snapshot) -> tuple[AvroHeader, list[dict[str, Any]]]:
-    """The manifests so far, and the newest of the two lists' schemas, under which all of them can be written."""
+    """Return the newer schema of the two manifest lists, which fits all records, and the records of the manifests so far."""
     lists = [parse_file(table.files, table.manifest_path(name), _parse_list) for name in snapshot.manifest_lists]
     headers = [header for header, _ in lists]
     header = max(headers, key=lambda each: len(fields_of(each.schema)))

@@ -1,7 +1,7 @@
-"""Files of one table alone: what its logs and manifests name must lie below its location, with links followed.
+"""Access to the files of one table: paths in its logs and manifests must lie below its location, with links followed.
 
-Whoever may write a manifest names any file that this process may read, or a place to write to. So reads outside the table are refused
-unless the user admits them, and writes always are.
+The writer of a manifest can name any file that this process may read, or a place to write to. So reads outside the table are refused
+unless the user allows them, and writes are always refused.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sbbf_tool.paimon.files import Files, WritableFiles, parent
 
 
 class OutsideError(UnreadableError):
-    """A path that the table names leads out of it."""
+    """A path in the metadata of the table leads out of it."""
 
     def __init__(self, path: str, place: str) -> None:
         super().__init__(
@@ -23,14 +23,14 @@ class OutsideError(UnreadableError):
 
 
 class Confined:
-    """Reach the files below `root`, and others for reading only where `allow_outside`. See `Files` and `WritableFiles`."""
+    """Files below `root`; others can be read where `allow_outside`, never written. See `Files` and `WritableFiles`."""
 
     def __init__(self, files: Files, root: str, allow_outside: bool = False) -> None:
         self._files = files
         try:
             self._root = files.resolve(root)
         except (OSError, ValueError):
-            self._root = root  # no file system takes it, and every read says so
+            self._root = root  # no file system accepts it; every read reports that
         self.allow_outside = allow_outside
 
     @property
@@ -38,7 +38,7 @@ class Confined:
         return isinstance(self._files, WritableFiles)
 
     def place_outside(self, path: str) -> str | None:
-        """Return where a path leads if that is outside the table; None where it is inside."""
+        """Return the target of a path if it is outside the table; None where it is inside."""
         place = self._files.resolve(path)
         return None if place == self._root or place.startswith(f"{self._root.rstrip('/')}/") else place
 
@@ -68,7 +68,7 @@ class Confined:
             raise OutsideError(path, place)
 
     def _writable(self, path: str) -> WritableFiles:
-        # A link of the file's own name is not followed: it is in the way, or replaced.
+        # The last component is not resolved: `create` fails on a link of that name, `replace` replaces it.
         place = self.place_outside(parent(path))
         if place is not None:
             raise RefusedError(f"it would be written outside the table, to {place}", file=path)

@@ -1,4 +1,4 @@
-"""A data file's columns as hashes, whatever its format: Parquet, ORC or Avro, told by the end of its name as Paimon tells it."""
+"""Hashes of the columns of a data file in Parquet, ORC or Avro. The format follows from the suffix of the name, as in Paimon."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _READERS = {"parquet": parquet_hashes, "orc": orc_hashes, "avro": avro_hashes}
 
 
 def column_hashes(data: bytes, name: str, wanted: Wanted) -> ColumnHashes:
-    """The wanted columns of a data file, opened.
+    """Open a data file to hash the requested columns.
 
-    Raises UsageError for another format, a column that is not there, and a type Paimon has no hash for; UnreadableError where the file
-    is broken or contradicts a column's type (while reading `batches`, too).
+    Raises UsageError for another format, a column that does not exist, and a type without a hash in Paimon; UnreadableError where the
+    file is broken or contradicts the type of a column (also while `batches` is read).
     """
     suffix = name.rpartition(".")[2].lower()
     if suffix not in _READERS:

@@ -1,8 +1,8 @@
-"""Paimon's data types as its schema files spell them (types/DataTypeJsonParser.java).
+"""Paimon's data types, as written in its schema files (types/DataTypeJsonParser.java).
 
 Atomic types are text, `VARCHAR(64) NOT NULL`; nested ones are objects, `{"type": "MAP", "key": "STRING", "value": "BIGINT"}`. Synonyms
-are folded (`STRING` is `VARCHAR(2147483647)`, `BYTES` the same of `VARBINARY`), so that equal types compare equal. A type this module
-does not know keeps its name: it has no hash, which is an answer, not an error.
+are folded (`STRING` is `VARCHAR(2147483647)`, `BYTES` likewise `VARBINARY`), so that equal types compare equal. A type this module
+does not know keeps its name and has no hash; that is no error.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _DEFAULT_PRECISION = {"CHAR": 1, "VARCHAR": 1, "BINARY": 1, "VARBINARY": 1, "TIM
 
 @dataclass(frozen=True, slots=True)
 class DataType:
-    """A type: `root` is its name without parameters, TIMESTAMP_LTZ for a timestamp with local time zone.
+    """Data type: `root` is its name without parameters, TIMESTAMP_LTZ for a timestamp with local time zone.
 
-    `precision` is the first parameter: a length (CHAR, BINARY, ...) or digits (TIMESTAMP, TIME, DECIMAL), 0 for types without.
+    `precision` is the first parameter: a length (CHAR, BINARY, ...) or digits (TIMESTAMP, TIME, DECIMAL), 0 for types without parameters.
     """
 
     root: str
@@ -34,11 +34,11 @@ class DataType:
     scale: int = 0
     nullable: bool = True
     key: DataType | None = None
-    """A map's key type."""
+    """The key type of a map."""
     value: DataType | None = None
-    """A map's value type; the element type of ARRAY, MULTISET and VECTOR."""
+    """The value type of a map; the element type of ARRAY, MULTISET and VECTOR."""
     fields: tuple[Field, ...] = ()
-    """A row's fields."""
+    """The fields of a row."""
 
     def __str__(self) -> str:
         return self._text() + ("" if self.nullable else " NOT NULL")
@@ -59,13 +59,13 @@ class DataType:
         return f"{self.root}<{self.value}>" if self.value else self.root
 
     def same_ignoring_null(self, other: DataType) -> bool:
-        """Equal but for the outermost NOT NULL."""
+        """Return whether the types are equal apart from the outermost NOT NULL."""
         return replace(self, nullable=True) == replace(other, nullable=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column of a table or a row: `id` stays the same through renames."""
+    """Column of a table, or field of a row; a rename keeps its `id`."""
 
     id: int
     name: str
@@ -73,7 +73,7 @@ class Field:
 
 
 def parse_data_type(json: Any, depth: int = 0) -> DataType:
-    """A type from a schema file's JSON: text or an object. Raises UnreadableError when it is neither."""
+    """Parse a type from the JSON of a schema file: text or an object. Raises UnreadableError when it is neither."""
     if isinstance(json, str):
         return parse_type_text(json)
     if depth > MAX_DEPTH:
@@ -94,7 +94,7 @@ def parse_data_type(json: Any, depth: int = 0) -> DataType:
 
 
 def parse_fields(json: Any, depth: int = 0) -> tuple[Field, ...]:
-    """The fields of a schema or a row type. Raises UnreadableError when one lacks a number, a name or a type."""
+    """Parse the fields of a schema or a row type. Raises UnreadableError when one lacks an id, a name or a type."""
     if not isinstance(json, list):
         raise UnreadableError("fields that are not a list")
     fields = []
@@ -106,7 +106,7 @@ def parse_fields(json: Any, depth: int = 0) -> tuple[Field, ...]:
 
 
 def parse_type_text(text: str) -> DataType:
-    """A type written as SQL: every atomic type, and `MAP<key, value>` of those. Raises UnreadableError when it cannot be read."""
+    """Parse a type written as SQL: any atomic type, or `MAP<key, value>` of atomic types. Raises UnreadableError when it is invalid."""
     stripped = text.strip()
     if nested := re.fullmatch(r"MAP\s*<(.*)>(.*)", stripped, re.IGNORECASE | re.DOTALL):
         key, _, value = nested[1].partition(",")

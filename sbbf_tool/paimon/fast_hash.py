@@ -1,4 +1,4 @@
-"""What Paimon hashes, per type (fileindex/bloomfilter/FastHash.java).
+"""Paimon's hash of a value, by type (fileindex/bloomfilter/FastHash.java).
 
 | type                             | key                                                                          | hash     |
 |----------------------------------|------------------------------------------------------------------------------|----------|
@@ -6,13 +6,13 @@
 | BINARY VARBINARY BYTES           | the bytes                                                                    | XXH64, 0 |
 | TINYINT SMALLINT INT BIGINT      | the value as a 64-bit integer                                                | Wang     |
 | DATE                             | days since 1970-01-01                                                        | Wang     |
-| TIME                             | milliseconds of the day, whatever the precision                              | Wang     |
+| TIME                             | milliseconds of the day, at every precision                                  | Wang     |
 | TIMESTAMP, TIMESTAMP_LTZ         | milliseconds up to precision 3, microseconds from 4 on, both rounded down    | Wang     |
-| FLOAT DOUBLE                     | the IEEE 754 bits, sign-extended, every NaN as the canonical one             | Wang     |
-| MAP, for the entry `column[key]` | as the map's value type                                                      |          |
+| FLOAT DOUBLE                     | the IEEE 754 bits, sign-extended; every NaN as the canonical NaN             | Wang     |
+| MAP, for the entry `column[key]` | that of the map's value type                                                 |          |
 
-The others (BOOLEAN, DECIMAL, nested types, VARIANT, BLOB, VECTOR, ...) have no hash in Paimon, so no filter. Zeros of both signs have
-different bits and so different hashes. A null is never hashed.
+Other types (BOOLEAN, DECIMAL, nested types, VARIANT, BLOB, VECTOR, ...) have no hash in Paimon, so no filter. The two zeros have different
+bits and so different hashes. Nulls are not hashed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DOUBLE_NAN = 0x7FF8000000000000
 
 
 class Key(Enum):
-    """What of a value goes into the hash."""
+    """Form in which a value is hashed."""
 
     BYTES = "bytes"
     INTEGER = "integer"
@@ -57,19 +57,19 @@ _KEYS = {
 
 
 def key_of(data_type: DataType) -> Key | None:
-    """What is hashed of a value of this type; None where Paimon has no hash for it."""
+    """Return the form in which a value of this type is hashed; None where Paimon has no hash for the type."""
     if data_type.root in ("TIMESTAMP", "TIMESTAMP_LTZ"):
         return Key.MILLIS if data_type.precision <= 3 else Key.MICROS
     return _KEYS.get(data_type.root)
 
 
 def hash_bytes(values: Iterable[bytes]) -> Hashes:
-    """XXH64 with seed 0 of each value, as uint64."""
+    """Compute XXH64 with seed 0 of each value, as uint64."""
     return np.fromiter((xxhash.xxh64_intdigest(value) for value in values), np.uint64)
 
 
 def hash_longs(keys: Longs) -> Hashes:
-    """Thomas Wang's mix of each 64-bit key, as uint64; `bloom64_spec.wang_hash` for many keys. The right shifts keep the sign."""
+    """Compute Thomas Wang's mix of each 64-bit key, as uint64: `bloom64_spec.wang_hash` for many keys. Right shifts keep the sign."""
     key = ~keys + (keys << 21)
     key ^= key >> 24
     key = key + (key << 3) + (key << 8)
@@ -81,7 +81,7 @@ def hash_longs(keys: Longs) -> Hashes:
 
 
 def distinct(hashes: Hashes) -> Hashes:
-    """The hashes without repeats, sorted. By sorting, which numpy's `unique` does not do, and is many times slower for it."""
+    """Return the distinct hashes, sorted. Sorting is many times faster than numpy's `unique`, which does not sort."""
     ordered: Hashes = np.sort(hashes)
     fresh = np.ones(len(ordered), np.bool_)
     fresh[1:] = ordered[1:] != ordered[:-1]
@@ -89,20 +89,20 @@ def distinct(hashes: Hashes) -> Hashes:
 
 
 def float_keys(values: NDArray[np.float32]) -> Longs:
-    """Float.floatToIntBits of each value, sign-extended: every NaN becomes 0x7fc00000."""
+    """Compute Float.floatToIntBits of each value, sign-extended: every NaN becomes 0x7fc00000."""
     bits = values.view(np.int32).astype(np.int64)
     bits[np.isnan(values)] = _FLOAT_NAN
     return bits
 
 
 def double_keys(values: NDArray[np.float64]) -> Longs:
-    """Double.doubleToLongBits of each value: every NaN becomes 0x7ff8000000000000."""
+    """Compute Double.doubleToLongBits of each value: every NaN becomes 0x7ff8000000000000."""
     bits = values.view(np.int64).copy()
     bits[np.isnan(values)] = _DOUBLE_NAN
     return bits
 
 
 def timestamp_keys(counts: Longs, per_second: int, key: Key) -> Longs:
-    """Epoch counts of `per_second` a second (1, 10**3, 10**6 or 10**9) as `key` counts them, MILLIS or MICROS, rounded down."""
+    """Convert epoch counts of `per_second` per second (1, 10**3, 10**6 or 10**9) to the unit of `key`, MILLIS or MICROS, rounding down."""
     wanted = 1000 if key is Key.MILLIS else 1_000_000
     return counts * (wanted // per_second) if per_second <= wanted else counts // (per_second // wanted)

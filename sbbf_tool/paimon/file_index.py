@@ -1,7 +1,7 @@
-"""Which file index Paimon uses of a data file (io/FileIndexEvaluator.java).
+"""The file index that Paimon uses for a data file (io/FileIndexEvaluator.java).
 
-The container embedded in the manifest comes first; the `.index` file named among the entry's extra files counts only where there is
-none. Two `.index` files are an error to Paimon. Before Paimon 2.1 a rewrite could leave an outdated container in the other place.
+Paimon prefers the container embedded in the manifest and uses the `.index` file among the entry's extra files only without one. Two
+`.index` files are an error in Paimon. Before Paimon 2.1 a rewrite could leave an outdated container in the other place.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ NONE = "none"
 
 @dataclass(frozen=True, slots=True)
 class FileIndex:
-    """A data file's index as Paimon finds it."""
+    """Index of a data file, as Paimon finds it."""
 
     place: str
     """EMBEDDED in the manifest, in a FILE beside the data file, or NONE."""
     path: str | None
-    """The `.index` file's path, where the index is one."""
+    """Path of the `.index` file, where the index is in one."""
     container: Container | None
-    """None when there is no index, and when it cannot be used."""
+    """None when there is no index, or it cannot be used."""
     problem: str | None = None
-    """Why an index that is there cannot be used. Paimon's reader fails on such a file."""
+    """Why an existing index cannot be used. Paimon's reader fails on such a file."""
 
 
 def find_index(files: Files, live: LiveFile) -> FileIndex:
-    """The index of a data file; what is wrong with it is part of the answer."""
+    """Find the index of a data file; a defect of it is returned as `problem`, not raised."""
     file = live.file
     if file.embedded_index is not None:
         return _parsed(EMBEDDED, None, file.embedded_index)

@@ -1,6 +1,6 @@
-"""How this room reaches files: through what it is handed. Nothing here opens anything.
+"""Protocols through which this package reads and writes files; callers pass an implementation.
 
-A path is a text with slashes, in the form its owner understands: a directory of the local file system, or the address of a bucket.
+A path is text with slashes, in the form that the implementation uses: a local path, or the address of an object in a bucket.
 """
 
 from __future__ import annotations
@@ -13,57 +13,57 @@ from sbbf_tool.errors import ErrorPlace, UnreadableError
 T = TypeVar("T")
 
 LARGEST_METADATA = (1 << 31) - 1
-"""Bytes: offsets in a container are Java ints, and so are the lengths of arrays that Paimon reads its other files into."""
+"""Bytes: offsets in a container are Java ints, as are the lengths of the arrays into which Paimon reads its other files."""
 
 
 class Files(Protocol):
-    """Reading."""
+    """Storage to read from."""
 
     def read(self, path: str, most: int | None = None) -> bytes:
-        """The whole file. Raises FileNotFoundError when there is none, another OSError when it cannot be had.
+        """Read the whole file. Raises FileNotFoundError when there is none, another OSError when it cannot be read.
 
-        A file of more than `most` bytes is not read: an OSError, too.
+        A file of more than `most` bytes is not read: that raises an OSError, too.
         """
 
     def list(self, directory: str) -> Sequence[str]:
-        """The names in a directory, in any order; none when there is no such directory."""
+        """List the names in a directory, in any order; empty when there is no such directory."""
 
     def resolve(self, path: str) -> str:
-        """Return the one path of what a path leads to: absolute, with links followed, whether or not anything is there."""
+        """Return the canonical path: absolute, with links followed, whether or not the file exists."""
 
 
 @runtime_checkable
 class WritableFiles(Files, Protocol):
-    """Publishing, on storage that can create a file atomically and only if it is not there yet."""
+    """Storage to publish on, which can create a file atomically and only if it does not exist."""
 
     def create(self, path: str, data: bytes) -> None:
-        """A new file that is either whole or not there, durable on return. Raises FileExistsError, changing nothing, where one is."""
+        """Create a file atomically, durable on return. Raises FileExistsError, changing nothing, where one exists."""
 
     def replace(self, path: str, data: bytes) -> None:
-        """A file with these bytes in place of what was there, at once."""
+        """Write a file atomically, replacing what exists."""
 
     def remove(self, path: str) -> None:
-        """Take a file away; nothing happens when there is none."""
+        """Delete a file; do nothing when there is none."""
 
 
 def parse_file(files: Files, path: str, parse: Callable[[bytes], T]) -> T:
-    """What `parse` makes of a file of metadata; its errors name the file, as those of `read_file` do."""
+    """Read a metadata file and parse it with `parse`, whose errors then name the file, as those of `read_file` do."""
     with ErrorPlace(path):
         return parse(read_file(files, path, LARGEST_METADATA))
 
 
 def read_file(files: Files, path: str, most: int | None = None) -> bytes:
-    """A file that must be there. Raises UnreadableError, with its path, when it is not, cannot be read, or has more than `most` bytes."""
+    """Read a file. Raises UnreadableError, with its path, when it does not exist, cannot be read, or has more than `most` bytes."""
     try:
         return files.read(path, most)
     except FileNotFoundError:
         raise UnreadableError("no such file", file=path) from None
-    except (OSError, ValueError) as error:  # ValueError: a path that no file system takes
+    except (OSError, ValueError) as error:  # ValueError: a path that no file system accepts
         raise UnreadableError(f"cannot be read: {_reason(error)}", file=path) from error
 
 
 def names_in(files: Files, directory: str) -> Sequence[str]:
-    """The names in a directory, none when there is no such. Raises UnreadableError, with its path, when it cannot be listed."""
+    """List the names in a directory, none when it does not exist. Raises UnreadableError, with its path, when it cannot be listed."""
     try:
         return files.list(directory)
     except (OSError, ValueError) as error:
@@ -75,10 +75,10 @@ def _reason(error: Exception) -> str:
 
 
 def join(*parts: str) -> str:
-    """Parts of a path with one slash between them; empty ones are left out."""
+    """Join parts of a path with one slash between them, skipping empty parts."""
     return "/".join(part.rstrip("/") if at < len(parts) - 1 else part for at, part in enumerate(parts) if part)
 
 
 def parent(path: str) -> str:
-    """The directory a path is in."""
+    """Return the directory of a path."""
     return path.rstrip("/").rpartition("/")[0]

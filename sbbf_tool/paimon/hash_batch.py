@@ -1,4 +1,4 @@
-"""What a reader of a data format answers: which types its columns have, and their hashes batch by batch."""
+"""Result of a reader of a data format: the types of the columns, and their hashes batch by batch."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from sbbf_tool.paimon.fast_hash import Hashes, key_of
 from sbbf_tool.paimon.table_schema import IndexedColumn
 
 Wanted = Mapping[IndexedColumn, DataType | None]
-"""The columns asked for, each with the type of its values (a map's value type for one of its entries), None where it is not known."""
+"""The requested columns, each with the type of its values (for an entry of a map its value type), None where it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class HashBatch:
-    """Some rows of one column."""
+    """Hashes of some rows of one column."""
 
     rows: int
     nulls: int
     """Rows without a value: null, or a map without the key."""
     hashes: Hashes
-    """The hashes of the values that are not null; one value's may be there once or often."""
+    """The hashes of the values that are not null; a repeated value may occur once or several times."""
     values: Sequence[Any]
-    """The values behind the hashes, in the same order, as the format's reader gives them."""
+    """The hashed values, in the same order, as the reader of the format returns them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnHashes:
-    """A data file's columns, opened: reading `batches` reads the file."""
+    """Columns of an open data file; iterating over `batches` reads the file."""
 
     types: dict[IndexedColumn, DataType]
     batches: Iterator[dict[IndexedColumn, HashBatch]]
 
 
 def settle_type(indexed: IndexedColumn, known: DataType | None, told: DataType | None, hint: str) -> DataType:
-    """The type to hash a column by: the one that is `known`, else the one the file has `told`.
+    """Return the type by which to hash a column: `known`, else `told`, the type that the file states.
 
-    Raises UsageError when there is neither, or when Paimon has no hash for it.
+    Raises UsageError when both are None, or when Paimon has no hash for the type.
     """
     settled = known or told
     if settled is None:
@@ -50,5 +50,5 @@ def settle_type(indexed: IndexedColumn, known: DataType | None, told: DataType |
 
 
 def contradiction(indexed: IndexedColumn, stored: object, data_type: DataType) -> UnreadableError:
-    """A column whose stored form is not one of its type."""
+    """Build the error for a column whose stored form contradicts its type."""
     return UnreadableError(f"stored as {stored}, which is no {data_type}", place=f"column {indexed}")

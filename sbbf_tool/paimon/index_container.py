@@ -9,14 +9,14 @@ Everything is big-endian.
            utf  name                     a map's entry is called `column[key]`
            i32  number of indexes, then for each
                   utf  kind              bloom-filter, bitmap, bsi, range-bitmap, ...
-                  i32  start             counted from byte 0; -1 for an EMPTY index: nothing was ever put into it
+                  i32  start             counted from byte 0; -1 for an EMPTY index, which has no values
                   i32  length
-    i32  redundant length, and as many redundant bytes (none so far)
-    body                                 the indexes' bytes
+    i32  redundant length, and that many redundant bytes (none so far)
+    body                                 the bytes of the indexes
 
-Paimon's reader takes the head length's word for where the head ends and never looks at the redundant part; so does this one, and keeps
-those bytes as they are. Kinds it does not know are kept too. Where a column is named twice its indexes add up, and of two of one kind
-the last counts, as in Paimon.
+Like Paimon's reader, this one relies on the head length for the end of the head and ignores the redundant part, but keeps its bytes.
+Unknown kinds are kept too. As in Paimon, a column that occurs twice has the indexes of both occurrences; of two indexes of one kind the
+last counts.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SMALLEST_INDEX = 10
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """One index of a column: where its bytes are, from the container's byte 0."""
+    """One index of a column; `start` counts from byte 0 of the container."""
 
     kind: str
     start: int
@@ -52,13 +52,13 @@ class IndexEntry:
 
     @property
     def empty(self) -> bool:
-        """Nothing was put into it: Paimon skips the file for every value."""
+        """Whether the index has no values: Paimon skips the file for every value."""
         return self.start == EMPTY
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnEntry:
-    """A column of the container, by its name in the data file's own schema, and its indexes in order."""
+    """Column of the container, by its name in the schema of the data file, and its indexes in order."""
 
     name: str
     indexes: tuple[IndexEntry, ...]
@@ -66,9 +66,9 @@ class ColumnEntry:
 
 @dataclass(frozen=True)
 class Container:
-    """A container as it lies: its directory, what follows that in the head, and the body.
+    """Container as stored: its directory, the rest of the head, and the body.
 
-    Two containers with the same columns are equal only when their bytes are.
+    Two containers are equal only when their bytes are.
     """
 
     columns: tuple[ColumnEntry, ...]
@@ -78,7 +78,7 @@ class Container:
 
     @cached_property
     def head_length(self) -> int:
-        """Bytes before the body."""
+        """Number of bytes before the body."""
         return _FIXED.size + len(_directory(self.columns)) + len(self.head_tail)
 
     @property
@@ -87,14 +87,14 @@ class Container:
 
     @cached_property
     def indexes(self) -> dict[str, dict[str, IndexEntry]]:
-        """The indexes as Paimon finds them: column -> kind -> the last entry of that kind."""
+        """Indexes as Paimon finds them: column -> kind -> the last entry of that kind."""
         found: dict[str, dict[str, IndexEntry]] = {}
         for column in self.columns:
             found.setdefault(column.name, {}).update((index.kind, index) for index in column.indexes)
         return found
 
     def body_of(self, index: IndexEntry) -> bytes:
-        """The bytes of an index; none for an EMPTY one."""
+        """Return the bytes of an index; empty for an EMPTY one."""
         if index.empty:
             return b""
         start = index.start - self.head_length
@@ -102,10 +102,10 @@ class Container:
 
 
 def lay_out(indexes: Mapping[str, Mapping[str, bytes | None]]) -> Container:
-    """A container for these indexes, column -> kind -> bytes, back to back in the order given; None makes an EMPTY one.
+    """Build a container for these indexes, column -> kind -> bytes, without gaps in the given order; None makes an EMPTY index.
 
-    For one column this is byte for byte what Paimon writes; of several, Paimon's order is that of a Java HashMap.
-    Raises UsageError for a name beyond 65,535 bytes and a container beyond 2 GiB.
+    For one column the bytes equal those that Paimon writes; several columns have the order of a Java HashMap there.
+    Raises UsageError for a name of more than 65,535 bytes and a container of more than 2 GiB.
     """
     placed = {name: tuple(IndexEntry(kind, 0, len(body or b"")) for kind, body in kinds.items()) for name, kinds in indexes.items()}
     offset = Container(tuple(ColumnEntry(name, entries) for name, entries in placed.items()), b"").head_length
@@ -127,16 +127,16 @@ def lay_out(indexes: Mapping[str, Mapping[str, bytes | None]]) -> Container:
 
 
 def build_container(container: Container) -> bytes:
-    """The bytes of a container; `parse_container` gives back an equal one."""
+    """Build the bytes of a container; `parse_container` returns an equal one."""
     fixed = _FIXED.pack(MAGIC, VERSION, container.head_length, len(container.columns))
     return fixed + _directory(container.columns) + container.head_tail + container.body
 
 
 def parse_container(data: bytes) -> Container:
-    """A container from its bytes.
+    """Parse a container from its bytes.
 
-    Raises UnreadableError, with the offset, for bytes no reader could use: another magic or version, a head or an index that runs over
-    the end, an index that starts inside the head.
+    Raises UnreadableError, with the offset, for bytes that no reader can use: another magic or version, a head or an index that extends
+    past the end, an index that starts inside the head.
     """
     if len(data) < _FIXED.size:
         raise UnreadableError(f"{len(data)} bytes are too few for a file index", place="offset 0")
@@ -177,7 +177,7 @@ def _i32(data: bytes, offset: int, end: int) -> tuple[int, int]:
 
 
 def _count(count: int, smallest: int, offset: int, end: int, what: str) -> int:
-    """The count, if so many things fit into what is left of the head."""
+    """Return the count. Raises UnreadableError where so many items do not fit into the rest of the head."""
     if not 0 <= count <= (end - offset) // smallest:
         raise UnreadableError(f"{count} {what} in {end - offset} bytes", place=f"offset {offset}")
     return count

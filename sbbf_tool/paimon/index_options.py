@@ -1,12 +1,12 @@
-"""The table options that ask for Bloom filter indexes (fileindex/FileIndexOptions.java, options/MemorySize.java).
+"""Table options that request Bloom filter indexes (fileindex/FileIndexOptions.java, options/MemorySize.java).
 
     file-index.bloom-filter.columns           a,b,m[key]
     file-index.bloom-filter.<column>.items    expected distinct values of a data file, 1000000 where not set
-    file-index.bloom-filter.<column>.fpp      wanted false positive probability, 0.1 where not set
+    file-index.bloom-filter.<column>.fpp      target false-positive rate, 0.1 where not set
     file-index.in-manifest-threshold          largest container kept inside the manifest, 500 B where not set
 
-A map's options count for all its keys, a key's own override them. An option whose name has more than three parts (a column with a dot)
-is ignored, as Paimon ignores it.
+The options of a map apply to all its keys; those of a key override them. An option whose name has more than three parts (a column with a
+dot) is ignored, as in Paimon.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ _UNITS = {
 
 @dataclass(frozen=True, slots=True)
 class IndexRequest:
-    """A filter asked for: a column, `m[key]` for a map's entry, and how large."""
+    """Request for a filter: a column, `m[key]` for an entry of a map, and the size."""
 
     column: str
     items: int | None = None
-    """Expected distinct values; None for those that are there."""
+    """Expected distinct values; None for the number in the file."""
     fpp: float = DEFAULT_FPP
-    """Wanted false positive probability."""
+    """Target false-positive rate."""
     type: DataType | None = None
-    """The Paimon type of the column's values, where neither a table nor the file tells it."""
+    """The Paimon type of the values of the column, where neither a table nor the file determines it."""
 
 
 def bloom_columns(options: Mapping[str, str]) -> dict[str, IndexRequest]:
-    """The filters of every data file that a table's options ask for, as Paimon itself would build them, by column and in their order.
+    """Return the filters that the options of a table request for every data file, sized as Paimon sizes them, by column and in order.
 
-    Raises UnreadableError for numbers that are none.
+    Raises UnreadableError for invalid numbers.
     """
     names = [name.strip() for name in options.get(_PREFIX + "columns", "").split(",")]
     return {
@@ -72,13 +72,13 @@ def _number(options: Mapping[str, str], name: str, option: str, parse: Callable[
 
 
 def in_manifest_threshold(options: Mapping[str, str]) -> int:
-    """Bytes up to which a container goes into the manifest. Raises UnreadableError when the option is not a size."""
+    """Return the bytes up to which a container is stored in the manifest. Raises UnreadableError when the option is not a size."""
     text = options.get("file-index.in-manifest-threshold")
     return DEFAULT_THRESHOLD if text is None else parse_memory_size(text)
 
 
 def parse_memory_size(text: str) -> int:
-    """Bytes of a size such as `500 B`, `1kb`, `2 mebibytes`. Raises UnreadableError for anything else."""
+    """Parse a size such as `500 B`, `1kb`, `2 mebibytes` into bytes. Raises UnreadableError for anything else."""
     match = re.fullmatch(r"(\d{1,19})\s*([a-z]*)", text.strip().lower(), re.ASCII)
     if match is None or match[2] not in _UNITS:
         raise UnreadableError(f"{text!r:.40} is not a size")
@@ -86,6 +86,6 @@ def parse_memory_size(text: str) -> int:
 
 
 def boolean_option(options: Mapping[str, str], name: str, default: bool) -> bool:
-    """An option that is `true` or `false`, whatever the case."""
+    """Return the value of an option that is `true` or `false`, ignoring case."""
     text = options.get(name)
     return default if text is None else text.strip().lower() == "true"

@@ -1,6 +1,6 @@
-"""Typed looks into decoded JSON and Avro records, whose shape hostile bytes choose.
+"""Typed access to decoded JSON and Avro records, whose shape is untrusted.
 
-A field that is missing reads as null, because every Paimon version adds some; a field of another type contradicts the format.
+A missing field reads as null, because every Paimon version adds fields; a field of another type contradicts the format.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def parse_object(data: bytes, what: str) -> dict[str, Any]:
-    """A JSON object. Raises UnreadableError for anything else."""
+    """Parse a JSON object. Raises UnreadableError for anything else."""
     try:
         tree = json.loads(data)
     except (ValueError, RecursionError):
@@ -26,7 +26,7 @@ def parse_object(data: bytes, what: str) -> dict[str, Any]:
 
 
 def optional(record: Mapping[str, Any], name: str, kind: type[T]) -> T | None:
-    """A field that may be null or missing. Raises UnreadableError when it is of another type."""
+    """Return a field that may be null or missing. Raises UnreadableError when it has another type."""
     value = record.get(name)
     if value is None:
         return None
@@ -36,7 +36,7 @@ def optional(record: Mapping[str, Any], name: str, kind: type[T]) -> T | None:
 
 
 def required(record: Mapping[str, Any], name: str, kind: type[T]) -> T:
-    """A field that must be there. Raises UnreadableError when it is not, or of another type."""
+    """Return a required field. Raises UnreadableError when it is missing or has another type."""
     value = optional(record, name, kind)
     if value is None:
         raise UnreadableError(f"{name} is missing")
@@ -44,7 +44,7 @@ def required(record: Mapping[str, Any], name: str, kind: type[T]) -> T:
 
 
 def strings(record: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """A list of texts, empty where missing. Raises UnreadableError when it is something else."""
+    """Return a list of strings, empty where missing. Raises UnreadableError for anything else."""
     values = optional(record, name, list) or []
     if not all(isinstance(value, str) for value in values):
         raise UnreadableError(f"{name} is not a list of texts")
@@ -52,7 +52,7 @@ def strings(record: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 
 def file_name(name: str) -> str:
-    """A name of a file in its directory. Raises UnreadableError when it would lead anywhere else."""
+    """Return the name of a file, checked. Raises UnreadableError when it would lead out of its directory."""
     if not name or name in (".", "..") or "/" in name or "\0" in name:
         raise UnreadableError(f"{name!r:.100} is not the name of a file")
     return name

@@ -1,17 +1,17 @@
-"""Values written as text, turned into what Paimon would hash of them for a column's type.
+"""Values written as text, parsed into the keys that Paimon hashes for the type of a column.
 
 | type                   | written                                                                                             |
 |------------------------|-----------------------------------------------------------------------------------------------------|
-| CHAR VARCHAR STRING    | as it is; no blanks are added or taken away                                                         |
+| CHAR VARCHAR STRING    | unchanged; no blanks are added or removed                                                           |
 | BINARY VARBINARY BYTES | 0x and an even number of hexadecimal digits                                                         |
 | integers               | decimal                                                                                             |
-| FLOAT DOUBLE           | decimal, with an exponent if need be, NaN, Infinity, -Infinity; rounded once, as Java reads it      |
-| DATE                   | 2024-02-29; years beyond 9999 with a sign                                                           |
+| FLOAT DOUBLE           | decimal, optionally with an exponent, NaN, Infinity, -Infinity; rounded once, as in Java            |
+| DATE                   | 2024-02-29; years after 9999 with a sign                                                            |
 | TIME                   | 23:59[:59[.999999999]]                                                                              |
-| TIMESTAMP              | a date, T or a blank, a time; Z allowed. A date alone is its midnight                               |
-| TIMESTAMP_LTZ          | the same, with an offset such as +02:00; without one it is UTC                                      |
+| TIMESTAMP              | a date, T or a blank, a time; Z allowed. A date alone means midnight                                |
+| TIMESTAMP_LTZ          | the same, with an offset such as +02:00; without one, UTC                                           |
 
-Digits finer than what is hashed are dropped, downwards, because Paimon drops them.
+Digits finer than the hashed unit are rounded down, as in Paimon.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _NANOS_PER_MILLI = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A value as it goes into the hash: `key` is bytes for text and binary, else a signed 64-bit integer."""
+    """Value in the form in which it is hashed: `key` is bytes for text and binary, else a signed 64-bit integer."""
 
     key: bytes | int
 
     @property
     def hashes(self) -> Hashes:
-        """Its one hash, as an array a filter can be asked with."""
+        """The hash, as an array of length 1 for a filter."""
         return hash_bytes([self.key]) if isinstance(self.key, bytes) else hash_longs(np.array([self.key], np.int64))
 
     @property
@@ -53,7 +53,7 @@ class Literal:
 
 
 def parse_literal(text: str, data_type: DataType) -> Literal:
-    """A value of that type. Raises UsageError when the text is none, or the type has no hash in Paimon."""
+    """Parse a value of a type. Raises UsageError when the text is not one, or the type has no hash in Paimon."""
     kind = key_of(data_type)
     if kind is None:
         raise UsageError(f"a value of type {data_type}: Paimon has no hash for it")
@@ -111,7 +111,7 @@ def _double(text: str) -> float:
 
 
 def _single(text: str) -> np.float32:
-    """The float nearest to the decimal itself; by way of a double it could be rounded twice."""
+    """Parse the float nearest to the decimal; through a double it could be rounded twice."""
     double = _double(text)
     if not math.isfinite(double):
         return np.float32(double)

@@ -1,7 +1,7 @@
 """Manifests and manifest lists (manifest/ManifestEntry.java, ManifestFileMeta.java, io/DataFileMeta.java).
 
-A manifest list names manifests; a manifest holds entries, each of which adds a data file to a table or takes one away. Both are Avro
-files unless `manifest.format` says ORC or Parquet; their first bytes tell. Fields that a version did not have yet read as null.
+A manifest list names manifests; each entry of a manifest adds a data file to a table or deletes one. Both are Avro files unless
+`manifest.format` is ORC or Parquet; the magic determines the format. Fields that older versions lack read as null.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Identity = tuple[bytes, int, int, str, tuple[str, ...], bytes | None, str | None
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A data file as its manifest describes it (the `_FILE` of an entry)."""
+    """Data file as described in its manifest (the `_FILE` of an entry)."""
 
     name: str
     size: int
@@ -35,18 +35,18 @@ class DataFile:
     extra_files: tuple[str, ...]
     embedded_index: bytes | None
     external_path: str | None
-    """The file's full path, where it does not lie in the table's own directory."""
+    """The full path of the file, where it is outside the directory of the table."""
     write_columns: tuple[str, ...] | None
-    """The columns in the file, where it holds only some of the schema's."""
+    """The columns in the file, where it has only some of those of the schema."""
 
     @property
     def index_files(self) -> tuple[str, ...]:
-        """The names of its `.index` files. Paimon writes one, and its reader fails on more."""
+        """Names of the `.index` files. Paimon writes one, and its reader fails on more."""
         return tuple(name for name in self.extra_files if name.endswith(INDEX_SUFFIX))
 
 
 def data_file_of(index_file: str) -> str:
-    """The data file that an index file's name tells: it is `<data file>.index`, after rewrites `<data file>-1.index`, `-2.index`, ..."""
+    """Derive the data file from the name of an index file: `<data file>.index`, after rewrites `<data file>-1.index`, `-2.index`, ..."""
     return re.sub(r"(?:-[0-9]+)?\.index\Z", "", index_file)
 
 
@@ -55,22 +55,22 @@ class ManifestEntry:
     kind: int
     """ADD or DELETE."""
     partition: bytes
-    """The partition's values as a BinaryRow."""
+    """The partition values as a BinaryRow."""
     bucket: int
     total_buckets: int
     file: DataFile
     record: Mapping[str, Any]
-    """The entry as it was read, fields this tool does not know included."""
+    """The entry as stored, including unknown fields."""
 
     @property
     def identity(self) -> Identity:
-        """What makes two entries speak of the same file. A file whose index changed is another one."""
+        """Identity of the file that the entry adds or deletes. A change of its index changes the identity."""
         file = self.file
         return (self.partition, self.bucket, file.level, file.name, file.extra_files, file.embedded_index, file.external_path)
 
 
 def parse_records(data: bytes) -> Iterator[dict[str, Any]]:
-    """The records of a manifest or manifest list: Avro, ORC or Parquet. Raises UnreadableError for anything else."""
+    """Yield the records of a manifest or manifest list: Avro, ORC or Parquet. Raises UnreadableError for anything else."""
     if data.startswith(avro_file.MAGIC):
         records: Iterable[Any] = avro_file.iter_values(data, avro_file.parse_header(data))
     elif data.startswith((b"ORC", b"PAR1")):
@@ -103,12 +103,12 @@ def _columnar_records(data: bytes) -> Iterator[Any]:
 
 
 def parse_manifest_list(data: bytes) -> list[tuple[str, dict[str, Any]]]:
-    """The manifests a list names, with their whole records. Raises UnreadableError where a name leads out of the directory."""
+    """Parse the names of the manifests in a list, with their records. Raises UnreadableError where a name leads out of the directory."""
     return [(file_name(required(record, "_FILE_NAME", str)), record) for record in parse_records(data)]
 
 
 def parse_manifest(data: bytes) -> list[ManifestEntry]:
-    """The entries of a manifest, in order. Raises UnreadableError where a field contradicts the format."""
+    """Parse the entries of a manifest, in order. Raises UnreadableError where a field contradicts the format."""
     return list(map(_entry, parse_records(data)))
 
 
@@ -141,9 +141,9 @@ def _data_file(record: Mapping[str, Any]) -> DataFile:
 
 
 def live_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-    """The entries that are in the table after all of them, in the order they were added.
+    """Return the entries that are in the table after all of these, in the order in which they were added.
 
-    Manifests may be read in any order: a file is there when it was added more often than taken away.
+    Manifests may be read in any order: a file is in the table when it was added more often than deleted.
     """
     balance: dict[Identity, int] = {}
     added: dict[Identity, ManifestEntry] = {}

@@ -1,4 +1,4 @@
-"""What a manifest list says of a manifest: counts, and the span of its entries' fields (manifest/ManifestFile.java)."""
+"""Record of a manifest in a manifest list: counts, and the ranges of the fields of its entries (manifest/ManifestFile.java)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sbbf_tool.paimon.manifest import ADD, VERSION
 from sbbf_tool.paimon.table_schema import TableSchema
 
 Entries = Sequence[tuple[int, Mapping[str, Any]]]
-"""Of a manifest: kind and record of each entry."""
+"""Kind and record of each entry of a manifest."""
 KNOWN_LIST_FIELDS = frozenset(
     (
         *("_VERSION", "_FILE_NAME", "_FILE_SIZE", "_NUM_ADDED_FILES", "_NUM_DELETED_FILES", "_PARTITION_STATS", "_SCHEMA_ID"),
@@ -23,14 +23,14 @@ KNOWN_LIST_FIELDS = frozenset(
 
 
 def build_list_record(fields: Iterable[str], name: str, size: int, entries: Entries, schema: TableSchema) -> dict[str, Any]:
-    """The manifest list's record, with these fields, of a manifest of `size` bytes that holds these entries."""
+    """Build the record, with these fields, of a manifest of `size` bytes with these entries."""
     added = sum(kind == ADD for kind, _ in entries)
     files = [record["_FILE"] for _, record in entries]
     buckets = [record["_BUCKET"] for _, record in entries]
     levels = [file["_LEVEL"] for file in files]
     spans = [_row_ids(file) for file in files]
     row_ids = [span for span in spans if span is not None]
-    told = len(row_ids) == len(files)  # as Paimon: only when every file has row ids
+    told = len(row_ids) == len(files)  # as in Paimon, only when every file has row ids
     record = {
         "_VERSION": VERSION,
         "_FILE_NAME": name,
@@ -45,7 +45,7 @@ def build_list_record(fields: Iterable[str], name: str, size: int, entries: Entr
         "_MAX_LEVEL": max(levels),
         "_MIN_ROW_ID": min(first for first, _ in row_ids) if told else None,
         "_MAX_ROW_ID": max(last for _, last in row_ids) if told else None,
-        "_TOTAL_BUCKETS": None,  # null in lists that Paimon writes itself, as is the next
+        "_TOTAL_BUCKETS": None,  # Paimon writes null too, also for the next field
         "_EXTRA_FILES": None,
     }
     return {field: record[field] for field in fields}
@@ -57,7 +57,7 @@ def _row_ids(file: Mapping[str, Any]) -> tuple[int, int] | None:
 
 
 def partition_stats(partitions: Sequence[bytes], schema: TableSchema) -> dict[str, Any]:
-    """The least and the greatest value of each partition column, as rows, and how many are null."""
+    """Compute the minimum and maximum of each partition column, as rows, and its number of nulls."""
     types = schema.partition_types
     columns = list(zip(*(parse_row(partition, types) for partition in partitions), strict=True)) if types else []
     present = [[value for value in column if value is not None] for column in columns]
@@ -69,7 +69,7 @@ def partition_stats(partitions: Sequence[bytes], schema: TableSchema) -> dict[st
 
 
 def _order(value: Value) -> Any:
-    """Java's order of a column's values: text by its UTF-8, which is the order of its code points; -0.0 before 0.0, NaN last."""
+    """Return a sort key for the order in Java: text by its UTF-8, which is the order of code points; -0.0 before 0.0, NaN last."""
     if isinstance(value, float):
         return (math.isnan(value), 0.0 if math.isnan(value) else value, math.copysign(1, value))
     return value

@@ -1,7 +1,7 @@
 """The time zone an ORC file was written in (ORC specification v1, "Postscript", "Footer", "Stripe Footer").
 
-It matters because Paimon's Java hands ORC a java.sql.Timestamp: a TIMESTAMP WITH LOCAL TIME ZONE is stored shifted by the zone of the
-process that wrote it, and pyarrow does not tell which that was. Only the few fields on the way to it are read here, from protobuf.
+It matters because Paimon's Java passes a java.sql.Timestamp to ORC: a TIMESTAMP WITH LOCAL TIME ZONE is stored shifted by the zone of the
+process that wrote it, and pyarrow does not report that zone. This module reads only the protobuf fields that lead to it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MAX_STRIPES = 100_000
 
 
 def written_in_utc(data: bytes) -> bool:
-    """Whether every stripe says that it was written in UTC. A file that does not say, or not in a way read here, was not."""
+    """Return whether every stripe states that it was written in UTC; False for a file that does not, or that cannot be read here."""
     try:
         zones = list(_zones(data))
     except (UnreadableError, IndexError):
@@ -46,7 +46,7 @@ def _zones(data: bytes) -> Iterator[str]:
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of a protobuf message: numbers and, of those with a length, bytes."""
+    """Yield the fields of a protobuf message: field number and value, an integer or bytes."""
     at = 0
     while at < len(message):
         tag, at = _varint(message, at)
@@ -75,7 +75,7 @@ def _varint(message: bytes, at: int) -> tuple[int, int]:
 
 
 def _decompressed(stream: bytes, compression: int) -> bytes:
-    """A stream of chunks, each with three bytes in front: its length, doubled, plus one where the chunk is as it was."""
+    """Decompress a stream of chunks, each after three bytes: twice its length, plus one where the chunk is not compressed."""
     if compression == _NONE:
         return stream
     parts: list[bytes] = []

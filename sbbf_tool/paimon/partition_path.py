@@ -1,7 +1,7 @@
 """The directory of a partition: `key=value/` for each partition column (utils/PartitionPathUtils.java, InternalRowPartitionComputer.java).
 
-The value is Java's `toString` of Paimon's own representation (a DATE is its number of days), unless `partition.legacy-name` is false:
-then it is the value cast to a string. Null and blank values get `partition.default-name`.
+The value is Java's `toString` of Paimon's internal representation (a DATE is its number of days), or, where `partition.legacy-name` is
+false, the value cast to a string. Null and blank values get `partition.default-name`.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _DAY_MILLIS = 86_400_000
 
 
 def escape(name: str) -> str:
-    """A key or value with the characters no path should hold as %XX."""
+    """Escape the characters of a key or value that Paimon does not allow in a path, as %XX."""
     return "".join(f"%{ord(char):02X}" if char in _ESCAPED else char for char in name)
 
 
 def partition_segments(
     keys: Sequence[str], types: Sequence[DataType], values: Sequence[Value], default_name: str, legacy: bool
 ) -> list[str | None]:
-    """The directory names, outermost first; None for one whose value Java spells in a way that cannot be known from outside."""
+    """Build the directory names, outermost first; None where the text of the value in Java cannot be determined."""
     segments: list[str | None] = []
     for key, data_type, value in zip(keys, types, values, strict=True):
         text = "" if value is None else value_text(value, data_type, legacy)
@@ -39,7 +39,7 @@ def partition_segments(
 
 
 def value_text(value: Value, data_type: DataType, legacy: bool) -> str | None:
-    """A partition value as the directory spells it; None for bytes, and for times that a time zone or a rarely used cast decides."""
+    """Format a partition value as in its directory; None for bytes, and for times that depend on a time zone or a rarely used cast."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -56,7 +56,7 @@ def value_text(value: Value, data_type: DataType, legacy: bool) -> str | None:
 
 
 def show_value(value: Value, data_type: DataType) -> str:
-    """A partition value for people."""
+    """Format a partition value for display."""
     if value is None:
         return "null"
     if isinstance(value, bytes):
@@ -65,7 +65,7 @@ def show_value(value: Value, data_type: DataType) -> str:
 
 
 def java_floating(value: float, *, single: bool) -> str:
-    """Double.toString or Float.toString: plain from 10^-3 up to 10^7, else with an exponent, and always a digit behind the point."""
+    """Format as Double.toString or Float.toString: plain from 10^-3 to 10^7, else with an exponent; always a digit after the point."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -86,13 +86,13 @@ def java_floating(value: float, *, single: bool) -> str:
 
 def _timestamp_text(value: Timestamp, data_type: DataType, legacy: bool) -> str | None:
     if not legacy and data_type.root == "TIMESTAMP_LTZ":
-        return None  # spelt in the time zone the writing process happened to have
+        return None  # in the time zone of the writing process
     days, millis = divmod(value.millis, _DAY_MILLIS)
     seconds, millis = divmod(millis, 1000)
     fraction = f"{millis * 1_000_000 + value.nanos:09d}"
     clock = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}"
     second = f":{seconds % 60:02d}"
-    if legacy:  # LocalDateTime.toString: no more than needed, the fraction in groups of three digits
+    if legacy:  # LocalDateTime.toString: as short as possible, the fraction in groups of three digits
         kept = next((fraction[:size] for size in (0, 3, 6, 9) if not fraction[size:].strip("0")), fraction)
         return f"{date_of(days)}T{clock}{second if seconds % 60 or kept else ''}{'.' + kept if kept else ''}"
     kept = fraction[: data_type.precision] + fraction[data_type.precision :].rstrip("0")

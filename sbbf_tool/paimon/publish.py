@@ -1,7 +1,7 @@
-"""Publishing new indexes of existing data files: a planned commit, written.
+"""Publication of new indexes for existing data files: writing a planned commit.
 
-The commit counts from the moment the snapshot file is there. That is created atomically, and only if no one else's has its number; who
-comes second plans anew. LATEST is a hint, written last. Whatever was written for a commit that did not happen is taken away again.
+The commit takes effect when the snapshot file exists. It is created atomically, and only if no other commit has its number; the later
+commit plans again. LATEST is a hint, written last. Files written for a commit that fails are deleted.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from sbbf_tool.paimon.table import open_table, snapshot_path
 
 _ATTEMPTS = 10
 _FIRST_WAIT, _LONGEST_WAIT = 0.02, 0.5
-"""Seconds; the wait doubles."""
+"""Seconds; the wait doubles per attempt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
     snapshot_id: int
     gone: tuple[str, ...]
-    """Data files that another commit took away meanwhile."""
+    """Data files that another commit deleted meanwhile."""
 
 
 def publish(files: WritableFiles, path: str, additions: Iterable[Addition]) -> Published | None:
-    """Write these indexes as they come and commit them to the table's latest state; None when none of their data files is there any more.
+    """Write these indexes one by one and commit them to the latest state of the table; None when none of the data files exists any more.
 
-    Raises RefusedError when the table has something this tool does not know how to carry on, or others commit faster, time after time,
-    and OSError when writing fails; nothing of the attempt is left behind then. Raises WriteError, and takes nothing away, when it cannot
-    be told whether the commit happened.
+    Raises RefusedError when the table has fields that this tool cannot keep, or other commits win every attempt, and OSError when writing
+    fails; the files of the attempt are then deleted. Raises WriteError, and deletes nothing, when it is unknown whether the commit
+    succeeded.
     """
     with _Scratch(files) as index_files:
         written = []
@@ -45,7 +45,7 @@ def publish(files: WritableFiles, path: str, additions: Iterable[Addition]) -> P
             written.append(addition if addition.path is None else replace(addition, container=b""))
         for attempt in range(_ATTEMPTS):
             if attempt:
-                time.sleep(random.uniform(0, min(_LONGEST_WAIT, _FIRST_WAIT * 2**attempt)))  # so that rivals do not stay in step
+                time.sleep(random.uniform(0, min(_LONGEST_WAIT, _FIRST_WAIT * 2**attempt)))  # rivals must not retry in step
             table = open_table(files, path)
             live = {each.entry.identity for each in table.live_files}
             present = [addition for addition in written if addition.entry.identity in live]
@@ -55,7 +55,7 @@ def publish(files: WritableFiles, path: str, additions: Iterable[Addition]) -> P
             with _Scratch(files) as manifests:
                 for name, data in plan.manifests:
                     manifests.create(table.manifest_path(name), data)
-                index_files.keep = manifests.keep = True  # from here on a snapshot may name them
+                index_files.keep = manifests.keep = True  # from here on a snapshot may refer to them
                 try:
                     ours = _create_snapshot(files, snapshot_path(path, plan.snapshot_id), plan.snapshot)
                 except OSError:
@@ -65,7 +65,7 @@ def publish(files: WritableFiles, path: str, additions: Iterable[Addition]) -> P
                     index_files.keep = manifests.keep = False
                     continue
             gone = [addition for addition in written if addition.entry.identity not in live]
-            with contextlib.suppress(OSError):  # neither is needed for the table to be right
+            with contextlib.suppress(OSError):  # the table is valid without either
                 files.replace(join(path, "snapshot", "LATEST"), str(plan.snapshot_id).encode())
                 for addition in gone:
                     if addition.path is not None:
@@ -75,9 +75,9 @@ def publish(files: WritableFiles, path: str, additions: Iterable[Addition]) -> P
 
 
 def _create_snapshot(files: WritableFiles, path: str, data: bytes) -> bool:
-    """Whether the snapshot is ours: its name was free, or what is there is what we wrote (a network may lose the answer).
+    """Create the snapshot; return whether it is this commit's: its name was free, or the bytes are the same (the response may get lost).
 
-    Raises OSError when it is not there, WriteError when that cannot be told.
+    Raises OSError when it does not exist, WriteError when that is unknown.
     """
     try:
         files.create(path, data)
@@ -95,7 +95,7 @@ def _create_snapshot(files: WritableFiles, path: str, data: bytes) -> bool:
 
 
 class _Scratch:
-    """Files that are taken away again at the end, unless they are to be kept."""
+    """Files that are deleted at the end unless `keep` is set."""
 
     def __init__(self, files: WritableFiles) -> None:
         self.files = files
@@ -108,7 +108,7 @@ class _Scratch:
         except FileExistsError:
             raise
         except OSError:
-            # It may be there all the same, and only not be durable.
+            # The file may exist, only not durably.
             with contextlib.suppress(OSError):
                 if self.files.read(path) == data:
                     self.paths.append(path)

@@ -1,4 +1,4 @@
-"""When Paimon's planner looks at file indexes at all, and what becomes of a literal on its way to an older data file.
+"""When Paimon's planner uses file indexes, and how it converts a literal for an older data file.
 
 operation/AppendOnlyFileStoreScan.java, KeyValueFileStore.java, schema/SchemaEvolutionUtil.java, casting/CastExecutors.java.
 """
@@ -11,7 +11,7 @@ from sbbf_tool.paimon.table_schema import TableSchema
 
 
 def why_unused(schema: TableSchema) -> str | None:
-    """Why Paimon's planner does not look at the table's file indexes; None when it does."""
+    """Return why Paimon's planner does not use the file indexes of the table; None when it does."""
     if not boolean_option(schema.options, "file-index.read.enabled", default=True):
         return "file-index.read.enabled is false"
     if schema.primary_keys and not boolean_option(schema.options, "deletion-vectors.enabled", default=False):
@@ -20,9 +20,9 @@ def why_unused(schema: TableSchema) -> str | None:
 
 
 def why_not_pushed(today: DataType, in_file: DataType, key: bytes | int) -> str | None:
-    """Why a literal of today's type cannot be asked of a file written under another type; None when it can.
+    """Return why a literal of the current type cannot be looked up in a file written with another type; None when it can.
 
-    Paimon takes literals only through the same type, but for NOT NULL, and from a wider integer to a narrower one that holds the value.
+    Paimon converts literals only to the same type apart from NOT NULL, and from a wider integer to a narrower one that fits the value.
     """
     if today.same_ignoring_null(in_file):
         return None

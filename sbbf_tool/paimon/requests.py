@@ -1,7 +1,7 @@
-"""Which filters to build and how large, as Python objects or as text: `COLUMN`, `COLUMN:items=100000,fpp=0.01`, `tags[key]:fpp=0.05`.
+"""Filters to build and their sizes, as Python objects or as text: `COLUMN`, `COLUMN:items=100000,fpp=0.01`, `tags[key]:fpp=0.05`.
 
-Without `items` a filter is sized for the distinct values that are there, not for the million that Paimon assumes. `type=` gives a
-column's Paimon type where neither a table nor the data file tells it, such as `at:type=TIMESTAMP(3)`.
+Without `items` a filter is sized for the distinct values in the file, not for the million that Paimon assumes. `type=` states the
+Paimon type of a column where neither a table nor the data file determines it, such as `at:type=TIMESTAMP(3)`.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from sbbf_tool.paimon.table_schema import indexed_type, resolve_column
 _SPELLING = re.compile(r"(?P<column>.+?):(?P<options>\w+=.*)", re.DOTALL)
 _OPTIONS = ("items", "fpp", "type")
 _SMALLEST_FPP = 1e-30
-"""100 bits a value; from 128 on Paimon's reader cannot use a filter."""
+"""100 bits per value; from 128 on Paimon's reader cannot use a filter."""
 
 
 def index_requests(columns: str | IndexRequest | Iterable[str | IndexRequest]) -> list[IndexRequest]:
-    """What is asked for, texts among it read; one of them alone is one. Raises UsageError for options that are none."""
+    """Return the requests, parsing those given as text; a single one needs no list. Raises UsageError for invalid options."""
     return [parse_request(column) if isinstance(column, str) else column for column in as_iterable(columns)]
 
 
 def request_in_file(table: Table, live: LiveFile, request: IndexRequest) -> IndexRequest | None:
-    """A request in today's names, in the names and types of the data file's own schema; None where that has no such column."""
+    """Translate a request from current names to the names and types of the schema of a data file; None where that lacks the column."""
     indexed, field, _ = resolve_column(table.schema, request.column)
     schema = table.schema_of(live.file)
     stored = schema.field_by_id(field.id)
@@ -40,7 +40,7 @@ def request_in_file(table: Table, live: LiveFile, request: IndexRequest) -> Inde
 
 
 def parse_request(text: str) -> IndexRequest:
-    """A request from its text. A name that ends with `]` has no options, whatever is in the brackets. Raises UsageError."""
+    """Parse a request. A name that ends with `]` has no options, whatever is in the brackets. Raises UsageError for invalid options."""
     match = None if text.endswith("]") else _SPELLING.fullmatch(text)
     if match is None:
         return IndexRequest(text)

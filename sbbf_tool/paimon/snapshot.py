@@ -1,6 +1,6 @@
 """A snapshot file, `snapshot/snapshot-<id>` (Snapshot.java): JSON that names the manifest lists of one state of a table.
 
-`baseManifestList` holds what was there before the commit, `deltaManifestList` what it changed; both together are the table.
+`baseManifestList` is the state before the commit, `deltaManifestList` its changes; together they are the table.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ KNOWN_FIELDS = frozenset(
         *("watermark", "statistics", "properties", "nextRowId", "operation"),
     )
 )
-"""Every field of Paimon 0.8 to 2.1."""
+"""Every field of a snapshot in Paimon 0.8 to 2.1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,11 @@ class Snapshot:
     manifest_lists: tuple[str, str]
     """The names of the base list and of the delta list."""
     record: Mapping[str, Any]
-    """The JSON as it was read, fields this tool does not know included."""
+    """The JSON as stored, including unknown fields."""
 
 
 def parse_snapshot(data: bytes) -> Snapshot:
-    """A snapshot from its file. Raises UnreadableError when it is not one."""
+    """Parse a snapshot file. Raises UnreadableError when it is not one."""
     tree = parse_object(data, "a snapshot file")
     return Snapshot(
         required(tree, "id", int),
@@ -45,5 +45,5 @@ def parse_snapshot(data: bytes) -> Snapshot:
 
 
 def build_snapshot(record: Mapping[str, Any]) -> bytes:
-    """A snapshot file of these fields, laid out as Paimon's JSON writer does."""
+    """Build a snapshot file from these fields, formatted as by Paimon's JSON writer."""
     return json.dumps(record, indent=2, separators=(",", " : ")).encode()

@@ -1,4 +1,4 @@
-"""A table's walk from its directory to its data files (the specification's "Snapshot", "Manifest", "Data File").
+"""The way from the directory of a table to its data files (the specification's "Snapshot", "Manifest", "Data File").
 
     <table>/snapshot/LATEST, snapshot-<id>     one state of the table: its two manifest lists
     <table>/schema/schema-<id>                 columns, keys, options
@@ -6,7 +6,7 @@
     <table>/[<key>=<value>/...]bucket-<n>/     data files and their .index files
     <table>/branch/branch-<name>/              snapshot/ and schema/ of a branch; its manifests and data are the table's
 
-A data file with an external path lies there, and so does its `.index` file.
+A data file with an external path is stored there, as is its `.index` file.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ POSTPONE_BUCKET = -2
 PATH_DIRECTORY = "data-file.path-directory"
 EXTERNAL_PATHS = "data-file.external-paths"
 _MAX_LEVELS = 20
-_LARGEST_HINT = 100  # bytes: it is a number
+_LARGEST_HINT = 100  # bytes: the file holds a number
 
 
 @dataclass(frozen=True, slots=True)
 class LiveFile:
-    """A data file of the table as it is in one snapshot."""
+    """Data file in one snapshot of the table."""
 
     entry: ManifestEntry
     partition: tuple[tuple[str, DataType, Value], ...]
     """The partition columns, their types and their values."""
     directory: str
-    """Where the data file and its `.index` file are."""
+    """The directory of the data file and its `.index` file."""
     outside: str | None = None
-    """Why the file is left out: the table has no right to name it. Its index in the manifest still counts."""
+    """Why the file is skipped: the table may not refer to it. Its index in the manifest still counts."""
 
     @property
     def file(self) -> DataFile:
@@ -60,20 +60,20 @@ class LiveFile:
 
     @property
     def partition_text(self) -> str:
-        """Such as `dt=2024-02-29/hour=3`, to be read by people; empty for a table without partitions."""
+        """Partition for display, such as `dt=2024-02-29/hour=3`; empty for a table without partitions."""
         return "/".join(f"{key}={show_value(value, data_type)}" for key, data_type, value in self.partition)
 
 
 @dataclass(eq=False)
 class Table:
-    """A table in one of its snapshots. Files are read when they are asked for; schemas are kept."""
+    """Table at one of its snapshots. Files are read on access; schemas are cached."""
 
     files: Confined
     path: str
     snapshot: Snapshot | None
-    """None for a table nothing was written to yet."""
+    """None for a table without commits."""
     schema: TableSchema
-    """The schema whose column names are today's: the latest, or the snapshot's own where one was asked for by number."""
+    """The schema with the current column names: the latest, or that of the snapshot where one was given by number."""
     branch: str | None
 
     @cached_property
@@ -81,13 +81,13 @@ class Table:
         return {self.schema.id: self.schema}
 
     def schema_of(self, file: DataFile) -> TableSchema:
-        """The schema a data file was written under, whose column names its index uses. Raises UnreadableError when it is gone."""
+        """Return the schema of a data file, whose column names its index uses. Raises UnreadableError when it is missing."""
         if file.schema_id not in self._schemas:
             self._schemas[file.schema_id] = _read_schema(self.files, self.path, self.branch, file.schema_id)
         return self._schemas[file.schema_id]
 
     def manifest_names(self) -> Iterator[str]:
-        """The manifests of the snapshot, base list before delta list. Raises UnreadableError where one is named twice."""
+        """Yield the names of the manifests, base list before delta list. Raises UnreadableError where one is listed twice."""
         seen: set[str] = set()
         for list_name in self.snapshot.manifest_lists if self.snapshot else ():
             path = self.manifest_path(list_name)
@@ -101,13 +101,13 @@ class Table:
         return join(self.path, "manifest", name)
 
     def entries(self) -> Iterator[ManifestEntry]:
-        """The entries of all manifests of the snapshot."""
+        """Yield the entries of all manifests of the snapshot."""
         for name in self.manifest_names():
             yield from parse_file(self.files, self.manifest_path(name), parse_manifest)
 
     @cached_property
     def live_files(self) -> tuple[LiveFile, ...]:
-        """The data files of the snapshot, in the order they were added."""
+        """Data files of the snapshot, in the order in which they were added."""
         return tuple(map(self._live_file, live_entries(self.entries())))
 
     def _live_file(self, entry: ManifestEntry) -> LiveFile:
@@ -122,7 +122,7 @@ class Table:
         return live if self.files.allow_outside else replace(live, outside=self._why_outside(live))
 
     def _why_outside(self, live: LiveFile) -> str | None:
-        """Say why the table has no right to name this file; None where it has."""
+        """Return why the table may not refer to this file; None where it may."""
         external = live.file.external_path
         if external is not None and not is_below(external, self.schema.options.get(EXTERNAL_PATHS, "").split(",")):
             return f"its external path {redact(external)} is not below the table's {EXTERNAL_PATHS}"
@@ -147,7 +147,7 @@ class Table:
         return self._search(root, list(zip(keys, segments, strict=True)), bucket, entry.file.name) or join(root, bucket)
 
     def _search(self, directory: str, levels: list[tuple[str, str | None]], bucket: str, name: str) -> str | None:
-        """The bucket's directory below `directory`. A level whose name could not be computed is looked for: data file names are unique."""
+        """Find the bucket below `directory`. A level whose name could not be computed is searched for: data file names are unique."""
         if not levels:
             return join(directory, bucket)
         (key, segment), below = levels[0], levels[1:]
@@ -163,7 +163,7 @@ class Table:
 
 
 def _inner_directory(path: str, options: Mapping[str, str]) -> str:
-    """The directory below the table's in which its data is. Raises RefusedError where the option leads out of the table."""
+    """Return the directory of the data below that of the table. Raises RefusedError where the option leads out of the table."""
     directory = options.get(PATH_DIRECTORY, "")
     if directory.startswith("/") or ":" in directory or ".." in directory.split("/"):
         raise RefusedError(f"its option {PATH_DIRECTORY} leads out of the table: {directory}", file=path)
@@ -171,17 +171,17 @@ def _inner_directory(path: str, options: Mapping[str, str]) -> str:
 
 
 def is_below(path: str, roots: Iterable[str]) -> bool:
-    """Whether a path or address lies below one of these, as written: none of its parts may lead up again."""
+    """Return whether a path or address is below one of these roots, as written; False where it contains `..`."""
     spelled = path.removeprefix("file://").removeprefix("file:")
     trimmed = (root.strip().removeprefix("file://").removeprefix("file:").rstrip("/") for root in roots if root.strip())
     return ".." not in spelled.split("/") and any(spelled.startswith(f"{root}/") for root in trimmed)
 
 
 def open_table(files: Files, path: str, *, snapshot: int | None = None, branch: str | None = None, allow_outside: bool = False) -> Table:
-    """A table at its latest snapshot, or at the one with this number. What it names outside its own directory is left out, with the
-    reason, unless `allow_outside`, which admits such files for reading.
+    """Open a table at its latest snapshot, or at the one with this number.
 
-    Raises UnreadableError when the directory is not a table or lacks the snapshot's schema, UsageError when it has no such snapshot.
+    Files outside its directory are skipped, with the reason, unless `allow_outside`, which allows reading them. Raises UnreadableError
+    when the directory is not a table or lacks the schema of the snapshot, UsageError when it has no such snapshot.
     """
     path = path.rstrip("/") or "/"
     root = _branch_root(path, branch)
@@ -191,7 +191,7 @@ def open_table(files: Files, path: str, *, snapshot: int | None = None, branch: 
     else:
         number = snapshot if snapshot in _numbered(files, join(root, "snapshot"), SNAPSHOT_PREFIX) else None
     found = parse_file(files, snapshot_path(root, number), parse_snapshot) if number is not None else None
-    # Listed only now: a schema comes before the snapshot that names it.
+    # Listed after the snapshot is read: a schema is written before the snapshot that refers to it.
     schema_ids = _numbered(files, join(root, "schema"), SCHEMA_PREFIX)
     if not schema_ids:
         raise UnreadableError("not a Paimon table: below it is no schema/schema-<number>", file=root)
@@ -206,7 +206,7 @@ def open_table(files: Files, path: str, *, snapshot: int | None = None, branch: 
 
 
 def latest_snapshot_id(files: Files, root: str) -> int | None:
-    """The number of a table's latest snapshot, None when it has none. The LATEST file is a hint: it may lag behind."""
+    """Return the number of the latest snapshot of a table, None when it has none. The LATEST file is a hint and may lag behind."""
     directory = join(root, "snapshot")
     try:
         hint = int(files.read(join(directory, "LATEST"), _LARGEST_HINT).decode("ascii"))
@@ -237,7 +237,7 @@ def _read_schema(files: Files, path: str, branch: str | None, schema_id: int) ->
 
 
 def _is_table(files: Files, directory: str) -> bool:
-    """Whether a directory has schemas as a table has; something else may be called `schema` there, too."""
+    """Return whether a directory has the schemas of a table; something else may be called `schema` there."""
     try:
         return bool(_numbered(files, join(directory, "schema"), SCHEMA_PREFIX))
     except UnreadableError:
@@ -245,9 +245,9 @@ def _is_table(files: Files, directory: str) -> bool:
 
 
 def table_around(files: Files, data_path: str) -> tuple[Table, LiveFile] | None:
-    """The table a data file lives in, and the file as its latest snapshot knows it; None where there is no such table or snapshot.
+    """Find the table of a data file, and the file in its latest snapshot; None where there is no such table or snapshot.
 
-    The table is looked for in the directories above, as many as partitions could make.
+    Searches the parent directories, up to as many levels as partitions can have.
     """
     directory = data_path
     for _ in range(_MAX_LEVELS):

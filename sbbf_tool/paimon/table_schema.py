@@ -1,7 +1,7 @@
-"""A table's schema file, `schema/schema-<id>` (schema/TableSchema.java): JSON with fields, keys and options.
+"""The schema file of a table, `schema/schema-<id>` (schema/TableSchema.java): JSON with fields, keys and options.
 
-Every data file was written under one of a table's schemas and keeps that one's column names. A field's number stays the same through
-renames, and so connects today's column to yesterday's.
+A data file was written with one of the schemas of its table and keeps the column names of that schema. A rename keeps the id of a field,
+which so connects current and earlier names.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class TableSchema:
 
     @property
     def partition_types(self) -> tuple[DataType, ...]:
-        """The types of the partition columns. Raises UnreadableError when the schema has no such columns."""
+        """Types of the partition columns. Raises UnreadableError when the schema lacks one of them."""
         fields = [self.field(key) for key in self.partition_keys]
         if None in fields:
             raise UnreadableError(f"schema {self.id} is partitioned by a column it has not")
@@ -40,7 +40,7 @@ class TableSchema:
 
 @dataclass(frozen=True, slots=True)
 class IndexedColumn:
-    """A column as an index names it: a whole column, or the entry `key` of a map."""
+    """Indexed column: a whole column, or the entry `key` of a map."""
 
     column: str
     key: str | None = None
@@ -50,7 +50,7 @@ class IndexedColumn:
 
 
 def parse_indexed_column(name: str) -> IndexedColumn:
-    """`m[k]` is entry `k` of map `m`: told, as in Paimon, by the first `[` and a `]` at the end."""
+    """Parse the name of an indexed column: as in Paimon, `m[k]`, split at the first `[`, is entry `k` of map `m`."""
     start = name.find("[")
     if start < 0 or not name.endswith("]"):
         return IndexedColumn(name)
@@ -58,9 +58,7 @@ def parse_indexed_column(name: str) -> IndexedColumn:
 
 
 def indexed_type(schema: TableSchema | None, indexed: IndexedColumn) -> DataType | None:
-    """The type of an indexed column's values, a map's value type for one of its entries; None when the schema has no such column, or is
-    not known.
-    """
+    """Return the type of the values of an indexed column, for an entry of a map its value type; None without a schema or such a column."""
     field = schema.field(indexed.column) if schema is not None else None
     if field is None or indexed.key is None:
         return field.type if field else None
@@ -68,9 +66,9 @@ def indexed_type(schema: TableSchema | None, indexed: IndexedColumn) -> DataType
 
 
 def resolve_column(schema: TableSchema, name: str) -> tuple[IndexedColumn, Field, DataType]:
-    """A column by today's name: what an index would call it, its field, and the type of its values.
+    """Find a column by its current name: its name in an index, its field, and the type of its values.
 
-    Raises UsageError, naming what comes near, when there is none.
+    Raises UsageError, with similar names, when there is none.
     """
     indexed = parse_indexed_column(name)
     field = schema.field(indexed.column)
@@ -87,7 +85,7 @@ def resolve_column(schema: TableSchema, name: str) -> tuple[IndexedColumn, Field
 
 
 def parse_table_schema(data: bytes) -> TableSchema:
-    """A schema from its file. Raises UnreadableError when it is not one."""
+    """Parse a schema file. Raises UnreadableError when it is not one."""
     tree = parse_object(data, "a schema file")
     options = optional(tree, "options", dict) or {}
     return TableSchema(
