@@ -1,1 +1,1 @@
-"""Which columns deserve a filter, from what a file and its queries show."""
+"""Which columns deserve a filter, as a file and its queries show."""

@@ -1,7 +1,7 @@
-"""How far row groups' min and max overlap: of a value that lies in one row group's range, the share of the others that it lies in too.
+"""The overlap of row groups' min and max: for a value in one row group's range, the share of the other ranges that also contain it.
 
-The footer does not tell how values lie between min and max; they are taken to lie evenly, by number, or for text and bytes by the first
-eight bytes in which the bounds differ.
+The footer does not state how values lie between min and max; they are assumed to lie evenly, by number, or for text and bytes by the
+first eight bytes in which the bounds differ.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ Item = TypeVar("Item")
 
 
 class Reservoir(Generic[Item]):
-    """A random sample, of bounded size, of all that was offered."""
+    """A random sample, of bounded size, of all added items."""
 
     def __init__(self, most: int) -> None:
         self.kept: list[Item] = []
         self.offered = 0
         self._most = most
-        self._random = Random(0)  # the same files, the same answer
+        self._random = Random(0)  # the same files give the same answer
 
     def offer(self, found: Item) -> None:
         self.offered += 1
@@ -36,7 +36,7 @@ class Reservoir(Generic[Item]):
 
 
 def overlap(known: Sequence[Bounds]) -> float | None:
-    """0 where no two ranges meet, 1 where all are the same; None of fewer than two."""
+    """Return 0 where no two ranges overlap, 1 where all are the same; None for fewer than two."""
     if len(known) < 2:
         return None
     positions = np.array(_positions(known))
@@ -50,7 +50,7 @@ def overlap(known: Sequence[Bounds]) -> float | None:
 
 
 def _positions(known: Sequence[Bounds]) -> list[tuple[float, float]]:
-    """The bounds between 0, the lowest, and 1, the highest."""
+    """Scale the bounds to between 0, the lowest, and 1, the highest."""
     if isinstance(known[0].low, bytes):
         return _scaled(_numbers([one.low for one in known] + [one.high for one in known], len(known)))
     if isinstance(known[0].low, float):
@@ -60,14 +60,14 @@ def _positions(known: Sequence[Bounds]) -> list[tuple[float, float]]:
 
 
 def _scaled(pairs: Sequence[tuple[int, int]] | Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Whole numbers are divided as such: they may be too large for a float, and their differences too small."""
+    """Scale pairs to between 0 and 1. Integers are divided as integers: they may be too large for a float, their differences too small."""
     least, most = min(low for low, _ in pairs), max(high for _, high in pairs)
     span = most - least
     return [((low - least) / span, (high - least) / span) if span else (0.0, 0.0) for low, high in pairs]
 
 
 def _numbers(keys: Sequence[bytes], half: int) -> list[tuple[int, int]]:
-    # Of all keys, the lowest and the highest differ soonest.
+    # Of all keys, the lowest and the highest differ at the earliest byte.
     lowest, highest = min(keys), max(keys)
     shared = next((at for at, (one, other) in enumerate(zip(lowest, highest, strict=False)) if one != other), len(lowest))
     numbers = [int.from_bytes(key[shared : shared + _BYTES].ljust(_BYTES, b"\0"), "big") for key in keys]

@@ -1,7 +1,7 @@
-"""Queries as `advise` takes them: `user_id = 42 AND country IN ('SE', 'NO')`, and what min, max, dictionaries and filters leave of them.
+"""Queries for `advise`: `user_id = 42 AND country IN ('SE', 'NO')`, and the row groups that min, max, dictionaries and filters leave.
 
-Names are written as elsewhere in this tool, or in double quotes; values as SQL has them: numbers, 'text' with '' for a quote, and
-DATE '2026-01-31' or TIMESTAMP '...', whose first word may be left out. A filter is asked by = and IN alone, so nothing else is taken.
+Names are written as elsewhere in this tool, or in double quotes; values as SQL has them: numbers, 'text' with '' for a quote, and DATE
+'2026-01-31' or TIMESTAMP '...', whose first word may be left out. Filters answer only = and IN, so nothing else is accepted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ THERE, NOT_THERE, UNKNOWN, FILTER_PASSES = "there", "not there", "unknown", "fil
 
 
 class Condition(NamedTuple):
-    """A column, and the values of which it is to be one."""
+    """A column, and the values that satisfy the condition."""
 
     column: str
     values: tuple[str, ...]
@@ -59,7 +59,7 @@ class _Parser(Parser):
 
 
 def parse_query(text: str) -> Query:
-    """Raises UsageError, with the part that was not understood."""
+    """Parse a query. Raises UsageError, with the part that is not understood."""
     parsed = _Parser(text).parse()
     operands = parsed.operands if isinstance(parsed, AllOf) else (parsed,)
     conditions = tuple(_condition(one) for one in operands if isinstance(one, Comparison))
@@ -78,8 +78,9 @@ def _nothing_equals_null(text: str) -> UsageError:
 
 @dataclass(slots=True)
 class QueryCounts:
-    """What is left of one query's row groups; counts of several files add up. `open` tells, for each row group that min and max leave,
-    what is known of each condition, and how many values it asks for.
+    """The row groups that remain for one query; counts of several files add up.
+
+    For each row group that min and max leave, `open` has the knowledge about each condition, and the number of its values.
     """
 
     row_groups: int = 0
@@ -87,11 +88,11 @@ class QueryCounts:
     left_by_dictionary: int = 0
     left_by_filters: int = 0
     by_column: Counter[str] = field(default_factory=Counter)
-    """Row groups that min and max leave of a column's conditions, each for itself."""
+    """Row groups that min and max leave of each condition of a column by itself."""
     asked_of_column: Counter[str] = field(default_factory=Counter)
     open: Counter[tuple[tuple[str, str, int], ...]] = field(default_factory=Counter)
     missing: frozenset[str] = frozenset()
-    """Columns that were not in any of the files."""
+    """Columns that are in none of the files."""
 
     def add(self, other: QueryCounts, *, first: bool) -> None:
         self.row_groups += other.row_groups
@@ -104,8 +105,9 @@ class QueryCounts:
         self.missing = other.missing if first else self.missing & other.missing
 
     def left_with(self, rates: Mapping[str, float]) -> float:
-        """Row groups that are left on average where these columns have filters of these error rates, and row groups of which nothing
-        is known do not hold the values.
+        """Return the average number of remaining row groups where these columns have filters of these FPPs.
+
+        Row groups about which nothing is known count as not holding the values.
         """
         return sum(
             count * prod(_chance(state, values, rates.get(column)) for column, state, values in row) for row, count in self.open.items()
@@ -117,7 +119,10 @@ def _chance(state: str, values: int, fpp: float | None) -> float:
 
 
 def count_query(file: ParquetFile, query: Query, reuse: Reuse | None = None) -> QueryCounts:
-    """What a file's means of pruning leave of a query. Raises UsageError for a value that a column cannot hold."""
+    """Count the row groups that remain after min, max, dictionaries and filters have pruned a query.
+
+    Raises UsageError for a value that a column cannot hold.
+    """
     counts, reuse = QueryCounts(), reuse or Reuse()
     questions, missing = [], set()
     for condition in query.conditions:

@@ -1,4 +1,4 @@
-"""Distinct values, counted in a sample: of a few files two row groups a column."""
+"""Distinct values, counted in a sample: two row groups per column, in a few files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SAMPLED_ROW_GROUPS = 2
 
 
 def sample(path: str, wanted: Mapping[tuple[str, str], Totals], keys: Keys | None, limit: MaxPageBytes) -> Iterator[SbbfError]:
-    """Count the distinct values of these columns in some row groups of a file; yields what cannot be read, and why."""
+    """Count the distinct values of these columns in some row groups of a file; yield what cannot be read, and why."""
     from sbbf_tool.file.distinct import count_distinct
 
     with ParquetFile.open(path, keys, limit) as file:
@@ -33,7 +33,7 @@ def sample(path: str, wanted: Mapping[tuple[str, str], Totals], keys: Keys | Non
 
 
 def source_of(totals: Totals) -> tuple[str | None, bool]:
-    """Where the number of distinct values is from, and whether it is exact."""
+    """Return the source of the number of distinct values, and whether it is exact."""
     from sbbf_tool.file.distinct import COUNTED, ESTIMATED, EXTRAPOLATED, STANDARD_ERROR
 
     if totals.row_groups and totals.counted_dictionaries == totals.row_groups:

@@ -1,4 +1,4 @@
-"""What `advise` knows of columns before it reads data: the facts of one file's footer and filters, and their totals over many files.
+"""The knowledge of `advise` before it reads data: the facts of one file's footer and filters, and their totals over many files.
 
 A total stays small however many files there are: sums, histograms, and a random sample of bounds.
 """
@@ -39,14 +39,14 @@ class ChunkSurvey(NamedTuple):
     bytes: int
     row_group_bytes: int
     dictionary: int | None
-    """Distinct values, where a dictionary holds all; -1 where the dictionary does not tell how many it has."""
+    """Distinct values, where a dictionary holds all; -1 where the dictionary does not state its length."""
     bounds: Bounds | None
 
 
 class FilterSurvey(NamedTuple):
     bytes: int
     fpp: float | None
-    """None where it cannot be read."""
+    """None where the filter cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class FileSurvey:
 def survey(
     path: str, queries: Sequence[Query], keys: KeysGiven = None, limit: MaxPageBytes = None, reuse: Reuse | None = None
 ) -> FileSurvey:
-    """Reads the footer, the header of each dictionary page, the filters, and for queries the dictionaries of their columns."""
+    """Read the footer, the header of each dictionary page, the filters, and for queries the dictionaries of their columns."""
     reuse = reuse or Reuse()
     with ParquetFile.open(path, keys, limit, reuse) as file:
         file.source.prefetch(_dictionary_headers(file))
@@ -148,16 +148,16 @@ class Totals:
 
     column: Column
     row_groups: int = 0
-    """Those in which the column has values."""
+    """Row groups in which the column has values."""
     bytes: int = 0
     row_group_bytes: int = 0
     most_values: int = 0
     dictionaries: int = 0
-    """Row groups whose dictionary holds all values; of these, how many values it has is known for `counted_dictionaries`."""
+    """Row groups whose dictionary holds all values; for `counted_dictionaries` of these, the number of values is known."""
     counted_dictionaries: int = 0
     most_in_dictionary: int = 0
     sizes: Counter[int] = field(default_factory=Counter)
-    """Row groups by the number of distinct values that is known exactly, rounded up to a power of two where it is large."""
+    """Row groups by the exactly known number of distinct values, rounded up to a power of two where it is large."""
     others: Counter[int] = field(default_factory=Counter)
     """Row groups by number of values, rounded up likewise, whose distinct values are not known from the footer."""
     ranges: Reservoir[Bounds] = field(default_factory=lambda: Reservoir(SAMPLED_BOUNDS))
@@ -168,10 +168,10 @@ class Totals:
     sum_of_fpp: float = 0.0
     obstacle: str | None = None
     arrow_types: set[str | None] = field(default_factory=set)
-    """Its types in the files' ARROW:schema; None of a file without one."""
+    """Its types in the files' ARROW:schema; None for a file without one."""
     samples: list[Distinct] = field(default_factory=list)
     drawn: Reservoir[str] = field(default_factory=lambda: Reservoir(SAMPLED_FILES))
-    """Some of the files that hold values of it."""
+    """Some of the files that hold values of the column."""
 
     def add(self, file: str, found: ColumnSurvey) -> None:
         if found.chunks:
@@ -214,7 +214,7 @@ class Totals:
 
     @property
     def distinct_share(self) -> float | None:
-        """Of the values of a row group, the share that is distinct, on average over the samples; None without any."""
+        """Share of distinct values among the values of a row group, averaged over the samples; None without samples."""
         most = max((found.values for found in self.samples), default=0)
         shares = [found.ndv / found.values for found in self.samples if found.values and found.values * 2 >= most]
         return sum(shares) / len(shares) if shares else None
@@ -229,13 +229,13 @@ class Totals:
 
     @property
     def repetition(self) -> float | None:
-        """Of one row group's distinct values, the share that another holds too, on average over the samples; None of fewer than two."""
+        """Share of one row group's distinct values that another holds too, averaged over the samples; None for fewer than two."""
         pairs = [(one, other) for at, one in enumerate(self.samples) for other in self.samples[:at]]
         shares = [share for pair in pairs for one, other in (pair, pair[::-1]) if (share := containment(one, other)) is not None]
         return sum(shares) / len(shares) if shares else None
 
     def cost(self, fpp: float) -> tuple[int, int] | None:
-        """Bytes of the largest filter's bitset, and of all filters; None where the distinct values are not known."""
+        """Return the bytes of the largest filter's bitset, and of all filters; None where the distinct values are not known."""
         ndv, share = self.ndv, self.distinct_share or 0.0
         if ndv is None:
             return None
@@ -251,6 +251,6 @@ _PAGE_HEADER_BYTES = 64
 
 
 def _rounded(number: int) -> int:
-    """Within a thousandth and not below, so that there are few different ones."""
+    """Round up by at most a thousandth, so that there are few different numbers."""
     step = max(1, (1 << number.bit_length()) // _EXACT)
     return -(-number // step) * step

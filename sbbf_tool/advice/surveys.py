@@ -1,4 +1,4 @@
-"""The surveys of many files, added up as they come."""
+"""The sum of the surveys of many files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sbbf_tool.parquet.columns import find_column
 
 
 class Surveys:
-    """What the files have in all, by column and by query. Raises UnreadableError where none of them can be read."""
+    """Totals of the files, by column and by query. Raises UnreadableError where none of them can be read."""
 
     def __init__(self, names: tuple[str, ...], surveys: Iterable[tuple[str, FileSurvey | SbbfError]], queries: Sequence[Query]) -> None:
         self.totals: dict[tuple[str, str], Totals] = {}
@@ -44,7 +44,7 @@ class Surveys:
         self.bytes += found.bytes
 
     def _explain_missing(self, query: Query, column: str) -> None:
-        """Raises UsageError: none of the files has the column."""
+        """Raise UsageError: none of the files has the column."""
         try:
             find_column([totals.column for totals in self.totals.values()], column)
         except UsageError as error:

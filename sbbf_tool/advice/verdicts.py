@@ -1,4 +1,4 @@
-"""From a column's totals to a verdict in one sentence: `add`, `keep` or `no gain`."""
+"""The verdict on a column, in one sentence, from its totals: `add`, `keep` or `no gain`."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from sbbf_tool.rules.worth import SATURATED_FPP
 ADD, KEEP, NO_GAIN = "add", "keep", "no gain"
 
 FEW_DISTINCT, _MANY_EACH = 100, 10
-"""Of fewer values, each there more often than that, one that is asked for is taken to be there."""
+"""Fewer distinct values, each with more occurrences than that: a queried value is assumed to be present."""
 UNASKED, UNCOUNTED = "no query given asks for it", "its distinct values could not be counted"
 _SORTED = 1.5
-"""At most so many row groups, on average, do min and max leave of a column that is all but sorted."""
+"""The most row groups, on average, that min and max leave of a nearly sorted column."""
 _EVERYWHERE = 0.9
-"""Of the row groups that are left, the share that holds a value that is there: from here on a filter skips next to nothing."""
+"""Share of the remaining row groups that hold a present value; from here on a filter skips almost nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """What a query for one value reads, in row groups: on average, of a value that lies in the range of some row group."""
+    """The average number of row groups that a query for one value reads, for a value in the range of some row group."""
 
     row_groups: int
     left: float
     """After min and max."""
     holding: float
-    """Of these, those that hold a value that is there."""
+    """Those among them that hold a present value."""
 
     def skipped(self, fpp: float, *, present: bool) -> float:
-        """Row groups that a filter of this error rate skips."""
+        """Return the row groups that a filter of this FPP skips."""
         return max(0.0, self.left - (self.holding if present else 0.0)) * (1 - fpp)
 
 
@@ -43,7 +43,7 @@ def lookup_of(totals: Totals, share_left: float) -> Lookup:
 
 
 def without_data(totals: Totals, users: list[EngineVerdict], harmed: list[EngineVerdict], left: float, *, queried: bool) -> str | None:
-    """Why a filter brings no gain, as far as footer and table of engines tell; None where they leave it open."""
+    """Return why a filter brings no gain, as far as footer and table of engines show; None where they leave it open."""
     column = totals.column
     if column.physical == "BOOLEAN":
         return "BOOLEAN columns get no filter: two values are in nearly every row group"
@@ -64,7 +64,7 @@ def without_data(totals: Totals, users: list[EngineVerdict], harmed: list[Engine
 
 
 def with_data(totals: Totals, lookup: Lookup, fpp: float) -> str | None:
-    """The same, once the distinct values are known."""
+    """Return the same, once the distinct values are known."""
     cost = totals.cost(fpp)
     ndv = totals.ndv
     if cost is None or ndv is None:
@@ -79,7 +79,7 @@ def with_data(totals: Totals, lookup: Lookup, fpp: float) -> str | None:
 
 
 def verdict_of(totals: Totals, lookup: Lookup, reason: str | None, *, queried: bool) -> tuple[str, str]:
-    """Verdict and sentence, from the reason against a filter where there is one."""
+    """Return verdict and sentence, from the reason against a filter where there is one."""
     if reason is not None:
         is_known = reason != UNCOUNTED and not queried and not totals.obstacle
         worthless = f"; its filters ({totals.filters:,}, of {totals.filter_bytes:,} bytes) can go" if totals.filters and is_known else ""
@@ -99,14 +99,14 @@ def verdict_of(totals: Totals, lookup: Lookup, reason: str | None, *, queried: b
 
 
 def is_filtered(totals: Totals) -> bool:
-    """Whether every row group has a filter that is worth asking."""
+    """Return whether every row group has a filter that is worth a query."""
     return totals.filters == totals.row_groups > 0 and not totals.unreadable_filters and totals.worst_fpp <= SATURATED_FPP
 
 
 def engines_for(totals: Totals, names: tuple[str, ...]) -> tuple[list[EngineVerdict], list[EngineVerdict]]:
-    """Of the engines named, of all where none is: those that use a filter on this column, and those that come to harm by one.
+    """Return, for the named engines or all, those that use a filter on this column, and those that it harms.
 
-    An engine that uses no filter on the column's type in ARROW:schema is left out only where all files say the same.
+    An engine that uses no filter on the column's type in ARROW:schema is left out only where all files agree.
     """
     known_as = next(iter(totals.arrow_types)) if len(totals.arrow_types) == 1 else None
     asked = {engine(name).id for name in names}
@@ -115,7 +115,7 @@ def engines_for(totals: Totals, names: tuple[str, ...]) -> tuple[list[EngineVerd
 
 
 def cautions_of(totals: Totals, users: list[EngineVerdict], names: tuple[str, ...]) -> tuple[str, ...]:
-    """What to know before a filter is added."""
+    """Return what to know before a filter is added."""
     said = warnings_for(totals.column) if not names else []
     if totals.dictionaries == totals.row_groups and (askers := [one for one in users if _asks_dictionary(one)]):
         others = [one for one in users if not _asks_dictionary(one)]

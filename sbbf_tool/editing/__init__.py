@@ -1,1 +1,1 @@
-"""How a file changes: filter spec, sizing, build, target, plan file, publish."""
+"""Changes of a file: filter spec, sizing, build, target, plan file, publish."""

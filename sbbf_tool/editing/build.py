@@ -1,6 +1,6 @@
-"""Filters from the values of column chunks, and the proof of filters against those values: several chunks at a time, memory bounded.
+"""Construction of filters from the values of column chunks, and their verification: several chunks concurrently, memory bounded.
 
-What a filter is built from (`stored_values`), it is verified against the same way, in the file that was written.
+A filter is verified against the same values from which it was built (`stored_values`), in the file that was written.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from sbbf_tool.file.chunk_hashes import StoredValues
 
 Progress = Callable[[str, int, int], None]
-"""Called with what is being done, bytes done and bytes in all."""
+"""Callable that gets the current step, bytes done and bytes in all."""
 
 _FILTER_BYTES_PER_CHUNK_BYTE = 64
-"""More than any encoding needs whose values are distinct, constant steps apart; for those a chunk is read twice."""
+"""More than distinct values need in any encoding, except for constant steps, whose chunks are read twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sizing:
-    """How large a filter may become: for `fpp`, for a stated number of distinct values or, where None, for those that are found.
+    """The size of a filter: for `fpp`, and for a stated number of distinct values or, where None, for the number in the data.
 
-    Where `num_bytes` is given, exactly so large, whatever the rest says.
+    Where `num_bytes` is given, it is the exact size, and the other fields have no effect.
     """
 
     fpp: float = DEFAULT_FPP
@@ -55,11 +55,11 @@ class Sizing:
 
     @property
     def is_stated(self) -> bool:
-        """The size is known before the values are."""
+        """Whether the size is known before the values are."""
         return self.ndv is not None or self.num_bytes is not None
 
     def bytes_for(self, values: int, forms: int = 1) -> int:
-        """Bytes to start with for a chunk of `values` values, each inserted in `forms` forms: a power of two within the limits."""
+        """Return bytes to start with for a chunk of `values` values, each inserted in `forms` forms: a power of two within the limits."""
         if self.num_bytes is not None:
             return self.num_bytes
         largest = 1 << min(self.max_bytes, sizing.MAX_BYTES).bit_length() - 1
@@ -68,7 +68,7 @@ class Sizing:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A filter, the number of values that went in, and the bytes of the file that were read for it."""
+    """A filter, the number of inserted values, and the bytes of the file that were read for it."""
 
     bloom: BloomFilter
     values: int
@@ -78,22 +78,22 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class Spooled:
-    """A filter that is not in memory any more: what there is to say of it, and where its bytes are."""
+    """A filter that is no longer in memory: the figures for its report, and the place of its bytes."""
 
     pieces: tuple[Piece, ...]
-    """Header and bitset, as they are stored."""
+    """Header and bitset as stored."""
     num_bytes: int
     fpp: float
     estimated_ndv: float
     checksum: int
-    """Of the bitset: what is written must be what was built."""
+    """Checksum of the bitset: the written bitset must be the one that was built."""
     values: int = 0
     bytes_read: int = 0
     verdict: Verdict = NO_FINDING
 
     @classmethod
     def of(cls, built: Built, spool: Spool, pieces: tuple[Bytes, ...]) -> Spooled:
-        """`built`, of which the spool keeps the `pieces`. Raises WriteError."""
+        """Put the `pieces` of `built` into the spool. Raises WriteError."""
         bloom = built.bloom
         return cls(
             tuple(map(spool.append, pieces)),
@@ -108,12 +108,12 @@ class Spooled:
 
 
 def checksum_of(bloom: BloomFilter) -> int:
-    """By which two bitsets are told apart."""
+    """Return the checksum by which bitsets are compared."""
     return hash_value(bloom.bitset)
 
 
 def report_of(file: ParquetFile, patch: Patch, key: ChunkKey, built: Spooled) -> BuiltFilter:
-    """What there is to say of a filter that `patch` writes."""
+    """Build the report of a filter that `patch` writes."""
     ndv = built.estimated_ndv
     place = patch.places[key]
     assert place.length is not None
@@ -130,7 +130,7 @@ def report_of(file: ParquetFile, patch: Patch, key: ChunkKey, built: Spooled) ->
 
 
 class Meter:
-    """Counts the bytes of column chunks that were worked through, for a progress bar; threads may share one."""
+    """A counter of processed bytes of column chunks, for a progress bar; threads may share one."""
 
     def __init__(self, progress: Progress | None, total: int) -> None:
         self._progress = progress
@@ -146,9 +146,9 @@ class Meter:
 
 
 class HashMemory:
-    """The hashes that filters were built from, kept for their proof where the pages need not be read again; within a bound.
+    """The hashes from which filters were built, kept for verification so that pages need not be read again; within a bound.
 
-    A chunk whose hashes do not fit is not remembered at all, and read again. Those of a chunk that was verified make room for others.
+    A chunk whose hashes do not fit is not kept at all, and is read again. The hashes of a verified chunk make room for others.
     """
 
     MOST_BYTES = 96 << 20
@@ -160,7 +160,7 @@ class HashMemory:
         self._lock = Lock()
 
     def keep(self, key: ChunkKey, hashes: memoryview) -> None:
-        """Remember one run of a chunk's hashes, or forget the chunk."""
+        """Keep one run of a chunk's hashes, or forget the chunk."""
         with self._lock:
             if key in self._forgotten:
                 return
@@ -172,7 +172,7 @@ class HashMemory:
             self._kept.setdefault(key, []).append(hashes)
 
     def of(self, key: ChunkKey) -> list[memoryview] | None:
-        """All runs of a chunk; None where they must be read again."""
+        """Return all runs of a chunk; None where they must be read again."""
         return self._kept.get(key)
 
     def forget(self, key: ChunkKey) -> None:
@@ -181,12 +181,12 @@ class HashMemory:
 
 
 def chunk_bytes(file: ParquetFile, key: ChunkKey) -> int:
-    """Compressed bytes of a chunk's pages, as the footer counts them."""
+    """Return the compressed bytes of a chunk's pages as the footer states them."""
     return file.footer.chunk_meta(*key).bytes
 
 
 def ensure_buildable(file: ParquetFile, row_group: int, column: Column) -> None:
-    """Raises RefusedError where a column chunk must not get a filter, UnreadableError where its type is not its column's."""
+    """Raise RefusedError where a column chunk must not get a filter, UnreadableError where its type is not its column's."""
     from sbbf_tool.parquet import equals
 
     if column.physical == "BOOLEAN":
@@ -222,10 +222,10 @@ def build_filters(
     meter: Meter,
     checks: CrossChecks,
 ) -> dict[ChunkKey, Spooled]:
-    """The filter of each chunk, verified, `jobs` chunks concurrently (the cores, where None): so many are in memory, and the spool has the
-    others.
+    """Build and verify the filter of each chunk, `jobs` chunks concurrently (the cores, where None).
 
-    Raises UnreadableError, WriteError, and RefusedError where the disk cannot hold them or `checks` finds that values are misread.
+    Only the filters of these `jobs` chunks are in memory; the spool has the others. Raises UnreadableError, WriteError, and
+    RefusedError where the disk cannot hold them or `checks` finds misread values.
     """
     spool.ensure_room(least_bytes(file, sizes))
     memory = HashMemory()
@@ -239,7 +239,7 @@ def build_filters(
 
 
 def build_filter(file: ParquetFile, key: ChunkKey, wanted: Sizing, checks: CrossChecks, memory: HashMemory) -> Built:
-    """The filter of one chunk, of values that `checks` verified, and queried for every one. Raises UnreadableError, RefusedError."""
+    """Build the filter of one chunk from values that `checks` verified, and query it for each. Raises UnreadableError, RefusedError."""
     with file.named(lambda: place_of(file, key)):
         built = _build(file, key, wanted, checks, memory)
         missed = _count_missing(file, key, built.bloom, memory)
@@ -254,12 +254,12 @@ def place_of(file: ParquetFile, key: ChunkKey) -> str:
 
 
 def mistake(file: ParquetFile, what: str) -> SbbfError:
-    """The error of a filter, or a new file, that is not what it should be."""
+    """Return the error for a filter, or a new file, that differs from its plan."""
     return SbbfError(f"nothing was changed: {what}", file=file.name, hint="this is a defect of sbbf, or of the disk; please report it")
 
 
 def statistics_warnings(file: ParquetFile, filters: Mapping[ChunkKey, Spooled]) -> Iterator[str]:
-    """What to know of the chunks whose statistics are wrong."""
+    """Yield warnings about the chunks whose statistics are wrong."""
     for key, one in sorted(filters.items(), key=lambda item: item[0]):
         if one.verdict.wrong_statistics:
             facts = "; ".join(one.verdict.wrong_statistics)
@@ -268,7 +268,7 @@ def statistics_warnings(file: ParquetFile, filters: Mapping[ChunkKey, Spooled]) 
 
 
 def _count_missing(file: ParquetFile, key: ChunkKey, bloom: BloomFilter, memory: HashMemory) -> int:
-    """How many values of a chunk its filter does not hold; they are read again unless `memory` has them."""
+    """Count the values of a chunk that its filter excludes; the values are read again unless `memory` has their hashes."""
     from sbbf_tool.file.chunk_hashes import StoredValues
 
     runs = memory.of(key)
@@ -293,25 +293,26 @@ def _build(file: ParquetFile, key: ChunkKey, wanted: Sizing, checks: CrossChecks
 
 
 def first_bytes(file: ParquetFile, key: ChunkKey, wanted: Sizing, distinct: int | None = None) -> int:
-    """Bytes of a chunk's filter before its values are known, `distinct` ones at most: it is folded afterwards, unless `wanted` states
-    its size.
+    """Return the bytes of a chunk's filter before its values are known, with at most `distinct` distinct ones.
+
+    The filter is folded afterwards, unless `wanted` states its size.
     """
     most = file.footer.chunk_meta(*key).most_values
     size = wanted.bytes_for(most if distinct is None else distinct, _forms(file, key))
     if wanted.is_stated:
         return size
-    # What the metadata claim must not cost more memory than the bytes that are there can account for.
+    # The metadata's claims must not cost more memory than the file's bytes can account for.
     most = _FILTER_BYTES_PER_CHUNK_BYTE * min(chunk_bytes(file, key), file.source.size)
     return min(size, max(sizing.MIN_BYTES, 1 << most.bit_length()))
 
 
 def least_bytes(file: ParquetFile, sizes: Mapping[ChunkKey, Sizing]) -> int:
-    """Bytes that the filters of these chunks take for sure."""
+    """Return the least bytes that the filters of these chunks take."""
     return sum(first_bytes(file, key, wanted) if wanted.is_stated else sizing.MIN_BYTES for key, wanted in sizes.items())
 
 
 def _forms(file: ParquetFile, key: ChunkKey) -> int:
-    """In how many forms each value is inserted."""
+    """Return the number of forms in which each value is inserted."""
     from sbbf_tool.parquet import equals
 
     return equals.forms_per_value(file.footer, file.footer.columns[key[1]])

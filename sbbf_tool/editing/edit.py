@@ -1,13 +1,13 @@
-"""How a file changes, whatever changes in it: the one way from a name to a new version that was read back.
+"""The change of a file, for every verb: the one way from a name to a new version that was read back.
 
 target    where the result goes, and whether it may
-open      what an interrupted append left is undone; the file is opened
+open      undo an interrupted append; open the file
 build     filters from the values of column chunks, each verified against them
 patch     the bytes to keep, those to append, the new footer
-report    made before the file is published: what fails here must not leave a changed file without a report
-publish   written, compared with what was meant, and only then given its name
+report    made before the file is published: an error here must not leave a changed file without a report
+publish   written, compared with the plan, and only then renamed
 
-A verb contributes which chunks, what is built, the patch, the comparison and the report.
+A verb contributes the choice of chunks, the filters to build, the patch, the comparison and the report.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ if TYPE_CHECKING:
 
 
 class Prebuilt:
-    """Filters that were built and verified before the file is opened to be changed, by other processes or in an earlier attempt."""
+    """Filters that were built and verified before the file is opened for the change, by other processes or in an earlier attempt."""
 
     def __init__(self, spool: Spool, fingerprint: str | None = None) -> None:
         self.spool = spool
         self.fingerprint = fingerprint
-        """Of the version of the file that they were built from; None before any is known."""
+        """Fingerprint of the file version from which they were built; None before any is known."""
         self.filters: dict[ChunkKey, Spooled] = {}
         self._has_changed = False
 
     def keep_those_of(self, file: ParquetFile) -> None:
-        """Forget the filters unless this is the version that they were built from. Raises RefusedError when it is another one again."""
+        """Forget the filters unless this is the version from which they were built. Raises RefusedError where it changed once more."""
         if self.fingerprint == file.fingerprint:
             return
         if self.fingerprint is not None:
@@ -69,27 +69,27 @@ class Prebuilt:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Where changed files go and how they are changed; one object serves a run, and can be sent to other processes and machines."""
+    """The target of changed files and the way to change them; one object serves a run, and can be sent to other processes and machines."""
 
     output: str | os.PathLike[str] | None = None
     """The name of the new file; for one file."""
     in_place: bool = False
     append: bool = False
-    """With `in_place`: write behind the file itself rather than to a copy."""
+    """With `in_place`: append to the file itself instead of a copy."""
     dry_run: bool = False
     """Do everything but publish."""
     allow_table_files: bool = False
     keys: KeysGiven = field(default=None, repr=False, compare=False)
-    """Of encrypted files, whose encrypted columns get encrypted filters."""
+    """Keys of encrypted files, whose encrypted columns get encrypted filters."""
     limit: PageLimit = field(default_factory=PageLimit, compare=False)
-    """What a page may state that it decompresses to."""
+    """The limit on the decompressed size that a page may state."""
     jobs: int | None = None
     """Column chunks of a file to work on concurrently; the cores where None."""
     progress: Progress | None = field(default=None, repr=False, compare=False)
     cross_checks: CrossChecks = field(default_factory=CrossChecks, repr=False, compare=False)
     """The kinds of column chunk that pyarrow has decoded in this run."""
     tables: places.TableFinder = field(default_factory=places.TableFinder, repr=False, compare=False)
-    """Which prefixes this run knows to be tables, or none."""
+    """The prefixes that this run knows to be tables, or not."""
 
     def __post_init__(self) -> None:
         if self.jobs is not None and self.jobs < 1:
@@ -103,10 +103,10 @@ class Edit:
 
     @contextmanager
     def open(self, path: str | os.PathLike[str], prebuilt: Prebuilt | None = None) -> Iterator[OpenEdit]:
-        """Open a file to change it; what an interrupted append left of it is undone before, unless this is a dry run.
+        """Open a file to change it; undo an interrupted append first, unless this is a dry run.
 
-        `prebuilt` filters need not be built where the file is the one that they were built from; it gets those that are built here.
-        Raises what `target_of` does, UnreadableError, WriteError.
+        `prebuilt` filters are used where the file is the version from which they were built; filters built here are added to it. Raises
+        what `target_of` does, UnreadableError, WriteError.
         """
         target = self.target_of(path)
         warnings, cut_back_to = finish_interrupted(path, target, self.keys, self.dry_run)
@@ -119,25 +119,25 @@ class Edit:
 
 
 class OpenEdit:
-    """A file that is open to be changed, and the filters that it gets."""
+    """A file that is open for a change, and its new filters."""
 
     def __init__(
         self, edit: Edit, file: ParquetFile, target: str, warnings: list[str], cut_back_to: int | None, prebuilt: Prebuilt
     ) -> None:
         self.file, self.target, self.spool = file, target, prebuilt.spool
         self.warnings = warnings
-        """In words, for the report."""
+        """Text for the report."""
         self.cut_back_to = cut_back_to
         """The length that the file had before an interrupted append, and has again."""
         self.filters: dict[ChunkKey, Spooled] = {}
-        """All that are to be written."""
+        """All filters to write."""
         self.built: dict[ChunkKey, Spooled] = {}
         """Those of them that were built from the data."""
         self._edit, self._prebuilt = edit, prebuilt
         self._meter = Meter(None, 0)
 
     def ensure_replaceable(self) -> None:
-        """Raise RefusedError where the file could not take its new content, as far as can be told before the work."""
+        """Raise RefusedError where the file could not take its new content, as far as can be checked before the work."""
         if self._edit.in_place:
             places.ensure_replaceable(self.target, append=self._edit.append)
 
@@ -174,14 +174,14 @@ class OpenEdit:
         return sum(one.verdict.is_undecodable for one in self.built.values())
 
     def patch(self, drop: Iterable[ChunkKey] = (), correct: Mapping[ChunkKey, FilterPlace] | None = None) -> Patch:
-        """Return the patch that puts the filters behind the whole old file, as `plan_append` does; where there is nothing to do, none."""
+        """Return the patch that puts the filters after the whole old file, as `plan_append` does; an empty one where nothing is to do."""
         dropped, size = tuple(drop), self.file.source.size
         if not (self.filters or dropped or correct):
             return Patch(size, (), self.file.footer.raw, {})
         return plan_append(self.file.footer, size, {key: one.pieces for key, one in self.filters.items()}, dropped, correct)
 
     def publish(self, patch: Patch, report: Callable[..., Report], compare: Callable[[ParquetFile], None] | None = None) -> Report:
-        """Make the target what `patch` says, once `compare` accepts the new file; return the report, completed.
+        """Make the target what `patch` says, once `compare` accepts the new file; return the completed report.
 
         Nothing is written in a dry run, and in place where nothing changes. `report` takes the fields that all such reports have;
         without `compare` it is `ensure_as_planned`. Raises RefusedError, WriteError and what `compare` raises; the old file is whole in
@@ -199,12 +199,13 @@ class OpenEdit:
         return replace(completed, warnings=tuple(self.warnings))
 
     def ensure_as_planned(self, patch: Patch, fresh: ParquetFile, changed: Iterable[ChunkKey] | None = None) -> None:
-        """Raise SbbfError unless the new file is the old one but for the filters of the `changed` chunks (those written, where None),
-        has the filters that were built, and the pages that they were verified against.
+        """Raise SbbfError unless the new file is the old one apart from the filters of the `changed` chunks (those written, where None).
+
+        It must also have the filters that were built, and the pages against which they were verified.
         """
         ensure_same_footer(self.file, fresh, patch.places if changed is None else changed)
         ensure_written(self.file, fresh, patch, self.filters)
-        # Where nothing is copied, or a store copies the version that was read, they are the very bytes that were read already.
+        # Where nothing is copied, or a store copies the version that was read, they are the same bytes that were read already.
         is_copy = not (self._edit.append or places.is_url(self.target))
         for key in self.built:
             if is_copy:

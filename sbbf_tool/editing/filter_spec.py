@@ -1,4 +1,4 @@
-"""Which columns of a file get filters, and of what size: what `add_filters` is asked for, in one file or in many."""
+"""The filter spec: which columns of one file or many get filters, and of what size."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class FilterSpec:
     fpp: float = DEFAULT_FPP
     """Share of absent values that a filter does not exclude, above 0 and below 1."""
     ndv: int | None = None
-    """Distinct values of a row group to size filters for; those that are found where None."""
+    """Distinct values of a row group to size filters for; the number in the data where None."""
     max_bytes: int | Mapping[str, int] | None = None
     """The largest bitset of a row group, of all columns or by column; 128 MiB where None, and for columns that are not named."""
     replace: bool = False
-    """Rebuild filters that are there already. Without it, a second run finds nothing to do."""
+    """Rebuild existing filters. Without it, a second run finds nothing to do."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", as_names(self.columns))
@@ -42,11 +42,11 @@ class FilterSpec:
 
     @classmethod
     def of_plan(cls, plan: Plan) -> FilterSpec:
-        """Return what `advise` planned."""
+        """Return the filter spec of a plan by `advise`."""
         return cls(tuple(plan.columns), plan.fpp, max_bytes=plan.columns, replace=plan.replace)
 
     def chunks(self, file: ParquetFile) -> tuple[list[ChunkKey], int]:
-        """Return the column chunks that get a filter, row group by row group, and how many have theirs already. Raises RefusedError."""
+        """Return the column chunks that get a filter, row group by row group, and how many have one already. Raises RefusedError."""
         check_changeable(file)
         row_groups, columns = range(file.footer.num_row_groups), choose_columns(file, self.columns)
         keys = [(row_group, column.index) for row_group in row_groups for column in columns]
@@ -56,7 +56,7 @@ class FilterSpec:
         return chosen, len(keys) - len(chosen)
 
     def sizes(self, file: ParquetFile, keys: Iterable[ChunkKey]) -> dict[ChunkKey, Sizing]:
-        """Return how large the filter of each of these chunks may become."""
+        """Return the size limits of the filter of each of these chunks."""
         by_name = self.max_bytes if isinstance(self.max_bytes, Mapping) else {}
         usual = self._sizing(None if isinstance(self.max_bytes, Mapping) else self.max_bytes)
         special = {find_column(file.footer.columns, name).index: self._sizing(most) for name, most in by_name.items()}

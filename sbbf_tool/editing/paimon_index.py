@@ -1,4 +1,4 @@
-"""A container of filters for a Paimon data file, built from its values and proven before anybody writes it."""
+"""A container of filters for a Paimon data file, built from its values and verified before it is written."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _MERGE_AT = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class BuiltIndex:
-    """A container that was built, and what is in it."""
+    """A container and its contents."""
 
     columns: tuple[BuiltColumn, ...]
     container: bytes
-    """What to write beside the data file, or into its manifest entry."""
+    """The bytes to write beside the data file, or into its manifest entry."""
 
 
 def found_around(files: Files, path: str) -> tuple[Table, LiveFile] | None:
-    """As `table_around`, of a path that may be relative to where we are; an address such as `file:/lake/...` is whole."""
+    """Find the table as `table_around` does, for a path that may be relative; an address such as `file:/lake/...` is absolute."""
     return table_around(files, path if ":" in path else places.absolute(path))
 
 
@@ -45,9 +45,10 @@ def build(
     found: tuple[Table, LiveFile] | None = None,
     max_page_bytes: MaxPageBytes = None,
 ) -> BuiltIndex:
-    """A container for the data file at `path`. Types come from the request, else from the table it was `found` in, else from the file.
+    """Build a container for the data file at `path`.
 
-    Raises UsageError for a column that is not there or cannot be indexed, UnreadableError for a file that cannot be read.
+    Types come from the request, else from the table it was `found` in, else from the file. Raises UsageError for a column that is
+    missing or cannot be indexed, UnreadableError for a file that cannot be read.
     """
     found = found or found_around(files, path)
     schema = found[0].schema_of(found[1].file) if found is not None else None
@@ -57,7 +58,7 @@ def build(
 
 
 def build_index(data: bytes, name: str, requests: Sequence[IndexRequest], max_page_bytes: MaxPageBytes = None) -> BuiltIndex:
-    """A container for a data file's bytes; its name tells the format. Raises as `build` does."""
+    """Build a container for a data file's bytes; its name states the format. Raises as `build` does."""
     asked = {parse_indexed_column(request.column): request for request in requests}
     if not asked or len(asked) < len(requests):
         raise UsageError("a column named twice" if asked else "no column to index")
@@ -73,7 +74,7 @@ def build_index(data: bytes, name: str, requests: Sequence[IndexRequest], max_pa
 
 
 def _prove(data: bytes, hashes: Mapping[str, Hashes], name: str) -> None:
-    """Ask the finished container, read as a stranger would, for every value that went into it."""
+    """Query the finished container, read as any other reader would, for every value that was inserted."""
     container = parse_container(data)
     for column, each in hashes.items():
         if not parse_bloom64(container.body_of(container.indexes[column][KIND])).contains(each).all():
@@ -104,7 +105,7 @@ def _build_column(
 
 
 class DistinctHashes:
-    """The distinct ones of hashes that come in batches: as many at a time as there are, and a million more."""
+    """The distinct hashes of batches; memory holds at most the distinct ones and a million more."""
 
     def __init__(self) -> None:
         self._distinct: Hashes = np.zeros(0, np.uint64)

@@ -1,9 +1,9 @@
-"""The plan that `advise` makes and `add-filter` carries out, as a JSON file.
+"""The plan that `advise` makes and `add-filter` executes, as a JSON file.
 
     {"sbbf_plan": 1, "files": ["events/"], "fpp": 0.01, "replace": false, "columns": {"user_id": {"max_bytes": 1048576}}}
 
-`max_bytes` is the largest bitset a row group may get; a row group with fewer distinct values gets a smaller one. A key that is not
-known is an error: otherwise it would be ignored without a word.
+`max_bytes` is the largest bitset per row group; a row group with fewer distinct values gets a smaller one. An unknown key is an error:
+otherwise it would be ignored silently.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ _VERSION_KEY = "sbbf_plan"
 @dataclass(frozen=True, slots=True)
 class Plan:
     files: tuple[str, ...]
-    """As they were named: files, folders, globs."""
+    """The names that the user gave: files, folders, globs."""
     fpp: float
     replace: bool
-    """Whether filters that are there already give way."""
+    """Whether to rebuild existing filters."""
     columns: Mapping[str, int]
-    """For each column the largest bitset a row group, in bytes."""
+    """For each column the largest bitset per row group, in bytes."""
 
     def fix(self, keys: str | None) -> Fix:
-        """Return the change that carries it out, but for the sizes, which then follow from the values alone; `keys` is a path."""
+        """Return the change that executes the plan, without its sizes, which then follow from the values alone; `keys` is a path."""
         fpp = None if self.fpp == DEFAULT_FPP else self.fpp
         return Fix("add_filters", self.files, tuple(self.columns), replace=self.replace, fpp=fpp, keys=keys)
 
@@ -51,9 +51,9 @@ _MOST_BYTES = 64 << 20
 
 
 def write_plan(path: str | os.PathLike[str], document: Mapping[str, Any]) -> list[str]:
-    """Write a plan in one step: a plan that is there stays until the new one is whole. Return warnings in words.
+    """Write a plan in one step: an existing plan stays until the new one is whole. Return warnings as text.
 
-    A plan with signatures or passwords in the names of its files can be read by its owner alone (mode 0600). Raises RefusedError and
+    A plan with signatures or passwords in the names of its files is readable by its owner alone (mode 0600). Raises RefusedError and
     WriteError.
     """
     has_secrets = any(redact(name) != name for name in document.get("files", ()))
@@ -66,7 +66,7 @@ def write_plan(path: str | os.PathLike[str], document: Mapping[str, Any]) -> lis
 
 
 def exposure_of(path: str | os.PathLike[str]) -> str | None:
-    """Say who besides this user and root may change a plan, whose files are taken as if they were typed; None where nobody may."""
+    """Return which users besides this one and root may change a plan, whose file names are trusted; None where no other user may."""
     try:
         status = os.stat(path)
     except (OSError, ValueError):
@@ -80,7 +80,7 @@ def exposure_of(path: str | os.PathLike[str]) -> str | None:
 
 
 def read_plan(path: str | os.PathLike[str]) -> Plan:
-    """Raises UsageError, with the key, where it is not such a plan."""
+    """Read a plan. Raises UsageError, with the key, where it is not one."""
     name = os.fsdecode(path)
     try:
         with open(path, "rb") as stream:
@@ -97,7 +97,7 @@ def read_plan(path: str | os.PathLike[str]) -> Plan:
 
 
 def plan_of_document(document: Any) -> Plan:
-    """The plan of such a JSON document. Raises UsageError."""
+    """Convert a JSON document to a plan. Raises UsageError."""
     _expect(document, (_VERSION_KEY, "files", "fpp", "replace", "columns"), "the plan")
     _check(document[_VERSION_KEY] == VERSION, _VERSION_KEY, document[_VERSION_KEY], str(VERSION))
     files, fpp, replace, columns = document["files"], document["fpp"], document["replace"], document["columns"]
@@ -122,7 +122,7 @@ def _is_number(value: object, *also: type) -> bool:
 
 
 def _expect(found: Any, keys: Iterable[str], place: str) -> None:
-    """The keys, all of them and no other."""
+    """Raise UsageError unless an object has exactly these keys."""
     if not isinstance(found, dict):
         raise UsageError(f"{found!r} is not an object", place=place)
     wanted = tuple(keys)

@@ -1,6 +1,6 @@
-"""How a patch becomes a file: written, read back as a stranger would read it, compared with what was meant, and only then given its name.
+"""The path from a patch to a file: written, read back as any other reader would, compared with the plan, and only then renamed.
 
-Every operation that changes files goes through here; what is peculiar to one of them is in the comparison that it hands over.
+Every operation that changes files uses this module; its specific checks are in the comparison that it passes.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _COMPARED_BYTES = 4 << 20
 
 
 def publish(file: ParquetFile, target: str, patch: Patch, compare: Callable[[ParquetFile], None], *, append: bool = False) -> list[str]:
-    """Make `target` what `patch` says, provided that `compare` accepts the new file; `append` writes behind the old one itself.
+    """Make `target` what `patch` says, provided that `compare` accepts the new file; `append` appends to the old file itself.
 
-    Answers with warnings in words. Raises RefusedError, WriteError and whatever `compare` raises; the old file is whole in every case.
+    Returns warnings as text. Raises RefusedError, WriteError and whatever `compare` raises; the old file is whole in every case.
     """
 
     def verify(written: Source) -> None:
         footer = file.footer
-        # Other writers know nothing of an append's lock: one that writes the file again, in place, leaves another footer before ours.
+        # Other writers do not know an append's lock: one that rewrites the file in place leaves another footer before the new one.
         if append and footer.cipher is None and written.read_up_to(footer.start, len(footer.raw)) != footer.raw:
             raise ChangedError.since_opened(file.name)
         try:
@@ -36,7 +36,7 @@ def publish(file: ParquetFile, target: str, patch: Patch, compare: Callable[[Par
             except UnreadableError as error:
                 raise mistake(file, f"the new file cannot be read back ({error.message})") from error
         except SbbfError:
-            # What was copied while another writer was at work is no defect of ours.
+            # A copy made while another writer was at work is no defect of this package.
             if not append and not file.source.is_unchanged():
                 raise ChangedError.since_opened(file.name) from None
             raise
@@ -48,7 +48,7 @@ def publish(file: ParquetFile, target: str, patch: Patch, compare: Callable[[Par
 
 
 def ensure_same_footer(file: ParquetFile, fresh: ParquetFile, changed: Iterable[ChunkKey]) -> None:
-    """The new footer must be the old one, to the byte, but for the filters of these chunks."""
+    """Raise SbbfError unless the new footer is the old one, byte for byte, apart from the filters of these chunks."""
     bare: dict[ChunkKey, None] = dict.fromkeys(changed)
     old, new = (set_filters(footer.raw, bare, footer.cipher, leave_open=True) for footer in (file.footer, fresh.footer))
     if old != new:
@@ -56,7 +56,7 @@ def ensure_same_footer(file: ParquetFile, fresh: ParquetFile, changed: Iterable[
 
 
 def read_written(file: ParquetFile, fresh: ParquetFile, patch: Patch, key: ChunkKey) -> BloomFilter:
-    """A filter that the patch wrote, read from the new file, where it must be where it should and today's format."""
+    """Read a filter that the patch wrote from the new file, where it must be at its planned place and of the released format."""
     place = patch.places[key]
     stored = fresh.stored_filter(key[0], fresh.footer.columns[key[1]])
     if stored is None or stored.place != place or stored.length != place.length or stored.header.beyond_us:
@@ -65,14 +65,14 @@ def read_written(file: ParquetFile, fresh: ParquetFile, patch: Patch, key: Chunk
 
 
 def ensure_written(file: ParquetFile, fresh: ParquetFile, patch: Patch, filters: Mapping[ChunkKey, Spooled]) -> None:
-    """These filters must be in the new file as they were built."""
+    """Ensure that these filters are in the new file as they were built."""
     for key, one in filters.items():
         if checksum_of(read_written(file, fresh, patch, key)) != one.checksum:
             raise mistake(file, f"the filter of {place_of(file, key)} is not what was built")
 
 
 def ensure_same_pages(file: ParquetFile, fresh: ParquetFile, key: ChunkKey) -> None:
-    """The pages of a chunk must be in the new file, to the byte, where they were in the old one."""
+    """Ensure that the pages of a chunk are in the new file, byte for byte, where they were in the old one."""
     start, end = file.footer.chunk_meta(*key).page_range
     end = min(end, file.source.size)
     for position in range(start, end, _COMPARED_BYTES):

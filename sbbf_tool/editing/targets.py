@@ -1,4 +1,4 @@
-"""Where a changed file may go, and when it must not be changed: what add, remove and their kin ask before they start."""
+"""The checks on the target of a changed file that add, remove and similar verbs make before they start."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def choose_target(
     append: bool = False,
     tables: places.TableFinder | None = None,
 ) -> str:
-    """The path to write. Raises UsageError unless exactly one way is chosen, RefusedError where the target is not to be written.
+    """Return the path to write. Raises UsageError unless exactly one way is chosen, RefusedError where the target must not be written.
 
-    A dry run need not say where the result would go; where it does, what would be refused is refused. `tables` remembers, over the
-    files of one run, which prefixes are tables.
+    A dry run may leave the target out; if it names one, that target is checked too. `tables` remembers which prefixes are tables, over
+    the files of one run.
     """
     source = os.fsdecode(path)
     ensure_one_way(output, in_place, dry_run, source)
@@ -50,7 +50,7 @@ def choose_target(
 
 
 def ensure_one_way(output: str | os.PathLike[str] | None, in_place: bool, dry_run: bool, file: str | None = None) -> None:
-    """Raise UsageError unless either an output or in place is chosen; of a dry run, where neither is."""
+    """Raise UsageError unless either an output or in place is chosen; in a dry run, neither is needed."""
     if (output is not None) == in_place and (in_place or not dry_run):
         hint = Hint("either an output path ({output}) or in place ({in_place})", output=..., in_place=True)
         raise UsageError("say where the result goes", file=file, hint=hint)
@@ -63,14 +63,14 @@ _COMMITS = {
 
 
 def table_warnings(target: str, *, is_new: bool, added: int, tables: places.TableFinder | None = None) -> list[str]:
-    """Return what readers of the table in which `target` lies make of its change by `added` bytes, in words; none outside a table.
+    """Return warnings for readers of the table in which `target` lies, about its change by `added` bytes; none outside a table.
 
-    `is_new` says that the file was not there before. For files that were changed because the caller allows files of tables.
+    `is_new` says that the file did not exist before. For files that were changed because the caller allows files of tables.
     """
     try:
         table = (tables or places.TableFinder()).managing_table(target)
     except SbbfError:
-        # A store that may not be listed: the caller has said to go on.
+        # The store denies listing, and the caller has chosen to continue.
         return []
     if table is None or not (is_new or added):
         return []
@@ -85,10 +85,11 @@ def table_warnings(target: str, *, is_new: bool, added: int, tables: places.Tabl
 def finish_interrupted(
     path: str | os.PathLike[str], target: str, keys: KeysGiven = None, dry_run: bool = False
 ) -> tuple[list[str], int | None]:
-    """Undo what commands that were killed left of this file and beside it; return what was done, in words, and the length that the file
-    was cut back to, if it was. A dry run undoes nothing, and returns what it found.
+    """Undo what killed commands left of this file and beside it.
 
-    Raises WriteError, and RefusedError where that would change a file which is only to be read, since the result goes to another `target`.
+    Returns warnings as text, and the length that the file was cut back to, if it was. A dry run changes nothing, and returns what it
+    found. Raises WriteError, and RefusedError where that would change a file that is only read, since the result goes to another
+    `target`.
     """
     name = os.fsdecode(path)
     if dry_run:
@@ -103,14 +104,14 @@ def finish_interrupted(
 
 
 def check_changeable(file: ParquetFile) -> None:
-    """Raises RefusedError where a footer must not be rewritten by one who does not hold its keys."""
+    """Raise RefusedError where a footer must not be rewritten without its keys."""
     if not file.footer.is_writable:
         hint = Hint("a changed footer must be signed again with the file's key: give it with {keys}", keys=...)
         raise RefusedError("its footer is signed", file=file.name, hint=hint)
 
 
 def choose_columns(file: ParquetFile, names: Iterable[str]) -> list[Column]:
-    """The columns of these names, in the schema's order. Raises RefusedError with the names that come near."""
+    """Return the columns of these names, in the schema's order. Raises RefusedError with similar names."""
     wanted = as_names(names)
     try:
         chosen = {column.index: column for column in (find_column(file.footer.columns, name) for name in wanted)}

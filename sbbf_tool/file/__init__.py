@@ -1,1 +1,1 @@
-"""An opened Parquet file, where storage and format meet: keys, layout, hashes of a column chunk, distinct values, membership."""
+"""An open Parquet file, which joins storage and format: keys, layout, hashes of a column chunk, distinct values, membership."""

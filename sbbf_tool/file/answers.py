@@ -1,4 +1,4 @@
-"""What one row group's filter says of each value of a question."""
+"""The answers of one row group's filter for each value of a question."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ NO_FILTER = "no filter"
 # One read of a whole bitset costs about as much as this many reads of a block.
 _BLOCKS_PER_BITSET_READ = 64
 _MANY_HASHES = 1024
-"""They select more blocks than that, and to find out which would cost more than the answer."""
+"""More hashes than this select more blocks than that, and counting the blocks would cost more than the answer."""
 
 
 def ask_row_group(file: ParquetFile, row_group: int, question: Question, dialect: Dialect | None = None) -> list[RowGroupAnswer]:
-    """What one row group's filter says of each value, in `dialect` where it is a filter of that."""
+    """Query one row group's filter for each value; in `dialect` where the filter is of that dialect."""
     reason = file.encryption_of(row_group, question.column)
     stored = None if reason else file.stored_filter(row_group, question.column)
     hashes = question.hashes
@@ -57,13 +57,13 @@ def ask_row_group(file: ParquetFile, row_group: int, question: Question, dialect
 
 
 def expect_answers(file: ParquetFile, question: Question) -> None:
-    """Say that every row group's filter will be asked this: see `Source.prefetch`."""
+    """Announce that every row group's filter will be queried for this: see `Source.prefetch`."""
     file.expect_filters([question.column], also=_likely_blocks(file, question))
     file.source.prefetch(_blocks(file, question))
 
 
 def _likely_blocks(file: ParquetFile, question: Question) -> Iterator[tuple[int, int]]:
-    """The blocks that will be read if the filters have the size that their stated length suggests: so most probes wait only once."""
+    """Predict the blocks to read from the recorded lengths of the filters, so that most probes need one round trip."""
     hashes = [h for forms in question.hashes for h in forms]
     for row_group in range(file.footer.num_row_groups):
         place = file.footer.filter_place(row_group, question.column.index)
@@ -74,7 +74,7 @@ def _likely_blocks(file: ParquetFile, question: Question) -> Iterator[tuple[int,
 
 
 def _blocks(file: ParquetFile, question: Question) -> Iterator[tuple[int, int]]:
-    """The ranges that `may_hold` will read, of every row group."""
+    """Yield the ranges that `may_hold` will read, of every row group."""
     hashes = [h for forms in question.hashes for h in forms]
     for row_group in range(file.footer.num_row_groups):
         if file.encryption_of(row_group, question.column) is None:
@@ -88,12 +88,12 @@ def _blocks(file: ParquetFile, question: Question) -> Iterator[tuple[int, int]]:
 
 
 def _is_read_whole(stored: StoredFilter, blocks: Collection[int]) -> bool:
-    # An encrypted bitset can only be told from a forged one as a whole.
+    # An encrypted bitset can only be authenticated as a whole.
     return stored.is_sealed or len(blocks) > min(_BLOCKS_PER_BITSET_READ, stored.num_blocks // 4)
 
 
 def may_hold(file: ParquetFile, stored: StoredFilter, hashes: Sequence[int]) -> Sequence[int]:
-    """For each hash 1 where the filter may hold it, else 0; reads each block once, or the bitset where that is cheaper."""
+    """Return 1 for each hash that the filter may hold, else 0; read each block once, or the bitset where that is cheaper."""
     if len(hashes) <= _MANY_HASHES:
         by_block: dict[int, list[int]] = {}
         for at, h in enumerate(hashes):

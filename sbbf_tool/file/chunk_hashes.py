@@ -1,7 +1,7 @@
-"""The values of one column chunk by the cheapest way there is.
+"""The values of one column chunk, read in the cheapest way.
 
-its dictionary, and the PLAIN pages after it     where there are only such: nothing is decoded, and of many pages nothing is read
-all pages, decoded by pyarrow                    else
+its dictionary, and the PLAIN pages after it     where there are only such pages: nothing is decoded, and most pages are not read
+all pages, decoded by pyarrow                    otherwise
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from sbbf_tool.parquet.patch import ChunkKey
 from sbbf_tool.parquet.statistics import StatisticsCheck
 
 _Run: TypeAlias = tuple[int, memoryview, memoryview, Extremes | None]
-"""The count of some values, their hashes, those of their equals, and their extremes where a check wants them."""
+"""The count of some values, their hashes, the hashes of their equals, and their extremes where a check needs them."""
 
 
 class StoredValues:
-    """A chunk's values as hashes; not to be shared by threads. Raises UnreadableError where they cannot be read.
+    """A chunk's values as hashes; threads must not share it. Raises UnreadableError where they cannot be read.
 
-    A `check` is given the values too, to be compared with the footer's statistics.
+    A `check` gets the values too, and compares them with the footer's statistics.
     """
 
     def __init__(self, file: ParquetFile, key: ChunkKey, check: StatisticsCheck | None = None) -> None:
@@ -35,11 +35,11 @@ class StoredValues:
         self._pages = file.pages(self._row_group, self._column)
         self._normalised = equals.interval_form(file.footer, self._column) == equals.INTERVAL_FORM
         self.count = 0
-        """Values that the last `hashes` came from: non-null ones, each of a dictionary once."""
+        """Values behind the last `hashes`: non-null ones, each value of a dictionary once."""
         self.are_decoded = False
         """Whether the last `hashes` came from pages that pyarrow decoded."""
         self.page_types: set[int] = set()
-        """Of the pages that were read as they are, not by pyarrow."""
+        """Types of the pages that were read without pyarrow."""
         self.bytes_read = 0
         """Bytes of the chunk that were read."""
         self._dictionary: plain_pages.PlainPage | None = None
@@ -47,15 +47,15 @@ class StoredValues:
             with self._named():
                 self._dictionary = self._plain_chunk().dictionary()
         self.distinct = len(self._dictionary) if self._dictionary is not None else None
-        """How many values are distinct at most, where the footer says that all are in a dictionary."""
+        """Upper bound on the distinct values, where the footer says that all are in a dictionary."""
 
     @property
     def non_null_count(self) -> int | None:
-        """Non-null values of the chunk, as the last `hashes` counted them; None where a dictionary stood for some."""
+        """Non-null values of the chunk as the last `hashes` counted them; None where a dictionary stood for some."""
         return self.count if self.are_decoded or PageType.DICTIONARY_PAGE not in self.page_types else None
 
     def hashes(self) -> Iterator[memoryview]:
-        """All that goes into a filter of these values, run by run; some of it maybe twice."""
+        """Yield all hashes that go into a filter of these values, run by run; some may appear twice."""
         self.are_decoded = False
         with self._named():
             if plain_pages.may_be_plain(self._column, self._pages.meta):
@@ -63,7 +63,7 @@ class StoredValues:
                     yield from self._counted(self._plain_pages())
                     return
                 except plain_pages.NotPlainError:
-                    pass  # What came already is stored, and does no harm in a filter.
+                    pass  # the hashes so far are of stored values and do no harm
             self.are_decoded = True
             yield from self._counted(self._decoded())
 

@@ -1,11 +1,11 @@
-"""Verify what the page reader read, apart from the page reader: against the footer's statistics, and against pyarrow.
+"""Verification of the values that the page reader read, independent of it: against the footer's statistics, and against pyarrow.
 
-statistics     every value lies within min_value and max_value, and as many are null as null_count says: of every chunk
-pyarrow        the filter holds every value that pyarrow decodes, and as many: one chunk of each kind where statistics are missing or the
-               writer is not one that the tests write with; every chunk that contradicts its statistics
+statistics     every value lies within min_value and max_value, and as many are null as null_count says: for every chunk
+pyarrow        the filter holds every value that pyarrow decodes, and as many: for one chunk of each kind where statistics are missing or
+               the tests do not cover the writer; for every chunk that contradicts its statistics
 
-A filter that was built from wrongly read pages excludes stored values, and to read the pages once more in the same way does not show it.
-Chunks that pyarrow decoded in the first place are compared with statistics alone.
+A filter built from wrongly read pages excludes stored values, and reading the pages again in the same way does not show it. Chunks that
+pyarrow decoded in the first place are compared with statistics alone.
 """
 
 from __future__ import annotations
@@ -35,31 +35,31 @@ TESTED = frozenset(
         ("fastparquet-python", "2026.9.0"),
     }
 )
-"""Writers whose pages the tests read and compare, value by value, with what pyarrow decodes."""
+"""Writers whose pages the tests compare, value by value, with pyarrow's result."""
 
-# An application and its version, as parquet.thrift has it in `FileMetaData`.
+# An application and its version, as parquet.thrift specifies for `FileMetaData`.
 _CREATED_BY = re.compile(r"(?P<application>.*?)\s+version\s+(?P<version>[^\s(]+)", re.DOTALL)
 
 
 class Verdict(NamedTuple):
-    """What was found out about one chunk."""
+    """The result for one chunk."""
 
     is_cross_checked: bool = False
-    """pyarrow decoded the chunk too, to the same values."""
+    """Whether pyarrow decoded the chunk too, to the same values."""
     is_undecodable: bool = False
-    """pyarrow was to decode the chunk too, and cannot."""
+    """Whether pyarrow should have decoded the chunk too, and cannot."""
     wrong_statistics: tuple[str, ...] = ()
-    """What the footer states of the chunk, and its values contradict."""
+    """The footer's statements about the chunk that its values contradict."""
 
 
 NO_FINDING = Verdict()
 
 
 class CrossChecks:
-    """The kinds of chunk that were decoded by pyarrow too. One object serves a run; threads may share it.
+    """The kinds of chunk that pyarrow decoded too. One object serves a run; threads may share it.
 
-    A kind is the writer with its version, the type, the encodings, the version of the pages and the levels. An object that is sent to
-    other processes is one object in each of them, however often it is sent, and knows the kinds that were met there.
+    A kind is the writer with its version, the type, the encodings, the version of the pages and the levels. An object sent to other
+    processes is one object in each of them, however often it is sent, and knows the kinds found in that process.
     """
 
     def __init__(self, run: str | None = None) -> None:
@@ -71,7 +71,7 @@ class CrossChecks:
         return _in_this_process, (self._run,)
 
     def verify(self, file: ParquetFile, key: ChunkKey, values: StoredValues, check: StatisticsCheck, bloom: BloomFilter) -> Verdict:
-        """Verify a filter that was built from `values`, which `check` has seen. Raises RefusedError where pyarrow decodes others."""
+        """Verify a filter built from `values`, which `check` has seen. Raises RefusedError where pyarrow decodes other values."""
         contradictions = check.contradictions(values.non_null_count)
         if values.are_decoded:
             return Verdict(wrong_statistics=contradictions)
@@ -80,7 +80,7 @@ class CrossChecks:
                 decoded = _decode(file, key, values, check, bloom)
             except UnreadableError as error:
                 raise _refusal(file, key, f"{', '.join(contradictions)}, and pyarrow cannot decode it ({error.message})") from error
-            # Only of a dictionary, which may have entries that no row refers to, nothing is left to contradict.
+            # Only a dictionary, which may have unused entries, leaves nothing to contradict.
             return Verdict(is_cross_checked=True, wrong_statistics=decoded)
         if check.is_complete and is_tested(file.footer.metadata.created_by):
             return NO_FINDING
@@ -110,12 +110,12 @@ class CrossChecks:
 
 @lru_cache(maxsize=8)
 def _in_this_process(run: str) -> CrossChecks:
-    """The object of a run in this process. Another run has another: what was checked for it does not count."""
+    """Return the object of a run in this process. Checks of one run do not count for another."""
     return CrossChecks(run)
 
 
 class _Kind:
-    """Whether a chunk of one kind was decoded; to be looked at under its lock."""
+    """Whether a chunk of one kind was decoded; read it under its lock."""
 
     def __init__(self) -> None:
         self.is_checked = False
@@ -123,8 +123,9 @@ class _Kind:
 
 
 def _decode(file: ParquetFile, key: ChunkKey, values: StoredValues, check: StatisticsCheck, bloom: BloomFilter) -> tuple[str, ...]:
-    """What of its statistics a chunk contradicts as pyarrow decodes it. Raises RefusedError where that gives other values than `values`,
-    UnreadableError where pyarrow cannot decode it.
+    """Decode a chunk with pyarrow and return which of its statistics it contradicts.
+
+    Raises RefusedError where pyarrow returns other values than `values`, UnreadableError where it cannot decode the chunk.
     """
     from sbbf_tool.parquet.values import read_chunk
 
@@ -144,7 +145,7 @@ def _decode(file: ParquetFile, key: ChunkKey, values: StoredValues, check: Stati
 
 
 def is_tested(created_by: str | None) -> bool:
-    """Whether the tests write with this version of this writer; not of a file that does not state both."""
+    """Return whether the tests cover this version of this writer; False for a file that does not state both."""
     match = _CREATED_BY.match(created_by) if isinstance(created_by, str) else None
     return match is not None and (match["application"].strip(), match["version"]) in TESTED
 

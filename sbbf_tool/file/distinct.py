@@ -1,9 +1,9 @@
-"""How many distinct values a column chunk holds, and how many of one chunk's values are in another, from a bounded number of hashes.
+"""The number of distinct values in a column chunk, and the share of them in another chunk, from a bounded number of hashes.
 
-A hash is a random number, so the k smallest distinct hashes of a set are a random sample of the set, and the k-th smallest tells how
+A hash is a random number, so the k smallest distinct hashes of a set are a random sample of the set, and the k-th smallest shows how
 densely all of them lie: n is about (k - 1) / (k-th smallest / 2^64), with a standard error of 1 / sqrt(k - 2) (Bar-Yossef et al.,
 "Counting distinct elements in a data stream", 2002; Beyer et al., "On synopses for distinct-value estimation", 2007). A set of fewer
-than k values is counted exactly. Two such samples tell what share of one set is in the other.
+than k values is counted exactly. Two such samples give the share of one set that is in the other.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 KEPT = 1 << 16
-"""Hashes that a sketch keeps: a standard error of 0.4 %."""
+"""Hashes in a sketch: a standard error of 0.4 %."""
 STANDARD_ERROR = 1 / sqrt(KEPT - 2)
 COMPARED = 1 << 10
-"""Hashes by which two chunks are compared."""
+"""Hashes used to compare two chunks."""
 WHOLE_BYTES = 256 << 20
-"""Of a larger chunk only the beginning is read."""
+"""Largest chunk that is read as a whole; of a larger one only the beginning is read."""
 PART_VALUES = 1 << 22
 
 DICTIONARY, COUNTED, ESTIMATED, EXTRAPOLATED = "dictionary", "counted", "estimated", "extrapolated"
@@ -44,7 +44,7 @@ class Sketch:
         self._kept = kept
         self._smallest: NDArray[np.uint64] = np.empty(0, np.uint64)
         self.is_complete = True
-        """No hash was let go, so that the count is exact."""
+        """No hash was dropped, so the count is exact."""
 
     def add(self, hashes: memoryview) -> None:
         fresh = np.frombuffer(hashes, np.uint64)
@@ -62,28 +62,30 @@ class Sketch:
         return (self._kept - 1) * _HASHES / float(self._smallest[-1])
 
     def smallest(self, count: int) -> tuple[NDArray[np.uint64], bool]:
-        """So many of the hashes, or fewer, and whether there are no more."""
+        """Return up to `count` of the hashes, and whether there are no more."""
         return self._smallest[:count].copy(), self.is_complete and len(self._smallest) <= count
 
 
 @dataclass(frozen=True, slots=True)
 class Distinct:
-    """What was found in one chunk."""
+    """The distinct values of one chunk."""
 
     values: int
     """Non-null values of the chunk."""
     ndv: float
     how: str
-    """`dictionary`, the length of one that holds all values; `counted`, every value was read; `estimated`, the same with the sketch's
-    error; `extrapolated` from the beginning of the chunk: at most about so many."""
+    """`dictionary`: the length of one that holds all values. `counted`: every value was read. `estimated`: the same, with the sketch's
+    error. `extrapolated`: an upper bound, from the beginning of the chunk.
+    """
     hashes: Any
     """The smallest hashes, sorted."""
     has_all_hashes: bool
 
 
 def count_distinct(file: ParquetFile, row_group: int, column: Column, count: int) -> Distinct:
-    """The distinct values among the `count` non-null ones of a chunk. Reads its dictionary, or all of it, or the beginning of a very
-    large one. Raises UnreadableError.
+    """Count the distinct values among the `count` non-null ones of a chunk.
+
+    Reads its dictionary, or the whole chunk, or the beginning of a very large one. Raises UnreadableError.
     """
     sketch = Sketch()
     pages = file.pages(row_group, column)
@@ -102,10 +104,10 @@ def count_distinct(file: ParquetFile, row_group: int, column: Column, count: int
 
 
 def _streamed(sketch: Sketch, runs: Iterable[memoryview], enough: int | None, count: int) -> tuple[float, int, bool]:
-    """The distinct values of the stream, how many values were read, at least `enough`, and whether that was all.
+    """Return the distinct values of the stream, how many values were read (at least `enough`), and whether those were all.
 
-    New values come ever more rarely in data that repeats, so those of the latter half of what was read, carried on over the rest, are
-    at most too many: a filter sized for them is not too small.
+    In repetitive data, new values become rarer as the reading goes on. So the rate in the second half of the values read, extrapolated
+    over the rest, is an upper bound: a filter sized for it is not too small.
     """
     seen = half = 0
     ndv_of_half = 0.0
@@ -121,7 +123,7 @@ def _streamed(sketch: Sketch, runs: Iterable[memoryview], enough: int | None, co
 
 
 def containment(one: Distinct, other: Distinct) -> float | None:
-    """The share of `one`'s distinct values that `other` holds too; None where `one` has none to compare."""
+    """Return the share of `one`'s distinct values that `other` holds too; None where `one` has none to compare."""
     limit = min((float(found.hashes[-1]) for found in (one, other) if not found.has_all_hashes), default=_HASHES)
     mine = one.hashes[one.hashes <= limit]
     return float(np.isin(mine, other.hashes, assume_unique=True).mean()) if len(mine) else None

@@ -1,8 +1,8 @@
-"""Filters of the format's drafts: which dialect one is of, by the values of its column, and how it is asked and built.
+"""Filters of the format's drafts: the dialect of a filter, determined by its column's values, and how to query and build it.
 
-A draft's header fits several dialects (`parquet.draft_headers`). A value that is stored and not found refutes a dialect for certain, so the
-one that holds every value of a sample is the filter's, if it is the only one. Nothing here decides whether rows may be skipped by it: that
-is for who names the dialect.
+A draft's header fits several dialects (`parquet.draft_headers`). A stored value that a dialect excludes refutes it for certain, so a
+filter is of the only dialect that holds every value of a sample. Nothing here decides whether rows may be skipped by it: the caller
+that names the dialect decides that.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import FilterHeader, StoredFilter
 
 SAMPLE = 256
-"""Different values that a decision takes, where there are so many."""
+"""Distinct values used to determine a dialect, where there are as many."""
 _MOST_TO_LOOK_AT = 1 << 14
 
 _NUMBERS = ("INT32", "INT64", "FLOAT", "DOUBLE")
-"""What parquet-mr hashes by a method of its own; all other types are `Binary` to it."""
+"""Types that parquet-mr hashes by a method of their own; all other types are `Binary` to it."""
 
 
 class Decided(NamedTuple):
@@ -37,12 +37,12 @@ class Decided(NamedTuple):
 
 
 def hasher_for(dialect: Dialect, column: Column, num_blocks: int) -> Hasher:
-    """What hashes the column's values for a filter of this dialect and size."""
+    """Return the hasher of the column's values for a filter of this dialect and size."""
     return dialect.hasher(num_blocks, is_number=column.physical in _NUMBERS)
 
 
 def read_as(stored: StoredFilter, dialect: Dialect) -> StoredFilter | None:
-    """The filter as one of this dialect; None where its header is not of it."""
+    """Return the filter as one of this dialect; None where its header does not fit it."""
     if not stored.header.readings:
         return stored if dialect.header == TODAYS and stored.header.beyond_us is None else None
     reading = next((reading for reading in stored.header.readings if reading.dialect == dialect), None)
@@ -50,9 +50,9 @@ def read_as(stored: StoredFilter, dialect: Dialect) -> StoredFilter | None:
 
 
 def decide(stored: StoredFilter, column: Column, sample: Sequence[bytes], read: Callable[[int, int], bytes]) -> Decided | None:
-    """The dialect, of those that the header fits, that holds every value of `sample`; None where none does, or several do.
+    """Return the only dialect, of those that the header fits, that holds every value of `sample`; None for none or several.
 
-    `read(offset, length)` answers with bytes of the file.
+    `read(offset, length)` returns bytes of the file.
     """
     blooms: dict[int, BloomFilter] = {}
     fitting = []
@@ -69,12 +69,12 @@ def decide(stored: StoredFilter, column: Column, sample: Sequence[bytes], read: 
 
 
 def holds(bloom: BloomFilter, hasher: Hasher, plain: bytes) -> bool:
-    """Whether the filter holds a value, and, where values are hashed as nothing, nothing else: one hash alone may be met by luck."""
+    """Return whether the filter holds a value, and, where values hash to nothing, nothing else: a single hash may match by chance."""
     return bloom.check_hash(hasher.hash_value(plain)) and not (hasher.hashes_nothing and bloom.bits_set != WORDS_PER_BLOCK)
 
 
 def decide_by_chunk(file: ParquetFile, stored: StoredFilter) -> Decided | None:
-    """`decide` by values of the filter's own column chunk; None also where those cannot be read."""
+    """Apply `decide` to values of the filter's own column chunk; return None also where those cannot be read."""
     column = file.footer.columns[stored.column]
     try:
         return decide(stored, column, sample_of(file, stored.row_group, column), file.source.read)
@@ -83,11 +83,12 @@ def decide_by_chunk(file: ParquetFile, stored: StoredFilter) -> Decided | None:
 
 
 def in_dialect(file: ParquetFile, stored: StoredFilter, dialect: Dialect) -> tuple[StoredFilter, Hasher | None, str | None]:
-    """The filter as one of this dialect, what hashes for it, and why it must not be asked in it; no hasher for one that is today's.
+    """Return the filter as one of this dialect, its hasher, and why it must not be queried; no hasher for a filter of the released format.
 
-    It must not be where its header is of other dialects, or where values of its column, which are read for this, do not bear it out.
+    It must not be queried where its header is of other dialects, or where values of its column, which are read for this, contradict the
+    dialect.
     """
-    # No draft knew encryption.
+    # The drafts had no encryption.
     mine = None if stored.is_sealed else read_as(stored, dialect)
     if mine is None:
         return stored, None, f"{stored.header.beyond_us}, not {dialect.name}" if stored.header.beyond_us else None
@@ -105,7 +106,7 @@ def in_dialect(file: ParquetFile, stored: StoredFilter, dialect: Dialect) -> tup
 
 
 def sample_of(file: ParquetFile, row_group: int, column: Column) -> list[bytes]:
-    """Some values of a chunk, each once, from its first pages. Raises UnreadableError."""
+    """Return some values of a chunk, each once, from its first pages. Raises UnreadableError."""
     from sbbf_tool.parquet.values import read_chunk
 
     found: dict[bytes, None] = {}

@@ -1,6 +1,6 @@
-"""An append that was begun and is not finished: undone by commands that change the file, reported by those that read it.
+"""An unfinished append: commands that change the file undo it, those that read the file report it.
 
-The storage room knows the journal of such an append and not what a footer is; this is where the two meet.
+The storage room knows the journal of such an append but not the footer format; this module joins the two.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 
 class Interrupted(NamedTuple):
-    """What became of an append that had been interrupted: the length that the file was, or would be, cut back to, if any."""
+    """The outcome for an interrupted append: the length that the file was, or would be, cut back to, if any."""
 
     cut_back_to: int | None
     warnings: tuple[str, ...] = ()
 
 
 def finish(name: str, ring: KeyRing | None, *, changes: bool) -> Interrupted:
-    """Undo an append to a file that was killed; where the command does not change this file, only tell what was found.
+    """Undo an interrupted append to a file; where the command does not change this file, only report it.
 
-    Raises RefusedError where the file must change first and the journal is not to be trusted, ChangedError where the append goes on,
-    WriteError.
+    Raises RefusedError where the file must change first and the journal cannot be trusted, ChangedError where the append is still
+    running, WriteError.
     """
     if changes:
         return Interrupted(places.recover(name, partial(ensure_footer, ring)))
@@ -43,8 +43,9 @@ def finish(name: str, ring: KeyRing | None, *, changes: bool) -> Interrupted:
 
 
 def ensure_footer(ring: KeyRing | None, read: Callable[[int, int], bytes], end: int) -> None:
-    """Raise UnreadableError unless the first `end` bytes of a file end with a footer that parses; of an encrypted footer whose key is
-    not in `ring`, its FileCryptoMetaData.
+    """Raise UnreadableError unless the first `end` bytes of a file end with a footer that parses.
+
+    Of an encrypted footer whose key is not in `ring`, the FileCryptoMetaData must parse.
     """
     tail = parse_tail(read(end - TAIL_BYTES, TAIL_BYTES), end)
     stored = read(tail.start, tail.length)
@@ -58,11 +59,11 @@ def ensure_footer(ring: KeyRing | None, read: Callable[[int, int], bytes], end: 
 
 
 def warning_of(name: str) -> str | None:
-    """What a reader of a file should know of the journal beside it; None where there is none, or none of this file."""
+    """Return the warning for readers of a file with a journal beside it; None where there is none, or none of this file."""
     try:
         length = places.interrupted_length(name, partial(ensure_footer, None))
     except UnreadableError:
-        return None  # whoever opens the file is told why
+        return None  # opening the file reports the reason
     except RefusedError as error:
         return str(SbbfError(error.message, hint=error.hint))
     if length is None:
@@ -71,7 +72,7 @@ def warning_of(name: str) -> str | None:
 
 
 def explain(error: UnreadableError, name: str) -> None:
-    """Say of the error of a file that cannot be read that an append is the reason, if one is."""
+    """Add to the error of an unreadable file that an append is the reason, if one is."""
     try:
         length = places.interrupted_length(name, partial(ensure_footer, None))
     except ChangedError as going_on:

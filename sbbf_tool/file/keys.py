@@ -1,6 +1,6 @@
-"""The keys of encrypted files, as a caller gives them and as the command line finds them.
+"""The keys of encrypted files, as a caller passes them and as the command line finds them.
 
-Most commands are given none, and then nothing about keys is imported.
+Most commands get no keys, and then no module about keys is imported.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST_BYTES = 8 << 20
 
 
 def read_keys(path: str | None) -> Keys | None:
-    """The keys of this file, else those that the environment names or holds; None where there are none. Raises UsageError."""
+    """Read the keys of this file, else those that the environment names or holds; return None without any. Raises UsageError."""
     if path is None:
         path = os.environ.get(_FILE_VARIABLE) or None
     if path is not None:
@@ -39,7 +39,7 @@ def read_keys(path: str | None) -> Keys | None:
 
 
 def exposure_of(path: str) -> str | None:
-    """Who besides its owner may read this file of keys, and what to do; None where nobody may, or it is no file but a pipe."""
+    """Return which other users may read this file of keys, and what to do; None where no other user may, or it is a pipe."""
     try:
         status = os.stat(path)
     except OSError:

@@ -1,7 +1,8 @@
-"""What each byte range of a file is there for, and which ranges nothing leads to.
+"""The purpose of each byte range of a file, and the ranges without one.
 
-A footer leads to pages, page indexes and filters. What lies between is left over from a change (a superseded footer, a filter whose
-place was taken away) or is somebody's own, found through a key-value entry perhaps: known leftovers may be dropped, the rest never.
+A footer refers to pages, page indexes and filters. Other bytes are left over from a change (a superseded footer, a filter that was
+removed from the footer), or belong to another tool, which may find them through a key-value entry: known leftovers may be dropped, the
+rest never.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, TAIL_BYTES, Footer
 OLD_FOOTER, OLD_FILTER, UNKNOWN = "superseded footer", "unreferenced filter", "unknown"
 
 _MAGICS = b"PAR"  # what both begin with
-# A gap is searched for leftovers only so far, however large it is.
+# A gap is searched for leftovers only this far, however large it is.
 _SEARCH_WINDOWS = (1 << 20, 8 << 20, 64 << 20)
 
 
@@ -43,9 +44,9 @@ class Used(NamedTuple):
 
 
 def unused_ranges(file: ParquetFile, filters: list[StoredFilter]) -> list[Range]:
-    """Ranges before the footer that neither the footer nor these filters account for, in order, each with what it looks like.
+    """Return ranges before the footer that neither the footer nor these filters account for, in order, each with its likely content.
 
-    Filters whose key was not given count as used where the footer states their place.
+    Filters whose key is missing count as used where the footer states their place.
     """
     pages = [(used.start, used.end) for used in used_ranges(file.footer)]
     known = sorted([(0, len(MAGIC)), (file.footer.start, file.footer.end), *pages, *_filter_ranges(filters), *_locked_filters(file)])
@@ -59,7 +60,7 @@ def unused_ranges(file: ParquetFile, filters: list[StoredFilter]) -> list[Range]
 
 
 def end_of_data(footer: Footer) -> int:
-    """The byte behind the last page and the last page index."""
+    """Return the byte after the last page and the last page index."""
     return max((used.end for used in used_ranges(footer)), default=len(MAGIC))
 
 
@@ -77,7 +78,7 @@ def _locked_filters(file: ParquetFile) -> Iterator[tuple[int, int]]:
 
 
 def used_ranges(footer: Footer) -> Iterator[Used]:
-    """Pages and page indexes of every chunk, as far as the footer tells in the clear."""
+    """Yield pages and page indexes of every chunk, as far as the footer states them unencrypted."""
     for number in range(footer.num_row_groups):
         for column, meta in enumerate(footer.chunk_metas(number)):
             for what, start, length in meta.parts():
@@ -110,8 +111,8 @@ def _filter_at(file: ParquetFile, start: int, end: int) -> Range | None:
 
 
 def _footer_at(file: ParquetFile, start: int, end: int) -> Range | None:
-    """A footer with length word and magic that starts here: the length word is what tells a real one from bytes that look alike."""
-    # Most footers are short, and most gaps hold several: the window grows only as far as it must.
+    """Return the footer with length word and magic that starts here: the length word tells a real one from bytes that look alike."""
+    # Most footers are short, and most gaps hold several: the window grows only as far as needed.
     for size in _SEARCH_WINDOWS:
         window = file.source.read(start, min(end - start, size))
         found = _footer_in(file, window, start)

@@ -1,8 +1,8 @@
-"""A filter asked for every value of its column chunk, streamed, and for keys that the chunk does not hold.
+"""The membership check: a filter queried for every stored value of its column chunk, and for keys that the chunk does not hold.
 
-The keys that measure the error rate are random values of the column's own width, not random hashes: so the way from a value to its bits
-is measured as a whole, and agreement with the estimate, which is computed from the bits alone, means something. A column of few
-possible values may hold some of them; those are left out.
+The keys that measure the false-positive rate are random values of the column's own width, not random hashes. So the whole path from a
+value to its bits is measured, and agreement with the estimate, which is computed from the bits alone, is meaningful. A column of few
+possible values may hold some of the keys; those are left out.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 ABSENT_KEYS = 1 << 14
 _MOST_KEY_BYTES = 16 << 20
 _KEY_BYTES_OF_TEXT = 16
-# Random keys of so many bytes are in no chunk: some 1e-6 for a billion values of 8 bytes.
+# Random keys of this many bytes are in no chunk: the chance is about 1e-6 for a billion values of 8 bytes.
 _BYTES_NEVER_MET = 8
 _EXAMPLES = 3
 _SHOWN_CHARACTERS = 60
 
 
 def prove(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -> FilterProof:
-    """The proof of one filter, whose bitset is `bloom`; `unproven` says why where the chunk's pages cannot be decoded.
+    """Check one filter, whose bitset is `bloom`; `unproven` says why where the chunk's pages cannot be decoded.
 
-    A draft's filter is asked in its own dialect, where the values tell which that is.
+    A draft's filter is queried in its own dialect, where the values determine it.
     """
     from sbbf_tool.parquet.values import read_chunk
 
@@ -95,7 +95,7 @@ def prove(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -> Filter
 
 
 class _Tally:
-    """What comes up while values stream by."""
+    """The counts of a stream of values."""
 
     def __init__(self, column: Column, bloom: BloomFilter, hasher: ValueHasher) -> None:
         self._column = column
@@ -105,7 +105,7 @@ class _Tally:
         self._met = np.zeros(len(self._keys), np.bool_)
         self.values = self.missed = self.nans_missed = self.intervals_missed = self.instants_missed = 0
         self.sample: dict[bytes, None] = {}
-        """Some of the missed values, each once."""
+        """Some of the false negatives, each once."""
         self.equals_missed: set[bytes] = set()
 
     def add(self, values: PlainValues) -> None:
@@ -118,7 +118,7 @@ class _Tally:
             self._miss(values, np.flatnonzero(absent & ~nans))
         if self._column.width is not None and self._column.width < _BYTES_NEVER_MET:
             self._meet(np.frombuffer(hashes, np.uint64))
-        if equals.is_interval(self._column) and self._hasher is hashing:  # nobody asks a draft's filter for that form
+        if equals.is_interval(self._column) and self._hasher is hashing:  # no reader queries a draft's filter for that form
             self.intervals_missed += self._bloom.count_missing(values.hashes_of_equals())
         if self._column.physical == "INT96" and self._hasher is hashing:
             self.instants_missed += self._bloom.count_missing(values.hashes_of_instants_rounded_down())
@@ -135,13 +135,13 @@ class _Tally:
         self._met[at[self._keys[at] == hashes]] = True
 
     def absent_keys(self) -> NDArray[np.uint64]:
-        """Hashes of random keys, of which none is a value that came by; none at all of BOOLEAN, which has two values and no others."""
+        """Return hashes of random keys, none of which is a stored value; none for BOOLEAN, which has only two values."""
         return self._keys[:0] if self._column.physical == "BOOLEAN" else self._keys[~self._met]
 
 
 @lru_cache(maxsize=32)
 def _random_keys(width: int, hasher: ValueHasher) -> NDArray[np.uint64]:
-    """Hashes of random keys of `width` bytes, sorted, each once. The same every time, so that a report can be had again."""
+    """Return hashes of random keys of `width` bytes, sorted, each once. They are always the same, so that a report can be reproduced."""
     count = max(1, min(ABSENT_KEYS, _MOST_KEY_BYTES // width))
     keys = hashlib.shake_128(b"keys that measure an error rate").digest(count * width)
     return np.unique(np.frombuffer(hasher.hash_fixed(keys, width), np.uint64))

@@ -1,7 +1,7 @@
-"""Why a filter misses values that are there: what a writer may have hashed, or where it may have put it, instead.
+"""The causes of false negatives: what a writer may have hashed instead of the values, or where it may have put the hashes.
 
-Each hypothesis is one row of a table and asks the filter its own way. It explains the misses when every one of a sample of the missed
-values is found so, and that many hits cannot well be luck. A new dialect is a new row.
+Each hypothesis is one row of a table and queries the filter in its own way. It explains the false negatives when it finds every one of
+a sample of them, and that many hits are unlikely by chance. A new dialect is a new row.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from sbbf_tool.parquet.columns import Column
 TEXT, WIDTH, BLOCK, DRAFT, EMPTY = "text", "width", "block", "draft", "empty"
 
 SAMPLE = 256
-"""So many missed values are asked for again under each hypothesis."""
-# The chance that some hypothesis fits a sample by luck must stay below this.
+"""False negatives that are queried again under each hypothesis."""
+# The chance that some hypothesis fits a sample by accident must stay below this.
 _LUCK = 1e-3
 
 _FLOATS = {"FLOAT": "<f", "DOUBLE": "<d"}
@@ -34,7 +34,7 @@ class Cause(NamedTuple):
 
 
 class Hypothesis(NamedTuple):
-    """`finds` tells whether the filter holds a value (its plain bytes) in the way that `explanation` describes."""
+    """`finds` returns whether the filter holds a value (its plain bytes) in the way that `explanation` describes."""
 
     cause: str
     explanation: str
@@ -42,7 +42,7 @@ class Hypothesis(NamedTuple):
 
 
 def explain(bloom: BloomFilter, column: Column, missed: Sequence[bytes]) -> Cause | None:
-    """The first hypothesis that explains these missed values, of which there is at least one; None where none does."""
+    """Return the first hypothesis that explains these false negatives, of which there is at least one; None where none does."""
     if not bloom.bits_set:
         return Cause(EMPTY, "no bit is set: nothing was ever inserted")
     if bloom.fpp ** len(missed) * len(HYPOTHESES) > _LUCK:
@@ -56,7 +56,7 @@ def explain(bloom: BloomFilter, column: Column, missed: Sequence[bytes]) -> Caus
 # --- Hashed, but not the plain bytes ---
 
 Form = Callable[[Column, bytes], bytes | None]
-"""What may have been hashed instead of a value's plain bytes; None where the form does not apply."""
+"""Returns the bytes that may have been hashed instead of a value's plain bytes; None where the form does not apply."""
 
 
 def _hashed(form: Form) -> Callable[[BloomFilter, Column, bytes], bool]:
@@ -70,7 +70,7 @@ def _hashed(form: Form) -> Callable[[BloomFilter, Column, bytes], bool]:
 
 
 def _javascript_text(column: Column, plain: bytes) -> bytes | None:
-    """`String(value)` as JavaScript writes it, which parquetjs hashes."""
+    """Return `String(value)` as JavaScript writes it, which parquetjs hashes."""
     if column.physical in ("INT32", "INT64"):
         return str(int.from_bytes(plain, "little", signed=column.logical is None or column.logical.signed)).encode()
     if column.physical in _FLOATS:
@@ -81,12 +81,12 @@ def _javascript_text(column: Column, plain: bytes) -> bytes | None:
 
 
 def _javascript_text_of_short(column: Column, plain: bytes) -> bytes | None:
-    """The same of a FLOAT that was a shorter number before it was stored: 0.1, not 0.10000000149011612."""
+    """Return the same for a FLOAT that was a shorter number before it was stored: 0.1, not 0.10000000149011612."""
     return _javascript_number(float(literals.format_plain(column, plain))).encode() if column.physical == "FLOAT" else None
 
 
 def _javascript_number(number: float) -> str:
-    """ECMAScript's Number::toString: shortest digits, an exponent from 1e21 up and from 1e-7 down."""
+    """Format a number like ECMAScript's Number::toString: shortest digits, an exponent from 1e21 up and from 1e-7 down."""
     from decimal import Decimal
 
     if number != number or number in (float("inf"), float("-inf")):
@@ -112,7 +112,7 @@ def _text_of_value(column: Column, plain: bytes) -> bytes | None:
 
 
 def _integer_of(width: int, *, signed: bool = True) -> Form:
-    """An integer in another number of bytes: sign-extended, zero-extended or cut."""
+    """Build the form of an integer in another number of bytes: sign-extended, zero-extended or truncated."""
 
     def form(column: Column, plain: bytes) -> bytes | None:
         if column.physical not in ("INT32", "INT64") or len(plain) == width:
@@ -133,7 +133,7 @@ def _float_of(layout: str) -> Form:
 
 
 def _decimal_of(width: int | None, order: Literal["little", "big"]) -> Form:
-    """A decimal in another number of bytes, or, for None, in as few as it needs."""
+    """Build the form of a decimal in another number of bytes, or, for None, in as few as it needs."""
 
     def form(column: Column, plain: bytes) -> bytes | None:
         if column.logical is None or column.logical.kind != "DECIMAL":
@@ -153,11 +153,11 @@ def _with_length(column: Column, plain: bytes) -> bytes | None:
     return len(plain).to_bytes(4, "little") + plain if column.physical == "BYTE_ARRAY" else None
 
 
-# --- Hashed right, and put elsewhere ---
+# --- Hashed correctly, but stored elsewhere ---
 
 
 def _as_in(dialect: Dialect) -> Callable[[BloomFilter, Column, bytes], bool]:
-    """Found as a draft of the format hashes and puts it, whatever the header says."""
+    """Build the query for a value hashed and stored as a draft of the format does, whatever the header says."""
 
     def finds(bloom: BloomFilter, column: Column, plain: bytes) -> bool:
         return holds(bloom, hasher_for(dialect, column, bloom.num_blocks), plain)
@@ -166,7 +166,7 @@ def _as_in(dialect: Dialect) -> Callable[[BloomFilter, Column, bytes], bool]:
 
 
 def _of_blocks(divisor: int) -> Callable[[BloomFilter, Column, bytes], bool]:
-    """Found in the first part of the bitset alone, as if the header stated `divisor` times too many bytes."""
+    """Build the query in the first part of the bitset alone, as if the header stated `divisor` times too many bytes."""
 
     def finds(bloom: BloomFilter, column: Column, plain: bytes) -> bool:
         blocks = bloom.num_blocks // divisor
@@ -200,7 +200,7 @@ def _hypotheses() -> Iterator[Hypothesis]:
         yield Hypothesis(WIDTH, says, _hashed(form))
     says = "each is in the block that a remainder selects, as in a draft of the format"
     yield Hypothesis(BLOCK, says, _as_in(dialect_named("draft2-final")))
-    # One dialect for each way of hashing that is left: the others differ from these in their header alone.
+    # One dialect for each remaining way of hashing: the others differ from these in their header alone.
     for dialect in map(dialect_named, ("draft1-raw", "draft1-thrift", "branch-12", "branch-16")):
         yield Hypothesis(DRAFT, f"they were hashed as in {dialect.name}, a draft of the format: {dialect.sentence}", _as_in(dialect))
     for divisor in (2, 4, 8, 16):
@@ -208,4 +208,4 @@ def _hypotheses() -> Iterator[Hypothesis]:
 
 
 HYPOTHESES: tuple[Hypothesis, ...] = tuple(_hypotheses())
-"""In the order in which they are tried."""
+"""All hypotheses, in the order of the trials."""

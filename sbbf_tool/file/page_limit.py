@@ -1,4 +1,4 @@
-"""How many bytes the pages of a file may state that they decompress to: the limit of `max_page_bytes`, as a value.
+"""The limit `max_page_bytes` as a value: how many bytes the pages of a file may state that they decompress to.
 
 Compressed pages of honest writers grow by less than a factor of 1,000, and few have more than a megabyte. A page that states more than
 the limit is not decompressed.
@@ -18,17 +18,17 @@ _USUAL_BYTES = 256 << 20
 _USUAL_RATIO = 1000
 _SHARE_OF_MEMORY = 4
 _ALWAYS_READ = 1 << 20
-"""The usual size of a page: no machine has too little memory for one."""
+"""The usual size of a page: every machine has enough memory for one."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageLimit:
-    """The limit that an operation opens files with; it can be sent to other processes and machines. Raises UsageError below 1."""
+    """The limit with which an operation opens files; it can be sent to other processes and machines. Raises UsageError below 1."""
 
     max_page_bytes: int | None = None
     """Bytes; None stands for 256 MiB or 1,000 times the compressed size, whichever is larger, and at most a worker's share of memory."""
     jobs: int | None = None
-    """How many workers share the memory of the machine; the cores of the machine that reads where None."""
+    """Workers that share the memory of the machine; where None, the cores of the machine that reads."""
 
     def __post_init__(self) -> None:
         if self.max_page_bytes is not None and self.max_page_bytes < 1:
@@ -36,18 +36,18 @@ class PageLimit:
 
     @classmethod
     def of(cls, given: MaxPageBytes, jobs: int | None = None) -> PageLimit:
-        """Return the limit that a caller gave as `max_page_bytes`."""
+        """Return the limit for a caller's `max_page_bytes`."""
         return given if isinstance(given, PageLimit) else cls(given, jobs)
 
     def bytes_of(self, stored: int) -> int:
-        """Bytes that a page of `stored` compressed bytes may decompress to, on this machine."""
+        """Return the bytes that a page of `stored` compressed bytes may decompress to, on this machine."""
         if self.max_page_bytes is not None:
             return self.max_page_bytes
         share = memory_bytes() // _SHARE_OF_MEMORY // max(1, self.jobs or os.cpu_count() or 1)
         return max(_ALWAYS_READ, min(max(_USUAL_BYTES, _USUAL_RATIO * stored), share))
 
     def ensure(self, stored: int, plain: int) -> None:
-        """Accept a page of so many compressed and uncompressed bytes. Raises OversizedPageError."""
+        """Check a page with these numbers of compressed and uncompressed bytes. Raises OversizedPageError."""
         most = max(stored, plain)
         if most <= _ALWAYS_READ and self.max_page_bytes is None:
             return
@@ -59,4 +59,4 @@ class PageLimit:
 
 
 MaxPageBytes: TypeAlias = int | PageLimit | None
-"""What operations take as `max_page_bytes`: a number of bytes, or a whole `PageLimit`."""
+"""Type of the operations' `max_page_bytes`: a number of bytes, or a whole `PageLimit`."""

@@ -1,7 +1,7 @@
-"""The columns of a Paimon data file as hashes, with the page sizes that a Parquet file states checked before pyarrow decodes it.
+"""The columns of a Paimon data file as hashes; the page sizes that a Parquet file states are checked before pyarrow decodes it.
 
-An Avro block has a limit of its own (`paimon.avro_file`). Of ORC nothing is checked: pyarrow decodes a stripe at once and does not tell
-what size it has.
+An Avro block has a limit of its own (`paimon.avro_file`). ORC is not checked: pyarrow decodes a stripe at once and does not report its
+size.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from sbbf_tool.parquet.page_sizes import HeaderWalk
 
 
 def read_columns(data: bytes, name: str, wanted: Wanted, max_page_bytes: MaxPageBytes = None) -> ColumnHashes:
-    """Open the wanted columns of a data file's bytes; its name tells the format. Raises as `column_hashes` does, and OversizedPageError."""
+    """Open the wanted columns of a data file's bytes; its name states the format.
+
+    Raises as `column_hashes` does, and OversizedPageError.
+    """
     opened = column_hashes(data, name, wanted)
     if name.lower().endswith(".parquet"):
         _check_pages(data, tuple(f"{indexed.column}." for indexed in wanted), PageLimit.of(max_page_bytes))

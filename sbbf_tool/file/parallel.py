@@ -1,4 +1,4 @@
-"""Work on the column chunks of one file, several at a time."""
+"""Concurrent work on the column chunks of one file."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ _Answer = TypeVar("_Answer")
 
 
 def in_parallel(work: Callable[[ChunkKey], _Answer], keys: Iterable[ChunkKey], jobs: int | None) -> dict[ChunkKey, _Answer]:
-    """`work` on every key, `jobs` at a time (the cores, where None), in the order of the keys.
+    """Apply `work` to every key, `jobs` concurrently (the cores, where None); return results in the order of the keys.
 
-    Threads do it: decoding, hashing and inserting let other threads run. The first error ends it, and no further key is begun.
+    It uses threads: decoding, hashing and inserting let other threads run. The first error ends the work, and no further key is
+    started.
     """
     listed = list(keys)
     workers = min(len(listed), max(1, jobs if jobs is not None else os.cpu_count() or 1))

@@ -1,7 +1,7 @@
-"""A Parquet file that an operation works on: its bytes within reach, its footer parsed, its filters found.
+"""A Parquet file that an operation works on: a source of bytes, a parsed footer, and the places of its filters.
 
-The parquet room knows bytes and not where they come from; the storage room knows files and not what is in them. They meet here, and
-errors of the first are told here which file they are about.
+The parquet room knows bytes but not their origin; the storage room knows files but not their content. This module joins them, and adds
+the file's name to the errors of the parquet room.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ from sbbf_tool.parquet.pages import ChunkPages
 from sbbf_tool.storage import places
 from sbbf_tool.storage.source import Source
 
-# Most files are not encrypted, and a command for one of those starts sooner without what knows about keys: that is imported when needed.
+# Most files are not encrypted, and a command for one of those starts sooner without the modules about keys: they are imported when
+# needed.
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysGiven
     from sbbf_tool.file.reuse import Reuse
     from sbbf_tool.parquet.encryption.file_cipher import FileCipher, KeyRing
 
-# A filter of this size comes with its header: a second request would cost more.
+# A filter of this size is fetched with its header: a second request would cost more.
 _SMALL_FILTER = 4 << 10
 
 
@@ -54,15 +55,15 @@ class ParquetFile:
     def open(
         cls, path: str | os.PathLike[str], keys: KeysGiven = None, max_page_bytes: MaxPageBytes = None, reuse: Reuse | None = None
     ) -> ParquetFile:
-        """Raises UnreadableError, and RefusedError where the footer is encrypted and its key is not among `keys`.
+        """Open a file. Raises UnreadableError, and RefusedError where the footer is encrypted and its key is not among `keys`.
 
-        A page of more bytes than `max_page_bytes` allows is not decompressed: whoever reads it gets OversizedPageError.
+        A page of more bytes than `max_page_bytes` allows is not decompressed: reading it raises OversizedPageError.
         """
         return cls.of(places.open_source(path), keys, max_page_bytes, reuse)
 
     @classmethod
     def of(cls, source: Source, keys: KeysGiven = None, max_page_bytes: MaxPageBytes = None, reuse: Reuse | None = None) -> ParquetFile:
-        """The file of a source, which is closed with it, or here where it is none."""
+        """Open the file of a source, which is closed with it, or at once on an error."""
         try:
             return cls(source, ring_of(source.name, keys), max_page_bytes, reuse)
         except UnreadableError as error:
@@ -82,7 +83,7 @@ class ParquetFile:
             error.at(file=self.name)
 
     def columns_named(self, names: Iterable[str]) -> list[Column]:
-        """The columns of these names, all where empty. Raises UsageError."""
+        """Return the columns of these names, all where empty. Raises UsageError."""
         with self.named():
             return [find_column(self.footer.columns, name) for name in as_names(names)] or list(self.footer.columns)
 
@@ -92,7 +93,7 @@ class ParquetFile:
 
     @property
     def fingerprint(self) -> str:
-        """Of length and footer. Whoever writes a file again writes another footer, and another pipeline's filters stand in it."""
+        """The fingerprint of length and footer. A rewritten file, or one with another pipeline's filters, has another footer."""
         import hashlib
 
         return f"{self.source.size}-{hashlib.blake2b(self.footer.raw, digest_size=8).hexdigest()}"
@@ -106,19 +107,19 @@ class ParquetFile:
         return parse_footer(stored, tail.start, encrypted=tail.encrypted, ring=self.ring)
 
     def parse_footer_ending_at(self, end: int) -> Footer:
-        """The superseded footer that ended the file when it had `end` bytes. Raises UnreadableError, RefusedError."""
+        """Parse the superseded footer that ended the file when it had `end` bytes. Raises UnreadableError, RefusedError."""
         tail = parse_tail(self.source.read(end - TAIL_BYTES, TAIL_BYTES), end)
         return self._parse_footer(tail)
 
     def stored_filter(self, row_group: int, column: Column) -> StoredFilter | None:
-        """The filter of a chunk; None where the footer names none.
+        """Return the filter of a chunk; None where the footer names none.
 
-        Raises UnreadableError where it cannot be one, AuthenticationError where it is not what the writer encrypted.
+        Raises UnreadableError where the bytes cannot be a filter, AuthenticationError where they are not what the writer encrypted.
         """
         return self._stored_filter(row_group, column, self.footer.cipher if self.has_key(row_group, column) else None)
 
     def filter_in_the_clear(self, row_group: int, column: Column) -> StoredFilter | None:
-        """The same as who has no key would read it. Raises UnreadableError where no plain filter is there."""
+        """Return the filter as a reader without keys would read it. Raises UnreadableError where no plain filter is there."""
         return self._stored_filter(row_group, column, None)
 
     def _stored_filter(self, row_group: int, column: Column, cipher: FileCipher | None) -> StoredFilter | None:
@@ -152,7 +153,7 @@ class ParquetFile:
         also: Iterable[tuple[int, int]] = (),
         row_groups: Sequence[int] | None = None,
     ) -> None:
-        """Say that these columns' filters, or their headers, will be read soon, and `also` these ranges: all then come at a time."""
+        """Announce reads of these columns' filters, or their headers, and of the ranges in `also`: all are fetched concurrently."""
         numbers = range(self.footer.num_row_groups) if row_groups is None else row_groups
         self.source.prefetch(chain(self._filter_ranges(columns, numbers, whole), also))
 
@@ -165,7 +166,7 @@ class ParquetFile:
                     yield place.offset, length if whole else min(length, _SMALL_FILTER)
 
     def read_bitset(self, stored: StoredFilter) -> bytes:
-        """The bitset of a filter. One that is encrypted raises AuthenticationError where it is not what the writer encrypted."""
+        """Read the bitset of a filter. Raises AuthenticationError where an encrypted one is not what the writer encrypted."""
         data = self.source.read(stored.bitset_offset, stored.bitset_bytes)
         if not stored.is_sealed:
             return data
@@ -177,7 +178,7 @@ class ParquetFile:
             return sealed_filters.open_bitset(self.footer.cipher, stored, data)
 
     def end_of_sealed_filter(self, start: int, end: int) -> int | None:
-        """The byte behind the encrypted filter, of whichever chunk, that begins at `start`; None where there is none before `end`."""
+        """Return the byte after the encrypted filter, of any chunk, that begins at `start`; None where there is none before `end`."""
         if self.footer.cipher is None:
             return None
         from sbbf_tool.parquet.encryption import filters as sealed_filters
@@ -187,7 +188,7 @@ class ParquetFile:
     def filter_pieces(
         self, row_group: int, column: int, bitset: bytes | bytearray | memoryview
     ) -> tuple[bytes | bytearray | memoryview, ...]:
-        """Header and bitset as this file stores them for a chunk: in the clear, or encrypted as it is. RefusedError without its key."""
+        """Return header and bitset as this file stores them for a chunk, plain or encrypted. Raises RefusedError without its key."""
         header = build_header(len(bitset))
         if (reason := self.encryption_of(row_group, self.footer.columns[column])) is not None:
             raise RefusedError(reason, hint="a filter in the clear would leak it")
@@ -198,7 +199,7 @@ class ParquetFile:
         return sealed_filters.close_filter(self.footer.cipher, (row_group, column), header, bitset)
 
     def pages(self, row_group: int, column: Column) -> ChunkPages:
-        """Where the pages of a chunk are read in the clear. Raises UnreadableError where those of an encrypted one cannot be followed."""
+        """Return the place of a chunk's pages, decrypted. Raises UnreadableError where those of an encrypted one cannot be followed."""
         meta = self.footer.chunk(row_group, column.index)
         assert meta is not None
         if self.footer.cipher is None or not self.has_key(row_group, column):
@@ -213,31 +214,31 @@ class ParquetFile:
         return self.footer.chunk_meta(row_group, column.index).is_encrypted
 
     def has_key(self, row_group: int, column: Column | int) -> bool:
-        """Whether a chunk is encrypted and its key was given."""
+        """Return whether a chunk is encrypted and its key is present."""
         index = column if isinstance(column, int) else column.index
         return self.footer.cipher is not None and self.footer.cipher.has_key((row_group, index))
 
     def warnings_about_keys(self, target: str) -> list[str]:
-        """What a copy of this file under another name lacks: key material that is kept beside the file."""
+        """Return what a copy of this file under another name lacks: key material that is stored beside the file."""
         mine, copied = key_material_path(self.name), key_material_path(target)
         if self.footer.cipher is None or os.path.abspath(mine) == os.path.abspath(copied) or not os.path.lexists(mine):
             return []
         return [redact_text(f"{target}: readers look for its keys in {copied}: copy {mine}")]
 
     def encryption_of(self, row_group: int, column: Column) -> str | None:
-        """Why a chunk's bytes mean nothing to us, for want of a key; None where they are in the clear, or the key was given."""
+        """Return which missing key makes a chunk unreadable; None where it is not encrypted, or the key is present."""
         if not self.is_encrypted(row_group, column) or self.has_key(row_group, column):
             return None
         missing = self.footer.cipher.missing.get((row_group, column.index)) if self.footer.cipher is not None else None
         return f"its column is encrypted with {missing}, which was not given" if missing else "its column is encrypted"
 
     def named(self, place: str | Callable[[], str] | None = None) -> ErrorPlace:
-        """A block in which errors, of rooms that know bytes only, are told which file and place they are about."""
+        """Return a block that adds this file and the place to errors of rooms that know only bytes."""
         return ErrorPlace(self.name, place)
 
 
 def ring_of(name: str, keys: KeysGiven) -> KeyRing | None:
-    """The keys that were given, for the file of this name; None without any."""
+    """Return the key ring for the file of this name; None without keys."""
     if keys is None:
         return None
     from sbbf_tool.parquet.encryption.file_cipher import KeyRing
@@ -248,13 +249,13 @@ def ring_of(name: str, keys: KeysGiven) -> KeyRing | None:
 
 
 def key_material_path(path: str) -> str:
-    """Where parquet-java keeps the key material of a file, if not in it."""
+    """Return the path where parquet-java stores the key material of a file, if not in it."""
     folder, base = os.path.split(path)
     return os.path.join(folder, f"_KEY_MATERIAL_FOR_{base}.json")
 
 
 def _material_beside(path: str) -> Callable[[str], bytes | None]:
-    """Look up key material that parquet-java put beside a file instead of into it; read when a key is first looked for there."""
+    """Build the look-up of key material that parquet-java stored beside a file; it is read at the first look-up."""
     beside = key_material_path(path)
 
     @cache

@@ -1,4 +1,4 @@
-"""What each means of pruning says of a value in one row group: min and max, the dictionary, the filter; in the order readers ask them.
+"""The means of pruning, for a value in one row group: min and max, the dictionary, the filter; in the order in which readers use them.
 
 An answer is `absent`, which is certain, `maybe`, or `cannot say` with the reason.
 """
@@ -24,7 +24,7 @@ class Answer(NamedTuple):
 
 
 def by_statistics(file: ParquetFile, row_group: int, question: Question) -> list[Answer]:
-    """For each value, whether min and max of the chunk leave room for it; for null, whether its count of nulls does."""
+    """Return for each value whether it lies between min and max of the chunk; for null, whether the count of nulls allows it."""
     column = question.column
     if encrypted := file.encryption_of(row_group, column):
         return [Answer(CANNOT_SAY, encrypted)] * len(question.literals)
@@ -47,7 +47,7 @@ def by_statistics(file: ParquetFile, row_group: int, question: Question) -> list
 
 
 def _of_null(file: ParquetFile, row_group: int, column: Column) -> Answer:
-    """Whether a row of the chunk may be null. The count of nulls in a list counts empty lists in some files only, so it says nothing."""
+    """Return whether a row of the chunk may be null. In some files a list's count of nulls includes empty lists, so it is not used."""
     if column.max_repetition:
         return Answer(CANNOT_SAY, "a count of nulls does not tell which rows of a list are null")
     if column.max_definition == 0:
@@ -61,9 +61,9 @@ def _of_null(file: ParquetFile, row_group: int, column: Column) -> Answer:
 
 
 def by_dictionary(file: ParquetFile, row_group: int, question: Question) -> list[Answer] | None:
-    """For each value, whether the chunk's dictionary has it; None where the dictionary does not hold all of the chunk's values.
+    """Return for each value whether the chunk's dictionary has it; None where the dictionary does not hold all of the chunk's values.
 
-    Reads the dictionary page and hashes it; `absent` is certain, as of a filter.
+    Reads the dictionary page and hashes it; `absent` is certain, as with a filter.
     """
     from sbbf_tool.parquet import equals
     from sbbf_tool.parquet.plain_pages import PlainChunk
@@ -85,7 +85,7 @@ def by_dictionary(file: ParquetFile, row_group: int, question: Question) -> list
 
 
 def shown_bounds(file: ParquetFile, row_group: int, column: Column) -> tuple[str, str] | None:
-    """Min and max as `probe` takes values, cut to a length that a table can hold."""
+    """Return min and max in the form in which `probe` takes values, shortened to fit a table."""
     pair = stated_bounds(file.footer, row_group, column) if bounds(file.footer, row_group, column) is not None else None
     return None if pair is None else (_shown(column, pair[0]), _shown(column, pair[1]))
 
@@ -97,7 +97,7 @@ def _shown(column: Column, plain: bytes) -> str:
 
 
 def _forms(column: Column, literal: Literal) -> Sequence[bytes]:
-    """The plain bytes to compare with; a filter is never asked for BOOLEAN, so its literals have none."""
+    """Return the plain bytes to compare with; filters are never queried for BOOLEAN, so its literals have none."""
     if column.physical == "BOOLEAN":
         plain = _BOOLEANS.get(literal.text.lower())
         return () if plain is None else (plain,)
@@ -105,5 +105,5 @@ def _forms(column: Column, literal: Literal) -> Sequence[bytes]:
 
 
 def row_group_bytes(file: ParquetFile, row_group: int) -> int:
-    """Compressed bytes of the pages of all its chunks; those of a chunk that is encrypted with its own key are not known."""
+    """Return the compressed bytes of the pages of all chunks; those of a chunk encrypted with its own key are unknown."""
     return sum(meta.bytes for meta in file.footer.chunk_metas(row_group))

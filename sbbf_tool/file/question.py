@@ -1,4 +1,4 @@
-"""A question to a column's filters: values as the column would hold them, and their hashes."""
+"""A query of a column's filters: values as the column would hold them, and their hashes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class HashRow(NamedTuple):
-    """A question's hashes in one row, each with the position of its value; and the values that no filter is needed, or able, to judge."""
+    """A question's hashes in one row, each with the position of its value; and the values that need no filter, or that none can judge."""
 
     hashes: array[int]
     owners: array[int]
@@ -34,12 +34,12 @@ class Question:
     hashes: list[list[int]]
 
     def hashed_by(self, hasher: Hasher) -> Question:
-        """Return the same question as filters of another hash function are asked."""
+        """Return the same question for filters of another hash function."""
         return replace(self, hashes=[[hasher.hash_value(form) for form in literal.forms] for literal in self.literals])
 
     @cached_property
     def row(self) -> HashRow:
-        """The hashes as many values are asked; it belongs to this question alone, so that threads with others cannot mix them up."""
+        """The hashes in one row. It belongs to this question alone, so that threads with other questions cannot mix them up."""
         hashes, owners, unknowable = array("Q"), array("Q"), []
         for at, (literal, forms) in enumerate(zip(self.literals, self.hashes, strict=True)):
             if literal.verdict is None:
@@ -51,6 +51,6 @@ class Question:
 
 
 def question_of(column: Column, values: tuple[object, ...]) -> Question:
-    """What to ask of a column for these values: see `probe`."""
+    """Build the question to a column for these values: see `probe`."""
     asked = [literals.parse_object(column, value) for value in values]
     return Question(column, values, asked, [[hash_value(form) for form in literal.forms] for literal in asked])

@@ -1,4 +1,4 @@
-"""What the files of one table have in common, kept from one file to the next."""
+"""State that the files of one table share, kept from one file to the next."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from sbbf_tool.parquet.idl.ttypes import SchemaElement
 
 
 class Reuse:
-    """The columns of the last schema, the last column that was looked for, and the last question.
+    """The columns of the last schema, the last column that was looked up, and the last question.
 
-    Whoever opens many files makes one and passes it on; results are the same without. Threads may share one. In another process, where
-    it was sent, it is empty again.
+    A caller that opens many files makes one and passes it on; results are the same without it. Threads may share one. It is empty again
+    when it is sent to another process.
     """
 
     def __init__(self) -> None:
-        # Each is one value, so that a thread never sees half of what another keeps.
+        # Each is one value, so that a thread never sees half of another's update.
         self._leaves: tuple[Sequence[SchemaElement], tuple[Column, ...]] = ((), ())
         self._column: tuple[Sequence[Column], str, Column] | None = None
         self._question: Question | None = None
@@ -26,7 +26,7 @@ class Reuse:
         return Reuse, ()
 
     def leaf_columns(self, schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
-        """`parquet.columns.leaf_columns`; the very same tuple for an equal schema, which costs less to compare than to walk."""
+        """Call `parquet.columns.leaf_columns`; return the identical tuple for an equal schema, which is cheaper to compare than to walk."""
         known, columns = self._leaves
         if schema != known:
             columns = leaf_columns(schema)
@@ -34,18 +34,18 @@ class Reuse:
         return columns
 
     def find_column(self, columns: Sequence[Column], name: str) -> Column:
-        """`parquet.columns.find_column`."""
+        """Call `parquet.columns.find_column`, or return its last result."""
         last = self._column
         if last is None or last[0] is not columns or last[1] != name:
             self._column = last = columns, name, find_column(columns, name)
         return last[2]
 
     def question_of(self, column: Column, values: tuple[object, ...]) -> Question:
-        """`file.question.question_of`."""
+        """Call `file.question.question_of`, or return its last result."""
         last = self._question
         if last is None or not _is_same(last, column, values):
             last = question_of(column, values)
-            # A buffer may hold another value by the next time.
+            # A buffer may hold another value at the next call.
             if not any(isinstance(value, bytearray | memoryview) for value in values):
                 self._question = last
         return last
@@ -57,7 +57,7 @@ _WRITTEN_IN_ONE_WAY = {str, bytes, int, type(None)}
 def _is_same(question: Question, column: Column, values: tuple[object, ...]) -> bool:
     if question.column is not column and question.column != column:
         return False
-    # Equal values are not always the same question: 1 and 1.0, or the two times that a clock shows the same when it is set back.
+    # Equal values are not always the same question: 1 and 1.0, or the two times of a clock that is set back.
     return question.values is values or (
         question.values == values
         and [*map(type, question.values)] == [*map(type, values)]

@@ -1,4 +1,4 @@
-"""The table of engines as `engines.toml` holds it, read and held to the rules that its head states."""
+"""The table of engines in `engines.toml`, read and checked against the rules that its head states."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def load_table() -> EnginesReport:
 
 
 def parse_table(data: Mapping[str, Any]) -> EnginesReport:
-    """The table from what `engines.toml` holds. Raises ValueError or TypeError where it breaks the rules at its top."""
+    """Parse the table in `engines.toml`. Raises ValueError or TypeError where it breaks the rules at its top."""
     families = tuple(ColumnFamily(**{key: _frozen(value) for key, value in row.items()}) for row in data["families"])
     found = tuple(_read_engine(row, [family.id for family in families]) for row in data["engine"])
     for ids in ([family.id for family in families], [one.id for one in found]):
@@ -68,7 +68,7 @@ def _families_on(patterns: Iterable[str], families: Sequence[str]) -> list[str]:
 
 
 def _check(verdict: EngineVerdict) -> None:
-    """A harm has an effect and a cure and nothing else has; an older release is worth a row for its harm only."""
+    """Check that a harm, and nothing else, has an effect and a remedy, and that an older release has a row for its harm only."""
     is_harm = verdict.verdict == HARM
     sound = (
         verdict.verdict in (USED, UNUSED, HARM)

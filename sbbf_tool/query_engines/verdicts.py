@@ -1,9 +1,9 @@
-"""What each engine makes of a filter on a column: the table's verdict, made sharper by what is known of the column and its filter.
+"""The use that each engine makes of a filter on a column: the table's verdict, refined by what is known of the column and its filter.
 
-The facts are in `engines.toml`, beside this module, whose head says how they are written down: each with the release it is true of,
-where one can read it, and whether it was seen by running the engine. They go stale; a verdict is advice, never a proof.
+The facts are in `engines.toml`, beside this module, whose head states their form: each with the release for which it is true, where it
+is documented, and whether it was verified by running the engine. They become outdated; a verdict is advice, not a guarantee.
 
-The file is read when it is first asked for. Columns of the plainest types never ask: nothing is said of them.
+The file is read at the first look-up. Columns of the plainest types need none: there is nothing to report about them.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.engines import ColumnFamily, EngineReport, EnginesReport, EngineVerdict
 
 _FEW = 2
-"""A type that at most so many engines use a filter on is worth a word."""
+"""The most engines that use a filter on a type for which there is a warning."""
 
 
-# Every engine that reads filters uses one on these, or nearly, and none comes to harm: a test holds the table to it.
+# Nearly every engine that reads filters uses one on these, and none is harmed by it: a test holds the table to it.
 _PLAIN_TYPES = frozenset(
     ("INT32", "INT32 INT(32,signed)", "INT64", "INT64 INT(64,signed)", "FLOAT", "DOUBLE", "BYTE_ARRAY STRING", "INT32 DATE")
 )
 
 
 def engine(name: str) -> EngineReport:
-    """The engine of this name, whatever its case, or the one that the system of this name reads through. Raises UsageError."""
+    """Return the engine of this name, whatever its case, or the one that the system of this name reads through. Raises UsageError."""
     known = {spelling.casefold(): one for one in table().engines for spelling in (*one.aliases, one.name, one.id)}
     found = known.get(name.casefold())
     if found is None:
@@ -47,10 +47,10 @@ def verdicts_for(
     bitset_bytes: int | None = None,
     has_length: bool = True,
 ) -> tuple[EngineVerdict, ...]:
-    """One verdict of each engine on a filter of `column`, in the table's order.
+    """Return one verdict of each engine on a filter of `column`, in the table's order.
 
-    What is known of column and filter makes them sharper: the column's type in the file's ARROW:schema (`arrow_schema.arrow_type`), the
-    size of the filter's bitset, and whether the footer states its length.
+    Knowledge about column and filter refines them: the column's type in the file's ARROW:schema (`arrow_schema.arrow_type`), the size
+    of the filter's bitset, and whether the footer states its length.
     """
     at = table().families.index(family_of(column))
     place = _place(column)
@@ -64,9 +64,9 @@ def verdicts_for(
 
 
 def warnings_for(column: Column) -> list[str]:
-    """What one should know before relying on a filter of `column`, worst first; nothing for the common types.
+    """Return what to know before relying on a filter of `column`, worst first; nothing for the common types.
 
-    Engines that lose rows or fail come first, then those whose older releases did, then a word where hardly any engine uses the filter.
+    Engines that lose rows or fail come first, then those whose older releases did, then a note where hardly any engine uses the filter.
     """
     if column.type_name in _PLAIN_TYPES and not column.max_repetition:
         return []
@@ -83,7 +83,7 @@ def warnings_for(column: Column) -> list[str]:
 
 
 def family_of(column: Column) -> ColumnFamily:
-    """The first family that fits the column."""
+    """Return the first family that fits the column."""
     digits = column.logical.precision if column.logical is not None else 0
     return _family(column.type_name, digits, column.type_length > _bytes_needed(digits))
 
@@ -101,14 +101,17 @@ def _family(type_name: str, digits: int, padded: bool) -> ColumnFamily:
 
 
 def is_named(pattern: str, type_name: str) -> bool:
-    """Physical type by physical type and logical by logical: `INT64` is not `INT64 DECIMAL(9,2)`, and `* *` is any that has both."""
+    """Return whether a pattern fits a type, physical by physical and logical by logical.
+
+    `INT64` is not `INT64 DECIMAL(9,2)`, and `* *` is any type that has both.
+    """
     from fnmatch import fnmatchcase
 
     return all(fnmatchcase(name, wanted) for wanted, name in zip(pattern.partition(" "), type_name.partition(" "), strict=True))
 
 
 def _bytes_needed(digits: int) -> int:
-    """Bytes of the largest two's complement number of so many decimal digits."""
+    """Return the bytes of the largest two's complement number of this many decimal digits."""
     largest: int = 10**digits - 1
     return largest.bit_length() // 8 + 1
 
@@ -127,7 +130,7 @@ def _sharpen(
     bitset_bytes: int | None,
     has_length: bool,
 ) -> EngineVerdict:
-    """What is known of column and filter may keep an engine from using it, or make a filter of a bad size do harm."""
+    """Refine a verdict: facts about column and filter may keep an engine from using it, or make a filter of a bad size harmful."""
     if place not in one.places:
         says = f"Comparisons of {PLACES[place]} do not reach its filters."
     elif arrow_type in one.unused_arrow_types:

@@ -1,4 +1,4 @@
-"""All rules, in the order in which they are listed."""
+"""All rules, in listing order."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What rules look at: the facts of a file's column chunks and their filters, read once and only as far as the rules need.
+"""The input of rules: the facts of a file's column chunks and their filters, read once and only as far as the rules need.
 
-Footer, filters, data: each costs far more than the one before it. Bitsets are measured and let go one after the other, values are
-streamed past their filter; what stays in memory is some numbers a chunk.
+Footer, filters, data: each costs far more than the one before it. Bitsets are measured and released one after the other, values are
+streamed past their filter; only a few numbers per chunk stay in memory.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from sbbf_tool.reports.verify import FilterProof
 
 _LENGTH_WORD, _NONCE_AND_TAG = 4, 12 + 16
 _WORTH_THREADS = 1 << 20
-"""Bytes of data that take longer to verify than threads to start."""
+"""Bytes of data whose verification takes longer than the start of threads."""
 
 
 class Reads(IntEnum):
-    """What is read, each with all before it."""
+    """The extent of reads; each member includes all before it."""
 
     FOOTER = 1
     FILTERS = 2
@@ -40,7 +40,7 @@ class Reads(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Bits:
-    """What a bitset says of itself."""
+    """The figures that follow from a bitset alone."""
 
     fpp: float
     ndv: float | None
@@ -51,37 +51,37 @@ class Bits:
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """Something whose bytes are also a filter's."""
+    """Another range that shares bytes with a filter."""
 
     words: str
     filter_of: tuple[int, int] | None
-    """Row group and leaf column whose filter it is; None of pages and page indexes."""
+    """Row group and leaf column of the other filter; None for pages and page indexes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkFacts:
-    """One column chunk and its filter. What was not read, or is not there, is None."""
+    """One column chunk and its filter. A fact that was not read, or does not exist, is None."""
 
     row_group: int
     meta: ChunkMeta
     place: FilterPlace | None = None
     encryption: str | None = None
-    """Which key is missing to read the filter."""
+    """The missing key without which the filter cannot be read."""
     sealing: str | None = None
-    """What is wrong with the filter of an encrypted column, as far as it shows with the keys at hand: `PLAINTEXT`, or how it is damaged."""
+    """The defect of the filter of an encrypted column, as far as the given keys show: `PLAINTEXT`, or how it is damaged."""
     stored: StoredFilter | None = None
     unreadable: str | None = None
     """Why the bytes at the filter's place are no filter."""
     overlaps: tuple[Overlap, ...] = ()
-    """What else lies in the filter's bytes."""
+    """The other ranges that share bytes with the filter."""
     bits: Bits | None = None
     proof: FilterProof | None = None
     oversized: str | None = None
-    """Which page states more bytes than may be decompressed: then there is no proof."""
+    """The page that states more bytes than may be decompressed: then there is no verification."""
 
     @property
     def is_unproven(self) -> bool:
-        """Whether the chunk's values were to be read and could not be."""
+        """Whether the chunk's values should have been read and could not be."""
         return self.oversized is not None or (self.proof is not None and self.proof.unproven is not None)
 
     @property
@@ -91,7 +91,7 @@ class ChunkFacts:
 
     @property
     def values(self) -> int | None:
-        """Non-null values: as they were counted, or as the footer tells; None where neither does."""
+        """Non-null values: counted, or as the footer states them; None where neither is known."""
         if self.proof is not None and self.proof.unproven is None:
             return self.proof.values
         return self.meta.non_null_values
@@ -109,7 +109,7 @@ class ColumnFacts:
     column: Column
     chunks: tuple[ChunkFacts, ...]
     keys_path: str | None = None
-    """The file that the keys at hand came from."""
+    """The file from which the given keys came."""
 
     @property
     def name(self) -> str:
@@ -117,7 +117,7 @@ class ColumnFacts:
 
     @property
     def filters(self) -> tuple[ChunkFacts, ...]:
-        """Of the chunks, those that have a filter."""
+        """The chunks that have a filter."""
         return tuple(chunk for chunk in self.chunks if chunk.place is not None)
 
     @property
@@ -127,7 +127,7 @@ class ColumnFacts:
 
 
 def unread_chunks(facts: Iterable[ColumnFacts]) -> tuple[str, ...]:
-    """Of each chunk whose filter was to be proven and whose pages cannot be decoded: its place, and why."""
+    """Return place and reason for each chunk whose filter should have been verified and whose pages cannot be decoded."""
     return tuple(
         f"column {column.name}, row group {chunk.row_group}: {chunk.proof.unproven}"
         for column in facts
@@ -149,11 +149,11 @@ def gather(
     keeps_oversized: bool = False,
     jobs: int | None = 1,
 ) -> tuple[ColumnFacts, ...]:
-    """The facts of these columns as far as `reads` goes; `prove` asks a filter for its chunk's values, where that is DATA.
+    """Gather the facts of these columns as far as `reads` goes; where that is DATA, `prove` queries a filter for its chunk's values.
 
-    With `row_groups`, chunks of those alone, of which nothing is told that only all chunks together can tell. A page of more bytes than
-    may be decompressed raises OversizedPageError, unless `keeps_oversized` makes it a fact. `jobs` filters are verified
-    concurrently, by threads (the cores, where None); of a file with little data one after the other.
+    With `row_groups`, only chunks of those are gathered, without the facts that need all chunks. A page of more bytes than may be
+    decompressed raises OversizedPageError, unless `keeps_oversized` makes it a fact. `jobs` filters are verified concurrently, by
+    threads (the cores, where None); for a file with little data one after the other.
     """
     numbers = range(file.footer.num_row_groups) if row_groups is None else row_groups
     if reads >= Reads.FILTERS:
@@ -209,9 +209,9 @@ def _is_in_the_clear(file: ParquetFile, row_group: int, column: Column) -> bool:
 
 
 def _damage_of_modules(file: ParquetFile, place: FilterPlace) -> str | None:
-    """Why there cannot be two encrypted modules, header and bitset, at this place (Encryption.md 5.1); None where there may be.
+    """Return why there cannot be two encrypted modules, header and bitset, at this place (Encryption.md 5.1); None where there may be.
 
-    A module is a length word, and as many bytes of nonce, ciphertext and tag.
+    A module is a length word, followed by that many bytes of nonce, ciphertext and tag.
     """
     position = place.offset
     for module in ("header", "bitset"):
@@ -240,7 +240,7 @@ def _with_bits(file: ParquetFile, chunk: ChunkFacts, stored: StoredFilter, prove
     except OversizedPageError as error:
         if not keeps_oversized:
             raise
-        # The evidence names column and row group by itself.
+        # The evidence names column and row group itself.
         place = (error.place or "").rpartition(", ")[2]
         return replace(chunk, bits=bits, oversized=f"{place}: {error.message}")
 
@@ -249,7 +249,7 @@ _FILTER = "filter"
 
 
 def _overlaps(file: ParquetFile, filters: Iterable[StoredFilter]) -> dict[tuple[int, int], tuple[Overlap, ...]]:
-    """For each filter that does not have its bytes for itself, by row group and column: whose they are too."""
+    """Return the other owners of the bytes of each filter that shares them, by row group and column."""
     own = [Used(stored.place.offset, stored.end, _FILTER, stored.row_group, stored.column) for stored in filters]
     ranges = sorted([*own, *used_ranges(file.footer)])
     starts = [used.start for used in ranges]
@@ -269,7 +269,7 @@ def _overlaps(file: ParquetFile, filters: Iterable[StoredFilter]) -> dict[tuple[
 
 
 def _meeting(ranges: Sequence[Used], starts: Sequence[int], furthest: Sequence[int], mine: Used) -> Iterator[Used]:
-    """The other ranges that share a byte with `mine`. `furthest[i]` is the largest end among the first i + 1."""
+    """Yield the other ranges that share a byte with `mine`. `furthest[i]` is the largest end among the first i + 1."""
     at = bisect_left(starts, mine.end) - 1
     while at >= 0 and furthest[at] > mine.start:
         if ranges[at].end > mine.start and ranges[at] != mine:

@@ -11,19 +11,19 @@ _LONGEST_HEADER = 19
 
 
 def repair(column: ColumnFacts, limits: Limits) -> Fix:
-    """Touches the footer alone."""
+    """Return the fix that changes the footer alone."""
     return Fix("repair", (column.file,), keys=column.keys_path)
 
 
 def rebuild(column: ColumnFacts, limits: Limits) -> Fix:
-    """Replaces what lies, or cannot be used, by sound filters built from the data."""
+    """Return the fix that replaces filters that exclude stored values, or are unusable, by sound ones built from the data."""
     if _gets_no_filter(column):
         return remove(column, limits)
     return Fix("repair", (column.file,), (column.name,), rebuild=True, keys=column.keys_path)
 
 
 def add(column: ColumnFacts, limits: Limits) -> Fix:
-    """A filter in every row group; those that are there are built anew."""
+    """Return the fix that builds a filter in every row group; existing ones are rebuilt."""
     if _gets_no_filter(column):
         return remove(column, limits)
     fpp = None if limits.max_fpp is None else min(limits.max_fpp, DEFAULT_FPP)
@@ -39,12 +39,12 @@ def remove(column: ColumnFacts, limits: Limits) -> Fix:
 
 
 def remove_bytes_too(column: ColumnFacts, limits: Limits) -> Fix:
-    """For what must not stay in the file."""
+    """Return the fix that also removes the bytes of a filter, which must not stay in the file."""
     return Fix("remove_filters", (column.file,), (column.name,), compact=True, keys=column.keys_path)
 
 
 def shrink(column: ColumnFacts, limits: Limits) -> Fix:
-    """To the smallest size that keeps the usual error rate."""
+    """Return the fix that shrinks filters to the smallest size that keeps the usual FPP."""
     return Fix("resize_filters", (column.file,), (column.name,), fpp=DEFAULT_FPP, keys=column.keys_path)
 
 
@@ -53,7 +53,7 @@ def shrink_to_portable(column: ColumnFacts, limits: Limits) -> Fix:
 
 
 def shrink_to_share(column: ColumnFacts, limits: Limits) -> Fix:
-    """To the largest size that stays within the share of its data that filters may take; away with them where that is too small."""
+    """Return the fix that shrinks filters to the largest size within their share of the data, or removes them where that is too small."""
     share = (limits.max_bytes_share or 0) * min(chunk.chunk_bytes for chunk in column.filters)
     most = 1 << max(0, int(share) - _LONGEST_HEADER).bit_length() >> 1
     return remove(column, limits) if most < sizing.MIN_BYTES else _resize(column, most)

@@ -1,4 +1,4 @@
-"""What the one who asks demands of filters. Each rule runs only where its limit is given, and then it is an error to break it."""
+"""Requirements that the user sets. Each rule runs only where its limit is given, and then a breach is an error."""
 
 from __future__ import annotations
 

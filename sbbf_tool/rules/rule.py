@@ -1,7 +1,7 @@
-"""What a rule is: a name, how bad it is, what must be read for it, how to see it, and what fixes it.
+"""The definition of a rule: a name, a severity, what to read for it, how to detect it, and how to fix it.
 
-A rule looks at one column over all row groups (`ColumnFacts`) and answers with what it saw, row group by row group. The sentence it
-says is always the same; the numbers are in the evidence. The fix is a value that a caller can make or spell.
+A rule examines one column over all row groups (`ColumnFacts`) and returns evidence for each row group. Its sentence is always the same;
+the numbers are in the evidence. The fix is a value that a caller can apply or print.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the one who asks demands of filters, beyond what every filter owes; empty or None demands nothing."""
+    """Requirements that the user sets, beyond those for every filter; empty or None sets none."""
 
     require: tuple[str, ...] = ()
     """Columns that must have a filter in every row group, by their full names."""
     max_fpp: float | None = None
     max_bytes_share: float | None = None
-    """Bytes of a column's filters for each byte of its data."""
+    """Bytes of a column's filters per byte of its data."""
     min_ndv: int | None = None
     min_chunk_bytes: int | None = None
 
@@ -50,20 +50,20 @@ class Rule:
     name: str
     """Stable, in kebab case."""
     theme: str
-    """The family of rules that it belongs to."""
+    """The group of the rule."""
     severity: str
     reads: Reads
     message: str
-    """One sentence for somebody who sees it for the first time."""
+    """One sentence for a reader who sees the finding for the first time."""
     why: str
-    """Who writes such filters, and who is hurt."""
+    """Which writers make such filters, and whom they harm."""
     look: Look
     fix: MakeFix | None = None
     limit: str | None = None
-    """The field of `Limits` without which the rule has nothing to say."""
+    """The field of `Limits` without which the rule does not run."""
 
     def find(self, column: ColumnFacts, limits: Limits) -> Finding | None:
-        """What the rule finds wrong with a column; None where nothing is."""
+        """Return what the rule finds wrong with a column; None where nothing is."""
         evidence = tuple(self.look(column, limits))
         if not evidence:
             return None
@@ -79,7 +79,7 @@ class Rule:
 
 
 def at_each_filter(see: Callable[[ChunkFacts], str | None]) -> Look:
-    """The look of a rule that sees what it must in each filter for itself."""
+    """Build the look of a rule that examines each filter by itself."""
 
     def look(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
         for chunk in column.filters:
@@ -91,11 +91,11 @@ def at_each_filter(see: Callable[[ChunkFacts], str | None]) -> Look:
 
 
 def find_all(rules: Sequence[Rule], columns: Sequence[ColumnFacts], limits: Limits) -> tuple[Finding, ...]:
-    """What the rules find, the worst first; findings of one severity by rule, then by column."""
+    """Return the findings of the rules, the worst first; findings of one severity by rule, then by column."""
     found = [finding for rule in rules for column in columns if (finding := rule.find(column, limits)) is not None]
     return tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
 
 
 def percent(ratio: float) -> str:
-    """A ratio as a percentage of three significant digits."""
+    """Format a ratio as a percentage with three significant digits."""
     return f"{ratio * 100:.3g} %"

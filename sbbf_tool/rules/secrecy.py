@@ -1,5 +1,6 @@
-"""Whether the filter of an encrypted column is encrypted itself: as far as that shows without the key, and for certain with it
-(parquet-format Encryption.md).
+"""Rules for the filters of encrypted columns, which must be encrypted too: as far as visible without the key, for certain with it.
+
+See parquet-format Encryption.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Whether a filter is where the footer says, and what readers expect there: offset, length, header and size.
+"""Rules for the place and layout of a filter: offset, length, header and size, as the footer states and readers expect them.
 
-What contradicts the format is an error, what is legal and released readers refuse or misread a warning.
+A contradiction to the format is an error; a legal form that released readers refuse or misread is a warning.
 """
 
 from __future__ import annotations

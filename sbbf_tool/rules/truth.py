@@ -1,4 +1,4 @@
-"""Whether a filter knows every value of its column chunk. One that does not loses rows in every reader that trusts it."""
+"""Rules for false negatives: a filter that excludes stored values loses rows in every reader that trusts it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ def _missed_because_of(cause: str) -> Look:
 
 
 def _missed_for_no_reason(chunk: ChunkFacts) -> str | None:
-    """Where the header is unknown, so is what the bits mean, and no value need be found: `unknown-header` says so."""
+    """Return evidence of unexplained false negatives; not where the header is unknown, which `unknown-header` reports.
+
+    With an unknown header the meaning of the bits is unknown too, and no value need be in the filter.
+    """
     proof = chunk.proof
     is_ours = chunk.stored is not None and chunk.stored.header.beyond_us is None
     return _missed(proof) if is_ours and proof is not None and proof.missed and proof.cause is None else None

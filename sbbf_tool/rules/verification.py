@@ -1,4 +1,4 @@
-"""The report of `verify`, made of the facts of a file and the proofs of its filters."""
+"""The report of `verify`, made from the facts of a file and the membership checks of its filters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _RULES = (*truth.RULES, *structure.RULES, *secrecy.RULES)
 
 
 def report_of(file: ParquetFile, columns: Sequence[Column], prove: Prove, jobs: int | None = 1) -> VerifyReport:
-    """The report on an open file, in which `prove` answers with the proof of each filter that can be asked; `jobs` of them at a time."""
+    """Build the report on an open file; `prove` checks each filter that can be queried, `jobs` of them concurrently."""
     facts = gather(file, columns, Reads.DATA, prove, jobs=jobs)
     proofs = sorted(
         (chunk.proof or _unproven(column, chunk) for column in facts for chunk in column.filters), key=lambda proof: proof.row_group

@@ -1,4 +1,4 @@
-"""Whether a filter is worth its bytes: sound ones that skip nothing, or that cost more than what they can skip."""
+"""Rules for the efficiency of sound filters: those that skip nothing, or that cost more than they can skip."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _warning = partial(Rule, theme=THEME, severity=WARNING)
 _info = partial(Rule, theme=THEME, severity=INFO)
 
 SATURATED_FPP = 0.1
-"""A filter that lets more than one absent value in ten pass is called saturated."""
+"""A filter with a higher FPP, more than one absent value in ten, is called saturated."""
 _MUCH_SMALLER = 4
 LARGE_SHARE = 0.25
 
 
 def _identical_blocks(chunk: ChunkFacts) -> str | None:
-    """All the same, and not because nothing or everything is in them."""
+    """Return evidence of identical blocks, other than those of an empty or full filter."""
     if chunk.bits is None or chunk.stored is None or chunk.bits.empty or chunk.bits.ndv is None or not chunk.bits.identical_blocks:
         return None
     return f"all {chunk.stored.num_blocks:,} blocks are the same; {percent(chunk.bits.fpp)} of absent values pass"
@@ -38,7 +38,7 @@ def _saturated(chunk: ChunkFacts) -> str | None:
 
 
 def _nearly_empty(chunk: ChunkFacts) -> str | None:
-    """Far larger than its values need: a quarter of it would still keep the usual error rate."""
+    """Return evidence of a filter far larger than its values need: a quarter of it would still keep the usual FPP."""
     needed = _needed(chunk)
     if chunk.bits is None or chunk.stored is None or chunk.bits.ndv is None or needed is None:
         return None
@@ -49,7 +49,7 @@ def _nearly_empty(chunk: ChunkFacts) -> str | None:
 
 
 def _needed(chunk: ChunkFacts) -> int | None:
-    """Bytes that its distinct values need at the usual error rate; None where the bits do not tell how many they are."""
+    """Return the bytes that its distinct values need at the usual FPP; None where the bits do not show their number."""
     if chunk.bits is None or chunk.bits.ndv is None:
         return None
     lies = chunk.bits.empty and chunk.values != 0
@@ -75,19 +75,19 @@ def _cost(chunk: ChunkFacts) -> str:
 
 
 def _shrink_or_remove(column: ColumnFacts, limits: Limits) -> Fix:
-    """Shrink where every filter then is smaller than its data."""
+    """Return the fix that shrinks, where every filter then is smaller than its data; else the one that removes."""
     fits = all((needed := _needed(chunk)) is not None and needed < chunk.chunk_bytes for chunk in column.filters)
     return fixes.shrink(column, limits) if fits else fixes.remove(column, limits)
 
 
 def _shrink_if_it_helps(column: ColumnFacts, limits: Limits) -> Fix | None:
-    """A filter of the size that its values need is large because the data is small, and no fault."""
+    """Return the fix that shrinks; None where no filter is larger than its values need: then the data is small, which is no defect."""
     sizes = [(chunk.stored.header.num_bytes, _needed(chunk)) for chunk in column.filters if chunk.stored is not None]
     return fixes.shrink(column, limits) if any(needed is not None and needed < size for size, needed in sizes) else None
 
 
 def _only_some_row_groups(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
-    """A row group without values needs no filter; whether an encrypted one has one is not to be seen."""
+    """Yield row groups without a filter. One without values needs none, and a locked one does not show whether it has one."""
     if column.filters:
         for chunk in column.chunks:
             if chunk.place is None and not chunk.meta.is_locked and chunk.values != 0:
@@ -96,7 +96,7 @@ def _only_some_row_groups(column: ColumnFacts, limits: Limits) -> Iterator[Evide
 
 
 def _sorted(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
-    """At most one row group can hold a value, and min and max tell which."""
+    """Yield evidence that at most one row group can hold a value, and that min and max identify it."""
     filled = [chunk for chunk in column.chunks if chunk.values != 0]
     known = [found for chunk in filled if (found := bounds(column.footer, chunk.row_group, column.column)) is not None]
     if column.filters and len(known) == len(filled) > 1 and all(one.high < other.low for one, other in pairwise(sorted(known))):
