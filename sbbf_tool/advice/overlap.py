@@ -67,7 +67,7 @@ def _scaled(pairs: Sequence[tuple[int, int]] | Sequence[tuple[float, float]]) ->
 
 
 def _numbers(keys: Sequence[bytes], half: int) -> list[tuple[int, int]]:
-    # Of all keys, the lowest and the highest differ at the earliest byte.
+    # The lowest and the highest key differ at the earliest byte at which any two keys differ.
     lowest, highest = min(keys), max(keys)
     shared = next((at for at, (one, other) in enumerate(zip(lowest, highest, strict=False)) if one != other), len(lowest))
     numbers = [int.from_bytes(key[shared : shared + _BYTES].ljust(_BYTES, b"\0"), "big") for key in keys]

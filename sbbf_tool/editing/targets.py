@@ -88,8 +88,7 @@ def finish_interrupted(
     """Undo what killed commands left of this file and beside it.
 
     Returns warnings as text, and the length that the file was cut back to, if it was. A dry run changes nothing, and returns what it
-    found. Raises WriteError, and RefusedError where that would change a file that is only read, since the result goes to another
-    `target`.
+    found. Raises WriteError, and RefusedError where that would change a file that is only read, with the result in another `target`.
     """
     name = os.fsdecode(path)
     if dry_run:

@@ -69,7 +69,7 @@ def decide(stored: StoredFilter, column: Column, sample: Sequence[bytes], read: 
 
 
 def holds(bloom: BloomFilter, hasher: Hasher, plain: bytes) -> bool:
-    """Return whether the filter holds a value, and, where values hash to nothing, nothing else: a single hash may match by chance."""
+    """Return whether the filter holds a value. Where all values have one hash, it must hold no other: one hash may match by chance."""
     return bloom.check_hash(hasher.hash_value(plain)) and not (hasher.hashes_nothing and bloom.bits_set != WORDS_PER_BLOCK)
 
 
@@ -85,8 +85,7 @@ def decide_by_chunk(file: ParquetFile, stored: StoredFilter) -> Decided | None:
 def in_dialect(file: ParquetFile, stored: StoredFilter, dialect: Dialect) -> tuple[StoredFilter, Hasher | None, str | None]:
     """Return the filter as one of this dialect, its hasher, and why it must not be queried; no hasher for a filter of the released format.
 
-    It must not be queried where its header is of other dialects, or where values of its column, which are read for this, contradict the
-    dialect.
+    It must not be queried where its header is of other dialects, or where values of its column, which are read for this, contradict it.
     """
     # The drafts had no encryption.
     mine = None if stored.is_sealed else read_as(stored, dialect)

@@ -1,8 +1,8 @@
 """The purpose of each byte range of a file, and the ranges without one.
 
-A footer refers to pages, page indexes and filters. Other bytes are left over from a change (a superseded footer, a filter that was
-removed from the footer), or belong to another tool, which may find them through a key-value entry: known leftovers may be dropped, the
-rest never.
+A footer refers to pages, page indexes and filters. Other bytes are left over from a change (a superseded footer, a filter that the
+footer no longer names), or belong to another tool, which may find them through a key-value entry. Known leftovers may be dropped, other
+bytes never.
 """
 
 from __future__ import annotations

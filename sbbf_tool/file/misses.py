@@ -56,7 +56,7 @@ def explain(bloom: BloomFilter, column: Column, missed: Sequence[bytes]) -> Caus
 # --- Hashed, but not the plain bytes ---
 
 Form = Callable[[Column, bytes], bytes | None]
-"""Returns the bytes that may have been hashed instead of a value's plain bytes; None where the form does not apply."""
+"""Callable that returns the bytes that may have been hashed instead of a value's plain bytes; None where the form does not apply."""
 
 
 def _hashed(form: Form) -> Callable[[BloomFilter, Column, bytes], bool]:

@@ -1,6 +1,6 @@
 """The columns of a Paimon data file as hashes; the page sizes that a Parquet file states are checked before pyarrow decodes it.
 
-An Avro block has a limit of its own (`paimon.avro_file`). ORC is not checked: pyarrow decodes a stripe at once and does not report its
+An Avro block has a limit of its own (`paimon.avro_file`). ORC is not checked: pyarrow decodes a stripe at once without stating its
 size.
 """
 

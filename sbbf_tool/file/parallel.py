@@ -15,8 +15,7 @@ _Answer = TypeVar("_Answer")
 def in_parallel(work: Callable[[ChunkKey], _Answer], keys: Iterable[ChunkKey], jobs: int | None) -> dict[ChunkKey, _Answer]:
     """Apply `work` to every key, `jobs` concurrently (the cores, where None); return results in the order of the keys.
 
-    It uses threads: decoding, hashing and inserting let other threads run. The first error ends the work, and no further key is
-    started.
+    It uses threads: decoding, hashing and inserting let other threads run. After the first error no further key is started.
     """
     listed = list(keys)
     workers = min(len(listed), max(1, jobs if jobs is not None else os.cpu_count() or 1))

@@ -25,8 +25,7 @@ from sbbf_tool.parquet.pages import ChunkPages
 from sbbf_tool.storage import places
 from sbbf_tool.storage.source import Source
 
-# Most files are not encrypted, and a command for one of those starts sooner without the modules about keys: they are imported when
-# needed.
+# Most files are not encrypted, and commands start sooner without the modules about keys: those are imported when needed.
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysGiven
     from sbbf_tool.file.reuse import Reuse

@@ -89,8 +89,8 @@ def recover(path: str, ensure_footer: EnsureFooter) -> int | None:
     """Cut a file back to the length that the journal of an interrupted append records.
 
     Returns that length, or None where there is nothing to do. A journal that does not fit the file (it was replaced since) is removed
-    and the file does not change. Raises RefusedError where the journal cannot be trusted or the append is still running, and
-    WriteError.
+    and the file does not change. Raises WriteError, and RefusedError where the journal cannot be trusted or the append is still
+    running.
     """
     if not has_journal(path):
         return None

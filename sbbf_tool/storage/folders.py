@@ -1,8 +1,7 @@
 """Many files in local folders, as a table has them: read whole files, and publish new ones under free names.
 
 A new file is written in the same folder under a hidden name, synced to disk, and only then linked to its own name: it appears whole and
-at once, and only if the name is still free. A killed process leaves a hidden file, which the next process that writes in that folder
-removes.
+at once, and only if the name is still free. A killed process leaves a hidden file; the next writer in that folder removes it.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     .NAME.sbbf-journal      JSON: `length` and `ends_with`, of the old file; `new_length` and `new_ends_with`, of the new one
 
-Any user who may create files in a folder can put such a file there, and a journal says to what length a file is cut. So it is trusted
-only if
+Any user who may create files in a folder can put such a file there, and a journal states the length to which a file is cut. So the tool
+trusts it only if
 
     the file system says    a regular file with one name, at most 4 KiB, that neither its group nor others may write, and that belongs
                             to the file's owner, to the user of this process, or to root

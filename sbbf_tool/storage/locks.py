@@ -26,8 +26,8 @@ def open_to_change(path: str, flags: int = 0) -> int:
 def lock(fd: int, name: str, work: str) -> None:
     """Take the exclusive lock of a file.
 
-    Raises ChangedError, which names the `work` of a process that has it, and OSError where the file system gives this descriptor no
-    lock.
+    Raises ChangedError, which names the `work` of a process that has it, and OSError where the file system gives none to this
+    descriptor.
     """
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

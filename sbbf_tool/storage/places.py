@@ -83,7 +83,7 @@ def file_named(name: str) -> str | None:
 
 
 def entries(name: str, *, linked_folders: bool = False) -> Iterator[listing.Entry]:
-    """Yield the files as `parquet_files` does, with which are links; with `linked_folders` also the links to folders otherwise skipped."""
+    """Yield files as `parquet_files` does, and whether each is a link; with `linked_folders` also the links to folders."""
     if is_url(name):
         from sbbf_tool.storage.objects import listing as object_listing
 

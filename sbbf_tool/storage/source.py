@@ -167,8 +167,8 @@ def open_stream(source: Source, begin_read: BeginRead | None = None) -> NativeFi
 class _Stream(io.RawIOBase):
     """A source as a Python file.
 
-    Sequential reads use growing windows and prefetch the next one where the store allows it. Read-ahead never exceeds the bytes already
-    read.
+    Sequential reads use growing windows and prefetch the next one where the store allows it. Read-ahead never exceeds the bytes read so
+    far.
     """
 
     def __init__(self, source: Source, begin_read: BeginRead | None) -> None:

@@ -19,8 +19,8 @@ _MAX_ANCESTORS = 32
 def parquet_files(url: str) -> Iterator[str]:
     """Yield the object itself, those below it where it is a prefix, those that match where it is a glob; in order of their keys.
 
-    `*` stops at a slash and `**` does not. Below a prefix, names that start with a dot or `_` are skipped. Raises UnreadableError where
-    there is none.
+    `*` stops at a slash and `**` does not. Names below a prefix that start with a dot or `_` are skipped. Raises UnreadableError for
+    none.
     """
     location = parse_location(url)
     if location.service == "http":

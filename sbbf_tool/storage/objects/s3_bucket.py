@@ -40,7 +40,7 @@ _RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
 
 
 class S3Bucket:
-    """Reads objects of a bucket: see `ObjectStore`, whose writing half is `s3_publish`."""
+    """The reading half of `ObjectStore` for a bucket; `s3_publish` has the writing half."""
 
     def __init__(self, bucket: str) -> None:
         self.bucket = bucket
@@ -123,8 +123,7 @@ def client(process: int) -> Any:
     """Return the client of this process, for all buckets: it follows each to its region."""
     session = botocore.session.get_session()
     unsigned = os.environ.get("AWS_NO_SIGN_REQUEST", "").lower() in ("1", "true", "yes")
-    # Stores other than Amazon's fail on the checksums that botocore would add; this package sends Content-MD5, which all of them
-    # support.
+    # Stores other than Amazon's fail on the checksums that botocore would add; all of them support Content-MD5, which is sent instead.
     checksums = {
         setting: os.environ.get(f"AWS_{setting.upper()}", "when_required")
         for setting in ("request_checksum_calculation", "response_checksum_validation")
