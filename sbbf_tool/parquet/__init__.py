@@ -1,1 +1,1 @@
-"""The file format: Parquet's footer, columns, values and stored filters as bytes in, bytes out. Opens nothing, prints nothing."""
+"""The file format: Parquet's footer, columns, values and stored filters as bytes in, bytes out. This package opens and prints nothing."""

@@ -1,6 +1,6 @@
-"""The Arrow types that writers on top of Arrow keep in the footer, under the key `ARROW:schema`: a serialized schema in base64.
+"""The Arrow types that writers based on Arrow store in the footer, under the key `ARROW:schema`: a serialized schema in base64.
 
-Readers on top of Arrow take a column for what is written there, rather than for its Parquet type.
+Readers based on Arrow use these types instead of the column's Parquet type.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def arrow_type(footer: Footer, column: Column) -> str | None:
 
 @lru_cache(maxsize=2)
 def _types_of(stored: str) -> dict[str, str]:
-    """The types of the fields whose name no other field has."""
+    """Map the names of fields to their types, without names that several fields have."""
     import base64
 
     import pyarrow as pa
@@ -42,7 +42,7 @@ def _types_of(stored: str) -> dict[str, str]:
     try:
         schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(stored)))
     except (pa.ArrowException, OSError, ValueError):
-        return {}  # damaged, or of a later Arrow
+        return {}  # damaged, or from a later Arrow
     times = Counter(schema.names)
     return {field.name: _name_of(field) for field in schema if times[field.name] == 1}
 

@@ -1,12 +1,12 @@
-"""How many rows of a column chunk to decode at a time, so that memory stays flat whatever a row group holds.
+"""How many rows of a column chunk to decode per batch, so that memory stays flat whatever a row group holds.
 
-Fixed widths are simple. BYTE_ARRAY values may be of any length, and three things make a batch larger than the pages it comes from:
+Fixed widths are simple. BYTE_ARRAY values may have any length, and three things make a batch larger than the pages it comes from:
 
-    a dictionary of one long value that every row repeats    such chunks are decoded as indices and a dictionary, never expanded
+    a dictionary with one long value that every row repeats   such chunks are decoded as indices and a dictionary, never expanded
     DELTA_BYTE_ARRAY, which stores a repetition in no bytes   the rows of a batch are few enough for the longest value possible
     short values first and long ones later                    the rows are few enough for the page with the longest values
 
-Two things no reader of pages can help: a page is held whole, and so is a row, however many elements its lists have.
+Two limits remain: a page is held whole, and so is a row, however many elements its lists have.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, Encoding
 from sbbf_tool.parquet.pages import DICTIONARY_ENCODINGS, Page, data_encodings
 
 USUAL_BYTES = 4 << 20
-"""What a batch of average values decodes to: enough to drown the cost of a batch, little enough for the processor's caches."""
+"""Decoded bytes of a batch of average values: enough to amortize the cost of a batch, little enough for the processor's caches."""
 MOST_BYTES = 16 << 20
-"""What a batch decodes to at worst, but for a page at either end. pyarrow takes about four times as much while it does."""
+"""Most decoded bytes of a batch, except for a page at either end. pyarrow takes about four times as much while it decodes."""
 MOST_VALUES = 1 << 17
 MOST_INDICES = 1 << 20
 
@@ -35,10 +35,10 @@ class Batches(NamedTuple):
 def plan_batches(
     column: Column, meta: ColumnMetaData, num_rows: int, pages: Callable[[], Iterable[Page]], longest_in_dictionary: Callable[[], int]
 ) -> Batches:
-    """The plan for one chunk of `num_rows` rows.
+    """Plan the batches of one chunk of `num_rows` rows.
 
-    `pages` and `longest_in_dictionary` (bytes of the longest value in the dictionary page) are asked only where the footer does not
-    suffice: it costs a read of every page header, or of the dictionary.
+    `pages` and `longest_in_dictionary` (bytes of the longest value in the dictionary page) are called only where the footer does not
+    suffice: a call costs a read of every page header, or of the dictionary.
     """
     num_values = max(1, meta.num_values or 0)
     values_per_row = max(1.0, num_values / max(1, num_rows))
@@ -60,7 +60,7 @@ def plan_batches(
 
 
 def _decoded_bytes(meta: ColumnMetaData, encodings: set[int] | None) -> int | None:
-    """At most so many bytes are all values of the chunk together; None where the footer does not tell."""
+    """Return an upper bound in bytes for all values of the chunk together; None where the footer does not state enough."""
     if meta.size_statistics is not None and meta.size_statistics.unencoded_byte_array_data_bytes is not None:
         return int(meta.size_statistics.unencoded_byte_array_data_bytes)
     if encodings is not None and encodings <= {Encoding.PLAIN, Encoding.DELTA_LENGTH_BYTE_ARRAY}:
@@ -69,7 +69,7 @@ def _decoded_bytes(meta: ColumnMetaData, encodings: set[int] | None) -> int | No
 
 
 def _longest_value(pages: list[Page], longest_in_dictionary: Callable[[], int]) -> float:
-    """So many bytes a value, at most, does any run of values decode to, but for a page's worth at either end."""
+    """Return an upper bound in bytes per value for any run of values, except for a page's worth at either end."""
     in_dictionary = max((page.size for page in pages if page.is_dictionary), default=0)
     data = [page for page in pages if not page.is_dictionary]
     if data and data[0].encoding in DICTIONARY_ENCODINGS:

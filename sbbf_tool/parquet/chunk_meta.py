@@ -1,7 +1,7 @@
-"""What the footer states of one column chunk (parquet.thrift `ColumnChunk` and `ColumnMetaData`), judged in one place.
+"""What the footer states about one column chunk (parquet.thrift `ColumnChunk` and `ColumnMetaData`), interpreted in one place.
 
-Writers leave fields out, and damaged footers hold negative numbers. A size that is not stated counts as 0: sizes are added up and bound
-reads. A count that is not stated is None, unknown: a question about values is never answered as if it were 0.
+Writers leave fields out, and damaged footers hold negative numbers. A size that is not stated counts as 0, since sizes are added up and
+limit reads. A count that is not stated is None (unknown), since 0 would wrongly mean that there are no values.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from sbbf_tool.parquet.pages import count_of, is_dictionary_encoded, page_range
 
 
 class ChunkMeta:
-    """A view of one column chunk's structs, as cheap to make as to look into them."""
+    """A view of one column chunk's structs; it copies nothing and is cheap to make."""
 
     __slots__ = ("_chunk", "_meta")
 
@@ -21,17 +21,17 @@ class ChunkMeta:
 
     @property
     def is_locked(self) -> bool:
-        """Whether the metadata are encrypted with the column's own key, which was not given: nothing below is known then."""
+        """Whether the metadata are encrypted with the column's own key and that key is missing: nothing below is known then."""
         return self._meta is None
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether the chunk's pages are encrypted, with whatever key."""
+        """Whether the chunk's pages are encrypted, with any key."""
         return self._chunk.crypto_metadata is not None or self._meta is None
 
     @property
     def external(self) -> str | None:
-        """The other file that has the chunk's pages; None where they are in this one."""
+        """Path of the other file that holds the chunk's pages; None where they are in this one."""
         return self._chunk.file_path or None
 
     @property
@@ -41,17 +41,17 @@ class ChunkMeta:
 
     @property
     def values(self) -> int | None:
-        """Values, nulls included."""
+        """Number of values, nulls included."""
         return None if self._meta is None else _stated_count(self._meta.num_values)
 
     @property
     def nulls(self) -> int | None:
-        """Nulls. Writers differ on whether an empty list is one."""
+        """Number of nulls. Writers differ on whether an empty list is one."""
         return None if self._meta is None or self._meta.statistics is None else _stated_count(self._meta.statistics.null_count)
 
     @property
     def non_null_values(self) -> int | None:
-        """Values that are not null; None where either count is unknown, or they contradict each other."""
+        """Number of values that are not null; None where either count is unknown, or they contradict each other."""
         values, nulls = self.values, self.nulls
         if values == 0:
             return 0
@@ -59,17 +59,17 @@ class ChunkMeta:
 
     @property
     def most_values(self) -> int:
-        """Non-null values at most, for sizes and estimates: nulls that are not counted are taken for values."""
+        """Upper bound of non-null values, for sizes and estimates: where nulls are not counted, all values count."""
         return max(0, (self.values or 0) - (self.nulls or 0))
 
     @property
     def has_only_nulls(self) -> bool:
-        """Whether it certainly holds no value but null, or no value at all."""
+        """Whether the footer shows that the chunk holds no value but null, or no value at all."""
         return self.non_null_values == 0
 
     @property
     def type(self) -> int | None:
-        """The physical type, as a number of the format's."""
+        """Physical type, as the format's number."""
         return None if self._meta is None else self._meta.type
 
     @property
@@ -83,21 +83,21 @@ class ChunkMeta:
 
     @property
     def is_dictionary_encoded(self) -> bool:
-        """Whether all data pages are known to be dictionary-encoded; False where the footer leaves it open."""
+        """Whether all data pages are known to be dictionary-encoded; False where the footer does not show it."""
         return self._meta is not None and is_dictionary_encoded(self._meta)
 
     @property
     def page_range(self) -> tuple[int, int]:
-        """First byte of the first page, and the byte behind the last; (0, 0) where the metadata are locked."""
+        """First byte of the first page, and the byte after the last; (0, 0) where the metadata are locked."""
         return (0, 0) if self._meta is None else page_range(self._meta)
 
     @property
     def stated_filter(self) -> tuple[int | None, int | None]:
-        """`bloom_filter_offset` and `bloom_filter_length` as they are stated, also where they mean that there is no filter."""
+        """`bloom_filter_offset` and `bloom_filter_length` as stated, also where they mean that there is no filter."""
         return (None, None) if self._meta is None else (self._meta.bloom_filter_offset, self._meta.bloom_filter_length)
 
     def parts(self) -> list[tuple[str, int, int]]:
-        """What of the chunk lies in this file: pages and page indexes, each with its first byte and its length, where they are stated."""
+        """List the chunk's parts in this file, pages and page indexes, each with its first byte and its length, where they are stated."""
         chunk, meta = self._chunk, self._meta
         found = []
         if meta is not None and not chunk.file_path:

@@ -1,8 +1,8 @@
 """Leaf columns and their types (parquet.thrift `SchemaElement`, LogicalTypes.md).
 
-A Parquet schema is a tree written depth first; only its leaves have column chunks, and so filters. A leaf is named as Spark names
-columns: parts joined by dots, a part in backticks where it holds a dot or a backtick itself. The scaffolding of lists and maps
-(`list.element`, `key_value`) may be left out when asking: `tags` finds `tags.list.element`, `m.key` finds `m.key_value.key`.
+A Parquet schema is a tree written depth first; only its leaves have column chunks, and so filters. A leaf is named as Spark names columns:
+parts joined by dots, a part in backticks where it holds a dot or a backtick itself. Names in queries may leave out the scaffolding of lists
+and maps (`list.element`, `key_value`): `tags` finds `tags.list.element`, `m.key` finds `m.key_value.key`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Column:
     max_definition: int
     max_repetition: int
     doubt: str | None = None
-    """Why the type is unknown although the schema states one: see `logical`. There is no logical type then."""
+    """Why the type is unknown although the schema states one: see `logical`. `logical` is None then."""
 
     @property
     def name(self) -> str:
@@ -55,26 +55,26 @@ class Column:
 
     @property
     def type_name(self) -> str:
-        """Such as `INT64`, `FIXED_LEN_BYTE_ARRAY(16) UUID`, `INT32 DECIMAL(9,2)`."""
+        """Name of the type, such as `INT64`, `FIXED_LEN_BYTE_ARRAY(16) UUID`, `INT32 DECIMAL(9,2)`."""
         physical = f"{self.physical}({self.type_length})" if self.type_length else self.physical
         return f"{physical} {self.logical}" if self.logical else physical
 
 
 def ensure_length(column: Column, place: str) -> None:
-    """Ensure that values of a column can be told apart in its pages. Raises UnreadableError."""
+    """Ensure that the schema states the length of the column's values, which separates them in pages. Raises UnreadableError."""
     if column.physical == "FIXED_LEN_BYTE_ARRAY" and not column.type_length:
         raise UnreadableError(column.doubt or "the length of its values is not known", place=place)
 
 
-# A file has few columns and many chunks, and each is asked for its column's name.
+# A file has few columns and many chunks, and each chunk needs its column's name.
 @lru_cache(maxsize=4096)
 def quote(path: tuple[str, ...]) -> str:
-    """`("a.b", "c")` -> `` `a.b`.c ``; the identity behind it is `unquote`."""
+    """Join the parts of a path to a name: `("a.b", "c")` -> `` `a.b`.c ``. The inverse is `unquote`."""
     return ".".join(f"`{part.replace('`', '``')}`" if "." in part or "`" in part or not part else part for part in path)
 
 
 def unquote(name: str) -> tuple[str, ...]:
-    """The parts of a name written with dots and backticks. Raises UsageError where a backtick is left open."""
+    """Split a name written with dots and backticks into its parts. Raises UsageError where a backtick is not closed."""
     parts: list[str] = []
     pos = 0
     while (part := _PART.match(name, pos)) is not None:
@@ -89,13 +89,13 @@ def unquote(name: str) -> tuple[str, ...]:
 
 
 def find_column(columns: Sequence[Column], name: str) -> Column:
-    """The leaf column that `name` means: its full path, else a top-level name with dots in it, else the path without list and map
-    scaffolding. Raises UsageError, naming what comes near, where none or several match.
+    """Find the leaf column that `name` means: its full path, else a top-level name with dots in it, else the path without list and map
+    scaffolding. Raises UsageError, with similar names, where none or several match.
     """
     try:
         path = unquote(name)
     except UsageError:
-        # A name may hold a backtick and stand as it is, as long as no other reading of it is meant.
+        # A column name may contain a backtick. It needs no quoting as long as the name has no other meaning.
         path = (name,)
         if not any(column.path == path for column in columns):
             raise
@@ -124,7 +124,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def leaf_columns(schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
-    """The leaves of a schema as the footer lists it, root first. Raises UnreadableError where the tree does not close."""
+    """List the leaves of a schema as the footer stores it, root first. Raises UnreadableError where the tree does not close."""
     columns: list[Column] = []
     pos = 1
 
@@ -160,7 +160,9 @@ def leaf_columns(schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
 
 
 def _repetition(element: SchemaElement, number: int) -> Any:
-    """The repetition type; where the writer left it out, REQUIRED, the enum's value 0, as pyarrow, DuckDB and ClickHouse read it."""
+    """Return the repetition type. Where the writer left it out, this is REQUIRED, the enum's value 0, as pyarrow, DuckDB and ClickHouse
+    read it.
+    """
     if element.repetition_type is None:
         return FieldRepetitionType.REQUIRED
     if element.repetition_type not in FieldRepetitionType._VALUES_TO_NAMES:
@@ -169,7 +171,7 @@ def _repetition(element: SchemaElement, number: int) -> Any:
 
 
 def _is_scaffolding(element: SchemaElement, parent: SchemaElement, parents: tuple[str, ...]) -> bool:
-    """A part of a path that only the encoding of a list or map needs: the repeated group, and the one element of it."""
+    """Return whether a part of a path exists only to encode a list or map: the repeated group, and its one element."""
     if _is_list_or_map(parent) and element.repetition_type == FieldRepetitionType.REPEATED:
         return True
     repeated_in_list = parent.repetition_type == FieldRepetitionType.REPEATED and parent.num_children == 1

@@ -1,9 +1,9 @@
-"""Thrift's compact protocol seen as places in a buffer (Thrift, "compact protocol encoding").
+"""Thrift's compact protocol as positions in a buffer (Thrift, "compact protocol encoding").
 
-The generated classes say *what* a footer holds, and forget every field they do not know. This module says *where* each field
-stands, so that a footer can be changed by splicing: the bytes of the fields we mean are replaced, all others are carried over as
-they are, known or not. Nothing in the compact protocol counts bytes of an enclosing struct, so a splice never ripples outwards;
-it only touches the header of the field that follows, whose id may be written as a distance from the one before it.
+The generated classes hold *what* a footer states, and drop every field they do not know. This module finds *where* each field is, so that a
+footer can be changed by splicing: only the bytes of chosen fields are replaced; all others stay as they are, known or not. The compact
+protocol never counts the bytes of an enclosing struct, so a splice changes no byte of the structs around it; it only changes the header of
+the field that follows, whose id may be written as a distance from the previous one.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from sbbf_tool.errors import UnreadableError
 
 STOP, TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT, UUID = range(14)
 
-# The format nests six deep; Thrift's own readers stop at 64. A hostile footer must not reach Python's recursion limit.
+# The format nests six deep; Thrift's own readers stop at 64. A hostile footer must not exceed Python's recursion limit.
 MAX_DEPTH = 64
 
 # Inside a container a boolean takes a byte of its own, unlike in a struct.
 _ELEMENT_WIDTH = {TRUE: 1, FALSE: 1, BYTE: 1, DOUBLE: 8, UUID: 16}
 
 Ends = dict[int, int]
-"""Where structs end that were skipped before, by where they start: who walks a tree downwards comes by each once a level."""
+"""Ends of structs that were skipped before, by their starts: a walk down a tree would skip each of them once per level."""
 _WORTH_REMEMBERING = 32
 
 
@@ -35,11 +35,11 @@ class Field(NamedTuple):
     value: int
     end: int
     relative: bool
-    """The header states a distance from the id of the field before, rather than the id itself."""
+    """Whether the header states a distance from the id of the previous field instead of the id itself."""
 
 
 class Edit(NamedTuple):
-    """Put `data` where `buf[start:end]` is."""
+    """A replacement of `buf[start:end]` by `data`."""
 
     start: int
     end: int
@@ -47,7 +47,7 @@ class Edit(NamedTuple):
 
 
 def read_varint(buf: bytes, pos: int) -> tuple[int, int]:
-    """The unsigned varint at `pos` and the position behind it. Raises IndexError past the end, UnreadableError over 10 bytes."""
+    """Read the unsigned varint at `pos`; return it and the position after it. IndexError past the end, UnreadableError over 10 bytes."""
     byte = buf[pos]
     if byte < 0x80:
         return byte, pos + 1
@@ -62,7 +62,7 @@ def read_varint(buf: bytes, pos: int) -> tuple[int, int]:
 
 
 def build_varint(value: int) -> bytes:
-    """`value` >= 0 as an unsigned varint."""
+    """Build an unsigned varint from `value` >= 0."""
     out = bytearray()
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)
@@ -72,12 +72,12 @@ def build_varint(value: int) -> bytes:
 
 
 def build_int(value: int) -> bytes:
-    """`value` (i16, i32 or i64) as the zigzag varint that the compact protocol uses for all three."""
+    """Build the zigzag varint of `value` (i16, i32 or i64); the compact protocol has one form for all three."""
     return build_varint(value << 1 if value >= 0 else ~(value << 1))
 
 
 def list_header(buf: bytes, pos: int) -> tuple[int, int, int]:
-    """Element kind, element count and position of the first element of the list or set whose value starts at `pos`."""
+    """Read the header of the list or set whose value starts at `pos`: element kind, element count, position of the first element."""
     byte = buf[pos]
     kind, count, pos = byte & 0x0F, byte >> 4, pos + 1
     if count == 15:
@@ -86,7 +86,7 @@ def list_header(buf: bytes, pos: int) -> tuple[int, int, int]:
 
 
 def skip(buf: bytes, pos: int, kind: int, depth: int = 0, ends: Ends | None = None) -> int:
-    """The position behind the value of `kind` at `pos`. Work is bounded by the bytes passed over, whatever lengths they claim."""
+    """Return the position after the value of `kind` at `pos`. The work is bounded by the bytes skipped, whatever lengths they claim."""
     if I16 <= kind <= I64:
         while buf[pos] >= 0x80:
             pos += 1
@@ -131,7 +131,7 @@ def _skip_struct(buf: bytes, pos: int, depth: int, ends: Ends | None) -> int:
         if not head & 0xF0:
             _, pos = read_varint(buf, pos)
         kind = head & 0x0F
-        # Most fields of a footer are integers; a call for each would take half of the time.
+        # Most fields of a footer are integers; a call for each would double the time.
         if I16 <= kind <= I64:
             while buf[pos] >= 0x80:
                 pos += 1
@@ -165,7 +165,7 @@ def _within(buf: bytes, pos: int, end: int) -> int:
 
 
 def fields(buf: bytes, pos: int, ends: Ends | None = None) -> tuple[list[Field], int]:
-    """The fields of the struct at `pos`, in the order they are written, and the position of its stop byte."""
+    """List the fields of the struct at `pos` in their written order, and return the position of its stop byte too."""
     found: list[Field] = []
     last_id = 0
     while (head := buf[pos]) & 0x0F != STOP:
@@ -183,12 +183,12 @@ def fields(buf: bytes, pos: int, ends: Ends | None = None) -> tuple[list[Field],
 
 
 def as_i16(number: int) -> int:
-    """Wrap a field id to the 16 bits that it has: Thrift's readers drop what is above without a word."""
+    """Wrap a field id to its 16 bits: Thrift's readers drop the higher bits silently."""
     return (number + 0x8000 & 0xFFFF) - 0x8000
 
 
 def last_field(found: Iterable[Field], field_id: int, kind: int) -> Field | None:
-    """The field a Thrift reader would believe: the last one of that id and kind; those of another kind are passed over."""
+    """Find the field that a Thrift reader would use: the last one of that id and kind. Fields of that id with another kind are skipped."""
     match = None
     for field in found:
         if field.id == field_id and field.kind == kind:
@@ -197,9 +197,9 @@ def last_field(found: Iterable[Field], field_id: int, kind: int) -> Field | None
 
 
 def set_fields(buf: bytes, pos: int, changes: Mapping[int, tuple[int, bytes | None]]) -> Edit:
-    """The edit that gives the struct at `pos` these fields: ``{id: (kind, value bytes)}``; a value of None takes the field away.
+    """Build the edit that gives the struct at `pos` these fields: ``{id: (kind, value bytes)}``; a value of None removes the field.
 
-    A field of the same id but another kind is not ours and stays: an old parquet-mr build used id 15 for a list.
+    A field of the same id but another kind stays as it is: an old parquet-mr build used id 15 for a list.
     """
     old, stop = fields(buf, pos)
     kept: list[tuple[int, int, bytes, bytes]] = []  # id, kind, header where it states the id itself, value
@@ -230,7 +230,7 @@ def _field_header(field_id: int, kind: int, base: int) -> bytes:
 
 
 def apply(buf: bytes, edits: Iterable[Edit]) -> bytes:
-    """`buf` with the edits made; they must not overlap."""
+    """Apply edits to `buf`; they must not overlap."""
     out = bytearray()
     pos = 0
     for edit in sorted(edits):

@@ -1,6 +1,7 @@
-"""Where a pyarrow dataset reads other values than a file stores: a column of another type in its schema, or one that it takes from folders.
+"""Where a pyarrow dataset reads other values than a file stores: columns with another type in its schema, and columns taken from folder
+names.
 
-A dataset has one schema, by default that of its first file, and casts the columns of every file to it. Statistics and filters speak of the
+A dataset has one schema, by default that of its first file, and casts the columns of every file to it. Statistics and filters describe the
 values before the cast. A cast that keeps every value as it is (to a wider integer, a finer unit) makes no difference; any other one does.
 """
 
@@ -41,12 +42,12 @@ def why_read_differently(fragment: ds.ParquetFileFragment, schema: pa.Schema, co
 
 
 def is_cast(fragment: ds.ParquetFileFragment, schema: pa.Schema, column: Column) -> bool:
-    """Whether a dataset of this schema reads `column` as another type than the fragment's file has."""
+    """Return whether a dataset of this schema reads `column` with another type than the fragment's file has."""
     return bool(_type_at(fragment.physical_schema, column.path) != _type_at(schema, column.path))
 
 
 def with_columns_of_all_files(dataset: ds.FileSystemDataset) -> ds.FileSystemDataset:
-    """Add the columns that the first file lacks to a dataset's schema; a column of type null there has the first other type."""
+    """Add the columns that the first file lacks to a dataset's schema; a column of type null in the schema gets the first other type."""
     import pyarrow as pa
 
     schemas = []
@@ -61,14 +62,14 @@ def with_columns_of_all_files(dataset: ds.FileSystemDataset) -> ds.FileSystemDat
             fields[field.name] = field
     if list(fields.values()) == list(dataset.schema):
         return dataset
-    # Columns of partitions stay last.
+    # Partition columns stay last.
     stored = {name for schema in schemas for name in schema.names}
     ordered = sorted(fields.values(), key=lambda field: field.name not in stored)
     return dataset.replace_schema(pa.schema(ordered, dataset.schema.metadata))
 
 
 def _type_at(schema: pa.Schema, path: Sequence[str]) -> pa.DataType | None:
-    """The type of a column, or of the list or map that it is in; None where the schema does not have one such column."""
+    """Return the type of a column, or of the list or map that contains it; None where the schema has no such column, or several."""
     import pyarrow as pa
 
     index = schema.get_field_index(path[0])
@@ -86,7 +87,7 @@ def _type_at(schema: pa.Schema, path: Sequence[str]) -> pa.DataType | None:
 
 
 def _keeps_values(stored: pa.DataType, read: pa.DataType) -> bool:
-    """Whether a cast from the one type to the other changes no value, so that values are equal before it where they are after it."""
+    """Return whether a cast from `stored` to `read` changes no value, so that equality after the cast implies equality before it."""
     import pyarrow as pa
 
     stored, read = _without_layout(stored), _without_layout(read)
@@ -105,7 +106,7 @@ def _keeps_values(stored: pa.DataType, read: pa.DataType) -> bool:
 
 
 def _without_layout(of: pa.DataType) -> pa.DataType:
-    """The type without what changes only how values lie in memory."""
+    """Return the type without the parts that only change how values lie in memory."""
     import pyarrow as pa
 
     if isinstance(of, pa.BaseExtensionType):

@@ -1,13 +1,13 @@
-"""The headers that drafts of the format put in front of a bitset, before there was today's (`filters`); sources as in `bloom.dialects`.
+"""The headers that drafts of the format put before a bitset, which precede today's header (`filters`); sources as in `bloom.dialects`.
 
     RAW_12   u32 numBytes | u32 hash = 0 | u32 algorithm = 0                    little-endian, no Thrift; parquet-mr's branch
     RAW_16   u32 numBytes | u32 hash = 0 | u32 algorithm = 0 | u32 compression = 0
     BARE     BloomFilterPageHeader { 1 numBytes, 2 algorithm BLOCK, 3 hash MURMUR3 or XXHASH }      as today's, without the field 4
     PAGE     PageHeader { 1 type = 4, 2 and 3 sizes, 9 BloomFilterPageHeader }
 
-None of them tells its dialect. MURMUR3 and XXHASH were field 1 of the same union, one after the other; a raw header was written before and
-after the hash changed; and 12 bytes in front of a bitset that begins with four zero bytes are also 16. What can be told is which
-dialects it may be (`readings`); which of them it is, only the column's values know.
+No header identifies its dialect. MURMUR3 and XXHASH were field 1 of the same union, one after the other; a raw header was written before
+and after the hash changed; and a header of 12 bytes before a bitset that begins with four zero bytes is also a valid header of 16. A header
+only narrows the choice (`readings`); the column's values decide between the dialects that remain.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ _RAW_12, _RAW_16 = struct.Struct("<3I"), struct.Struct("<4I")
 
 
 class Parsed(NamedTuple):
-    """Bytes of a header, and of the bitset behind it."""
+    """Bytes of a header, and of the bitset after it."""
 
     length: int
     num_bytes: int
 
 
 class Reading(NamedTuple):
-    """A dialect that a header may be of, and what the header then says."""
+    """A dialect that a header may have, and what the header then states."""
 
     dialect: Dialect
     length: int
     num_bytes: int
 
     def fits(self, room: int, stated: int | None) -> bool:
-        """Whether header and bitset lie within `room` bytes, and take as many as are `stated`, where any are."""
+        """Return whether header and bitset fit in `room` bytes, and take `stated` bytes, where that is not None."""
         total = self.length + self.num_bytes
         return total <= room and stated in (None, total)
 
 
 def readings(data: bytes) -> tuple[Reading, ...]:
-    """What the header at the start of `data` may be, of the drafts whose header is not today's; nothing where it is none of theirs."""
+    """List what the header at the start of `data` may be, among the drafts whose header is not today's; empty where it is none of them."""
     found = {}
     for form, (parse, _) in FORMS.items():
         try:
@@ -70,13 +70,13 @@ def readings(data: bytes) -> tuple[Reading, ...]:
 
 
 def _parse_raw(layout: struct.Struct, data: bytes) -> Parsed:
-    """As many u32 as `layout` has. Raises UnreadableError where they are not a size that the branch wrote, and zeros."""
+    """Parse the u32 fields of `layout`. Raises UnreadableError unless they are a size that the branch wrote, and zeros."""
     if len(data) < layout.size:
         raise UnreadableError(f"{len(data)} bytes; this header has {layout.size}")
     num_bytes, *others = layout.unpack_from(data)
     if any(others):
         raise UnreadableError("another hash, algorithm or compression than the one that each has")
-    # So many bytes of zeros follow many a number by chance, and there is no magic: what is sure of the size is asked for.
+    # By chance, many numbers are followed by that many zero bytes, and there is no magic: hence the strict check of the size.
     if not BLOCK_BYTES <= num_bytes <= MAX_BYTES or num_bytes & (num_bytes - 1):
         raise UnreadableError(f"a bitset of {num_bytes} bytes; the branch had powers of two, {BLOCK_BYTES} to {MAX_BYTES}")
     return Parsed(layout.size, num_bytes)
@@ -86,13 +86,13 @@ def _parse_raw(layout: struct.Struct, data: bytes) -> Parsed:
 
 
 def _parse_bare(data: bytes) -> Parsed:
-    """A `BloomFilterPageHeader` of the drafts, without compression. Raises UnreadableError."""
+    """Parse a `BloomFilterPageHeader` of the drafts, without compression. Raises UnreadableError."""
     header, length = parse_prefix(BloomFilterPageHeader, data)
     return Parsed(length, _num_bytes(header))
 
 
 def _parse_page(data: bytes) -> Parsed:
-    """The same in a `PageHeader`, whose own sizes say nothing that is not in it. Raises UnreadableError."""
+    """Parse the same header inside a `PageHeader`, whose own sizes repeat those inside. Raises UnreadableError."""
     page, length = parse_prefix(PageHeader, data)
     if page.type != PageType.BLOOM_FILTER_PAGE or page.bloom_filter_page_header is None:
         raise UnreadableError("not the page of a Bloom filter")
@@ -114,7 +114,7 @@ def _header(num_bytes: int) -> BloomFilterPageHeader:
     return BloomFilterPageHeader(
         numBytes=num_bytes,
         algorithm=BloomFilterAlgorithm(BLOCK=SplitBlockAlgorithm()),
-        hash=BloomFilterHash(XXHASH=XxHash()),  # by the name that union field 1 has today: no name is on the wire
+        hash=BloomFilterHash(XXHASH=XxHash()),  # the name that union field 1 has today: no name is on the wire
     )
 
 
@@ -134,4 +134,4 @@ FORMS: dict[str, tuple[Callable[[bytes], Parsed], Callable[[int], bytes]]] = {
     BARE: (_parse_bare, lambda num_bytes: build_struct(_header(num_bytes))),
     PAGE: (_parse_page, _build_page),
 }
-"""How each form of a header is read and written."""
+"""The parser and the builder of each form of a header."""

@@ -1,12 +1,12 @@
-"""Bytes that are stored nowhere and that a reader may ask a filter for all the same, because they mean what is stored.
+"""Bytes that are stored nowhere and that a reader may still look up in a filter, because they mean a stored value.
 
-A filter holds hashes of bytes, a query asks for a value, and some values have several forms. A builder inserts the other forms too:
-a superset of what is stored is always a legal filter, and protects readers that ask for one form only. numpy is imported where there are
-numbers to look at, since most columns have none.
+A filter holds hashes of bytes, a query looks up a value, and some values have several forms. A builder inserts the other forms too: a
+superset of the stored values is always a legal filter, and protects readers that look up one form only. numpy is imported only where there
+are numbers to examine, since most columns have none.
 
     FLOAT, DOUBLE, FLOAT16   0.0 and -0.0, whichever is stored; NaN of any payload: the canonical ones (parquet-format issue 407)
-    INTERVAL                 where the file says so by a key of DuckDB's, the form that DuckDB compares by, its only question
-    INT96                    of an instant before 1970 both forms that writers use, of any other the one (`int96`)
+    INTERVAL                 where a key of DuckDB's in the file says so, the normalized form, the only one that DuckDB looks up
+    INT96                    both forms that writers use of an instant before 1970, one form of any other (`int96`)
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def is_interval(column: Column) -> bool:
 
 
 def interval_form(footer: Footer, column: Column) -> str | None:
-    """The form besides the stored one in which the file says its INTERVAL filters hold each value; None where it says nothing, and of
-    columns of other types.
+    """Return the form besides the stored one in which the file says its INTERVAL filters hold each value; None where it says nothing, and
+    for columns of other types.
     """
     if not is_interval(column):
         return None
@@ -48,17 +48,17 @@ def interval_form(footer: Footer, column: Column) -> str | None:
 
 
 def forms_per_value(footer: Footer, column: Column) -> int:
-    """How many forms of a value a filter of `column` holds at most, for its size."""
+    """Return the most forms of a value that a filter of `column` holds, for its size."""
     return 2 if column.physical == "INT96" or interval_form(footer, column) is not None else 1
 
 
 def compares_normalised(footer: Footer, column: Column) -> bool:
-    """Whether values of `column` are intervals that DuckDB wrote or marked: to DuckDB, 24 hours equal one day."""
+    """Return whether values of `column` are intervals that DuckDB wrote or marked: to DuckDB, 24 hours equal one day."""
     return is_interval(column) and (interval_form(footer, column) is not None or str(footer.metadata.created_by).startswith(_DUCKDB))
 
 
 def uncertainty(footer: Footer, column: Column) -> str | None:
-    """Why a value may be stored although a filter of `column` holds none of the forms in which it is queried; None where it may not."""
+    """Explain why a value may be stored although a filter of `column` holds none of its queried forms; None where this cannot happen."""
     if column.physical == "INT96":
         return int96.unknown_writer(footer)
     if not compares_normalised(footer, column) or interval_form(footer, column) == INTERVAL_FORM:
@@ -67,7 +67,7 @@ def uncertainty(footer: Footer, column: Column) -> str | None:
 
 
 def floats(column: Column, plain: memoryview) -> NDArray[Any] | None:
-    """The numbers of a floating-point column, FLOAT16 among them; None for columns of other types."""
+    """Return the numbers of a floating-point column, including FLOAT16; None for columns of other types."""
     dtype = "<f2" if column.logical is not None and column.logical.kind == "FLOAT16" else _FLOATS.get(column.physical)
     if dtype is None or column.width != int(dtype[-1]):
         return None
@@ -77,7 +77,7 @@ def floats(column: Column, plain: memoryview) -> NDArray[Any] | None:
 
 
 def of_floats(column: Column, plain: memoryview) -> list[bytes]:
-    """Both zeros if there is one, the canonical NaNs if there is any; nothing for columns of other types."""
+    """Return the other stored forms of floats: both zeros if one occurs, the canonical NaNs if any occurs; empty for other types."""
     numbers = floats(column, plain)
     if numbers is None:
         return []
@@ -89,7 +89,7 @@ def of_floats(column: Column, plain: memoryview) -> list[bytes]:
 
 
 def hashes_of(column: Column, plain: memoryview, *, normalised_intervals: bool) -> memoryview:
-    """Hashes of the other forms of these fixed-width values, in no order; mostly none."""
+    """Hash the other forms of these fixed-width values, in no order; most values have none."""
     if normalised_intervals:
         return hashes_of_normalised_intervals(plain)
     if column.physical == "INT96":
@@ -98,7 +98,7 @@ def hashes_of(column: Column, plain: memoryview, *, normalised_intervals: bool) 
 
 
 def normalised_interval(plain: bytes) -> bytes:
-    """The form by which DuckDB compares an interval; see `hashes_of_normalised_intervals`, which does the same to many."""
+    """Return the form by which DuckDB compares an interval; `hashes_of_normalised_intervals` does the same for many."""
     months, days = (int.from_bytes(plain[at : at + 4], "little", signed=True) for at in (0, 4))
     carried_days, millis = divmod(int.from_bytes(plain[8:], "little"), _MILLIS_PER_DAY)
     carried_months, days = divmod(days + carried_days, _DAYS_PER_MONTH)
@@ -109,9 +109,9 @@ def normalised_interval(plain: bytes) -> bytes:
 
 
 def hashes_of_normalised_intervals(plain: memoryview) -> memoryview:
-    """Hashes of the form by which DuckDB compares intervals, one for each value: days carried into months of 30, hours into days.
+    """Hash the form by which DuckDB compares intervals, once per value: days carried into months of 30, hours into days.
 
-    As DuckDB 2.0 does it (`ParquetIntervalUtils::HashNormalized`), also in reading months and days as signed.
+    This matches DuckDB 2.0 (`ParquetIntervalUtils::HashNormalized`), which also reads months and days as signed.
     """
     import numpy as np
 
@@ -120,7 +120,7 @@ def hashes_of_normalised_intervals(plain: memoryview) -> memoryview:
     carried_months, days = np.divmod(stored["days"] + carried_days, _DAYS_PER_MONTH)
     months = stored["months"] + carried_months
     whole = np.clip(months, -(2**31), 2**31 - 1)
-    days += (months - whole) * _DAYS_PER_MONTH  # borrowed back where months overflow
+    days += (months - whole) * _DAYS_PER_MONTH  # carried back where months overflow
     normalised = np.empty(len(stored), _INTERVAL)
     normalised["months"], normalised["days"], normalised["millis"] = whole, days, millis
     return hashing.hash_fixed(normalised.tobytes(), INTERVAL_BYTES)

@@ -1,6 +1,6 @@
 """The smallest and the largest of many values of a column, in the column's order (parquet.thrift `ColumnOrder`, TYPE_ORDER).
 
-Integers and bytes are for the kernel; numpy, imported where floats are hashed in any case, knows NaN.
+The kernel compares integers and bytes; numpy, which hashing floats imports anyway, handles NaN.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _WITHOUT_ORDER = ("INTERVAL", "GEOMETRY", "GEOGRAPHY", "UNKNOWN")
 
 
 Extremes: TypeAlias = tuple[bytes, bytes]
-"""The smallest and the largest, as plain values."""
+"""The smallest and the largest value, in PLAIN form."""
 
 
 def order_of(column: Column) -> str | None:
-    """The order of a column's values; None where it is undefined, or not the order of anything that the plain bytes give away."""
+    """Return the order of a column's values; None where it is undefined, or cannot be derived from the plain bytes."""
     kind = column.logical.kind if column.logical is not None else ""
     if column.doubt or kind in _WITHOUT_ORDER or column.physical == "INT96":
         return None
@@ -35,13 +35,15 @@ def order_of(column: Column) -> str | None:
 
 
 def has_extremes(column: Column) -> bool:
-    """Whether many values of a column are quickly compared: not those of BOOLEAN, nor a DECIMAL of any length."""
+    """Return whether many values of a column compare quickly: all except BOOLEAN and a DECIMAL of any length."""
     order = order_of(column)
     return order == BYTES or (order is not None and column.width is not None)
 
 
 def of_fixed(column: Column, values: memoryview) -> Extremes | None:
-    """Of values of the column's width, one after the other; NaN left out. None of no values, and of columns without an order."""
+    """Find the extremes of values of the column's width, stored back to back, without NaN. None for no values, and for columns without an
+    order.
+    """
     order = order_of(column)
     if order is None or not len(values) or column.width is None:
         return None
@@ -51,12 +53,12 @@ def of_fixed(column: Column, values: memoryview) -> Extremes | None:
 
 
 def of_variable(column: Column, data: Buffer, offsets: Buffer, offset_width: int) -> Extremes | None:
-    """Of BYTE_ARRAY values in Arrow's layout."""
+    """Find the extremes of BYTE_ARRAY values in Arrow's layout."""
     return kernels.active().extremes_variable(data, offsets, offset_width) if order_of(column) == BYTES else None
 
 
 def of_plain(column: Column, page: memoryview, count: int) -> Extremes | None:
-    """Of the values of a page in PLAIN form, after its levels. ValueError where there are not `count`."""
+    """Find the extremes of the values of a page in PLAIN form, after its levels. ValueError where there are not `count`."""
     if column.width is not None:
         return of_fixed(column, page)
     return kernels.active().extremes_length_prefixed(page, count) if order_of(column) == BYTES else None

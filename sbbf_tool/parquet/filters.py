@@ -2,8 +2,8 @@
 
     bloom_filter_offset -> | BloomFilterHeader (Thrift compact) | bitset of numBytes |
 
-The header stands bare, without a `PageHeader` around it. Only its own `numBytes` says how long the bitset is; the footer's
-`bloom_filter_length`, younger and optional, is compared with it and never trusted over it.
+No `PageHeader` encloses the header. Only its own `numBytes` defines the length of the bitset; the footer's `bloom_filter_length`, newer and
+optional, is compared with it and never overrides it.
 """
 
 from __future__ import annotations
@@ -35,27 +35,29 @@ MODULE_OVERHEAD = 4 + 12 + 16
 # Fields 2, 3 and 4: unions whose first member, an empty struct, is BLOCK, XXHASH and UNCOMPRESSED.
 
 _FORM = b"\x1c\x1c\x00\x00" * 3 + b"\x00"
-# numBytes is an i32: five bytes of varint at most, and the last of five has four bits to give.
+# numBytes is an i32: five bytes of varint at most, and the fifth holds four bits.
 _USUAL_HEADER = re.compile(b"\x15([\x80-\xff]{0,3}[\x00-\x7f]|[\x80-\xff]{4}[\x00-\x0f])" + re.escape(_FORM), re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class FilterHeader:
-    """A parsed header: bytes of it, bytes of the bitset behind it, and, where this package must not interpret it, why."""
+    """A parsed header: its bytes, the bytes of the bitset after it, and, where this package must not interpret it, the reason."""
 
     length: int
     num_bytes: int
     beyond_us: str | None = None
     readings: tuple[Reading, ...] = ()
-    """Where it is a draft's: what it may be, of which the first is told here."""
+    """What a draft's header may be; the other fields describe the first reading."""
 
     @property
     def refusal(self) -> str | None:
-        """Why the filter answers no query, and, where it is a draft's, what would make it; None where it answers."""
+        """Why the filter answers no query, and, for a draft's, which option makes it answer; None where it answers."""
         return join(f"{self.beyond_us}; ", Hint("{dialect} asks it", dialect=...)) if self.readings else self.beyond_us
 
     def within(self, room: int, stated: int | None) -> FilterHeader:
-        """The same without readings that leave the `room` there is, in bytes, or contradict the `stated` length where another does not."""
+        """Return the header without readings that exceed the `room` in bytes, or that contradict the `stated` length while another agrees
+        with it.
+        """
         fitting = [one for one in self.readings if one.fits(room, stated)] or [one for one in self.readings if one.fits(room, None)]
         return _draft(tuple(fitting)) if fitting else self
 
@@ -69,7 +71,7 @@ class StoredFilter:
     place: FilterPlace
     header: FilterHeader
     sealed_header_bytes: int | None = None
-    """Bytes of the header's module, where header and bitset are encrypted; None where they stand in the clear."""
+    """Bytes of the header's module, where header and bitset are encrypted; None where they are not."""
 
     @property
     def is_sealed(self) -> bool:
@@ -77,7 +79,7 @@ class StoredFilter:
 
     @property
     def header_bytes(self) -> int:
-        """Bytes of the header as it is stored."""
+        """Bytes of the header as stored."""
         return self.header.length if self.sealed_header_bytes is None else self.sealed_header_bytes
 
     @property
@@ -87,12 +89,12 @@ class StoredFilter:
 
     @property
     def length(self) -> int:
-        """Bytes of header and bitset as they are stored."""
+        """Bytes of header and bitset as stored."""
         return self.header_bytes + self.bitset_bytes
 
     @property
     def bitset_bytes(self) -> int:
-        """Bytes of the bitset as it is stored: a module is longer than what is in it by a length word, nonce and tag."""
+        """Bytes of the bitset as stored: a module adds a length word, nonce and tag."""
         return self.header.num_bytes + (MODULE_OVERHEAD if self.is_sealed else 0)
 
     @property
@@ -101,11 +103,11 @@ class StoredFilter:
 
     @property
     def num_blocks(self) -> int:
-        """Blocks in use; a bitset that is not a multiple of 32 bytes (parquet-java can write one) has its last bytes unused."""
+        """Blocks in use; where the bitset is not a multiple of 32 bytes (parquet-java can write one), its last bytes are unused."""
         return self.header.num_bytes // BLOCK_BYTES
 
     def oddities(self) -> list[str]:
-        """What some reader refuses or misreads, in words; empty for a filter that every known reader accepts."""
+        """List in words what some reader rejects or misreads; empty for a filter that every known reader accepts."""
         found = []
         stated, size = self.place.length, self.header.num_bytes
         if stated is None:
@@ -124,12 +126,12 @@ class StoredFilter:
 
 
 def parse_header(data: bytes) -> FilterHeader:
-    """The header at the start of `data`. Raises UnreadableError where the bytes cannot be one.
+    """Parse the header at the start of `data`. Raises UnreadableError where the bytes cannot be one.
 
-    A header that is well formed and not today's (another algorithm, hash or compression, or a draft's: see `draft_headers`) is
-    returned with the reason why nothing may be concluded from its bitset.
+    A header that is well formed but not today's (another algorithm, hash or compression, or a draft's: see `draft_headers`) is returned
+    with the reason why its bitset must not be interpreted.
     """
-    # Nearly every header is today's, to the byte, and an inspected file may have ten thousands: Thrift is asked about the others.
+    # Nearly every header equals today's form byte for byte, and a file may have tens of thousands: Thrift parses only the others.
     usual = _USUAL_HEADER.match(data)
     if usual:
         raw, _ = compact.read_varint(usual[1], 0)
@@ -168,12 +170,12 @@ def _beyond_us(header: BloomFilterHeader) -> str | None:
 
 
 def build_header(num_bytes: int) -> bytes:
-    """Today's header for a bitset of `num_bytes`: split blocks, XXH64, uncompressed; 15 to 19 bytes."""
+    """Build today's header for a bitset of `num_bytes`: split blocks, XXH64, uncompressed; 15 to 19 bytes."""
     return b"\x15" + compact.build_int(num_bytes) + _FORM
 
 
 def build_draft_header(dialect: Dialect, num_bytes: int) -> bytes:
-    """The header in front of a bitset of `num_bytes` in this dialect, which may also be one with today's header."""
+    """Build the header before a bitset of `num_bytes` in this dialect; some dialects have today's header."""
     from sbbf_tool.bloom.dialects import TODAYS
     from sbbf_tool.parquet.draft_headers import FORMS
 
@@ -183,7 +185,7 @@ def build_draft_header(dialect: Dialect, num_bytes: int) -> bytes:
 def build_draft_filter(dialect: Dialect, values: Iterable[bytes], num_bytes: int, *, is_number: bool = False) -> bytes:
     """Build header and bitset, of `num_bytes`, of a filter that holds these plain-encoded values in this dialect.
 
-    `is_number` says that the column is INT32, INT64, FLOAT or DOUBLE. For fixtures and corpora: no reader gains by a draft's filter.
+    `is_number` says that the column is INT32, INT64, FLOAT or DOUBLE. For fixtures and corpora: no reader benefits from a draft's filter.
     """
     from sbbf_tool.bloom.filter import BloomFilter
 

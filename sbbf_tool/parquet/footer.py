@@ -1,9 +1,9 @@
-"""The tail of a Parquet file and the `FileMetaData` in it (parquet-format README, "File format"; parquet.thrift).
+"""The end of a Parquet file and the `FileMetaData` in it (parquet-format README, "File format"; parquet.thrift).
 
     ... pages ... | FileMetaData (Thrift compact) | u32 LE length of it | "PAR1"
 
-`parse_*` read, `set_filters` writes: a footer is changed by splicing fields 14 and 15 of the chosen columns into its own bytes,
-so all that this package does not know about comes back as it was. A footer that is encrypted or signed has a `FileCipher` (`encryption`).
+`parse_*` read, `set_filters` writes: it splices fields 14 and 15 of the chosen columns into the footer's own bytes, so everything that this
+package does not know stays as it was. A footer that is encrypted or signed has a `FileCipher` (`encryption`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BLOOM_FILTER_OFFSET, _BLOOM_FILTER_LENGTH = 14, 15
 
 
 class Tail(NamedTuple):
-    """Where the footer is: bytes `start` to `start + length` of the file, before the length word and the magic."""
+    """Position of the footer: bytes `start` to `start + length` of the file, before the length word and the magic."""
 
     start: int
     length: int
@@ -40,16 +40,16 @@ class Tail(NamedTuple):
 
 
 class FilterPlace(NamedTuple):
-    """What the footer says of one filter: first byte of its header in the file; bytes of header and bitset (None: not said)."""
+    """What the footer states about one filter: first byte of its header in the file; bytes of header and bitset (None: not stated)."""
 
     offset: int
     length: int | None
 
 
 class Footer:
-    """A parsed `FileMetaData` with the bytes it came from and its place in the file.
+    """A parsed `FileMetaData` with its bytes and its position in the file.
 
-    Of an encrypted or signed footer, `raw` are the bytes of the plain struct, which take `stored_bytes` in the file.
+    For an encrypted or signed footer, `raw` is the plain struct, which takes `stored_bytes` in the file.
     """
 
     def __init__(
@@ -88,40 +88,40 @@ class Footer:
 
     @property
     def is_writable(self) -> bool:
-        """Whether a changed footer can take this one's place; a signed one must be signed again, for which one needs its key."""
+        """Whether a changed footer can replace this one; a signed footer must be signed again, which needs its key."""
         return self.cipher.footer_key is not None if self.cipher is not None else self.metadata.encryption_algorithm is None
 
     def is_closed(self, row_group: int, column: int) -> bool:
-        """Whether the full metadata of a column chunk are encrypted, with a key that was not given."""
+        """Return whether the full metadata of a column chunk are encrypted with a key that is missing."""
         sealed = self.metadata.row_groups[row_group].columns[column].encrypted_column_metadata
         return sealed is not None and not (self.cipher is not None and self.cipher.has_key((row_group, column)))
 
     def num_rows(self, row_group: int) -> int | None:
-        """Rows of a row group as they are stated."""
+        """Return the rows of a row group as stated."""
         rows: int | None = self.metadata.row_groups[row_group].num_rows
         return rows
 
     def chunk_meta(self, row_group: int, column: int) -> ChunkMeta:
-        """What is stated of a column chunk."""
+        """Return what the footer states about a column chunk."""
         return ChunkMeta(self.metadata.row_groups[row_group].columns[column])
 
     def chunk_metas(self, row_group: int) -> Iterator[ChunkMeta]:
-        """What is stated of each column chunk of a row group, in the columns' order."""
+        """Iterate over what the footer states about each column chunk of a row group, in the columns' order."""
         return map(ChunkMeta, self.metadata.row_groups[row_group].columns)
 
     def chunk(self, row_group: int, column: int) -> ColumnMetaData | None:
-        """The struct of a column chunk, for readers of its pages; None where it is locked."""
+        """Return the struct of a column chunk, for readers of its pages; None where it is locked."""
         return self.metadata.row_groups[row_group].columns[column].meta_data
 
     def stored(self, raw: bytes) -> tuple[bytes, bytes]:
-        """What a file ends with whose footer is `raw`: that, encrypted or signed as this one is, then length and magic."""
+        """Build the end of a file whose footer is `raw`: the footer, encrypted or signed as this one is, then length and magic."""
         if self.cipher is None:
             return raw, build_tail(raw)
         stored = self.cipher.close_footer(raw)
         return stored, build_tail(stored, MAGIC if self.cipher.crypto is None else MAGIC_ENCRYPTED)
 
     def ensure_type(self, row_group: int, column: Column) -> None:
-        """Ensure that the physical type which a chunk states is its column's: its pages would be read as other values. UnreadableError."""
+        """Ensure that a chunk states the physical type of its column; another type would decode to other values. UnreadableError."""
         meta = self.chunk(row_group, column.index)
         stated = meta.type if meta is not None else None
         if stated is None or not 0 <= stated < len(PHYSICAL_TYPES):
@@ -131,7 +131,7 @@ class Footer:
         raise UnreadableError(f"the schema states {column.physical}, the column chunk {other}", hint="the file is damaged: write it again")
 
     def ensure_counts(self, row_group: int, column: Column) -> None:
-        """Ensure that the footer does not contradict itself on how many values a chunk has: a reader would stop early, and a filter
+        """Ensure that the footer does not contradict itself on how many values a chunk has: a reader would stop early, and a filter would
         miss the rest. Raises UnreadableError.
         """
         rows, meta = self.num_rows(row_group), self.chunk(row_group, column.index)
@@ -142,7 +142,9 @@ class Footer:
             raise UnreadableError(f"the footer counts {counts}")
 
     def filter_place(self, row_group: int, column: int) -> FilterPlace | None:
-        """Where this chunk's filter is. Offsets of 0 and below mean none: builds before parquet-mr 1.12 wrote such."""
+        """Return the position of this chunk's filter; None without one. Offsets of 0 and below mean none: builds before parquet-mr 1.12
+        wrote such.
+        """
         meta = self.chunk(row_group, column)
         if meta is None or meta.bloom_filter_offset is None or meta.bloom_filter_offset <= 0:
             return None
@@ -150,7 +152,7 @@ class Footer:
 
 
 def parse_tail(last_bytes: bytes, file_size: int) -> Tail:
-    """Where the footer is, from the last eight bytes of a file of `file_size` bytes."""
+    """Locate the footer from the last eight bytes of a file of `file_size` bytes."""
     if file_size < len(MAGIC) + TAIL_BYTES or len(last_bytes) < TAIL_BYTES:
         raise UnreadableError(f"not a Parquet file: {file_size:,} bytes, and the smallest has 12")
     magic = last_bytes[-4:]
@@ -168,10 +170,10 @@ def parse_tail(last_bytes: bytes, file_size: int) -> Tail:
 def set_filters(
     raw: bytes, places: Mapping[tuple[int, int], FilterPlace | None], cipher: FileCipher | None = None, *, leave_open: bool = False
 ) -> bytes:
-    """`raw` with the filters of these (row group, leaf column) set, or taken away where None; every other byte as it was.
+    """Set the filters of these (row group, leaf column) in `raw`, or remove those that are None; every other byte stays.
 
-    Where a chunk's metadata are encrypted too, `cipher` opens and closes them; with `leave_open` they are left open, to be compared.
-    Raises UnreadableError where a chunk is not there or has no metadata to change, RefusedError where its key is missing.
+    Where a chunk's metadata are encrypted too, `cipher` decrypts and encrypts them; with `leave_open` they stay decrypted, for comparison.
+    Raises UnreadableError where a chunk is missing or has no metadata to change, RefusedError where its key is missing.
     """
 
     def change(key: tuple[int, int], meta: bytes, position: int) -> compact.Edit:
@@ -186,7 +188,7 @@ def set_filters(
 
 
 def open_metadata(raw: bytes, chunks: Iterable[tuple[int, int]], cipher: FileCipher | None) -> bytes:
-    """`raw` with the encrypted metadata of these chunks left open, and no other change: what `leave_open` is compared with."""
+    """Decrypt the encrypted metadata of these chunks in `raw`, and change nothing else: the counterpart of `leave_open` in comparisons."""
     return _edit_metadata(raw, chunks, None, cipher, True)
 
 
@@ -196,7 +198,7 @@ _Change = Callable[[tuple[int, int], bytes, int], compact.Edit]
 def _edit_metadata(
     raw: bytes, chunks: Iterable[tuple[int, int]], change: _Change | None, cipher: FileCipher | None, leave_open: bool
 ) -> bytes:
-    """`raw` with `change` made to every `ColumnMetaData` of these chunks: the one in the clear and the encrypted one, or either."""
+    """Apply `change` to every `ColumnMetaData` of these chunks in `raw`: the plain one, the encrypted one, or both."""
     wanted = set(chunks)
     edits: list[compact.Edit] = []
     found = 0
@@ -232,7 +234,7 @@ def _edit_sealed(
 
 
 def _chunk_positions(raw: bytes, wanted: set[tuple[int, int]]) -> list[tuple[tuple[int, int], int]]:
-    """Where the `ColumnChunk` struct of each of these chunks starts in the footer's bytes."""
+    """Locate the `ColumnChunk` struct of each of these chunks in the footer's bytes."""
     columns: dict[int, set[int]] = {}
     for row_group, column in wanted:
         columns.setdefault(row_group, set()).add(column)
@@ -247,7 +249,7 @@ def _chunk_positions(raw: bytes, wanted: set[tuple[int, int]]) -> list[tuple[tup
 def _struct_list(
     raw: bytes, struct: int, field_id: int, wanted: Mapping[int, object] | set[int], ends: compact.Ends
 ) -> list[tuple[int, int]]:
-    """(number, start) of the wanted elements of a list of structs that is a field of the struct at `struct`."""
+    """List (number, start) of the wanted elements of a list of structs that is a field of the struct at `struct`."""
     field = compact.last_field(compact.fields(raw, struct, ends)[0], field_id, compact.LIST)
     if field is None:
         return []
@@ -263,5 +265,5 @@ def _struct_list(
 
 
 def build_tail(stored: bytes, magic: bytes = MAGIC) -> bytes:
-    """What follows a footer's stored bytes: their length and the magic."""
+    """Build the bytes after a stored footer: its length and the magic."""
     return len(stored).to_bytes(4, "little") + magic

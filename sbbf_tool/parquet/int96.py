@@ -1,13 +1,13 @@
 """INT96 instants: 8 bytes of nanoseconds within a day, 4 bytes of Julian day, and the forms in which writers store the same instant.
 
-The format leaves INT96 undefined. Readers add the two parts up, so that one instant has many forms. Two are in use:
+The format leaves INT96 undefined. Readers add the two parts, so one instant has many forms. Two are in use:
 
     rounded down     the nanoseconds are those since midnight, 0 up to a day: Spark, Hive, Impala, Trino, Arrow C++ from 23.0
-    towards zero     before 1970 the day is the one after and the nanoseconds are negative, as C++ divides: Arrow C++ up to 22.0
+    towards zero     before 1970 the day is the next one and the nanoseconds are negative, as C++ divides: Arrow C++ up to 22.0
                      (apache/arrow issue 48246)
 
-A query looks up both, and a builder inserts both. Other forms, such as a day or more of nanoseconds, are bytes that none of these writers
-stores. So in a file of a writer that is not known to use one of the two, a filter that holds neither form proves nothing.
+A query looks up both, and a builder inserts both. None of these writers stores other forms, such as a day or more of nanoseconds. For a
+file whose writer is not known to use one of the two, a filter that holds neither form therefore excludes nothing.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _KNOWN_WRITERS = (
     # https://github.com/trinodb/trino/blob/master/lib/trino-parquet/src/main/java/io/trino/parquet/writer/valuewriter/Int96TimestampValueWriter.java
     "parquet-mr-trino version",
 )
-"""How `created_by` of writers that use one of the two forms begins. parquet-java is not among them: it stores what programs give it."""
+"""Prefixes of `created_by` of writers that use one of the two forms. parquet-java is not among them: it stores what its callers pass."""
 _KNOWN_KEYS = (
     # https://github.com/apache/spark/blob/master/sql/catalyst/src/main/scala/org/apache/spark/sql/catalyst/util/DateTimeUtils.scala
     "org.apache.spark.sql.parquet.row.metadata",
@@ -50,18 +50,18 @@ _KNOWN_KEYS = (
     "writer.date.proleptic",
     "writer.zone.conversion.legacy",
 )
-"""Keys of a file's metadata by which such a program says that it wrote through parquet-java. Other tools may copy them."""
+"""Keys of a file's metadata that identify such a program as the caller of parquet-java. Other tools may copy them."""
 _PARQUET_JAVA = "parquet-mr "
 
 
 def instant_of(plain: bytes) -> int:
-    """Nanoseconds since 1970-01-01T00:00Z of 12 stored bytes, whatever their form."""
+    """Return the nanoseconds since 1970-01-01T00:00Z that 12 stored bytes mean, whatever their form."""
     day = int.from_bytes(plain[8:], "little", signed=True)
     return (day - _JULIAN_DAY_OF_EPOCH) * NANOS_PER_DAY + int.from_bytes(plain[:8], "little", signed=True)
 
 
 def forms_of(instant: int) -> tuple[bytes, ...]:
-    """The one or two forms of an instant that are in use, rounded down first. OverflowError where the day needs more than 4 bytes."""
+    """Build the one or two forms of an instant that are in use, rounded down first. OverflowError where the day needs more than 4 bytes."""
     days, nanos = divmod(instant, NANOS_PER_DAY)
     day = days + _JULIAN_DAY_OF_EPOCH
     down = _plain(day, nanos)
@@ -69,7 +69,9 @@ def forms_of(instant: int) -> tuple[bytes, ...]:
 
 
 def instants_read_as(instant: int) -> Iterator[int]:
-    """The other instants of the years 1 to 9999 that a reader with 64 bits of nanoseconds, such as pyarrow, takes for this one."""
+    """Iterate over other instants of the years 1 to 9999 that a reader with 64 bits of nanoseconds, such as pyarrow, confuses with this
+    one.
+    """
     first, last = _YEARS_1_TO_9999
     for other in range(first + (instant - first) % (1 << 64), last, 1 << 64):
         if other != instant:
@@ -77,7 +79,7 @@ def instants_read_as(instant: int) -> Iterator[int]:
 
 
 def forms_beside_one(plain: bytes) -> tuple[bytes, ...]:
-    """The forms in use of the instant that 12 bytes stand for, but for the one they are in; none where its day needs more than 4 bytes."""
+    """Build the other forms in use of the instant in these 12 bytes; empty where its day needs more than 4 bytes."""
     try:
         return tuple(form for form in forms_of(instant_of(plain)) if form != plain)
     except OverflowError:
@@ -89,25 +91,25 @@ def _plain(day: int, nanos: int) -> bytes:
 
 
 def forms_beside(plain: memoryview) -> bytes:
-    """The forms in use of these values' instants, but for those that are stored: 12 bytes each, in no order."""
+    """Build the other forms in use of these values' instants: 12 bytes each, in no order."""
     return rounded_down(plain) + _towards_zero(plain)
 
 
 def rounded_down(plain: memoryview) -> bytes:
-    """Of the values that are stored in another form, the form that is rounded down."""
+    """Build the rounded-down form of the values that are stored in another form."""
     stored, day, nanos = _split(plain)
     return _joined(day, nanos, stored["nanos"] != nanos)
 
 
 def _towards_zero(plain: memoryview) -> bytes:
-    """Of the instants before 1970 that are stored in another form, the form that is rounded towards zero."""
+    """Build the form rounded towards zero of the instants before 1970 that are stored in another form."""
     stored, day, nanos = _split(plain)
     lacks = (day < _JULIAN_DAY_OF_EPOCH) & (nanos != 0) & (stored["nanos"] != nanos - NANOS_PER_DAY)
     return _joined(day + 1, nanos - NANOS_PER_DAY, lacks)
 
 
 def _split(plain: memoryview) -> tuple[NDArray[np.void], NDArray[np.int64], NDArray[np.int64]]:
-    """The parts as they are stored, and days and nanoseconds rounded down."""
+    """Split values into the parts as stored, and days and nanoseconds rounded down."""
     import numpy as np
 
     stored = np.frombuffer(plain, _PARTS)
@@ -119,14 +121,14 @@ def _joined(day: NDArray[np.int64], nanos: NDArray[np.int64], chosen: NDArray[np
     import numpy as np
 
     values = np.empty(np.count_nonzero(chosen), _PARTS)
-    values["nanos"], values["day"] = nanos[chosen], day[chosen]  # a day of more than 4 bytes wraps around, as readers add it up
+    values["nanos"], values["day"] = nanos[chosen], day[chosen]  # a day of more than 4 bytes wraps around, as in readers
     return values.tobytes()
 
 
 def unknown_writer(footer: Footer | None) -> str | None:
-    """Why an instant in neither form may still be stored; None where the file's writer is known to use one of them.
+    """Explain why an instant may be stored in neither form; None where the file's writer is known to use one of them.
 
-    Without a footer nothing is known of the writer.
+    Without a footer the writer is unknown.
     """
     created_by = str(footer.metadata.created_by or "") if footer is not None else ""
     keys = {entry.key for entry in footer.metadata.key_value_metadata or ()} if footer is not None else set()

@@ -1,4 +1,4 @@
-"""Dates, times of day, instants and durations as ISO 8601 writes them, in exact integers (LogicalTypes.md, "Temporal Types").
+"""Dates, times of day, instants and durations in ISO 8601 notation, in exact integers (LogicalTypes.md, "Temporal Types").
 
 The standard library's `datetime` stops at microseconds and at the years 1 and 9999; columns do not.
 """
@@ -35,13 +35,13 @@ class Instant(NamedTuple):
     zoned: bool
 
     def in_unit(self, unit: str) -> int | None:
-        """The count of `unit`s; None where the time is finer than that."""
+        """Return the count of `unit`s; None where the time is finer than that."""
         count, rest = divmod(self.nanos, UNIT_NANOS[unit])
         return None if rest or self.finer else count
 
 
 def parse_date(text: str) -> int:
-    """Days since 1970-01-01 in the proleptic Gregorian calendar. Raises ValueError."""
+    """Parse days since 1970-01-01 in the proleptic Gregorian calendar. Raises ValueError."""
     match = _DATE_ONLY.fullmatch(text)
     if not match:
         raise ValueError("not a date")
@@ -49,7 +49,7 @@ def parse_date(text: str) -> int:
 
 
 def parse_time(text: str) -> Instant:
-    """Nanoseconds since midnight; 24:00 is the end of the day. Raises ValueError, also for a zone other than UTC."""
+    """Parse nanoseconds since midnight; 24:00 is the end of the day. Raises ValueError, also for a zone other than UTC."""
     match = _TIME_ONLY.fullmatch(text)
     if not match or _zone_seconds(match["zone"]):
         raise ValueError("not a time of day")
@@ -58,7 +58,7 @@ def parse_time(text: str) -> Instant:
 
 
 def parse_timestamp(text: str) -> Instant:
-    """Nanoseconds since 1970-01-01T00:00 (UTC where a zone is stated). A date alone is its midnight. Raises ValueError."""
+    """Parse nanoseconds since 1970-01-01T00:00 (UTC where a zone is stated). A date alone means its midnight. Raises ValueError."""
     match = _TIMESTAMP.fullmatch(text)
     if not match:
         raise ValueError("not a timestamp")
@@ -68,7 +68,7 @@ def parse_timestamp(text: str) -> Instant:
 
 
 def parse_duration(text: str) -> tuple[int, int, int] | None:
-    """Months, days and milliseconds of a duration; None where it is finer than a millisecond. Raises ValueError."""
+    """Parse months, days and milliseconds of a duration; None where it is finer than a millisecond. Raises ValueError."""
     match = _DURATION.fullmatch(text)
     if not match or text.endswith(("P", "T")):
         raise ValueError("not a duration")
@@ -85,7 +85,7 @@ def format_date(days: int) -> str:
 
 
 def format_time(count: int, unit: str) -> str:
-    """`count` units since midnight as HH:MM:SS with as many digits behind the point as are needed. ValueError outside a day."""
+    """Format `count` units since midnight as HH:MM:SS with as many decimal digits as needed. ValueError outside a day."""
     if not 0 <= count * UNIT_NANOS[unit] <= NANOS_PER_DAY:
         raise ValueError("not a time of day")
     seconds, nanos = divmod(count * UNIT_NANOS[unit], NANOS_PER_SECOND)

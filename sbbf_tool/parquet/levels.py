@@ -1,17 +1,17 @@
 """Definition levels: the hybrid of run lengths and bit packing (parquet-format Encodings.md, "Run Length Encoding / Bit-Packing Hybrid").
 
-    run     header, an unsigned varint; even: run length << 1, then one level; odd: groups << 1 | 1, then 8 levels a group, packed
+    run     header, an unsigned varint; even: run length << 1, then one level; odd: groups << 1 | 1, then 8 packed levels per group
 
-A value is there where its definition level is the highest that the column has; elsewhere it, or a list around it, is null or empty.
+A value is present where its definition level is the column's highest; elsewhere it, or a list around it, is null or empty.
 """
 
 from __future__ import annotations
 
 
 def count_highest(levels: memoryview, highest: int, count: int) -> int:
-    """How many of the first `count` levels are `highest`; all, where that is 0, since such columns store none.
+    """Count how many of the first `count` levels are `highest`. Where that is 0, return `count`: such columns store no levels.
 
-    Raises ValueError where there are fewer levels, or what is there cannot be levels.
+    Raises ValueError where there are fewer levels, or the bytes cannot be levels.
     """
     if not highest:
         return count
@@ -22,7 +22,7 @@ def count_highest(levels: memoryview, highest: int, count: int) -> int:
         if header & 1:
             size = (header >> 1) * width
             packed = levels[position : position + size]
-            # The last group may be cut to the bytes that hold the levels that are left.
+            # The last group may be cut to the bytes that hold the remaining levels.
             known = min(left, (header >> 1) * 8, len(packed) * 8 // width)
             if not known:
                 raise ValueError("the levels end early")
@@ -55,7 +55,7 @@ def _varint(data: memoryview, position: int) -> tuple[int, int]:
 
 
 def _count_packed(packed: memoryview, highest: int, width: int, count: int) -> int:
-    """How many of the first `count` levels of `width` bits each, the least significant bit first, are `highest`."""
+    """Count how many of the first `count` levels of `width` bits each, least significant bit first, are `highest`."""
     bits = int.from_bytes(packed, "little") & (1 << count * width) - 1
     if width == 1:
         return bits.bit_count()

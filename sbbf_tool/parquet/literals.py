@@ -1,8 +1,8 @@
-"""A value as a person writes it, and the plain bytes that a column would store for it (LogicalTypes.md, Encodings.md "Plain").
+"""A value in written form, and the plain bytes that a column would store for it (LogicalTypes.md, Encodings.md "Plain").
 
-Some answers need no filter: a value finer than the column's unit cannot be stored in it, NaN is stored in many forms, null in none.
-`parse` and `format_plain` are each other's inverse, as far as a form is the one that a writer would choose. In every column that is
-not text, `0x` and hexadecimal digits are the plain bytes themselves, so that bytes which no value stands for can be asked for too.
+Some answers need no filter: a value finer than the column's unit cannot be stored in it, NaN is stored in many forms, null in none. `parse`
+and `format_plain` are inverse to each other for the forms that writers choose. In every column that is not text, `0x` and hexadecimal
+digits are the plain bytes themselves, so that bytes with no written value can be looked up too.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ NOTATIONS: dict[str, tuple[Notation, tuple[str, ...]]] = {
     "GEOGRAPHY": (GEOMETRIES, ("BYTE_ARRAY",)),
     "UUID": (UUIDS, ("FIXED_LEN_BYTE_ARRAY(16)",)),
 }
-"""How values of each logical type are written, and the physical types that the specification has it on, with the length or the unit where
-only one will do. On any other an annotation means nothing.
+"""Notation of the values of each logical type, and the physical types that the specification allows for it, with the length or the unit
+where only one is allowed. On any other physical type the annotation means nothing.
 """
 
 
 def parse(column: Column, text: str | None) -> Literal:
-    """`text` as a value of `column`; None asks for null, and so does the word in a column that is not text.
+    """Parse `text` as a value of `column`; None means null, and so does the word "null" in a column that is not text.
 
-    Raises UsageError, saying what the column takes, where it cannot be a value of it.
+    Raises UsageError, with what the column takes, where the text cannot be a value of it.
     """
     if text is None or (text.lower() == "null" and not _may_be_text(column)):
         return Literal("null", verdict=CANNOT_SAY, note="nulls are never in a Bloom filter", is_null=True)
@@ -72,7 +72,7 @@ def parse(column: Column, text: str | None) -> Literal:
 
 
 def parse_object(column: Column, value: object) -> Literal:
-    """A Python value as a value of `column`; see `parse`.
+    """Convert a Python value to a value of `column`; see `parse`.
 
     It may be None, text, bytes (the plain form), a number, Decimal, date, time, datetime, timedelta, UUID, or a numpy scalar of these.
     """
@@ -93,7 +93,7 @@ def parse_object(column: Column, value: object) -> Literal:
 
 
 def format_plain(column: Column, plain: bytes) -> str:
-    """A stored value as `parse` takes it; in hexadecimal where the bytes are not a value of the logical type."""
+    """Format a stored value as `parse` takes it; in hexadecimal where the bytes are not a value of the logical type."""
     if column.physical == "BOOLEAN" or column.doubt or (column.width is not None and len(plain) != column.width):
         return f"0x{plain.hex()}"
     try:
@@ -124,7 +124,7 @@ def _may_be_text(column: Column) -> bool:
 
 
 def _parse_plain(column: Column, notation: Notation, text: str) -> Literal:
-    """A value from its plain bytes: asked for as they are, and as whatever else the value they stand for may be stored."""
+    """Parse plain bytes: look them up as they are, and in every other form in which their value may be stored."""
     plain = bytes.fromhex(text[2:])
     if column.width is not None and len(plain) != column.width:
         raise ValueError
@@ -136,14 +136,14 @@ def _parse_plain(column: Column, notation: Notation, text: str) -> Literal:
 
 
 def _is_rounded(column: Column, value: object) -> bool:
-    """Whether `value` is a binary fraction where the column holds decimal ones: readers compare its nearest double, not its digits."""
+    """Return whether `value` is a binary fraction but the column holds decimal ones: readers compare its nearest double, not its digits."""
     import numbers
 
     return _notation(column) is DECIMALS and isinstance(value, numbers.Real) and not hasattr(value, "__index__")
 
 
 def write_object(value: object) -> str | None:
-    """Write a Python object as a person would; None for what is no value of any column."""
+    """Write a Python object in its usual notation; None for objects that are no value of any column."""
     import datetime
     import decimal
     import numbers

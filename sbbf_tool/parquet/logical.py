@@ -1,7 +1,7 @@
 """Logical types (LogicalTypes.md): what the values of a leaf column mean, beside the physical type that stores them.
 
-Parameters of types that the format forbids, or that are beyond this package, are looked for once, where a column is made: a column with
-such a parameter is of unknown type, and no value of it is looked up.
+Type parameters that the format forbids, or that this package does not support, are checked once, where a column is made: such a column is
+of unknown type, and none of its values is looked up.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from sbbf_tool.parquet.idl.ttypes import ConvertedType, LogicalType, SchemaEleme
 
 
 class Logical(NamedTuple):
-    """A logical type, whether it was written as `LogicalType` or as the older `ConvertedType`."""
+    """A logical type, written as `LogicalType` or as the older `ConvertedType`."""
 
     kind: str
     bits: int = 0
     signed: bool = True
     unit: str = ""
-    """MILLIS, MICROS or NANOS, of TIME and TIMESTAMP."""
+    """MILLIS, MICROS or NANOS, for TIME and TIMESTAMP."""
     utc: bool = True
     """Adjusted to UTC (an instant), or local (a reading of a wall clock)."""
     precision: int = 0
@@ -36,7 +36,7 @@ class Logical(NamedTuple):
 
 
 MAX_DIGITS = 1000
-"""Of a DECIMAL. The format sets no limit for a BYTE_ARRAY; query engines stop at 76."""
+"""Most digits of a DECIMAL. The format sets no limit for a BYTE_ARRAY; query engines stop at 76."""
 _BYTES = {"INT32": 4, "INT64": 8}
 _UNITS = ("MILLIS", "MICROS", "NANOS")
 _PLAIN_KINDS = ("STRING", "ENUM", "DATE", "UNKNOWN", "JSON", "BSON", "UUID", "FLOAT16", "GEOMETRY", "GEOGRAPHY")
@@ -63,7 +63,7 @@ _CONVERTED = {
 
 
 def logical_of(element: SchemaElement) -> Logical | None:
-    """The logical type; `LogicalType` wins over `ConvertedType`, and a union member not known here is none."""
+    """Return the logical type; `LogicalType` overrides `ConvertedType`, and an unknown union member counts as none."""
     if element.logicalType is not None:
         logical = _from_union(element.logicalType)
         if logical is not None:
@@ -74,8 +74,8 @@ def logical_of(element: SchemaElement) -> Logical | None:
 
 
 def contradiction_of(element: SchemaElement) -> str | None:
-    """Say why readers differ on the values of a column, where they do: beside a `LogicalType` that they do not know, some read the
-    `ConvertedType` (DuckDB) and others the physical type (Arrow C++), and 100 is a value of both a DECIMAL(9,2) and its INT32.
+    """Explain why readers differ on the values of a column; None where they do not. Beside a `LogicalType` that they do not know, some read
+    the `ConvertedType` (DuckDB) and others the physical type (Arrow C++), and 100 is a value of both a DECIMAL(9,2) and its INT32.
     """
     union = element.logicalType
     if union is None or element.converted_type != ConvertedType.DECIMAL or any(member is not None for member in vars(union).values()):
@@ -84,7 +84,7 @@ def contradiction_of(element: SchemaElement) -> str | None:
 
 
 def doubt_of(physical: str, type_length: int | None, logical: Logical | None) -> str | None:
-    """Return why values of such a type cannot be told, or None. `type_length` is as the schema states it."""
+    """Explain why values of such a type cannot be interpreted; None where they can. `type_length` is as the schema states it."""
     if physical == "FIXED_LEN_BYTE_ARRAY" and (type_length or 0) <= 0:
         stated = "is not stated" if type_length is None else f"is {type_length:,}"
         return f"the length of its FIXED_LEN_BYTE_ARRAY values {stated}, and must be 1 or more"

@@ -1,6 +1,6 @@
-"""What a written value becomes (`Literal`), and what it takes to write values of one kind of column (`Notation`): LogicalTypes.md.
+"""The result of parsing a written value (`Literal`), and the notation of one kind of column (`Notation`): LogicalTypes.md.
 
-Text from a command line may hold bytes that are not UTF-8; Python carries them as surrogates ("surrogateescape"), and so does this.
+Text from a command line may hold bytes that are not UTF-8; they become surrogates ("surrogateescape"), as in Python.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ABSENT, MAYBE, CANNOT_SAY = "absent", "maybe", "cannot say"
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """What to ask for: the value is there at most if one of `forms` is. `verdict` is the answer where no filter is needed."""
+    """What to look up: the value can only be present if one of `forms` is. `verdict` is the answer where no filter is needed."""
 
     text: str
     forms: tuple[bytes, ...] = ()
@@ -28,9 +28,9 @@ class Literal:
 
 
 class Notation(NamedTuple):
-    """How values of a kind of column are written: both directions, and a description for the one who got it wrong.
+    """How values of a kind of column are written: both directions, and a description for errors.
 
-    `parse` raises ValueError or OverflowError for what cannot be a value, `format` for bytes that are none.
+    `parse` raises ValueError or OverflowError for text that cannot be a value, `format` for bytes that are none.
     """
 
     parse: Callable[[Column, str], Literal]
@@ -39,13 +39,13 @@ class Notation(NamedTuple):
 
 
 def logical_of(column: Column) -> Logical:
-    """The logical type of a column whose notation was chosen by it."""
+    """Return the logical type of a column whose logical type selected its notation."""
     assert column.logical is not None
     return column.logical
 
 
 def width_of(column: Column) -> int:
-    """Bytes of a value of a column whose notation was chosen because all have the same."""
+    """Return the bytes of a value of a column whose notation requires a fixed width."""
     assert column.width is not None
     return column.width
 
@@ -90,7 +90,7 @@ def _format_uuid(column: Column, plain: bytes) -> str:
 
 TEXT = Notation(_parse_text, _format_text, lambda column: "text")
 BYTES = Notation(_parse_text, _format_hex, _expect_bytes)
-"""Bytes that may well be text which nobody annotated: other text than hexadecimal stands for itself."""
+"""Bytes that may be text without an annotation: text other than hexadecimal means itself."""
 BSON = Notation(_refuse_text, _format_hex, lambda column: "a BSON document in hexadecimal, as 0x..")
 GEOMETRIES = Notation(_refuse_text, _format_hex, lambda column: "well-known binary (WKB) in hexadecimal, as 0x..")
 UUIDS = Notation(_parse_uuid, _format_uuid, lambda column: "a UUID, such as 123e4567-e89b-12d3-a456-426614174000")

@@ -64,7 +64,7 @@ def _parse_float(column: Column, text: str) -> Literal:
     mirrored = value + (value - narrow)
     other = _packed(layout, mirrored)
     if narrow != value and other is not None and struct.unpack(layout, other) == (mirrored,):
-        # Half way between two narrow numbers, as far as a double can tell: the text may lie on either side.
+        # Half way between two narrow numbers, at the precision of a double: the text may mean either.
         return Literal(text, (plain, other))
     return Literal(text, (plain,))
 
@@ -81,7 +81,7 @@ def _format_float(column: Column, plain: bytes) -> str:
     (value,) = struct.unpack(layout, plain)
     if len(plain) == 8 or value != value or abs(value) == float("inf"):
         return repr(value)
-    # The shortest digits that give the same narrow number back.
+    # The shortest digits that parse to the same narrow number.
     tries = (float(f"{value:.{digits}g}") for digits in range(1, 17))
     return repr(next((number for number in tries if _packed(layout, number) == plain), value))
 
@@ -124,13 +124,15 @@ def _check_precision(column: Column, unscaled: int) -> None:
 
 
 def _widths(unscaled: int, precision: int) -> range:
-    """Bytes that a writer may have stored a BYTE_ARRAY decimal in: from the fewest to a word, or to what the precision needs."""
+    """Return the widths in bytes in which a writer may have stored a BYTE_ARRAY decimal: from the fewest to a word, or to what the
+    precision needs.
+    """
     fewest = _fewest_bytes(unscaled)
     return range(fewest, max(fewest, _WORD_BYTES, _fewest_bytes(10**precision)) + 1)
 
 
 def _fewest_bytes(value: int) -> int:
-    """That hold `value` in two's complement."""
+    """Return the fewest bytes that hold `value` in two's complement."""
     return ((value if value >= 0 else ~value).bit_length() + 8) // 8
 
 

@@ -1,4 +1,4 @@
-"""Dates, times of day, instants and durations as ISO 8601 writes them (LogicalTypes.md, "Temporal Types").
+"""Dates, times of day, instants and durations in ISO 8601 notation (LogicalTypes.md, "Temporal Types").
 
 A value finer than the column's unit cannot be stored there: it is absent, and is not rounded to one that might be present.
 """
@@ -21,7 +21,7 @@ def _format_date(column: Column, plain: bytes) -> str:
 
 
 def _counted(column: Column, text: str, instant: iso8601.Instant) -> Literal:
-    """A time as the count of the column's unit that is stored for it."""
+    """Convert a time to the stored count of the column's unit."""
     logical = logical_of(column)
     if instant.zoned and not logical.utc:
         raise ValueError

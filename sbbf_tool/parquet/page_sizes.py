@@ -1,8 +1,7 @@
 """The sizes that page headers state, checked before a page is read (parquet.thrift `PageHeader`, fields 2 and 3).
 
-A page of a kilobyte may state that it decompresses to 2 GiB, and a reader allocates what a header states. pyarrow reads the pages of a
-chunk from its stream by itself, so the stream looks at each header first: the bytes of a page are handed out only after its sizes were
-accepted.
+A page of a kilobyte may state that it decompresses to 2 GiB, and readers allocate what a header states. pyarrow reads the pages of a chunk
+from its stream on its own, so the stream checks each header first: it returns the bytes of a page only after its sizes were accepted.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from pyarrow import NativeFile
 
 EnsureSize: TypeAlias = Callable[[int, int], None]
-"""Gets the compressed and the uncompressed bytes that a page header states. Raises RefusedError for more than may be decompressed."""
+"""A function of the compressed and the uncompressed bytes that a page header states. Raises RefusedError above the decompression limit."""
 
 
 # pyarrow decodes the lengths of all values of a page at once, and a run of equal ones takes no bytes.
@@ -37,7 +36,7 @@ def ensure_page(header: PageHeader, position: int, ensure_size: EnsureSize) -> N
 
 
 def with_checked_sizes(pages: ChunkPages, ensure_size: EnsureSize) -> ChunkPages:
-    """Return the same pages; their streams raise what `ensure_size` raises before they hand out a byte of the page."""
+    """Return the same pages; their streams raise what `ensure_size` raises before they return a byte of the page."""
     return pages._replace(open_arrow=partial(_open_checked, pages.open_arrow, pages.meta, ensure_size), ensure_size=ensure_size)
 
 
@@ -75,14 +74,14 @@ class HeaderWalk:
         self._position, end = page_range(meta)
         self._end = min(end, size)
         self._size = size
-        # Readers stop at the last value: what follows it in the chunk is not read, and need not be a page.
+        # Readers stop at the last value: what follows it in the chunk is not read, and may be anything.
         self._values_left = meta.num_values or 0
         self._ensure_size = ensure_size
 
     def check_up_to(self, position: int, read: Callable[[int, int], bytes]) -> None:
         """Check the header of every page that begins before `position`.
 
-        Raises RefusedError, and UnreadableError for a header that is none or states more bytes than the file has.
+        Raises RefusedError, and UnreadableError where bytes are not a header or state more bytes than the file has.
         """
         while self._position < min(position, self._end) and self._values_left > 0:
             try:

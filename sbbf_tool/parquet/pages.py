@@ -1,4 +1,4 @@
-"""The pages of one column chunk as their headers describe them, without a page being read (parquet.thrift `PageHeader`)."""
+"""The pages of one column chunk as their headers describe them; no page is read (parquet.thrift `PageHeader`)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _FIRST_WINDOW = 64
 
 
 class ChunkPages(NamedTuple):
-    """Where the pages of one column chunk are read in the clear: a file, or what an encrypted chunk looks like with its key."""
+    """The decrypted pages of one column chunk: a file, or an encrypted chunk read with its key."""
 
     meta: ColumnMetaData
     """The chunk's metadata, whose offsets are those of `read`."""
     read: Callable[[int, int], bytes]
-    """`length` bytes from `offset`, or fewer: at the end, and of an encrypted chunk at the end of a page header."""
+    """Returns `length` bytes from `offset`, or fewer: at the end, and for an encrypted chunk at the end of a page header."""
     open_arrow: Callable[[], NativeFile]
     """A new stream of the same bytes."""
     ensure_size: Callable[[int, int], None] | None = None
@@ -38,7 +38,7 @@ class ChunkPages(NamedTuple):
 
 
 class ReadStream(io.RawIOBase):
-    """A file of `size` bytes that `read(offset, length)` reads, as Python's kind of file, which pyarrow takes."""
+    """A file of `size` bytes over `read(offset, length)`, as a Python file object for pyarrow."""
 
     def __init__(self, read: Callable[[int, int], bytes], size: int, close: Callable[[], None] = lambda: None) -> None:
         self._read = read
@@ -76,13 +76,13 @@ class Page(NamedTuple):
     is_dictionary: bool
     encoding: int
     values: int
-    """As the header counts them: nulls included."""
+    """Count in the header, nulls included."""
     size: int
     """Bytes after decompression, levels included."""
 
 
 def read_pages(read: Callable[[int, int], bytes], meta: ColumnMetaData) -> Iterator[Page]:
-    """The pages of a chunk in order. `read(offset, length)` may answer with fewer bytes at the end of the file.
+    """Iterate over the pages of a chunk in order. `read(offset, length)` may return fewer bytes at the end of the file.
 
     Raises UnreadableError, with the byte offset, for a header that cannot be one.
     """
@@ -100,7 +100,7 @@ def read_pages(read: Callable[[int, int], bytes], meta: ColumnMetaData) -> Itera
 
 
 def page_range(meta: ColumnMetaData) -> tuple[int, int]:
-    """First byte of the chunk's first page, and the byte behind its last. A dictionary page, where there is one, comes first."""
+    """Return the first byte of the chunk's first page, and the byte after its last. A dictionary page, where there is one, comes first."""
     start = meta.data_page_offset or 0
     if meta.dictionary_page_offset and 0 < meta.dictionary_page_offset < start:
         start = meta.dictionary_page_offset
@@ -108,27 +108,27 @@ def page_range(meta: ColumnMetaData) -> tuple[int, int]:
 
 
 def data_encodings(meta: ColumnMetaData) -> set[int] | None:
-    """The encodings of the chunk's data pages; None where the footer does not tell."""
+    """Return the encodings of the chunk's data pages; None where the footer does not show them."""
     if meta.encoding_stats:
         return {entry.encoding for entry in meta.encoding_stats if entry.page_type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2)}
-    listed = set(meta.encodings or ()) - {Encoding.RLE, Encoding.BIT_PACKED}  # those of the levels
+    listed = set(meta.encodings or ()) - {Encoding.RLE, Encoding.BIT_PACKED}  # the encodings of levels
     # Besides RLE_DICTIONARY, PLAIN is either that of the dictionary page or that of data pages after it.
     return None if not listed or Encoding.RLE_DICTIONARY in listed else listed
 
 
 def is_dictionary_encoded(meta: ColumnMetaData) -> bool:
-    """Whether all data pages of the chunk are known to be dictionary-encoded; False where the footer leaves it open."""
+    """Return whether all data pages of the chunk are known to be dictionary-encoded; False where the footer does not show it."""
     encodings = data_encodings(meta)
     return bool(encodings) and set(DICTIONARY_ENCODINGS).issuperset(encodings or ())
 
 
 def count_of(stated: int | None) -> int:
-    """A size or count that a struct states; 0 where it states none, or a negative one."""
+    """Return a size or count that a struct states; 0 where it states none, or a negative one."""
     return max(0, stated or 0)
 
 
 def read_header(read: Callable[[int, int], bytes], position: int, end: int) -> tuple[PageHeader, int]:
-    """The page header at `position` of a chunk that ends at `end`, and its length."""
+    """Read the page header at `position` of a chunk that ends at `end`; return it and its length."""
     window = _FIRST_WINDOW
     while True:
         data = read(position, min(window, end - position))

@@ -1,7 +1,7 @@
-"""What a new version of a file is made of: kept bytes of the old one, then new bytes.
+"""The parts of a new version of a file: kept bytes of the old one, then new bytes.
 
-A patch never moves a page. It keeps the first `keep` bytes of the old file as they are, its old footer included wherever that can be,
-and appends. So a reader that remembers the old length still finds the old, valid file, and undoing is cutting back.
+A patch never moves a page. It keeps the first `keep` bytes of the old file as they are, its old footer included wherever possible, and
+appends. So a reader that remembers the old length still finds the old, valid file, and truncating to that length undoes the patch.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Bytes = bytes | bytearray | memoryview
 
 
 class Extent(Protocol):
-    """Bytes that are not in memory, of which a patch knows the length."""
+    """Bytes outside memory, whose length a patch knows."""
 
     def __len__(self) -> int: ...
     def read(self, offset: int, length: int) -> bytes: ...
@@ -50,9 +50,9 @@ def plan_append(
     drop: Iterable[ChunkKey] = (),
     correct: Mapping[ChunkKey, FilterPlace] | None = None,
 ) -> Patch:
-    """The patch that appends these filters (header and bitset of each, as they are stored) behind the first `keep` bytes, row group by
-    row group in the schema's order, and then the footer: with their places set, those of `drop` taken away, and those that `correct`
-    states anew.
+    """Build the patch that appends these filters (header and bitset of each, as stored) after the first `keep` bytes, row group by row
+    group in the schema's order, and then the footer: with the positions of the filters set, those of `drop` removed, and those in `correct`
+    replaced.
     """
     pieces: list[Piece] = []
     places: dict[ChunkKey, FilterPlace] = {}

@@ -1,11 +1,12 @@
-"""What the pages of a column chunk hold in PLAIN form (parquet-format README, "Data Pages"; Encodings.md, "Plain", "Dictionary Encoding").
+"""The PLAIN form of the values in a column chunk's pages (parquet-format README, "Data Pages"; Encodings.md, "Plain", "Dictionary
+Encoding").
 
     dictionary page               each distinct value once, in PLAIN form
     data page that refers to it   nothing that is not in the dictionary: no byte of it is read
-    data page in PLAIN form       its values, behind their levels, as they are hashed
+    data page in PLAIN form       its values, after their levels, as they are hashed
 
-So the set of a chunk's values is had without decoding a value, and where all data pages refer to the dictionary without reading them.
-Pages of other encodings, codecs and sizes are for whoever decodes everything: `values.read_chunk`.
+So the set of a chunk's values needs no decoding, and no data page is read where all refer to the dictionary. `values.read_chunk`, which
+decodes everything, handles pages of other encodings, codecs and sizes.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ MAX_DICTIONARY_BYTES = 64 << 20
 MAX_DATA_BYTES = 16 << 20
 """Larger pages are better read as part of the chunk's stream, in batches."""
 
-# LZ4 is not here: under that name files hold either Hadoop's framing or LZ4's own, and the header does not tell which.
+# LZ4 is missing: files hold either Hadoop's framing or LZ4's own under that name, and the header does not show which.
 _CODECS: dict[int, Callable[[bytes | memoryview, memoryview], int]] = {
     CompressionCodec.SNAPPY: cramjam.snappy.decompress_raw_into,
     CompressionCodec.GZIP: cramjam.gzip.decompress_into,
@@ -38,27 +39,28 @@ _CODECS: dict[int, Callable[[bytes | memoryview, memoryview], int]] = {
     CompressionCodec.ZSTD: cramjam.zstd.decompress_into,
     CompressionCodec.LZ4_RAW: lambda stored, plain: int(cramjam.lz4.decompress_block_into(stored, plain, output_len=len(plain))),
 }
-"""Decompress into memory of the size that the header states, and answer with the bytes that came. Neither numpy nor pyarrow is needed."""
+"""Decompress into memory of the size that the header states, and return the number of bytes written. This needs neither numpy nor pyarrow.
+"""
 
-_ENCODINGS = {Encoding.PLAIN, *DICTIONARY_ENCODINGS, Encoding.RLE, Encoding.BIT_PACKED}  # the last two are those of levels
+_ENCODINGS = {Encoding.PLAIN, *DICTIONARY_ENCODINGS, Encoding.RLE, Encoding.BIT_PACKED}  # the last two encode levels
 
 Read = Callable[[int, int], bytes]
-"""`length` bytes from `offset`, or fewer at the end of the file."""
+"""Returns `length` bytes from `offset`, or fewer at the end of the file."""
 
 
 class NotPlainError(Exception):
-    """The chunk has a page that is not to be read here."""
+    """The chunk has a page that this module does not read."""
 
 
 _PADDING = bytes(8)
-"""Behind the values of every page of fastparquet (`writer.py`, `write_column`)."""
+"""Bytes that follow the values of every page of fastparquet (`writer.py`, `write_column`)."""
 
 
 def _hash_byte_arrays(plain: memoryview, count: int) -> tuple[memoryview, memoryview]:
     """Return the bytes of a page's values without fastparquet's padding, and their hashes. Raises UnreadableError.
 
-    Levels that are taken for a value shift all values by one: then the last of them is left over, which is its length and its bytes
-    before the padding, and never the padding alone.
+    Levels read as a value would shift all values by one: then the length and the bytes of the last value are left over before the padding,
+    never the padding alone.
     """
     try:
         return plain, hashing.hash_length_prefixed(plain, count)
@@ -79,9 +81,9 @@ class PlainPage:
     hashes: memoryview
     """XXH64 of every value, in order."""
     hashes_of_equals: memoryview
-    """Hashes of bytes that mean one of these values and are not stored for it: see `equals`."""
+    """Hashes of bytes that mean one of these values but are not stored for it: see `equals`."""
     extremes: Extremes | None
-    """The smallest and the largest value, where they were wanted."""
+    """The smallest and the largest value, where requested."""
     page_type: int
     """DICTIONARY_PAGE, DATA_PAGE or DATA_PAGE_V2."""
     stored_bytes: int
@@ -92,18 +94,18 @@ class PlainPage:
 
 
 def may_be_plain(column: Column, meta: ColumnMetaData) -> bool:
-    """Whether the footer knows of no page in the chunk that is not to be read here."""
+    """Return whether the footer shows no page in the chunk that this module does not read."""
     return _is_readable(column, meta) and _ENCODINGS.issuperset(meta.encodings or ())
 
 
 def _is_readable(column: Column, meta: ColumnMetaData) -> bool:
-    # A BOOLEAN is a bit in PLAIN form, and a fixed length of 0 none at all.
+    # In PLAIN form a BOOLEAN is a bit, and a value of fixed length 0 has no bytes.
     has_bytes = column.width is not None or column.physical == "BYTE_ARRAY"
     return has_bytes and (meta.codec in _CODECS or meta.codec == CompressionCodec.UNCOMPRESSED)
 
 
 def _data_header(header: PageHeader) -> Any:
-    """What a header says of the values in its data page."""
+    """Return the part of a header that describes the values in its data page."""
     data = {PageType.DATA_PAGE: header.data_page_header, PageType.DATA_PAGE_V2: header.data_page_header_v2}.get(header.type)
     if data is None or data.num_values is None or data.num_values < 0:
         raise NotPlainError
@@ -111,9 +113,9 @@ def _data_header(header: PageHeader) -> Any:
 
 
 class PlainChunk:
-    """One column chunk, page by page; `ensure_size` accepts, or refuses by an error, the sizes that a page header states.
+    """One column chunk, page by page; `ensure_size` accepts the sizes that a page header states, or raises an error.
 
-    Inside, `position` is the first byte of a page header, and `length` the header's.
+    In this class, `position` is the first byte of a page header, and `length` the header's.
     """
 
     def __init__(
@@ -136,7 +138,7 @@ class PlainChunk:
         self._scratch = bytearray()
 
     def dictionary(self) -> PlainPage | None:
-        """The chunk's dictionary page; None where it is better read as part of the chunk (an unusual codec, very large, not there).
+        """Read the chunk's dictionary page; None where it is better read as part of the chunk (an unusual codec, very large, missing).
 
         Raises UnreadableError where the page contradicts itself, and what `ensure_size` raises for sizes that it does not accept.
         """
@@ -149,12 +151,12 @@ class PlainChunk:
             return None
 
     def pages(self, dictionary: PlainPage | None = None) -> Iterator[PlainPage]:
-        """The dictionary page, where there is one, and every data page that does not refer to it: all values of a chunk, and maybe, of the
-        dictionary, others. A `dictionary` that was read before is not read again.
+        """Read the dictionary page, where there is one, and every data page that does not refer to it: all values of a chunk, and possibly
+        other values from the dictionary. A `dictionary` that was read before is not read again.
 
-        Raises NotPlainError, at whichever page, where the chunk must be decoded instead: also where its pages do not agree with the footer
-        or with themselves, which a decoder has the better words for. UnreadableError for a page whose checksum does not fit; and what
-        `ensure_size` raises for sizes that it does not accept.
+        Raises NotPlainError, at any page, where the chunk must be decoded instead: also where its pages contradict the footer or
+        themselves, since a decoder explains that better. UnreadableError for a page with a wrong checksum; and what `ensure_size` raises
+        for sizes that it does not accept.
         """
         if not _is_readable(self._column, self._meta):
             raise NotPlainError
@@ -182,7 +184,7 @@ class PlainChunk:
             raise NotPlainError
 
     def _header(self, position: int) -> tuple[PageHeader, int]:
-        """The page header at `position`, which states the size of its page, and its length."""
+        """Read the page header at `position`, which states the size of its page; return it and its length."""
         if position >= self._end:
             raise NotPlainError
         try:
@@ -194,7 +196,7 @@ class PlainChunk:
         return header, length
 
     def _dictionary_page(self, header: PageHeader, position: int, length: int) -> PlainPage:
-        """Raises UnreadableError where the page contradicts itself: nobody could read the chunk."""
+        """Read a dictionary page. Raises UnreadableError where it contradicts itself: no reader could read the chunk."""
         page = header.dictionary_page_header
         if header.type != PageType.DICTIONARY_PAGE or page is None or page.encoding not in (Encoding.PLAIN, Encoding.PLAIN_DICTIONARY):
             raise NotPlainError
@@ -219,7 +221,7 @@ class PlainChunk:
         return self._page(plain, count, length + stored, header.type, place)
 
     def _data_page(self, header: PageHeader, data: Any, position: int, length: int) -> PlainPage:
-        """A data page in PLAIN form; `data` is the part of the header that its type asks for."""
+        """Read a data page in PLAIN form; `data` is the part of the header for its type."""
         stored, size = header.compressed_page_size, header.uncompressed_page_size
         self._ensure_page(header, position)
         if size is None or size < 0 or max(stored, size) > MAX_DATA_BYTES or position + length + stored > self._end:
@@ -244,8 +246,8 @@ class PlainChunk:
             ensure_page(header, position, self._ensure_size)
 
     def _page(self, plain: memoryview, count: int, stored_bytes: int, page_type: int, place: str) -> PlainPage:
-        """The page of these values. Raises UnreadableError where there are fewer, or bytes after the last one: levels were taken for values
-        then, or the writer counts wrong.
+        """Build the page of these values. Raises UnreadableError where there are fewer, or bytes after the last one: levels were read as
+        values then, or the writer counts wrong.
         """
         column = self._column
         try:
@@ -261,7 +263,7 @@ class PlainChunk:
         return PlainPage(hashes, hashes_of_equals, found, page_type, stored_bytes)
 
     def _split_v1(self, body: bytes, size: int, data: Any) -> tuple[memoryview, memoryview]:
-        """The values of a page, and its definition levels: of both kinds of levels first their length, then they; none where all are 0."""
+        """Split a page into its values and its definition levels. A length precedes each kind of levels; where all are 0 there are none."""
         page, defined = self._decompress(body, size, self._meta.codec), memoryview(b"")
         for highest, encoding in (
             (self._column.max_repetition, data.repetition_level_encoding),
@@ -276,7 +278,7 @@ class PlainChunk:
         return page, defined
 
     def _split_v2(self, body: bytes, size: int, data: Any) -> tuple[memoryview, memoryview]:
-        """The same of a page whose levels are not compressed, and whose header has their lengths."""
+        """Split a page whose levels are not compressed, and whose header has their lengths."""
         repeated, defined = data.repetition_levels_byte_length or 0, data.definition_levels_byte_length or 0
         size -= repeated + defined
         if min(repeated, defined, size) < 0 or repeated + defined > len(body):
@@ -287,9 +289,9 @@ class PlainChunk:
         return self._decompress(values, size, codec) if size else values[:0], view[repeated : repeated + defined]
 
     def _decompress(self, stored: bytes | memoryview, size: int, codec: int) -> memoryview:
-        """The bytes of a page, until the next one is decompressed. Raises ValueError.
+        """Return the bytes of a page, valid until the next one is decompressed. Raises ValueError.
 
-        Fresh memory for each page would cost more than to decompress into it.
+        Fresh memory for each page would cost more than the decompression into it.
         """
         if codec == CompressionCodec.UNCOMPRESSED:
             return memoryview(stored)

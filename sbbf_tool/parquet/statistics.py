@@ -1,6 +1,6 @@
-"""Min and max of a column chunk, as values that compare the way the column's order says (parquet.thrift `Statistics`, `ColumnOrder`).
+"""Min and max of a column chunk, as values that compare in the column's order (parquet.thrift `Statistics`, `ColumnOrder`).
 
-Both may be shortened by a writer, downwards and upwards: they enclose the chunk's values and need not occur among them.
+A writer may shorten both, downwards and upwards: they enclose the chunk's values and need not occur among them.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ _FLOAT_FORMATS = {"FLOAT": "<f", "DOUBLE": "<d"}
 
 
 class Bounds(NamedTuple):
-    """Keys that compare as the column's values do; of one column they are of one type."""
+    """Keys that compare as the column's values do; the keys of one column have one type."""
 
     low: Any
     high: Any
 
 
 def bounds(footer: Footer, row_group: int, column: Column) -> Bounds | None:
-    """The bounds of a chunk's non-null values; None where the footer has none that one may rely on."""
+    """Return the bounds of a chunk's non-null values; None where the footer has no reliable ones."""
     low, high = (_key(column, plain) for plain in stated_bounds(footer, row_group, column) or (None, None))
     return Bounds(low, high) if low is not None and high is not None and low <= high else None
 
 
 def may_hold(known: Bounds, column: Column, plain: bytes) -> bool:
-    """Whether a value, as its plain bytes, lies within the bounds. True of what has no order, such as NaN."""
+    """Return whether a value, as its plain bytes, lies within the bounds. True for values without an order, such as NaN."""
     key = _key(column, plain)
     return key is None or bool(known.low <= key <= known.high)
 
 
 class StatisticsCheck:
-    """Compare a chunk's values, run by run, with the `min_value`, `max_value` and `null_count` that its footer states.
+    """A comparison of a chunk's values, run by run, with the `min_value`, `max_value` and `null_count` that its footer states.
 
-    Bounds in the older `min` and `max` are not looked at: their order depends on the writer.
+    Bounds in the older `min` and `max` are ignored: their order depends on the writer.
     """
 
     def __init__(self, footer: Footer, row_group: int, column: Column) -> None:
@@ -50,19 +50,19 @@ class StatisticsCheck:
         self._null_count = stated.null_count if stated is not None else None
         self._num_values = (meta.num_values or 0) if meta is not None else 0
         self.smallest: Any = None
-        """The smallest value so far, as what compares as it does; None before any."""
+        """The smallest value so far, as a key that compares as it does; None before the first."""
         self.largest: Any = None
 
     @property
     def is_complete(self) -> bool:
-        """Whether the footer states all that values can be compared with."""
+        """Whether the footer states everything that values can be compared with."""
         if self._null_count is None and self._column.max_definition:
             return False
         is_empty = self._null_count is not None and self._null_count == self._num_values
         return is_empty or (self._low is not None and self._high is not None)
 
     def add(self, extremes: Extremes | None) -> None:
-        """Take the extremes of a run of values; None of a run without any."""
+        """Add the extremes of a run of values; None for a run without any."""
         if extremes is None:
             return
         smallest, largest = (_key(self._column, plain) for plain in extremes)
@@ -70,7 +70,7 @@ class StatisticsCheck:
         self.largest = largest if self.largest is None else max(self.largest, largest)
 
     def contradictions(self, values: int | None) -> tuple[str, ...]:
-        """What the footer states and the values contradict, in words. `values` is the number of non-null ones; None where it is unknown."""
+        """List in words where the values contradict the footer. `values` is the number of non-null ones; None where it is unknown."""
         found = []
         if self._low is not None and self.smallest is not None and self.smallest < self._low:
             found.append("a value is below min_value")
@@ -78,14 +78,14 @@ class StatisticsCheck:
             found.append("a value is above max_value")
         if values is not None and self._null_count is not None:
             nulls = self._num_values - values
-            # Writers disagree whether an empty list counts as a null.
+            # Writers disagree on whether an empty list counts as a null.
             if self._null_count > nulls or (self._null_count < nulls and not self._column.max_repetition):
                 found.append(f"null_count is {self._null_count:,}, the chunk has {nulls:,} nulls")
         return tuple(found)
 
 
 def stated_bounds(footer: Footer, row_group: int, column: Column) -> tuple[bytes, bytes] | None:
-    """Min and max as bytes: those in the column's order, else the older ones, which were compared as signed numbers and bytes."""
+    """Return min and max as bytes: those in the column's order, else the older ones, which were compared as signed numbers and bytes."""
     meta = footer.chunk(row_group, column.index)
     if meta is None or meta.statistics is None:
         return None
@@ -99,14 +99,14 @@ def stated_bounds(footer: Footer, row_group: int, column: Column) -> tuple[bytes
 
 
 def _has_order(footer: Footer, column: Column) -> bool:
-    """Without a column order that is known here, min_value and max_value mean nothing."""
+    """Return whether the column order is known; without it, min_value and max_value mean nothing."""
     orders = footer.metadata.column_orders or ()
     order = orders[column.index] if column.index < len(orders) else None
     return order is not None and any(value is not None for value in vars(order).values())
 
 
 def _key(column: Column, plain: bytes | None) -> Any:
-    """A plain value as something that Python compares in the column's order; None where it has no place in it, as NaN has none."""
+    """Convert a plain value to a key that Python compares in the column's order; None for values outside the order, such as NaN."""
     order = order_of(column)
     if plain is None or order is None:
         return None

@@ -1,9 +1,9 @@
-"""The generated classes read from Thrift's compact protocol in plain Python, for where thrift's C extension cannot do it.
+"""A reader of the generated classes from Thrift's compact protocol in plain Python, for bytes that thrift's C extension does not read.
 
-That is where the extension was not built, or refuses the bytes: then this module decides, so that what a footer says, and whether it can
-be read at all, never depends on which thrift is installed. It reads all that the extension reads, with the same results: text that is not
-UTF-8 gets U+FFFD, integers wrap at their width, a field of another type than the definition's is skipped, a list of another type is an
-error. The Python code of thrift itself differs in each of these.
+This module decides where the extension was not built, or rejects the bytes, so that the contents of a footer, and whether it is readable,
+never depend on the installed thrift. It reads everything that the extension reads, with the same results: text that is not UTF-8 gets
+U+FFFD, integers wrap at their width, a field of another type than the definition's is skipped, a list of another type is an error. The
+Python code of thrift itself differs in each of these.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet import compact
 
-# Kinds of the compact protocol by the number that Thrift's `TType` has for them in the classes' specs.
+# Kinds of the compact protocol, by the number of Thrift's `TType` in the specs of the classes.
 _KINDS = {
     2: compact.TRUE,
     3: compact.BYTE,

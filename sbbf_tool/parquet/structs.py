@@ -1,7 +1,7 @@
-"""Thrift structs from bytes and back, by the generated classes, within bounds.
+"""Thrift structs parsed from bytes and built into bytes by the generated classes, with bounded memory.
 
-thrift's C extension reads them where it is installed; what it refuses, `struct_reader` decides. What the classes do not know is skipped; a
-footer is never written back from them (see `compact` for how it is).
+thrift's C extension reads them where it is installed; `struct_reader` decides on bytes that it rejects. Unknown fields are skipped, so a
+footer is never written back from these classes (see `compact` for the way it is).
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from sbbf_tool.parquet import struct_reader
 
 _Struct = TypeVar("_Struct", bound=Any)
 
-# A protocol costs more to make than a small footer to parse, so each thread keeps one and puts the next bytes under it.
+# A protocol costs more to make than a small footer to parse, so each thread keeps one and replaces its bytes.
 _kept = local()
 
 
 def parse_struct(cls: type[_Struct], data: bytes) -> _Struct:
-    """A generated class read from `data`; bytes behind the struct are ignored. Raises UnreadableError."""
+    """Parse an instance of a generated class from `data`; bytes after the struct are ignored. Raises UnreadableError."""
     return parse_prefix(cls, data)[0]
 
 
 def parse_prefix(cls: type[_Struct], data: bytes) -> tuple[_Struct, int]:
-    """A generated class read from the beginning of `data`, and how many bytes it takes there. Raises UnreadableError."""
+    """Parse an instance of a generated class from the beginning of `data`; return it and the bytes it takes there. Raises UnreadableError.
+    """
     if (found := _read_by_extension(cls, data)) is not None:
         return found
     struct: _Struct = cls()
@@ -39,7 +40,7 @@ def parse_prefix(cls: type[_Struct], data: bytes) -> tuple[_Struct, int]:
 
 
 def _read_by_extension(cls: type[_Struct], data: bytes) -> tuple[_Struct, int] | None:
-    """None where thrift has no extension, or where that refuses the bytes, for reasons that vary between versions of it."""
+    """Parse by thrift's extension; None where there is none, or where it rejects the bytes, for reasons that vary between its versions."""
     transport = TMemoryBuffer(data)
     protocol = _protocol(transport, len(data))
     if protocol._fast_decode is None:
@@ -48,14 +49,14 @@ def _read_by_extension(cls: type[_Struct], data: bytes) -> tuple[_Struct, int] |
     try:
         struct.read(protocol)
     except (ImportError, MemoryError):
-        raise  # of the installation, and of this machine, but not of the bytes
+        raise  # the fault of the installation or of this machine, not of the bytes
     except Exception:
         return None
     return struct, transport.cstringio_buf.tell()
 
 
 def build_struct(struct: Any) -> bytes:
-    """The bytes of a generated class's instance."""
+    """Build the bytes of an instance of a generated class."""
     buffer = TMemoryBuffer()
     struct.write(TCompactProtocolAcceleratedFactory().getProtocol(buffer))
     raw: bytes = buffer.getvalue()
@@ -67,13 +68,13 @@ def _protocol(transport: TMemoryBuffer, size: int) -> Any:
     if protocol is None:
         protocol = _kept.protocol = TCompactProtocolAcceleratedFactory().getProtocol(transport)
     protocol.trans = transport
-    # A container holds at least a byte an element and a string is inside the data: so memory stays within a multiple of its size.
+    # A container holds at least one byte per element and a string is inside the data: so memory stays within a multiple of its size.
     protocol.string_length_limit = protocol.container_length_limit = size
     return protocol
 
 
 def describe() -> str:
-    """One line for people on the thrift that is installed: "thrift: 0.25.0, with its C extension"."""
+    """Describe the installed thrift in one line for people: "thrift: 0.25.0, with its C extension"."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:

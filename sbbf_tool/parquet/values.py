@@ -1,8 +1,8 @@
 """The values of one column chunk as the bytes that a Bloom filter hashes (parquet-format BloomFilter.md and Encodings.md, "Plain").
 
-What is hashed is the PLAIN form of the *physical* type. pyarrow decodes the pages, but would turn decimals, timestamps, UUIDs or
-narrow integers into its own types; so it is given a footer of one column, whose schema has lost its logical types and in which INT96
-is called FIXED_LEN_BYTE_ARRAY(12). What arrives then is what the pages hold, in batches that keep memory flat (`batches`).
+The hash covers the PLAIN form of the *physical* type. pyarrow decodes the pages, but would convert decimals, timestamps, UUIDs or narrow
+integers to its own types; so it gets a footer of one column, whose schema has no logical types and in which INT96 is
+FIXED_LEN_BYTE_ARRAY(12). The result is what the pages hold, in batches that keep memory flat (`batches`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ROWS_OF_A_GLANCE = 256
 
 
 class PlainValues:
-    """A run of non-null values of a column; `len` of it is their count. BOOLEAN values are a byte each, as arrow-rs hashes them."""
+    """A run of non-null values of a column; `len` of it is their count. BOOLEAN values take a byte each, as arrow-rs hashes them."""
 
     def __init__(self, column: Column, array: pa.Array, *, normalised_intervals: bool = False) -> None:
         self.column = column
@@ -48,14 +48,14 @@ class PlainValues:
         return len(self._array)
 
     def __getitem__(self, position: int) -> bytes:
-        """The plain bytes of one value."""
+        """Return the plain bytes of one value."""
         if self._width is not None:
             return bytes(self._fixed(self._width)[position * self._width : (position + 1) * self._width])
         value = self._array[position]
         return bytes((value.value if isinstance(value, pa.DictionaryScalar) else value).as_buffer())
 
     def hashes(self, hasher: ValueHasher = hashing) -> memoryview:
-        """The hash of every value, in order: XXH64, as the format has it, unless a draft's dialect hashes."""
+        """Hash every value, in order: with XXH64, as the format requires, unless `hasher` is a draft's dialect."""
         if self._width is not None:
             return hasher.hash_fixed(self._fixed(self._width), self._width)
         if not isinstance(self._array, pa.DictionaryArray):
@@ -65,7 +65,7 @@ class PlainValues:
         return each.data.cast("B").cast("Q")
 
     def extremes(self) -> Extremes | None:
-        """The smallest and the largest value; None of columns without an order, and where all are NaN."""
+        """Find the smallest and the largest value; None for columns without an order, and where all are NaN."""
         if self._width is not None:
             return extremes.of_fixed(self.column, self._fixed(self._width))
         array = self._array
@@ -75,20 +75,21 @@ class PlainValues:
         return extremes.of_variable(self.column, *_variable(array))
 
     def hashes_of_equals(self) -> memoryview:
-        """Hashes of bytes that mean one of these values and are not stored for it: see `equals`. In no order, mostly none."""
+        """Hash the bytes that mean one of these values but are not stored for it: see `equals`. In no order; most values have none."""
         plain = self._fixed(self._width) if self._width is not None else memoryview(b"")
         return equals.hashes_of(self.column, plain, normalised_intervals=self._normalised_intervals)
 
     def hashes_of_instants_rounded_down(self) -> memoryview:
-        """Hashes of the form that is rounded down, of the INT96 values that are stored in another."""
+        """Hash the rounded-down form of the INT96 values that are stored in another form."""
         return hashing.hash_fixed(int96.rounded_down(self._fixed(int96.INT96_BYTES)), int96.INT96_BYTES)
 
     def equal_floats(self) -> list[bytes]:
-        """The plain bytes, stored or not, of floating-point numbers that mean one of these values: both zeros, the canonical NaNs."""
+        """Return the plain bytes, stored or not, of floating-point numbers that mean one of these values: both zeros, the canonical NaNs.
+        """
         return equals.of_floats(self.column, self._fixed(self._width)) if self._width is not None else []
 
     def are_nan(self) -> NDArray[np.bool_]:
-        """Which of the values are NaN."""
+        """Mark the values that are NaN."""
         numbers = equals.floats(self.column, self._fixed(self._width)) if self._width is not None else None
         return np.zeros(len(self), np.bool_) if numbers is None else np.isnan(numbers)
 
@@ -98,7 +99,7 @@ class PlainValues:
 
 
 def _variable(array: pa.Array) -> tuple[memoryview | bytes, memoryview, int]:
-    """Data, the offsets into it, and the bytes of an offset."""
+    """Return the data, the offsets into it, and the bytes of an offset."""
     _, offsets, data = array.buffers()
     size = 8 if pa.types.is_large_binary(array.type) else 4
     window = memoryview(offsets)[array.offset * size : (array.offset + len(array) + 1) * size]
@@ -112,10 +113,10 @@ def _indices(array: pa.DictionaryArray) -> NDArray[Any]:
 def read_chunk(
     open_file: Callable[[], pa.NativeFile], footer: Footer, row_group: int, column: Column, meta: ColumnMetaData | None = None
 ) -> Generator[PlainValues, None, None]:
-    """All non-null values of a column chunk, batch by batch. Raises UnreadableError where its pages cannot be decoded.
+    """Read all non-null values of a column chunk, batch by batch. Raises UnreadableError where its pages cannot be decoded.
 
-    `open_file` answers with a new stream over the whole file; only the chunk's own bytes are read from it. `meta` are the metadata whose
-    offsets are those of the stream, where they are not the footer's.
+    `open_file` returns a new stream over the whole file; only the chunk's own bytes are read from it. `meta` are the metadata whose offsets
+    are those of the stream, where they are not the footer's.
     """
     group = footer.metadata.row_groups[row_group]
     if not group.num_rows:
@@ -132,25 +133,25 @@ def read_chunk(
             for array in _within_dictionary(arrays) if plan.as_dictionary else _gathered(arrays):
                 yield PlainValues(column, array, normalised_intervals=normalised)
     except (pa.ArrowException, OSError, NotImplementedError) as error:
-        # Damage comes as any of them; the last two are also how pyarrow says that it was built without a codec, or knows no such encoding.
+        # Damage raises any of these; pyarrow also raises the last two where it was built without a codec, or knows no such encoding.
         reason = " ".join(str(error).split())
         raise UnreadableError(f"the pages cannot be decoded by pyarrow ({reason})", place=place) from error
     if chunk.rows_decoded != group.num_rows:
-        # Pages may be missing, or pyarrow took an empty page for the end, as 26 does where lists begin with one. Either way values
-        # that another reader may find would be missing from a filter.
+        # Pages may be missing, or pyarrow took an empty page for the end, as version 26 does where lists begin with one. Either way a
+        # filter would miss values that another reader may find.
         counts = f"{chunk.rows_decoded:,} rows come out, the row group has {group.num_rows:,}"
         raise UnreadableError(f"the pages cannot be decoded ({counts})", place=place)
 
 
 def _within_dictionary(arrays: Iterator[pa.Array]) -> Iterator[pa.Array]:
-    """The arrays; pyarrow decodes an index behind the end of the dictionary, and says nothing of it."""
+    """Validate the arrays: pyarrow decodes an index past the end of the dictionary silently."""
     for array in arrays:
         array.validate(full=True)
         yield array
 
 
 class _Chunk:
-    """One column chunk in the eyes of pyarrow: a stream, and metadata that know no other chunk."""
+    """One column chunk for pyarrow: a stream, and metadata that contain no other chunk."""
 
     def __init__(self, stream: pa.NativeFile, metadata: pq.FileMetaData) -> None:
         self._stream = stream
@@ -162,7 +163,7 @@ class _Chunk:
         return data
 
     def leaves(self, rows: int, *, as_dictionary: bool) -> Iterator[pa.Array]:
-        """The non-null leaf values, those of `rows` rows at a time; no array is empty."""
+        """Iterate over the non-null leaf values, `rows` rows per array; no array is empty."""
         reader = pq.ParquetFile(
             self._stream,
             metadata=self._metadata,
@@ -177,7 +178,7 @@ class _Chunk:
                 yield array
 
     def longest_in_dictionary(self) -> int:
-        """Bytes of the longest value in the dictionary page, when the first data page refers to it."""
+        """Return the bytes of the longest value in the dictionary page, when the first data page refers to it."""
         first = next(_Chunk(self._stream, self._metadata).leaves(_ROWS_OF_A_GLANCE, as_dictionary=True), None)
         if first is None:
             return 0
@@ -186,8 +187,8 @@ class _Chunk:
 
 
 def _gathered(arrays: Iterator[pa.Array]) -> Iterator[pa.Array]:
-    """The same values in fewer arrays. Where rows may be long and are not, there is an array for a handful of them, and to hash those
-    would cost more than to decode them.
+    """Merge the values into fewer arrays. Where rows may be long but are not, each array holds only a few values, and hashing those would
+    cost more than decoding them.
     """
     held: list[pa.Array] = []
     size = 0
@@ -202,9 +203,9 @@ def _gathered(arrays: Iterator[pa.Array]) -> Iterator[pa.Array]:
 
 
 def _leaves(array: pa.Array) -> pa.Array:
-    """The leaf values below lists and structs, without nulls.
+    """Return the leaf values below lists and structs, without nulls.
 
-    A leaf that is required has no nulls of its own: those of the struct around it count, which `flatten` sees to.
+    A required leaf has no nulls of its own: those of the struct around it count, which `flatten` handles.
     """
     while pa.types.is_nested(array.type):
         array = array.flatten()[0] if pa.types.is_struct(array.type) else array.flatten()
@@ -212,7 +213,7 @@ def _leaves(array: pa.Array) -> pa.Array:
 
 
 def _narrow_file(footer: Footer, row_group: int, column: Column, known: ColumnMetaData) -> bytes:
-    """A file of a footer and nothing else, which knows one column in one row group, and its values as raw physical ones."""
+    """Build a file that consists of a footer only, with one column in one row group, and its values as raw physical ones."""
     source = footer.metadata.row_groups[row_group]
     chunk = source.columns[column.index]
     meta = copy.copy(known)
@@ -238,10 +239,10 @@ def _narrow_file(footer: Footer, row_group: int, column: Column, known: ColumnMe
 
 
 def _narrow_schema(schema: list[SchemaElement], column: Column) -> list[SchemaElement]:
-    """Root and the groups on the way to one leaf, each with one child and without annotations, then the leaf."""
+    """Return the root and the groups above one leaf, each with one child and without annotations, then the leaf."""
     leaves = [position for position, element in enumerate(schema) if position and not element.num_children]
     narrow = [_bare_leaf(schema[leaves[column.index]])]
-    # Backwards, a group is on the way if it has as many children as there are whole subtrees behind it, the leaf's included.
+    # Walking backwards, a group contains the leaf if it has as many children as there are whole subtrees after it, the leaf's included.
     subtrees = 1
     for element in reversed(schema[: leaves[column.index]]):
         children = element.num_children or 0

@@ -1,4 +1,4 @@
-"""The keys of one file at work: which chunk has which key, and the modules of that chunk opened and closed with it."""
+"""The keys of one file: which chunk has which key, and encryption and decryption of that chunk's modules with it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ChunkKey = tuple[int, int]
 
 
 class KeyRing(NamedTuple):
-    """What a caller gives for one file: keys, and how key material beside the file is read."""
+    """What a caller gives for one file: keys, and a reader of the key material stored beside the file."""
 
     keys: Keys
     material: Callable[[str], bytes | None] = lambda reference: None
@@ -33,16 +33,18 @@ class Algorithm(NamedTuple):
 
     aad: FileAad
     has_ctr_pages: bool
-    """AES_GCM_CTR_V1: pages are not authenticated; all else is, as under AES_GCM_V1."""
+    """AES_GCM_CTR_V1: pages are not authenticated; everything else is, as under AES_GCM_V1."""
 
 
 def algorithm_of(stated: EncryptionAlgorithm | None, prefix: bytes | None) -> Algorithm:
-    """Raises RefusedError where the AAD prefix that the file was written with is missing, or is not the one that was given."""
+    """Combine the stated algorithm with the caller's AAD prefix. Raises RefusedError where the prefix that the file was written with is
+    missing or differs.
+    """
     form = (stated.AES_GCM_V1 or stated.AES_GCM_CTR_V1) if stated is not None else None
     if stated is None or form is None:
         raise UnreadableError("it is encrypted by an algorithm that the format does not have")
     if form.aad_file_unique is None:
-        # DuckDB 2.0 writes such files: modules without AAD, and columns that are not said to be encrypted.
+        # DuckDB 2.0 writes such files: modules without AAD, and columns that are not marked as encrypted.
         raise UnreadableError("its encryption has no aad_file_unique, and so is not the format's", hint="DuckDB alone reads such files")
     if form.supply_aad_prefix and prefix is None:
         raise RefusedError("it was written with an AAD prefix that it does not store", hint='give it as "aad_prefix" beside the keys')
@@ -54,9 +56,9 @@ def algorithm_of(stated: EncryptionAlgorithm | None, prefix: bytes | None) -> Al
 
 
 class FileCipher:
-    """Opens and closes the modules of one file. Chunks whose key was not given stay closed, and are told in `missing`.
+    """The cipher of one file's modules. Chunks whose key is missing stay locked; `missing` lists them.
 
-    `crypto` are the bytes before an encrypted footer; None of a signed one.
+    `crypto` are the bytes before an encrypted footer; None for a signed one.
     """
 
     def __init__(self, ring: KeyRing, algorithm: Algorithm, footer_key: Key | None, crypto: bytes | None = None) -> None:
@@ -74,7 +76,7 @@ class FileCipher:
         """Find the key of each encrypted chunk. Raises what `Keys.find` raises."""
         self.columns = columns
         named = _by_index(self._ring.keys.columns, columns)
-        # A key service is asked once for a key, however many row groups there are.
+        # The key service is called once per key, however many row groups there are.
         known: dict[tuple[int, bytes | None], Key | None] = {}
         for number, row_group in enumerate(metadata.row_groups):
             self._ordinals.append(number if row_group.ordinal is None else row_group.ordinal)
@@ -105,11 +107,11 @@ class FileCipher:
     def open(
         self, chunk: ChunkKey, module: Module, sealed: Bytes, page: int | None = None, *, written_for: ChunkKey | None = None
     ) -> bytes:
-        """The plaintext of a GCM module of this chunk, which may have been written for another one. Raises AuthenticationError."""
+        """Decrypt a GCM module of this chunk, which may have been written for another one. Raises AuthenticationError."""
         return modules.parse_gcm(self._keys[chunk], sealed, self._aad(written_for or chunk, module, page))
 
     def close(self, chunk: ChunkKey, module: Module, plain: Bytes) -> bytes:
-        """A GCM module of this chunk, under a fresh nonce."""
+        """Encrypt a GCM module of this chunk, with a new nonce."""
         return modules.build_gcm(self._keys[chunk], plain, self._aad(chunk, module, None))
 
     def open_metadata(self, chunk: ChunkKey, sealed: bytes) -> bytes:
@@ -119,13 +121,13 @@ class FileCipher:
         return self.close(chunk, Module.COLUMN_METADATA, plain)
 
     def close_footer(self, raw: bytes) -> bytes:
-        """The footer as it is stored, encrypted or signed with a fresh nonce."""
+        """Encrypt or sign the footer with a new nonce; return it as stored."""
         key, aad = self.footer_key, self.algorithm.aad.of_footer()
         assert key is not None, "whoever changes a footer asks first whether that can be done"
         return raw + modules.sign(key, raw, aad) if self.crypto is None else self.crypto + modules.build_gcm(key, raw, aad)
 
     def open_page(self, chunk: ChunkKey, module: Module, sealed: Bytes, page: int | None) -> bytes:
-        """The plaintext of a page, which may be a CTR module. Raises AuthenticationError under GCM."""
+        """Decrypt a page, which may be a CTR module. Raises AuthenticationError under GCM."""
         if self.algorithm.has_ctr_pages:
             return modules.parse_ctr(self._keys[chunk], sealed)
         return self.open(chunk, module, sealed, page)
@@ -136,7 +138,7 @@ class FileCipher:
         return modules.CTR_OVERHEAD if self.algorithm.has_ctr_pages else modules.GCM_OVERHEAD
 
     def chunks(self) -> list[ChunkKey]:
-        """Those whose key is there."""
+        """List the chunks whose key is known."""
         return list(self._keys)
 
     def chunks_of_same_key(self, chunk: ChunkKey) -> list[ChunkKey]:
@@ -147,7 +149,7 @@ class FileCipher:
 
 
 def _by_index(named: Mapping[str, Key], columns: Sequence[Column]) -> dict[int, Key]:
-    """Keys by column; those of columns that this file does not have are for other files."""
+    """Map column indexes to keys; keys of columns that this file does not have are for other files."""
     found = {}
     for name, key in named.items():
         try:

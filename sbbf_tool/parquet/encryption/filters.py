@@ -2,8 +2,8 @@
 
     bloom_filter_offset -> | module of BloomFilterHeader | module of the bitset |
 
-Both are AES-GCM modules whatever the algorithm, and `bloom_filter_length` counts both whole. GCM vouches for a module as a whole, so a
-bitset is read whole also where one block of it is asked for.
+Both are AES-GCM modules under either algorithm, and `bloom_filter_length` counts both whole. GCM authenticates a module as a whole, so a
+bitset is read whole even where one block of it is needed.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from sbbf_tool.parquet.footer import FilterPlace
 
 _MOST_HEADER_BYTES = 64 << 10
 """A header takes 16 bytes; parquet-java's module of it 132."""
-# Other kinds that the two modules were seen to be written as; 6 and 7 are parquet-go's.
+# Other module types that writers give the two modules; 6 and 7 are parquet-go's.
 _CONFUSED = (Module.BLOOM_FILTER_BITSET, Module.COLUMN_INDEX, Module.OFFSET_INDEX)
 
 
 def open_filter(
     read: Callable[[int, int], bytes], end: int, cipher: FileCipher, chunk: ChunkKey, place: FilterPlace, *, explain: bool = True
 ) -> StoredFilter:
-    """The filter at this place, from its header module; its bitset is not read. `end` is the byte at which it must have ended.
+    """Read the filter at this position from its header module, without its bitset. `end` is the byte at which it must have ended.
 
-    Raises AuthenticationError, which says where else the module belongs if that can be found out, and UnreadableError.
+    Raises AuthenticationError, which says where the module belongs if that can be found out, and UnreadableError.
     """
     length = int.from_bytes(read(place.offset, min(LENGTH_BYTES, max(0, end - place.offset))), "little")
     if length + LENGTH_BYTES < GCM_OVERHEAD or length > _MOST_HEADER_BYTES or place.offset + LENGTH_BYTES + length > end:
@@ -48,7 +48,7 @@ def open_filter(
 
 
 def open_bitset(cipher: FileCipher, stored: StoredFilter, sealed: Bytes) -> bytes:
-    """The bitset of a filter from its module. Raises AuthenticationError."""
+    """Decrypt the bitset of a filter from its module. Raises AuthenticationError."""
     try:
         return cipher.open((stored.row_group, stored.column), Module.BLOOM_FILTER_BITSET, sealed)
     except AuthenticationError as error:
@@ -56,12 +56,12 @@ def open_bitset(cipher: FileCipher, stored: StoredFilter, sealed: Bytes) -> byte
 
 
 def close_filter(cipher: FileCipher, chunk: ChunkKey, header: bytes, bitset: Bytes) -> tuple[bytes, bytes]:
-    """The two modules of a filter."""
+    """Encrypt a filter; return its two modules."""
     return cipher.close(chunk, Module.BLOOM_FILTER_HEADER, header), cipher.close(chunk, Module.BLOOM_FILTER_BITSET, bitset)
 
 
 def end_of_any_filter(read: Callable[[int, int], bytes], start: int, end: int, cipher: FileCipher) -> int | None:
-    """The byte behind the filter at `start`, whichever chunk's it is; None where none is there that ends by `end`."""
+    """Return the byte after the filter at `start`, of any chunk; None where no filter is there that ends by `end`."""
     length = int.from_bytes(read(start, LENGTH_BYTES), "little")
     if start + LENGTH_BYTES + length > end or length > _MOST_HEADER_BYTES:
         return None
@@ -75,7 +75,7 @@ def end_of_any_filter(read: Callable[[int, int], bytes], start: int, end: int, c
 
 
 def _where_from(cipher: FileCipher, chunk: ChunkKey, sealed: bytes) -> str | None:
-    """In words, for which kind or place a header module that does not authenticate was written, under the same key."""
+    """Say for which type or place a header module that does not authenticate was written, under the same key; None where unknown."""
     for module in _CONFUSED:
         try:
             cipher.open(chunk, module, sealed)

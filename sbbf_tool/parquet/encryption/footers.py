@@ -3,9 +3,9 @@
     encrypted    FileCryptoMetaData | module of FileMetaData | u32 LE length of both | "PARE"
     signed       FileMetaData | nonce (12) | tag (16) | u32 LE length of all three | "PAR1"
 
-A column with a key of its own has its `ColumnMetaData` in a module, field 9 of its `ColumnChunk`; so has every encrypted column of a
-signed footer, whose field 3 then is a copy with some of it left out. Here both become a `Footer` whose metadata are the full ones as far
-as keys were given, whose `raw` are the bytes of the plain struct, and whose `cipher` closes it again.
+A column with a key of its own has its `ColumnMetaData` in a module, field 9 of its `ColumnChunk`; so does every encrypted column of a
+signed footer, whose field 3 then is a partial copy. Here both become a `Footer` with full metadata where the keys were given; its `raw` is
+the plain struct, and its `cipher` encrypts it again.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from sbbf_tool.parquet.structs import parse_struct
 
 
 def parse_footer(stored: bytes, start: int, *, encrypted: bool, ring: KeyRing | None) -> Footer:
-    """The footer whose bytes `stored` begin at byte `start` of the file, before length word and magic.
+    """Parse the footer whose bytes `stored` begin at byte `start` of the file, before length word and magic.
 
-    Without keys, a footer in the clear is read as far as it goes. Raises RefusedError where a key or an AAD prefix is missing,
+    Without keys, a plaintext footer is read as far as possible. Raises RefusedError where a key or an AAD prefix is missing,
     AuthenticationError, UnreadableError.
     """
     if encrypted:
@@ -68,7 +68,7 @@ def _parse_encrypted(stored: bytes, start: int, ring: KeyRing | None) -> Footer:
 
 
 def _open_columns(footer: Footer, cipher: FileCipher) -> None:
-    """Put the full metadata of each chunk whose key is there in the place of what stands in the clear."""
+    """Replace the plaintext metadata of each chunk whose key is known by the full ones."""
     cipher.learn(footer.metadata, footer.columns)
     for number, row_group in enumerate(footer.metadata.row_groups):
         for index, chunk in enumerate(row_group.columns):

@@ -1,14 +1,15 @@
-"""Key metadata as parquet-java's key tools write it, and so Spark and Hive (parquet-java `KeyMetadata`, `KeyMaterial`, `KeyToolkit`).
+"""Key metadata of parquet-java's key tools, which Spark and Hive use (parquet-java `KeyMetadata`, `KeyMaterial`, `KeyToolkit`).
 
     {"keyMaterialType": "PKMT1", "internalStorage": true, "isFooterKey": ..., "kmsInstanceID": ..., "kmsInstanceURL": ...,
      "masterKeyID": ..., "wrappedDEK": ..., "doubleWrapping": ..., "keyEncryptionKeyID": ..., "wrappedKEK": ...}
 
-The key that encrypts data (DEK) is random, and stored wrapped: by the key service under a master key, or, with double wrapping, by a
-key (KEK) that is itself so wrapped. Where storage is not internal, the file names a `keyReference` only, and the rest stands in
-`_KEY_MATERIAL_FOR_<file name>.json` beside it, one text for each reference.
+The key that encrypts data (DEK) is random, and stored wrapped: by the key service under a master key, or, with double wrapping, by a key
+(KEK) that is wrapped in that way itself. Where storage is not internal, the file contains a `keyReference` only, and the rest is in
+`_KEY_MATERIAL_FOR_<file name>.json` beside it, one text per reference.
 
-Wrapping here is AES-GCM, as parquet-java does it for itself: nonce (12), ciphertext, tag (16) in base64, with the id of the wrapping
-key as AAD; a key service that only stores master keys (`LocalWrapKmsClient`) puts that into an object. Any other service unwraps alone.
+Wrapping here is AES-GCM, as parquet-java does it locally: nonce (12), ciphertext, tag (16) in base64, with the id of the wrapping key as
+AAD; a key service that only stores master keys (`LocalWrapKmsClient`) puts that into an object. Only the service itself can unwrap the keys
+of any other one.
 """
 
 from __future__ import annotations
@@ -28,19 +29,19 @@ _TYPE = "PKMT1"
 
 @dataclass(frozen=True)
 class KeyMaterial:
-    """A wrapped key, and by which master key. What is wrapped is no secret."""
+    """A wrapped key and its master key's id. The wrapped form is no secret."""
 
     raw: bytes
     """The whole text, for a key service."""
     master_key_id: str
     wrapped: str
     wrapping_key_id: str | None
-    """Of double wrapping, in base64; None where the master key itself wraps the key."""
+    """Id of the wrapping key under double wrapping, in base64; None where the master key itself wraps the key."""
     wrapped_wrapping_key: str | None
 
     def unwrap(self, by_master: Callable[[str, str], Key]) -> Key:
-        """The key, where `by_master(wrapped, master key's id)` unwraps what the key service wrapped. Raises AuthenticationError where
-        that was not the right key, and what `by_master` raises.
+        """Unwrap the key; `by_master(wrapped, master key's id)` unwraps what the key service wrapped. Raises AuthenticationError where that
+        was not the right key, and what `by_master` raises.
         """
         if self.wrapping_key_id is None:
             return by_master(self.wrapped, self.master_key_id)
@@ -49,7 +50,7 @@ class KeyMaterial:
         return self._opened(wrapping, self.wrapped, _from_base64(self.wrapping_key_id))
 
     def unwrap_locally(self, master: Key) -> Key:
-        """The key, by its master key. Raises AuthenticationError where this is not it, or where the key service wraps otherwise."""
+        """Unwrap the key with its master key. Raises AuthenticationError for a wrong key, or where the key service wraps in another way."""
         return self.unwrap(lambda wrapped, name: self._opened(master, _local_wrap(wrapped), name.encode()))
 
     def _opened(self, key: Key, wrapped: str, aad: bytes) -> Key:
@@ -63,9 +64,9 @@ class KeyMaterial:
 
 
 def parse_material(metadata: bytes, stored: Callable[[str], bytes | None]) -> KeyMaterial | None:
-    """The key material that a key metadata holds, or that `stored(reference)` has for it; None where it is no such metadata.
+    """Parse the key material in a key metadata, or in `stored(reference)`; None where the metadata are of another kind.
 
-    Raises UnreadableError where it is one and cannot be followed.
+    Raises UnreadableError where they are of this kind but damaged.
     """
     fields = _object(metadata)
     if fields is None or fields.get("keyMaterialType") != _TYPE:
@@ -86,7 +87,7 @@ def parse_material(metadata: bytes, stored: Callable[[str], bytes | None]) -> Ke
 
 
 def parse_material_file(content: bytes) -> dict[str, bytes]:
-    """By reference, the key materials of a `_KEY_MATERIAL_FOR_...` file. Raises UnreadableError."""
+    """Parse a `_KEY_MATERIAL_FOR_...` file into key materials by reference. Raises UnreadableError."""
     fields = _object(content)
     if fields is None or not all(isinstance(value, str) for value in fields.values()):
         raise UnreadableError("not a file of key material")

@@ -1,7 +1,7 @@
-"""The keys that a caller gives, and how what a file says of a key finds it.
+"""The keys that a caller gives, and the search for a key by what a file states about it.
 
-A file never holds a key. It may hold a `key_metadata` for each, which means something to whoever keeps the keys: an id, a request to a
-key service, or the key itself wrapped in another (`key_material`). The keys' own form, as a file or the environment has it:
+A file never holds a key. It may hold a `key_metadata` for each, which the key's owner interprets: an id, a request to a key service, or the
+key itself wrapped in another (`key_material`). The form of the keys, in a file or in the environment:
 
     {
       "footer_key": KEY,
@@ -10,8 +10,8 @@ key service, or the key itself wrapped in another (`key_material`). The keys' ow
       "aad_prefix": "text"
     }
 
-KEY is 16, 24 or 32 bytes in hexadecimal or base64, or an object that says which: {"hex": ...}, {"base64": ...}, {"text": ...}. All four
-parts may be left out. A key id is the key metadata as text (0x... where it is none), or the id of the master key that wraps the
+KEY is 16, 24 or 32 bytes in hexadecimal or base64, or an object that states the form: {"hex": ...}, {"base64": ...}, {"text": ...}. All
+four parts are optional. A key id is the key metadata as text (0x... where it is not text), or the id of the master key that wraps the
 file's keys.
 """
 
@@ -30,11 +30,13 @@ from sbbf_tool.parquet.encryption.key_material import KeyMaterial, parse_materia
 from sbbf_tool.parquet.encryption.modules import KEY_SIZES, Key
 
 KeyService = Callable[[bytes], "bytes | None"]
-"""From a key metadata to the key; None where it has none, or gives it to others."""
+"""A function from a key metadata to the key; None where it has none, or does not give it to this caller."""
 
 
 class KmsClient(Protocol):
-    """A key service that unwraps keys, as `pyarrow.parquet.encryption.KmsClient` does and parquet-java's interface of that name."""
+    """A key service that unwraps keys, with the interface of `pyarrow.parquet.encryption.KmsClient` and of parquet-java's class of that
+    name.
+    """
 
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes: ...
 
@@ -45,16 +47,16 @@ _SHOWN_CHARACTERS = 40
 
 @dataclass(frozen=True, repr=False)
 class Keys:
-    """Keys by what they are for. Nothing of them is shown by repr, by an error, or in a report."""
+    """Keys by purpose. No repr, error or report shows any part of them."""
 
     footer: Key | None = None
     columns: Mapping[str, Key] = field(default_factory=dict)
-    """By column, named as everywhere in this package."""
+    """Keys by column, named as everywhere in this package."""
     by_id: Mapping[str, Key] = field(default_factory=dict)
     aad_prefix: bytes | None = None
     service: KeyService | KmsClient | None = None
     path: str | None = None
-    """The file they came from, which a command that is proposed may name."""
+    """The file that held the keys, which a suggested command may contain."""
 
     def __repr__(self) -> str:
         parts = [f"{len(self.columns)} of columns", f"{len(self.by_id)} by id"]
@@ -66,7 +68,7 @@ class Keys:
 
     @classmethod
     def of(cls, given: Keys | Mapping[str, Any] | KeyService | KmsClient | None) -> Keys | None:
-        """Keys from what a caller may give: `Keys`, the object above (where keys may be bytes too), or a key service. UsageError."""
+        """Make keys from what a caller may give: `Keys`, the object above (where keys may be bytes too), or a key service. UsageError."""
         if given is None or isinstance(given, Keys):
             return given
         if isinstance(given, Mapping):
@@ -77,7 +79,7 @@ class Keys:
 
     @classmethod
     def from_json(cls, text: str | bytes, *, where: str = "keys") -> Keys:
-        """UsageError where it is not the object above; the message names the part and no key."""
+        """Parse the object above. UsageError where the text is something else; the message names the part and no key."""
         try:
             return _from_object(json.loads(text))
         except ValueError as error:
@@ -89,10 +91,10 @@ class Keys:
             raise error.at(file=where) from None
 
     def find(self, metadata: bytes | None, material: Callable[[str], bytes | None]) -> Key | None:
-        """The key that a file's key metadata means; None where it means none of these.
+        """Find the key that a file's key metadata means; None where none of these matches.
 
         `material(reference)` is the key material that the file keeps beside itself. Raises AuthenticationError (a wrong master key),
-        UnreadableError (key material that is none), RefusedError (the key service failed).
+        UnreadableError (damaged key material), RefusedError (the key service failed).
         """
         if metadata is None:
             return None
@@ -104,7 +106,7 @@ class Keys:
         return wrapped.unwrap_locally(master) if master is not None else self._ask(lambda ask: ask(wrapped.raw), wrapped)
 
     def _ask(self, question: Callable[[KeyService], bytes | None], wrapped: KeyMaterial | None = None) -> Key | None:
-        """The key service's answer; None where it has none."""
+        """Get a key from the key service; None where it has none."""
         service = self.service
         try:
             if callable(service):
@@ -118,7 +120,7 @@ class Keys:
         except (LookupError, PermissionError):
             return None
         except Exception as error:
-            # Its words may hold what must not be shown.
+            # The service's own message may contain secrets.
             raise RefusedError(f"the key service failed ({type(error).__name__})") from error
 
 
@@ -131,7 +133,7 @@ def _answered(key: object) -> Key:
 
 
 def id_of(metadata: bytes) -> str:
-    """A key metadata as a key's id: the text that it is, else in hexadecimal behind 0x."""
+    """Convert a key metadata to a key's id: its text, else hexadecimal after 0x."""
     try:
         text = metadata.decode()
     except UnicodeDecodeError:
@@ -140,7 +142,7 @@ def id_of(metadata: bytes) -> str:
 
 
 def described(metadata: bytes | None) -> str:
-    """What to tell of a key that is missing: its id in brackets, where it has one that is short enough to show."""
+    """Describe a missing key: its id in brackets, where it has one that is short enough to show."""
     if not metadata:
         return ""
     try:
@@ -170,7 +172,7 @@ def _from_object(found: Any) -> Keys:
 
 
 def _shown(name: str) -> str:
-    """A name as it may be printed: who exchanges names and keys has keys for names."""
+    """Return a name in printable form: a caller who swaps names and keys passes keys as names."""
     return "a name that may be a key" if may_be_keys(name) else name
 
 
@@ -178,7 +180,7 @@ _DIGITS_OF_A_KEY = re.compile("[0-9A-Fa-f]{32}")
 
 
 def may_be_keys(text: str) -> bool:
-    """Whether what should have been a path or a name is a key, or holds keys: then it must not be shown."""
+    """Return whether what should have been a path or a name is a key, or holds keys: then it must not be shown."""
     if _DIGITS_OF_A_KEY.search(text):
         return True
     forms = (_formed(text.strip(), form) for form in _FORMS)
@@ -193,8 +195,8 @@ _FORMS: dict[str, Callable[[str], bytes]] = {
 
 
 def _key(value: Any, place: str) -> Key:
-    """Says what is wrong with a key and never what it is."""
-    # 32 hexadecimal digits are 24 bytes of base64 too, and nobody's key looks like that by chance.
+    """Parse a key. The error says what is wrong with it and never what it is."""
+    # 32 hexadecimal digits are also 24 bytes of base64, but no random key looks like that.
     for candidate in (_formed(value, "hex"), _formed(value, "base64")) if isinstance(value, str) else (_explicit(value),):
         if candidate is not None and len(candidate) in KEY_SIZES:
             return Key(candidate)
@@ -209,7 +211,7 @@ def _prefix(value: Any) -> bytes:
 
 
 def _explicit(value: Any) -> bytes | None:
-    """Bytes, or an object of one form and its text."""
+    """Return bytes, or the bytes in an object of one form and its text."""
     if isinstance(value, bytes | bytearray):
         return bytes(value)
     if not isinstance(value, Mapping) or len(value) != 1:

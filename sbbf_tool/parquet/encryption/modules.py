@@ -3,15 +3,15 @@
     AES-GCM    u32 LE length | nonce (12) | ciphertext | tag (16)
     AES-CTR    u32 LE length | nonce (12) | ciphertext                pages under AES_GCM_CTR_V1, and nothing else
 
-The length counts what comes behind it. A plaintext may be longer than the struct in it: parquet-java encrypts whole buffers, of 100
-bytes for 16 of a filter's header, with zeros at the end. Who parses a struct reads its beginning and keeps the rest.
+The length counts the bytes after it. A plaintext may be longer than the struct in it: parquet-java encrypts whole buffers, of 100 bytes for
+the 16 of a filter's header, with zeros at the end. A parser of a struct reads its beginning and keeps the rest.
 
 Additional authenticated data bind a module to its place (4.4):
 
     AAD = prefix | aad_file_unique | module type (1 byte) | row group (i16 LE) | column (i16 LE) | page (i16 LE)
 
-The footer's ends after the module type; only data pages and their headers have a page. So a module that was moved to another file,
-row group, column or page does not authenticate there.
+The footer's ends after the module type; only data pages and their headers have a page. So a module that was moved to another file, row
+group, column or page does not authenticate there.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ class FileAad(NamedTuple):
     """The part that all modules of a file share."""
 
     prefix: bytes
-    """The name that the writer gave the file, stored in it or not; empty where it gave none."""
+    """The writer's name for the file, stored in it or not; empty where the writer gave none."""
     unique: bytes
 
     def of_footer(self) -> bytes:
         return self.prefix + self.unique + bytes([Module.FOOTER])
 
     def of(self, module: Module, row_group: int, column: int, page: int | None = None) -> bytes:
-        """`row_group` is the ordinal that the footer states, `column` the leaf's position. UnreadableError past what 16 bits hold."""
+        """Build the AAD; `row_group` is the ordinal that the footer states, `column` the leaf's position. UnreadableError above 16 bits."""
         ordinals = (row_group, column) if page is None else (row_group, column, page)
         if max(ordinals) > MOST_ORDINAL or min(ordinals) < 0:
             raise UnreadableError(f"an encrypted file has no ordinals past {MOST_ORDINAL:,}")
@@ -73,7 +73,7 @@ class FileAad(NamedTuple):
 
 
 class Key:
-    """An AES key of 128, 192 or 256 bits. Nothing shows its bytes: no repr, no error."""
+    """An AES key of 128, 192 or 256 bits. Neither its repr nor any error shows its bytes."""
 
     __slots__ = ("_bytes", "_gcm")
 
@@ -105,7 +105,7 @@ class Key:
         return self._gcm
 
     def ctr(self, nonce: bytes, data: Bytes) -> bytes:
-        """AES-CTR, either way. The counter starts at 1, as GCM's would, were there one."""
+        """Encrypt or decrypt with AES-CTR. The counter starts at 1, as in GCM."""
         ensure_cryptography()
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
@@ -113,7 +113,7 @@ class Key:
 
 
 def ensure_cryptography() -> None:
-    """Raises RefusedError where the package that does the arithmetic is not installed."""
+    """Ensure that the package cryptography is installed. Raises RefusedError."""
     try:
         import cryptography  # noqa: F401
     except ImportError:
@@ -121,7 +121,7 @@ def ensure_cryptography() -> None:
 
 
 def parse_gcm(key: Key, module: Bytes, aad: bytes) -> bytes:
-    """The plaintext of a whole module, its length word included. AuthenticationError where key, place or bytes are not the writer's."""
+    """Decrypt a whole module, its length word included. AuthenticationError where key, place or bytes are not the writer's."""
     view = memoryview(module)
     if len(view) < GCM_OVERHEAD or int.from_bytes(view[:LENGTH_BYTES], "little") != len(view) - LENGTH_BYTES:
         raise AuthenticationError("its length is not that of a module")
@@ -129,14 +129,14 @@ def parse_gcm(key: Key, module: Bytes, aad: bytes) -> bytes:
 
 
 def build_gcm(key: Key, plain: Bytes, aad: bytes) -> bytes:
-    """The module of a plaintext, under a fresh random nonce."""
+    """Build the module of a plaintext, with a new random nonce."""
     nonce = os.urandom(NONCE_BYTES)
     sealed = key.gcm.encrypt(nonce, plain, aad)
     return b"".join(((NONCE_BYTES + len(sealed)).to_bytes(LENGTH_BYTES, "little"), nonce, sealed))
 
 
 def open_gcm(key: Key, sealed: Bytes, aad: bytes) -> bytes:
-    """The plaintext of nonce, ciphertext and tag, without a length word before them."""
+    """Decrypt nonce, ciphertext and tag, without a length word before them."""
     view = memoryview(sealed)
     if len(view) < NONCE_BYTES + TAG_BYTES:
         raise AuthenticationError("it is shorter than nonce and tag")
@@ -150,7 +150,7 @@ def open_gcm(key: Key, sealed: Bytes, aad: bytes) -> bytes:
 
 
 def parse_ctr(key: Key, module: Bytes) -> bytes:
-    """The plaintext of a CTR module, whose bytes nothing vouches for."""
+    """Decrypt a CTR module, whose bytes are not authenticated."""
     view = memoryview(module)
     if len(view) < CTR_OVERHEAD or int.from_bytes(view[:LENGTH_BYTES], "little") != len(view) - LENGTH_BYTES:
         raise UnreadableError("its length is not that of a module")
@@ -158,13 +158,13 @@ def parse_ctr(key: Key, module: Bytes) -> bytes:
 
 
 def sign(key: Key, plain: bytes, aad: bytes) -> bytes:
-    """The signature of a footer in the clear: a fresh nonce, and the tag that GCM gives of it (5.5)."""
+    """Sign a plaintext footer; return the signature: a new nonce, and the tag that GCM computes for the footer (5.5)."""
     nonce = os.urandom(NONCE_BYTES)
     return nonce + key.gcm.encrypt(nonce, plain, aad)[-TAG_BYTES:]
 
 
 def ensure_signed(key: Key, plain: bytes, signature: bytes, aad: bytes) -> None:
-    """AuthenticationError where the signature is not that of these bytes."""
+    """Ensure that the signature is that of these bytes. Raises AuthenticationError."""
     from hmac import compare_digest
 
     nonce, tag = signature[:NONCE_BYTES], signature[NONCE_BYTES:]

@@ -1,13 +1,13 @@
-"""The pages of an encrypted column chunk as if they had never been encrypted (parquet-format Encryption.md, 4.2 and 5.3).
+"""The pages of an encrypted column chunk in decrypted form (parquet-format Encryption.md, 4.2 and 5.3).
 
     stored    | module of page header | module of page | module of page header | ...
     opened    | page header           | page           | page header           | ...
 
-The layout of the opened chunk follows from the headers, so those are opened first, all of them; a page is opened when bytes of it are
-read, and only the last one is kept. `compressed_page_size`, which in the file counts a module, then counts the page. Page indexes are
-not needed and not looked at.
+The headers determine the layout of the decrypted chunk, so all of them are decrypted first; a page is decrypted when bytes of it are read,
+and only the last one is kept. `compressed_page_size`, which in the file counts a module, then counts the page. Page indexes are neither
+needed nor read.
 
-Of a data page v2, Arrow C++ encrypts all, as the format has it; parquet-java leaves the levels in front in the clear.
+In a data page v2, Arrow C++ encrypts everything, as the format requires; parquet-java leaves the levels at its start unencrypted.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from sbbf_tool.parquet.structs import parse_prefix
 if TYPE_CHECKING:
     from pyarrow import NativeFile
 
-# Ids in parquet.thrift's PageHeader. A checksum is of the stored bytes, and GCM tells more.
+# Ids in parquet.thrift's PageHeader. A checksum covers the stored bytes, and GCM detects more.
 _COMPRESSED_PAGE_SIZE, _CRC = 3, 4
 
 
 class _Page(NamedTuple):
     start: int
-    """First byte of the header in the opened chunk."""
+    """First byte of the header in the decrypted chunk."""
     header: bytes
     offset: int
     """First byte of the page's module in the file, or of the levels before it."""
     stored_bytes: int
     size: int
-    """Bytes of the page when it is opened."""
+    """Bytes of the decrypted page."""
     module: Module
     ordinal: int | None
     level_bytes: int
@@ -52,10 +52,10 @@ class _Page(NamedTuple):
 
 
 class OpenedPages:
-    """One chunk; not to be shared by threads."""
+    """The decrypted pages of one chunk; threads must not share it."""
 
     def __init__(self, read: Callable[[int, int], bytes], cipher: FileCipher, chunk: ChunkKey, meta: ColumnMetaData) -> None:
-        """Opens the page headers. Raises AuthenticationError, and UnreadableError where they cannot be followed."""
+        """Decrypt the page headers. Raises AuthenticationError, and UnreadableError where the chain of headers is broken."""
         self._read = read
         self._cipher = cipher
         self._chunk = chunk
@@ -75,13 +75,13 @@ class OpenedPages:
         return ChunkPages(self.meta, self._read_header_or_page, self.open_arrow)
 
     def _read_header_or_page(self, offset: int, length: int) -> bytes:
-        """As `read`, but no further than a header's end where it begins in one: whoever follows headers opens no page."""
+        """Read as `read` does, but only to the end of a header where `offset` is in one: a walk over headers decrypts no page."""
         at = bisect_right(self._starts, offset) - 1
         left = self._pages[at].start + len(self._pages[at].header) - offset if at >= 0 else 0
         return self.read(offset, min(length, left) if left > 0 else length)
 
     def read(self, offset: int, length: int) -> bytes:
-        """Bytes of the opened chunk, which begins where a file's first page does; fewer at its end. Raises AuthenticationError."""
+        """Read bytes of the decrypted chunk, which begins where a file's first page does; fewer at its end. Raises AuthenticationError."""
         pieces = []
         position, end = offset, min(offset + length, self._end)
         while position < end:
@@ -99,7 +99,7 @@ class OpenedPages:
         return b"".join(pieces)
 
     def open_arrow(self) -> NativeFile:
-        """A pyarrow stream of the opened chunk."""
+        """Open a pyarrow stream of the decrypted chunk."""
         import pyarrow
 
         return pyarrow.PythonFile(ReadStream(self.read, self._end), mode="r")
@@ -126,7 +126,7 @@ class OpenedPages:
         return self._read(position, length)
 
     def _open_header(self, sealed: bytes, ordinal: int, place: str) -> tuple[bytes, Module]:
-        """The plaintext of a header, and the kind of its page: only the first page may be a dictionary, and it alone has no ordinal."""
+        """Decrypt a header; return it and the type of its page. Only the first page may be a dictionary, and it alone has no ordinal."""
         if not self._pages:
             try:
                 return self._cipher.open(self._chunk, Module.DICTIONARY_PAGE_HEADER, sealed), Module.DICTIONARY_PAGE
@@ -148,7 +148,7 @@ class OpenedPages:
         levels = count_of(v2.repetition_levels_byte_length) + count_of(v2.definition_levels_byte_length) if v2 is not None else 0
         size = stored - self._cipher.page_overhead
         changes = {_COMPRESSED_PAGE_SIZE: (compact.I32, compact.build_int(size)), _CRC: (compact.I32, None)}
-        # What follows the struct is padding, which nothing could tell from the page.
+        # What follows the struct is padding, which could not be distinguished from the page.
         bare = plain[:length]
         rewritten = compact.apply(bare, [compact.set_fields(bare, 0, changes)])
         return _Page(start, rewritten, offset, stored, size, module, ordinal if module is Module.DATA_PAGE else None, levels)
@@ -175,7 +175,7 @@ class OpenedPages:
             try:
                 return self._cipher.open_page(self._chunk, page.module, stored, page.ordinal)
             except AuthenticationError:
-                # Levels that look like a length word are improbable, and not impossible.
+                # Levels that look like a length word are improbable, but possible.
                 if not page.level_bytes:
                     raise
         levels, sealed = stored[: page.level_bytes], stored[page.level_bytes :]
