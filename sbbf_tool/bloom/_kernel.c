@@ -1,7 +1,7 @@
-/* The compiled kernel's Python side: check every argument, drop the GIL, and let _sbbf.h work.
+/* The compiled kernel's Python side: check every argument, release the GIL, and call _sbbf.h.
  *
- * The interface is that of interface.py; compiled_kernel.py adds what is more easily said in Python. No buffer is believed: whatever
- * lengths, counts and offsets come in, the answer is a result or ValueError (BufferError for a bitset that cannot be written).
+ * The interface is that of interface.py; compiled_kernel.py adds what is simpler in Python. No buffer is trusted: for any lengths, counts
+ * and offsets, a call returns a result or raises ValueError (BufferError for a bitset that cannot be written).
  *
  * CPython's limited API of 3.11: one binary serves every later version.
  */
@@ -71,7 +71,7 @@ static const struct variant *active = &plain;
 
 /* --- Arguments and results --- */
 
-/* "O&": an int as Py_ssize_t. One too large for that is as wrong as any other wrong number, hence ValueError. */
+/* "O&": an int as Py_ssize_t. One that is too large raises ValueError, as any other wrong number does. */
 static int to_size(PyObject *object, void *size)
 {
     Py_ssize_t value = PyNumber_AsSsize_t(object, PyExc_ValueError);
@@ -118,7 +118,7 @@ static int are_hashes(const Py_buffer *hashes)
     return 0;
 }
 
-/* The hashes when all came out right; else forget them and say which value did not. */
+/* Return the hashes when all values were hashed; else release them and raise ValueError with the number of the value that failed. */
 static PyObject *finish(PyObject *hashes, size_t done, Py_ssize_t count, const char *complaint)
 {
     if (done == (size_t)count)
@@ -190,7 +190,7 @@ static PyObject *py_hash_length_prefixed(PyObject *self, PyObject *args)
     PyObject *hashes = NULL;
     if (!PyArg_ParseTuple(args, "y*O&:hash_length_prefixed", &page, to_size, &count))
         return NULL;
-    /* A length takes four bytes: a count that the page cannot hold must not decide how much memory is asked for. */
+    /* A length takes four bytes: a count that the page cannot hold must not decide how much memory is allocated. */
     if (count < 0 || count > page.len / 4)
         PyErr_Format(PyExc_ValueError, "%zd values in a page of %zd bytes", count, page.len);
     else if ((hashes = new_hashes(count))) {
@@ -225,7 +225,7 @@ static int to_order(PyObject *object, void *order)
     return 0;
 }
 
-/* (smallest, largest) as bytes, or None where there are no values. */
+/* Build (smallest, largest) as bytes, or None where there are no values. */
 static PyObject *pair_of(Py_ssize_t count, const struct value extremes[2])
 {
     if (!count)

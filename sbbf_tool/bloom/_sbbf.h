@@ -1,19 +1,18 @@
 /* The split-block Bloom filter in C: hash, insert, check, fold and measure. No Python here; _kernel.c is the Python side.
  *
- * Same bits as spec.py, which transcribes parquet-format BloomFilter.md, "Technical Approach"; the names here are the names there.
- * This file says how to be quick about it:
+ * Same bits and same names as spec.py, which transcribes parquet-format BloomFilter.md, "Technical Approach". This file is faster:
  *
- *   - a block is worked on as one vector of eight words, where the machine has AVX2, else word by word;
+ *   - a block is processed as one vector of eight words, where the machine has AVX2, else word by word;
  *   - blocks lie far apart, so their cache lines are requested LOOKAHEAD hashes before they are needed;
- *   - hashing the widths that integers have is compiled separately for each width, without loops or branches;
- *   - neighbours of one length, as UUIDs are, are hashed by fives: four as one vector and one by itself, so that the machine's vector
- *     multipliers and its integer multiplier work at the same time. The multiplications of XXH64 are what long values spend their time on.
+ *   - hashing is compiled separately for each width of integers, without loops or branches;
+ *   - neighbours of one length, such as UUIDs, are hashed in groups of five: four as one vector and one alone, so that the machine's vector
+ *     multipliers and its integer multiplier work concurrently. Long values spend most of their time in the multiplications of XXH64.
  *
  * Functions that take `vector` are compiled twice, with 1 for AVX2 and with 0 for every machine, see _kernel.c.
  *
- * Each offset and each length prefix is checked before it is used, and what is used is what was checked, so that not even a thread
- * that changes a buffer in the meantime leads anything outside it. What is known before the first byte is touched (that buffers have
- * the lengths they should) is for the caller to check. Loads and stores of integers go through memcpy: buffers need not be aligned.
+ * Each offset and each length prefix is checked before it is used, and the checked value itself is used, so that even a thread that
+ * changes a buffer concurrently causes no access outside it. The caller checks what is known before the first byte is read: that buffers
+ * have the right lengths. Loads and stores of integers use memcpy: buffers need not be aligned.
  */
 #ifndef SBBF_H
 #define SBBF_H
@@ -26,7 +25,7 @@
 #error "The compiled kernel needs GCC or Clang. Without it the numpy kernel is used."
 #endif
 
-/* Inlined without fail, so that a body takes on what its caller has: AVX2, a width known beforehand, a constant `vector`. */
+/* Always inlined, so that a body is compiled with its caller's properties: AVX2, a constant width, a constant `vector`. */
 #define INLINE static inline __attribute__((always_inline))
 
 /* --- Integers in memory --- */
@@ -93,7 +92,7 @@ typedef uint64_t four __attribute__((vector_size(32)));
 #define READ(load, source, at) ((four){load(source[0] + (at)), load(source[1] + (at)), load(source[2] + (at)), load(source[3] + (at))})
 #include "_xxh64.h"
 
-/* Hash values of one length that stand one behind the other. Four and the fifth do not depend on one another: the machine overlaps them. */
+/* Hash values of one length that are stored back to back. The four and the fifth are independent: the machine overlaps them. */
 INLINE void hash_alike(const uint8_t *values, size_t length, size_t count, uint8_t *hashes, int vector)
 {
     size_t i = 0;
@@ -110,13 +109,13 @@ INLINE void hash_alike(const uint8_t *values, size_t length, size_t count, uint8
 
 #define UUID_TEXT_LENGTH 36
 
-/* Hashes values of UUID_TEXT_LENGTH: `hash_alike` of that length in a function of its own, where the compiler keeps its constants in
- * registers. Among other code it does not, and that costs a quarter of the time. */
+/* Hash values of UUID_TEXT_LENGTH: `hash_alike` of that length in a function of its own, where the compiler keeps its constants in
+ * registers. Among other code it does not, which makes hashing slower by a quarter. */
 typedef void hash_texts(const uint8_t *values, size_t count, uint8_t *hashes);
 
 INLINE void hash_fixed(const uint8_t *values, size_t width, size_t count, uint8_t *hashes, hash_texts hash_uuid_texts, int vector)
 {
-    /* Widths known to the compiler leave straight-line code; at short ones five at once are no quicker than one by one. */
+    /* Constant widths compile to code without branches; for short ones, groups of five are no faster than single values. */
     switch (width) {
     case 4: hash_alike(values, 4, count, hashes, 0); break;
     case 8: hash_alike(values, 8, count, hashes, 0); break;
@@ -127,7 +126,7 @@ INLINE void hash_fixed(const uint8_t *values, size_t width, size_t count, uint8_
     }
 }
 
-/* Offsets are signed in Arrow. As unsigned integers negative ones lie behind the end of any data, like all others that do. */
+/* Offsets are signed in Arrow. Read as unsigned integers, negative ones lie past the end of any data, so one check rejects both. */
 INLINE uint64_t load_offset(const uint8_t *offsets, size_t i, int width)
 {
     if (width == 4) {
@@ -140,7 +139,7 @@ INLINE uint64_t load_offset(const uint8_t *offsets, size_t i, int width)
     return v;
 }
 
-/* How many values from the one that starts at `start` on, `most` at most, have this length and end within `size`. */
+/* Count the values, from the one that starts at `start` and up to `most`, that have this length and end within `size`. */
 INLINE size_t count_alike(uint64_t start, uint64_t length, uint64_t size, const uint8_t *offsets, int width, size_t i, size_t most)
 {
     size_t alike = 0;
@@ -149,7 +148,7 @@ INLINE size_t count_alike(uint64_t start, uint64_t length, uint64_t size, const 
     return alike;
 }
 
-/* Hash `count` values between `count` + 1 offsets. Returns how many came out right: less than `count` when the next offset is bad. */
+/* Hash `count` values between `count` + 1 offsets. Returns how many were hashed: less than `count` when the next offset is invalid. */
 INLINE size_t hash_spans(const uint8_t *data, uint64_t size, const uint8_t *offsets, int width, size_t count, uint8_t *hashes,
                          hash_texts hash_uuid_texts, int vector)
 {
@@ -181,8 +180,8 @@ INLINE size_t hash_variable(const uint8_t *data, uint64_t size, const uint8_t *o
     return hash_spans(data, size, offsets, 8, count, hashes, hash_uuid_texts, vector);
 }
 
-/* Hash `count` values that each stand behind their length. Returns how many came out right: less than `count` at the page's end. `left`
- * is set to the bytes after the last one. */
+/* Hash `count` values that each follow their length. Returns the number of values hashed: less than `count` at the page's end. `left` is
+ * set to the bytes after the last one. */
 static size_t hash_length_prefixed(const uint8_t *page, size_t size, size_t count, uint8_t *hashes, size_t *left)
 {
     for (size_t i = 0; i < count; i++) {
@@ -210,7 +209,7 @@ INLINE uint64_t load_integer(const uint8_t *p, size_t width, enum order order)
     return order == SIGNED ? (uint64_t)(int64_t)(int32_t)load_le32(p) : load_le32(p);
 }
 
-/* The smallest and the largest of `count` > 0 integers. Signed ones compare as unsigned ones do once their sign is turned. */
+/* Find the smallest and the largest of `count` > 0 integers. With their sign bit inverted, signed ones compare as unsigned ones. */
 INLINE void find_integers(const uint8_t *values, size_t width, enum order order, size_t count, uint64_t extremes[2])
 {
     uint64_t turn = order == SIGNED ? (uint64_t)1 << 63 : 0;
@@ -223,7 +222,7 @@ INLINE void find_integers(const uint8_t *values, size_t width, enum order order,
     extremes[0] = low ^ turn, extremes[1] = high ^ turn;
 }
 
-/* The smallest and the largest of integers of 4 or 8 bytes, widened to 64 bits. */
+/* Find the smallest and the largest of integers of 4 or 8 bytes, widened to 64 bits. */
 static void integer_extremes(const uint8_t *values, size_t width, enum order order, size_t count, uint64_t extremes[2])
 {
     if (width == 8 && order == SIGNED)
@@ -236,7 +235,7 @@ static void integer_extremes(const uint8_t *values, size_t width, enum order ord
         find_integers(values, 4, UNSIGNED, count, extremes);
 }
 
-/* A value, and its first eight bytes as a big-endian number, padded with zeros: most comparisons end there. */
+/* A value, and its first eight bytes as a big-endian number, padded with zeros, which decides most comparisons. */
 struct value {
     const uint8_t *bytes;
     size_t length;
@@ -265,7 +264,7 @@ INLINE int is_less(const struct value *a, const struct value *b)
     return order ? order < 0 : a->length < b->length;
 }
 
-/* extremes[0] is the smallest and extremes[1] the largest so far; `first` where there are none yet. */
+/* Update extremes[0], the smallest, and extremes[1], the largest so far; `first` where there are none yet. */
 INLINE void widen(struct value extremes[2], struct value value, int first)
 {
     if (first || is_less(&value, &extremes[0]))
@@ -274,7 +273,7 @@ INLINE void widen(struct value extremes[2], struct value value, int first)
         extremes[1] = value;
 }
 
-/* Of values of `width` bytes: in the order of their bytes, or as big-endian numbers with a sign. */
+/* Find the extremes of values of `width` bytes: in the order of their bytes, or as signed big-endian numbers. */
 static void fixed_extremes(const uint8_t *values, size_t width, enum order order, size_t count, struct value extremes[2])
 {
     uint64_t turn = order == DECIMAL ? (uint64_t)1 << 63 : 0;
@@ -282,7 +281,7 @@ static void fixed_extremes(const uint8_t *values, size_t width, enum order order
         widen(extremes, value_at(values + i * width, width, turn), i == 0);
 }
 
-/* Returns how many values lie in `data`, as hash_variable does. */
+/* Return how many values lie in `data`, as hash_variable does. */
 static size_t variable_extremes(const uint8_t *data, uint64_t size, const uint8_t *offsets, int width, size_t count, struct value extremes[2])
 {
     uint64_t start = load_offset(offsets, 0, width);
@@ -298,7 +297,7 @@ static size_t variable_extremes(const uint8_t *data, uint64_t size, const uint8_
     return count;
 }
 
-/* Returns how many values lie in the page, and how many bytes are left, as hash_length_prefixed does. */
+/* Return how many values lie in the page, and set `left` to the bytes after them, as hash_length_prefixed does. */
 static size_t length_prefixed_extremes(const uint8_t *page, size_t size, size_t count, struct value extremes[2], size_t *left)
 {
     for (size_t i = 0; i < count; i++) {
@@ -320,7 +319,7 @@ static size_t length_prefixed_extremes(const uint8_t *page, size_t size, size_t 
 #define BLOCK_BYTES 32
 #define LOOKAHEAD 32
 
-/* Eight words of a block as one vector, which has to be little-endian; AVX2 is. */
+/* The eight words of a block as one vector, which must be little-endian; AVX2 is. */
 typedef uint32_t words __attribute__((vector_size(BLOCK_BYTES)));
 
 static const words SALT = {0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31};
@@ -375,7 +374,7 @@ INLINE void insert_all(uint8_t *bitset, uint64_t num_blocks, const uint8_t *hash
     }
 }
 
-/* Returns how many hashes are missing; writes one byte for each to `found` unless that is NULL. */
+/* Return how many hashes are missing; write one byte per hash to `found` unless that is NULL. */
 INLINE size_t check_all(const uint8_t *bitset, uint64_t num_blocks, const uint8_t *hashes, size_t count, uint8_t *found, int vector)
 {
     size_t missing = 0;

@@ -4,7 +4,7 @@
  *
  *   LANE                        uint64_t, or a vector of them, to hash as many values of one length at once
  *   SOURCE                      where a LANE's values start
- *   READ(load, source, at)      what `load` finds at byte `at` of each of them
+ *   READ(load, source, at)      the result of `load` at byte `at` of each of them
  *   NAME(function)              the functions' names for this LANE
  */
 #ifndef P1
@@ -46,7 +46,7 @@ INLINE LANE NAME(xxh64)(SOURCE source, size_t length)
     LANE h = zero + P5;
     size_t at = 0;
 
-    /* Steps 1 to 3: four accumulators over stripes of 32 bytes, then merged; a short value has none. */
+    /* Steps 1 to 3: four accumulators over stripes of 32 bytes, then merged; a short value skips them. */
     if (length >= 32) {
         LANE a = zero + (P1 + P2), b = zero + P2, c = zero, d = zero - P1;
         for (size_t stripes = length / 32; stripes; stripes--, at += 32) {
@@ -62,7 +62,7 @@ INLINE LANE NAME(xxh64)(SOURCE source, size_t length)
         h = NAME(xxh_merge)(h, d);
     }
 
-    /* Step 4: the length. Step 5: what is left, by eights, then one four, then bytes. The bits of the length tell without a loop. */
+    /* Step 4: the length. Step 5: the remainder, by eights, then one four, then bytes. The bits of the length replace a loop. */
     h += length;
     if (length & 16) {
         h = NAME(xxh_eight)(h, READ(load_le64, source, at));

@@ -1,9 +1,8 @@
-"""The memory that kernels work on: flat byte views of the right shape, or an error before a single value is looked at.
+"""The memory that kernels work on: flat byte views of the right shape, or an error before the first value is processed.
 
-The Python kernels take their buffers through here; the C kernel makes the same checks in its own words, and the tests hold both
-to the same answers. Views, never copies. Wrong shapes raise ValueError, a bitset that cannot be written
-BufferError: both mean that the caller, not a file, is at fault, except in `prefixed_spans`, which reads bytes of a file
-(`hashing.hash_length_prefixed` says so to its caller).
+The Python kernels take their buffers from here; the C kernel makes the same checks with its own messages, and the tests require the same
+results of both. Views, never copies. Wrong shapes raise ValueError, a read-only bitset BufferError: both are faults of the caller, not of a
+file, except in `prefixed_spans`, which reads bytes of a file (`hashing.hash_length_prefixed` raises UnreadableError instead).
 """
 
 from __future__ import annotations
@@ -23,22 +22,22 @@ MAX_BLOCKS = 2**31 - 1  # BloomFilter.md: "z is greater than or equal to one and
 
 OFFSETS_DECREASE = "offsets decrease"
 
-# From here on a bitset has more pages of 4 KiB than a processor remembers the addresses of.
+# From this size on, a bitset has more pages of 4 KiB than a processor caches addresses for.
 _MANY_PAGES = 4 << 20
 
 
 def flat(buffer: Buffer) -> memoryview:
-    """`buffer` as a one-dimensional view of its bytes. Raises BufferError when it is not contiguous."""
+    """View `buffer` as one dimension of bytes. Raises BufferError when it is not contiguous."""
     view = memoryview(buffer)
     if not view.c_contiguous:
         raise BufferError("the buffer is not contiguous")
     if not view.nbytes:
-        return memoryview(b"")  # memoryview.cast refuses shapes with a zero in them
+        return memoryview(b"")  # memoryview.cast rejects shapes with a zero in them
     return view.cast("B")
 
 
 def rows(values: Buffer, width: int) -> tuple[memoryview, int]:
-    """`values` as bytes, and how many values of `width` bytes they are."""
+    """View `values` as bytes, and count the values of `width` bytes."""
     if width < 1:
         raise ValueError(f"a width of {width} bytes")
     view = flat(values)
@@ -49,7 +48,7 @@ def rows(values: Buffer, width: int) -> tuple[memoryview, int]:
 
 
 def offsets_in(data: Buffer, offsets: Buffer, offset_width: int) -> tuple[memoryview, memoryview]:
-    """`data` as bytes, and `offsets` as signed native integers whose ends lie in `data`. Their order is left to the kernel to check."""
+    """View `data` as bytes, and `offsets` as signed native integers whose ends lie in `data`. The kernel checks their order."""
     if offset_width not in (4, 8):
         raise ValueError(f"offsets of {offset_width} bytes; Arrow has 4 and 8")
     view, raw = flat(data), flat(offsets)
@@ -64,7 +63,7 @@ def offsets_in(data: Buffer, offsets: Buffer, offset_width: int) -> tuple[memory
 
 
 def key_of_order(order: str, width: int) -> Callable[[bytes], int | bytes]:
-    """What compares as values of `width` bytes do in an order (see `interface.Kernel.extremes_fixed`)."""
+    """Return the sort key for values of `width` bytes in an order (see `interface.Kernel.extremes_fixed`)."""
     if order in ("signed", "unsigned"):
         if width not in (4, 8):
             raise ValueError(f"integers of {width} bytes; they have 4 or 8")
@@ -77,7 +76,7 @@ def key_of_order(order: str, width: int) -> Callable[[bytes], int | bytes]:
 
 
 def prefixed_spans(page: memoryview, count: int) -> Iterator[tuple[int, int]]:
-    """Start and end of each of `count` values in a PLAIN BYTE_ARRAY page: a u32 little-endian length, then as many bytes.
+    """Iterate over start and end of each of `count` values in a PLAIN BYTE_ARRAY page: a u32 little-endian length, then as many bytes.
 
     Nothing may follow the last one.
     """
@@ -97,7 +96,7 @@ def prefixed_spans(page: memoryview, count: int) -> Iterator[tuple[int, int]]:
 
 
 def hashes_of(hashes: Buffer) -> memoryview:
-    """`hashes` as native unsigned 64-bit integers."""
+    """View `hashes` as native unsigned 64-bit integers."""
     view = flat(hashes)
     if len(view) % 8:
         raise ValueError(f"{len(view)} bytes are not a whole number of 64-bit hashes")
@@ -105,7 +104,7 @@ def hashes_of(hashes: Buffer) -> memoryview:
 
 
 def blocks(bitset: Buffer, num_blocks: int) -> memoryview:
-    """The bytes of the first `num_blocks` blocks of `bitset`."""
+    """View the bytes of the first `num_blocks` blocks of `bitset`."""
     view = flat(bitset)
     if not 1 <= num_blocks <= MAX_BLOCKS:
         raise ValueError(f"{num_blocks} blocks; a filter has 1 to 2^31 - 1")
@@ -115,7 +114,7 @@ def blocks(bitset: Buffer, num_blocks: int) -> memoryview:
 
 
 def writable_blocks(bitset: Buffer, num_blocks: int) -> memoryview:
-    """The same, and they can be written to; BufferError otherwise."""
+    """View the blocks for writing. Raises BufferError when the bitset is read-only."""
     view = blocks(bitset, num_blocks)
     if view.readonly:
         raise BufferError("the bitset is read-only")
@@ -123,17 +122,17 @@ def writable_blocks(bitset: Buffer, num_blocks: int) -> memoryview:
 
 
 def even_blocks(bitset: Buffer, num_blocks: int) -> memoryview:
-    """The same, and they come in pairs, as folding needs."""
+    """View the blocks for folding, which needs an even number of them."""
     if num_blocks % 2:
         raise ValueError(f"{num_blocks} blocks do not come in pairs")
     return blocks(bitset, num_blocks)
 
 
 def new_bitset(num_bytes: int) -> Buffer:
-    """Zeroed memory to build a bitset in, on huge pages when it is large and the system has them.
+    """Allocate zeroed memory to build a bitset in, on huge pages when it is large and the system has them.
 
-    Insertions go all over the bitset; on pages of 4 KiB most of them would first have to look up where their page is. Inserting into
-    16 MiB is two to three times as fast on pages of 2 MiB.
+    Insertions touch the bitset at random; on pages of 4 KiB most of them need an address look-up first. Inserting into 16 MiB is two to
+    three times as fast on pages of 2 MiB.
     """
     if num_bytes < _MANY_PAGES or sys.platform != "linux":
         return bytearray(num_bytes)

@@ -1,4 +1,4 @@
-"""The kernel in C: the Python half of `_kernel.c`, which does all of the work and says how.
+"""The kernel in C: the Python half of `_kernel.c`, which does all of the work and documents it.
 
 Importing this module fails with ImportError where the extension was not built; `kernels` then takes numpy's.
 """

@@ -1,13 +1,13 @@
-"""The dialects of the filter: today's, and those that drafts of the format had before its first release, as rows of one table.
+"""The dialects of the filter: today's, and those of drafts of the format before its first release, as rows of one table.
 
-A dialect differs in three things and in no bit besides: the header in front of the bitset, the hash, and how a hash chooses its block.
-None of the drafts was ever in a release of the format (parquet-format 2.7.0, 2019-09, was the first with Bloom filters), and no released
-writer put one into a file; builds of branches did. Source: the history of `BloomFilter.md` and `parquet.thrift` in apache/parquet-format
-(54839ad 2018-10, 8f1783e 2019-07, 2123f07 2019-07, fa53342, 556ebee and cd08b7f 2019-08), and of `BlockSplitBloomFilter.java` on the
-branch `bloom-filter` of apache/parquet-mr (d473d17 2019-01, 35eba16 2019-07, ba28686 2020-01).
+A dialect differs in exactly three things: the header before the bitset, the hash, and the rule by which a hash chooses its block. None of
+the drafts was ever in a release of the format (parquet-format 2.7.0, 2019-09, was the first with Bloom filters), and no released writer put
+one into a file; builds of branches did. Source: the history of `BloomFilter.md` and `parquet.thrift` in apache/parquet-format (54839ad
+2018-10, 8f1783e 2019-07, 2123f07 2019-07, fa53342, 556ebee and cd08b7f 2019-08), and of `BlockSplitBloomFilter.java` on the branch
+`bloom-filter` of apache/parquet-mr (d473d17 2019-01, 35eba16 2019-07, ba28686 2020-01).
 
-Kernels know nothing of this. A hash of a dialect is put into the words of today's: the lower half, which chooses the bits, stays; the upper
-half becomes one that today's rule maps to the block that the dialect means (`placed`). So a `Hasher` stands in for the module `hashing`.
+Kernels do not know dialects. A dialect's hash is converted to today's form: the lower half, which chooses the bits, stays; the upper half
+becomes one that today's rule maps to the dialect's block (`placed`). So a `Hasher` can replace the module `hashing`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 XXH64, MURMUR3 = "XXH64", "MurmurHash3 x64_128"
 GUAVA_SEED = 1361930890
-"""What parquet-mr's branch seeded Murmur with. The draft's text names no seed, which means 0."""
+"""The Murmur seed of parquet-mr's branch. The draft's text names no seed, which means 0."""
 
 MULTIPLY, MODULO, MASK = "multiply", "modulo", "mask"
 BLOCK_CHOICES: dict[str, Callable[[int, int], int]] = {
@@ -38,7 +38,7 @@ BLOCK_CHOICES: dict[str, Callable[[int, int], int]] = {
     MODULO: lambda h, z: (h >> 32) % z,
     MASK: lambda h, z: (h >> 32) & (z - 1),
 }
-"""The block, of `z`, that a 64-bit hash chooses by its upper half. MASK is meant for powers of two, where it is MODULO."""
+"""The rules by which the upper half of a 64-bit hash chooses one of `z` blocks. MASK is meant for powers of two, where it equals MODULO."""
 
 TODAYS, BARE, PAGE, RAW_12, RAW_16 = "today's", "without compression", "in a page header", "12 plain bytes", "16 plain bytes"
 """Forms of the header: `BloomFilterHeader`; the same before it had a field 4; that inside a `PageHeader` of type 4; three or four u32."""
@@ -51,25 +51,25 @@ class Dialect:
     hash: str
     block: str
     written: str
-    """When, and by whom."""
+    """Dates and writers."""
     seed: int = 0
     numbers_as_nothing: bool = False
     """INT32, INT64, FLOAT and DOUBLE are all hashed as no bytes: a defect of the branch, which read its buffer from the wrong end."""
 
     @property
     def sentence(self) -> str:
-        """How it hashes, in words."""
+        """The hash and the block rule, in words."""
         seed = f", seed {self.seed}" if self.hash == MURMUR3 else ""
         numbers = ", of numbers nothing at all" if self.numbers_as_nothing else ""
         return f"{self.hash}{seed}{numbers}; block by {_WORDS[self.block]}"
 
     def hash_value(self, plain: Buffer, *, is_number: bool) -> int:
-        """The 64-bit hash of one value from its plain-encoded bytes."""
+        """Hash one value from its plain-encoded bytes to 64 bits."""
         data = b"" if is_number and self.numbers_as_nothing else plain
         return murmur3(data, self.seed) if self.hash == MURMUR3 else hashing.hash_value(data)
 
     def placed(self, h: int, num_blocks: int) -> int:
-        """The hash that today's rule puts where this dialect puts `h`: the same bits, in the same block of `num_blocks`."""
+        """Return the hash that today's rule places where this dialect places `h`: the same bits, in the same block of `num_blocks`."""
         if self.block == MULTIPLY:
             return h
         # The smallest u with (u * z) >> 32 == block; below 2^32, since a filter has fewer than 2^31 blocks.
@@ -77,7 +77,7 @@ class Dialect:
         return -(-(block << 32) // num_blocks) << 32 | h & 0xFFFF_FFFF
 
     def hasher(self, num_blocks: int, *, is_number: bool) -> Hasher:
-        """What hashes values for a filter of `num_blocks` blocks, so that `BloomFilter` finds and sets the bits of this dialect."""
+        """Make the hasher for a filter of `num_blocks` blocks, with which `BloomFilter` checks and sets the bits of this dialect."""
         return Hasher(self, num_blocks, is_number)
 
 
@@ -86,7 +86,7 @@ _WORDS = {MULTIPLY: "multiplication, as today", MODULO: "remainder", MASK: "lowe
 
 @dataclass(frozen=True, slots=True)
 class Hasher:
-    """`hashing` for one filter of one dialect: every hash is already `placed`."""
+    """A replacement of `hashing` for one filter of one dialect: every hash is already `placed`."""
 
     dialect: Dialect
     num_blocks: int
@@ -111,7 +111,7 @@ class Hasher:
 
     @property
     def hashes_nothing(self) -> bool:
-        """All values have one hash, so that a filter of them has a bit in each word of one block, and no other."""
+        """Whether all values have one hash, so that a filter of them has one bit in each word of one block, and no other."""
         return self.is_number and self.dialect.numbers_as_nothing
 
     def _murmur(self, data: memoryview, offsets: Sequence[int]) -> Hashes:
@@ -120,7 +120,7 @@ class Hasher:
         return self._placed(memoryview(array("Q", [murmur3(data[start:end], self.dialect.seed) for start, end in pairwise(offsets)])))
 
     def _placed(self, hashes: Hashes) -> Hashes:
-        """`Dialect.placed` of many."""
+        """Apply `Dialect.placed` to many hashes."""
         if self.dialect.block == MULTIPLY:
             return hashes
         import numpy as np
@@ -144,13 +144,13 @@ DRAFTS = (
     Dialect("branch-12", RAW_12, XXH64, MASK, "2019-07 by parquet-mr's branch", numbers_as_nothing=True),
     Dialect("branch-16", RAW_16, XXH64, MULTIPLY, "2020-01 by parquet-mr's branch", numbers_as_nothing=True),
 )
-"""In the order in which they are tried where a header leaves it open."""
+"""The drafts, in the order in which they are tried where a header leaves a choice."""
 
 DIALECTS = (TODAY, *DRAFTS)
 
 
 def dialect_named(name: str) -> Dialect:
-    """The dialect of this name. UsageError where there is none."""
+    """Return the dialect of this name. UsageError where there is none."""
     found = next((dialect for dialect in DIALECTS if dialect.name == name), None)
     if found is None:
         raise UsageError(f"no dialect {name!r}", hint=f"there are {', '.join(dialect.name for dialect in DIALECTS)}")

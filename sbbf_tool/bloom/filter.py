@@ -1,10 +1,10 @@
-"""`BloomFilter`: a bitset of 256-bit blocks, asked, built, folded and measured (parquet-format BloomFilter.md, "Technical Approach").
+"""`BloomFilter`: a bitset of 256-bit blocks to query, build, fold and measure (parquet-format BloomFilter.md, "Technical Approach").
 
-A deviation, for the sake of files that exist: the specification speaks of blocks only, but parquet-java writes whatever number of
-bytes it was told to, 1000 for instance. Readers use the whole blocks of those, 31, and so does this class; the bytes behind them
-are kept and have no meaning.
+A deviation, for the sake of existing files: the specification knows whole blocks only, but parquet-java writes any requested number of
+bytes, 1000 for instance. Readers use the whole blocks of those, 31, and so does this class; the bytes after them are kept and have no
+meaning.
 
-Nothing here imports numpy. Single values are worked out in plain integers; bulk work goes to `kernels.active()`.
+Nothing here imports numpy. Single values are computed in plain integers; bulk work goes to `kernels.active()`.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _ALL_SET_PRODUCT: int = _WORD_BITS**spec.WORDS_PER_BLOCK
 
 
 def block_index(h: int, num_blocks: int) -> int:
-    """The block that hash `h` selects among `num_blocks`. Its 32 bytes start at 32 times this index of the bitset."""
+    """Return the block that hash `h` selects among `num_blocks`. Its 32 bytes start at 32 times this index of the bitset."""
     return spec.block_index(h, num_blocks)
 
 
 def check_block(block: Buffer, h: int) -> bool:
-    """Whether the 32 bytes of the block that hash `h` selects hold all of its bits; for probes that read one block of a file.
+    """Return whether the 32 bytes of the block that hash `h` selects hold all of its bits; for probes that read one block of a file.
 
     ValueError unless `block` is 32 bytes.
     """
@@ -43,17 +43,18 @@ def check_block(block: Buffer, h: int) -> bool:
     return int.from_bytes(view, "little") & wanted == wanted
 
 
-# A lake is asked for one value in thousands of blocks. The eight words of a block are little-endian and in order, so they are one number.
+# A query over many files looks up one value in thousands of blocks. The eight words of a block are little-endian and in order, so they are
+# one number.
 @lru_cache(maxsize=4096)
 def _bits_in_block(x: int) -> int:
     return sum(word << _WORD_BITS * at for at, word in enumerate(spec.mask(x)))
 
 
 class BloomFilter:
-    """A split-block Bloom filter. Absent means absent; present means perhaps.
+    """A split-block Bloom filter. Absent means absent; present means possibly present.
 
-    Holds the bitset it is given, without a copy: bytes make a filter that can be asked, a bytearray one that can be inserted
-    into as well. Values go in as their plain-encoded bytes, hashes as unsigned 64-bit integers.
+    It holds its bitset without a copy: bytes make a filter for queries, a bytearray one for insertions as well. Values are passed as their
+    plain-encoded bytes, hashes as unsigned 64-bit integers.
     """
 
     __slots__ = ("_bitset", "_measured", "num_blocks")
@@ -62,7 +63,7 @@ class BloomFilter:
     """Whole blocks of 32 bytes; the specification's `z`."""
 
     def __init__(self, bitset: Buffer) -> None:
-        """UnreadableError below 32 bytes, or for 2^31 blocks and more."""
+        """Wrap a bitset. UnreadableError below 32 bytes, or for 2^31 blocks and more."""
         self._bitset = flat(bitset)
         self.num_blocks = len(self._bitset) // BLOCK_BYTES
         self._measured: tuple[int, int] | None = None
@@ -71,23 +72,23 @@ class BloomFilter:
 
     @classmethod
     def empty(cls, num_bytes: int) -> BloomFilter:
-        """A filter of `num_bytes` bytes that holds nothing yet. UsageError below 32 bytes."""
+        """Make a filter of `num_bytes` bytes that holds nothing yet. UsageError below 32 bytes."""
         if num_bytes < BLOCK_BYTES:
             raise UsageError(f"a filter of {num_bytes} bytes", hint=f"a block has {BLOCK_BYTES}")
         return cls(new_bitset(num_bytes))
 
     @classmethod
     def sized_for(cls, ndv: float, fpp: float) -> BloomFilter:
-        """An empty filter of the size that `sizing.bytes_for` finds for `ndv` distinct values at error rate `fpp`."""
+        """Make an empty filter of the size that `sizing.bytes_for` computes for `ndv` distinct values at this FPP."""
         return cls.empty(sizing.bytes_for(ndv, fpp))
 
     def copy(self) -> BloomFilter:
-        """The same bits in a bitset of its own, which can be inserted into."""
+        """Copy the bits to a new bitset that accepts insertions."""
         return BloomFilter(bytearray(self._bitset))
 
     @property
     def bitset(self) -> memoryview:
-        """All bytes of the bitset, as they stand in a file. Read-only."""
+        """All bytes of the bitset as in a file. Read-only."""
         return self._bitset.toreadonly()
 
     @property
@@ -95,10 +96,10 @@ class BloomFilter:
         """Length of the bitset in bytes; the `numBytes` of a header."""
         return len(self._bitset)
 
-    # --- Insert and ask ---
+    # --- Insert and query ---
 
     def insert(self, plain: Buffer) -> None:
-        """Insert a value, given as its plain-encoded bytes. BufferError when the bitset is read-only."""
+        """Insert a value, as its plain-encoded bytes. BufferError when the bitset is read-only."""
         self.insert_hash(hash_value(plain))
 
     def insert_hash(self, h: int) -> None:
@@ -114,46 +115,46 @@ class BloomFilter:
         self._measured = None
 
     def __contains__(self, plain: Buffer) -> bool:
-        """Whether a value may be in the set: False is certain, True is not."""
+        """Return whether a value may be in the set: False is certain, True is not."""
         return self.check_hash(hash_value(plain))
 
     def check_hash(self, h: int) -> bool:
-        """Whether hash `h` may have been inserted: False is certain, True is not."""
+        """Return whether hash `h` may have been inserted: False is certain, True is not."""
         return spec.filter_check(self._bitset, self.num_blocks, h)
 
     def check_hashes(self, hashes: Buffer) -> bytes:
-        """One byte for each of many hashes: 0 certainly absent, 1 perhaps there."""
+        """Check many hashes; return one byte per hash: 0 certainly absent, 1 possibly present."""
         return kernels.active().check(self._bitset, self.num_blocks, hashes)
 
     def count_missing(self, hashes: Buffer) -> int:
-        """How many of many hashes are certainly absent."""
+        """Count the hashes that are certainly absent."""
         return kernels.active().count_missing(self._bitset, self.num_blocks, hashes)
 
     # --- Fold and unite ---
 
     @property
     def can_fold(self) -> bool:
-        """Whether half the size can be had: an even number of blocks."""
+        """Whether half the size is possible: an even number of blocks."""
         return self.num_blocks % 2 == 0
 
     def fold(self) -> BloomFilter:
-        """The filter that the same insertions would have built at half the size, bit for bit. UsageError for an odd number of blocks.
+        """Build the filter that the same insertions give at half the size, bit for bit. UsageError for an odd number of blocks.
 
-        Bytes behind the last whole block are dropped.
+        Bytes after the last whole block are dropped.
         """
         if not self.can_fold:
             raise UsageError(f"a filter of {self.num_blocks} blocks cannot be folded", hint="blocks are folded in pairs")
         return BloomFilter(kernels.active().fold(self._bitset, self.num_blocks))
 
     def fold_to_fpp(self, fpp: float) -> BloomFilter:
-        """The smallest fold, of 64 bytes or more, whose measured error rate is at most `fpp`; this filter itself when none is."""
+        """Return the smallest fold, of 64 bytes or more, whose measured FPP is at most `fpp`; this filter itself when there is none."""
         best = self
         while best.can_fold and best.num_blocks * BLOCK_BYTES > sizing.MIN_BYTES and (half := best.fold()).fpp <= fpp:
             best = half
         return best
 
     def fold_to_bytes(self, num_bytes: int) -> BloomFilter:
-        """The fold of exactly `num_bytes` bytes; this filter itself when it has that size.
+        """Return the fold of exactly `num_bytes` bytes; this filter itself when it has that size.
 
         UsageError unless halving the number of blocks, each time an even one, leads there.
         """
@@ -168,7 +169,7 @@ class BloomFilter:
         return best
 
     def union(self, other: BloomFilter) -> BloomFilter:
-        """The filter that the insertions of both would have built. UsageError unless both have the same size."""
+        """Build the filter that the insertions of both give. UsageError unless both have the same size."""
         if self.num_bytes != other.num_bytes:
             raise UsageError(
                 f"filters of {self.num_bytes:,} and {other.num_bytes:,} bytes cannot be united", hint="fold the larger one first"
@@ -192,38 +193,38 @@ class BloomFilter:
 
     @property
     def fill_ratio(self) -> float:
-        """The fraction of bits set."""
+        """Share of bits set."""
         return self.bits_set / (self.num_blocks * _BLOCK_BITS)
 
     @property
     def fpp(self) -> float:
-        """The error rate as it is: the chance that a hash which was never inserted is found.
+        """The measured FPP: the probability that a hash which was never inserted is found.
 
-        Per block the product over its eight words of the fraction of bits set, and the mean of that over the blocks; worked out
-        in integers and divided once.
+        Per block, this is the product over its eight words of the share of bits set; the result is the mean over the blocks, computed in
+        integers and divided once.
         """
         return self._measure()[1] / (self.num_blocks * _ALL_SET_PRODUCT)
 
     @property
     def estimated_ndv(self) -> float:
-        """How many distinct values were inserted, judged by the fill; `math.inf` when every bit is set and any number could be.
+        """Estimated number of distinct values inserted, from the fill ratio; `math.inf` when every bit is set and any number is possible.
 
         Word i of all blocks together is a row of m = 32 z bits, in which every value sets exactly one, at random: n values leave
         m (1 - 1/m)^n of them unset on average, whatever blocks they fell into. (Per block: k values leave 32 (31/32)^k of a
-        word, and k is Poisson-distributed.) There are eight such rows. The estimate is the n whose average is what is seen,
+        word, and k is Poisson-distributed.) There are eight such rows. The estimate is the n whose average equals the observation,
         n = ln(unset fraction) / ln(1 - 1/m), which is the maximum-likelihood estimate from the number of bits set
         (Whang et al., "A linear-time probabilistic counting algorithm", 1990). Its standard deviation is about 5 % / sqrt(z) of n,
-        or 1 % for a kilobyte, up to some 50 values per block; it doubles at 100, where the filter is all but useless, and grows on.
+        or 1 % for a kilobyte, up to some 50 values per block; it doubles at 100, where the filter is nearly useless, and keeps growing.
         """
         bits = self.num_blocks * _BLOCK_BITS
         unset = bits - self.bits_set
         if not unset:
             return inf
-        return abs(log(unset / bits) / log1p(-1 / (self.num_blocks * _WORD_BITS)))  # an empty filter would hold -0.0
+        return abs(log(unset / bits) / log1p(-1 / (self.num_blocks * _WORD_BITS)))  # an empty filter would give -0.0
 
     @property
     def has_identical_blocks(self) -> bool:
-        """Whether there are two blocks or more and all are the same: empty, saturated, or not the work of hashing."""
+        """Whether there are two blocks or more and all are the same: empty, saturated, or not the result of hashing."""
         whole = self._bitset[: self.num_blocks * BLOCK_BYTES]
         step = 1 << 15
         pattern = bytes(whole[:BLOCK_BYTES]) * (min(len(whole), step) // BLOCK_BYTES)
@@ -234,7 +235,7 @@ class BloomFilter:
         return bytes(self._bitset)
 
     def __eq__(self, other: object) -> bool:
-        """Same bytes, the meaningless ones included."""
+        """Return whether all bytes are the same, the meaningless ones included."""
         if not isinstance(other, BloomFilter):
             return NotImplemented
         return bytes(self._bitset) == bytes(other._bitset)

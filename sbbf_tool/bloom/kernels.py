@@ -1,7 +1,7 @@
-"""Which kernel does the work: the compiled one where it was built, else numpy's; `SBBF_KERNEL=spec|numpy|compiled` overrules.
+"""The choice of the kernel: the compiled one where it was built, else numpy's; `SBBF_KERNEL=spec|numpy|compiled` overrides it.
 
-A kernel is a module (`interface.Kernel`). It is imported when the first bulk operation asks for it and not before: numpy alone
-costs more than many a question to a filter.
+A kernel is a module (`interface.Kernel`). The first bulk operation imports it, not earlier: importing numpy alone costs more than many a
+query of a filter.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NAMES = ("compiled", "numpy", "spec")
 
 
 def load(name: str) -> Kernel:
-    """The kernel called "compiled", "numpy" or "spec". UsageError when there is none of that name, or it cannot be had here."""
+    """Import the kernel called "compiled", "numpy" or "spec". UsageError when there is none of that name, or it is not available."""
     try:
         if name == "compiled":
             from sbbf_tool.bloom import compiled_kernel
@@ -39,23 +39,23 @@ def load(name: str) -> Kernel:
 
 
 def active() -> Kernel:
-    """The kernel of this process, chosen at the first call and kept. UsageError when `SBBF_KERNEL` asks for what cannot be had."""
+    """Return the kernel of this process, chosen at the first call and kept. UsageError when `SBBF_KERNEL` names an unavailable one."""
     return _choice()[0]
 
 
 def name() -> str:
-    """The active kernel's: "compiled", "numpy" or "spec"."""
+    """Return the active kernel's name: "compiled", "numpy" or "spec"."""
     return active().NAME
 
 
 def describe() -> str:
-    """One line on the active kernel for people, with the reason when it is not the compiled one: "kernel: compiled (AVX2)"."""
+    """Describe the active kernel in one line for people, with the reason when it is not the compiled one: "kernel: compiled (AVX2)"."""
     kernel, remark = _choice()
     return f"kernel: {kernel.describe()}{remark}"
 
 
 def _choose() -> tuple[Kernel, str]:
-    """A kernel, and the remark that `describe` makes on the choice."""
+    """Choose a kernel; return it and the remark that `describe` makes on the choice."""
     if asked := os.environ.get(VARIABLE):
         return load(asked), f" (chosen by {VARIABLE})"
     try:

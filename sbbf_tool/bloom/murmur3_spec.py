@@ -1,7 +1,7 @@
 """MurmurHash3 x64_128 in plain integers: slow and obvious. Only drafts of the Bloom filter format hash with it.
 
-Source: Austin Appleby's MurmurHash3.cpp (public domain), `MurmurHash3_x64_128`, under its names. The first draft takes the low 64 bits
-of the 128, which are `h1`, and so does Guava's `murmur3_128().hashBytes().asLong()`, with which parquet-mr's branch was written.
+Source: Austin Appleby's MurmurHash3.cpp (public domain), `MurmurHash3_x64_128`, with its names. The first draft takes the low 64 bits of
+the 128, which are `h1`, and so does Guava's `murmur3_128().hashBytes().asLong()`, which parquet-mr's branch used.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _fmix(k: int) -> int:
 
 
 def murmur3_x64_128(data: Buffer, seed: int = 0) -> tuple[int, int]:
-    """`h1` and `h2`, unsigned 64-bit integers, of `data`. `seed` has 32 bits."""
+    """Hash `data` to `h1` and `h2`, unsigned 64-bit integers. `seed` has 32 bits."""
     data = bytes(data)
     h1 = h2 = seed
     tail = len(data) - len(data) % BLOCK_BYTES
@@ -47,7 +47,7 @@ def murmur3_x64_128(data: Buffer, seed: int = 0) -> tuple[int, int]:
         h1 = ((_rotl(h1, 27) + h2) * 5 + ADD1) & _U64
         h2 ^= _mix2(int.from_bytes(data[at + 8 : at + 16], "little"))
         h2 = ((_rotl(h2, 31) + h1) * 5 + ADD2) & _U64
-    # What is left, up to 15 bytes. Of a half that is not there nothing is mixed in: mixing zero gives zero.
+    # The remainder, up to 15 bytes. A missing half changes nothing: mixing zero gives zero.
     h1 ^= _mix1(int.from_bytes(data[tail : tail + 8], "little"))
     h2 ^= _mix2(int.from_bytes(data[tail + 8 :], "little"))
     h1, h2 = h1 ^ len(data), h2 ^ len(data)
@@ -59,5 +59,5 @@ def murmur3_x64_128(data: Buffer, seed: int = 0) -> tuple[int, int]:
 
 
 def murmur3(data: Buffer, seed: int = 0) -> int:
-    """The low 64 bits."""
+    """Return the low 64 bits of the hash."""
     return murmur3_x64_128(data, seed)[0]

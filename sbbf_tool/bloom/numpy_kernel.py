@@ -1,7 +1,7 @@
-"""The kernel that needs no compiler: numpy for whatever has a fixed width, the xxhash package value by value for the rest.
+"""The kernel that needs no compiler: numpy for everything of fixed width, the xxhash package value by value for the rest.
 
-Same interface and same bits as `spec`, which says what is computed and after which paragraphs; this module only says how. Work is
-done in batches whose intermediate arrays stay in the processor's caches.
+Same interface and same bits as `spec`, which documents what is computed and names its sources; this module documents only how. Work is done
+in batches whose intermediate arrays stay in the processor's caches.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def hash_variable(data: Buffer, offsets: Buffer, offset_width: int) -> memoryvie
     every: NDArray[np.signedinteger] = np.frombuffer(places, np.int32 if offset_width == 4 else np.int64)
     if (every[1:] < every[:-1]).any():
         raise ValueError(buffers.OFFSETS_DECREASE)
-    lengths = np.diff(every)  # after the check: the differences of offsets that lie can overflow and look innocent
-    if len(lengths) and lengths[0] and (lengths == lengths[0]).all():  # strings of one length, as UUIDs are
+    lengths = np.diff(every)  # after the check: differences of invalid offsets can overflow and look valid
+    if len(lengths) and lengths[0] and (lengths == lengths[0]).all():  # strings of one length, such as UUIDs
         return hash_fixed(view[places[0] : places[-1]], int(lengths[0]))
     return _hash_spans(view, pairwise(places))
 
@@ -85,8 +85,8 @@ def insert(bitset: Buffer, num_blocks: int, hashes: Buffer) -> None:
     table = _table(buffers.writable_blocks(bitset, num_blocks))
     every = np.frombuffer(buffers.hashes_of(hashes), np.uint64)
     for batch in _batches(len(every)):
-        # The block index grows with the hash, so sorting brings the hashes of a block together; their masks are united first, and
-        # each block is then written once. Otherwise the last of them would overwrite what the others did.
+        # The block index grows with the hash, so sorting groups the hashes of a block; their masks are united first, and each block is then
+        # written once. Otherwise the last of them would overwrite the others.
         h = np.sort(every[batch])
         block = _block_index(h, num_blocks)
         first = np.flatnonzero(np.diff(block, prepend=-1))
@@ -130,7 +130,7 @@ def _batches(count: int) -> Iterator[slice]:
 
 
 def _as_hashes(hashes: U64) -> memoryview:
-    # numpy calls the type "L" where a C long has 64 bits; the interface promises "Q" everywhere.
+    # numpy calls the type "L" where a C long has 64 bits; the interface requires "Q" everywhere.
     return hashes.data.cast("B").cast("Q")
 
 
@@ -148,20 +148,20 @@ def _round(accumulator: U64 | np.uint64, lane: U64) -> U64:
 
 
 def _column(table: U8, at: int, dtype: str) -> U64:
-    """The integers of type `dtype` that stand at byte `at` of each row, widened to 64 bits."""
+    """Read the integers of type `dtype` at byte `at` of each row, widened to 64 bits."""
     size = np.dtype(dtype).itemsize
     column: U64 = np.ascontiguousarray(table[:, at : at + size]).view(dtype)[:, 0].astype(np.uint64, copy=False)
     return column
 
 
 def _xxh64_rows(table: U8) -> U64:
-    """XXH64, seed 0, of each row; the steps are those of `spec.xxh64`, each done for all rows at once."""
+    """Hash each row with XXH64, seed 0; the steps are those of `spec.xxh64`, each for all rows at once."""
     count, width = table.shape
     position = 0
     if width < 32:
         h = np.full(count, _P5, np.uint64)
     else:
-        # The scalar sums wrap, which numpy would warn of; the specification means them to.
+        # The scalar sums wrap, as the specification requires; numpy would warn about it.
         starts = ((int(_P1) + int(_P2)) % 2**64, int(_P2), 0, -int(_P1) % 2**64)
         lanes = [np.full(count, start, np.uint64) for start in starts]
         while width - position >= 32:
@@ -184,7 +184,7 @@ def _xxh64_rows(table: U8) -> U64:
     return h ^ h >> np.uint64(32)
 
 
-# --- Blocks: a table of z rows, each of eight words, taken two by two as 64 bits ---
+# --- Blocks: a table of z rows, each of eight words, in pairs as 64 bits ---
 
 
 def _table(blocks: memoryview) -> U64:
@@ -196,14 +196,14 @@ def _block_index(h: U64, num_blocks: int) -> NDArray[np.int64]:
 
 
 def _masks(h: U64) -> U64:
-    """The block in which each hash sets its bits, as rows of a table like the bitset's."""
+    """Build the block in which each hash sets its bits, as rows of a table like the bitset's."""
     key = h.astype(np.uint32)[:, np.newaxis]
     words = np.uint32(1) << (key * _SALT >> np.uint32(27))
     return words.astype("<u4", copy=False).view(np.uint64)
 
 
 def _found(table: U64, hashes: Buffer) -> Iterator[NDArray[np.bool_]]:
-    """Per batch of hashes: whether the block of each has all the bits of its mask."""
+    """Check, per batch of hashes, whether the block of each has all the bits of its mask."""
     every = np.frombuffer(buffers.hashes_of(hashes), np.uint64)
     for batch in _batches(len(every)):
         h = every[batch]

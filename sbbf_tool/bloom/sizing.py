@@ -1,12 +1,12 @@
-"""How large, how full, how often wrong: a filter's size, its number of distinct values and its error rate, each from the other two.
+"""A filter's size, its number of distinct values and its FPP, each computed from the other two.
 
-Source: parquet-format BloomFilter.md, "Sizing an SBBF", whose table and examples the tests reproduce. The specification finds
-"not a simple closed-form calculation"; what it tabulates is this. Of n values, a block receives a number k that is
-Poisson-distributed with mean n / z. In a block that holds k, one bit of a word is set with probability 1 - (31/32)^k, and a value
-that was never inserted finds all of its eight bits set with the eighth power of that. The error rate is the mean over k. (With
-only two or three blocks, k varies a little less than Poisson has it, and the true rate is somewhat lower: the safe side.)
+Source: parquet-format BloomFilter.md, "Sizing an SBBF", whose table and examples the tests reproduce. The specification finds "not a simple
+closed-form calculation"; its table contains the following. Of n values, a block receives a number k that is Poisson-distributed with mean
+n / z. In a block that holds k, one bit of a word is set with probability 1 - (31/32)^k, and a value that was never inserted finds all of its
+eight bits set with the eighth power of that. The FPP is the mean over k. (With only two or three blocks, k varies slightly less than a
+Poisson variable, and the true FPP is somewhat lower: the safe side.)
 
-Rates are fractions (0.01 is one in a hundred), sizes are bytes of bitset without its header.
+FPPs are fractions (0.01 is one in a hundred), sizes are bytes of bitset without its header.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from sbbf_tool.errors import UsageError
 MIN_BYTES = 64
 """The smallest size to write: Impala reads a filter of 32 bytes as two blocks."""
 MAX_BYTES = 128 * 1024 * 1024
-"""The largest size to write: parquet-java, Arrow C++ and Velox refuse larger ones."""
+"""The largest size to write: parquet-java, Arrow C++ and Velox reject larger ones."""
 
-_KEEP = 31 / 32  # chance that one insertion leaves a given bit of a word alone
+_KEEP = 31 / 32  # probability that one insertion leaves a given bit of a word unset
 
-# Above this many values per block the closed form is used, below it the sum: see fpp_of.
+# From this many values per block on, the closed form is used, below it the sum: see fpp_of.
 _CROSSOVER = 32.0
 
 
 def fpp_of(ndv: float, num_bytes: int) -> float:
-    """The expected error rate of a filter of `num_bytes` bytes that holds `ndv` distinct values.
+    """Return the expected FPP of a filter of `num_bytes` bytes that holds `ndv` distinct values.
 
     `num_bytes` need not be a power of two, nor a multiple of 32. UsageError below 32 bytes or for a negative count.
     """
@@ -41,9 +41,9 @@ def fpp_of(ndv: float, num_bytes: int) -> float:
 
 
 def _sum(mean: float) -> float:
-    """The mean over k, term by term. No term is negative, so it is exact however small the rate is."""
+    """Sum the mean over k term by term. No term is negative, so it is exact however small the FPP is."""
     total, chance, keep = 0.0, exp(-mean), 1.0
-    # 16 standard deviations and some: what is beyond weighs less than a rounding error.
+    # More than 16 standard deviations: terms after that are smaller than a rounding error.
     for k in range(1, int(mean + 16 * sqrt(mean)) + 32):
         chance *= mean / k
         keep *= _KEEP
@@ -52,19 +52,19 @@ def _sum(mean: float) -> float:
 
 
 def _closed_form(mean: float) -> float:
-    """The same mean, with the eighth power multiplied out: the mean of x^k over a Poisson-distributed k is exp(-mean * (1 - x)).
+    """Compute the same mean with the eighth power expanded: the mean of x^k over a Poisson-distributed k is exp(-mean * (1 - x)).
 
-    Signs alternate and terms reach 70, so about 1e-14 is lost absolutely: nothing beside rates of per cents, everything beside
-    rates of 1e-13. Takes nine terms however full the filter is.
+    Signs alternate and terms reach 70, so the absolute error is about 1e-14: negligible for FPPs of percents, total for FPPs of 1e-13.
+    Takes nine terms however full the filter is.
     """
     total = 1.0 + sum((-1.0) ** j * comb(8, j) * exp(-mean * (1.0 - _KEEP**j)) for j in range(1, 9))
     return min(total, 1.0)
 
 
 def bytes_for(ndv: float, fpp: float) -> int:
-    """The smallest power of two from 64 bytes to 128 MiB whose error rate with `ndv` values is at most `fpp`.
+    """Return the smallest power of two from 64 bytes to 128 MiB whose FPP with `ndv` values is at most `fpp`.
 
-    128 MiB also when even that is not enough: compare with `fpp_of`. UsageError where no filter has such a rate.
+    128 MiB also when even that is not enough: compare with `fpp_of`. UsageError where no filter has such an FPP.
     """
     ensure_rate(fpp)
     size = MIN_BYTES
@@ -74,11 +74,11 @@ def bytes_for(ndv: float, fpp: float) -> int:
 
 
 LEAST_FPP = fpp_of(1, MAX_BYTES)
-"""No filter that may be written has a lower rate: it is that of the largest one with a single value in it."""
+"""The lowest FPP of a filter that may be written: that of the largest one with a single value in it."""
 
 
 def ensure_rate(fpp: float) -> None:
-    """Raises UsageError unless `fpp` is a rate that some filter can have."""
+    """Ensure that some filter can have the FPP `fpp`. Raises UsageError."""
     if not 0.0 < fpp < 1.0:
         raise UsageError(f"an error rate of {fpp}: it must be above 0 and below 1", hint="0.01 is one in a hundred")
     if fpp < LEAST_FPP:

@@ -1,8 +1,8 @@
-"""The split-block Bloom filter in plain integers: the specification, transcribed. Slow, obvious, and the judge of the fast kernels.
+"""The split-block Bloom filter in plain integers: the specification, transcribed. Slow, obvious, and the reference for the fast kernels.
 
-Source: parquet-format BloomFilter.md, "Technical Approach" (`mask`, `block_insert`, `block_check`, `filter_insert`,
-`filter_check`, under those names), and the document it points to for hashing, the XXH64 part of xxHash's specification 0.1.1.
-No tricks live here. Whoever doubts another kernel compares it with this one; `SBBF_KERNEL=spec` runs the whole tool on it.
+Source: parquet-format BloomFilter.md, "Technical Approach" (`mask`, `block_insert`, `block_check`, `filter_insert`, `filter_check`, with
+those names), and the document it cites for hashing, the XXH64 part of xxHash's specification 0.1.1. This module contains no optimizations.
+To check another kernel, compare it with this one; `SBBF_KERNEL=spec` runs the whole tool on it.
 
 The second half of the module is the kernel interface (`interface.Kernel`) over the first half.
 """
@@ -44,7 +44,7 @@ def _round(accumulator: int, lane: int) -> int:
 
 
 def xxh64(data: Buffer, seed: int = 0) -> int:
-    """XXH64 of `data` as an unsigned 64-bit integer. Parquet uses seed 0."""
+    """Hash `data` with XXH64 to an unsigned 64-bit integer. Parquet uses seed 0."""
     data = bytes(data)
     position = 0
 
@@ -64,7 +64,7 @@ def xxh64(data: Buffer, seed: int = 0) -> int:
         for lane in lanes:
             h = ((h ^ _round(0, lane)) * _P1 + _P4) & _U64
 
-    # Step 4: the length. Step 5: what is left, by eights, then one four, then ones.
+    # Step 4: the length. Step 5: the remainder, by eights, then one four, then ones.
     h = (h + len(data)) & _U64
     while len(data) - position >= 8:
         h = (_rotate_left(h ^ _round(0, read(8)), 27) * _P1 + _P4) & _U64
@@ -80,7 +80,7 @@ def xxh64(data: Buffer, seed: int = 0) -> int:
 
 
 def mask(x: int) -> list[int]:
-    """A block, as eight 32-bit words, in which each word has exactly one bit set. `x` is an unsigned 32-bit integer."""
+    """Build a block, as eight 32-bit words, in which each word has exactly one bit set. `x` is an unsigned 32-bit integer."""
     return [1 << ((x * salt & _U32) >> 27) for salt in SALT]
 
 
@@ -91,23 +91,23 @@ def block_insert(block: list[int], x: int) -> None:
 
 
 def block_check(block: Sequence[int], x: int) -> bool:
-    """Whether every bit of `mask(x)` is set in `block`, eight 32-bit words."""
+    """Return whether every bit of `mask(x)` is set in `block`, eight 32-bit words."""
     return all(word & bit for word, bit in zip(block, mask(x), strict=True))
 
 
 def block_index(h: int, num_blocks: int) -> int:
-    """The block, 0 <= i < `num_blocks`, that the upper half of hash `h` selects. `num_blocks` is the specification's `z`."""
+    """Return the block, 0 <= i < `num_blocks`, that the upper half of hash `h` selects. `num_blocks` is the specification's `z`."""
     return ((h >> 32) * num_blocks) >> 32
 
 
 def read_block(bitset: Buffer, i: int) -> list[int]:
-    """Block `i` of `bitset` as eight words; on disk a word is four bytes, little-endian."""
+    """Read block `i` of `bitset` as eight words; on disk a word is four bytes, little-endian."""
     raw = bytes(memoryview(bitset)[i * BLOCK_BYTES : (i + 1) * BLOCK_BYTES])
     return [int.from_bytes(raw[at : at + 4], "little") for at in range(0, BLOCK_BYTES, 4)]
 
 
 def write_block(bitset: Buffer, i: int, block: Sequence[int]) -> None:
-    """Put eight words in the place of block `i` of a writable `bitset`."""
+    """Write eight words to block `i` of a writable `bitset`."""
     memoryview(bitset)[i * BLOCK_BYTES : (i + 1) * BLOCK_BYTES] = b"".join(word.to_bytes(4, "little") for word in block)
 
 
@@ -120,11 +120,11 @@ def filter_insert(bitset: Buffer, num_blocks: int, h: int) -> None:
 
 
 def filter_check(bitset: Buffer, num_blocks: int, h: int) -> bool:
-    """False when hash `h` was certainly never inserted into the first `num_blocks` blocks of `bitset`."""
+    """Return False when hash `h` was certainly never inserted into the first `num_blocks` blocks of `bitset`, else True."""
     return block_check(read_block(bitset, block_index(h, num_blocks)), h & _U32)
 
 
-# --- The kernel interface: see interface.Kernel for what each function promises. ---
+# --- The kernel interface: interface.Kernel documents each function. ---
 
 
 def describe() -> str:
@@ -163,7 +163,7 @@ def extremes_length_prefixed(page: Buffer, count: int) -> tuple[bytes, bytes] | 
 
 
 def _spans(data: Buffer, offsets: Buffer, offset_width: int) -> tuple[memoryview, Iterable[tuple[int, int]]]:
-    """`data` as bytes, and start and end of each value in it."""
+    """View `data` as bytes, and pair start and end of each value in it."""
     view, places = buffers.offsets_in(data, offsets, offset_width)
     if any(start > end for start, end in pairwise(places)):
         raise ValueError(buffers.OFFSETS_DECREASE)

@@ -38,7 +38,7 @@ class Column:
     max_definition: int
     max_repetition: int
     doubt: str | None = None
-    """Why the type is unknown although the schema states one: see `logical`. `logical` is None then."""
+    """Why the type is unknown although the schema states one: see the module `logical`. The column has no logical type then."""
 
     @property
     def name(self) -> str:

@@ -51,7 +51,7 @@ class FilterHeader:
 
     @property
     def refusal(self) -> str | None:
-        """Why the filter answers no query, and, for a draft's, which option makes it answer; None where it answers."""
+        """Why the filter answers no query, with a hint for a draft's; None where it answers."""
         return join(f"{self.beyond_us}; ", Hint("{dialect} asks it", dialect=...)) if self.readings else self.beyond_us
 
     def within(self, room: int, stated: int | None) -> FilterHeader:

@@ -41,7 +41,7 @@ class Instant(NamedTuple):
 
 
 def parse_date(text: str) -> int:
-    """Parse days since 1970-01-01 in the proleptic Gregorian calendar. Raises ValueError."""
+    """Parse a date into days since 1970-01-01 in the proleptic Gregorian calendar. Raises ValueError."""
     match = _DATE_ONLY.fullmatch(text)
     if not match:
         raise ValueError("not a date")
@@ -49,7 +49,7 @@ def parse_date(text: str) -> int:
 
 
 def parse_time(text: str) -> Instant:
-    """Parse nanoseconds since midnight; 24:00 is the end of the day. Raises ValueError, also for a zone other than UTC."""
+    """Parse a time of day into nanoseconds since midnight; 24:00 is the end of the day. ValueError, also for a zone other than UTC."""
     match = _TIME_ONLY.fullmatch(text)
     if not match or _zone_seconds(match["zone"]):
         raise ValueError("not a time of day")
@@ -58,7 +58,7 @@ def parse_time(text: str) -> Instant:
 
 
 def parse_timestamp(text: str) -> Instant:
-    """Parse nanoseconds since 1970-01-01T00:00 (UTC where a zone is stated). A date alone means its midnight. Raises ValueError."""
+    """Parse a timestamp into nanoseconds since 1970-01-01T00:00 (UTC if a zone is stated). A date alone means midnight. ValueError."""
     match = _TIMESTAMP.fullmatch(text)
     if not match:
         raise ValueError("not a timestamp")
@@ -68,7 +68,7 @@ def parse_timestamp(text: str) -> Instant:
 
 
 def parse_duration(text: str) -> tuple[int, int, int] | None:
-    """Parse months, days and milliseconds of a duration; None where it is finer than a millisecond. Raises ValueError."""
+    """Parse a duration into months, days and milliseconds; None where it is finer than a millisecond. Raises ValueError."""
     match = _DURATION.fullmatch(text)
     if not match or text.endswith(("P", "T")):
         raise ValueError("not a duration")

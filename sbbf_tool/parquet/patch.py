@@ -29,7 +29,9 @@ ChunkKey = tuple[int, int]
 
 @dataclass(frozen=True)
 class Patch:
-    """Keep the first `keep` bytes, append `pieces` in order. `footer` is the new file's footer (the bytes of the plain struct)."""
+    """A change of a file: keep the first `keep` bytes, append `pieces` in order. `footer` is the new footer (the bytes of the plain
+    struct).
+    """
 
     keep: int
     pieces: tuple[Piece, ...]

@@ -49,7 +49,7 @@ Read = Callable[[int, int], bytes]
 
 
 class NotPlainError(Exception):
-    """The chunk has a page that this module does not read."""
+    """A page in the chunk that this module does not read."""
 
 
 _PADDING = bytes(8)

@@ -27,8 +27,7 @@ def parse_struct(cls: type[_Struct], data: bytes) -> _Struct:
 
 
 def parse_prefix(cls: type[_Struct], data: bytes) -> tuple[_Struct, int]:
-    """Parse an instance of a generated class from the beginning of `data`; return it and the bytes it takes there. Raises UnreadableError.
-    """
+    """Parse an instance of a generated class from the beginning of `data`; return it and the bytes it took. Raises UnreadableError."""
     if (found := _read_by_extension(cls, data)) is not None:
         return found
     struct: _Struct = cls()

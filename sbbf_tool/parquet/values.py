@@ -84,8 +84,7 @@ class PlainValues:
         return hashing.hash_fixed(int96.rounded_down(self._fixed(int96.INT96_BYTES)), int96.INT96_BYTES)
 
     def equal_floats(self) -> list[bytes]:
-        """Return the plain bytes, stored or not, of floating-point numbers that mean one of these values: both zeros, the canonical NaNs.
-        """
+        """Return the plain bytes, stored or not, of floating-point numbers that mean one of these values: both zeros, canonical NaNs."""
         return equals.of_floats(self.column, self._fixed(self._width)) if self._width is not None else []
 
     def are_nan(self) -> NDArray[np.bool_]:
