@@ -1,10 +1,10 @@
 """A filter's size, its number of distinct values and its FPP, each computed from the other two.
 
-Source: parquet-format BloomFilter.md, "Sizing an SBBF", whose table and examples the tests reproduce. The specification finds "not a simple
-closed-form calculation"; its table contains the following. Of n values, a block receives a number k that is Poisson-distributed with mean
-n / z. In a block that holds k, one bit of a word is set with probability 1 - (31/32)^k, and a value that was never inserted finds all of its
-eight bits set with the eighth power of that. The FPP is the mean over k. (With only two or three blocks, k varies slightly less than a
-Poisson variable, and the true FPP is somewhat lower: the safe side.)
+Source: parquet-format BloomFilter.md, "Sizing an SBBF", whose table and examples the tests reproduce. The specification finds
+"not a simple closed-form calculation"; its table contains the following. Of n values, a block receives a number k that is
+Poisson-distributed with mean n / z. In a block that holds k, one bit of a word is set with probability 1 - (31/32)^k, and a value
+that was never inserted finds all of its eight bits set with the eighth power of that. The FPP is the mean over k. (With
+only two or three blocks, k varies slightly less than a Poisson variable, and the true FPP is somewhat lower: the safe side.)
 
 FPPs are fractions (0.01 is one in a hundred), sizes are bytes of bitset without its header.
 """

@@ -160,9 +160,7 @@ def leaf_columns(schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
 
 
 def _repetition(element: SchemaElement, number: int) -> Any:
-    """Return the repetition type. Where the writer left it out, this is REQUIRED, the enum's value 0, as pyarrow, DuckDB and ClickHouse
-    read it.
-    """
+    """Return the repetition type; where none is stated, REQUIRED, the enum's value 0, as pyarrow, DuckDB and ClickHouse read it."""
     if element.repetition_type is None:
         return FieldRepetitionType.REQUIRED
     if element.repetition_type not in FieldRepetitionType._VALUES_TO_NAMES:

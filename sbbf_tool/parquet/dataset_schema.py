@@ -1,5 +1,4 @@
-"""Where a pyarrow dataset reads other values than a file stores: columns with another type in its schema, and columns taken from folder
-names.
+"""Where a pyarrow dataset reads other values than a file stores: columns with another type in its schema, or taken from folder names.
 
 A dataset has one schema, by default that of its first file, and casts the columns of every file to it. Statistics and filters describe the
 values before the cast. A cast that keeps every value as it is (to a wider integer, a finer unit) makes no difference; any other one does.

@@ -41,9 +41,7 @@ def has_extremes(column: Column) -> bool:
 
 
 def of_fixed(column: Column, values: memoryview) -> Extremes | None:
-    """Find the extremes of values of the column's width, stored back to back, without NaN. None for no values, and for columns without an
-    order.
-    """
+    """Find the extremes of values of the column's width, stored back to back, without NaN. None for no values or no order."""
     order = order_of(column)
     if order is None or not len(values) or column.width is None:
         return None

@@ -55,9 +55,7 @@ class FilterHeader:
         return join(f"{self.beyond_us}; ", Hint("{dialect} asks it", dialect=...)) if self.readings else self.beyond_us
 
     def within(self, room: int, stated: int | None) -> FilterHeader:
-        """Return the header without readings that exceed the `room` in bytes, or that contradict the `stated` length while another agrees
-        with it.
-        """
+        """Return the header without readings longer than `room` bytes, or of another length than `stated` while one has that length."""
         fitting = [one for one in self.readings if one.fits(room, stated)] or [one for one in self.readings if one.fits(room, None)]
         return _draft(tuple(fitting)) if fitting else self
 

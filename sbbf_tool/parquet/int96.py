@@ -69,9 +69,7 @@ def forms_of(instant: int) -> tuple[bytes, ...]:
 
 
 def instants_read_as(instant: int) -> Iterator[int]:
-    """Iterate over other instants of the years 1 to 9999 that a reader with 64 bits of nanoseconds, such as pyarrow, confuses with this
-    one.
-    """
+    """Iterate over other instants of the years 1 to 9999 that readers with 64 bits of nanoseconds, such as pyarrow, take for this one."""
     first, last = _YEARS_1_TO_9999
     for other in range(first + (instant - first) % (1 << 64), last, 1 << 64):
         if other != instant:

@@ -124,9 +124,7 @@ def _check_precision(column: Column, unscaled: int) -> None:
 
 
 def _widths(unscaled: int, precision: int) -> range:
-    """Return the widths in bytes in which a writer may have stored a BYTE_ARRAY decimal: from the fewest to a word, or to what the
-    precision needs.
-    """
+    """Return the bytes that a writer may have used for a BYTE_ARRAY decimal: from the fewest to a word, or to what the precision needs."""
     fewest = _fewest_bytes(unscaled)
     return range(fewest, max(fewest, _WORD_BYTES, _fewest_bytes(10**precision)) + 1)
 

@@ -1,5 +1,4 @@
-"""The PLAIN form of the values in a column chunk's pages (parquet-format README, "Data Pages"; Encodings.md, "Plain", "Dictionary
-Encoding").
+"""The PLAIN form of values in a column chunk's pages (parquet-format README, "Data Pages"; Encodings.md, "Plain", "Dictionary Encoding").
 
     dictionary page               each distinct value once, in PLAIN form
     data page that refers to it   nothing that is not in the dictionary: no byte of it is read

@@ -8,8 +8,8 @@ The key that encrypts data (DEK) is random, and stored wrapped: by the key servi
 `_KEY_MATERIAL_FOR_<file name>.json` beside it, one text per reference.
 
 Wrapping here is AES-GCM, as parquet-java does it locally: nonce (12), ciphertext, tag (16) in base64, with the id of the wrapping key as
-AAD; a key service that only stores master keys (`LocalWrapKmsClient`) puts that into an object. Only the service itself can unwrap the keys
-of any other one.
+AAD; a key service that only stores master keys (`LocalWrapKmsClient`) puts that into an object. Any other key service unwraps its keys
+itself.
 """
 
 from __future__ import annotations

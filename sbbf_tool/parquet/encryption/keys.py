@@ -34,9 +34,7 @@ KeyService = Callable[[bytes], "bytes | None"]
 
 
 class KmsClient(Protocol):
-    """A key service that unwraps keys, with the interface of `pyarrow.parquet.encryption.KmsClient` and of parquet-java's class of that
-    name.
-    """
+    """A key service that unwraps keys, with the interface of pyarrow's and parquet-java's `KmsClient`."""
 
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes: ...
 
