@@ -142,8 +142,7 @@ class Footer:
             raise UnreadableError(f"the footer counts {counts}")
 
     def filter_place(self, row_group: int, column: int) -> FilterPlace | None:
-        """Return the position of this chunk's filter, or None. Offsets of 0 and below mean none: builds before parquet-mr 1.12 wrote such.
-        """
+        """Return the position of this chunk's filter, or None. Offsets of 0 and below, from builds before parquet-mr 1.12, mean none."""
         meta = self.chunk(row_group, column)
         if meta is None or meta.bloom_filter_offset is None or meta.bloom_filter_offset <= 0:
             return None
