@@ -1,4 +1,4 @@
-"""What `add_filters` answers with; whoever else builds filters tells of them as it does."""
+"""Result of `add_filters`, in part also of the other operations that build filters."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from sbbf_tool.reports.rows import FileRow
 
 @dataclass(frozen=True)
 class BuiltFilter:
-    """One filter as it was written, or, of a dry run, as it would be."""
+    """One filter that was written, or, in a dry run, would be."""
 
     row_group: int
     column: str
     values: int
-    """Non-null values that were hashed; those of a dictionary page once each."""
+    """Non-null values that were hashed; each value of a dictionary page once."""
     estimated_ndv: float | None
     offset: int
     header_bytes: int
     bitset_bytes: int
     fpp: float
-    """Error rate measured from the bits that are set."""
+    """False-positive rate estimated from the bits that are set."""
 
 
 @dataclass(frozen=True)
@@ -32,14 +32,14 @@ class AddReport:
     new_bytes: int
     filters: tuple[BuiltFilter, ...]
     skipped: int
-    """Column chunks that had a filter already, and keep it."""
+    """Column chunks that already had a filter and keep it."""
     data_bytes_read: int
-    """Bytes of the chunks that were read to build them: of data pages that refer to a dictionary, their headers."""
+    """Bytes of the chunks that were read to build the filters; of data pages that refer to a dictionary, only the headers."""
     warnings: tuple[str, ...] = ()
     cross_checked: int = 0
-    """Column chunks that pyarrow decoded too, to the same values: of a writer that the tests do not know, or without statistics."""
+    """Column chunks that pyarrow decoded as well, with equal values: from a writer that the tests do not cover, or without statistics."""
     not_cross_checked: int = 0
-    """Column chunks that pyarrow was to decode too, and cannot."""
+    """Column chunks that pyarrow was to decode as well, but cannot."""
 
     @property
     def bytes_added(self) -> int:
@@ -49,12 +49,12 @@ class AddReport:
 @dataclass(frozen=True)
 class AddRow(FileRow):
     report: AddReport | None = None
-    """Also of a file that was skipped, since it has every filter; None where nothing could be done."""
+    """Also set for a file that was skipped because it has every filter; None for one that was refused or failed."""
 
 
 @dataclass(frozen=True)
 class AddPlan:
-    """What a file would get, as its footer tells."""
+    """Filters that a file would get, planned from its footer."""
 
     file: str
     bytes: int

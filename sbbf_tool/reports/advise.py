@@ -1,4 +1,4 @@
-"""What `advise` answers with."""
+"""Result of `advise`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sbbf_tool.hints import Fix
 
 @dataclass(frozen=True)
 class ColumnAdvice:
-    """Whether one column, over all files, deserves a filter."""
+    """Advice on whether one column, over all files, deserves a filter."""
 
     column: str
     type: str
@@ -17,34 +17,34 @@ class ColumnAdvice:
     """`add`, `keep` or `no gain`."""
     reason: str
     cautions: tuple[str, ...]
-    """What to know before a filter is added."""
+    """What to consider before a filter is added."""
     row_groups: int
-    """Those in which it has values."""
+    """Row groups in which the column has values."""
     bytes: int
-    """Compressed bytes of its chunks."""
+    """Compressed bytes of the chunks of the column."""
     row_group_bytes: int
     """Compressed bytes of these row groups, all columns."""
     ndv: float | None
-    """Distinct values of the row group that has the most; None where nothing was counted, because the verdict did not need it."""
+    """Distinct values in the row group with the most; None where they were not counted, because the verdict did not need it."""
     ndv_is_exact: bool
     ndv_source: str | None
     dictionary_encoded: int
-    """Row groups in which all its pages are dictionary-encoded."""
+    """Row groups in which all pages of the column are dictionary-encoded."""
     left_by_statistics: float
-    """Row groups that min and max leave to read for one value: for the queries given, else for a value in the range of a row group."""
+    """Row groups that remain after min and max for one value: from the given queries, else a value in the range of a row group."""
     holding: float | None
-    """Of these, how many hold a value that is there, as far as the samples tell."""
+    """Of these, the number that hold a present value, estimated from the samples."""
     filters: int
     filter_bytes: int
     mean_fpp: float | None
     bitset_bytes: int | None
     """The largest bitset that a row group needs."""
     cost_bytes: int | None
-    """All filters together."""
+    """Bytes of all filters."""
     skipped_if_absent: int
-    """Bytes of row groups that filters let a query for one value skip, on average, where the value is absent."""
+    """Bytes of row groups that a query for one absent value skips on average with filters."""
     skipped_if_present: int | None
-    """The same where it is there; None where it is not known in how many row groups."""
+    """The same for a present value; None where the number of row groups that hold it is unknown."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,11 @@ class QueryAdvice:
     row_groups: int
     left_by_statistics: int
     left_by_dictionary: int
-    """After min and max, for engines that ask dictionaries."""
+    """Row groups left after min and max and dictionaries, for query engines that use dictionaries."""
     left_by_filters: int
-    """After min and max and the filters that are there."""
+    """Row groups left after min and max and the existing filters."""
     left_with_advice: float
-    """After those and the filters advised, on average; row groups of which no dictionary tells are taken not to hold the values."""
+    """The same with the advised filters too, on average; row groups without a dictionary are assumed not to hold the values."""
 
 
 @dataclass(frozen=True)
@@ -72,12 +72,12 @@ class AdviceReport:
     columns: tuple[ColumnAdvice, ...]
     queries: tuple[QueryAdvice, ...]
     sampled: tuple[str, ...]
-    """Files whose data was looked into."""
+    """Files whose data was sampled."""
     fix: Fix | None
     """The change that adds the filters; None where none is advised."""
     plan: dict[str, object] | None
-    """What `--plan` saves, but for passwords and signatures in the names of its files."""
+    """The plan, without the passwords and signatures in the names of its files."""
     unread: tuple[str, ...] = ()
-    """Files that could not be read, and why."""
+    """Files that could not be read, each with the reason."""
     exit_code: int = 0
-    """The highest that one of these files stands for."""
+    """The highest exit code of these files."""

@@ -1,4 +1,4 @@
-"""What `inspect` and `verify` answer with for a filter that stands in a file of its own."""
+"""Results of `inspect` and `verify` for a standalone filter."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from sbbf_tool.reports.rows import FileRow
 
 @dataclass(frozen=True)
 class BareReport:
-    """Header and bitset, and nothing that tells what column they are of."""
+    """Standalone filter: header and bitset, without the column that they belong to."""
 
     file: str
     file_bytes: int
     header: str
-    """Which form it has: today's, or a draft's."""
+    """Form of the header: the current one, or that of a draft."""
     header_bytes: int
     bitset_bytes: int
     blocks: int
     dialects: tuple[str, ...]
-    """Those that the header fits."""
+    """Dialects that the header fits."""
     fill_ratio: float
     estimated_fpp: float
     estimated_ndv: float | None
@@ -34,20 +34,20 @@ class BareRow(FileRow):
 
 @dataclass(frozen=True)
 class BareProof:
-    """A bare filter asked for values that it should hold."""
+    """Membership check of a standalone filter."""
 
     file: str
     type: str
     dialects: tuple[str, ...]
-    """Those that the header fits, or the one that was named."""
+    """Dialects that the header fits, or the given one."""
     dialect: str | None
-    """Of these the one that holds the values, or the one that was named; None where no single one does."""
+    """The one of these that holds the values, or the given one; None where it is not exactly one."""
     values: int
-    """Those that were asked for; of nulls and NaN nothing can be said, and they are not counted."""
+    """Number of values that were checked; nulls and NaN cannot be checked and do not count."""
     missed: int
-    """All of them where no dialect is told."""
+    """False negatives; all values where `dialect` is None."""
     examples: tuple[str, ...]
-    """Some of the missed values, as they were written."""
+    """Some of the false negatives, as given."""
     estimated_fpp: float
 
     @property

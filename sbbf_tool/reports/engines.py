@@ -1,4 +1,4 @@
-"""The table of engines: what each does with a filter on a column of each family."""
+"""The table of query engines: what each does with a filter on a column of each family."""
 
 from __future__ import annotations
 
@@ -7,46 +7,46 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ColumnFamily:
-    """Columns that no engine tells apart. `types` are their names, physical and logical, with * for anything."""
+    """Columns that all query engines treat alike. `types` are their physical and logical types, with * for any."""
 
     id: str
     name: str
     types: tuple[str, ...]
     precision: tuple[int, int] | None = None
-    """Fewest and most digits of its DECIMALs."""
+    """Minimum and maximum precision of DECIMAL columns."""
     padded: bool | None = None
-    """Whether its fixed-length DECIMALs are longer than their digits need."""
+    """Whether fixed-length DECIMALs have more bytes than their precision needs."""
 
 
 @dataclass(frozen=True)
 class EngineVerdict:
-    """What one engine does with a filter on a column of one family."""
+    """What one query engine does with a filter on a column of one family."""
 
     engine: str
     name: str
-    """The engine's name as people write it."""
+    """The name of the query engine for display."""
     family: str
     verdict: str
     """`used`, `unused`, or `harm`: with the filter a query loses rows or fails."""
     says: str
     source: str
-    """Where one can read it: a public address."""
+    """Public URL of the evidence."""
     evidence: str
-    """How it is known: `run`, `source` (read in the source, not run) or `issue` (told there)."""
+    """Kind of evidence: `run`, `source` (read in the source, not run) or `issue` (reported there)."""
     effect: str | None = None
-    """Of a harm: `loses rows` or `fails`."""
+    """For `harm`: `loses rows` or `fails`."""
     cure: str | None = None
-    """Of a harm: what to do."""
+    """For `harm`: what to do."""
     since: str | None = None
-    """First release of which this is true, where it is known and not the first that reads filters."""
+    """First release to which this applies, where it is known and not the first that reads filters."""
     until: str | None = None
-    """Last release of which this is true; None where it is true of today's."""
+    """Last release to which this applies; None where it applies to the current one."""
     past: EngineVerdict | None = None
-    """What older releases did, where that was harm."""
+    """Verdict for older releases, where a filter did harm there."""
 
     @property
     def sentence(self) -> str:
-        """It all in one line, such as a warning needs."""
+        """Format the verdict as one line, for a warning."""
         if self.effect is None:
             return f"{self.name}: {self.says}"
         releases = f" {self.since} to {self.until}" if self.since and self.until else f" up to {self.until}" if self.until else ""
@@ -56,14 +56,14 @@ class EngineVerdict:
 
 @dataclass(frozen=True)
 class EngineReport:
-    """An engine: what holds for all columns, then a verdict for each family of columns, in the table's order."""
+    """Query engine: facts about all columns, and one verdict per family of columns, in the order of the table."""
 
     id: str
     name: str
     aliases: tuple[str, ...]
-    """Systems that read Parquet through it."""
+    """Systems that read Parquet with this query engine."""
     version: str
-    """The release, or the state of its source, that the verdicts speak of."""
+    """The release, or the state of the source, that the verdicts apply to."""
     source: str
     evidence: str
     otherwise: str
@@ -71,26 +71,26 @@ class EngineReport:
     since: str | None = None
     """First release that reads filters."""
     predicates: str | None = None
-    """Comparisons that ask a filter; None for an engine that never does."""
+    """Predicates that query a filter; None for a query engine that never does."""
     default: str | None = None
-    """On or off, and by what setting."""
+    """On or off by default, and the setting."""
     places: tuple[str, ...] = ()
-    """Where in the schema a filtered column may stand: `top`, `struct` (a field of structs), `map` (its values), `list`."""
+    """Where in the schema a filtered column may be: `top`, `struct` (a field of structs), `map` (its values), `list`."""
     unused_arrow_types: tuple[str, ...] = ()
-    """Types in a file's ARROW:schema of whose columns it uses no filter."""
+    """Types in the ARROW:schema of a file for whose columns no filter is used."""
     min_bytes: int | None = None
     max_bytes: int | None = None
     power_of_two: bool = False
     whole_blocks: bool = False
     bad_size: str | None = None
-    """What becomes of bitsets of other sizes: `ignored`, `loses rows` or `fails`."""
+    """Effect of bitsets of other sizes: `ignored`, `loses rows` or `fails`."""
     dictionary_first: bool = False
-    """A chunk whose pages all use a dictionary is decided by the dictionary."""
+    """Whether the dictionary decides for a chunk whose pages all use it."""
     length: str | None = None
-    """What it makes of `bloom_filter_length`."""
+    """How `bloom_filter_length` is used."""
     needs_length: bool = False
     shows: str | None = None
-    """How one sees that it skipped row groups."""
+    """How to see that row groups were skipped."""
     caution: str | None = None
 
     @property

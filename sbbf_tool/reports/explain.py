@@ -1,4 +1,4 @@
-"""What `explain` answers with."""
+"""Result of `explain`."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from sbbf_tool.reports.rows import FileRow
 
 @dataclass(frozen=True)
 class RowGroupExplanation:
-    """What each means of pruning says of one value in one row group: `absent`, `maybe`, or `cannot say` with the reason."""
+    """Answers of statistics, dictionary and filter for one value in one row group: `absent`, `maybe`, or `cannot say` with the reason."""
 
     row_group: int
     rows: int
     bytes: int
-    """Compressed bytes of the pages of all its column chunks."""
+    """Compressed bytes of the pages of all column chunks."""
     column_bytes: int
-    """Those of the column that was asked for."""
+    """Compressed bytes of the pages of the queried column."""
     low: str | None
-    """Min and max, as `probe` takes values; None where the footer has none that one may rely on."""
+    """Min and max, as `probe` takes values; None where the footer has no reliable ones."""
     high: str | None
     statistics: str
     statistics_reason: str | None
@@ -26,7 +26,7 @@ class RowGroupExplanation:
     """None where the dictionary does not hold all of the chunk's values."""
     dictionary_reason: str | None
     filter: str
-    """Also `no filter`."""
+    """As above, or `no filter`."""
     filter_reason: str | None
 
     @property
@@ -36,24 +36,24 @@ class RowGroupExplanation:
 
 @dataclass(frozen=True)
 class EngineExplanation:
-    """What one engine makes of a file's row groups."""
+    """What one query engine does with the row groups of a file."""
 
     engine: str
     name: str
     steps: tuple[str, ...]
-    """For each row group what skips it, `statistics`, `dictionary` or `filter`; or `read`; or `harm`: its filter loses rows or fails."""
+    """Per row group, what skips it: `statistics`, `dictionary` or `filter`; or `read`; or `harm`: its filter loses rows or fails."""
     skipped_by_statistics: int
     skipped_by_dictionary: int
     skipped_by_filter: int
     read: int
     bytes_skipped: int
-    """Of the row groups."""
+    """Bytes of the row groups that are skipped."""
     share_skipped: float
     share_of_column_skipped: float
     says: str
-    """Why it asks filters of this column, or does not."""
+    """Why filters of this column are used, or not."""
     harm: str | None = None
-    """What becomes of a query where a filter harms it: `loses rows` or `fails`."""
+    """Effect of a filter that harms the query: `loses rows` or `fails`."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,9 @@ class ExplainReport:
     type: str
     value: str
     note: str | None
-    """Where the value is of a kind that no filter, or no min and max, knows."""
+    """Note on a kind of value that filters, or min and max, do not cover."""
     absent: bool
-    """Certainly in no row group."""
+    """Whether the value is certainly in no row group."""
     bytes: int
     column_bytes: int
     row_groups: tuple[RowGroupExplanation, ...]

@@ -1,4 +1,4 @@
-"""What rules find, and what `check` answers with."""
+"""Findings of rules, and the result of `check`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from sbbf_tool.reports.rows import FileRow
 
 ERROR, WARNING, INFO = "error", "warning", "info"
 SEVERITIES = (ERROR, WARNING, INFO)
-"""Error: a filter contradicts its data or the format, gives data away, or breaks a limit that was asked for. Warning: it is legal, and
-released readers lose rows, fail, or gain nothing by it. Info: it costs a little, or promises less than one may think."""
+"""Error: a filter contradicts its data or the format, discloses encrypted data, or breaks a given limit. Warning: it is legal, but
+released readers lose rows, fail, or gain nothing by it. Info: it costs a little, or does less than expected."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a rule saw, and in which row group; None where it is about the column as a whole."""
+    """Observation of a rule, and its row group; None where it concerns the whole column."""
 
     row_group: int | None
     fact: str
@@ -23,14 +23,14 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Finding:
-    """What one rule found wrong with a file: with the filters of one column of it, or with its index."""
+    """What one rule found: a defect of the filters of one column of a file, or of its index."""
 
     rule: str
     severity: str
     """One of `SEVERITIES`."""
     file: str
     column: str | None
-    """None where it is about the file as a whole."""
+    """None where the finding concerns the whole file."""
     message: str
     evidence: tuple[Evidence, ...] = ()
     fix: Fix | None = None
@@ -39,7 +39,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class RuleOutcome:
-    """What became of one rule on one file: `passed`, `failed` or `not run`, with the reason for the last."""
+    """Outcome of one rule on one file: `passed`, `failed`, or `not run` with the reason."""
 
     rule: str
     severity: str
@@ -51,15 +51,15 @@ class RuleOutcome:
 class CheckReport:
     file: str
     failed: bool
-    """Some finding is at least as bad as `fail_on`."""
+    """Whether a finding is at least as severe as `fail_on`."""
     fail_on: str
     rules: tuple[RuleOutcome, ...]
     findings: tuple[Finding, ...]
     unread: tuple[str, ...] = ()
-    """What could not be read, the whole file or a chunk's pages, so that rules could not be run on it: place and reason."""
+    """What could not be read (the whole file, or pages of a chunk), so that rules did not run on it: place and reason."""
 
 
 @dataclass(frozen=True)
 class CheckRow(FileRow):
     report: CheckReport | None = None
-    """Also of a file that could not be opened: then no rule was run."""
+    """Also set for a file that could not be opened; then no rule was run."""

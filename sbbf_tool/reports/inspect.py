@@ -1,4 +1,4 @@
-"""What `inspect` answers with."""
+"""Result of `inspect`."""
 
 from __future__ import annotations
 
@@ -9,41 +9,41 @@ from sbbf_tool.reports.rows import FileRow
 
 @dataclass(frozen=True)
 class FilterReport:
-    """One column chunk and its filter; every field from `offset` on is None where it has none, or where it is `broken`."""
+    """Column chunk and its filter; all fields from `offset` on are None without a filter, or where it is `broken`."""
 
     row_group: int
     column: str
     physical_type: str
     logical_type: str | None
     chunk_bytes: int
-    """Compressed bytes of the chunk's pages."""
+    """Compressed bytes of the pages of the chunk."""
     num_values: int
-    """Values of the chunk as its metadata counts them, nulls included."""
+    """Number of values that the metadata states, including nulls."""
     has_filter: bool
     offset: int | None = None
     header_bytes: int | None = None
     bitset_bytes: int | None = None
     stated_length: int | None = None
-    """`bloom_filter_length` of the footer."""
+    """`bloom_filter_length` in the footer."""
     blocks: int | None = None
     fill_ratio: float | None = None
-    """Bits set, of all bits."""
+    """Share of bits set."""
     estimated_fpp: float | None = None
-    """Share of absent values that the filter lets pass, from the bits that are set."""
+    """False-positive rate, estimated from the bits that are set."""
     estimated_ndv: float | None = None
-    """Distinct values, from the bits that are set; None where the filter is saturated."""
+    """Number of distinct values, estimated from the bits that are set; None where the filter is saturated."""
     bits_per_value: float | None = None
     share_of_chunk: float | None = None
-    """Bytes of the filter for each byte of the chunk's pages."""
+    """Bytes of the filter per byte of the pages of the chunk."""
     oddities: tuple[str, ...] = ()
     dialects: tuple[str, ...] = ()
-    """Of a filter with a draft's header: the dialects that the header fits."""
+    """For a filter with the header of a draft: the dialects that the header fits."""
     dialect: str | None = None
-    """Of these the one that the column's values are found in, where that is one."""
+    """The one of these in which the filter holds the values of the column, where it is exactly one."""
     broken: str | None = None
     """Why the filter cannot be read: its bytes contradict the format."""
     encrypted: bool = False
-    """The column is encrypted; header and bitset then are modules, whose overhead `header_bytes` counts."""
+    """Whether the column is encrypted; header and bitset then are modules, whose overhead counts in `header_bytes`."""
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,12 @@ class ColumnTotal:
     filter_bytes: int
     chunk_bytes: int
     mean_fpp: float | None
-    """Mean over the row groups whose filter could be measured: of row groups without the value, the share still read."""
+    """Mean over the row groups whose fpp could be estimated: the share of row groups without the value that are read anyway."""
 
 
 @dataclass(frozen=True)
 class UnusedRange:
-    """Bytes that nothing in the footer leads to."""
+    """Bytes that nothing in the footer refers to."""
 
     offset: int
     length: int
@@ -81,7 +81,7 @@ class InspectReport:
     unused: tuple[UnusedRange, ...]
     notes: tuple[str, ...] = ()
     closed: tuple[str, ...] = ()
-    """Columns that may have filters and do not show them: their metadata are encrypted, and their key was not given."""
+    """Locked columns, which may have filters: their metadata is encrypted, and their key was not given."""
 
     @property
     def broken(self) -> tuple[FilterReport, ...]:

@@ -1,4 +1,4 @@
-"""What a lookup of many values in one file answers with."""
+"""Result of a lookup of many values in one file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class KeyHit:
 
 @dataclass(frozen=True)
 class Unanswered:
-    """Row groups that may hold any of the values, since no filter speaks for them: `no filter`, or `cannot say` with the reason."""
+    """Row groups that may hold any of the values, since no filter excludes them: `no filter`, or `cannot say` with the reason."""
 
     row_groups: tuple[int, ...]
     answer: str
@@ -26,13 +26,13 @@ class Unanswered:
 
 @dataclass(frozen=True)
 class LookupReport:
-    """What one file's filters say of many values; those that are certainly absent are not listed."""
+    """Answers of the filters of one file for many values; values that are certainly absent are not listed."""
 
     file: str
     column: str
     type: str
     keys: int
-    """Values that were asked for."""
+    """Number of values that were looked up."""
     row_groups: int
     hits: tuple[KeyHit, ...]
     unanswered: tuple[Unanswered, ...]
@@ -42,7 +42,7 @@ class LookupReport:
 
     @property
     def is_absent(self) -> bool:
-        """Every value is certainly absent from the whole file."""
+        """Whether every value is certainly absent from the whole file."""
         return not self.hits and not self.unanswered
 
 

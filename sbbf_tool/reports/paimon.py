@@ -1,6 +1,6 @@
-"""What the Paimon operations answer with: `inspect_paimon`, `probe_paimon`, `build_paimon_index`, `verify_paimon`, `add_paimon_index`.
+"""Results of the Paimon operations: `inspect_paimon`, `probe_paimon`, `build_paimon_index`, `verify_paimon`, `add_paimon_index`.
 
-`place` says where a data file's index is: `embedded` in the manifest, in a `file`, or `none`.
+`place` is where the index of a data file is stored: `embedded` in the manifest, in a `file`, or `none`.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from sbbf_tool.reports.findings import ERROR, Finding
 
 @dataclass(frozen=True)
 class BloomFigures:
-    """What there is to know of a filter without its values."""
+    """Figures of a filter that follow from its bits alone."""
 
     num_bits: int
     k: int
     paimon_probes: int
-    """How many bits Paimon's own reader looks at; other than k from 128 on."""
+    """Number of bits that Paimon's own reader looks at; not k for k of 128 or more."""
     fill: float
     error_rate: float
-    """Estimated chance of a "maybe" for an absent value, as Paimon's reader asks."""
+    """Estimated false-positive rate with Paimon's reader."""
     distinct: float | None
-    """Estimated number of distinct values put in; None when the filter is full."""
+    """Estimated number of distinct values; None when the filter is full."""
 
 
 @dataclass(frozen=True)
@@ -30,22 +30,22 @@ class IndexFigures:
     """One index of one column."""
 
     column: str
-    """As the container names it: in the data file's own schema."""
+    """Name in the container, from the schema of the data file."""
     column_today: str | None
-    """As the table names it now; None when it is gone, or when only a container was looked at."""
+    """Current name in the table; None when the column no longer exists, or the target is a container."""
     type: str | None
     kind: str
     size: int
     """Bytes."""
     empty: bool
-    """An EMPTY entry: Paimon skips the file for every value."""
+    """Whether this is an EMPTY entry: Paimon skips the file for every value."""
     bloom: BloomFigures | None
     """None for other kinds, EMPTY entries, and bodies that cannot be read."""
 
 
 @dataclass(frozen=True)
 class InspectedFile:
-    """A data file and its index. For a container alone, `data_file` is the container's name and `rows` is unknown."""
+    """Data file and its index. For a container alone, `data_file` is the name of the container and `rows` is unknown."""
 
     data_file: str
     partition: str
@@ -55,21 +55,21 @@ class InspectedFile:
     """"embedded", "file" or "none"."""
     index_path: str | None
     size: int
-    """Bytes of the container, 0 for none."""
+    """Bytes of the container, 0 without one."""
     indexes: tuple[IndexFigures, ...]
 
 
 @dataclass(frozen=True)
 class ColumnTotal:
-    """A column's filters over all data files."""
+    """Filters of a column over all data files."""
 
     column: str
-    """As the table names it now, where it has it still."""
+    """Current name in the table, where the column still exists."""
     files_with_filter: int
     files: int
     filter_bytes: int
     mean_error_rate: float
-    """Mean over the files with a filter: of files without the value, the share still read."""
+    """Mean over the files with a filter: the share of files without the value that are read anyway."""
 
 
 @dataclass(frozen=True)
@@ -82,23 +82,23 @@ class InspectReport:
 
     @property
     def broken(self) -> tuple[Finding, ...]:
-        """The findings that some index contradicts the format, or is not there."""
+        """Findings of indexes that contradict the format or are missing."""
         return tuple(finding for finding in self.findings if finding.severity == ERROR)
 
     @property
     def is_table(self) -> bool:
-        """Not one index file."""
+        """Whether the target is a table, not an index file."""
         return self.snapshot is not None or not any(file.rows is None for file in self.files)
 
 
 @dataclass(frozen=True)
 class ValueAnswer:
-    """What one file's index says of one value."""
+    """Answer of the index of one file for one value."""
 
     value: str | None
-    """As it was asked; None is null."""
+    """The value as given; None means null."""
     hash64: str | None
-    """Its hash, 16 hexadecimal digits; None where nothing was hashed."""
+    """Hash of the value, 16 hexadecimal digits; None where it was not hashed."""
     remain: bool
     reason: str
 
@@ -113,12 +113,12 @@ class ProbedFile:
     place: str
     """"embedded", "file" or "none"."""
     column: str | None
-    """The column's name in the data file; None when it was not there yet."""
+    """Name of the column in the data file; None for a column that was added later."""
     answers: tuple[ValueAnswer, ...]
 
     @property
     def remain(self) -> bool:
-        """The file may hold one of the values."""
+        """Whether the file may hold one of the values."""
         return any(answer.remain for answer in self.answers)
 
 
@@ -129,7 +129,7 @@ class ProbeReport:
     column: str
     type: str
     unused: str | None
-    """Why Paimon's planner does not ask this table's indexes; None when it does. The answers are the indexes' all the same."""
+    """Why Paimon's planner does not use the indexes of this table; None when it does. The answers are those of the indexes anyway."""
     files: tuple[ProbedFile, ...]
 
     @property
@@ -154,42 +154,42 @@ class BuiltColumn:
     rows: int
     nulls: int
     distinct: int
-    """Distinct hashes, as many as distinct values but for collisions."""
+    """Number of distinct hashes: that of distinct values, apart from collisions."""
     items: int
     fpp: float
     num_bits: int
     k: int
     fill: float
     error_rate: float
-    """Estimated chance of a "maybe" for an absent value."""
+    """Estimated false-positive rate."""
 
 
 @dataclass(frozen=True)
 class BuildReport:
     data_file: str
     output: str
-    """Where the container is, or, of a dry run, would be."""
+    """Path of the container that was written, or, in a dry run, would be."""
     dry_run: bool
     size: int
     """Bytes of the container."""
     columns: tuple[BuiltColumn, ...]
     table: str | None
-    """The table the data file belongs to; it knows nothing of the new index."""
+    """Table of the data file; it does not refer to the new index."""
 
 
 @dataclass(frozen=True)
 class VerifiedColumn:
-    """One filter asked for all values of its column."""
+    """Membership check of one filter with all values of its column."""
 
     column: str
     rows: int
     nulls: int
     lost: int
-    """Values (of repeated ones perhaps only one) that a reader would not find."""
+    """False negatives; a repeated value may count once."""
     examples: tuple[str, ...]
-    """Some of the lost values."""
+    """Some of the false negatives."""
     problem: str | None = None
-    """Why the filter could not be asked; None when it was."""
+    """Why the filter could not be checked; None when it was."""
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ class VerifiedFile:
     """"embedded", "file" or "none"."""
     columns: tuple[VerifiedColumn, ...]
     problem: str | None = None
-    """Why nothing of the file could be checked; None when something was, or it has no index."""
+    """Why no filter of the file could be checked; None when one was, or the file has no index."""
 
 
 @dataclass(frozen=True)
@@ -209,12 +209,12 @@ class VerifyReport:
 
     @property
     def loses(self) -> bool:
-        """Some value that is there would be skipped."""
+        """Whether there are false negatives."""
         return any(column.lost for file in self.files for column in file.columns)
 
     @property
     def problems(self) -> tuple[tuple[str, str | None, str], ...]:
-        """The indexes that could not be checked: data file, column or None for all of them, and why."""
+        """Indexes that could not be checked: data file, column or None for all of them, and the reason."""
         return tuple(
             (file.data_file, column, problem)
             for file in self.files
@@ -225,7 +225,7 @@ class VerifyReport:
 
 @dataclass(frozen=True)
 class AddedIndex:
-    """A data file's new index."""
+    """New index of a data file."""
 
     data_file: str
     place: str
@@ -238,12 +238,12 @@ class AddedIndex:
 
 @dataclass(frozen=True)
 class LeftAlone:
-    """A data file, or a column of it, that got no index, and why."""
+    """Data file, or a column of it, that got no index, and the reason."""
 
     data_file: str
     reason: str
     unread: bool = False
-    """It could not be read; the others are not to be indexed, or already are."""
+    """Whether it could not be read; the others must not be indexed, or already are."""
 
 
 @dataclass(frozen=True)
@@ -252,7 +252,7 @@ class AddIndexReport:
     dry_run: bool
     snapshot_before: int | None
     snapshot_after: int | None
-    """None when nothing was committed: nothing to do, or only planned."""
+    """None without a commit: there was nothing to do, or it was a dry run."""
     added: tuple[AddedIndex, ...]
     left_alone: tuple[LeftAlone, ...]
     notes: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What `probe` answers with."""
+"""Result of `probe`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sbbf_tool.reports.rows import FileRow
 
 @dataclass(frozen=True)
 class RowGroupAnswer:
-    """What one row group's filter says of one value: `absent`, `maybe`, `no filter` or `cannot say`, with the reason for the last."""
+    """Answer of the filter of one row group for one value: `absent`, `maybe`, `no filter`, or `cannot say` with the reason."""
 
     row_group: int
     answer: str
@@ -28,7 +28,7 @@ class ValueAnswer:
 
     @property
     def is_absent(self) -> bool:
-        """Certainly in no row group. True of a file without row groups."""
+        """Whether the value is certainly in no row group. True for a file without row groups."""
         return all(answer.is_absent for answer in self.row_groups)
 
 
@@ -40,11 +40,11 @@ class ProbeReport:
     values: tuple[ValueAnswer, ...]
     bytes_read: int
     requests: int = 0
-    """Questions put to a server; 0 for a local file."""
+    """Requests to a server; 0 for a local file."""
 
     @property
     def is_absent(self) -> bool:
-        """Every value is certainly absent from the whole file."""
+        """Whether every value is certainly absent from the whole file."""
         return all(value.is_absent for value in self.values)
 
 

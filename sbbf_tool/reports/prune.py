@@ -1,4 +1,4 @@
-"""What `prune` answers with."""
+"""Result of `prune`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PrunedFile:
-    """A file of which something is left, and the row groups that are."""
+    """File with row groups that remain to read."""
 
     file: str
     row_groups: tuple[int, ...]
@@ -20,7 +20,7 @@ class PrunedFile:
 
 @dataclass(frozen=True)
 class PruneReport:
-    """Files and row groups that may hold one of the values, and a pyarrow dataset of them alone."""
+    """Files and row groups that may hold one of the values, and a pyarrow dataset of only those."""
 
     column: str
     values: tuple[str, ...]
@@ -28,26 +28,27 @@ class PruneReport:
     files_in_all: int
     row_groups_in_all: int
     by_statistics: int
-    """Row groups that min and max, or a count of nulls, rule out."""
+    """Row groups that min and max, or the null count, exclude."""
     by_filter: int
-    """Row groups that only the filter rules out."""
+    """Row groups that only the filter excludes."""
     bytes_in_all: int
     """Compressed bytes of the pages of all row groups."""
     bytes_left: int
     bytes_read: int
-    """What it took to find that out: footers, filter headers and blocks."""
+    """Bytes read to prune: footers, filter headers and blocks."""
     requests: int
     warnings: tuple[str, ...]
-    """Files that could not be asked, and are left in whole, each with the reason."""
+    """Files that could not be pruned, so that all their row groups remain, each with the reason."""
     _dataset: ds.Dataset = field(repr=False, compare=False)
 
     @property
     def row_groups(self) -> int:
-        """Row groups that are left."""
+        """Number of row groups that remain."""
         return sum(len(one.row_groups) for one in self.files)
 
     def dataset(self) -> ds.Dataset:
-        """The row groups that are left, with the schema and the partition columns of the whole. Still to be filtered: a row group that is
-        left holds other rows as well, and may hold none with the value.
+        """Return the row groups that remain, with the schema and the partition columns of the whole dataset.
+
+        The rows still need filtering: a row group that remains has other rows as well, and may have none with the value.
         """
         return self._dataset

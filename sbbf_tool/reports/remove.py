@@ -1,4 +1,4 @@
-"""What `remove_filters` answers with."""
+"""Result of `remove_filters`."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class RemoveReport:
     new_bytes: int
     removed: tuple[RemovedFilter, ...]
     way: str
-    """`cut back` to the footer before, `compacted`, or `new footer`."""
+    """`cut back` to the previous footer, `compacted`, or `new footer`."""
     unreferenced_bytes: int
-    """Bytes left in the file that nothing leads to any more."""
+    """Bytes in the file that nothing refers to any more."""
     warnings: tuple[str, ...] = ()
 
 

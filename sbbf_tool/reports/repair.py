@@ -1,4 +1,4 @@
-"""What `repair` answers with."""
+"""Result of `repair`."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from sbbf_tool.reports.rows import FileRow
 
 @dataclass(frozen=True)
 class RepairStep:
-    """What was done with the filter of one column chunk, or, of a dry run, would be."""
+    """Fix of the filter of one column chunk that was applied, or, in a dry run, would be."""
 
     row_group: int
     column: str
     treatment: str
     """`state length`, `drop` or `rebuild`."""
     rules: tuple[str, ...]
-    """Those that found something wrong with it."""
+    """Rules that found a defect of the filter."""
     facts: tuple[str, ...]
-    """What each of them saw."""
+    """What each of these rules observed."""
     built: BuiltFilter | None = None
-    """The filter that takes its place."""
+    """The filter that replaces it."""
 
 
 @dataclass(frozen=True)
@@ -34,27 +34,27 @@ class RepairReport:
     new_bytes: int
     steps: tuple[RepairStep, ...] = ()
     left: tuple[Finding, ...] = ()
-    """What the rules found and nothing was done about: it takes rebuilding, or a key."""
+    """Findings that were not resolved: they need `rebuild`, or a key."""
     takes_rebuild: tuple[str, ...] = ()
-    """Rules of `left` whose findings `rebuild` repairs."""
+    """Rules of `left` whose findings `rebuild` resolves."""
     unproven: tuple[str, ...] = ()
-    """Chunks whose pages cannot be decoded, so that nothing is known of their filters: place and reason."""
+    """Chunks whose pages cannot be decoded, so that their filters cannot be verified: place and reason."""
     cut_back_to: int | None = None
-    """The length that the file had before an append to it was interrupted, and has again. A dry run then looks no further."""
+    """Length of the file before an interrupted append, to which it was truncated. A dry run then checks nothing else."""
     warnings: tuple[str, ...] = ()
     cross_checked: int = 0
-    """Column chunks that pyarrow decoded too, to the same values: of a writer that the tests do not know, or without statistics."""
+    """Column chunks that pyarrow decoded as well, with equal values: from a writer that the tests do not cover, or without statistics."""
     not_cross_checked: int = 0
-    """Column chunks that pyarrow was to decode too, and cannot."""
+    """Column chunks that pyarrow was to decode as well, but cannot."""
 
     @property
     def is_clean(self) -> bool:
-        """There was nothing to do."""
+        """Whether there was nothing to do."""
         return not self.steps and self.cut_back_to is None
 
     @property
     def is_sound(self) -> bool:
-        """Nothing is left that is an error."""
+        """Whether no finding that is left is an error."""
         return not any(finding.severity == ERROR for finding in self.left)
 
 

@@ -1,4 +1,4 @@
-"""What `resize_filters` answers with."""
+"""Result of `resize_filters`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sbbf_tool.reports.rows import FileRow
 
 @dataclass(frozen=True)
 class ResizedFilter:
-    """One filter that was made smaller, or built anew, or, of a dry run, would be."""
+    """One filter that was folded or rebuilt, or, in a dry run, would be."""
 
     row_group: int
     column: str
@@ -17,7 +17,7 @@ class ResizedFilter:
     """`folded`, or `rebuilt` from the data."""
     offset: int
     old_bytes: int
-    """Of the bitset, like `new_bytes`."""
+    """Bytes of the old bitset; `new_bytes` are those of the new one."""
     new_bytes: int
     old_fpp: float
     new_fpp: float
@@ -32,16 +32,16 @@ class ResizeReport:
     new_bytes: int
     filters: tuple[ResizedFilter, ...]
     unchanged: int
-    """Filters that already have the size."""
+    """Number of filters that already have the requested size."""
     left: tuple[str, ...]
-    """Filters that folding does not bring to the size: place and reason."""
+    """Filters that cannot be folded to the requested size: place and reason."""
     data_bytes_read: int = 0
     """Bytes of the chunks that were read to rebuild filters."""
     warnings: tuple[str, ...] = ()
     cross_checked: int = 0
-    """Column chunks that pyarrow decoded too, to the same values: of a writer that the tests do not know, or without statistics."""
+    """Column chunks that pyarrow decoded as well, with equal values: from a writer that the tests do not cover, or without statistics."""
     not_cross_checked: int = 0
-    """Column chunks that pyarrow was to decode too, and cannot."""
+    """Column chunks that pyarrow was to decode as well, but cannot."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What `verify` answers with."""
+"""Result of `verify`."""
 
 from __future__ import annotations
 
@@ -10,52 +10,52 @@ from sbbf_tool.reports.rows import FileRow
 
 @dataclass(frozen=True)
 class FilterProof:
-    """One filter, asked for every value of its column chunk."""
+    """Membership check of one filter with every value of its column chunk."""
 
     row_group: int
     column: str
     type: str
     offset: int
     header_bytes: int | None
-    """None, like all that follows from the bitset, where the bytes at `offset` cannot be read as a filter."""
+    """None, as are all fields that depend on the bitset, where the bytes at `offset` are not a readable filter."""
     bitset_bytes: int | None
     stated_length: int | None
-    """`bloom_filter_length` of the footer."""
+    """`bloom_filter_length` in the footer."""
     values: int
-    """Non-null values of the chunk that were asked for."""
+    """Number of non-null values of the chunk that were checked."""
     missed: int
-    """Of those, the ones that the filter calls absent: rows that a query loses. NaN is counted apart."""
+    """False negatives among them: rows that a query loses. NaN is counted separately."""
     examples: tuple[str, ...]
-    """Some of the missed values, as `probe` takes them."""
+    """Some of the false negatives, as `probe` takes values."""
     cause: str | None
-    """How the missed values got in instead, where that could be found: `text`, `width`, `block`, `draft`; `empty` where nothing got in."""
+    """Form in which the filter holds the false negatives, where known: `text`, `width`, `block`, `draft`; `empty` for an empty filter."""
     explanation: str | None
-    """The cause in words."""
+    """The cause as a sentence."""
     nans_missed: int
-    """NaN values that the filter calls absent: not a fault, since NaN is stored in many forms and equals nothing."""
+    """NaN values that the filter excludes: no defect, since NaN is stored in many forms and equals nothing."""
     equals_missed: tuple[str, ...]
-    """Values that are not stored, equal one that is, and are called absent: the other zero; `nan` in its canonical form."""
+    """Values that the filter excludes although they equal a stored value in another form: the other zero; the canonical `nan`."""
     intervals_missed: int
-    """INTERVAL values of which the filter lacks the normalised form that the file says it holds, the only one DuckDB asks for."""
+    """INTERVAL values whose normalised form the filter lacks, though the file states that it holds it; DuckDB queries only that form."""
     instants_missed: int
-    """INT96 instants that are stored in another form than the one rounded down, and that the filter does not hold in that one."""
+    """INT96 instants that are not stored rounded down, and whose rounded-down form the filter lacks."""
     estimated_fpp: float | None
-    """Share of absent values that pass, from the bits that are set."""
+    """False-positive rate, estimated from the bits that are set."""
     measured_fpp: float | None
-    """The same share, measured with `absent_keys`."""
+    """False-positive rate, measured with `absent_keys`."""
     absent_keys: int
-    """Random keys of the column's width that the chunk does not hold."""
+    """Number of random keys of the width of the column that the chunk does not hold."""
     unproven: str | None = None
-    """Why the filter could not be asked."""
+    """Why the filter could not be verified."""
     dialect: str | None = None
-    """Of a filter with a draft's header: the dialect that its values are found in, where one is."""
+    """For a filter with the header of a draft: the dialect in which it holds the values, if any."""
 
     wrong_statistics: tuple[str, ...] = ()
-    """What the footer states of the chunk (min_value, max_value, null_count) and its values contradict: no fault of the filter."""
+    """Statistics in the footer (min_value, max_value, null_count) that the values contradict: no defect of the filter."""
 
     @property
     def is_proven(self) -> bool:
-        """The filter was asked, and knows every value that it owes."""
+        """Whether the filter was verified and holds every value that it must."""
         return self.unproven is None and not self.missed and not self.intervals_missed
 
 
@@ -65,13 +65,13 @@ class VerifyReport:
     created_by: str | None
     filters: tuple[FilterProof, ...]
     findings: tuple[Finding, ...]
-    """What contradicts the data or the format, or makes released readers lose rows or fail. Never whether a filter is worth its bytes."""
+    """Contradictions of the data or the format, and what makes released readers lose rows or fail; never the cost of a filter."""
     unread: tuple[str, ...]
-    """Chunks whose pages could not be decoded, so that nothing is proven of their filters: place and reason."""
+    """Chunks whose pages could not be decoded, so that their filters were not verified: place and reason."""
 
     @property
     def is_sound(self) -> bool:
-        """No finding is an error."""
+        """Whether no finding is an error."""
         return not any(finding.severity == ERROR for finding in self.findings)
 
 

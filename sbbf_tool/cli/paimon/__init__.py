@@ -1,4 +1,4 @@
-"""`sbbf paimon`: the file indexes of Apache Paimon tables, a command each."""
+"""`sbbf paimon`: commands for the file indexes of Apache Paimon tables, one module per command."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ COMMANDS = {
 
 @click.group(cls=CommandsByName, modules=COMMANDS, short_help="Show, ask, build, prove and add Paimon's file indexes.")
 def command() -> None:
-    """The Bloom filters in the file indexes of Apache Paimon tables.
+    """Inspect, query, verify and add Bloom filters in the file indexes of Apache Paimon tables.
 
-    A file index lies in `DATAFILE.index` beside a table's data file or, where it is small, in the table's manifest. Its filter is not
-    Parquet's: an index of Paimon's own, for data files in Parquet, ORC and Avro.
+    A file index is stored in `DATAFILE.index` beside a data file or, if it is small, in the manifest of the table. Its filters are not
+    those of Parquet, but an index type of Paimon for data files in Parquet, ORC and Avro.
     """

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 @page_limit_option
 @json_option
 def command(table: str, columns: tuple[str, ...], as_json: bool, **options: Any) -> int:
-    """Give the data files of a table that have no index one, in a new snapshot; no data file is touched.
+    """Add an index to the data files of a table that have none, in a new snapshot. Data files stay unchanged.
 
-    TABLE is a table's folder on a local disk. Columns are named as they are today, and sized as sbbf paimon build sizes them. An index
-    goes into the manifest or into DATAFILE.index, by the table's file-index.in-manifest-threshold. The snapshot appears in one step
-    and only if no other commit has come first; then everything is done again on top of that one. Older snapshots stay as they were.
-    Exit code 3: some data file was left alone since it could not be read.
+    TABLE is the folder of a table on a local disk. Columns have their current names; filters are sized as in sbbf paimon build. An index
+    is stored in the manifest or in DATAFILE.index, depending on the table's file-index.in-manifest-threshold. The snapshot is created
+    atomically and only if no other commit came first; otherwise the commit is planned again on top of that one. Older snapshots stay
+    unchanged. Exit code 3: a data file was skipped because it could not be read.
     """
     from sbbf_tool.operations.paimon.add_index import add_paimon_index
 

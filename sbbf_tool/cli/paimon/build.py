@@ -21,11 +21,11 @@ from sbbf_tool.cli.paimon.options import dry_run_option, json_option
 @page_limit_option
 @json_option
 def command(data_file: str, columns: tuple[str, ...], as_json: bool, **options: Any) -> None:
-    """Build an index file for a Parquet, ORC or Avro data file, to the byte as Paimon writes it.
+    """Build an index file for a Parquet, ORC or Avro data file, byte for byte as Paimon writes it.
 
-    Each filter is sized for the distinct values that are there and lets a tenth of the absent ones pass; items=N and fpp=P size it as
-    Paimon's options of these names do. type=TYPE tells a column's Paimon type where neither a table nor the file does. Columns are
-    named as in the data file. Every value is asked of the index before it is written.
+    Each filter is sized for the distinct values in the file and a false-positive rate of 0.1; items=N and fpp=P size it as Paimon's
+    options of these names do. type=TYPE states the Paimon type of a column where neither a table nor the file determines it. Columns
+    have their names in the data file. All values are verified before the index is written.
     """
     from sbbf_tool.operations.paimon.build import build_paimon_index
 

@@ -1,4 +1,4 @@
-"""The columns that `build` and `add-index` are told to index, and a built filter as a row of a table."""
+"""The option for the columns that `build` and `add-index` index, and the row of a built filter in a table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NUMBERS = tuple(range(2, len(HEADERS)))
 
 
 def columns_option(those_named: str) -> Callable[[Any], Any]:
-    """Hands `columns` to the command; where none are given, those that the options of a table name: `those_named` tells of which."""
+    """Build the option that passes `columns` to a command; `those_named` is the default in its help text."""
     return click.option(
         "-c",
         "--column",

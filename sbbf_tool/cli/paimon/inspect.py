@@ -22,10 +22,10 @@ _HEADERS = ("data file", "partition", "rows", "place", "column", "now", "index",
 @table_options
 @json_option
 def command(target: str, as_json: bool, **options: Any) -> int:
-    """Show which data files of a table have an index, and what it is worth; or what one index file holds.
+    """Show the indexes of the data files of a table, or those in one index file.
 
-    TABLE is a table's folder. One row an index: where it is, its bytes, bits set, the share of absent values it lets pass and the
-    distinct values it holds, both estimated from those bits. Then what is odd. No data is read. Exit code 3: some index is broken.
+    TABLE is the folder of a table. One row per index: its place, bytes, share of bits set and, estimated from these bits, the
+    false-positive rate and the number of distinct values. Findings follow. No data is read. Exit code 3: an index is broken.
     """
     from sbbf_tool.operations.paimon.inspect import inspect_paimon
 
@@ -72,7 +72,7 @@ def _figures(index: IndexFigures) -> tuple[str, ...]:
 
 
 def _odd(report: InspectReport) -> Iterator[str]:
-    """A line for each thing that was found, however many data files it was found of."""
+    """Format one line per finding, with the number of data files that it concerns."""
     by_message: dict[tuple[str, str | None, str], list[str]] = {}
     for finding in report.findings:
         by_message.setdefault((finding.rule, finding.column, finding.message), []).append(finding.file)

@@ -1,4 +1,4 @@
-"""The options that several commands of `sbbf paimon` have."""
+"""Options that several commands of `sbbf paimon` share."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ _branch_option = click.option("--branch", metavar="NAME", help="This branch of t
 
 
 def table_options(command: Command) -> Command:
-    """Hands `snapshot`, `branch` and `allow_outside`, as operations take them, to the command."""
+    """Add the options that pass `snapshot`, `branch` and `allow_outside` to a command."""
     return _snapshot_option(_branch_option(outside_option(command)))

@@ -38,10 +38,10 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Ask the file indexes of a table which data files may hold a value of COLUMN, as Paimon's own reader does.
+    """Query the file indexes of a table for the data files that may hold a value of COLUMN, as Paimon's own reader does.
 
-    COLUMN is named as it is today; `m[key]` is an entry of the map m. Values are written as the column's type has them: 42, text, 0x00ff,
-    2024-02-29, 2024-02-29T12:00:00.5. Exit code 0: some data file may hold one of them; 1: all data files are skipped for all.
+    COLUMN has its current name; `m[key]` is an entry of the map m. Values are written in the form of the type of the column: 42, text,
+    0x00ff, 2024-02-29, 2024-02-29T12:00:00.5. Exit code 0: a data file may hold one of them; 1: all data files are skipped for all.
     """
     from sbbf_tool.operations.paimon.probe import probe_paimon
     from sbbf_tool.storage.folders import LocalFolders

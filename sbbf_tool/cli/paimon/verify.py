@@ -25,10 +25,10 @@ _HEADERS = ("data file", "place", "column", "rows", "nulls", "lost", "proof")
 @page_limit_option
 @json_option
 def command(target: str, data_file: str | None, as_json: bool, **options: Any) -> int:
-    """Prove that an index loses nothing: every value of the data file is asked of it, and none may be skipped.
+    """Verify that an index has no false negatives: query its filters for every value of the data file.
 
-    TABLE is a table's folder. Of one index file the data file is DATAFILE, or the one beside it that its name tells. Exit code 0: every
-    value is found; 1: some value would be lost; 3: something could not be read.
+    TABLE is the folder of a table. The data file of one index file is DATAFILE, by default the one beside it that its name refers to.
+    Exit code 0: no false negatives; 1: false negatives; 3: something could not be read.
     """
     from sbbf_tool.operations.paimon.verify import verify_paimon
 

@@ -1,4 +1,4 @@
-"""What is done with Paimon's file indexes: shown, asked, built, proven, and added to tables.
+"""Operations on Paimon's file indexes: inspect, probe, build, verify, and add them to tables.
 
-Each function takes `files`, through which it reaches the table, or else the local file system.
+Each function accesses the table through its argument `files`, by default the local file system.
 """

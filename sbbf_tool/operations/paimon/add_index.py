@@ -1,7 +1,7 @@
-"""Bloom filter indexes for a table's data files that have none, published as Paimon publishes them.
+"""Add Bloom filter indexes to the data files of a table that have none, published as Paimon publishes them.
 
-A container no larger than `file-index.in-manifest-threshold` goes into the manifest, a larger one into `<data file>.index`. Data files that
-have an index already are left alone: what it holds besides Bloom filters only Paimon could rewrite.
+A container of at most `file-index.in-manifest-threshold` bytes is stored in the manifest, a larger one in `<data file>.index`. Data files
+that have an index are skipped: only Paimon can rewrite an index of another kind than a Bloom filter.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ def add_paimon_index(
     max_page_bytes: MaxPageBytes = None,
     files: Files | None = None,
 ) -> AddIndexReport:
-    """Index these columns, named as they are today, in every data file that has no index; the columns of the table's options where none
-    are given, with the options' `items` and `fpp`.
+    """Index these columns, by their current names, in every data file that has no index.
 
-    A dry run builds, and writes nothing. Data files outside the table's directory are left out, or read with `allow_outside`: then they
-    get an index where it fits into the manifest, since nothing is written outside. Raises UsageError for a column the table has not or
-    that cannot be indexed, RefusedError for a table this must not be done to, WriteError when the system does not let us write,
-    UnreadableError when the table cannot be read; the table is what it was in all these cases.
+    Without columns, those in the options of the table are indexed, with the `items` and `fpp` of the options. A dry run builds but writes
+    nothing. Data files outside the directory of the table are skipped, or, with `allow_outside`, read and indexed where the index fits into
+    the manifest, since nothing is written outside. Raises UsageError for a column that does not exist or cannot be indexed, RefusedError
+    for a table whose commits are not supported, WriteError when the system denies writing, UnreadableError when the table cannot be read;
+    in all these cases the table is unchanged.
     """
     files = files or LocalFolders()
     opened = open_table(files, os.fsdecode(table), allow_outside=allow_outside)
@@ -61,7 +61,7 @@ def add_paimon_index(
     additions = _additions(opened, requests, added, left_alone, max_page_bytes)
     published, gone = None, set[str]()
     if dry_run:
-        deque(additions, maxlen=0)  # each is built, and forgotten
+        deque(additions, maxlen=0)  # build each, keep none
     else:
         published = _commit(opened.files, opened.path, additions)
         gone = set(published.gone) if published else {each.data_file for each in added}
@@ -89,7 +89,7 @@ def _commit(files: WritableFiles, path: str, additions: Iterable[Addition]) -> P
 
 
 def _check_table(table: Table) -> None:
-    """Raises RefusedError for a table whose commits involve more than this tool knows of."""
+    """Raise RefusedError for a table whose commits involve more than this tool supports."""
     schema, options = table.schema, table.schema.options
     reasons = (
         ("it has a primary key, and compaction rewrites its files", bool(schema.primary_keys)),
@@ -123,7 +123,7 @@ def _additions(
     left_alone: list[LeftAlone],
     max_page_bytes: MaxPageBytes,
 ) -> Iterator[Addition]:
-    """The indexes, built one after the other, so that one container is held at a time. What became of each file is put into the lists."""
+    """Build the indexes one by one, so that one container is in memory at a time. Append the result of each file to the lists."""
     names: dict[str, set[str]] = {}
     threshold = in_manifest_threshold(table.schema.options)
     for live in table.live_files:
@@ -145,7 +145,7 @@ def _additions(
 def _build(
     table: Table, live: LiveFile, requests: Sequence[IndexRequest], left_alone: list[LeftAlone], max_page_bytes: MaxPageBytes
 ) -> BuiltIndex | None:
-    """A data file's new container, or None and a reason in `left_alone`."""
+    """Build the container of a data file; None, with a reason in `left_alone`, where it gets none."""
     file = live.file
     if reason := _why_left_alone(live):
         left_alone.append(LeftAlone(file.name, reason))
@@ -177,7 +177,7 @@ def _why_left_alone(live: LiveFile) -> str | None:
 
 
 def _free_name(data_file: str, taken: set[str]) -> str:
-    """`<data file>.index`, or as Paimon counts after a rewrite `<data file>-1.index`, `-2.index`, ..."""
+    """Return `<data file>.index`, or the next free name as Paimon numbers them: `<data file>-1.index`, `-2.index`, ..."""
     name, at = data_file + INDEX_SUFFIX, 0
     while name in taken:
         at += 1

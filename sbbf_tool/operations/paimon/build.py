@@ -1,7 +1,7 @@
-"""A file index for a data file, built from its values.
+"""Build a file index for a data file from its values.
 
-For one column the container is byte for byte what Paimon writes, given the same `items` and `fpp`. Without `items` a filter is sized for
-the distinct values that are there, not for the million Paimon assumes.
+For one column the container has the same bytes as that of Paimon, given the same `items` and `fpp`. Without `items` a filter is sized for
+the distinct values in the file, not for the million that Paimon assumes.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def build_paimon_index(
     max_page_bytes: MaxPageBytes = None,
     files: WritableFiles | None = None,
 ) -> BuildReport:
-    """Write a container for these columns of a Parquet, ORC or Avro data file to `output`, or to Paimon's name for it beside the file.
+    """Write a container for these columns of a Parquet, ORC or Avro data file to `output`, by default `<data file>.index`.
 
-    Columns are named as the data file names them (see `requests` for how they are written). None at all means those that the options of
-    the table around ask for, sized as they say. Raises UsageError for a column that is not there or cannot be indexed, UnreadableError
-    for a file that cannot be read, RefusedError where `output` exists or a page of a Parquet file states more than `max_page_bytes`
-    uncompressed bytes, WriteError when the system does not let us write.
+    Columns have their names in the data file (see `requests` for the syntax). Without columns, those in the options of the table that the
+    file belongs to are indexed, sized as in the options. Raises UsageError for a column that does not exist or cannot be indexed,
+    UnreadableError for a file that cannot be read, RefusedError where `output` exists or a page of a Parquet file states more than
+    `max_page_bytes` uncompressed bytes, WriteError when the system denies writing.
     """
     path = os.fsdecode(data_file)
     if output is not None and not os.fsdecode(output):

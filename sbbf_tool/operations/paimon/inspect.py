@@ -1,22 +1,22 @@
-"""What indexes a table's data files have, or what one `.index` file holds, and what is odd about them.
+"""Inspect the indexes of the data files of a table, or one `.index` file, and report findings.
 
-| rule                | what it means                                                                                       |
+| rule                | meaning                                                                                             |
 |---------------------|-----------------------------------------------------------------------------------------------------|
-| two-places          | a container in the manifest and a file besides: Paimon reads the manifest's, however old            |
-| left-behind         | an index file the snapshot does not name; older snapshots may                                       |
-| outside-table       | the table has no right to name the file: nothing there is read without `allow_outside`              |
+| two-places          | a container in the manifest and in a file: Paimon reads that in the manifest, even if outdated      |
+| left-behind         | an index file that the snapshot does not refer to; older snapshots may                              |
+| outside-table       | the table may not refer to the file: it is not read without `allow_outside`                         |
 | unreadable-index    | the container contradicts the format, is missing, or is not the only one                            |
-| unused-index        | Paimon's planner does not look at the table's indexes                                               |
-| unknown-column      | the data file's schema has no such column                                                           |
-| unknown-kind        | an index type that no Paimon has: its reader fails                                                  |
-| no-hash             | a filter on a type Paimon cannot hash: its reader fails                                             |
+| unused-index        | Paimon's planner does not use the indexes of the table                                              |
+| unknown-column      | the schema of the data file has no such column                                                      |
+| unknown-kind        | an index type that Paimon does not have: its reader fails                                           |
+| no-hash             | a filter on a type without a hash in Paimon: its reader fails                                       |
 | empty-index         | an EMPTY entry                                                                                      |
 | unreadable-filter   | the filter's bytes contradict the format                                                            |
 | many-hash-functions | k of 128 or more, which Paimon's Java reader misreads                                               |
 | no-hash-functions   | k = 0                                                                                               |
 | no-values           | a filter without a bit set                                                                          |
-| overfull            | more than half of the absent values are not skipped                                                 |
-| oversized           | many times what the file's rows need; Paimon's defaults make 599,071 bytes for ten rows             |
+| overfull            | a false-positive rate above one half                                                                |
+| oversized           | many times the size that the rows need; Paimon's defaults give 599,071 bytes for ten rows           |
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ from sbbf_tool.reports.paimon import BloomFigures, ColumnTotal, IndexFigures, In
 from sbbf_tool.storage.folders import LocalFolders
 
 PAIMON_KINDS = frozenset((KIND, "bitmap", "bsi", "range-bitmap"))
-"""The index types of Paimon 0.8 to 2.1. Its reader fails on any other."""
+"""The index types of Paimon 0.8 to 2.1. Its reader fails on others."""
 
 _BROKEN = ("unreadable-index", "unreadable-filter")
-"""The rules whose findings are errors; those of others are warnings."""
+"""The rules whose findings are errors; those of the other rules are warnings."""
 _QUIRKY_K = 128
 _OVERFULL = 0.5
 _WASTEFUL = 16
@@ -61,9 +61,9 @@ def inspect_paimon(
     allow_outside: bool = False,
     files: Files | None = None,
 ) -> InspectReport:
-    """A table (its directory) at its latest snapshot or another, or a container (a path ending in `.index`).
+    """Inspect a table (its directory), by default at its latest snapshot, or a container (a path that ends in `.index`).
 
-    Raises UnreadableError when the target is neither; a table's broken indexes are findings.
+    Raises UnreadableError when the target is neither; broken indexes of a table are findings.
     """
     target, files = os.fsdecode(target), files or LocalFolders()
     if not target.endswith(INDEX_SUFFIX):
@@ -74,14 +74,14 @@ def inspect_paimon(
 
 
 def inspect_container(container: Container, name: str) -> InspectReport:
-    """A container, whose types nobody tells."""
+    """Inspect a container alone, without the types of its columns."""
     look = _Look(name)
     file = InspectedFile(name, "", None, None, FILE, name, container.size, look.at_indexes(container))
     return InspectReport(name, None, (file,), _totals((file,)), tuple(look.findings))
 
 
 def inspect_table(table: Table) -> InspectReport:
-    """Every data file of the table's snapshot."""
+    """Inspect every data file of the snapshot of a table."""
     findings: list[Finding] = []
     files = []
     on_disk: dict[str, dict[str, list[str]]] = {}
@@ -113,7 +113,7 @@ def _totals(files: Sequence[InspectedFile]) -> tuple[ColumnTotal, ...]:
 
 
 def _index_files(names: Iterable[str]) -> dict[str, list[str]]:
-    """The index files among a directory's names, by their data file."""
+    """Group the index files among the names in a directory by their data file."""
     found: dict[str, list[str]] = {}
     for name in sorted(names):
         if name.endswith(INDEX_SUFFIX):
@@ -138,7 +138,7 @@ def _inspect_file(table: Table, live: LiveFile, look: _Look) -> InspectedFile:
 
 
 class _Look:
-    """A look at one data file's index: what is odd about it gathers in `findings`."""
+    """Inspection of the index of one data file, which collects `findings`."""
 
     def __init__(self, data_file: str, rows: int | None = None) -> None:
         self.data_file = data_file
@@ -152,7 +152,7 @@ class _Look:
     def at_indexes(
         self, container: Container, schema: TableSchema | None = None, today: TableSchema | None = None
     ) -> tuple[IndexFigures, ...]:
-        """Every index of a container; with the data file's schema and today's, where they are known."""
+        """Inspect every index of a container; `schema` is that of the data file, `today` the current one, where known."""
         found = []
         for column, kinds in container.indexes.items():
             indexed = parse_indexed_column(column)
@@ -199,7 +199,7 @@ class _Look:
             passed = f"about {bloom.error_rate:.0%} of absent values are not skipped"
             self.note("overfull", f"{bloom.fill:.0%} of the bits are set: {passed}", column)
         if self.rows is not None and bloom.k:
-            needed = math.ceil(max(1, self.rows) * bloom.k / math.log(2) / 8) + 4  # k bits a value, half of all bits set
+            needed = math.ceil(max(1, self.rows) * bloom.k / math.log(2) / 8) + 4  # k bits per value, half of all bits set
             if size > max(_SMALL, _WASTEFUL * needed):
                 message = f"{size:,} bytes for {self.rows:,} rows: {needed:,} would do for all of them, were they distinct"
                 self.note("oversized", message, column)

@@ -1,8 +1,8 @@
-"""Which data files of a table a value could be in, and which Paimon skips: the answers of Paimon's own file index reader.
+"""Find the data files of a table that may hold a value, and those that Paimon's file index reader skips.
 
-Only equality is asked, the one question a Bloom filter answers. A file remains unless its index says that the value is not there; a null
-remains. Of a partition column without a filter the file's partition answers. Buckets and column statistics, by which Paimon skips as
-well, are not looked at.
+Only equality is supported, the only predicate that a Bloom filter can answer. A file remains unless its index excludes the value; a null
+remains. For a partition column without a filter, the partition of the file decides. Buckets and column statistics, by which Paimon skips
+files as well, are not used.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ def probe_paimon(
     allow_outside: bool = False,
     files: Files | None = None,
 ) -> ProbeReport:
-    """Ask a table's indexes for values of a column, named as it is today; `m[key]` is a map's entry. None asks for null.
+    """Probe the indexes of a table for values of a column, by its current name; `m[key]` is an entry of a map. None means null.
 
-    `values` is an iterable of values or one of them, text as `literals` says or a Python object. Raises UsageError for a column the table
-    has not and a value the column cannot take.
+    `values` is an iterable of values or a single value: text as in `literals`, or a Python object. Raises UsageError for a column that does
+    not exist and a value that does not fit its type.
     """
     opened = open_table(files or LocalFolders(), os.fsdecode(table), snapshot=snapshot, branch=branch, allow_outside=allow_outside)
     return probe_table(opened, column, values)
 
 
 def probe_table(table: Table, column: str, values: object) -> ProbeReport:
-    """As `probe_paimon`, of a table that is open."""
+    """Probe an open table as `probe_paimon` does."""
     wanted = tuple(as_iterable(values))
     if not wanted:
         raise UsageError("no value to ask for")
@@ -64,7 +64,7 @@ def probe_table(table: Table, column: str, values: object) -> ProbeReport:
 
 
 def _text_of(value: object, data_type: DataType) -> str | None:
-    """A value as `parse_literal` takes it. Raises UsageError for what is no value."""
+    """Convert a value to the text that `parse_literal` takes. Raises UsageError for unsupported objects."""
     if isinstance(value, bytes | bytearray | memoryview):
         is_binary = data_type.root in ("BINARY", "VARBINARY")
         return f"0x{bytes(value).hex()}" if is_binary else bytes(value).decode("utf-8", "surrogateescape")
@@ -103,7 +103,7 @@ def _answer(index: FileIndex, column: str, today: DataType, stored: DataType, va
 
 
 def _in_partition(live: LiveFile, column: str, answer: ValueAnswer, literal: Literal | None) -> ValueAnswer:
-    """What the file's partition says of a value, where it says something: every row of the file has the partition's own."""
+    """Replace the answer by that of the partition of the file, where it has the column: all rows have the value of the partition."""
     for key, _, stored in live.partition:
         known = stored is None or isinstance(stored, str | bytes | int)
         if key == column and known and (answer.value is None or literal is not None):
@@ -113,9 +113,9 @@ def _in_partition(live: LiveFile, column: str, answer: ValueAnswer, literal: Lit
 
 
 def ask_container(container: Container, column: str, value: str | None, literal: Literal | None) -> ValueAnswer:
-    """What a container says of one value of a column, by the container's own name of it.
+    """Look up one value of a column, by its name in the container.
 
-    There is no literal for a null, nor for a value of a type without a hash.
+    `literal` is None for a null and for a value of a type without a hash.
     """
     kinds = container.indexes.get(column, {})
     hash64 = f"{literal.hash64:016x}" if literal else None

@@ -1,6 +1,6 @@
-"""The proof that an index loses nothing: every value of a data file is asked of its filters, and none may be answered "not there".
+"""Verify that an index has no false negatives: query its filters for every value of the data file.
 
-Asked with all k bits, so that what passes is safe for readers that look at fewer.
+The membership check uses all k bits, so that a filter that passes is safe for readers that look at fewer.
 """
 
 from __future__ import annotations
@@ -38,10 +38,11 @@ def verify_paimon(
     max_page_bytes: MaxPageBytes = None,
     files: Files | None = None,
 ) -> VerifyReport:
-    """Every index of a table, or one `.index` file, against the data; the file's data file is `data_file`, or the one its name tells.
-    Files outside the table's directory are read only with `allow_outside`.
+    """Verify every index of a table, or one `.index` file against `data_file`, by default the one that its name refers to.
 
-    Raises UnreadableError when the target is neither table nor index, or a file of a pair cannot be read; RefusedError
+    Files outside the directory of the table are read only with `allow_outside`.
+
+    Raises UnreadableError when the target is neither table nor index, or a file of the pair cannot be read; RefusedError
     when a Parquet page of that pair states more than `max_page_bytes` bytes.
     """
     path, files = os.fsdecode(target), files or LocalFolders()
@@ -60,7 +61,7 @@ def verify_paimon(
 
 
 def verify_table(table: Table, max_page_bytes: MaxPageBytes = None) -> VerifyReport:
-    """Every index of a table that is open against its data file."""
+    """Verify every index of an open table against its data file."""
     return VerifyReport(table.path, tuple(_verify_live(table, live, max_page_bytes) for live in table.live_files))
 
 
@@ -70,7 +71,7 @@ def verify_pair(
     data_path: str,
     max_page_bytes: MaxPageBytes = None,
 ) -> VerifyReport:
-    """An `.index` file against a data file. Types come from the table the data file lives in, else from the file.
+    """Verify an `.index` file against a data file. Types come from the table of the data file, else from the file.
 
     Raises UnreadableError when either cannot be read.
     """
@@ -99,9 +100,9 @@ def _verify_live(table: Table, live: LiveFile, max_page_bytes: MaxPageBytes) -> 
 def verify_container(
     container: Container, data: bytes, name: str, schema: TableSchema | None, max_page_bytes: MaxPageBytes = None
 ) -> tuple[VerifiedColumn, ...]:
-    """Every filter of a container against a data file's bytes; the file's name tells its format, its schema the types.
+    """Verify every filter of a container against the bytes of a data file; its name determines the format, `schema` the types.
 
-    A column that cannot be asked says so in its `problem`; so do all of them when the data file cannot be read.
+    A column that cannot be verified has a `problem`; all of them have one when the data file cannot be read.
     """
     columns = [column for column, kinds in container.indexes.items() if KIND in kinds or any(entry.empty for entry in kinds.values())]
     filters: dict[IndexedColumn, tuple[DataType, BloomFilter64 | None]] = {}
@@ -120,7 +121,7 @@ def verify_container(
 def _ask_all(
     filters: Mapping[IndexedColumn, tuple[DataType, BloomFilter64 | None]], data: bytes, name: str, max_page_bytes: MaxPageBytes
 ) -> dict[str, VerifiedColumn]:
-    """Ask each column's values in one pass; where that fails, column by column."""
+    """Check the values of all columns in one pass, or, where that fails, column by column."""
     wanted = {indexed: data_type for indexed, (data_type, _) in filters.items()}
     tallies = {indexed: _Tally(bloom) for indexed, (_, bloom) in filters.items()}
     try:
@@ -136,7 +137,7 @@ def _ask_all(
 
 
 def _filter(container: Container, column: str) -> BloomFilter64 | None:
-    """The column's filter; None where an EMPTY index answers for it."""
+    """Return the filter of a column; None for an EMPTY index."""
     kinds = container.indexes[column]
     if any(entry.empty for entry in kinds.values()):
         return None
@@ -147,7 +148,7 @@ def _filter(container: Container, column: str) -> BloomFilter64 | None:
 
 
 class _Tally:
-    """A column's values asked so far."""
+    """Counts of the values of a column that were checked so far."""
 
     def __init__(self, bloom: BloomFilter64 | None) -> None:
         self.bloom = bloom
@@ -166,7 +167,7 @@ class _Tally:
 
 
 def _shown(value: Any) -> str:
-    """A value as its format's reader gave it, for people; bytes as text where they are text."""
+    """Format a value of the reader for display; bytes as text where they are UTF-8."""
     try:
         plain = value.as_py() if hasattr(value, "as_py") else value
         return plain.decode() if isinstance(plain, bytes) else str(plain)
