@@ -37,7 +37,7 @@ class ColumnHashes:
 
 
 def settle_type(indexed: IndexedColumn, known: DataType | None, told: DataType | None, hint: str) -> DataType:
-    """Return the type by which to hash a column: `known`, else `told`, the type that the file states.
+    """Return the type by which to hash a column: `known`, else the type that the file states.
 
     Raises UsageError when both are None, or when Paimon has no hash for the type.
     """

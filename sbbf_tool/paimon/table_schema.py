@@ -1,7 +1,7 @@
 """The schema file of a table, `schema/schema-<id>` (schema/TableSchema.java): JSON with fields, keys and options.
 
-A data file was written with one of the schemas of its table and keeps the column names of that schema. A rename keeps the id of a field,
-which so connects current and earlier names.
+A data file was written with one of the schemas of its table and keeps the column names of that schema. The id of a
+field survives renames, so it connects current and earlier names.
 """
 
 from __future__ import annotations

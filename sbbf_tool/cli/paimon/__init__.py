@@ -13,7 +13,7 @@ COMMANDS = {
     "verify": "sbbf_tool.cli.paimon.verify",
     "add-index": "sbbf_tool.cli.paimon.add_index",
 }
-"""In the order in which `--help` lists them."""
+"""Module of each command, in the order of `--help`."""
 
 
 @click.group(cls=CommandsByName, modules=COMMANDS, short_help="Show, ask, build, prove and add Paimon's file indexes.")
