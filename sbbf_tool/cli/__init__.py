@@ -145,7 +145,7 @@ def _terminate(signal_number: int, frame: object) -> None:
 
 
 def run(args: list[str]) -> int:
-    """`main` without the exit; answers with the exit code, whatever becomes of the output."""
+    """Run the command line as `main` does, in this process, and return its exit code, whatever becomes of the output."""
     with patient_output() as output:
         code = _run(args)
         output.flush()

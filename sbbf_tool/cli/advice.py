@@ -19,7 +19,7 @@ _HEADERS = ("column", "type", "verdict", "distinct", "left", "holding", "bitset"
 
 
 def query_lines(path: str | None) -> list[str]:
-    """The queries of a file, without comments; none where no file is named."""
+    """Read the queries of a file, without comments; return none where no file is named."""
     if path is None:
         return []
     try:
@@ -72,7 +72,7 @@ def show_advice(report: AdviceReport) -> None:
 
 
 def _row(column: ColumnAdvice) -> tuple[str, ...]:
-    """What is estimated is marked by a ~."""
+    """Return the cells of a column; a ~ marks what is estimated."""
     ndv = render.estimate(column.ndv)
     return (
         *(column.column, column.type, column.verdict),

@@ -36,7 +36,7 @@ _SETTINGS = {
 
 
 def read_config(path: str) -> dict[str, Any]:
-    """The settings of the file, under the options' names as Python writes them, lists as tuples. Raises UsageError."""
+    """Read the settings of the file, under the options' names as Python writes them, lists as tuples. Raises UsageError."""
     document = _read_toml(path)
     table: Any = document
     if os.path.basename(path) == "pyproject.toml":

@@ -32,7 +32,7 @@ _OPTIONS = (
 
 
 def policy_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options, and the file of settings, that say what to check."""
+    """Add the options, and the file of settings, that say what to check."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command

@@ -236,7 +236,7 @@ class _LookupView(_Answers):
 
 
 def queried_values(arguments: tuple[str, ...], values_file: str | None, ask_null: bool) -> tuple[str | None, ...]:
-    """The values of a command line: its arguments, those that come on standard input or in a file, and None for null."""
+    """Return the values of a command line: its arguments, those that come on standard input or in a file, and None for null."""
     found: list[str | None] = [None] if ask_null else []
     for argument in arguments:
         found += _few_of("-") if argument == "-" else [unmark(argument)]

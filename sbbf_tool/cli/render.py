@@ -61,7 +61,7 @@ def say_unread(problems: Sequence[tuple[str, str | None, str]]) -> int:
 
 
 def show_table(headers: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
-    """A table; `right` lists the columns of numbers, which are aligned on the right. Columns that are empty throughout are left out."""
+    """Print a table; `right` lists the columns of numbers, which are aligned on the right. Empty columns are left out."""
     shown = [at for at in range(len(headers)) if any(row[at] for row in rows)] or list(range(len(headers)))
     names = [headers[at] for at in shown]
     cells = [[escape(spell(row[at])) for at in shown] for row in rows]
@@ -92,7 +92,7 @@ def _show_rich(names: list[str], cells: list[list[str]], numbers: list[bool]) ->
 
 @contextmanager
 def progress_bar() -> Iterator[Progress | None]:
-    """A progress bar on stderr where that is a terminal, else None."""
+    """Yield a progress bar on stderr where that is a terminal, else None."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -112,7 +112,7 @@ def say_not_cross_checked(count: int) -> None:
 
 
 def value(text: str) -> str:
-    """A value that was queried, as a table shows it: the empty text in quotes, so that it can be seen."""
+    """Return a queried value as a table shows it: the empty text in quotes, so that it can be seen."""
     return text or "''"
 
 
@@ -138,7 +138,7 @@ def row_groups(numbers: Sequence[int]) -> str:
 
 
 def percent(ratio: float | None) -> str:
-    """A ratio as a percentage of three significant digits."""
+    """Format a ratio as a percentage with three significant digits."""
     return "" if ratio is None else f"{ratio * 100:.3g} %"
 
 

@@ -18,7 +18,7 @@ _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def lines_of(name: str) -> Iterator[str]:
-    """The lines of a file, or of standard input for `-`, without those that are empty; read as they are asked for.
+    """Yield the lines of a file, or of standard input for `-`, without empty ones; they are read as they are needed.
 
     A line ends with `\\n` or `\\r\\n`. Bytes that are not UTF-8 stand as surrogates, as in names of files. Of both kinds the first line is
     reported on standard error: a stored value may differ from what the line was taken for.

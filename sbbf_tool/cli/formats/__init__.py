@@ -28,7 +28,7 @@ class Format(Protocol):
 
 @contextmanager
 def opened(name: str) -> Iterator[Format]:
-    """The format of this name. What it writes at the end is written also where a file's error ends the command."""
+    """Yield the format of this name. It writes its end also where a file's error ends the command."""
     chosen: Format = import_module(f"sbbf_tool.cli.formats.{name}").Format()
     try:
         yield chosen

@@ -22,7 +22,7 @@ class Format:
 
 
 def show_findings(findings: Iterable[Finding]) -> None:
-    """The findings of one file, those of a rule together."""
+    """Print the findings of one file, those of a rule together."""
     by_rule: dict[str, list[Finding]] = {}
     for finding in findings:
         by_rule.setdefault(finding.rule, []).append(finding)

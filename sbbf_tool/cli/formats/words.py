@@ -21,7 +21,7 @@ def in_full(findings: Sequence[Finding]) -> list[str]:
 
 
 def _evidence(findings: Sequence[Finding]) -> Iterator[str]:
-    """A line for each different fact and the row groups it is true of, with the columns; not more than a few."""
+    """Yield a line for each different fact and the row groups it is true of, with the columns; not more than a few."""
     lines: dict[tuple[str, tuple[int, ...]], list[str]] = {}
     for finding in findings:
         facts: dict[str, list[int]] = {}
@@ -36,7 +36,7 @@ def _evidence(findings: Sequence[Finding]) -> Iterator[str]:
 
 
 def _commands(findings: Sequence[Finding]) -> Iterator[str]:
-    """The commands as a shell takes them; those that differ in their column alone become one."""
+    """Yield the commands as a shell takes them; those that differ only in their column become one."""
     columns: dict[Fix, list[str]] = {}
     for finding in findings:
         if finding.fix is not None:
