@@ -1,1 +1,1 @@
-"""One module per thing the tool does; each answers with a report and prints nothing."""
+"""One module per verb; each returns a report and prints nothing."""

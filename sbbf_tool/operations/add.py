@@ -1,11 +1,11 @@
-"""`add_filters`: give columns of an existing file Bloom filters, without touching a data page.
+"""`add_filters`: add Bloom filters to columns of an existing file without changing a data page.
 
-choose   which column chunks, and what is in the way
-build    read each chunk's values once; insert their hashes into a filter large enough for all of them; fold it to the error rate; query it
+choose   select the column chunks, and find what prevents the change
+build    read each chunk's values once; insert their hashes into a filter large enough for all of them; fold it to the target FPP; query it
          for every value
-publish  old file whole + filters + new footer, to a temporary file, or behind the file itself where it was asked to `append`; read back:
-         footer, headers, bitsets, and the pages that the filters were verified against
-rename   only now
+publish  write the whole old file, the filters and the new footer to a temporary file, or with `append` to the end of the file itself; read
+         back footer, headers, bitsets, and the pages that the filters were verified against
+rename   replace the file as the last step
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ def add_filters(
 ) -> AddReport:
     """Add a filter to every row group of `columns`, writing to `output` or `in_place`.
 
-    `fpp` is the share of absent values that may pass; the size follows from the values themselves, or from `ndv`, and stays within
-    `max_bytes`, one number or one for each column. An encrypted column gets an encrypted filter, for which `keys` must hold its key and
-    the footer's. A chunk that has a filter is skipped, and counted, unless `replace`; with nothing to add, `output` is an exact copy.
-    `append`, with `in_place`, writes behind the file itself rather than to a copy of it: a reader that opens the file in that moment fails,
-    and a journal beside it undoes what a crash interrupts. `jobs` chunks are worked on at a time, as many as there are cores where None. A
-    page that states more than `max_page_bytes` uncompressed bytes is not read (see `PageLimit`).
+    `fpp` is the target false-positive rate; the size follows from the values themselves, or from `ndv`, and stays within `max_bytes`, one
+    number or one per column. An encrypted column gets an encrypted filter, which needs the keys of the column and of the footer in `keys`.
+    A chunk that has a filter is skipped, and counted, unless `replace`; with nothing to add, `output` is an exact copy.
+    `append`, with `in_place`, writes to the end of the file itself instead of a copy: a reader that opens the file during the write fails,
+    and a journal beside the file undoes a write that a crash interrupted. `jobs` chunks are processed concurrently, one per core where
+    None. A page that states more than `max_page_bytes` uncompressed bytes is not read (see `PageLimit`).
 
-    `cross_checks`, given to several calls, spares them the kinds of column chunk that pyarrow has decoded before.
+    Calls that share `cross_checks` check each kind of column chunk against pyarrow only once.
 
-    Raises RefusedError where the change would be unsafe (the message says what would make it safe), UnreadableError, UsageError,
-    WriteError; the old file is whole in every case.
+    Raises RefusedError where the change would be unsafe (the message says how to make it safe), UnreadableError, UsageError, WriteError;
+    the old file stays intact in every case.
     """
     spec = FilterSpec(as_names(columns), fpp, ndv, max_bytes, replace)
     limit, checks = PageLimit.of(max_page_bytes, jobs), cross_checks or CrossChecks()
@@ -72,7 +72,7 @@ def add_filters(
 
 
 def add_to_file(path: str | os.PathLike[str], spec: FilterSpec, edit: Edit, prebuilt: Prebuilt | None = None) -> AddReport:
-    """Add the filters of `spec` that a file lacks; `prebuilt` ones, of the same file, need not be built. Raises as `add_filters` does."""
+    """Add the filters of `spec` that a file lacks; those in `prebuilt`, of the same file, are not built again. Raises as `add_filters`."""
     with edit.open(path, prebuilt) as opened:
         file = opened.file
         chunks, skipped = spec.chunks(file)
@@ -91,7 +91,7 @@ def add_to_file(path: str | os.PathLike[str], spec: FilterSpec, edit: Edit, preb
 
 
 _NOTHING_TO_SPEAK_OF = 64 << 10
-"""Bytes of a column's filters below which nobody minds that its data takes less."""
+"""Bytes of a column's filters up to which no warning compares them with the bytes of its data."""
 
 
 def _size_warnings(file: ParquetFile, wanted: float, built: Mapping[ChunkKey, Spooled]) -> Iterator[str]:

@@ -1,8 +1,8 @@
-"""`advise`: which columns deserve a filter, at what size, and what it would save.
+"""`advise`: recommend which columns deserve a filter, at what size, and estimate what it would save.
 
-survey   every file's footer, the headers of its dictionary pages, its filters: what is known exactly, and added up
-sample   of a few files, drawn at random, two row groups a column: distinct values, and how many of them both hold
-judge    a verdict and a sentence a column; queries, where some are given, say what is asked and how often min and max suffice
+survey   read every file's footer, headers of dictionary pages and filters, and add up what is known exactly
+sample   read two row groups per column of a few random files: count distinct values, and those that both row groups hold
+judge    give each column a verdict and a sentence; queries, where given, tell which columns are queried and how often min and max suffice
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ def advise(
     keys: KeysGiven = None,
     max_page_bytes: MaxPageBytes = None,
 ) -> AdviceReport:
-    """Advice on the columns of these files together: each of `names` is a file, a folder or a glob.
+    """Advise on the columns of these files together: each of `names` is a file, a folder or a glob.
 
-    `queries` are those to be served, such as `user_id = 42 AND country IN ('SE', 'NO')`; without any, every column is taken to be looked
-    up by one value. `engine_names` are the engines that will read the files, all that are known where empty. Files that cannot be read
-    are listed in the report; a single one raises UnreadableError. Raises UsageError (a query that is none, a column that no file has).
+    `queries` are the expected queries, such as `user_id = 42 AND country IN ('SE', 'NO')`; without any, a query for one value is assumed
+    of every column. `engine_names` are the query engines that will read the files, all known ones where empty. Files that cannot be read
+    are listed in the report; a single one raises UnreadableError. Raises UsageError (an invalid query, a column that no file has).
     """
     listed = tuple(os.fsdecode(name) for name in as_iterable(names))
     asked = tuple(parse_query(query) for query in as_iterable(queries))
@@ -71,9 +71,9 @@ def advise_on(
     keys: Keys | None = None,
     limit: MaxPageBytes = None,
 ) -> AdviceReport:
-    """`advise` on files that were surveyed elsewhere, with the same queries; `listed` are the names under which they were found.
+    """Advise on files that were surveyed elsewhere with the same queries; `listed` are the names under which they were found.
 
-    Some of the files are opened once more, here, to count distinct values.
+    Some of the files are opened again here to count distinct values.
     """
     asked, engines = tuple(queries), as_names(engine_names, "engine")
     fpp = DEFAULT_FPP if fpp is None else fpp
@@ -120,7 +120,7 @@ def advise_on(
 
 
 def _share_left(totals: Totals, queries: Sequence[Query], counts: Iterable[QueryCounts]) -> float:
-    """Share of the row groups that min and max leave: of the queries on the column, else of a value in the range of a row group."""
+    """Return the share of row groups that min and max leave: for queries on the column, else for a value in the range of a row group."""
     name = totals.column.name
     asked = [(one.by_column[name], one.asked_of_column[name]) for one in counts if name in one.asked_of_column]
     return sum(left / total for left, total in asked) / len(asked) if asked else totals.share_left

@@ -1,4 +1,4 @@
-"""`check`: the rules as a gate. Which of them run, what is demanded beyond them, and what makes a file fail, is a `Policy`."""
+"""`check`: the rules as a gate. A `Policy` states which rules run, which limits apply, and which findings make a file fail."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ PASSED, FAILED, NOT_RUN = "passed", "failed", "not run"
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What to check. UsageError where it contradicts itself, or names a rule that does not exist.
+    """Rules and limits to check. Raises UsageError where it contradicts itself, or names a rule that does not exist.
 
-    `select` and `ignore` name rules or themes; a limit that is given applies whatever `select` says. `quick` leaves out the rules that
-    read data. A finding of the severity `fail_on`, or a worse one, makes a file fail.
+    `select` and `ignore` name rules or themes; a given limit applies whatever `select` says. `quick` skips the rules that read data. A
+    finding of the severity `fail_on`, or a worse one, makes a file fail.
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -53,7 +53,7 @@ class Policy:
             raise UsageError("no rule is left to run")
 
     def why_not(self, rule: Rule) -> str | None:
-        """Why a rule does not run; None where it does."""
+        """Return why a rule does not run; None where it does."""
         names = (rule.name, rule.theme)
         if any(name in self.ignore for name in names):
             return "ignored"
@@ -74,9 +74,9 @@ def check(
 ) -> CheckReport:
     """Run the rules on one file.
 
-    A required column that the file does not have is a finding, and so is a page that states more than `max_page_bytes` uncompressed bytes,
-    which is not read. `jobs` chunks are read concurrently, as many as there are cores where None. `ensure_columns` tells whether no file
-    has it. Raises UnreadableError (not a Parquet file), RefusedError (encrypted footer, and no key).
+    A required column that the file does not have is a finding (`ensure_columns` raises where no file has it), and so is a page that states
+    more than `max_page_bytes` uncompressed bytes, which is not read. `jobs` chunks are read concurrently, one per core where None.
+    Raises UnreadableError (not a Parquet file), RefusedError (encrypted footer without a key).
     """
     policy = policy or Policy()
     running = [rule for rule in RULES if policy.why_not(rule) is None]
@@ -101,7 +101,7 @@ def check(
 
 
 def ensure_columns(paths: Iterable[str], policy: Policy, keys: KeysGiven = None) -> None:
-    """Raise UsageError where a required column is in none of these files. Reads footers until every column was seen."""
+    """Raise UsageError where a required column is in none of these files. Read footers until every column was found."""
     unseen: dict[str, UsageError | None] = dict.fromkeys(policy.limits.require)
     for path in paths if unseen else ():
         try:
@@ -113,7 +113,7 @@ def ensure_columns(paths: Iterable[str], policy: Policy, keys: KeysGiven = None)
                     except UsageError as error:
                         unseen[column] = unseen[column] or UsageError(error.message, file=path, place=error.place, hint=error.hint)
         except (UnreadableError, RefusedError):
-            continue  # whoever checks it will be told
+            continue  # `check` reports it
         if not unseen:
             return
     for reason in unseen.values():
@@ -135,7 +135,7 @@ def _among(names: Iterable[str], known: Sequence[str], what: str) -> None:
 
 
 def _resolve(file: ParquetFile, policy: Policy) -> tuple[Limits, tuple[Finding, ...]]:
-    """The limits with required columns under their full names, and a finding for each that the file does not have."""
+    """Return the limits with the full names of required columns, and a finding for each column that the file does not have."""
     found, missing = [], []
     rule = next(rule for rule in RULES if rule.name == REQUIRED_FILTER)
     for name in policy.limits.require:

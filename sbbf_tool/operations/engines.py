@@ -1,4 +1,4 @@
-"""`engines`: who uses a Bloom filter, and on which columns; see `engines.verdicts`."""
+"""`engines`: list which query engines use Bloom filters, and on which columns; see `query_engines.verdicts`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def engines(type_name: str | None = None, engine_name: str | None = None) -> EnginesReport:
-    """The table: all of it, or the families of columns that `type_name` means and the engine that `engine_name` means.
+    """Return the table of query engines, or only the families of columns of `type_name` and the engine `engine_name`.
 
     A type is named as `inspect` prints it, or by a part of that: `INT64 TIMESTAMP(MILLIS,UTC)`, `timestamp`, `float16`. Raises
-    UsageError, with what comes near, where nothing has the name.
+    UsageError, with similar names, for an unknown name.
     """
     everything = table()
     chosen = [everything.families.index(family) for family in _families_named(type_name)]
@@ -37,7 +37,7 @@ def _families_named(name: str | None) -> list[ColumnFamily]:
     exact = [family for family in candidates if wanted in (family.id, family.name.casefold(), *(kind.casefold() for kind in family.types))]
     part = [family for family in candidates if any(wanted in kind.casefold() for kind in (family.id, family.name, *family.types))]
     if not exact and not part:
-        # With its parameters, such as INT32 DECIMAL(9,2) or the latter word alone; what the last family is for would fit anything.
+        # A type with parameters, such as INT32 DECIMAL(9,2) or DECIMAL(9,2). The last family is left out: its types would match any name.
         part = [family for family in families[:-1] if any(_means(wanted, kind.casefold()) for kind in family.types)]
     if not exact and not part:
         names = {spelling.casefold() for family in families for spelling in (family.name, family.id)}

@@ -1,7 +1,7 @@
-"""`explain`: row group by row group, what would skip it for a value (min and max, its dictionary, its filter), and for which engines.
+"""`explain`: show for each row group what would skip it in a query for a value (min and max, dictionary, filter), and in which engines.
 
-Engines ask in that order and stop at the first `absent`. Which of them ask a dictionary, and which a filter on a column of this type,
-is the table of `engines`; that an engine compares min and max of the type at all is taken for granted.
+Engines query these in that order and stop at the first `absent`. The table of `engines` has which of them query a dictionary, and which a
+filter on a column of this type; every engine is assumed to compare min and max.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def explain(
     keys: KeysGiven = None,
     max_page_bytes: MaxPageBytes = None,
 ) -> ExplainReport:
-    """What would skip each row group in a query for `column = value`, and for which engines; for the one named, where one is.
+    """Explain what would skip each row group in a query for `column = value`, in each engine or only in `engine_name`.
 
-    The value is text as a person writes it, or a Python object, as in `probe`; None asks for null (`column IS NULL`). Raises UsageError
+    The value is text as a person writes it, or a Python object, as in `probe`; None queries null (`column IS NULL`). Raises UsageError
     (no such column or engine, a value that the column cannot hold), UnreadableError (bytes that contradict the format), RefusedError
     (encrypted footer; a dictionary page that states more than `max_page_bytes` uncompressed bytes).
     """
@@ -70,7 +70,7 @@ def explain(
 class _Explained(NamedTuple):
     row_group: RowGroupExplanation
     verdicts: dict[str, EngineVerdict]
-    """What each engine makes of this row group's filter, or would make of one."""
+    """Verdict of each engine on this row group's filter, or on one that it could have."""
     has_filter: bool
 
 
@@ -105,7 +105,7 @@ def _explained(file: ParquetFile, number: int, question: Question, known_as: str
 
 
 def _engine(one: EngineReport, question: Question, row_groups: Sequence[_Explained], known_as: str | None) -> EngineExplanation:
-    """What one engine makes of the row groups, and why it asks their filters or does not."""
+    """Explain what one engine skips, and why it queries the filters of the row groups or does not."""
     of_column = next(verdict for verdict in verdicts_for(question.column, arrow_type=known_as) if verdict.engine == one.id)
     pushed = of_column.verdict != "unused"
     comparable = question.literals[0].verdict is None
@@ -131,7 +131,7 @@ def _engine(one: EngineReport, question: Question, row_groups: Sequence[_Explain
 
 
 def _step(one: EngineReport, found: _Explained, *, asks_dictionary: bool, comparable: bool) -> str:
-    """What the engine does with a row group. Where the value is one that the column cannot store, how it is converted nobody knows."""
+    """Return what the engine does with a row group. A value that the column cannot store is read: its conversion is not known."""
     row_group, verdict = found.row_group, found.verdicts[one.id]
     if row_group.statistics == ABSENT:
         return STATISTICS
@@ -145,7 +145,7 @@ def _step(one: EngineReport, found: _Explained, *, asks_dictionary: bool, compar
 
 
 def _says(one: EngineReport, of_column: EngineVerdict, row_groups: Sequence[_Explained], steps: Sequence[str]) -> str:
-    """The harm where there is one, else what the engine does with the first filter it comes to, else with filters of the type."""
+    """Describe the harm where there is one, else what the engine does with the first filter, else with filters of the type."""
     for wanted in (HARMED, FILTER):
         for found, step in zip(row_groups, steps, strict=True):
             if step == wanted:

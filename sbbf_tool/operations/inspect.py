@@ -1,4 +1,4 @@
-"""`inspect`: which column chunks have a filter, and what each is worth."""
+"""`inspect`: report which column chunks have a filter, and how selective each is."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def inspect(
     search: bool = True,
     keys: KeysGiven = None,
 ) -> InspectReport:
-    """What the file's Bloom filters are worth: one `FilterReport` a filter, and one a chunk without where `all_chunks`.
+    """Inspect the file's Bloom filters: one `FilterReport` per filter, and with `all_chunks` one per chunk without a filter.
 
-    `columns` names the columns to look at, all where empty; `keys` opens encrypted ones. `measure` tells, by row group and full name, of
-    which filters the bitset is read; what only bits tell is None of the others. Without `search` bytes that nothing leads to are not
-    looked for. A filter whose bytes contradict the format is reported as `broken`. Raises UnreadableError (not a Parquet file), UsageError
-    (no such column), RefusedError (encrypted footer, and no key).
+    `columns` names the columns to inspect, all where empty; `keys` decrypts encrypted ones. `measure`, called with row group and full name,
+    selects the filters whose bitset is read; figures that need the bitset are None for the others. `search` finds unreferenced bytes.
+    A filter whose bytes contradict the format is reported as `broken`. Raises UnreadableError (not a Parquet file), UsageError (no such
+    column), RefusedError (encrypted footer without a key).
     """
     with ParquetFile.open(path, keys) as file:
         chosen = file.columns_named(columns)
@@ -45,7 +45,7 @@ def inspect(
         rows: list[FilterReport] = []
         stored: list[StoredFilter] = []
         for row_group in range(file.footer.num_row_groups):
-            # Most chunks of a wide file have none, and a report for each would cost more than reading the footer.
+            # Most chunks of a wide file have no filter, and a report for each would cost more than reading the footer.
             rows += [
                 _chunk_report(file, row_group, column, stored, measure is None or measure(row_group, column.name))
                 for column in chosen
@@ -109,7 +109,7 @@ def _chunk_report(file: ParquetFile, row_group: int, column: Column, stored_filt
 
 
 def _of_header(stored: StoredFilter, chunk_bytes: int) -> dict[str, Any]:
-    """The fields of a report that a filter's header tells."""
+    """Return the fields of a report that come from a filter's header."""
     oddities = stored.oddities()
     if stored.header.beyond_us:
         oddities.insert(0, f"cannot be interpreted: {stored.header.beyond_us}")
@@ -123,7 +123,7 @@ def _of_header(stored: StoredFilter, chunk_bytes: int) -> dict[str, Any]:
 
 
 def _of_bitset(file: ParquetFile, stored: StoredFilter) -> dict[str, Any]:
-    """The fields of a report that a filter's bits tell."""
+    """Return the fields of a report that come from a filter's bitset."""
     bloom = BloomFilter(file.read_bitset(stored))
     ndv = bloom.estimated_ndv
     return {
@@ -135,13 +135,13 @@ def _of_bitset(file: ParquetFile, stored: StoredFilter) -> dict[str, Any]:
 
 
 def _draft(file: ParquetFile, stored: StoredFilter) -> tuple[StoredFilter, dict[str, Any]]:
-    """A draft's filter as it is read in the dialect that the column's values tell, and the fields of a report that say so."""
+    """Read a draft's filter in the dialect that the column's values decide; return it with the fields of a report that name the dialect."""
     from sbbf_tool.file.drafts import decide_by_chunk
 
     decided = decide_by_chunk(file, stored)
     told = f"by the column's values it is {decided.dialect.name}" if decided else "which of them, the column's values do not tell"
     read_as = decided.stored if decided else stored
-    if len({reading.length for reading in stored.header.readings}) == 1:  # the bits are told, whatever they mean
+    if len({reading.length for reading in stored.header.readings}) == 1:  # every reading has the same bitset
         read_as = replace(stored, header=FilterHeader(stored.header.length, stored.header.num_bytes))
     return read_as, {
         "dialects": tuple(reading.dialect.name for reading in stored.header.readings),
@@ -169,7 +169,7 @@ def _type_notes(file: ParquetFile, columns: Sequence[Column]) -> Iterator[str]:
 
 
 def _engine_notes(columns: Sequence[Column], rows: Sequence[FilterReport]) -> Iterator[str]:
-    """A line for each column with a filter that some engine makes less of than one expects."""
+    """Yield a line for each column with a filter that some engine uses less than expected."""
     filtered = {row.column for row in rows if row.has_filter}
     for column in columns:
         if column.name in filtered and (said := warnings_for(column)):
@@ -202,5 +202,5 @@ def _totals(file: ParquetFile, columns: Sequence[Column], rows: list[FilterRepor
 
 
 def broken_filter_error(report: InspectReport, row: FilterReport) -> SbbfError:
-    """The error that a broken filter of a report stands for."""
+    """Return the error of a broken filter in a report."""
     return UnreadableError(row.broken or "", file=report.file)

@@ -1,4 +1,4 @@
-"""`probe`: may these values be in the file? Reads the footer, and of each filter the header and the blocks that the values select."""
+"""`probe`: query the filters for values. Reads the footer, and per filter the header and the blocks that the values select."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def probe(
     keys: KeysGiven = None,
     reuse: Reuse | None = None,
 ) -> ProbeReport:
-    """What the filters of `column` say of each value, row group by row group.
+    """Query the filters of `column` for each value, per row group.
 
-    `values` is an iterable of values or one of them: text as a person writes it, or a Python object (`parse_object`); None asks for null,
-    and so does the text `null` where the column holds neither text nor bytes of any length. `absent` is certain, everything
-    else is not. Of a draft's filters nothing is said unless `dialect` names theirs (see `bloom.dialects`) and some of the column's values,
-    which are read for it, bear that out; today's are asked as today's all the same. `keys` opens encrypted columns; pass one `Reuse` for
-    many files of one table, to parse schema and values once. Raises UsageError (no such column, dialect, a value it cannot hold) and
-    UnreadableError (a filter that contradicts the format).
+    `values` is an iterable of values or one value: text as a person writes it, or a Python object (`parse_object`); None queries null,
+    and so does the text `null` where the column holds neither text nor bytes of any length. `absent` is certain, every other answer is
+    not. Filters of a draft answer only where `dialect` names their dialect (see `bloom.dialects`) and some of the column's values, which
+    are read for this, confirm it; filters of today's format are always queried as such. `keys` decrypts encrypted columns. Share one
+    `Reuse` among many files of one table, to parse schema and values once. Raises UsageError (no such column or dialect, a value that the
+    column cannot hold) and UnreadableError (a filter that contradicts the format).
     """
     listed = tuple(as_iterable(values))
     spoken = None if dialect is None else _dialect(dialect)

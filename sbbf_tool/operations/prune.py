@@ -1,7 +1,7 @@
-"""`prune`: filters for readers that have none. The files and row groups that may hold a value, as a pyarrow dataset ready to read.
+"""`prune`: select the files and row groups that may hold a value, as a pyarrow dataset that is ready to read.
 
-pyarrow, and polars and pandas above it, never ask a Bloom filter. What min and max or a filter rule out is taken out of the dataset here,
-before they read; what nobody can say anything of stays in.
+pyarrow never queries a Bloom filter, nor do polars and pandas, which build on it. `prune` removes from the dataset what min and max or a
+filter exclude, before they read; files and row groups without an answer stay in.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
 
 def prune(data: ds.Dataset | str | os.PathLike[str] | Iterable[str | os.PathLike[str]], column: str, values: object) -> PruneReport:
-    """Which files and row groups of `data` may hold one of `values` in `column`; the report's `dataset()` reads only those.
+    """Find the files and row groups of `data` that may hold one of `values` in `column`; the report's `dataset()` reads only those.
 
     `data` is a pyarrow dataset of Parquet files, or paths: files, folders (`key=value` folders become partition columns), globs, URLs. The
-    dataset of paths has the columns of all files, of the type that the first has that has them. Values are as in `probe`; None asks for
-    null, and keeps every row group that may hold one. A file that cannot be asked is left in, and told as a warning; so is one of whose
-    column the dataset reads other values than the file stores (`dataset_schema`). What is left is not filtered: do that when you read it.
-    Raises UsageError (no file or the dataset's schema has no such column, a value that it cannot hold, not Parquet), UnreadableError (no
-    file, or one that pyarrow cannot read).
+    dataset of paths has the columns of all files; a column's type is that of the first file that has it. Values are as in `probe`; None
+    queries null, and keeps every row group that may hold one. A file that cannot be queried stays in, with a warning; so does one where
+    the dataset reads other values of the column than the file stores (`dataset_schema`). The rows are not filtered: filter when you read.
+    Raises UsageError (neither a file nor the dataset's schema has the column, a value that it cannot hold, not Parquet), UnreadableError
+    (no file, or one that pyarrow cannot read).
     """
     asked = tuple(as_iterable(values))
     if not asked:
@@ -78,7 +78,7 @@ def prune(data: ds.Dataset | str | os.PathLike[str] | Iterable[str | os.PathLike
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What is left of one file."""
+    """Row groups of one file that remain, and what was skipped."""
 
     file: str
     row_groups: tuple[int, ...]
@@ -95,7 +95,7 @@ class _Asked:
 
 
 def _pruned(dataset: ds.Dataset, ask: Callable[[ds.ParquetFileFragment, pa.Schema], _Asked], found: list[_Asked]) -> ds.Dataset:
-    """The dataset of what `ask` leaves, all of whose answers go to `found`; with the schema and the partitions that it had."""
+    """Return the dataset of what `ask` leaves, with the same schema and partitions; append every answer to `found`."""
     import pyarrow.dataset as ds
 
     if isinstance(dataset, ds.UnionDataset):
@@ -104,7 +104,7 @@ def _pruned(dataset: ds.Dataset, ask: Callable[[ds.ParquetFileFragment, pa.Schem
     try:
         fragments = list(dataset.get_fragments())
     except ValueError:
-        # pyarrow does not tell what was left out.
+        # pyarrow does not expose the filter.
         raise UsageError("a dataset that is filtered already cannot be pruned", hint="prune first, then filter") from None
     for fragment in fragments:
         if not isinstance(fragment, ds.ParquetFileFragment):
@@ -129,7 +129,7 @@ def _asked(
                 with file.named():
                     found = reuse.find_column(file.footer.columns, column)
             except UsageError as error:
-                # Its rows are read as if they held null.
+                # pyarrow reads null in its rows.
                 return replace(whole, warning=error.message, unknown=error)
             if difference := why_read_differently(fragment, schema, found):
                 return replace(whole, warning=difference)
@@ -147,7 +147,7 @@ def _asked(
 
 
 def _row_groups(fragment: ds.ParquetFileFragment) -> tuple[int, ...]:
-    """The row groups of a fragment, which may be some of its file already."""
+    """Return the row groups of a fragment, which may be a subset of its file."""
     import pyarrow as pa
 
     try:
@@ -157,8 +157,9 @@ def _row_groups(fragment: ds.ParquetFileFragment) -> tuple[int, ...]:
 
 
 def _as_pyarrow_compares(column: Column, values: tuple[object, ...]) -> tuple[object, ...]:
-    """Add what pyarrow takes some values for: a time of pandas without its nanoseconds; for a column of bytes the bytes of a text, where
-    `0x61` and `null` mean something else in this tool; for INT96 the instants beyond 64 bits of nanoseconds that it reads as the value's.
+    """Add the values that pyarrow treats as equal: a time of pandas without its nanoseconds; for a column of bytes the bytes of a text,
+    since `0x61` and `null` have another meaning in this tool; for INT96 the instants beyond 64 bits of nanoseconds that pyarrow reads as
+    the value.
     """
     added: list[object] = [value.floor("us") for value in values if getattr(value, "nanosecond", 0) and hasattr(value, "floor")]
     if column.logical is None and column.physical in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"):
@@ -182,7 +183,7 @@ def _ask(file: ParquetFile, whole: _Asked, question: Question) -> _Asked:
         if all(ruled_out):
             by_minmax += 1
             continue
-        # Each value may be ruled out by the one or by the other.
+        # Statistics may exclude one value, and the filter another.
         absent = [answer.is_absent for answer in ask_row_group(file, number, question)]
         if all(one or other for one, other in zip(ruled_out, absent, strict=True)):
             by_filter += 1
@@ -200,12 +201,12 @@ def _ask(file: ParquetFile, whole: _Asked, question: Question) -> _Asked:
 
 
 def _open_fragment(fragment: ds.ParquetFileFragment, reuse: Reuse) -> ParquetFile:
-    """The file of a fragment through the file system that the dataset was made with: its credentials are none of ours."""
+    """Open the file of a fragment through the dataset's own file system, which has the credentials."""
     return ParquetFile.of(places.open_through(fragment.filesystem, fragment.path), reuse=reuse)
 
 
 def _dataset_of(names: list[str | os.PathLike[str]]) -> tuple[ds.Dataset, _OpenFile]:
-    """A dataset of the files that the names mean, and how to open one of them."""
+    """Return a dataset of the files that the names mean, and a function that opens one of them."""
     import pyarrow as pa
     import pyarrow.dataset as ds
 

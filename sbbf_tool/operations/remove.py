@@ -1,8 +1,8 @@
-"""`remove_filters`: take filters away, with the care they were added with.
+"""`remove_filters`: remove filters with the same write protocol as `add_filters`.
 
-Where the filters are the tail that `add_filters` wrote, the file is cut back to the footer before, byte for byte what it was. Whether
-they are is not remembered anywhere but proven: the old footer with those filters set must be the present footer exactly. Everywhere else a
-new footer without the fields is appended, and the bytes that nothing leads to any more are said, or dropped with `compact`.
+Where the filters are at the end of the file as `add_filters` wrote them, the file is cut back to the previous footer, byte for byte as it
+was. This is recorded nowhere but verified: the old footer with those filters set must equal the present footer. In all other cases a new
+footer without the fields is appended, and the unreferenced bytes are reported, or dropped with `compact`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def remove_filters(
     """Remove the filters of `columns` (of all columns where empty), writing to `output` or `in_place`.
 
     Raises NothingToDoError (none of the columns has a filter), RefusedError (a column has no filter, the footer is signed, a table's file,
-    ...), UnreadableError, UsageError, WriteError; the old file is whole in every case.
+    ...), UnreadableError, UsageError, WriteError; the old file stays intact in every case.
     """
     edit = Edit(output, in_place, dry_run=dry_run, allow_table_files=allow_table_files, keys=keys)
     with edit.open(path) as opened:
@@ -65,7 +65,7 @@ def remove_filters(
 
 
 def _chosen(file: ParquetFile, names: tuple[str, ...], compact: bool) -> set[ChunkKey]:
-    """The chunks whose filters go. A field that means "none" (an offset of 0) goes with them. Raises RefusedError where there is none."""
+    """Return the chunks whose filters are removed, also those whose offset of 0 means "none". Raises RefusedError where there is none."""
     check_changeable(file)
     columns = choose_columns(file, names) or list(file.footer.columns)
     for column in columns:
@@ -86,7 +86,7 @@ def _chosen(file: ParquetFile, names: tuple[str, ...], compact: bool) -> set[Chu
 
 
 def _mentioned(footer: Footer) -> set[ChunkKey]:
-    """The chunks for which the footer has a filter's offset or length, whatever they say, and where we may change it."""
+    """Return the chunks for which the footer has a filter's offset or length, whatever they say, in columns that are not locked."""
     return {
         (row_group, column.index)
         for row_group in range(footer.num_row_groups)
@@ -108,7 +108,7 @@ def _plan(file: ParquetFile, keys: set[ChunkKey], compact: bool, spool: Spool) -
 
 
 def _footer_without(file: ParquetFile, keys: set[ChunkKey]) -> Footer | None:
-    """The superseded footer that the file can be cut back to so that these filters, and nothing else, are gone."""
+    """Return the superseded footer to which cutting the file back removes these filters and nothing else; None where there is none."""
     footer = file.footer
     remaining = set(keys)
     while remaining:
@@ -118,7 +118,7 @@ def _footer_without(file: ParquetFile, keys: set[ChunkKey]) -> Footer | None:
             for column in footer.columns
             if (place := footer.filter_place(row_group, column.index)) is not None
         }
-        # The filters that stand together right before the footer; with nothing between, they were written together.
+        # Filters that are contiguous up to the footer were written together.
         start, tail = footer.start, {}
         for key, place in sorted(placed.items(), key=lambda item: -item[1].offset):
             if place.length is None or place.offset + place.length != start:
@@ -133,12 +133,12 @@ def _footer_without(file: ParquetFile, keys: set[ChunkKey]) -> Footer | None:
 
 
 def _is_footer_with(footer: Footer, before: Footer, filters: Mapping[ChunkKey, FilterPlace]) -> bool:
-    """Whether `footer` is the one `before` with these filters set, to the byte."""
+    """Return whether `footer` equals `before` with these filters set, to the byte."""
     try:
-        # Encrypted metadata are never twice the same, so they are compared as what they hold.
+        # Encrypting the same metadata twice gives different bytes, so plaintexts are compared.
         return set_filters(before.raw, filters, before.cipher, leave_open=True) == open_metadata(footer.raw, filters, footer.cipher)
     except UnreadableError:
-        # It has no such chunks: a footer of another file.
+        # `before` has no such chunks: it is the footer of another file.
         return False
 
 
@@ -168,10 +168,10 @@ def _readable_filters(file: ParquetFile, without: set[ChunkKey]) -> dict[ChunkKe
 
 
 def _compacted(file: ParquetFile, keys: set[ChunkKey], spool: Spool) -> Patch:
-    """Keep everything up to the last byte that is needed where it is; move the filters behind it together; drop known leftovers.
+    """Keep everything up to the last needed byte in place; move the filters after it together; drop known leftovers.
 
-    Known are superseded footers, and filters that one of them or the present footer names. All else that nothing leads to is needed:
-    it may be somebody's own, also where it looks like a filter.
+    Known leftovers are superseded footers, and filters that one of them or the present footer names. All other unreferenced bytes are
+    kept: another program may use them, even where they look like a filter.
     """
     kept = _readable_filters(file, without=keys)
     leftovers = unused_ranges(file, list(kept.values()))
@@ -182,7 +182,7 @@ def _compacted(file: ParquetFile, keys: set[ChunkKey], spool: Spool) -> Patch:
     keep = max([end_of_data(file.footer), *(found.end for found in leftovers if found not in known)])
     # A filter that begins before the cut stays whole where it is.
     keep = max([keep, *(stored.end for stored in kept.values() if stored.place.offset < keep)])
-    # They are compared with what a store has made of them when the old object is gone, and so its filters with it.
+    # The spool keeps a copy to compare with the new object of a store: by then the old object, with its filters, no longer exists.
     moved = {
         key: (spool.append(file.source.read(stored.place.offset, stored.length)),)
         for key, stored in kept.items()
@@ -192,8 +192,8 @@ def _compacted(file: ParquetFile, keys: set[ChunkKey], spool: Spool) -> Patch:
 
 
 def _unreferenced(file: ParquetFile, keys: set[ChunkKey], patch: Patch, way: str) -> int:
-    """Bytes of the new file that nothing leads to. Where a column's metadata are encrypted with a key that was not given, what else the
-    footer leads to is not known: then only superseded footers and the filters removed here count.
+    """Count the unreferenced bytes of the new file. With locked columns other references of the footer are not known: then only
+    superseded footers and the filters removed here count.
     """
     if way == CUT_BACK:
         return 0
@@ -212,7 +212,7 @@ def _is_any_closed(footer: Footer) -> bool:
 
 
 def _compare(file: ParquetFile, keys: set[ChunkKey], fresh: ParquetFile) -> None:
-    """The new file's footer must be the old one but for the filters, and its remaining filters those of the old file, bit for bit."""
+    """Ensure that the new footer differs from the old one only in filters, and that the remaining filters are the same, bit for bit."""
     ensure_same_footer(file, fresh, _mentioned(file.footer) | _mentioned(fresh.footer))
     old, new = _readable_filters(file, without=keys), _readable_filters(fresh, without=set())
     if old.keys() != new.keys():

@@ -1,8 +1,8 @@
-"""`repair`: what the rules find wrong with a file's filters, and a footer can put right, is put right.
+"""`repair`: fix what the rules find wrong with a file's filters, where a new footer can.
 
-Each rule that has a treatment has two: one that changes the footer alone (state the length, drop the filter), and one for who wants to
-read the data and have sound filters in place of bad ones. Bytes of the old file are never touched, so a filter that was dropped is
-still there for who keeps the old length, and nothing is lost that a reader may safely use.
+Each rule that `repair` can fix has two fixes: one changes only the footer (state the length, drop the filter), the other reads the data
+and replaces bad filters by correct ones. Bytes of the old file are never changed: a dropped filter is still there after a cut back to the
+old length, and no filter that a reader may safely use is lost.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Treatment(IntEnum):
-    """What is done with a filter; where rules ask for several of these, the last."""
+    """Change of one filter; where rules need several of these, the last applies."""
 
     STATE_LENGTH = 1
     DROP = 2
@@ -51,7 +51,7 @@ class Treatment(IntEnum):
 
 _STATE, _DROP, _REBUILD = Treatment
 
-# By rule: without and with rebuilding; None leaves the filter alone.
+# By rule: without and with rebuilding; None leaves the filter as it is.
 TREATMENTS: dict[str, tuple[Treatment | None, Treatment]] = {
     "missing-length": (_STATE, _STATE),
     "wrong-length": (_STATE, _STATE),
@@ -98,15 +98,15 @@ def repair(
     progress: Progress | None = None,
     cross_checks: CrossChecks | None = None,
 ) -> RepairReport:
-    """Cure what is wrong with the filters of `columns` (of all where empty), writing to `output` or `in_place`.
+    """Repair the filters of `columns` (of all where empty), writing to `output` or `in_place`.
 
-    Filters are proven against the data first, unless `quick`. `rebuild` replaces what would be dropped, and what is sound and of little
-    use, by filters built from the data. An append to the file that a crash interrupted is undone, in place. A file with nothing to
-    cure is left alone, or copied to `output`. A page that states more than `max_page_bytes` uncompressed bytes is not read.
+    Filters are first verified against the data, unless `quick`. `rebuild` replaces filters that would be dropped, and correct ones of
+    little use, by filters built from the data. An append that a crash interrupted is undone in place. A file with nothing to repair stays
+    as it is, or is copied to `output`. A page that states more than `max_page_bytes` uncompressed bytes is not read.
 
     `cross_checks` is as in `add_filters`.
 
-    Raises RefusedError, UnreadableError, UsageError, WriteError; the old file is whole in every case.
+    Raises RefusedError, UnreadableError, UsageError, WriteError; the old file stays intact in every case.
     """
     limit, checks = PageLimit.of(max_page_bytes, jobs), cross_checks or CrossChecks()
     edit = Edit(output, in_place, False, dry_run, allow_table_files, keys, limit, jobs, progress, checks)
@@ -152,7 +152,7 @@ def _facts(file: ParquetFile, columns: list[Column], quick: bool) -> tuple[Colum
 
 
 class _Step(NamedTuple):
-    """What is done with one filter, for which rules' sake, and what those saw."""
+    """Change of one filter, with the rules that need it and the facts that they found."""
 
     treatment: Treatment
     rules: tuple[str, ...]
@@ -161,7 +161,7 @@ class _Step(NamedTuple):
 
 
 def _prescribe(rules: Iterable[Rule], columns: Iterable[ColumnFacts], rebuild: bool) -> tuple[dict[ChunkKey, _Step], list[Finding]]:
-    """The step for each chunk that needs one, and the findings that are not cured everywhere they were found."""
+    """Return the step for each chunk that needs one, and the findings that the steps do not resolve everywhere."""
     steps: dict[ChunkKey, _Step] = {}
     left: list[tuple[Rule, Finding, list[tuple[ChunkKey, ChunkFacts, Evidence]]]] = []
     for column in columns:
@@ -190,7 +190,7 @@ def _prescribe(rules: Iterable[Rule], columns: Iterable[ColumnFacts], rebuild: b
 
 
 def _has_its_bytes_again(rule: Rule, chunk: ChunkFacts, gone: Collection[ChunkKey]) -> bool:
-    """Whether a filter shared its bytes only with filters that are dropped, and was proven: so the others were the damaged ones."""
+    """Return whether a filter was verified and overlapped only filters that are dropped: then those were the damaged ones."""
     is_proven = chunk.proof is not None and chunk.proof.is_proven
     return rule.name == "overlapping-filter" and is_proven and all(overlap.filter_of in gone for overlap in chunk.overlaps)
 
@@ -198,14 +198,14 @@ def _has_its_bytes_again(rule: Rule, chunk: ChunkFacts, gone: Collection[ChunkKe
 def _treatment(rule: Rule, column: Column, chunk: ChunkFacts, rebuild: bool) -> Treatment | None:
     light, thorough = TREATMENTS[rule.name]
     if chunk.encryption or chunk.sealing == PLAINTEXT:
-        # Two encrypted modules, and what they hold is not to be seen; or bytes that should not stay in the file, which no footer changes.
+        # Encrypted modules that cannot be decrypted; or plaintext bytes that should not be in the file, which no new footer removes.
         return None
     is_buildable = column.physical != "BOOLEAN" and not (chunk.proof is not None and chunk.proof.unproven)
     return thorough if rebuild and is_buildable else light
 
 
 def _takes_rebuild(columns: Iterable[ColumnFacts], left: Iterable[Finding]) -> tuple[str, ...]:
-    """The rules of which rebuilding repairs a finding that is left."""
+    """Return the rules with a remaining finding that rebuilding would repair."""
     chunks: Mapping[tuple[str | None, int], tuple[Column, ChunkFacts]] = {
         (column.name, chunk.row_group): (column.column, chunk) for column in columns for chunk in column.chunks
     }
@@ -220,7 +220,7 @@ def _takes_rebuild(columns: Iterable[ColumnFacts], left: Iterable[Finding]) -> t
 
 
 def _ensure_allowed(file: ParquetFile, steps: Mapping[ChunkKey, _Step]) -> None:
-    """Raises RefusedError where a step must not be taken."""
+    """Raise RefusedError where a step must not be taken."""
     if steps:
         check_changeable(file)
     for key, step in steps.items():
@@ -232,7 +232,7 @@ def _ensure_allowed(file: ParquetFile, steps: Mapping[ChunkKey, _Step]) -> None:
 
 
 def _stated(step: _Step) -> FilterPlace | None:
-    """The place of a filter that stays where it is, with its true length."""
+    """Return the unchanged place of a filter with its true length."""
     if step.treatment is not Treatment.STATE_LENGTH:
         return None
     assert step.stored is not None, "what cannot be read is dropped"

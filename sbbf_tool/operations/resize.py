@@ -1,7 +1,7 @@
-"""`resize_filters`: filters of another size. Smaller ones by folding, without a look at the data; larger ones only from the data.
+"""`resize_filters`: change the size of filters. Folding makes them smaller without reading data; larger ones are rebuilt from the data.
 
-A fold ORs neighbouring blocks and is, bit for bit, the filter that would have been built at that size; so nothing is lost but error rate.
-What folding cannot give is left as it is and told, or built from the data where that was allowed.
+A fold ORs neighbouring blocks and gives, bit for bit, the filter that would have been built at that size; only the FPP changes.
+Filters that folding cannot resize stay as they are and are reported, or with `rebuild` are built from the data.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FOLDED, REBUILT = "folded", "rebuilt"
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """An error rate, or a size in bytes: one of the two."""
+    """Target FPP or target size in bytes: one of the two."""
 
     fpp: float | None = None
     num_bytes: int | None = None
@@ -50,7 +50,7 @@ class Aim:
             raise UsageError(f"a size of {size:,} bytes", hint="readers agree on powers of two from 64 bytes to 128 MiB only")
 
     def fold(self, bloom: BloomFilter) -> tuple[BloomFilter, str | None]:
-        """The fold that was asked for; or the filter itself, and why folding does not lead there."""
+        """Fold a filter to the target; return the best fold, or the filter itself, with the reason where that misses the target."""
         if self.fpp is not None:
             folded = bloom.fold_to_fpp(self.fpp)
             return folded, None if folded.fpp <= self.fpp else f"it lets {folded.fpp:.3%} of absent values pass"
@@ -64,18 +64,18 @@ class Aim:
 
     @property
     def sizing(self) -> Sizing:
-        """What to build where folding does not do."""
+        """Size to build where folding does not reach the target."""
         return Sizing(num_bytes=self.num_bytes) if self.fpp is None else Sizing(self.fpp)
 
 
 @dataclass
 class _Plan:
-    """What becomes of each filter."""
+    """Outcome of folding, per filter."""
 
     old: dict[ChunkKey, tuple[int, float]] = field(default_factory=dict)
-    """Size and error rate of those that change."""
+    """Size in bytes and FPP of each filter before the change."""
     unreached: dict[ChunkKey, str] = field(default_factory=dict)
-    """Why folding does not do."""
+    """Why folding does not reach the target."""
     unchanged: int = 0
 
 
@@ -96,15 +96,15 @@ def resize_filters(
     progress: Progress | None = None,
     cross_checks: CrossChecks | None = None,
 ) -> ResizeReport:
-    """Bring the filters of `columns` (of all where empty) to the smallest size that keeps `fpp`, or to `num_bytes` a row group.
+    """Resize the filters of `columns` (of all where empty) to the smallest size that keeps `fpp`, or to `num_bytes` per row group.
 
-    A filter that folding does not bring there is left as it is, or, with `rebuild`, built from the data; where none could be changed,
-    that is refused. Where all have the size already, the file is left alone, or copied to `output`. With `rebuild`,
-    a page that states more than `max_page_bytes` uncompressed bytes is not read.
+    A filter that folding cannot resize stays as it is, or with `rebuild` is built from the data; RefusedError where none could be
+    changed. Where all have the size already, the file stays as it is, or is copied to `output`. With `rebuild`, a page that states more
+    than `max_page_bytes` uncompressed bytes is not read.
 
     `cross_checks` is as in `add_filters`.
 
-    Raises RefusedError, UnreadableError, UsageError, WriteError; the old file is whole in every case.
+    Raises RefusedError, UnreadableError, UsageError, WriteError; the old file stays intact in every case.
     """
     aim = Aim(fpp, num_bytes)
     limit, checks = PageLimit.of(max_page_bytes, jobs), cross_checks or CrossChecks()
@@ -137,7 +137,7 @@ def resize_filters(
 
 
 def _stored(file: ParquetFile, columns: list[Column]) -> Iterable[StoredFilter]:
-    """The filters of these columns, or of all; RefusedError where there is none, or one that cannot be understood."""
+    """Yield the filters of these columns, or of all; raise RefusedError where there is none, or one that cannot be interpreted."""
     chosen = {column.index for column in columns or file.footer.columns}
     count = dict.fromkeys(chosen, 0)
     for row_group in range(file.footer.num_row_groups):
@@ -163,7 +163,7 @@ def _stored(file: ParquetFile, columns: list[Column]) -> Iterable[StoredFilter]:
 
 
 def _plan(opened: OpenEdit, filters: Iterable[StoredFilter], aim: Aim) -> _Plan:
-    """Add what folding gives to the edit; say why it does not do of the others."""
+    """Add folded filters to the edit, and record why folding does not reach the target for the others."""
     plan = _Plan()
     for stored in filters:
         key = stored.row_group, stored.column

@@ -1,7 +1,7 @@
-"""A filter that stands in a file of its own, header and bitset, as the classes of several libraries write it: seen, asked, proven.
+"""Standalone filters: header and bitset alone in a file, as the classes of several libraries write them. Inspect, query and verify them.
 
-No footer says where it is, how long, or of what column. The file's size tells between headers of 12 and 16 bytes; the type is told by who
-asks; and where a header fits several dialects, values that are known to be in it decide, or `dialect` names one.
+No footer states place, length or column. The file's size distinguishes headers of 12 and 16 bytes; the caller gives the type; where a
+header fits several dialects, values that are known to be in the filter decide, or `dialect` names one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _EXAMPLES = 3
 
 
 class _BareFile:
-    """An open file that is one filter. Use as a context manager; errors are told which file they are about."""
+    """An open file that is one filter. Use as a context manager; errors name the file."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.source = places.open_source(path)
@@ -55,13 +55,13 @@ class _BareFile:
 
     @property
     def dialects(self) -> tuple[Dialect, ...]:
-        """Those that the header fits: of one that is today's, today's alone."""
+        """Dialects that the header fits; only today's for a header of today's format."""
         if self.stored.header.readings:
             return tuple(reading.dialect for reading in self.stored.header.readings)
         return () if self.stored.header.beyond_us else (TODAY,)
 
     def as_one(self, dialect: Dialect) -> StoredFilter:
-        """Raises UsageError where the header is not of this dialect."""
+        """Return the filter as read in this dialect. Raises UsageError where its header is not of this dialect."""
         mine = read_as(self.stored, dialect)
         if mine is None:
             fits = " or ".join(one.name for one in self.dialects) or self.stored.header.beyond_us
@@ -73,7 +73,7 @@ class _BareFile:
 
 
 def inspect_bare(path: str | os.PathLike[str]) -> BareReport:
-    """What header and bits say. Raises UnreadableError where the file is no filter."""
+    """Inspect header and bitset. Raises UnreadableError where the file is not a filter."""
     with _BareFile(path) as file:
         header = file.stored.header
         bloom = file.bloom_of(file.stored)
@@ -94,8 +94,8 @@ def inspect_bare(path: str | os.PathLike[str]) -> BareReport:
 
 
 def probe_bare(path: str | os.PathLike[str], type_name: str, values: object, *, dialect: str | None = None) -> ProbeReport:
-    """What the filter says of each value, which is of the type `type_name`; `cannot say` where the header is a draft's and no `dialect`
-    is named. In the report the filter is that of row group 0. Raises UnreadableError, UsageError.
+    """Query the filter for each value of the type `type_name`; the answer is `cannot say` for a header of a draft without `dialect`.
+    In the report the filter belongs to row group 0. Raises UnreadableError, UsageError.
     """
     column = column_of_type(type_name)
     asked = [literals.parse_object(column, value) for value in as_iterable(values)]
@@ -125,9 +125,9 @@ def _answer(bloom: BloomFilter, dialect: Dialect, column: Column, literal: Liter
 
 
 def verify_bare(path: str | os.PathLike[str], type_name: str, values: object, *, dialect: str | None = None) -> BareProof:
-    """Ask the filter for values that are known to be in it, and decide its dialect by the first of them unless `dialect` names it.
+    """Query the filter for values that are known to be in it; the first of them decide its dialect unless `dialect` names it.
 
-    `values` are gone through once and not kept. Raises UnreadableError, UsageError.
+    `values` are iterated once and not kept. Raises UnreadableError, UsageError.
     """
     column = column_of_type(type_name)
     stream = _askable(column, values)
@@ -158,7 +158,7 @@ def verify_bare(path: str | os.PathLike[str], type_name: str, values: object, *,
 
 
 def _askable(column: Column, values: object) -> Iterator[Literal]:
-    """Without nulls and NaN, of which no filter says anything; what the type cannot hold exactly has no form, and so is missed."""
+    """Yield the values except null and NaN, which no filter answers. A value that the type cannot hold exactly is a false negative."""
     parsed = (literals.parse_object(column, value) for value in as_iterable(values))
     return (literal for literal in parsed if literal.verdict in (None, literals.ABSENT))
 
@@ -166,7 +166,7 @@ def _askable(column: Column, values: object) -> Iterator[Literal]:
 def _decided(file: _BareFile, column: Column, sample: list[Literal]) -> Dialect | None:
     if not file.stored.header.readings:
         return None if file.stored.header.beyond_us else TODAY
-    # The form that was stored comes first.
+    # The stored form comes first.
     decided = decide(file.stored, column, [literal.forms[0] for literal in sample if literal.forms], file.source.read)
     return decided.dialect if decided else None
 

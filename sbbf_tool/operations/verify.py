@@ -1,4 +1,4 @@
-"""`verify`: prove a file's filters against its data. Every stored value must be `maybe`, and every filter what readers expect."""
+"""`verify`: verify a file's filters against its data. Every stored value must be `maybe`, and every filter what readers expect."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def verify(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> VerifyReport:
-    """Ask each filter of `columns` (of all columns where empty) for every value of its column chunk.
+    """Query each filter of `columns` (of all columns where empty) for every value of its column chunk.
 
-    Values are streamed, of `jobs` chunks concurrently, as many as there are cores where None. A filter that cannot be read, or whose bytes
-    nobody without a key understands, is reported as unproven; so is one whose chunk cannot be decoded, which `unread` lists as well. Raises
-    UnreadableError (not a Parquet file), UsageError (no such column), RefusedError (encrypted footer, and no key; a page that states more
-    than `max_page_bytes` uncompressed bytes).
+    Values are streamed, of `jobs` chunks concurrently, one per core where None. A filter that cannot be read, or cannot be decrypted
+    without a key, is reported as unproven; so is one whose chunk cannot be decoded, which `unread` lists as well. Raises UnreadableError
+    (not a Parquet file), UsageError (no such column), RefusedError (encrypted footer without a key; a page that states more than
+    `max_page_bytes` uncompressed bytes).
     """
     with ParquetFile.open(path, keys, max_page_bytes) as file:
         chosen = file.columns_named(columns)
@@ -41,7 +41,7 @@ def verify(
 
 
 def _telling(progress: Progress | None, facts: Iterable[ColumnFacts]) -> Prove:
-    """`prove`, which then tells how much of the data of all filters is done."""
+    """Wrap `prove` so that it reports how much of the data of all filters is done."""
     from sbbf_tool.editing.build import Meter
     from sbbf_tool.file.membership import prove
 
