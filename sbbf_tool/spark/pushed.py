@@ -1,6 +1,6 @@
-"""What of a query's WHERE is known before a file is opened: which files, and which of their chunks.
+"""Conditions of a query's WHERE that select files and chunks before a file is opened.
 
-Spark asks every condition of every row once more, so what is not understood here is passed over.
+Spark evaluates every condition on every row again, so conditions that are not recognized here are ignored.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Name = TypeVar("Name")
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """Conditions that hold together; None for what nothing is asked of."""
+    """Conjunction of conditions; None where there is no condition."""
 
     files: tuple[Filter, ...] = ()
     columns: frozenset[str] | None = None
@@ -35,7 +35,7 @@ class Pushed:
 
 
 def pushed(conditions: Iterable[Filter]) -> Pushed:
-    """What PySpark 4.1 or newer hands to `DataSourceReader.pushFilters`."""
+    """Parse the conditions that PySpark 4.1 or newer passes to `DataSourceReader.pushFilters`."""
     from pyspark.sql.datasource import EqualTo, In
 
     files: list[Filter] = []

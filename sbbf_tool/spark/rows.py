@@ -1,4 +1,4 @@
-"""Rows on their way through Spark: the schema that a row's dataclass means, units of work bundled, and rows back on the driver."""
+"""Rows in Spark: the schema of a row's dataclass, bundles of units of work, and rows on the driver."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Row = TypeVar("Row")
 Batches = Iterator["pa.RecordBatch"]
 
 BUNDLE_COST = 8 << 20
-"""Units are dealt out to tasks in bundles of so much work, as `pack` counts it: some 30 small files."""
+"""Bytes of work per bundle of units, as `pack` counts them: about 30 small files. Tasks get whole bundles."""
 _TASKS_A_CORE = 4
 _BYTES_A_BATCH = "spark.sql.execution.arrow.maxBytesPerBatch"
 _ROWS_A_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
@@ -37,12 +37,12 @@ _OURS = re.compile(r"sbbf_tool\.errors\.(\w+): (.*)")
 
 
 def ddl_of(row: type) -> str:
-    """The schema of a dataclass as Spark's DDL."""
+    """Return the schema of a dataclass as Spark's DDL."""
     return ddl(schema_of(row))
 
 
 def ddl(fields: Iterable[pa.Field]) -> str:
-    """Arrow's fields as Spark's DDL; a column may be null whatever they say."""
+    """Return Arrow's fields as Spark's DDL; all columns are nullable."""
     return ", ".join(f"`{field.name}` {_type_name(field.type)}" for field in fields)
 
 
@@ -57,11 +57,11 @@ def _type_name(kind: pa.DataType) -> str:
 
 
 def spread(frame: DataFrame, unit: type, cost: str | None, tasks: int | None) -> DataFrame:
-    """The rows of `frame`, each a `unit`, in bundles that are dealt evenly to `tasks` tasks (four a core, where None).
+    """Bundle the rows of `frame`, each a `unit`, and distribute the bundles evenly to `tasks` tasks (four per core where None).
 
-    `cost` names the field of bytes by which they are bundled; nothing but their number counts where None. A row of the answer is a
-    bundle. It takes no job to find out how many there are: one task bundles what the others have listed, in an order of its own, so that
-    the same units make the same bundles when an executor is lost and they are made again.
+    `cost` names the field with the bytes of a unit; only the number of units counts where None. A row of the result is a bundle. No job
+    is needed to count the units: one task sorts and bundles all of them, so that the same units make the same bundles when an executor is
+    lost and they are computed again.
     """
     fields = list(schema_of(unit))
     schema = f"units array<struct<{', '.join(f'`{field.name}`: {_type_name(field.type)}' for field in fields)}>>"
@@ -81,20 +81,20 @@ def spread(frame: DataFrame, unit: type, cost: str | None, tasks: int | None) ->
 
 
 def cores_of(frame: DataFrame) -> int:
-    """Tasks that the cluster does at a time, as far as Spark knows now."""
+    """Return the number of tasks that the cluster runs concurrently, as far as Spark knows now."""
     from pyspark.sql.functions import spark_partition_id
 
     spark = frame.sparkSession
     try:
         return int(spark.sparkContext.defaultParallelism)
-    except Exception:  # a client of Spark Connect has no context, and says so with errors of several kinds
+    except Exception:  # a client of Spark Connect has no context, and raises errors of several kinds
         return int(spark.range(10_000).select(spark_partition_id()).distinct().count())
 
 
 def worked(
     bundles: DataFrame, unit: type[Unit], row: type[Row], work: Callable[[Unit], Iterable[Row]], *, apart: bool = False
 ) -> DataFrame:
-    """The rows that `work` makes of each unit of the bundles; a batch each, rather than one a bundle, where they are large: `apart`."""
+    """Map each unit of the bundles to the rows of `work`; with `apart`, for large rows, each row is a batch instead of each bundle."""
 
     def run(batches: Batches) -> Batches:
         with listing_once():
@@ -110,7 +110,7 @@ def worked(
 
 
 def mapped(frame: DataFrame, function: Callable[[Batches], Batches], schema: str) -> DataFrame:
-    """`mapInArrow`, which warns of pandas though none is used; `spelling` on executors is what it is here."""
+    """Call `mapInArrow` without its warning about pandas, which is not used, and with the driver's `spelling` on executors."""
     with quiet_about_pandas():
         return frame.mapInArrow(partial(_spelled, spelling.get(), function), schema)
 
@@ -121,7 +121,7 @@ def _spelled(spell: Callable[[str], str] | None, function: Callable[[Batches], B
 
 
 def rows_of(frame: DataFrame, row: type[Row]) -> Iterator[Row]:
-    """The rows of a frame on the driver, a partition at a time; all of them are worked out first, by all executors at once."""
+    """Yield the rows of a frame on the driver, one partition at a time; all executors compute all rows first."""
     with spark_errors(), quiet_about_pandas():
         kept = frame.persist()
         try:
@@ -133,8 +133,8 @@ def rows_of(frame: DataFrame, row: type[Row]) -> Iterator[Row]:
 
 
 def settled(frame: DataFrame, row: type) -> DataFrame:
-    """The same rows, worked out now and kept by the driver. A lazy frame would be worked out again when an executor is lost, from files
-    that have changed since, and a unit could fall between the bundles of before and after.
+    """Compute the rows eagerly and keep them on the driver. Spark would compute a lazy frame again when an executor is lost, from files
+    that have changed since, and a unit could be missing from both the old and the new bundles.
     """
     with spark_errors(), quiet_about_pandas():
         return frame.sparkSession.createDataFrame(frame.toArrow(), ddl_of(row))
@@ -142,10 +142,10 @@ def settled(frame: DataFrame, row: type) -> DataFrame:
 
 @contextmanager
 def publishing(spark: SparkSession) -> Iterator[None]:
-    """Settings for a job that changes what it reads, as long as it runs; those that a version of Spark does not have are left out.
+    """Set Spark up for a job that changes the files that it reads, while it runs; settings that this version does not have are skipped.
 
-    Spark 4.0 counts rows where it hands batches to Python, 10,000 in each, and each may be a bitset; later ones count bytes too. Spark
-    4.2 ends a job when a lost task gives other rows the second time. Ours do: it finds the file published, and says so.
+    Spark 4.0 limits batches for Python by rows alone, 10,000 per batch, and each row may be a bitset; later versions limit bytes too. Spark
+    4.2 fails a job when a lost task gives other rows the second time, as ours do: the second one reports that the file is published.
     """
     wanted = {_CHECKSUM: "false", _CHECKSUM_RETRY: "false"}
     if _setting(spark, _BYTES_A_BATCH) is None:
@@ -163,19 +163,19 @@ def publishing(spark: SparkSession) -> Iterator[None]:
 def _setting(spark: SparkSession, name: str) -> str | None:
     try:
         return spark.conf.get(name)
-    except Exception:  # no such setting, which classic Spark and Spark Connect say differently
+    except Exception:  # no such setting: classic Spark and Spark Connect raise different errors
         return None
 
 
 @contextmanager
 def spark_errors() -> Iterator[None]:
-    """What Spark raises, as errors of this package: our own, raised on an executor, as they were; others by their first line."""
+    """Convert Spark's errors to errors of this package: our own, raised on an executor, to their class; others to one line."""
     from pyspark.errors import PySparkException
 
     try:
         yield
     except Exception as error:
-        # What the JVM raises reaches us by py4j where PySpark has no class of its own for it.
+        # Errors of the JVM for which PySpark has no class are raised by py4j.
         if not isinstance(error, PySparkException) and type(error).__module__.partition(".")[0] not in ("py4j", "grpc"):
             raise
         said = str(error)

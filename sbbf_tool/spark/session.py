@@ -1,4 +1,4 @@
-"""A Spark session: a Java found for it, its workers on this very Python, and nothing on the screen but what goes wrong."""
+"""A Spark session: with a supported Java, workers on this Python, and a log of errors only."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 OLDEST_SPARK: Version = (4, 0)
-"""The first whose data sources may be written in Python."""
+"""The first version with data sources in Python."""
 
 _INSTALL = "pip install 'sbbf-tool[spark]'"
 _MASTER = re.compile(r"local($|\[|-cluster\[)|spark://|yarn$|k8s://")
@@ -30,7 +30,7 @@ _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.python.filterPushdown.enabled": "true",
-    # Workers start in the folder that the user stands in, and must not import what others put there.
+    # Workers start in the current folder, and must not import modules from it.
     "spark.executorEnv.PYTHONSAFEPATH": "1",
 }
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
@@ -48,11 +48,11 @@ appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex{1}
 
 
 def session(master: str | None = None, conf: Mapping[str, str] | None = None, remote: str | None = None) -> SparkSession:
-    """The session of this process where it has one, else a new one.
+    """Return the session of this process, or start a new one.
 
-    `master` is a cluster's address, `local[2]`, or what Spark's own configuration says where None; `remote` is the address of a
-    Spark Connect server (`sc://host`) in place of one. `conf` goes before this tool's few settings. Raises UsageError where there is
-    no PySpark 4, where no Java is to be had, or where Spark does not start.
+    `master` is a cluster's address, `local[2]`, or that of Spark's own configuration where None; `remote` is the address of a Spark
+    Connect server (`sc://host`) instead. `conf` overrides the settings of this tool. Raises UsageError where PySpark 4 or a supported
+    Java is missing, or where Spark does not start.
     """
     if master is not None and remote is not None:
         raise UsageError("a master and a remote were given", hint="give one of the two: a session has one server")
@@ -78,7 +78,7 @@ def session(master: str | None = None, conf: Mapping[str, str] | None = None, re
             with _safe_path():
                 return builder.getOrCreate()
         except Exception as error:
-            # What the JVM raises reaches us by py4j where PySpark has no class of its own for it.
+            # Errors of the JVM for which PySpark has no class are raised by py4j.
             if not isinstance(error, PySparkException) and not type(error).__module__.startswith("py4j."):
                 raise
             said = cause_of(str(error)) or type(error).__name__
@@ -86,14 +86,14 @@ def session(master: str | None = None, conf: Mapping[str, str] | None = None, re
 
 
 def cause_of(said: str) -> str:
-    """The innermost cause in a Java exception's trace, else its first line."""
+    """Return the innermost cause in a Java exception's trace, else its first line."""
     lines = said.splitlines()
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     return (causes or lines or [""])[-1 if causes else 0]
 
 
 def spark_version() -> Version:
-    """Of the PySpark that is installed. Raises UsageError where there is none, one too old, or one without what it needs."""
+    """Return the version of the installed PySpark. Raises UsageError where it is missing, too old, or lacks pandas."""
     try:
         import pyspark
     except ImportError as error:
@@ -108,19 +108,19 @@ def spark_version() -> Version:
 
 @contextmanager
 def quiet_about_pandas() -> Iterator[None]:
-    """For calls into PySpark 4, which warns of every pandas from 3.0 on; no pandas is used here."""
+    """Ignore the warning of PySpark 4 about every pandas from 3.0 on; this package does not use pandas."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
         yield
 
 
 def _prepare(version: Version, master: str | None) -> None:
-    """The environment in which Spark is started: it is read by Spark's scripts, and by its workers."""
+    """Set the environment variables that Spark's scripts and workers read."""
     if "PYSPARK_GATEWAY_PORT" in os.environ:
-        return  # spark-submit started us: there is a Java already, and whose workers run what is settled
+        return  # spark-submit started this process: Java and the Python of the workers are set
     os.environ["JAVA_HOME"] = find_java(version)
     if not (master or "").startswith(("yarn", "k8s")):
-        # Without it workers take the `python3` of their PATH. On another machine, this interpreter's path would mean nothing.
+        # Otherwise workers use the `python3` on their PATH. On other machines the path of this interpreter is meaningless.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if (master or "").startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -128,7 +128,7 @@ def _prepare(version: Version, master: str | None) -> None:
 
 @contextmanager
 def _safe_path() -> Iterator[None]:
-    """Have a JVM that starts meanwhile give its workers PYTHONSAFEPATH: those of data sources take it from there and from nowhere else."""
+    """Set PYTHONSAFEPATH for a JVM that starts within the block: workers of data sources inherit it only from there."""
     before = os.environ.get("PYTHONSAFEPATH")
     os.environ["PYTHONSAFEPATH"] = "1"
     try:
@@ -141,7 +141,7 @@ def _safe_path() -> Iterator[None]:
 
 
 def _quiet(jvm_options: str) -> dict[str, str]:
-    """The setting by which Spark logs errors alone, from its first moment on, where nobody configured what it logs."""
+    """Return the setting with which Spark logs only errors, from its start on; empty where the environment may configure the log."""
     if any(name in os.environ for name in ("SPARK_CONF_DIR", "SPARK_HOME", "PYSPARK_GATEWAY_PORT")):
         return {}
     return {_JVM_OPTIONS: f"{shlex.quote(f'-Dlog4j2.configurationFile={_log_configuration()}')} {jvm_options}".rstrip()}

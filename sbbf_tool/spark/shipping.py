@@ -1,7 +1,7 @@
 """This package as a zip that Python can import, for executors that do not have it.
 
-What is compiled cannot be imported from a zip, so there the numpy kernel does the work. What the package needs (numpy, pyarrow, cramjam,
-thrift, xxhash) must be installed where executors run; fastavro is needed only for Paimon.
+Compiled modules cannot be imported from a zip, so executors use the numpy kernel. The dependencies of the package (numpy, pyarrow, cramjam,
+thrift, xxhash) must be installed on the executors; fastavro is needed only for Paimon.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _NO_TIME = (1980, 1, 1, 0, 0, 0)
 
 
 def ship(spark: SparkSession) -> None:
-    """Give this very package to the executors of a session, by classic Spark or Spark Connect, and make the format known to it."""
+    """Send this package to the executors of a session, of classic Spark or Spark Connect, and register the format there."""
     from sbbf_tool.spark import register
 
-    # Classic Spark hands out the file itself for as long as the session lives.
+    # Classic Spark serves the file itself as long as the session lives.
     spark.addArtifacts(write_zip(scratch_folder("shipping") / ZIP_NAME), pyfile=True)
     register(spark)
 
 
 def write_zip(path: str | os.PathLike[str]) -> str:
-    """Write the package to a zip, for `spark-submit --py-files`, and answer with its path. The same package makes the same bytes."""
+    """Write the package to a zip, for `spark-submit --py-files`, and return its path. The same package makes the same bytes."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in _modules():
             archive.writestr(zipfile.ZipInfo(name, _NO_TIME), content, zipfile.ZIP_DEFLATED)

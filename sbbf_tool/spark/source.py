@@ -20,48 +20,48 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _PLANNED_WITH_FILTERS = "pyspark.sql.worker.data_source_pushdown_filters"
-"""The module in which Spark 4.1 and newer plan a read whose conditions they push."""
+"""The module in which Spark 4.1 and newer plan a read with pushed conditions."""
 
 
 class SbbfDataSource(DataSource):
     """The Bloom filters of Parquet files as a table.
 
-    One row a filter, by file, row group and column, with all that `sbbf inspect` knows:
+    One row per filter (file, row group and column), with everything that `sbbf inspect` reports:
 
         filters = spark.read.format("sbbf").load("/lake/events")
         filters.groupBy("column").agg({"estimated_fpp": "avg", "bitset_bytes": "sum"}).show()
 
-    Spark finds the format where the package is installed; elsewhere, `sbbf_tool.spark.register(spark)` makes it known to a session.
+    Spark finds the format where the package is installed; elsewhere, `sbbf_tool.spark.register(spark)` registers it in a session.
     A path is a Parquet file, a folder (all *.parquet below it) or a glob, and `load` takes several. Executors read the files, so they
-    need to see them by the same path, and to have the package.
+    need the same paths, and the package.
 
     Columns: `file`; of the chunk `row_group`, `column`, its types, bytes and values, `has_filter`; of the filter its place, sizes,
-    `fill_ratio`, `estimated_fpp`, `estimated_ndv`, what is odd about it and, where it contradicts the format, why it is `broken`; then
-    the file's own `file_bytes`, `created_by`, `rows`, `row_groups`, ...; and `status`: `ok`, or `failed` or `refused` of a file that
-    could not be read (damaged, empty, encrypted), with the `reason`. Such a file has one row, and never ends a query.
+    `fill_ratio`, `estimated_fpp`, `estimated_ndv`, its warnings and, where it contradicts the format, why it is `broken`; then those of
+    the file: `file_bytes`, `created_by`, `rows`, `row_groups`, ...; and `status`: `ok`, or `failed` or `refused` for a file that could
+    not be read (damaged, empty, encrypted), with the `reason`. Such a file has one row, and never ends a query.
 
-    What is read is what a query needs. Files are listed on the driver, and only footers and filters are read, never data:
+    A query reads only what it needs. Files are listed on the driver, and only footers and filters are read, never data:
 
-    - `.option("columns", "user_id,session")` looks at these columns alone; of a file that has no such column, a row says so.
-    - `.option("where", "dt >= '2026-01-01' and region = 'eu'")` chooses files by their partitions' folders.
+    - `.option("columns", "user_id,session")` reads only these columns; a file without such a column has a row with the reason.
+    - `.option("where", "dt >= '2026-01-01' and region = 'eu'")` selects files by their partition folders.
     - with `spark.sql.python.filterPushdown.enabled` (Spark 4.1 and newer; set in sessions that this package starts), conditions on
-      `file` choose files, and conditions on `column` and `row_group` choose chunks, before anything is opened. Without it the answer
+      `file` select files, and conditions on `column` and `row_group` select chunks, before any file is opened. Without it the result
       is the same.
-    - `.schema("file string, column string, bitset_bytes long")` asks for these columns alone; without fill, estimates and `unused` no
-      bitset is read.
+    - `.schema("file string, column string, bitset_bytes long")` requests only these columns; no bitset is read without fill ratio,
+      estimates and `unused`.
 
     Further options:
 
     - `all` (`true`): a row also for every column chunk without a filter, and for files without row groups.
-    - `rules` (`true`): one row a finding of `sbbf check` instead: `rule`, `severity`, `file`, `column`, `message`, `evidence`,
+    - `rules` (`true`): one row per finding of `sbbf check` instead: `rule`, `severity`, `file`, `column`, `message`, `evidence`,
       and the `fix`: the function of `sbbf_tool` that makes it (`verb`), the `files`, and its parameters.
-      `select` and `ignore` name rules or themes; `quick` leaves out the rules that read data; `require`, `maxFpp`, `maxBytesShare`,
-      `minNdv` and `minChunkBytes` are the limits that `sbbf check` has; `maxPageBytes` is the most that a page may decompress to.
-    - `paimon` (`true`): a row an index of the data files of Paimon tables, each path being a table's folder or an `.index` file:
-      `snapshot`, `data_file`, `partition`, `rows`, `place`, the `index` with its `bloom` figures, and `findings`, what is odd about it.
+      `select` and `ignore` name rules or themes; `quick` skips the rules that read data; `require`, `maxFpp`, `maxBytesShare`,
+      `minNdv` and `minChunkBytes` are the limits of `sbbf check`; `maxPageBytes` is the most bytes that a page may decompress to.
+    - `paimon` (`true`): one row per index of the data files of Paimon tables, where each path is a table's folder or an `.index` file:
+      `snapshot`, `data_file`, `partition`, `rows`, `place`, the `index` with its `bloom` figures, and its `findings`.
       With `all`, data files without an index have a row too.
-    - `errors`: `row`, or `fail`: a file that cannot be read ends the query.
-    - `filesPerTask`: at most so many files a task; fewer where they are large and their data is read.
+    - `errors`: `row` (default), or `fail`: a file that cannot be read ends the query.
+    - `filesPerTask`: the largest number of files per task; a task has fewer where they are large and their data is read.
 
     Lists are written `a,b`, or `["a", "b,c"]` where a name has a comma.
     """
@@ -86,7 +86,7 @@ class FilesPartition(InputPartition):
 
 
 class _Reader(DataSourceReader):
-    """Lists files where it was made, on the driver, and reads them where it travels to."""
+    """Reader that lists files on the driver and reads them on executors."""
 
     def __init__(self, asked: Asked, columns: tuple[str, ...]) -> None:
         self._asked = asked
@@ -97,7 +97,7 @@ class _Reader(DataSourceReader):
         from sbbf_tool.runner.discover import path_of
         from sbbf_tool.runner.pack import pack
 
-        # Relative paths would mean something else where executors work.
+        # Executors would resolve relative paths against another folder.
         names = [name if "://" in name else places.absolute(name) for name in map(path_of, self._asked.names)]
         files = (file for file in self._asked.view.files(names, self._asked.where) if self._pushed.wants_file(file.path))
         reads_data = self._asked.view.reads_data
@@ -105,7 +105,7 @@ class _Reader(DataSourceReader):
         return [FilesPartition(tuple(file.path for file in task)) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
-        # Of a query that needs no file Spark makes a task without files.
+        # Spark makes a task without files for a query that needs no file.
         for path in partition.paths if isinstance(partition, FilesPartition) else ():
             for row in self._rows(self._asked.view, path):
                 yield tuple(row.get(column) for column in self._columns)
@@ -121,7 +121,7 @@ class _Reader(DataSourceReader):
 
 
 class _PushingReader(_Reader):
-    """A reader that is told conditions. Where Spark does not push them it refuses to work with one, and does not say so beforehand."""
+    """A reader that accepts pushed conditions. A Spark that does not push them rejects such a reader, which cannot be known beforehand."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
         self._pushed = pushed(filters)

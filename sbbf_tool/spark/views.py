@@ -1,4 +1,4 @@
-"""What the rows of `spark.read.format("sbbf")` are about: column chunks, findings of rules, or the indexes of Paimon tables.
+"""Kinds of rows of `spark.read.format("sbbf")`: column chunks, findings of rules, or the indexes of Paimon tables.
 
 Columns are the fields of the reports.
 """
@@ -21,38 +21,38 @@ if TYPE_CHECKING:
     from sbbf_tool.operations.check import Policy
 
 Row = dict[str, Any]
-"""By column; a column that is not in it is null."""
+"""Values by column; a missing column is null."""
 WantsChunk = Callable[[int, str], bool]
-"""Whether a query asks for a chunk, by row group and full name of the column."""
+"""Function of row group and full name of a column: whether a query needs the chunk."""
 
 _STATUS, _REASON = "status", "reason"
 _OF_BITS = frozenset(("fill_ratio", "estimated_fpp", "estimated_ndv", "bits_per_value"))
-"""What only the bitsets tell."""
+"""Columns that need the bitset."""
 
 
 class View(Protocol):
-    """One kind of rows. Travels to executors."""
+    """One kind of rows. It is sent to executors."""
 
     @property
     def reads_data(self) -> bool:
-        """Whether a file costs by its bytes, and not only by its footer and filters."""
+        """Return whether the view reads data, and not only footer and filters."""
 
     def schema(self) -> str:
-        """As Spark's DDL has it."""
+        """Return the schema as Spark's DDL."""
 
     def files(self, names: Iterable[str], where: str | None) -> Iterator[FoundFile]:
-        """What there is to look at below the names, in the partitions that are meant."""
+        """List the files or tables of the names, in the selected partitions."""
 
     def rows(self, path: str, columns: Collection[str], wants: WantsChunk | None) -> Iterator[Row]:
-        """The rows of a file, as far as these columns of the schema need them. Raises SbbfError."""
+        """Yield the rows of a file; read only what these columns of the schema need. Raises SbbfError."""
 
     def parts(self) -> list[View]:
-        """Views that together are this one, for a file on which this one as a whole is a wrong request; none where it has no parts."""
+        """Return the views of single columns, for a file for which the whole view is a wrong request; none where there are no parts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunks:
-    """A row a filter, and one a column chunk without where `all_chunks`; what the file's report knows is in each."""
+    """View with one row per filter, and with `all_chunks` one per column chunk without a filter; each also has the fields of the file."""
 
     columns: tuple[str, ...] = ()
     all_chunks: bool = False
@@ -83,7 +83,7 @@ class Chunks:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """A row a finding, and one for what could not be read, so that rules could not be run on it."""
+    """View with one row per finding, and one for each part of a file that could not be read, so that rules could not run on it."""
 
     policy: Policy
     max_page_bytes: int | None = None
@@ -115,7 +115,7 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class PaimonIndexes:
-    """A row an index of a data file of a Paimon table, or of an index file; one also for data files without, where `all_files`."""
+    """View with one row per index of a data file of a Paimon table, or of an index file; with `all_files` also for data files without."""
 
     all_files: bool = False
     reads_data: bool = False
@@ -164,7 +164,7 @@ def _no_chunk(row_group: int, column: str) -> bool:
 
 
 def failed(path: str, error: Exception) -> Row:
-    """The row of a file that cannot be read, or that met a defect of ours."""
+    """Return the row of a file that cannot be read, or in which this package has a defect."""
     from sbbf_tool.display import redact
     from sbbf_tool.runner.failures import failure
     from sbbf_tool.runner.rows import plain
