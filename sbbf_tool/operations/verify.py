@@ -31,7 +31,7 @@ def verify(
     """Query each filter of `columns` (of all columns where empty) for every value of its column chunk.
 
     Values are streamed, of `jobs` chunks concurrently, one per core where None. A filter that cannot be read, or cannot be decrypted
-    without a key, is reported as unproven; so is one whose chunk cannot be decoded, which `unread` lists as well. Raises UnreadableError
+    without a key, is reported as not verified; so is one whose chunk cannot be decoded, which `unread` lists too. Raises UnreadableError
     (not a Parquet file), UsageError (no such column), RefusedError (encrypted footer without a key; a page that states more than
     `max_page_bytes` uncompressed bytes).
     """

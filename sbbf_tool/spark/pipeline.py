@@ -352,7 +352,7 @@ def add_filters(
 
 
 def report(outcomes: DataFrame, path: str | None = None) -> DataFrame:
-    """Sum outcomes by status: files, filters, bytes added, seconds of work, one reason; write the outcomes to `path`, if given, as Parquet."""
+    """Sum outcomes by status: files, filters, bytes added, seconds of work, one reason; write outcomes to `path`, if given, as Parquet."""
     from pyspark.sql.functions import any_value, coalesce, col, count, lit, size, when
     from pyspark.sql.functions import sum as total
 
