@@ -35,7 +35,7 @@ def __dir__() -> list[str]:
 @cache
 def _homes() -> dict[str, str]:
     """Read the module of each public name from the stub beside this file, by the loader, which may be that of a zip."""
-    import re  # the command line needs no name from here, and other commands no regular expression
+    import re  # not at the top: the command line uses no name from here, and should not load `re`
 
     stub = __loader__.get_data(os.path.join(os.path.dirname(__file__), "__init__.pyi")).decode()
     return {name: module for module, name in re.findall(r"^from (\S+) import (\w+) as \2$", stub, re.MULTILINE)}

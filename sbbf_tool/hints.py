@@ -44,7 +44,7 @@ class Fix:
     def __str__(self) -> str:
         """Spell the call in Python."""
         files = repr(self.files[0]) if len(self.files) == 1 else repr(list(self.files))
-        # The function takes the keys themselves, which no text should hold.
+        # The function takes the keys themselves, which must not be in a text.
         given = {**self.parameters(), **({} if self.keys is None else {"keys": ...})}
         return f"{self.verb}({', '.join([files, *(_spell(name, value) for name, value in given.items())])})"
 

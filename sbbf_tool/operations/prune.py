@@ -39,7 +39,7 @@ def prune(data: ds.Dataset | str | os.PathLike[str] | Iterable[str | os.PathLike
     dataset of paths has the columns of all files; a column's type is that of the first file that has it. Values are as in `probe`; None
     queries null, and keeps every row group that may hold one. A file that cannot be queried stays in, with a warning; so does one where
     the dataset reads other values of the column than the file stores (`dataset_schema`). The rows are not filtered: filter when you read.
-    Raises UsageError (neither a file nor the dataset's schema has the column, a value that it cannot hold, not Parquet), UnreadableError
+    Raises UsageError (no file has the column, or the dataset's schema lacks it; a value that it cannot hold; not Parquet), UnreadableError
     (no file, or one that pyarrow cannot read).
     """
     asked = tuple(as_iterable(values))

@@ -118,7 +118,7 @@ def repair(
     with edit.open(path) as opened:
         file = opened.file
         if opened.cut_back_to is not None:
-            # The report has a field for it.
+            # The report has the field `cut_back_to` for it.
             opened.warnings.clear()
         facts = _facts(file, choose_columns(file, columns) or list(file.footer.columns), quick)
         steps, left = _prescribe(_QUICK_RULES if quick else _RULES, facts, rebuild)

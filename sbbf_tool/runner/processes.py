@@ -38,7 +38,7 @@ class Processes:
     def __init__(self, workers: int) -> None:
         self.workers = workers
         self._pool: ProcessPoolExecutor | None = None
-        # A pipe from owner to workers: end of file means that the owner has ended, a byte that a worker must stop.
+        # A pipe from owner to workers: end of file means that the owner has ended, a byte means that a worker must stop.
         self._alive: tuple[int, int] | None = None
 
     def __enter__(self) -> Processes:

@@ -309,7 +309,7 @@ def fill(
     return worked(spread(_named(files, None), FoundFile, "bytes", tasks), FoundFile, AddRow, work)
 
 
-# --- all of it ---
+# --- all stages ---
 
 
 def add_filters(
