@@ -1,4 +1,4 @@
-"""The Bloom filters of Parquet files: seen, asked, proven, and added to files that are already there.
+"""Inspect, query, verify and add Bloom filters in existing Parquet files.
 
     import sbbf_tool
 

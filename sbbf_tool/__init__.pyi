@@ -1,4 +1,4 @@
-"""The public names: the one table of them. `__init__` reads it when a name is first used, and type checkers always."""
+"""Table of the public names. `__init__` reads it when a name is first used, and type checkers always do."""
 
 from sbbf_tool.bloom.filter import BloomFilter as BloomFilter
 from sbbf_tool.errors import AuthenticationError as AuthenticationError

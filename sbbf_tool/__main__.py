@@ -1,6 +1,6 @@
-"""`sbbf`, also as `python -m sbbf_tool`: the command line, with the handler of last resort around it and around its imports.
+"""`sbbf`, also as `python -m sbbf_tool`: run the command line, and handle every error that it or its imports do not handle.
 
-Python ends with 1 after an error that nothing handles, and here 1 is an answer. So every error ends in this module, with 70.
+Python exits with 1 after an unhandled error, but for this tool 1 is an answer. So this module handles such errors, with exit code 70.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 INTERRUPTED = 130
 INTERNAL_ERROR = 70
 
-# A wide footer becomes a million objects, none of them garbage, and at the usual 700 to look for some takes as long as to make them.
+# A wide footer makes a million objects, none of them garbage; with the default of 700, collections take as long as making the objects.
 OBJECTS_BETWEEN_COLLECTIONS = 20_000
 
 
@@ -22,9 +22,9 @@ def main() -> None:
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     try:
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            # Nothing is open yet that would have to be closed, and a traceback out of an import tells nobody anything.
+            # Nothing is open yet that must be closed, and a traceback from an import is of no use.
             signal.signal(signal.SIGINT, lambda number, frame: os._exit(INTERRUPTED))
-        # Interpreters that this process starts must not import modules from the folder that the user stands in.
+        # Interpreters that this process starts must not import modules from the current folder.
         os.environ.setdefault("PYTHONSAFEPATH", "1")
         from sbbf_tool.cli import main as command_line
 
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def _report(error: BaseException) -> None:
-    """Print one line on stderr, and the traceback with `--debug`. Standard error may be closed or full, so that its errors are ignored."""
+    """Print one line on stderr, and the traceback with `--debug`. Ignore errors of stderr, which may be closed or full."""
     try:
         from sbbf_tool.display import escape, redact_text
         from sbbf_tool.errors import describe_unexpected

@@ -1,6 +1,6 @@
-"""Arguments of the Python functions that expect several things: any iterable of them, or one of them alone.
+"""Arguments of Python functions that take several values: any iterable, or a single value.
 
-Text and bytes are iterable in Python, so a lone `"abc"` would otherwise be three values or three columns.
+Text and bytes are iterable in Python, so a single `"abc"` would otherwise be three values or three columns.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from sbbf_tool.errors import UsageError
 
 
 def as_iterable(given: Any) -> Iterable[Any]:
-    """Return `given` itself where it is an iterable of things, else the one thing as a tuple: text, bytes, a path, a number, None."""
+    """Return `given` itself where it is an iterable of values, else a tuple of the single value: text, bytes, a path, a number, None."""
     if isinstance(given, str | bytes | bytearray | memoryview | os.PathLike):
         return (given,)
     try:
         iter(given)
-    except TypeError:  # also an array of numpy without dimensions, which has the method and refuses
+    except TypeError:  # also a numpy array without dimensions, which has the method and raises
         return (given,)
     return given  # type: ignore[no-any-return]
 
 
 def as_names(given: str | Iterable[str], kind: str = "column") -> tuple[str, ...]:
-    """Return names as a tuple; one text is one name. Raises UsageError for what is no text."""
+    """Return names as a tuple; one text is one name. Raises UsageError for a name that is not text."""
     names = tuple(as_iterable(given))
     for name in names:
         if not isinstance(name, str):

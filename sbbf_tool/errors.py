@@ -1,17 +1,17 @@
-"""Every way `sbbf` says no, in one tree.
+"""All errors of `sbbf`, in one tree.
 
     SbbfError                      exit
-    |-- UsageError                  2    the question is wrong: no such column, a value the column cannot take
+    |-- UsageError                  2    the request is wrong: no such column, a value that the column cannot hold
     |-- UnreadableError             3    the input is wrong: missing, not Parquet, bytes that contradict the format
-    |   `-- AuthenticationError     3    encrypted bytes are not what their writer wrote, where it wrote them, or the key is a wrong one
-    |-- RefusedError                4    it could be done and must not be, as asked; the message says what would make it safe
-    |   |-- NothingToDoError             the file has nothing of what is to be changed
+    |   `-- AuthenticationError     3    encrypted bytes or their place differ from what their writer wrote, or the key is wrong
+    |-- RefusedError                4    possible but unsafe as requested; the message says how to make it safe
+    |   |-- NothingToDoError             the file has nothing to change, such as no filter to remove
     |   |-- OversizedPageError           a page states more uncompressed bytes than may be decompressed
     |   `-- ChangedError                 another process is changing the file, or has changed it since it was opened
-    |-- WriteError                  5    the system did not let us write (disk full, input/output error); the old file is whole
+    |-- WriteError                  5    a write failed (disk full, input/output error); the old file stays intact
 
-An error is one line: file, place, what is wrong, what to do. `place` is a column, a row group or a byte offset, whichever
-leads a reader to the spot soonest. Anything that is *not* in this tree and reaches a user is a bug of ours.
+An error is one line: file, place, what is wrong, what to do. `place` is the column, row group or byte offset that locates the problem
+most exactly. Any error outside this tree that reaches a user is a defect of this package.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 class SbbfError(Exception):
-    """The root. Shown as ``file: place: message; hint`` with the parts that are known.
+    """The root of the tree. Printed as ``file: place: message; hint`` with the known parts.
 
-    `exit_code` is what the command line ends with when this error ends a command. Passwords and signatures of URLs are left out of all
-    parts; other text is exact, and is escaped where it is shown.
+    `exit_code` is the exit code of a command that this error ends. Passwords and signatures of URLs are redacted in all parts; other text
+    is exact, and is escaped where it is printed.
     """
 
     exit_code = 3
@@ -42,7 +42,7 @@ class SbbfError(Exception):
         super().__init__(self.message)
 
     def at(self, *, file: str | None = None, place: str | None = None) -> SbbfError:
-        """This error, told where it happened; what is known already is kept. For rooms that see bytes and not their file."""
+        """Add file and place to this error unless it has them, and return it. For code that reads bytes without knowing their file."""
         self.file = self.file or (None if file is None else redact(file))
         self.place = self.place or place
         return self
@@ -58,7 +58,7 @@ class SbbfError(Exception):
 
 
 class UsageError(SbbfError):
-    """The request cannot mean anything here; nothing was read or written that matters. Exit 2."""
+    """The request makes no sense for this input; no file was changed. Exit 2."""
 
     exit_code = 2
 
@@ -70,42 +70,42 @@ class UnreadableError(SbbfError):
 
 
 class AuthenticationError(UnreadableError):
-    """An encrypted module, or a signature, does not fit key, place and bytes: one of the three is not the writer's. Exit 3."""
+    """An encrypted module or a signature does not match key, place and bytes: one of the three differs from the writer's. Exit 3."""
 
 
 class RefusedError(SbbfError):
-    """Possible, but unsafe or outside what was allowed; the old file is untouched. Exit 4."""
+    """The request is possible but unsafe or not allowed; the old file is unchanged. Exit 4."""
 
     exit_code = 4
 
 
 class ChangedError(RefusedError):
-    """Another process is at work on the file, or changed it after it was opened: to look again, and to start over, may help."""
+    """Another process is changing the file, or changed it after it was opened: a second attempt may succeed."""
 
     @classmethod
     def since_opened(cls, file: str) -> ChangedError:
-        """The error of a file that is not what it was when it was opened."""
+        """Make the error of a file that changed after it was opened."""
         return cls("the file changed while it was worked on", file=file, hint="run the command again")
 
 
 class NothingToDoError(RefusedError):
-    """The file has nothing of what is to be changed, such as filters to remove: a run over many files skips it."""
+    """The file has nothing to change, such as no filter to remove: a run over many files skips it."""
 
 
 class OversizedPageError(RefusedError):
-    """A page states that it decompresses to more bytes than the limit for pages allows; it was not decompressed."""
+    """A page states more uncompressed bytes than the limit for pages; it was not decompressed."""
 
 
 class WriteError(SbbfError):
-    """The operating system failed a write. What was there before is whole. Exit 5."""
+    """A write failed in the operating system. The old file stays intact. Exit 5."""
 
     exit_code = 5
 
 
 class ErrorPlace:
-    """A block in which errors of this package are told which file and place they are about; what they know already is kept.
+    """A block in which errors of this package get file and place unless they have them.
 
-    A class, since every file of a lake enters several, and a place is put into words only when it is needed.
+    A class, because every file of a lake enters several such blocks, and the text of a place is made only for an error.
     """
 
     __slots__ = ("_file", "_place")

@@ -1,6 +1,6 @@
 """Days since 1970-01-01 and back, in the proleptic Gregorian calendar and for any year (`datetime` stops at 1 and 9999).
 
-Parquet's DATE and Paimon's count their days so. A year is counted from March, so that the leap day is its last; 400 years have
+DATE of Parquet and of Paimon counts days this way. Years start in March, so that the leap day is the last day; 400 years have
 146,097 days.
 """
 
@@ -18,13 +18,13 @@ class Date(NamedTuple):
     day: int
 
     def __str__(self) -> str:
-        """As ISO 8601 and Java write it: years of more than four digits, and those before 0, with a sign."""
+        """Write the date as ISO 8601 and Java do: years of more than four digits, and those before 0, with a sign."""
         written = f"{self.year:04d}" if 0 <= self.year <= 9999 else f"{self.year:+05d}"
         return f"{written}-{self.month:02d}-{self.day:02d}"
 
 
 def days_of(date: Date) -> int | None:
-    """Days since 1970-01-01; None when there is no such date."""
+    """Return the days since 1970-01-01; None for a date that does not exist."""
     if not 1 <= date.month <= 12 or not 1 <= date.day <= 31:
         return None
     year = date.year - (date.month <= 2)
@@ -35,7 +35,7 @@ def days_of(date: Date) -> int | None:
 
 
 def date_of(days: int) -> Date:
-    """The date so many days after 1970-01-01."""
+    """Return the date that is `days` after 1970-01-01."""
     era, day = divmod(days + _EPOCH, _DAYS_IN_ERA)
     year = (day - day // 1460 + day // 36524 - day // 146096) // 365
     day -= year * 365 + year // 4 - year // 100

@@ -1,4 +1,4 @@
-"""What to do about an error or a finding, as values: the Python API spells them as parameters and calls, the command line as options.
+"""Hints for an error or a finding, as values: the Python API spells them as parameters and calls, the command line as options.
 
 Hint   text in which some words are parameters of an operation, or a fix
 Fix    a change to files: a function of this package and its arguments
@@ -16,8 +16,8 @@ from sbbf_tool.display import redact
 
 @dataclass(frozen=True)
 class Fix:
-    """The change that resolves a finding. It is made in place; parameters that are None, False or empty are not given. Passwords and
-    signatures in the names of the files are left out.
+    """The change that resolves a finding. It is made in place; parameters that are None, False or empty are omitted. Passwords and
+    signatures in the names of the files are redacted.
     """
 
     verb: str
@@ -36,7 +36,7 @@ class Fix:
         object.__setattr__(self, "files", tuple(map(redact, self.files)))
 
     def parameters(self) -> dict[str, Parameter]:
-        """Return what is given besides the files, by the names that the function has, in the order in which it is spelled."""
+        """Return the parameters of the function except the files, by name, in the order in which they are spelled."""
         names = ("rebuild", "columns", "replace", "compact", "fpp", "num_bytes")
         given = {name: value for name in names if (value := getattr(self, name)) not in (None, False, ())}
         return {**given, "in_place": True, **({} if self.keys is None else {"keys": self.keys})}
@@ -50,18 +50,18 @@ class Fix:
 
 
 Parameter: TypeAlias = str | float | bool | tuple[str, ...] | EllipsisType
-"""What a parameter is given; `...` stands for a value that the caller chooses."""
+"""Value of a parameter; `...` stands for a value that the caller chooses."""
 
 
 class Hint(str):
-    """A text whose template has `{name}` for each of `values`: a parameter with what it is given, or a `Fix`.
+    """A text whose template has `{name}` for each of `values`: a parameter with its value, or a `Fix`.
 
                                                         as a string                            on a command line
         Hint("give its key with {keys}", keys=...)      give its key with keys=...             give its key with --keys
         Hint("set {replace}", replace=True)             set replace=True                       set --replace
         Hint("try {fix}", fix=Fix("repair", ("a",)))    try repair('a', in_place=True)         try sbbf repair a --in-place
 
-    As a string it is spelled in Python, so that it can stand wherever text does, and travels as text; `spell` spells it otherwise.
+    As a string it is spelled in Python, so that it can be used and sent as text; `spell` spells it in another way.
     """
 
     template: str
@@ -76,7 +76,7 @@ class Hint(str):
         return (self.template,), self.values
 
     def spell(self, spell_one: Callable[[str, Parameter | Fix], str]) -> str:
-        """Return the text with each value as `spell_one` writes it, which gets its name too."""
+        """Return the text with each value as `spell_one` writes it, called with name and value."""
         return _fill(self.template, self.values, spell_one)
 
 

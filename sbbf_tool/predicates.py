@@ -1,7 +1,7 @@
-"""Predicates such as `dt >= '2026-01-01' AND region IN ('eu', 'us')`: from text to an expression. Nothing is evaluated here.
+"""Predicates such as `dt >= '2026-01-01' AND region IN ('eu', 'us')`: parse text to an expression. This module evaluates nothing.
 
 A language is a subclass of `Parser` with its own names, signs and literals: that of `advice.queries` has = and IN joined by AND, that of
-`runner.partitions` all that is here. Columns and literals stay the tokens that they were read from, since each language has its own values.
+`runner.partitions` has the full syntax. Columns and literals remain tokens, since each language has its own values.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _DEEPEST = 50
 
 
 class Token(NamedTuple):
-    """A part of the text. Its kind is text, quoted, number, name, sign, or end."""
+    """A token of the text. Its kind is text, quoted, number, name, sign, or end."""
 
     kind: str
     text: str
@@ -25,13 +25,13 @@ class Token(NamedTuple):
 
     @property
     def unquoted(self) -> str:
-        """What stands between the quotes, of which two stand for one."""
+        """Text between the quotes, with doubled quotes as one."""
         quote = self.text[0]
         return self.text[1:-1].replace(quote * 2, quote)
 
 
 class Comparison(NamedTuple):
-    """True where the column compares so with one of the literals."""
+    """True where the comparison holds between the column and one of the literals."""
 
     column: Token
     sign: str
@@ -58,18 +58,18 @@ Expression = Comparison | IsNull | Not | AllOf | AnyOf
 
 
 class Parser:
-    """Reads one predicate by recursive descent: OR of ANDs of conditions."""
+    """Recursive-descent parser of one predicate: OR of ANDs of conditions."""
 
     what: ClassVar[str]
-    """What errors call the text."""
+    """Name of the text in errors."""
     hint: ClassVar[str]
     token: ClassVar[re.Pattern[str]]
-    """A token, in the group of its kind, and white space before it."""
+    """Pattern of a token, in the group of its kind, and white space before it."""
     comparisons: ClassVar[frozenset[str]]
     prefixes: ClassVar[tuple[str, ...]]
-    """Words that may stand before a literal in quotes, such as DATE."""
+    """Words that may precede a literal in quotes, such as DATE."""
     only_and: ClassVar[bool]
-    """Whether = and IN, joined by AND, are all that the language has."""
+    """Whether the language has only = and IN, joined by AND."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -78,7 +78,7 @@ class Parser:
         self._depth = 0
 
     def parse(self) -> Expression:
-        """The whole text as one expression. Raises UsageError, with the part that was not understood."""
+        """Parse the whole text as one expression. Raises UsageError with the part that cannot be parsed."""
         expression = self._all_of() if self.only_and else self._any_of()
         if self._peek().kind != "end":
             self.fail(self._peek())
@@ -88,7 +88,7 @@ class Parser:
         raise UsageError(f"{self.what} {self.text!r} is not understood at {token.text!r}", hint=self.hint)
 
     def literal(self, token: Token) -> Token:
-        """The token, if it is a literal; `fail` otherwise."""
+        """Return the token if it is a literal; `fail` otherwise."""
         if token.kind not in ("text", "number"):
             self.fail(token)
         return token

@@ -1,1 +1,1 @@
-"""Many files: discovery, partitions, plan, schedule, rows; processes of this machine."""
+"""Runs over many files: discovery, partitions, plan, schedule, rows, and processes of this machine."""

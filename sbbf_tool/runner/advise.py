@@ -34,7 +34,7 @@ def advise_files(
 ) -> AdviceReport:
     """Advise on the columns of all files together; see `operations.advise`.
 
-    `run` does the work on the files that `names` name: footers, filters and dictionaries are read there, data of a few row groups here.
+    `run` runs the work on the files of `names`: it reads footers, filters and dictionaries; this process reads data of a few row groups.
     """
     parsed = tuple(parse_query(query) for query in as_iterable(queries))
     known = Keys.of(keys)
@@ -43,6 +43,6 @@ def advise_files(
 
 
 def surveys(rows: Iterable[SurveyRow]) -> Iterator[tuple[str, FileSurvey | SbbfError]]:
-    """Yield each path with what is known of it, or why nothing is."""
+    """Yield each path with its survey, or with the error that prevented it."""
     for row in rows:
         yield row.path, works.survey_of(row) if row.status == OK else error_of(row)

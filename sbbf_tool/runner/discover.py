@@ -1,4 +1,4 @@
-"""The first stage: which files a lake has, by name, folder, glob, or the addresses that another system's listing gives."""
+"""The first stage: list the files of a lake by name, folder, glob, or the addresses of another system's listing."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Row = TypeVar("Row", bound=FileRow)
 
 
 def discover(names: Iterable[str], where: Predicate | None = None, *, links: bool = False) -> Iterator[FoundFile]:
-    """The files that the names mean, in order, those alone whose partition folders `where` accepts.
+    """List the files that the names mean, in order, except those whose partition folders `where` rejects.
 
-    Links to files are followed. Whoever changes files asks for `links`: then they are marked, and links to folders come too. Raises
+    Links to files are followed. Runs that change files set `links`: then links are marked, and links to folders are listed too. Raises
     UnreadableError (a name that means no file) and UsageError (a partition column that a path does not have).
     """
     for name in as_iterable(names):
@@ -31,7 +31,7 @@ def discover(names: Iterable[str], where: Predicate | None = None, *, links: boo
 
 
 def listed(path: str) -> FoundFile:
-    """A file with length and time; without, where it cannot be asked: who works on it will be told why."""
+    """Return a file with length and time; without them where `stat` fails: the work on the file reports why."""
     if is_url(path):
         return FoundFile(path)
     try:
@@ -42,12 +42,12 @@ def listed(path: str) -> FoundFile:
 
 
 def skip_link(row: type[Row], path: str) -> Row:
-    """The row of a link that commands which change files skip."""
+    """Return the row of a skipped link: commands that change files skip links."""
     return row(path=path, status=SKIPPED, reason=LINK, exit_code=0, seconds=0.0)
 
 
 def path_of(address: str) -> str:
-    """The path that an address of a listing means here.
+    """Return the path of an address in a listing, as this package names it.
 
     Hadoop writes a path of the local file system as `file:/a b`, and a URI as `file:///a%20b`; its names `s3a` and `s3n` are `s3`.
     """

@@ -1,4 +1,4 @@
-"""A file's failure is a row: whatever is wrong with one file is told of that file, and the rest of the lake goes on."""
+"""A file's failure is a row: an error in one file is reported for that file, and the run continues with the other files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INTERNAL_ERROR = 70
 
 
 def row_of(row: type[Row], path: str, work: Callable[[], Mapping[str, object]]) -> Row:
-    """The row of a file whose own fields are what `work` answers, `status` and `reason` among them where it is not simply `ok`."""
+    """Return the row of a file with the fields that `work` returns, which include `status` and `reason` where it is not `ok`."""
     started = time.monotonic()
     try:
         known: Mapping[str, object] = work()
@@ -28,7 +28,7 @@ def row_of(row: type[Row], path: str, work: Callable[[], Mapping[str, object]]) 
 
 
 def failure(path: str, error: Exception) -> dict[str, object]:
-    """Status, reason and exit code that an error stands for. The reason says all that the error does, but for the file's name."""
+    """Return status, reason and exit code of an error. The reason has everything that the error has except the file's name."""
     if isinstance(error, SbbfError):
         reason = ": ".join(part for part in (error.file if error.file != redact(path) else None, error.place, error.message) if part)
         reason = join(reason, "; ", error.hint) if error.hint else reason
@@ -36,11 +36,11 @@ def failure(path: str, error: Exception) -> dict[str, object]:
             return {"status": SKIPPED, "reason": reason, "exit_code": 0}
         status = REFUSED if isinstance(error, RefusedError) else FAILED
         return {"status": status, "reason": reason, "exit_code": error.exit_code}
-    # One file among a million that meets a defect of ours, or too little memory, must not take the others with it.
+    # A defect of this package or too little memory in one file of a million must not end the run.
     return {"status": FAILED, "reason": describe_unexpected(error), "exit_code": INTERNAL_ERROR}
 
 
 def error_of(row: FileRow) -> SbbfError:
-    """The error that a row which is neither `ok` nor `skipped` stands for."""
+    """Return the error of a row that is neither `ok` nor `skipped`."""
     kinds: dict[int, type[SbbfError]] = {kind.exit_code: kind for kind in (UsageError, UnreadableError, RefusedError, WriteError)}
     return kinds.get(row.exit_code, SbbfError)(row.reason or row.status, file=row.path)

@@ -1,13 +1,13 @@
-"""Build and publish: the filters of a file's row groups, apart and verified, and the one step that puts them into the file.
+"""Build and publish: build verified filters of a file's row groups separately, and add them to the file in one step.
 
 build     a piece of a file (some row groups) -> the filter of each chunk, queried for every value that it was built from
-publish   one file, all its filters -> the edit that `add_filters` makes of one file, which builds those that are missing
+publish   one file, all its filters -> the edit that `add_filters` makes of one file, which builds missing filters
 
-The footer is the truth: a file that has every filter is left alone, so that a second run, a retried task and a speculative twin do
-nothing. A file that changed between the stages is done once more, as a whole.
+Only the footer decides: a file that has every filter is skipped, so that a second run, a retried task and a speculative task do nothing.
+A file that changed between the stages is processed again as a whole.
 
-A filter in the clear tells who is in a column. That of an encrypted one is therefore built by whoever publishes the file, and never
-handed from one process to another.
+A plaintext filter reveals values of its column. The filter of an encrypted column is therefore built by the process that publishes the
+file, and is never sent from one process to another.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FIRST_PAUSE = 0.05
 
 
 def build_piece(path: str, print_of_plan: str | None, row_groups: Iterable[int], spec: FilterSpec, edit: Edit) -> Iterator[BuiltChunk]:
-    """The filters of some row groups, one by one; a single row with the reason where one cannot be built, or the file is another one."""
+    """Yield the filters of some row groups; a single row with the reason where one cannot be built or the file changed since the plan."""
     numbers = set(row_groups)
     started = time.monotonic()
     try:
@@ -56,7 +56,7 @@ def build_piece(path: str, print_of_plan: str | None, row_groups: Iterable[int],
                     yield BuiltChunk(path, OK, None, 0, seconds, print_of_plan, key[0], key[1], *found)
     except Exception as error:
         told = {"seconds": time.monotonic() - started, "fingerprint": print_of_plan, **failure(path, error)}
-        # Whoever publishes finds that the file is another one, and does it anew.
+        # The publishing task sees the change, and builds all filters again.
         if not isinstance(error, ChangedError):
             yield BuiltChunk(path=path, **told)  # type: ignore[arg-type]
         else:
@@ -65,7 +65,7 @@ def build_piece(path: str, print_of_plan: str | None, row_groups: Iterable[int],
 
 @dataclass(frozen=True)
 class AddToFile:
-    """`add_filters`, of which a runner may also build the filters of one file's row groups apart."""
+    """`add_filters` as work; a runner may also build the filters of one file's row groups in separate tasks."""
 
     spec: FilterSpec
     edit: Edit
@@ -80,9 +80,7 @@ def fill_file(path: str, spec: FilterSpec, edit: Edit) -> AddRow:
 
 
 def publish_file(path: str, chunks: Iterable[BuiltChunk], spec: FilterSpec, edit: Edit) -> AddRow:
-    """Put the chunks' filters into the file, of which one is in memory at a time; built anew where the file is not the one that they were
-    built from.
-    """
+    """Add the chunks' filters to the file, with one of them in memory at a time; build all again where the file changed since."""
     return row_of(AddRow, path, partial(_publish, path, chunks, spec, edit))
 
 
@@ -102,9 +100,9 @@ def _publish(path: str, chunks: Iterable[BuiltChunk], spec: FilterSpec, edit: Ed
 
 
 def _add(path: str, spec: FilterSpec, edit: Edit, prebuilt: Prebuilt) -> dict[str, object]:
-    """Until it is done: where another writer is at work on the file, wait for what it makes of it; where it changed, once more.
+    """Add the filters; while another writer changes the file, wait and try again on the result.
 
-    Without filters that would be lost, such as before the file was opened, another writer's append is refused at once.
+    Without built filters that would be lost, another writer's append raises ChangedError at once.
     """
     deadline, pause = time.monotonic() + _PATIENCE_SECONDS, _FIRST_PAUSE
     while True:

@@ -1,8 +1,8 @@
-"""The runner of this machine: rows come in the order of the files, as they are ready, in memory that does not grow with their number.
+"""The runner of this machine: yields rows in the order of the files, as they are ready, in memory that does not grow with their number.
 
-Few small files are worked on in this process. More are packed into tasks for processes, one a core; a file with a task's work for every
-worker is worked on alone, and its column chunks keep all cores busy. Files of stores are waited for by threads: a forked process must
-not use the connections of its parent, and waiting takes no core.
+A few small files are processed in this process. More files are packed into tasks for processes, one per core; a file with a task's work
+for every worker is processed alone, and its column chunks keep all cores busy. Threads process files of stores: a forked process must not
+use the connections of its parent, and waiting takes no core.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ if TYPE_CHECKING:
 Row = TypeVar("Row", bound=FileRow)
 
 _FILES_WITHOUT_PROCESSES = 50
-"""To start processes takes as long as so many small files."""
+"""Number of small files that take as long as starting processes."""
 _TASKS_AHEAD = 2
 _FILES_PER_TASK = 100
 _REQUESTS_IN_FLIGHT = 16
-"""Files of stores that are waited for together, unless `jobs` says how many."""
+"""Files of stores that are processed concurrently where `jobs` is None."""
 
 
 class LocalRunner:
-    """Processes and threads of this machine: `jobs` workers together, as many as there are cores where None."""
+    """Processes and threads of this machine: `jobs` workers in total, one per core where None."""
 
     def __init__(self, jobs: int | None = None, progress: Progress | None = None) -> None:
         self.jobs = jobs
         self.workers = jobs if jobs is not None else os.cpu_count() or 1
         self.progress = progress
-        """Called with the bytes done of a file that is worked on in this process."""
+        """Called with the bytes done of a file that is processed in this process."""
 
     def __enter__(self) -> LocalRunner:
         return self
@@ -58,7 +58,7 @@ class LocalRunner:
         listed: dict[str, list[str]] = {}
         with closing(self._rows(selection, work)) as rows:
             while True:
-                # Processes are forked in this block, and list each folder once too; the caller, between rows, is none of the run.
+                # Processes are forked in this block, and also list each folder once; the caller's code between rows is outside of it.
                 with listing_once(listed):
                     row = next(rows, None)
                 if row is None:
@@ -76,7 +76,7 @@ class LocalRunner:
     def _locally(self, files: Iterator[FoundFile], work: Work[Row]) -> Iterator[Row]:
         head = list(islice(files, 2))
         if len(head) == 1:
-            # Most commands are about one file, and start without what packing files into tasks takes.
+            # Most commands process one file, and start faster without the imports that packing needs.
             yield work(head[0].path, self.workers, self.progress)
             return
         from sbbf_tool.runner.pack import TASK_COST
@@ -120,7 +120,7 @@ class LocalRunner:
 
 
 def _without_links(files: Iterable[FoundFile], links: list[FoundFile]) -> Iterator[FoundFile]:
-    """Yield the files that are no links; add the links to `links`."""
+    """Yield the files that are not links; add the links to `links`."""
     for file in files:
         if file.is_link:
             links.append(file)
@@ -129,12 +129,12 @@ def _without_links(files: Iterable[FoundFile], links: list[FoundFile]) -> Iterat
 
 
 def _cost(file: FoundFile, work: Work[Row]) -> int:
-    """Bytes that count for how files are packed into tasks."""
+    """Return the bytes of a file that count when files are packed into tasks."""
     return (file.bytes or 0) if work.reads_data else 0
 
 
 def _by_processes(files: Iterable[FoundFile], work: Work[Row], workers: int, jobs: int, all_jobs: int) -> Iterator[Row]:
-    """Yield the rows in the order of the files; little is begun before it is needed."""
+    """Yield the rows in the order of the files; start few tasks ahead."""
     from sbbf_tool.runner.pack import TASK_COST, pack
     from sbbf_tool.runner.processes import Processes, Task
 
@@ -143,7 +143,7 @@ def _by_processes(files: Iterable[FoundFile], work: Work[Row], workers: int, job
     with Processes(workers) as processes:
         for packed in pack(files, partial(_cost, work=work), TASK_COST, _FILES_PER_TASK):
             is_large = work.is_parallel and _cost(packed[0], work) > TASK_COST * all_jobs
-            # A large file is alone: its chunks take all workers.
+            # A large file runs alone: its chunks use all workers.
             while ahead and (is_large or len(ahead) >= workers * _TASKS_AHEAD):
                 yield from processes.rows(ahead.popleft(), lost)
             ahead.append(processes.submit(Task([file.path for file in packed], partial(_rows, work, all_jobs if is_large else jobs))))
@@ -155,7 +155,7 @@ def _by_processes(files: Iterable[FoundFile], work: Work[Row], workers: int, job
 
 def _rows(work: Callable[[str, int], Row], jobs: int, paths: Sequence[str]) -> list[Row]:
     rows = (work(path, jobs) for path in paths)
-    # Other exceptions may hold what does not travel, and the row says what they said.
+    # Other exceptions may hold values that cannot be pickled; the row has their reason.
     return [row if isinstance(row.error, SbbfError) else replace(row, error=None) for row in rows]
 
 

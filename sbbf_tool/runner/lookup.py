@@ -1,4 +1,4 @@
-"""Many values asked of one file at a time: which of its row groups may hold each. What is certainly absent costs no line in the answer."""
+"""Look up many values in one file: which of its row groups may hold each. The report has no line for absent values."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 def probe_values(
     path: str, column: str, values: object, *, dialect: str | None = None, keys: KeysGiven = None, reuse: Reuse | None = None
 ) -> LookupReport:
-    """What the filters of `column` say of the values, which are an iterable or one of them, as for `probe`; None asks for null.
+    """Query the filters of `column` for the values: an iterable or one value, as for `probe`; None queries null.
 
-    `keys` opens encrypted filters; `reuse` keeps what files have in common. Raises UsageError (no such column, a value it cannot hold),
-    UnreadableError (a filter that contradicts the format) and RefusedError (encrypted footer, and no key).
+    `keys` decrypts encrypted filters; `reuse` keeps what files have in common. Raises UsageError (no such column, a value it cannot hold),
+    UnreadableError (a filter that contradicts the format) and RefusedError (encrypted footer without a key).
     """
     named = None if dialect is None else dialect_named(dialect)
     reuse = reuse or Reuse()
@@ -57,7 +57,7 @@ def probe_values(
 def _ask(
     file: ParquetFile, number: int, question: Question, hits: dict[int, list[int]], dialect: Dialect | None
 ) -> tuple[str, str | None] | None:
-    """Adds the row group to the hits of the values that it may hold; or answers why its filter says nothing of any."""
+    """Add the row group to the hits of the values that it may hold; return why its filter gives no certain answer, where it gives none."""
     asked = question.row
     for at in asked.unknowable:
         hits.setdefault(at, []).append(number)

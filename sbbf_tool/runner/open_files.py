@@ -37,8 +37,8 @@ def open_files(
 ) -> Files:
     """Name the files of a run: each of `paths` is a file, a folder, a glob or a URL.
 
-    `where` is a predicate on partition folders, such as `dt >= '2026-01-01'`; `jobs` bounds the workers, the cores where None. Nothing is
-    listed before a verb is called. Raises UsageError for a predicate that cannot be parsed.
+    `where` is a predicate on partition folders, such as `dt >= '2026-01-01'`; `jobs` limits the workers, one per core where None. Nothing
+    is listed before a verb is called. Raises UsageError for a predicate that cannot be parsed.
     """
     from sbbf_tool.runner.partitions import parse_predicate
 
@@ -125,7 +125,7 @@ class Files:
         for row in LocalRunner(self.jobs).run(self.selection, work):
             report = getattr(row, "report", None)
             if row.reason == LINK:
-                # A link that a listing meets is no file of the run: nothing was done to what it leads to.
+                # A link in a listing is not a file of the run, and its target was not changed.
                 continue
             if report is not None and row.exit_code == 0:
                 yield report

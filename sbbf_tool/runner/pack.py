@@ -1,6 +1,6 @@
-"""Many small units of work into few tasks, by bytes: to start a task costs more than a small file.
+"""Pack many small units of work into few tasks, by bytes: starting a task costs more than a small file.
 
-The cost of a unit is counted in bytes of data: what must be decoded, a share of what is merely copied, and a constant for opening it.
+The cost of a unit is counted in bytes: the bytes that its work reads, and a constant for opening the file.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import TypeVar
 Unit = TypeVar("Unit")
 
 OPENING_COST = 256 << 10
-"""To open a file, parse its footer and publish it takes as long as decoding about so many bytes."""
+"""Bytes whose decoding takes about as long as opening a file, parsing its footer and publishing it."""
 TASK_COST = 64 << 20
-"""Some seconds of work, or 256 files of nearly nothing."""
+"""Bytes of one task: some seconds of work, or 256 nearly empty files."""
 MOST_UNITS = 1000
 
 
 def pack(units: Iterable[Unit], cost: Callable[[Unit], int], task_cost: int = TASK_COST, most: int = MOST_UNITS) -> Iterator[list[Unit]]:
-    """The units in their order, as many in a task as fit into `task_cost`, and at least one; no more than `most`."""
+    """Yield the units in order, packed into tasks of at least one unit, at most `most` units, and at most `task_cost` where possible."""
     task: list[Unit] = []
     filled = 0
     for unit in units:

@@ -1,7 +1,7 @@
-"""Partition predicates: `dt >= '2026-01-01' and region in ('eu', 'us')` of files in folders named `dt=2026-01-31`, as Hive lays them out.
+"""Partition predicates: `dt >= '2026-01-01' and region in ('eu', 'us')` on files in folders such as `dt=2026-01-31`, as Hive lays them out.
 
-A value in quotes is compared as text, which is right for dates as ISO 8601 writes them; a number as a number. The folder
-`__HIVE_DEFAULT_PARTITION__` stands for NULL, which no comparison is true of. Nothing is evaluated but what this module parses.
+A value in quotes is compared as text, which is correct for ISO 8601 dates; a number is compared as a number. The folder
+`__HIVE_DEFAULT_PARTITION__` means NULL, for which no comparison is true. Only syntax that this module parses is evaluated.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _FOLDERS_REMEMBERED = 10_000
 
 Values = Mapping[str, str | None]
 _Test = Callable[[Values], bool | None]
-"""True, false, or None where it is unknown, as SQL has it."""
+"""Function that returns true, false, or None for unknown, as in SQL."""
 
 
 def partition_values(path: str) -> dict[str, str | None]:
-    """What the folders of a path say, such as `{"dt": "2026-01-31"}`; None for Hive's NULL."""
+    """Return the partition values in the folders of a path, such as `{"dt": "2026-01-31"}`; None for Hive's NULL."""
     found: dict[str, str | None] = {}
     for folder in re.split(r"[\\/]", path)[:-1]:
         name, sign, value = folder.partition("=")
@@ -47,7 +47,7 @@ def partition_values(path: str) -> dict[str, str | None]:
 
 
 class Predicate:
-    """See `parse_predicate`. Travels to other processes as its text, and is parsed again where it arrives."""
+    """A parsed predicate. Pickled as its text, and parsed again in other processes."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -58,7 +58,7 @@ class Predicate:
         return Predicate, (self.text,)
 
     def accepts(self, path: str) -> bool:
-        """Whether a file of this path is meant. UsageError where its folders lack a column that is asked for."""
+        """Return whether the predicate is true for a path. Raises UsageError where its folders lack a column of the predicate."""
         folder = os.path.dirname(path)
         if folder not in self._known:
             if len(self._known) >= _FOLDERS_REMEMBERED:
@@ -69,7 +69,7 @@ class Predicate:
 
 
 def parse_predicate(text: str) -> Predicate:
-    """Raises UsageError, with the part that was not understood."""
+    """Parse a predicate. Raises UsageError with the part that cannot be parsed."""
     return Predicate(text)
 
 

@@ -1,4 +1,4 @@
-"""What each file of a lake is to get, from its footer alone: which chunks lack a filter, and in which pieces they are built."""
+"""Plan each file of a lake from its footer alone: which chunks lack a filter, and in which pieces they are built."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from sbbf_tool.reports.rows import OK, SKIPPED
 from sbbf_tool.runner.failures import row_of
 
 PIECE_BYTES = 16 << 20
-"""Of data to decode: less than a second, so that a file of many row groups is work for every core."""
+"""Bytes of data to decode per piece: less than a second of work, so that a file of many row groups keeps every core busy."""
 
 HANDED_BYTES = 32 << 20
-"""Of a file whose filters may take more, processes of one machine hand none to each other: one of them builds all, on all cores."""
+"""Bytes of filters per file up to which processes of one machine send filters to each other; above, one process builds all on all cores."""
 
 
 def plan_file(path: str, spec: FilterSpec, edit: Edit, piece_bytes: int = PIECE_BYTES, handed_bytes: int | None = None) -> PlannedFile:
-    """What this file is to get; why nothing, where its status is not `ok`.
+    """Plan the filters that this file lacks; the reason says why there are none where the status is not `ok`.
 
-    It is a single piece where its columns are encrypted, or its filters may take more than `handed_bytes`.
+    The plan is a single piece where its columns are encrypted, or its filters may take more than `handed_bytes`.
     """
     return row_of(PlannedFile, path, partial(_planned, path, spec, edit, piece_bytes, handed_bytes))
 
@@ -54,7 +54,7 @@ def _planned(path: str, spec: FilterSpec, edit: Edit, piece_bytes: int, handed_b
 
 
 def pieces_of(file: ParquetFile, keys: Iterable[ChunkKey], piece_bytes: int | None) -> Iterator[PlannedPiece]:
-    """Whole row groups together, up to `piece_bytes`; one that is larger is a piece of its own. A single piece where that is None."""
+    """Yield pieces of whole row groups of up to `piece_bytes` in total, or one larger row group; a single piece where None."""
     by_row_group: dict[int, int] = {}
     for key in keys:
         by_row_group[key[0]] = by_row_group.get(key[0], 0) + chunk_bytes(file, key)

@@ -1,8 +1,8 @@
-"""A pool of processes that outlives its members, and does not outlive its owner.
+"""A pool of processes that survives the death of its workers, and ends with its owner.
 
-A worker that dies (of too little memory, say) takes the pool with it, as Python has it; here what was under way is done again by a new
-one. Workers leave Ctrl-C to their owner, and end when it is gone, however it went. Where an exception ends the owner's block, they are
-interrupted as a single process is by Ctrl-C: they remove their temporary files.
+A worker that dies (for example of too little memory) breaks the pool in Python; this module runs the unfinished tasks again in a new
+pool. Workers ignore Ctrl-C, which their owner handles, and end when the owner ends for any reason. Where an exception ends the owner's
+block, they are interrupted as Ctrl-C interrupts a single process: they remove their temporary files.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Row = TypeVar("Row")
 
 
 class Task(Generic[Unit, Row]):
-    """Some units, and the rows that come of them."""
+    """Units of work, and the function that makes their rows."""
 
     def __init__(self, units: Sequence[Unit], work: Callable[[Sequence[Unit]], list[Row]]) -> None:
         self.units = units
@@ -33,12 +33,12 @@ class Task(Generic[Unit, Row]):
 
 
 class Processes:
-    """Use as a context manager; what has not begun by its end is not begun any more."""
+    """A pool of worker processes. Use as a context manager; tasks that have not started by its end are cancelled."""
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
         self._pool: ProcessPoolExecutor | None = None
-        # Its reading end tells a worker when the last holder of the writing end, its owner, is gone; a byte, that it is to stop.
+        # A pipe from owner to workers: end of file means that the owner has ended, a byte that a worker must stop.
         self._alive: tuple[int, int] | None = None
 
     def __enter__(self) -> Processes:
@@ -54,7 +54,7 @@ class Processes:
             os.close(fd)
 
     def submit(self, task: Task[Unit, Row]) -> Task[Unit, Row]:
-        """Begin a task when a worker is free."""
+        """Start a task when a worker is free."""
         try:
             task.future = self._running().submit(_work, task.work, task.units)
         except BrokenProcessPool:
@@ -64,12 +64,12 @@ class Processes:
         return task
 
     def rows(self, task: Task[Unit, Row], lost: Callable[[Unit], Row]) -> list[Row]:
-        """What came of a task; `lost` makes the row of a unit that kills whoever works on it. Waits."""
+        """Wait for a task and return its rows; `lost` makes the row of a unit that kills its worker."""
         try:
             assert task.future is not None
             return task.future.result()
         except BrokenProcessPool:
-            # One of several tasks did it. Each is tried again by itself, and the culprit found by halving.
+            # Any of several tasks may have killed the worker. Each is run again separately; halving finds the unit.
             if task.pool is self._pool:
                 self._stop()
             return self._apart(task.units, task.work, lost)
@@ -91,7 +91,7 @@ class Processes:
         return self._pool
 
     def _new_pool(self, workers: int) -> ProcessPoolExecutor:
-        # A forked process has everything imported already; elsewhere than on Linux, forking is not safe.
+        # A forked process has the imports of its parent; forking is safe only on Linux.
         forks = sys.platform == "linux"
         return ProcessPoolExecutor(
             workers,
@@ -116,7 +116,7 @@ def _begin(alive: tuple[int, int] | None) -> None:
 
 
 def _work(work: Callable[[Sequence[Unit]], list[Row]], units: Sequence[Unit]) -> list[Row]:
-    """Work in a worker. That SIGTERM is ignored means that the worker was told to stop: tasks on their way to it are not begun."""
+    """Run a task in a worker. An ignored SIGTERM means that the worker must stop: tasks that it still receives are not started."""
     if signal.getsignal(signal.SIGTERM) is signal.SIG_IGN:
         raise SystemExit
     signal.signal(signal.SIGTERM, _interrupt)

@@ -1,8 +1,8 @@
-"""Verify in pieces: the filters of some row groups of a large file proven apart, and the report of `verify` that they make together.
+"""Verify in pieces: verify the filters of a large file's row groups separately, and combine the results into one report.
 
-plan     the footer -> row groups whose filters are proven together
-prove    a piece -> the proof of each filter
-report   all proofs of a file -> the row of `verify`, to the letter; where the file changed meanwhile, all is proven anew
+plan     the footer -> row groups whose filters are verified together
+prove    a piece -> the result of each filter
+report   all results of a file -> the same row as `verify` makes; where the file changed in between, all filters are verified again
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class VerifyFile:
-    """`verify`, of which a runner may also verify the row groups of one file apart."""
+    """`verify` as work; a runner may also verify the row groups of one file in separate tasks."""
 
     columns: tuple[str, ...] = ()
     keys: KeysGiven = None
@@ -45,7 +45,7 @@ class VerifyFile:
 
 
 def plan_proofs(path: str, columns: tuple[str, ...] = (), keys: KeysGiven = None, piece_bytes: int = PIECE_BYTES) -> PlannedFile:
-    """The filters of these columns (of all, where empty) in pieces to prove; why there are none, where the status is not `ok`."""
+    """Plan the pieces in which the filters of these columns (of all, where empty) are verified; a reason where the status is not `ok`."""
     return row_of(PlannedFile, path, partial(_planned, path, columns, keys, piece_bytes))
 
 
@@ -72,7 +72,7 @@ def prove_piece(
     keys: KeysGiven = None,
     limit: MaxPageBytes = None,
 ) -> ProvenPiece:
-    """The proofs of these row groups' filters, of those that can be asked at all; `skipped` where the file is not the one planned."""
+    """Verify those filters of these row groups that can be queried; the row is `skipped` where the file changed since the plan."""
     return row_of(ProvenPiece, path, partial(_proven, path, print_of_plan, tuple(row_groups), columns, keys, limit))
 
 
@@ -90,7 +90,7 @@ def _proven(
 def report_proofs(
     path: str, pieces: Iterable[ProvenPiece], columns: tuple[str, ...] = (), keys: KeysGiven = None, limit: MaxPageBytes = None
 ) -> VerifyRow:
-    """What `verify` says of the file, given these proofs; a filter of which there is none is proven here."""
+    """Make the row of `verify` from the results of the pieces; filters without a result are verified here."""
     return row_of(VerifyRow, path, partial(_reported, path, pieces, columns, keys, limit))
 
 

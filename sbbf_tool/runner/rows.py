@@ -1,7 +1,7 @@
-"""Rows as Arrow has them: the schema of a row's dataclass, batches of rows, and rows again.
+"""Rows in Arrow: convert a row's dataclass to a schema, rows to batches, and batches to rows.
 
-The dataclasses of `reports` are the only declaration there is: local processes hand them over as they are, Spark and Parquet files get
-them by way of this module. Text of a file's name that is not UTF-8 is escaped, since Arrow's strings cannot hold it.
+The dataclasses of `reports` are the only declaration: local processes send them unchanged, and this module converts them for Spark and
+Parquet files. Text of a file's name that is not UTF-8 is escaped, since Arrow's strings cannot hold it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ Row = TypeVar("Row")
 
 
 spelling: ContextVar[Callable[[str], str] | None] = ContextVar("spelling", default=None)
-"""How hints are spelled where rows become Arrow's, which has text and no hints; as Python has them, where None."""
+"""Function that spells hints in Arrow rows, which hold only text; as Python parameters where None."""
 
 
 def schema_of(row: type) -> pa.Schema:
-    """The Arrow schema of a dataclass: a field of it is a field here, a tuple a list, a dataclass within it a struct."""
+    """Return the Arrow schema of a dataclass: a field becomes a field, a tuple a list, a nested dataclass a struct."""
     return _schema_of(row)
 
 
@@ -36,20 +36,20 @@ def _schema_of(row: type) -> pa.Schema:
 
 
 def to_batch(row: type, rows: Iterable[object]) -> pa.RecordBatch:
-    """The rows as one batch of `schema_of(row)`."""
+    """Convert the rows to one batch of `schema_of(row)`."""
     import pyarrow as pa
 
     return pa.RecordBatch.from_pylist([cast("dict[str, Any]", plain(one)) for one in rows], schema=schema_of(row))
 
 
 def from_batch(row: type[Row], batch: pa.RecordBatch | pa.Table) -> Iterator[Row]:
-    """The rows of a batch, which may lack fields that have a default and may have more than the dataclass."""
+    """Yield the rows of a batch, which may lack fields with a default and may have extra fields."""
     for values in batch.to_pylist():
         yield cast(Row, _made(row, values))
 
 
 def from_dict(row: type[Row], values: dict[str, Any]) -> Row:
-    """One row, of plain dicts and lists."""
+    """Make one row from plain dicts and lists."""
     return cast(Row, _made(row, values))
 
 
@@ -63,7 +63,7 @@ def _is_optional(hint: Any) -> bool:
 
 
 def _inner(hint: Any) -> Any:
-    """X of `X | None`."""
+    """Return X of `X | None`."""
     return next(one for one in get_args(hint) if one is not NoneType) if _is_optional(hint) else hint
 
 
@@ -82,7 +82,7 @@ def _arrow_type(hint: Any) -> pa.DataType:
 
 
 def plain(value: object) -> object:
-    """A report, or a value of one, as dicts, lists and text that any engine holds."""
+    """Convert a report, or a value of one, to dicts, lists and text that any engine can hold."""
     if isinstance(value, str):
         spell = spelling.get()
         value = value if spell is None else spell(value)

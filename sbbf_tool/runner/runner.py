@@ -1,4 +1,4 @@
-"""What carries out a run over files: processes of this machine, or Spark. Commands and `open_files` know only this."""
+"""The interface of a runner: processes of this machine, or Spark. Commands and `open_files` use only this."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Row = TypeVar("Row", bound=FileRow)
 
 
 class Runner(Protocol):
-    """Use as a context manager. One file's failure is its row, and stops no other; what is wrong with the names raises SbbfError."""
+    """Runner over files. Use as a context manager. A file's failure is its row and does not end the run; wrong names raise SbbfError."""
 
     def __enter__(self) -> Runner: ...
     def __exit__(self, *exc_info: object) -> None: ...

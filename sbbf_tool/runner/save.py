@@ -1,4 +1,4 @@
-"""A report of many rows as a file, written while they come: a Parquet file, or the documents of the rows as JSON lines."""
+"""Write a report of many rows to a file as they arrive: a Parquet file, or the documents of the rows as JSON lines."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.storage.whole import write_whole
 
 Save = Callable[[FileRow | None, dict[str, Any]], None]
-"""Takes a row and its document, or None and the document that sums up all of them."""
+"""Function of a row and its document, or of None and the document that summarizes all rows."""
 
 _BATCH = 1000
 
 
 @contextmanager
 def saved(path: str, row: type[FileRow]) -> Iterator[Save]:
-    """Yield what saves each row; the file is there when the block ends well: rows in `*.parquet`, documents in `*.jsonl`.
+    """Yield the function that saves each row; the file exists once the block ends without error: `*.parquet` or `*.jsonl`.
 
     Raises UsageError for another suffix, RefusedError where the file exists, and WriteError.
     """

@@ -1,4 +1,4 @@
-"""Which files a run works on: names of files, folders, globs and URLs, and which partitions of them."""
+"""The files of a run: names of files, folders, globs and URLs, and a predicate on their partitions."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Selection:
     def __init__(
         self, names: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], where: Predicate | None = None, file: str | None = None
     ) -> None:
-        """Take one name or several; an iterator of names is read as files are needed, once. `where` chooses partitions.
+        """Take one name or several; an iterator of names is read once, as files are needed. `where` selects partitions.
 
-        `file` is the one file that they mean, where that is known: then nothing is listed.
+        `file` is the one file that the names mean, where known: then nothing is listed.
         """
         self.file = file
         given = as_iterable(names)
@@ -31,7 +31,7 @@ class Selection:
         self.where = where
 
     def files(self, *, links: bool = False) -> Iterator[FoundFile]:
-        """List the files, as this machine sees them; see `discover`."""
+        """List the files as this machine sees them; see `discover`."""
         from sbbf_tool.runner.discover import discover, listed
 
         if self.file is not None:

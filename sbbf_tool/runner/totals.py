@@ -1,4 +1,4 @@
-"""What `inspect` tells of each file, added up over a lake, in memory that grows with its columns alone."""
+"""Totals of `inspect` over a lake, in memory that grows only with the number of columns."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from sbbf_tool.reports.inspect import ColumnTotal, InspectReport
 
 @dataclass(slots=True)
 class LakeColumn:
-    """A column over all files."""
+    """Totals of a column over all files."""
 
     column: str
     files: int = 0
-    """Those in which it has a filter."""
+    """Files in which the column has a filter."""
     row_groups_with_filter: int = 0
     row_groups: int = 0
-    """All of the lake, those of files without such a column among them."""
+    """All row groups of the lake, including those of files without the column."""
     filter_bytes: int = 0
     chunk_bytes: int = 0
-    """Of the column in the files in which it has a filter."""
+    """Bytes of the column in files in which it has a filter."""
     fpp_sum: float = 0.0
     measured: int = 0
 
     @property
     def mean_fpp(self) -> float | None:
-        """Over the row groups whose filters could be measured."""
+        """Mean FPP over the row groups whose filters could be measured; None where there is none."""
         return self.fpp_sum / self.measured if self.measured else None
 
 
 class InspectTotals:
-    """Of the reports that were added."""
+    """Totals of the added reports."""
 
     def __init__(self) -> None:
         self.rows = self.row_groups = self.bytes = 0
@@ -54,7 +54,7 @@ class InspectTotals:
             known.measured += total.row_groups_with_filter
 
     def columns(self) -> list[LakeColumn]:
-        """Those that have a filter anywhere, in the order in which they came up."""
+        """Return the columns that have a filter in any file, in the order in which they were first found."""
         for column in self._columns.values():
             column.row_groups = self.row_groups
         return list(self._columns.values())

@@ -1,6 +1,6 @@
-"""What a run does with each file: the verbs as work that travels to other processes, each with the kind of row that it makes.
+"""The verbs as work that a run does on each file: it can be sent to other processes, and names the kind of row that it makes.
 
-Each function returns the `Work` of one verb; what the verb itself imports is imported when its work is made.
+Each function returns the `Work` of one verb; the imports of a verb happen when its work is made.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Row = TypeVar("Row", bound=FileRow, covariant=True)
 class Work(Generic[Row]):
     """The work of one verb on any file."""
 
-    # No dataclass: the first command of a process would wait for its making.
+    # Not a dataclass: creating one would delay the first command of a process.
     __slots__ = ("changes", "fields", "is_parallel", "reads_data", "row")
 
     def __init__(
@@ -62,7 +62,7 @@ class Work(Generic[Row]):
         self.reads_data = reads_data
         """The work reads the data of a file, and not only its footer and filters."""
         self.changes = changes
-        """The work changes files: links that a listing meets are skipped."""
+        """The work changes files: links in a listing are skipped."""
         self.is_parallel = is_parallel
         """`fields` takes `jobs`, the column chunks of one file to work on concurrently, and `progress`."""
 
@@ -106,7 +106,7 @@ def probe(column: str, values: object, *, dialect: str | None = None, keys: Keys
 
 
 def look_up(column: str, values: object, *, dialect: str | None = None, keys: KeysGiven = None) -> Work[LookupRow]:
-    """Look many values up in one column: only the row groups that may hold each are reported."""
+    """Look up many values in one column: only the row groups that may hold each are reported."""
     from sbbf_tool.file.reuse import Reuse
     from sbbf_tool.reports.lookup import LookupRow
     from sbbf_tool.runner.lookup import probe_values as operation
@@ -150,7 +150,7 @@ def _check(path: str, *, policy: Policy, progress: Progress | None = None, **opt
 
 
 def survey(queries: Iterable[Query] = (), *, keys: KeysGiven = None, max_page_bytes: MaxPageBytes = None) -> Work[SurveyRow]:
-    """Survey what `advise` adds up; see `survey_of`."""
+    """Survey each file for `advise`; see `survey_of`."""
     from sbbf_tool.file.reuse import Reuse
     from sbbf_tool.reports.lake import SurveyRow
 
@@ -175,7 +175,7 @@ def survey_of(row: SurveyRow) -> FileSurvey:
 
 
 def add(spec: FilterSpec, edit: Edit) -> Work[AddRow]:
-    """Give each file the filters that it lacks."""
+    """Add to each file the filters that it lacks."""
     from sbbf_tool.reports.add import AddRow
     from sbbf_tool.runner.fill import AddToFile
 
@@ -183,7 +183,7 @@ def add(spec: FilterSpec, edit: Edit) -> Work[AddRow]:
 
 
 def plan(spec: FilterSpec, edit: Edit) -> Work[PlanRow]:
-    """Plan what each file would get, from its footer."""
+    """Plan from its footer which filters each file would get."""
     from sbbf_tool.reports.add import PlanRow
 
     return Work(PlanRow, partial(_plan, spec=spec, edit=edit), changes=True)
