@@ -86,10 +86,8 @@ def verdict_of(totals: Totals, lookup: Lookup, reason: str | None, *, queried: b
         return NO_GAIN, reason + worthless
     if is_filtered(totals) and totals.mean_fpp is not None:
         return KEEP, f"all its {totals.row_groups:,} row groups have a filter, which {percent(totals.mean_fpp)} of absent values pass"
-    if totals.unreadable_filters:
-        return ADD, f"{totals.unreadable_filters:,} of its filters cannot be read; build them anew"
-    if totals.worst_fpp > SATURATED_FPP:
-        return ADD, f"its filters let up to {percent(totals.worst_fpp)} of absent values pass; build them anew"
+    if (useless := useless_filters(totals)) is not None:
+        return ADD, useless
     if totals.filters:
         return ADD, f"only {totals.filters:,} of {totals.row_groups:,} row groups have a filter; those without are read by every query"
     if totals.row_groups == 1:
@@ -98,9 +96,18 @@ def verdict_of(totals: Totals, lookup: Lookup, reason: str | None, *, queried: b
     return ADD, left if totals.repetition is None else f"{left}, and {lookup.holding:.3g} hold a value that is there"
 
 
+def useless_filters(totals: Totals) -> str | None:
+    """Return why existing filters are to be rebuilt; None where all are worth a query."""
+    if totals.unreadable_filters:
+        return f"{totals.unreadable_filters:,} of its filters cannot be read; build them anew"
+    if totals.worst_fpp > SATURATED_FPP:
+        return f"its filters let up to {percent(totals.worst_fpp)} of absent values pass; build them anew"
+    return None
+
+
 def is_filtered(totals: Totals) -> bool:
     """Return whether every row group has a filter that is worth a query."""
-    return totals.filters == totals.row_groups > 0 and not totals.unreadable_filters and totals.worst_fpp <= SATURATED_FPP
+    return totals.filters == totals.row_groups > 0 and useless_filters(totals) is None
 
 
 def engines_for(totals: Totals, names: tuple[str, ...]) -> tuple[list[EngineVerdict], list[EngineVerdict]]:

@@ -79,6 +79,8 @@ def command(
             render.warn("no column deserves a filter; sbbf advise tells why")
             return 0
     spec = _spec(plan, columns, fpp, ndv, max_bytes, replace)
+    if plan is not None and change.files.file is None:
+        spec = dataclasses.replace(spec, if_present=True)
     edit = Edit(append=append, limit=PageLimit(max_page_bytes, change.files.jobs), **change.options())
     if plan_only:
         return change.report(works.plan(spec, edit), _PlanView())

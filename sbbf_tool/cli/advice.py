@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.output import say, stop_if_unread
+from sbbf_tool.cli.output import say, say_json, stop_if_unread
 from sbbf_tool.cli.spelling import command_of, spell
 
 if TYPE_CHECKING:
@@ -29,21 +29,30 @@ def query_lines(path: str | None) -> list[str]:
         raise click.UsageError(f"queries file {path}: {getattr(error, 'strerror', None) or 'not UTF-8'}") from None
 
 
-def show_report(report: AdviceReport, paths: Sequence[str], plan_path: str | None, *, as_json: bool) -> int:
+def show_report(report: AdviceReport, paths: Sequence[str], plan_path: str | None, where: str | None, *, as_json: bool) -> int:
     """Show the report on `paths`, save its plan where a path is given, and answer with the exit code. Raises WriteError."""
     from sbbf_tool.editing.plan_file import write_plan
 
-    render.show_json("advise", report) if as_json else show_advice(report)
+    command = None if report.fix is None else [*command_of(report.fix), *(() if where is None else ("--where", where))]
+    if as_json:
+        document = render.document("advise", report)
+        if command is not None:
+            document["fix"]["command"] = command
+        say_json(document)
+    else:
+        show_advice(report)
     for reason in report.unread:
         say(f"sbbf: {spell(reason)}", err=True)
     if plan_path is not None and report.plan is not None:
         # The report has the names without their signatures; to carry the plan out takes them.
         for warning in write_plan(plan_path, {**report.plan, "files": list(paths)}):
             render.warn(warning)
+        if where is not None:
+            render.warn(f"{plan_path} names no partitions: give add-filter --where too")
     elif plan_path is not None:
         render.warn(f"{plan_path} was not written: there is nothing to add")
-    if not as_json and report.fix is not None:
-        say(shlex.join(command_of(report.fix)))
+    if not as_json and command is not None:
+        say(shlex.join(command))
     stop_if_unread()
     return report.exit_code
 

@@ -46,4 +46,4 @@ def command(
         keys=files.keys,
         max_page_bytes=max_page_bytes,
     )
-    return show_report(report, names, plan_path, as_json=as_json)
+    return show_report(report, names, plan_path, files.where, as_json=as_json)

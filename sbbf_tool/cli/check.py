@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sbbf_tool.cli import formats
+from sbbf_tool.cli import formats, render
 from sbbf_tool.cli.files import Files, over_files
 from sbbf_tool.cli.output import say
 from sbbf_tool.cli.page_limit import page_limit_option
@@ -62,9 +62,11 @@ class _CheckView(View["CheckReport"]):
         self._shown = shown
         self._form = form
         self._findings: Counter[str] = Counter()
+        self._unchecked = 0
 
     def add(self, report: CheckReport, row: FileRow) -> int:
         self._findings.update(finding.severity for finding in report.findings)
+        self._unchecked += row.status == OK and all(outcome.outcome == "not run" for outcome in report.rules)
         for place in report.unread if row.status == OK else ():
             say(f"sbbf: {UnreadableError(place, file=row.path)}", err=True)
         return max(int(report.failed), UnreadableError.exit_code if report.unread and row.status == OK else 0)
@@ -80,7 +82,8 @@ class _CheckView(View["CheckReport"]):
     def summary(self, files: str) -> str | None:
         from sbbf_tool.cli.formats.text import count_findings
 
-        return f"{files}; {count_findings(self._findings)}" if self._form == "text" else None
+        unchecked = f"; nothing was checked in {render.counted(self._unchecked, 'file')}" if self._unchecked else ""
+        return f"{files}; {count_findings(self._findings)}{unchecked}" if self._form == "text" else None
 
     def totals(self) -> dict[str, Any]:
-        return {"findings": {severity: self._findings[severity] for severity in SEVERITIES}}
+        return {"findings": {severity: self._findings[severity] for severity in SEVERITIES}, "files_not_checked": self._unchecked}

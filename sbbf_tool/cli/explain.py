@@ -25,7 +25,7 @@ _SUMS = ("engine", "row groups", "skipped", "read", "bytes skipped")
 
 @click.command(cls=NegativeValues, short_help="Show what would skip each row group, and for which engines.")
 @click.option("-c", "--column", metavar="COLUMN", help="The column to query; then every argument is a PATH.")
-@click.option("--value", "named_value", metavar="VALUE", help="With -c: the value to query.")
+@click.option("--value", "named_values", multiple=True, metavar="VALUE", help="With -c: the value to query.")
 @click.option("--null", "ask_null", is_flag=True, help="Query null, in place of VALUE: what IS NULL reads.")
 @click.option("--engine", "engine_name", metavar="NAME", help="Only this engine, or the one that a system of this name reads through.")
 @page_limit_option
@@ -34,7 +34,7 @@ _SUMS = ("engine", "row groups", "skipped", "read", "bytes skipped")
 def command(
     files: Files,
     column: str | None,
-    named_value: str | None,
+    named_values: tuple[str, ...],
     ask_null: bool,
     engine_name: str | None,
     max_page_bytes: int | None,
@@ -50,14 +50,17 @@ def command(
     """
     from sbbf_tool.runner import works
 
-    files, column, value = _split(files, column, named_value, ask_null)
+    files, column, value = _split(files, column, named_values, ask_null)
     work = works.explain(column, value, engine_name=engine_name, keys=files.keys, max_page_bytes=max_page_bytes)
     return report_files(files, work, _ExplainView(), as_json=as_json)
 
 
-def _split(files: Files, column: str | None, value: str | None, ask_null: bool) -> tuple[Files, str, str | None]:
+def _split(files: Files, column: str | None, values: tuple[str, ...], ask_null: bool) -> tuple[Files, str, str | None]:
     """Return the files, the column and the value; None for null."""
     arguments = [unmark(argument) for argument in files.arguments]
+    if len(values) > 1:
+        raise click.UsageError("explain takes one value; probe takes many")
+    value = unmark(values[0]) if values else None
     if column is None:
         wanted = 1 if ask_null else 2
         if files.is_listed or value is not None:

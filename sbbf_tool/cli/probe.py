@@ -14,6 +14,7 @@ from sbbf_tool.cli.files import Files, over_files
 from sbbf_tool.cli.output import say
 from sbbf_tool.cli.report import View, report_files
 from sbbf_tool.cli.values import lines_of
+from sbbf_tool.errors import UnreadableError
 from sbbf_tool.reports.rows import FileRow
 
 if TYPE_CHECKING:
@@ -138,6 +139,8 @@ def ensure_column(name: str) -> None:
 
 def answer(codes: set[int]) -> int:
     """Return the code of a question to all files: an error of one, else 0 where any may hold a value, else 1."""
+    if not codes:
+        raise UnreadableError("no file was queried", hint="check the predicate of --where")
     return max(codes - {MAYBE, ABSENT}, default=MAYBE if MAYBE in codes else ABSENT)
 
 

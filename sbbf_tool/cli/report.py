@@ -120,11 +120,16 @@ def report_files(
             count()
             if not work.changes:
                 stop_if_unread(at_end=False)
-        code = view.answer(codes)
-        summary = render.document("summary", {"command": view.schema, **outcomes.document(), "exit_code": code, "totals": view.totals()})
-        if save is not None and not is_single:
-            save(None, summary)
+        if error is None:
+            code = view.answer(codes)
+            counts = {"command": view.schema, **outcomes.document(), "exit_code": code}
+            summary = render.document("summary", {**counts, "totals": view.totals()})
+            if save is not None and not is_single:
+                save(None, summary)
     if error is not None:
+        # Only now: what was saved is kept.
+        if as_json:
+            say_json(document)
         raise error
     if as_json and not is_single:
         say_json(summary)

@@ -83,6 +83,8 @@ def _names_of(source: str, end: bytes) -> Iterator[str]:
 def _named(names: list[bytes], end: bytes) -> Iterator[str]:
     for name in names:
         name = name.removesuffix(b"\r") if end == b"\n" else name
+        if b"\0" in name:
+            raise click.UsageError("list of files: a name holds a NUL byte; read the list with --files0-from")
         if name:
             yield os.fsdecode(name)
 

@@ -32,6 +32,8 @@ class FilterSpec:
     """The largest bitset of a row group, of all columns or by column; 128 MiB where None, and for columns that are not named."""
     replace: bool = False
     """Rebuild existing filters. Without it, a second run finds nothing to do."""
+    if_present: bool = False
+    """Skip columns that a file does not have, by their full names: advice over files of several schemas names columns of each."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", as_names(self.columns))
@@ -48,7 +50,7 @@ class FilterSpec:
     def chunks(self, file: ParquetFile) -> tuple[list[ChunkKey], int]:
         """Return the column chunks that get a filter, row group by row group, and how many have one already. Raises RefusedError."""
         check_changeable(file)
-        row_groups, columns = range(file.footer.num_row_groups), choose_columns(file, self.columns)
+        row_groups, columns = range(file.footer.num_row_groups), choose_columns(file, self._names_in(file))
         keys = [(row_group, column.index) for row_group in row_groups for column in columns]
         for row_group, column in keys:
             ensure_buildable(file, row_group, file.footer.columns[column])
@@ -59,8 +61,16 @@ class FilterSpec:
         """Return the size limits of the filter of each of these chunks."""
         by_name = self.max_bytes if isinstance(self.max_bytes, Mapping) else {}
         usual = self._sizing(None if isinstance(self.max_bytes, Mapping) else self.max_bytes)
-        special = {find_column(file.footer.columns, name).index: self._sizing(most) for name, most in by_name.items()}
+        special = {
+            find_column(file.footer.columns, name).index: self._sizing(most)
+            for name, most in by_name.items()
+            if not self.if_present or name in self._names_in(file)
+        }
         return {key: special.get(key[1], usual) for key in keys}
+
+    def _names_in(self, file: ParquetFile) -> tuple[str, ...]:
+        names = {column.name for column in file.footer.columns} if self.if_present else self.columns
+        return tuple(name for name in self.columns if name in names)
 
     def _sizing(self, max_bytes: int | None) -> Sizing:
         return Sizing(self.fpp, self.ndv, sizing.MAX_BYTES if max_bytes is None else max_bytes)

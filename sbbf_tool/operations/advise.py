@@ -8,7 +8,7 @@ judge    give each column a verdict and a sentence; queries, where given, tell w
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,18 @@ from sbbf_tool.advice.queries import Query, QueryCounts, parse_query
 from sbbf_tool.advice.sample import sample, source_of
 from sbbf_tool.advice.survey import FileSurvey, Totals, survey
 from sbbf_tool.advice.surveys import Surveys
-from sbbf_tool.advice.verdicts import ADD, UNASKED, Lookup, cautions_of, engines_for, lookup_of, verdict_of, with_data, without_data
+from sbbf_tool.advice.verdicts import (
+    ADD,
+    UNASKED,
+    Lookup,
+    cautions_of,
+    engines_for,
+    lookup_of,
+    useless_filters,
+    verdict_of,
+    with_data,
+    without_data,
+)
 from sbbf_tool.arguments import as_iterable, as_names
 from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.display import redact
@@ -29,6 +40,10 @@ from sbbf_tool.storage.places import parquet_files
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysGiven
+
+
+_Key = tuple[str, str]
+"""A column's name and type."""
 
 
 def advise(
@@ -96,20 +111,20 @@ def advise_on(
             if survey_of_all.files == 1:
                 raise
             survey_of_all.unread.append(error)
-    columns = []
+    columns = {}
     for key, totals in found.items():
         lookup = lookup_of(totals, lefts[key])
         reason = reasons[key] or with_data(totals, lookup, fpp)
         cautions = cautions_of(totals, users[key][0], engines) if reason is None else ()
-        columns.append(_advice(totals, lookup, reason, fpp, cautions, queried=bool(asked)))
-    plan = plan_of(tuple(map(redact, listed)), columns, fpp)
+        columns[key] = _advice(totals, lookup, reason, fpp, cautions, queried=bool(asked))
+    plan = plan_of(tuple(map(redact, listed)), columns, found, fpp)
     return AdviceReport(
         paths=tuple(map(redact, listed)),
         files=survey_of_all.files,
         row_groups=survey_of_all.row_groups,
         bytes=survey_of_all.bytes,
         fpp=fpp,
-        columns=tuple(columns),
+        columns=tuple(columns.values()),
         queries=tuple(_query(query, counts, plan) for query, counts in zip(asked, survey_of_all.counts, strict=True)),
         sampled=tuple(map(redact, drawn)),
         fix=plan.fix(keys.path if keys is not None else None) if plan is not None else None,
@@ -157,12 +172,13 @@ def _advice(totals: Totals, lookup: Lookup, reason: str | None, fpp: float, caut
     )
 
 
-def plan_of(names: tuple[str, ...], columns: Iterable[ColumnAdvice], fpp: float) -> Plan | None:
-    chosen = [column for column in columns if column.verdict == ADD]
+def plan_of(names: tuple[str, ...], columns: Mapping[_Key, ColumnAdvice], found: Mapping[_Key, Totals], fpp: float) -> Plan | None:
+    chosen = {key: column for key, column in columns.items() if column.verdict == ADD}
     if not chosen:
         return None
-    sizes = {column.column: max(column.bitset_bytes or 0, sizing.MIN_BYTES) for column in chosen}
-    return Plan(files=names, fpp=fpp, replace=any(column.filters for column in chosen), columns=sizes)
+    sizes = {column.column: max(column.bitset_bytes or 0, sizing.MIN_BYTES) for column in chosen.values()}
+    # Where row groups merely lack filters, sound ones stay: a run over new files must not rebuild those of all others.
+    return Plan(files=names, fpp=fpp, replace=any(useless_filters(found[key]) is not None for key in chosen), columns=sizes)
 
 
 def _query(query: Query, counts: QueryCounts, plan: Plan | None) -> QueryAdvice:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from sbbf_tool.display import redact
-from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError, WriteError, describe_unexpected
+from sbbf_tool.errors import NothingToDoError, RefusedError, SbbfError, UnreadableError, UsageError, WriteError, describe_unexpected
 from sbbf_tool.hints import join
-from sbbf_tool.reports.rows import FAILED, OK, REFUSED, FileRow
+from sbbf_tool.reports.rows import FAILED, OK, REFUSED, SKIPPED, FileRow
 
 Row = TypeVar("Row", bound=FileRow)
 
@@ -31,8 +31,11 @@ def failure(path: str, error: Exception) -> dict[str, object]:
     """Return status, reason and exit code of an error. The reason has everything that the error has except the file's name."""
     if isinstance(error, SbbfError):
         reason = ": ".join(part for part in (error.file if error.file != redact(path) else None, error.place, error.message) if part)
+        reason = join(reason, "; ", error.hint) if error.hint else reason
+        if isinstance(error, NothingToDoError):
+            return {"status": SKIPPED, "reason": reason, "exit_code": 0}
         status = REFUSED if isinstance(error, RefusedError) else FAILED
-        return {"status": status, "reason": join(reason, "; ", error.hint) if error.hint else reason, "exit_code": error.exit_code}
+        return {"status": status, "reason": reason, "exit_code": error.exit_code}
     # A defect of this package or too little memory in one file of a million must not end the run.
     return {"status": FAILED, "reason": describe_unexpected(error), "exit_code": INTERNAL_ERROR}
 

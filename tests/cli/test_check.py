@@ -89,7 +89,10 @@ class TestOptions:
     def test_require_in_a_folder_where_only_some_files_have_the_column(self, fixtures, capfd):
         assert run(["check", str(fixtures / "*.parquet"), "--require", "user_id", "--select", "required-filter", "--format", "json"]) == 1
         *reports, summary = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
-        assert (summary["schema"], summary["totals"]) == ("sbbf.summary", {"findings": {"error": len(reports), "warning": 0, "info": 0}})
+        assert (summary["schema"], summary["totals"]) == (
+            "sbbf.summary",
+            {"findings": {"error": len(reports), "warning": 0, "info": 0}, "files_not_checked": 0},
+        )
         facts = {Path(report["file"]).stem: report["findings"][0]["evidence"][0]["fact"] for report in reports}
         assert facts["events"] == "it has no filter"
         assert facts["spark-filters"] == "no column 'user_id'"

@@ -1,0 +1,111 @@
+"""What a nightly run over a lake meets: new files among filtered ones, several schemas, empty partitions, runs that are repeated."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sbbf_tool.cli import run
+
+ROWS = 3000
+
+
+@pytest.fixture
+def lake(tmp_path):
+    """Four days of files, of which the first two have their filters."""
+    random = np.random.default_rng(7)
+    for day in range(1, 5):
+        folder = tmp_path / "lake" / f"dt=2026-01-0{day}"
+        folder.mkdir(parents=True)
+        table = pa.table({"id": random.integers(0, 1 << 60, ROWS), "note": pa.array(["x"] * ROWS)})
+        pq.write_table(table, folder / "part.parquet", row_group_size=1000)
+    for day in (1, 2):
+        assert run(["add-filter", str(tmp_path / "lake" / f"dt=2026-01-0{day}"), "-c", "id", "--in-place"]) == 0
+    return tmp_path / "lake"
+
+
+def sizes(lake: Path) -> list[int]:
+    return [path.stat().st_size for path in sorted(lake.rglob("*.parquet"))]
+
+
+def test_advice_leaves_sound_filters_alone(lake, capsys):
+    before = sizes(lake)
+    capsys.readouterr()
+    assert run(["add-filter", str(lake), "--advise", "--in-place", "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (summary["done"], summary["skipped"], summary["totals"]["filters"]) == (2, 2, 6)
+    after = sizes(lake)
+    assert after[:2] == before[:2]
+    assert all(new > old for new, old in zip(after[2:], before[2:], strict=True))
+
+
+def test_advice_on_partitions_names_them_in_its_command(lake, capsys):
+    where = "dt >= '2026-01-03'"
+    capsys.readouterr()
+    assert run(["advise", str(lake), "--where", where]) == 0
+    assert shlex.split(capsys.readouterr().out.splitlines()[-1])[-2:] == ["--where", where]
+    assert run(["advise", str(lake), "--where", where, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["fix"]["command"][-2:] == ["--where", where]
+    assert run(["advise", str(lake), "--where", where, "--plan", str(lake.parent / "plan.json")]) == 0
+    assert "give add-filter --where too" in capsys.readouterr().err
+
+
+def test_advice_over_several_schemas_reaches_each_file(lake, capsys):
+    folder = lake / "dt=2026-01-05"
+    folder.mkdir()
+    keys = np.random.default_rng(8).integers(0, 1 << 60, ROWS)
+    pq.write_table(pa.table({"key": keys}), folder / "part.parquet", row_group_size=1000)
+    capsys.readouterr()
+    assert run(["add-filter", str(lake), "--advise", "--in-place", "--json"]) == 0
+    documents = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {one["column"] for document in documents[:-1] for one in document["filters"]} == {"id", "key"}
+    assert run(["verify", str(lake)]) == 0
+
+
+def test_a_removal_may_be_repeated(lake, capsys):
+    assert run(["remove-filter", str(lake), "--in-place", "--json"]) == 0
+    capsys.readouterr()
+    assert run(["remove-filter", str(lake), "--in-place", "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (summary["done"], summary["skipped"]) == (0, 4)
+    # Of one file that is named itself it is an error still.
+    assert run(["remove-filter", str(lake / "dt=2026-01-01" / "part.parquet"), "--in-place"]) == 4
+
+
+def test_no_file_gives_no_answer(lake, capsys):
+    assert run(["probe", str(lake), "id", "5", "--where", "dt = '2027-01-01'"]) == 3
+    assert "--where" in capsys.readouterr().err
+    assert run(["explain", str(lake), "id", "5", "--where", "dt = '2027-01-01'"]) == 3
+
+
+def test_what_was_not_checked_is_said(lake, capsys):
+    capsys.readouterr()
+    assert run(["check", str(lake)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].endswith("nothing was checked in 2 files")
+
+
+def test_a_list_of_another_kind(lake, tmp_path, capsys):
+    names = tmp_path / "names"
+    names.write_bytes(b"\0".join(bytes(path) for path in lake.rglob("*.parquet")))
+    assert run(["verify", "--files-from", str(names)]) == 2
+    assert "--files0-from" in capsys.readouterr().err
+    assert run(["verify", "--files0-from", str(names)]) == 0
+
+
+def test_explain_takes_one_value(lake):
+    assert run(["explain", str(lake), "-c", "id", "--value", "5", "--value", "6"]) == 2
+
+
+def test_a_file_that_fails_has_its_document(lake, tmp_path, capsys):
+    torn = tmp_path / "torn.parquet"
+    torn.write_bytes(b"PAR1 and no more")
+    capsys.readouterr()
+    assert run(["inspect", str(torn), "--json"]) == 3
+    document = json.loads(capsys.readouterr().out)
+    assert (document["schema"], document["status"], document["exit_code"]) == ("sbbf.file", "failed", 3)
