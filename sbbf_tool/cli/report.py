@@ -107,19 +107,24 @@ def report_files(
     is_single = files.file is not None
     error: Exception | None = None
     with saved or nullcontext() as save, _progress(files) as (progress, count):
-        for found in _without_flood(files.rows(work, progress)):
-            row = replace(found, path=redact(found.path))
-            outcomes.counts[LINK if row.reason == LINK else row.status] += 1
-            document = _document(row, view) if as_json or save is not None else {}
-            if save is not None:
-                save(row, document)
-            error = found.error if is_single else None
-            if error is None:
-                outcomes.warn(getattr(getattr(row, "report", None), "warnings", ()))
-                codes.add(_report_row(row, view, document, is_single=is_single, as_json=as_json))
-            count()
-            if not work.changes:
-                stop_if_unread(at_end=False)
+        try:
+            for found in _without_flood(files.rows(work, progress)):
+                row = replace(found, path=redact(found.path))
+                outcomes.counts[LINK if row.reason == LINK else row.status] += 1
+                document = _document(row, view) if as_json or save is not None else {}
+                if save is not None:
+                    save(row, document)
+                error = found.error if is_single else None
+                if error is None:
+                    outcomes.warn(getattr(getattr(row, "report", None), "warnings", ()))
+                    codes.add(_report_row(row, view, document, is_single=is_single, as_json=as_json))
+                count()
+                if not work.changes:
+                    stop_if_unread(at_end=False)
+        except (KeyboardInterrupt, SystemExit):
+            if work.changes and not is_single:
+                say(f"sbbf: interrupted; reported so far: {outcomes}; changed files stay changed, and the same command continues", err=True)
+            raise
         if error is None:
             code = view.answer(codes)
             counts = {"command": view.schema, **outcomes.document(), "exit_code": code}
