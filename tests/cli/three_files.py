@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from sbbf_tool import add_filters
 
 VALUE = 4242
 BROKEN = b"PAR1, it says"
@@ -20,10 +22,12 @@ class Case(NamedTuple):
 
 def file_of(*values: int, column: str = "id", has_filter: bool = True) -> bytes:
     """Return a Parquet file of these values; between its smallest and largest, so that only the filter excludes an absent one."""
-    stream = io.BytesIO()
-    options = {column: {"ndv": 100}} if has_filter else None
-    pq.write_table(pa.table({column: [0, *values, 10_000]}), stream, bloom_filter_options=options)
-    return stream.getvalue()
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "file.parquet"
+        pq.write_table(pa.table({column: [0, *values, 10_000]}), path)
+        if has_filter:
+            add_filters(path, [column], in_place=True, ndv=100)
+        return path.read_bytes()
 
 
 def _placed(one: bytes, at: int, others: tuple[bytes, bytes]) -> tuple[bytes, bytes, bytes]:
