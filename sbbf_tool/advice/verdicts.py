@@ -99,9 +99,9 @@ def verdict_of(totals: Totals, lookup: Lookup, reason: str | None, *, queried: b
 def useless_filters(totals: Totals) -> str | None:
     """Return why existing filters are to be rebuilt; None where all are worth a query."""
     if totals.unreadable_filters:
-        return f"{totals.unreadable_filters:,} of its filters cannot be read; build them anew"
+        return f"{totals.unreadable_filters:,} of its filters cannot be read; rebuild them"
     if totals.worst_fpp > SATURATED_FPP:
-        return f"its filters let up to {percent(totals.worst_fpp)} of absent values pass; build them anew"
+        return f"its filters let up to {percent(totals.worst_fpp)} of absent values pass; rebuild them"
     return None
 
 

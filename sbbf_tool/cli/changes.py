@@ -1,4 +1,4 @@
-"""What every command that changes files has: where the result goes, what is allowed, and a report of what became of each file."""
+"""The options of every command that changes files: where the result goes, what is allowed, and a saved report of the files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OPTIONS = (
 
 @dataclass(frozen=True)
 class Change:
-    """How a command line says that files are changed."""
+    """How files are changed, as the command line states it."""
 
     files: Files
     output: str | None
@@ -51,7 +51,7 @@ class Change:
         }
 
     def ensure_target(self) -> None:
-        """Raise an error of usage unless it is said where the results go, as it must be before any file is read."""
+        """Raise a usage error, before any file is read, unless exactly one option states where the results go."""
         from sbbf_tool.editing.targets import ensure_one_way
 
         ensure_one_way(self.output, self.in_place, self.dry_run)

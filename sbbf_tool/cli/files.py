@@ -1,4 +1,4 @@
-"""The options that every command has: which files, the keys of encrypted ones, and who does the work."""
+"""The options that every command has: which files, the keys of encrypted ones, and the runner."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _OPTIONS = (
 
 
 class Files:
-    """The files that a command line names, and who works on them."""
+    """The files that a command line names, and the runner that works on them."""
 
     def __init__(
         self,
@@ -76,7 +76,8 @@ class Files:
             return self.arguments
         if self.arguments:
             raise click.UsageError(f"PATHs come from --files-from or from the command line, not from both: {self.arguments[0]}")
-        return names_of(*self.names_from) if os.path.isfile(self.names_from[0]) else self._piped_names
+        is_file = self.names_from[0] != "-" and os.path.isfile(self.names_from[0])
+        return names_of(*self.names_from) if is_file else self._piped_names
 
     @cached_property
     def _piped_names(self) -> tuple[str, ...]:
@@ -111,14 +112,14 @@ class Files:
         return Selection(self.names, parse_predicate(self.where))
 
     def rows(self, work: Work[Row], progress: Progress | None = None) -> Iterator[Row]:
-        """Yield the row of each file; see `Runner.run`. Work that only reads a file warns of an append to it that was not finished."""
+        """Yield the row of each file; see `Runner.run`. Work that only reads also warns of an unfinished append to the file."""
         for row in self.runner(progress).run(self.selection, work):
             if not work.changes and self.spark is None:
                 warn_of_append(row.path)
             yield row
 
     def runner(self, progress: Progress | None = None) -> Runner:
-        """Return who does the work; `progress` is called with the bytes done of a file that this process works on."""
+        """Return the runner; `progress` is called with the bytes done of a file that is processed in this process."""
         if self.spark is None:
             from sbbf_tool.runner.local import LocalRunner
 

@@ -1,4 +1,4 @@
-"""Commands and options of earlier versions, each with its new spelling: one line answers whoever types the old one."""
+"""Commands and options of earlier versions, each with its new spelling, which the error for the old one shows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMMANDS = {
 """By what was typed behind `sbbf`."""
 
 OPTIONS = {
-    ("add-filter", "--dialect"): "filters of drafts are read, and not written any more",
+    ("add-filter", "--dialect"): "filters of drafts are read, not written",
     ("add-filter", "--engine"): "--runner local or --runner spark",
     ("inspect", "--engine"): "--runner local or --runner spark",
     ("probe", "--engine"): "--runner local or --runner spark",
@@ -36,5 +36,5 @@ def refuse_command(arguments: list[str]) -> None:
 
 
 def spelling_of(command: str | None, option: str) -> str | None:
-    """Return what takes the place of an option; None where there was none of this name."""
+    """Return what replaces an option of earlier versions; None where there was no such option."""
     return OPTIONS.get((command or "", option))

@@ -17,7 +17,7 @@ from sbbf_tool.errors import UnreadableError
 from sbbf_tool.hints import Fix
 
 SCHEMA_VERSION = 0
-"""Of all documents; it stays 0 until their fields are settled in 0.1.0."""
+"""Of all documents. It stays 0 until release 0.1.0, which fixes their fields."""
 
 if TYPE_CHECKING:
     from sbbf_tool.editing.build import Progress

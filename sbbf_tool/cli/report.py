@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -27,13 +28,13 @@ Report = TypeVar("Report")
 _MOST_HELD = 1000
 
 
-class View(Generic[Report]):
+class View(ABC, Generic[Report]):
     """How one command shows its reports; each is added, and then shown."""
 
     schema: str
     """Of the JSON document of a report: `inspect` stands for `sbbf.inspect`."""
     skipped = "skipped"
-    """What is said of files where there was nothing to do."""
+    """Word for files with nothing to do."""
     sums: tuple[str, ...] = ()
     """Names in the summary document of what `add` counts in `total`."""
 
@@ -44,9 +45,9 @@ class View(Generic[Report]):
         """Count one more report, print to standard error what failed within it, and return its exit code."""
         return 0
 
+    @abstractmethod
     def show(self, report: Report) -> None:
-        """Print the report of the only file, in full."""
-        raise NotImplementedError
+        """Print the full report of the only file."""
 
     def show_line(self, report: Report) -> None:
         """Print what matters of one of several files: a line, or nothing."""
@@ -68,7 +69,7 @@ class View(Generic[Report]):
 
 
 class _Outcomes:
-    """What became of the files."""
+    """Number of files by status, and the warnings already printed."""
 
     def __init__(self, skipped: str) -> None:
         self.counts: Counter[str] = Counter()
@@ -98,9 +99,8 @@ def report_files(
 ) -> int:
     """Work on all files and report each as `view` does; return the exit code of the command.
 
-    One file that is named itself gets its report in full, and its error ends the command. Of several files each gets a line or a JSON
-    document, and all of them their sums at the end. `saved` saves each row and its document. Where nobody reads the output any more, what
-    only reads stops.
+    One file, named as PATH, gets its full report, and its error ends the command. Each of several files gets a line or a JSON document,
+    and a summary follows. `saved` saves each row and its document. A command that only reads stops when its output is closed.
     """
     outcomes = _Outcomes(view.skipped)
     codes: set[int] = set()
@@ -132,7 +132,7 @@ def report_files(
             if save is not None and not is_single:
                 save(None, summary)
     if error is not None:
-        # Only now: what was saved is kept.
+        # Raised after `saved` has ended, which would drop the report otherwise.
         if as_json:
             say_json(document)
         raise error
@@ -167,9 +167,9 @@ def _report_row(row: FileRow, view: View[Any], document: dict[str, Any], *, is_s
 
 
 def _without_flood(rows: Iterable[Row]) -> Iterator[Row]:
-    """Yield the rows, those of wrong requests held back until one fits: a request that fits no file ends the command with one line.
+    """Yield the rows, but hold back usage errors until a file without one: a request that fits no file ends the command with one line.
 
-    What some files can be asked and others cannot, such as for a column that not all have, is reported of the latter.
+    A request that fits only some files, such as a column that not all have, is reported for the others.
     """
     remaining = iter(rows)
     held: list[Row] = []

@@ -48,7 +48,7 @@ class _ResizeView(View["ResizeReport"]):
         old, new = (sum(getattr(one, name) for one in report.filters) for name in ("old_bytes", "new_bytes"))
         self.total.update(filters=len(report.filters), old_bitset_bytes=old, new_bitset_bytes=new)
         for place in report.left:
-            render.warn(f"{place}; left as it is, --rebuild builds it anew from the data")
+            render.warn(f"{place}; not changed, --rebuild builds it from the data")
         return 0
 
     def show(self, report: ResizeReport) -> None:

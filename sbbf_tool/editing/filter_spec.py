@@ -33,7 +33,7 @@ class FilterSpec:
     replace: bool = False
     """Rebuild existing filters. Without it, a second run finds nothing to do."""
     if_present: bool = False
-    """Skip columns that a file does not have, by their full names: advice over files of several schemas names columns of each."""
+    """Skip columns that a file does not have; the names are then full names. A plan for files of several schemas needs it."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", as_names(self.columns))
@@ -61,16 +61,15 @@ class FilterSpec:
         """Return the size limits of the filter of each of these chunks."""
         by_name = self.max_bytes if isinstance(self.max_bytes, Mapping) else {}
         usual = self._sizing(None if isinstance(self.max_bytes, Mapping) else self.max_bytes)
-        special = {
-            find_column(file.footer.columns, name).index: self._sizing(most)
-            for name, most in by_name.items()
-            if not self.if_present or name in self._names_in(file)
-        }
+        names = by_name.keys() & self._names_in(file) if self.if_present else by_name.keys()
+        special = {find_column(file.footer.columns, name).index: self._sizing(by_name[name]) for name in names}
         return {key: special.get(key[1], usual) for key in keys}
 
     def _names_in(self, file: ParquetFile) -> tuple[str, ...]:
-        names = {column.name for column in file.footer.columns} if self.if_present else self.columns
-        return tuple(name for name in self.columns if name in names)
+        if not self.if_present:
+            return self.columns
+        present = {column.name for column in file.footer.columns}
+        return tuple(name for name in self.columns if name in present)
 
     def _sizing(self, max_bytes: int | None) -> Sizing:
         return Sizing(self.fpp, self.ndv, sizing.MAX_BYTES if max_bytes is None else max_bytes)

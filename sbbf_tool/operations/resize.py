@@ -116,7 +116,7 @@ def resize_filters(
         rebuilt = sorted(plan.unreached) if rebuild else []
         if plan.unreached and not opened.filters and not rebuilt:
             key, why = next(iter(plan.unreached.items()))
-            hint = Hint("{rebuild} builds it anew from the data", rebuild=True)
+            hint = Hint("{rebuild} builds it from the data", rebuild=True)
             raise RefusedError(f"folding does not make it what was asked for: {why}", file=file.name, place=place_of(file, key), hint=hint)
         for row_group, column in rebuilt:
             ensure_buildable(file, row_group, file.footer.columns[column])

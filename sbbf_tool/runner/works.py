@@ -72,8 +72,8 @@ class Work(Generic[Row]):
         return row_of(self.row, path, partial(self.fields, path, **options))
 
 
-def _reporting(row: type[Row], operation: Callable[..., object], *, reads_data: bool = False, is_parallel: bool = False) -> Work[Row]:
-    return Work(row, partial(_report, operation), reads_data=reads_data, is_parallel=is_parallel)
+def _reporting(row: type[Row], operation: Callable[..., object]) -> Work[Row]:
+    return Work(row, partial(_report, operation))
 
 
 def _changing(row: type[Row], operation: Callable[..., object], *, is_parallel: bool) -> Work[Row]:

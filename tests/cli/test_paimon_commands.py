@@ -323,7 +323,7 @@ class TestAddIndex:
         before = contents(orders)
         assert sbbf("add-index", orders) == 0
         out, err = capfd.readouterr()
-        assert "left alone: 2 data files: it has an index" in out
+        assert "skipped: 2 data files: it has an index" in out
         assert out.splitlines()[-1] == f"{orders}: 2 data files with a new index, every value verified; now at snapshot 5"
         assert err == ""
         after = contents(orders)
@@ -357,7 +357,7 @@ class TestAddIndex:
         broken.write_bytes(b"noise")
         assert sbbf("add-index", plain.root, "-c", "s") == 3
         out, err = capfd.readouterr()
-        assert "left alone: 0.parquet: " in out
+        assert "skipped: 0.parquet: " in out
         assert out.endswith("1 data file with a new index, every value verified; now at snapshot 3\n")
         assert err.startswith("sbbf: 0.parquet: a Parquet file that does not read: ")
         assert err.count("\n") == 1
@@ -380,7 +380,7 @@ class TestAddIndex:
         monkeypatch.setattr(add_index, "build_index", outrun)
         assert sbbf("add-index", plain.root, "-c", "s") == 0
         out = capfd.readouterr().out
-        assert "left alone: 2 data files: another commit took it away, or indexed it, meanwhile\n" in out
+        assert "skipped: 2 data files: another commit took it away, or indexed it, meanwhile\n" in out
         assert out.endswith(f"{plain.root}: nothing to add, and nothing was written\n")
 
     @pytest.mark.parametrize("options", [[], ["--snapshot", "2"]])

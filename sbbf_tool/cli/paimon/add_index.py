@@ -48,7 +48,7 @@ def _show(report: AddIndexReport) -> None:
         render.show_table(("data file", "place", "bytes", *HEADERS), rows, (2, *(at + 3 for at in NUMBERS)))
     for reason, count in Counter(left.reason for left in report.left_alone).items():
         names = [left.data_file for left in report.left_alone if left.reason == reason]
-        say(f"left alone: {names[0] if count == 1 else render.counted(count, 'data file')}: {spell(reason)}")
+        say(f"skipped: {names[0] if count == 1 else render.counted(count, 'data file')}: {spell(reason)}")
     for note in report.notes:
         say(f"note: {note}")
     many = render.counted(len(report.added), "data file")
