@@ -32,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption("--heavy-seconds", type=float, help="Start no heavy test later than this after the run began; those left are skipped.")
     parser.addoption("--oldest", action="store_true", help="Skip, by name, tests whose oracle is a newer pyarrow than the installed one.")
-    parser.addoption("--bless", action="store_true", help="Write golden outputs, the README's among them, as they are now.")
+    parser.addoption("--bless", action="store_true", help="Write golden outputs, those of README and docs among them, as they are now.")
 
 
 def pytest_configure(config: pytest.Config) -> None:

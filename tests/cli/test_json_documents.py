@@ -1,4 +1,4 @@
-"""Every JSON document says which schema it has; the README's table names each, with fields that it has."""
+"""Every JSON document says which schema it has; the table in docs/reference/json.md names each, with fields that it has."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cli.every_command import COLUMN, DATA_FILE, FILE, TABLE, WORKING, commands
 from sbbf_tool import inspect
 from sbbf_tool.cli import run
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "json.md"
 _ROW = re.compile(r"^\| `(sbbf\.[a-z-]+)` \| [^|]+ \| ([^|]+) \|$", re.MULTILINE)
 _TEXTS_BESIDE_FIELDS = re.compile(r"\(.*?\)")
 
@@ -61,8 +61,8 @@ def documents(words: list[str], places: dict[str, str], capsys: pytest.CaptureFi
     return [json.loads(line) for line in out.splitlines()]
 
 
-def test_the_readme_names_each_document_and_fields_that_it_has(places, capsys):
-    fields = {name: re.findall(r"`(\w+)`", _TEXTS_BESIDE_FIELDS.sub("", told)) for name, told in _ROW.findall(README.read_text())}
+def test_the_docs_name_each_document_and_fields_that_it_has(places, capsys):
+    fields = {name: re.findall(r"`(\w+)`", _TEXTS_BESIDE_FIELDS.sub("", told)) for name, told in _ROW.findall(PAGE.read_text())}
     seen = set()
     for words in [*([*name.split(), *WORKING[name]] for name in commands()), *OTHERS]:
         for document in documents(words, places, capsys):

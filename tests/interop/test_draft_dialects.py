@@ -1,6 +1,6 @@
 """What today's engines make of filters of the format's drafts: nobody gains, two fail, and no row is lost unless the header lies.
 
-The README (Older drafts) says so. When one of these fails because an engine changed, the README is to change too.
+docs/reference/drafts.md says so. When one of these fails because an engine changed, that page is to change too.
 """
 
 from __future__ import annotations

@@ -1,0 +1,147 @@
+"""README and docs: every `console` block prints what it shows, every `python` block runs, and links lead somewhere.
+
+`pytest tests/test_docs.py --bless` writes what the commands print now. A block may use what the blocks above it on its page made: they
+run before it, each once, in a folder of the page that has the fixtures.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+REPOSITORY = Path(__file__).parent.parent
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```(?P<kind>\w*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?!https?:)(?P<path>[^)#]*)#?(?P<anchor>[^)]*)\)")
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+
+
+class Block(NamedTuple):
+    page: Path
+    number: int
+    line: int
+    kind: str
+    body: str
+
+
+def blocks_of(page: Path) -> list[Block]:
+    text = page.read_text()
+    return [
+        Block(page, number, text.count("\n", 0, match.start()) + 1, match["kind"], match["body"])
+        for number, match in enumerate(BLOCK.finditer(text))
+    ]
+
+
+BLOCKS = [block for page in PAGES for block in blocks_of(page)]
+
+
+def parameters(kind: str) -> list[object]:
+    """Return the blocks of a kind as parameters of a test, named by page and line."""
+    return [
+        pytest.param(
+            block,
+            id=f"{block.page.relative_to(REPOSITORY)}:{block.line}",
+            marks=[pytest.mark.engines] if "sbbf_tool.spark" in block.body else [],
+        )
+        for block in BLOCKS
+        if block.kind == kind
+    ]
+
+
+def environment() -> dict[str, str]:
+    # The `sbbf` of the environment that runs the tests, whatever else the machine has.
+    path = f"{os.path.dirname(sys.executable)}{os.pathsep}{os.environ['PATH']}"
+    java = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # half the time for a Spark of seconds
+    return {**os.environ, "PATH": path, "COLUMNS": "100", "LC_ALL": "C.UTF-8", "JDK_JAVA_OPTIONS": java}
+
+
+def run_console(body: str, folder: Path) -> str:
+    """Run each command of a block; return the block with what they print."""
+    lines = []
+    for line in body.splitlines():
+        if line.startswith("$ "):
+            done = subprocess.run(
+                ["bash", "-c", line[2:]], cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            )
+            lines += [line, *done.stdout.rstrip("\n").splitlines()]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def run_python(body: str, folder: Path) -> str:
+    """Run a program whose warnings are errors; return its traceback, or nothing."""
+    done = subprocess.run([sys.executable, "-W", "error", "-c", body], cwd=folder, env=environment(), capture_output=True, text=True)
+    return done.stderr if done.returncode else ""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> Callable[[Block], str]:
+    """Run a block after those above it on its page; return what it prints."""
+    folders: dict[Path, Path] = {}
+    results: dict[Path, list[str]] = {}
+    runners = {"console": run_console, "python": run_python}
+
+    def run_block(block: Block) -> str:
+        if block.page not in folders:
+            folders[block.page] = tmp_path_factory.mktemp(block.page.stem)
+            shutil.copytree(fixtures, folders[block.page] / "fixtures")
+        done = results.setdefault(block.page, [])
+        for above in blocks_of(block.page)[len(done) : block.number + 1]:
+            done.append(runners[above.kind](above.body, folders[block.page]) if above.kind in runners else "")
+        return done[block.number]
+
+    return run_block
+
+
+def write_output(block: Block, printed: str) -> None:
+    """Put what a block prints now into its page."""
+    text = block.page.read_text()
+    match = list(BLOCK.finditer(text))[block.number]
+    block.page.write_text(text[: match.start("body")] + printed + text[match.end("body") :])
+
+
+@pytest.mark.parametrize("block", parameters("console"))
+def test_commands_print_what_is_shown(block, run, request):
+    printed = run(block)
+    if request.config.getoption("--bless"):
+        write_output(block, printed)
+    else:
+        assert printed == block.body
+
+
+@pytest.mark.parametrize("block", parameters("python"))
+def test_programs_run(block, run):
+    assert run(block) == ""
+
+
+def test_the_readme_can_be_read_in_one_go():
+    assert len((REPOSITORY / "README.md").read_text().splitlines()) <= 150
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+def test_blocks_say_what_they_are(page):
+    """A misspelt kind would not be tested."""
+    assert {block.kind for block in blocks_of(page)} <= {"console", "python", "sh", "text", "toml", "yaml", "json"}
+    assert page.read_text().count("\n```") == 2 * len(blocks_of(page))
+
+
+def anchor_of(heading: str) -> str:
+    """Return the anchor that GitHub gives a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+def test_links_lead_somewhere(page):
+    for link in LINK.finditer(BLOCK.sub("", page.read_text())):
+        target = (page.parent / link["path"]).resolve() if link["path"] else page
+        assert target.is_relative_to(REPOSITORY), link[0]
+        assert target.exists(), link[0]
+        if link["anchor"]:
+            assert link["anchor"] in map(anchor_of, HEADING.findall(BLOCK.sub("", target.read_text()))), link[0]
