@@ -5,7 +5,7 @@
 At `--scale 1` there are 5,000 small files, and one file of 4 GB with 100 row groups; less makes fewer files, and smaller row groups.
 Every figure of a runner is of a whole process of `sbbf add-filter`; what it takes to begin is measured with ten files and taken
 off. Between runs the files are cut back to their old length, which is how adding is undone. What Spark's scheduling costs, and how fast
-files are listed, is measured by itself; from all that follows, by `estimate`, what docs/explanation/million-files.md says of a million files.
+files are listed, is measured by itself; from all that follows, by `estimate`, what docs/explanation/million-files.md says.
 
 The whole takes some 15 minutes on two cores, and 9 GB of disk.
 """
@@ -222,7 +222,7 @@ STORAGE_BYTES_A_SECOND = 20e9
 
 
 def estimate(measured: dict[str, Any]) -> dict[str, float]:
-    """Seconds that a million files take on 100 executors of 4 cores, by the formula of docs/explanation/million-files.md, from what the cluster did here."""
+    """Seconds that a million files take on 100 executors of 4 cores, by the formula of million-files.md, from what the cluster did here."""
     cluster = next((measured["runners"][name] for name in ("spark-cluster-2", "spark-local-2") if name in measured["runners"]), None)
     if cluster is None:
         return {}
