@@ -181,11 +181,18 @@ class TestRequired:
             ensure_columns([str(fixtures / "events.parquet")], policy)
 
     def test_one_file_that_has_it_is_enough(self, fixtures: Path):
-        names = [str(fixtures / "nothere.parquet"), str(fixtures / "make.py"), str(fixtures)]
-        ensure_columns(names, Policy(Limits(require=("user_id", "flag"))))
+        """Files that cannot be read are skipped, and no footer is read once each column was found in some file."""
+        names = ["nothere.parquet", "make.py", "events.parquet", "spark-boolean.parquet", "spark-plain.parquet"]
+        left = (str(fixtures / name) for name in names)
+        ensure_columns(left, Policy(Limits(require=("user_id", "flag"))))
+        assert list(left) == [str(fixtures / "spark-plain.parquet")]
 
-    def test_where_no_file_can_be_read_that_is_what_is_told(self, fixtures: Path):
-        ensure_columns([str(fixtures / "make.py")], Policy(Limits(require=("user_id",))))
+    def test_a_column_is_not_missing_where_no_file_can_be_read(self, fixtures: Path):
+        name, policy = str(fixtures / "make.py"), Policy(Limits(require=("user_id",)))
+        ensure_columns([name], policy)
+        row = works.check(policy)(name)
+        assert (row.exit_code, row.report.findings) == (UnreadableError.exit_code, ())
+        assert "PAR1" in row.report.unread[0]
 
 
 class TestOfMany:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -138,9 +141,17 @@ def test_the_measured_error_rate_is_the_estimated_one(name: str):
         assert abs(proof.measured_fpp - proof.estimated_fpp) <= 5 * spread + 1 / proof.absent_keys
 
 
-def test_a_report_can_be_had_again():
-    path = FIXTURES / "pyarrow-filters.parquet"
-    assert verify(path) == verify(path)
+def test_two_processes_give_the_same_report():
+    """The absent keys are computed once a process: a second report in the same one would have the same keys whatever they were."""
+    program = f"from sbbf_tool import verify\nprint(verify({str(FIXTURES / 'pyarrow-filters.parquet')!r}))"
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", program], env={**os.environ, "PYTHONHASHSEED": seed}, check=True, capture_output=True, text=True
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert "measured_fpp=0." in runs[0]
+    assert runs[0] == runs[1]
 
 
 def test_keys_that_are_there_do_not_count_as_absent(tmp_path: Path):
@@ -266,9 +277,6 @@ def test_what_is_no_parquet_file(tmp_path: Path):
 @pytest.mark.heavy
 def test_memory_does_not_grow_with_the_data(tmp_path: Path):
     """A row group of 160 MB is proven in a fraction of that."""
-    import subprocess
-    import sys
-
     path = tmp_path / "large.parquet"
     values = [hashlib.md5(str(n).encode(), usedforsecurity=False).hexdigest() * 2 for n in range(2_500_000)]
     pq.write_table(pa.table({"text": values}), path, use_dictionary=False, compression="none", row_group_size=len(values))

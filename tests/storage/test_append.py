@@ -46,12 +46,15 @@ def test_appends_and_forgets_the_journal(path):
 
 
 def test_the_journal_is_there_while_the_bytes_are_not_accepted(path):
+    seen = []
+
     def look(written: LocalSource) -> None:
-        assert written.size == len(OLD) + 3
-        assert os.path.exists(journal_of(path))
+        seen.append((written.size, written.read(len(OLD), 3), os.path.exists(journal_of(path))))
 
     with LocalSource(path) as source:
         append(source, [b"new"], look)
+    assert seen == [(len(OLD) + 3, b"new", True)]
+    assert not os.path.exists(journal_of(path))
 
 
 def test_what_is_not_accepted_is_cut_off_again(path):
@@ -101,13 +104,16 @@ def test_a_source_that_changed_is_refused(path):
 
 
 def test_two_at_once_are_one_too_many(path):
+    refused = []
     with LocalSource(path) as source, LocalSource(path) as other:
 
         def meanwhile(written: LocalSource) -> None:
             with pytest.raises(RefusedError, match="another process is writing"):
                 append(other, [b"mine"], accept)
+            refused.append(written.size)
 
         append(source, [b"new"], meanwhile)
+    assert refused == [len(OLD) + 3]
     assert path.read_bytes() == OLD + b"new"
 
 
@@ -189,13 +195,16 @@ def test_a_journal_that_cannot_be_read_is_said(path):
 
 
 def test_recover_waits_for_nobody_alive(path):
+    refused = []
     with LocalSource(path) as source:
 
         def meanwhile(written: LocalSource) -> None:
             with pytest.raises(RefusedError, match="another process is appending"):
                 recover(str(path), any_footer)
+            refused.append(written.size)
 
         append(source, [b"new"], meanwhile)
+    assert refused == [len(OLD) + 3]
     assert path.read_bytes() == OLD + b"new"
 
 

@@ -163,18 +163,35 @@ def lake(tmp_path):
     return tmp_path
 
 
+PARQUET_FILES = ["a.parquet", "b.parquet", "day=1/part-0.parquet", "day=2/part-1.parquet", "odd[1].parquet"]
+"""The Parquet files of `lake`, in the order in which they are listed."""
+
+
 def names(folder: Path, what: str) -> list[str]:
     return [os.path.relpath(path, folder) for path in parquet_files(str(folder / what))]
 
 
 def test_a_folder_means_the_parquet_files_below_it_but_hidden_ones(lake):
-    assert sorted(names(lake, "")) == ["a.parquet", "b.parquet", "day=1/part-0.parquet", "day=2/part-1.parquet", "odd[1].parquet"]
+    assert names(lake, "") == PARQUET_FILES
     assert names(lake, "day=1") == ["day=1/part-0.parquet"]
 
 
-def test_the_order_is_the_same_each_time(lake):
-    assert names(lake, "") == names(lake, "")
+@pytest.mark.parametrize("backwards", [False, True])
+def test_the_order_does_not_depend_on_the_file_system(lake, monkeypatch, backwards):
+    """`os.scandir` returns names in any order, which stays the same for one folder: two listings in a row show nothing."""
+    scandir, listed = os.scandir, []
+
+    @contextmanager
+    def ordered(path):
+        listed.append(path)
+        with scandir(path) as entries:
+            yield iter(sorted(entries, key=lambda entry: entry.name, reverse=backwards))
+
+    monkeypatch.setattr(os, "scandir", ordered)
+    assert names(lake, "") == PARQUET_FILES
     assert names(lake, "?.parquet") == ["a.parquet", "b.parquet"]
+    assert names(lake, "day=*") == ["day=1/part-0.parquet", "day=2/part-1.parquet"]
+    assert listed
 
 
 def test_a_file_means_itself_whatever_it_is_called(lake):
@@ -197,4 +214,4 @@ def test_nothing_found_is_an_error(lake, what, complaint):
 
 def test_a_folder_that_links_to_itself_is_walked_once(lake):
     (lake / "day=1" / "again").symlink_to(lake)
-    assert sorted(names(lake, "")) == ["a.parquet", "b.parquet", "day=1/part-0.parquet", "day=2/part-1.parquet", "odd[1].parquet"]
+    assert names(lake, "") == PARQUET_FILES
