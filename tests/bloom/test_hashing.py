@@ -24,6 +24,12 @@ KNOWN = [
 
 WIDTHS = [1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 20, 24, 31, 32, 33, 36, 40, 44, 63, 64, 65, 100, 129]
 
+# What Python says of an int that the compiled kernel's type does not hold; Python's own kernels have no such limit.
+TOO_LARGE = "cannot fit 'int'"
+# The kernels find the same fault at different moments.
+OUTSIDE, DECREASE = "outside the data|leave the", "offsets( that)? decrease"
+TOO_SHORT = "has no length|ends at byte|past the end|values in a page"
+
 values = st.lists(st.binary(max_size=80), max_size=60)
 
 
@@ -122,70 +128,86 @@ def test_every_contiguous_buffer_will_do(kernel: Kernel) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "width"),
-    [(b"1234567", 8), (b"1", 2), (b"12345678", 0), (b"", 0), (b"12345678", -8), (b"12345678", 2**70), (b"12345678", -(2**70))],
+    ("data", "width", "complaint"),
+    [
+        (b"1234567", 8, "not a whole number of values"),
+        (b"1", 2, "not a whole number of values"),
+        (b"12345678", 0, "width"),
+        (b"", 0, "width"),
+        (b"12345678", -8, "width"),
+        (b"12345678", 2**70, f"not a whole number of values|{TOO_LARGE}"),
+        (b"12345678", -(2**70), f"width|{TOO_LARGE}"),
+    ],
 )
-def test_a_width_that_does_not_fit_is_refused(kernel: Kernel, data: bytes, width: int) -> None:
-    with pytest.raises(ValueError, match=r"."):
+def test_a_width_that_does_not_fit_is_refused(kernel: Kernel, data: bytes, width: int, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
         kernel.hash_fixed(data, width)
 
 
 @pytest.mark.parametrize("offset_width", [4, 8])
 @pytest.mark.parametrize(
-    "offsets",
+    ("offsets", "complaint"),
     [
-        pytest.param([0, 3, 11], id="behind the data"),
-        pytest.param([0, 11, 3], id="behind the data and back"),
-        pytest.param([-1, 3], id="negative"),
-        pytest.param([0, -1, 3], id="negative later"),
-        pytest.param([0, 5, 4, 6], id="decreasing"),
-        pytest.param([0, 5, 2**31 - 1, 6], id="far away and back"),
-        pytest.param([11], id="no value, behind the data"),
-        pytest.param([-1], id="no value, negative"),
-        pytest.param([-(2**31), 2**31 - 1], id="the widest span"),
-        pytest.param([0, 2, 4, 6, 11], id="behind the data after a run of one length"),
-        pytest.param([0, 3, 6, 9, 12], id="behind the data at the end of a run of one length"),
-        pytest.param([0, 2, 4, 3, 8], id="decreasing within a run of one length"),
-        pytest.param([], id="none"),
+        pytest.param([0, 3, 11], OUTSIDE, id="behind the data"),
+        pytest.param([0, 11, 3], DECREASE, id="behind the data and back"),
+        pytest.param([-1, 3], OUTSIDE, id="negative"),
+        pytest.param([0, -1, 3], DECREASE, id="negative later"),
+        pytest.param([0, 5, 4, 6], DECREASE, id="decreasing"),
+        pytest.param([0, 5, 2**31 - 1, 6], DECREASE, id="far away and back"),
+        pytest.param([11], OUTSIDE, id="no value, behind the data"),
+        pytest.param([-1], OUTSIDE, id="no value, negative"),
+        pytest.param([-(2**31), 2**31 - 1], OUTSIDE, id="the widest span"),
+        pytest.param([0, 2, 4, 6, 11], OUTSIDE, id="behind the data after a run of one length"),
+        pytest.param([0, 3, 6, 9, 12], OUTSIDE, id="behind the data at the end of a run of one length"),
+        pytest.param([0, 2, 4, 3, 8], DECREASE, id="decreasing within a run of one length"),
+        pytest.param([], "no offsets", id="none"),
     ],
 )
-def test_offsets_that_lie_are_refused(kernel: Kernel, offsets: list[int], offset_width: int) -> None:
-    with pytest.raises(ValueError, match=r"."):
+def test_offsets_that_lie_are_refused(kernel: Kernel, offsets: list[int], offset_width: int, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
         kernel.hash_variable(b"0123456789", array("i" if offset_width == 4 else "q", offsets), offset_width)
 
 
 @pytest.mark.parametrize(
-    ("offsets", "width"), [(bytes(7), 4), (bytes(12), 8), (bytes(8), 2), (bytes(8), 0), (bytes(8), -4), (bytes(8), 2**70)]
+    ("offsets", "width", "complaint"),
+    [
+        (bytes(7), 4, "not a whole number of offsets"),
+        (bytes(12), 8, "not a whole number of offsets"),
+        (bytes(8), 2, "4 (or|and) 8"),
+        (bytes(8), 0, "4 (or|and) 8"),
+        (bytes(8), -4, "4 (or|and) 8"),
+        (bytes(8), 2**70, f"4 (or|and) 8|{TOO_LARGE}"),
+    ],
 )
-def test_offsets_of_an_odd_shape_are_refused(kernel: Kernel, offsets: bytes, width: int) -> None:
-    with pytest.raises(ValueError, match=r"."):
+def test_offsets_of_an_odd_shape_are_refused(kernel: Kernel, offsets: bytes, width: int, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
         kernel.hash_variable(b"0123456789", offsets, width)
 
 
 def test_wide_offsets_that_overflow_are_refused(kernel: Kernel) -> None:
-    with pytest.raises(ValueError, match=r"."):
+    with pytest.raises(ValueError, match=OUTSIDE):
         kernel.hash_variable(b"0123456789", array("q", [0, 2**63 - 1]), 8)
-    with pytest.raises(ValueError, match=r"."):
+    with pytest.raises(ValueError, match=OUTSIDE):
         kernel.hash_variable(b"0123456789", array("q", [-(2**63), 2**63 - 1]), 8)
-    with pytest.raises(ValueError, match=r"."):
+    with pytest.raises(ValueError, match=DECREASE):
         kernel.hash_variable(b"0123456789", array("q", [0, 2**62, -(2**63), -(2**62), 0]), 8)  # four steps of 2^62 come round to 0
 
 
 @pytest.mark.parametrize(
-    ("page", "count"),
+    ("page", "count", "complaint"),
     [
-        pytest.param(b"", 1, id="empty"),
-        pytest.param(plain_page([b"abc"]), 2, id="one value too few"),
-        pytest.param(plain_page([b"abc"])[:-1], 1, id="cut within a value"),
-        pytest.param(plain_page([b"abc"]) + b"\1\0\0", 2, id="cut within a length"),
-        pytest.param(plain_page([b"abc"]) + b"\xff\xff\xff\xff" + b"rest", 2, id="the longest length"),
-        pytest.param(plain_page([b"abc"]), -1, id="a negative count"),
-        pytest.param(plain_page([b"abc"]), 2**62, id="a count that no memory holds"),
-        pytest.param(plain_page([b"abc"]), 2**70, id="a count that no machine holds"),
+        pytest.param(b"", 1, TOO_SHORT, id="empty"),
+        pytest.param(plain_page([b"abc"]), 2, TOO_SHORT, id="one value too few"),
+        pytest.param(plain_page([b"abc"])[:-1], 1, TOO_SHORT, id="cut within a value"),
+        pytest.param(plain_page([b"abc"]) + b"\1\0\0", 2, TOO_SHORT, id="cut within a length"),
+        pytest.param(plain_page([b"abc"]) + b"\xff\xff\xff\xff" + b"rest", 2, TOO_SHORT, id="the longest length"),
+        pytest.param(plain_page([b"abc"]), -1, "-1 values", id="a negative count"),
+        pytest.param(plain_page([b"abc"]), 2**62, TOO_SHORT, id="a count that no memory holds"),
+        pytest.param(plain_page([b"abc"]), 2**70, f"{TOO_SHORT}|{TOO_LARGE}", id="a count that no machine holds"),
     ],
 )
-def test_a_page_that_ends_too_early_is_refused(kernel: Kernel, page: bytes, count: int) -> None:
-    with pytest.raises(ValueError, match=r"."):
+def test_a_page_that_ends_too_early_is_refused(kernel: Kernel, page: bytes, count: int, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
         kernel.hash_length_prefixed(page, count)
     with pytest.raises(UnreadableError):
         hashing.hash_length_prefixed(page, count)
@@ -196,7 +218,7 @@ def test_any_page_is_hashed_or_refused_as_the_specification_would(kernel: Kernel
     try:
         expected = spec.hash_length_prefixed(page, count)
     except ValueError:
-        with pytest.raises(ValueError, match=r"."):
+        with pytest.raises(ValueError, match=r"page|count"):
             kernel.hash_length_prefixed(page, count)
     else:
         assert kernel.hash_length_prefixed(page, count) == expected
@@ -207,7 +229,7 @@ def test_any_offsets_are_used_or_refused_as_the_specification_would(kernel: Kern
     try:
         expected = spec.hash_variable(b"0123456789", array("i", offsets), 4)
     except ValueError:
-        with pytest.raises(ValueError, match=r"."):
+        with pytest.raises(ValueError, match="offset"):
             kernel.hash_variable(b"0123456789", array("i", offsets), 4)
     else:
         assert kernel.hash_variable(b"0123456789", array("i", offsets), 4) == expected
