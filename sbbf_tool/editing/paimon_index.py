@@ -98,8 +98,8 @@ def _build_column(
         request.fpp,
         bloom.num_bits,
         bloom.k,
-        bloom.fill,
-        bloom.estimated_error_rate(),
+        bloom.fill_ratio,
+        bloom.estimate_fpp(),
     )
     return column, bloom
 

@@ -112,19 +112,19 @@ class BloomFilter64:
         return combined
 
     @property
-    def fill(self) -> float:
+    def fill_ratio(self) -> float:
         """Share of the bits that are set, 0 to 1."""
         chunks = (self.bits[start : start + _POPCOUNT_CHUNK] for start in range(0, self.bits.size, _POPCOUNT_CHUNK))
         return sum(int(np.bitwise_count(chunk).sum(dtype=np.int64)) for chunk in chunks) / self.num_bits
 
-    def estimated_error_rate(self, probes: int | None = None) -> float:
+    def estimate_fpp(self, probes: int | None = None) -> float:
         """Estimate the false-positive rate: the fill ratio to the power of the number of probes."""
-        return float(self.fill ** (self.k if probes is None else probes))
+        return float(self.fill_ratio ** (self.k if probes is None else probes))
 
     @property
-    def estimated_distinct(self) -> float | None:
+    def estimated_ndv(self) -> float | None:
         """Estimate the number of distinct hashes from the fill ratio, -m/k * ln(1 - fill); None where it is unknown (full, or k = 0)."""
-        fill = self.fill
+        fill = self.fill_ratio
         if fill == 1 or not self.k:
             return None
         return -self.num_bits / self.k * math.log1p(-fill)

@@ -18,10 +18,10 @@ class BloomFigures:
     k: int
     paimon_probes: int
     """Number of bits that Paimon's own reader looks at; not k for k of 128 or more."""
-    fill: float
-    error_rate: float
+    fill_ratio: float
+    estimated_fpp: float
     """Estimated false-positive rate with Paimon's reader."""
-    distinct: float | None
+    estimated_ndv: float | None
     """Estimated number of distinct values; None when the filter is full."""
 
 
@@ -31,7 +31,7 @@ class IndexFigures:
 
     column: str
     """Name in the container, from the schema of the data file."""
-    column_today: str | None
+    current_column: str | None
     """Current name in the table; None when the column no longer exists, or the target is a container."""
     type: str | None
     kind: str
@@ -68,7 +68,7 @@ class ColumnTotal:
     files_with_filter: int
     files: int
     filter_bytes: int
-    mean_error_rate: float
+    mean_fpp: float
     """Mean over the files with a filter: the share of files without the value that are read anyway."""
 
 
@@ -81,7 +81,7 @@ class InspectReport:
     findings: tuple[Finding, ...]
 
     @property
-    def broken(self) -> tuple[Finding, ...]:
+    def errors(self) -> tuple[Finding, ...]:
         """Findings of indexes that contradict the format or are missing."""
         return tuple(finding for finding in self.findings if finding.severity == ERROR)
 
@@ -99,7 +99,7 @@ class ValueAnswer:
     """The value as given; None means null."""
     hash64: str | None
     """Hash of the value, 16 hexadecimal digits; None where it was not hashed."""
-    remain: bool
+    may_hold: bool
     reason: str
 
 
@@ -117,9 +117,9 @@ class ProbedFile:
     answers: tuple[ValueAnswer, ...]
 
     @property
-    def remain(self) -> bool:
+    def may_hold(self) -> bool:
         """Whether the file may hold one of the values."""
-        return any(answer.remain for answer in self.answers)
+        return any(answer.may_hold for answer in self.answers)
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class ProbeReport:
     snapshot: int | None
     column: str
     type: str
-    unused: str | None
+    unused_reason: str | None
     """Why Paimon's planner does not use the indexes of this table; None when it does. The answers are those of the indexes anyway."""
     files: tuple[ProbedFile, ...]
 
@@ -138,11 +138,11 @@ class ProbeReport:
 
     @property
     def remaining(self) -> tuple[ProbedFile, ...]:
-        return tuple(file for file in self.files if file.remain)
+        return tuple(file for file in self.files if file.may_hold)
 
     @property
     def skipped(self) -> tuple[ProbedFile, ...]:
-        return tuple(file for file in self.files if not file.remain)
+        return tuple(file for file in self.files if not file.may_hold)
 
 
 @dataclass(frozen=True)
@@ -153,14 +153,14 @@ class BuiltColumn:
     type: str
     rows: int
     nulls: int
-    distinct: int
+    ndv: int
     """Number of distinct hashes: that of distinct values, apart from collisions."""
     items: int
     fpp: float
     num_bits: int
     k: int
-    fill: float
-    error_rate: float
+    fill_ratio: float
+    estimated_fpp: float
     """Estimated false-positive rate."""
 
 
@@ -184,7 +184,7 @@ class VerifiedColumn:
     column: str
     rows: int
     nulls: int
-    lost: int
+    false_negatives: int
     """False negatives; a repeated value may count once."""
     examples: tuple[str, ...]
     """Some of the false negatives."""
@@ -208,9 +208,9 @@ class VerifyReport:
     files: tuple[VerifiedFile, ...]
 
     @property
-    def loses(self) -> bool:
+    def has_false_negatives(self) -> bool:
         """Whether there are false negatives."""
-        return any(column.lost for file in self.files for column in file.columns)
+        return any(column.false_negatives for file in self.files for column in file.columns)
 
     @property
     def problems(self) -> tuple[tuple[str, str | None, str], ...]:
@@ -224,7 +224,7 @@ class VerifyReport:
 
 
 @dataclass(frozen=True)
-class AddedIndex:
+class NewIndex:
     """New index of a data file."""
 
     data_file: str
@@ -237,12 +237,12 @@ class AddedIndex:
 
 
 @dataclass(frozen=True)
-class LeftAlone:
+class SkippedFile:
     """Data file, or a column of it, that got no index, and the reason."""
 
     data_file: str
     reason: str
-    unread: bool = False
+    is_unreadable: bool = False
     """Whether it could not be read; the others must not be indexed, or already are."""
 
 
@@ -253,10 +253,10 @@ class AddIndexReport:
     snapshot_before: int | None
     snapshot_after: int | None
     """None without a commit: there was nothing to do, or it was a dry run."""
-    added: tuple[AddedIndex, ...]
-    left_alone: tuple[LeftAlone, ...]
+    new_indexes: tuple[NewIndex, ...]
+    skipped: tuple[SkippedFile, ...]
     notes: tuple[str, ...]
 
     @property
-    def unread(self) -> tuple[LeftAlone, ...]:
-        return tuple(left for left in self.left_alone if left.unread)
+    def unreadable(self) -> tuple[SkippedFile, ...]:
+        return tuple(file for file in self.skipped if file.is_unreadable)

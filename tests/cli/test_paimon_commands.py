@@ -167,7 +167,7 @@ class TestProbe:
             assert sbbf("probe", orders, "customer", "--values-file", values, "--json") == 0
             (file,) = [file for file in document(capfd)["files"] if file["data_file"] == path.name]
             assert len(file["answers"]) == 250
-            assert all(answer["remain"] for answer in file["answers"])
+            assert all(answer["may_hold"] for answer in file["answers"])
 
     def test_exit_1_where_all_are_skipped(self, plain, capfd):
         assert sbbf("add-index", plain.root, "-c", "s:fpp=0.000001", "-c", "id:fpp=0.000001") == 0
@@ -191,7 +191,7 @@ class TestProbe:
             maker.commit(NewFile({"id": pa.array([1])}, partition=(day,)), directory=f"day={folder}/bucket-0")
         for asked, expected in ((["2024-02-29"], [1, 0, 0]), (["2024-02-28"], [0, 0, 0]), (["--null"], [0, 0, 1])):
             assert sbbf("probe", maker.root, "day", *asked, "--json") == int(not any(expected))
-            assert [file["answers"][0]["remain"] for file in document(capfd)["files"]] == expected
+            assert [file["answers"][0]["may_hold"] for file in document(capfd)["files"]] == expected
 
     @pytest.mark.parametrize(
         ("arguments", "said"),
@@ -241,7 +241,7 @@ class TestBuild:
 
     def test_a_dry_run_writes_nothing(self, data_file, capfd):
         assert sbbf("build", data_file, "-c", "id", "-n", "--json") == 0
-        assert document(capfd)["columns"][0]["distinct"] == 100
+        assert document(capfd)["columns"][0]["ndv"] == 100
         assert os.listdir(data_file.parent) == ["a.parquet"]
 
     @pytest.mark.parametrize(
@@ -299,7 +299,7 @@ class TestVerify:
         assert f"lost: {index.stem}: column customer: 250 values, such as {customers(index.with_suffix(''))[0]}, " in out
         assert f"{orders}: 1 of 2 filters proven" in out
         assert sbbf("verify", index, "--json") == 1
-        assert document(capfd)["files"][0]["columns"][0]["lost"] == 250
+        assert document(capfd)["files"][0]["columns"][0]["false_negatives"] == 250
 
     def test_exit_3_where_something_cannot_be_asked(self, orders, data_file, capfd):
         (index,) = orders.rglob("*.index")
@@ -333,7 +333,7 @@ class TestAddIndex:
         assert sbbf("verify", orders) == 0
         assert capfd.readouterr().out.endswith("4 of 4 filters proven\n")
         assert sbbf("probe", orders, "customer", CUSTOMER, "--json") == 0
-        assert [file["answers"][0]["remain"] for file in document(capfd)["files"]].count(False) == 3
+        assert [file["answers"][0]["may_hold"] for file in document(capfd)["files"]].count(False) == 3
 
     def test_a_second_time_there_is_nothing_to_do(self, plain, capfd):
         assert sbbf("add-index", plain.root, "-c", "s") == 0
@@ -349,7 +349,7 @@ class TestAddIndex:
         assert capfd.readouterr().out.endswith("2 data files would get an index; nothing was written\n")
         assert sbbf("add-index", orders, "-n", "--json") == 0
         report = document(capfd)
-        assert (report["dry_run"], len(report["added"]), report["snapshot_after"]) == (True, 2, None)
+        assert (report["dry_run"], len(report["new_indexes"]), report["snapshot_after"]) == (True, 2, None)
         assert contents(orders) == before
 
     def test_exit_3_where_a_data_file_cannot_be_read(self, plain, capfd):
@@ -363,7 +363,7 @@ class TestAddIndex:
         assert err.count("\n") == 1
         broken.unlink()
         assert sbbf("add-index", plain.root, "-c", "s", "--json") == 3
-        assert [left["unread"] for left in json.loads(capfd.readouterr().out)["left_alone"]] == [True, False]
+        assert [file["is_unreadable"] for file in json.loads(capfd.readouterr().out)["skipped"]] == [True, False]
 
     def test_another_commit_that_came_first(self, plain, monkeypatch, capfd):
         """Whoever took the files away or indexed them: what is said of the table is true."""
@@ -538,10 +538,10 @@ def test_every_answer_of_the_command_is_paimons(conformance: Path, tmp_path: Pat
             values.write_text("".join(f"{text}\n" for text in sorted({text for _, text in expected})))
             code = sbbf("probe", conformance / "paimon" / told["location"], column, "--values-file", values, "--json")
             files = document(capfd)["files"]
-            assert code == int(not any(answer["remain"] for file in files for answer in file["answers"]))
+            assert code == int(not any(answer["may_hold"] for file in files for answer in file["answers"]))
             for file in files:
                 for answer in file["answers"]:
                     if (known := expected.get((file["data_file"], answer["value"]))) is not None:
-                        assert answer["remain"] == known["java_remain"]
+                        assert answer["may_hold"] == known["java_remain"]
                         asked += 1
     assert asked > 1000

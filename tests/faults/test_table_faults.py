@@ -46,10 +46,10 @@ def snapshot_of(table: Path) -> int:
     report = inspect_paimon(table)
     assert report.snapshot in (OLD, NEW)
     assert {file.data_file for file in report.files} == DATA_FILES
-    assert not report.broken
+    assert not report.errors
     assert sum(file.place != "none" for file in report.files) == (2 if report.snapshot == OLD else 4)
     proof = verify_paimon(table)
-    assert not proof.loses
+    assert not proof.has_false_negatives
     assert not proof.problems
     return report.snapshot
 

@@ -61,8 +61,8 @@ def test_indexes_are_added_where_there_are_none(files: LocalFolders, new_table: 
 
     report = index_s(files, maker)
 
-    assert (report.snapshot_before, report.snapshot_after, report.left_alone) == (2, 3, ())
-    assert [(added.data_file, added.place) for added in report.added] == [("a.parquet", place), ("b.parquet", place)]
+    assert (report.snapshot_before, report.snapshot_after, report.skipped) == (2, 3, ())
+    assert [(added.data_file, added.place) for added in report.new_indexes] == [("a.parquet", place), ("b.parquet", place)]
     assert "does not name s" in report.notes[0]
     after = contents(maker.root)
     assert {name: after[name] for name in before if name != "snapshot/LATEST"} == {
@@ -75,13 +75,13 @@ def test_indexes_are_added_where_there_are_none(files: LocalFolders, new_table: 
     assert inspected.findings == ()
     found = verify_paimon(str(maker.root))
     assert [column.rows for file in found.files for column in file.columns] == [50, 50]
-    assert not found.loses
+    assert not found.has_false_negatives
     assert [file.data_file for file in probe_paimon(str(maker.root), "s", ["value 3"]).remaining] == ["a.parquet"]
     assert len(probe_paimon(str(maker.root), "s", ["value 3"], snapshot=2).remaining) == 2
 
     again = index_s(files, maker)
     assert again.snapshot_after is None
-    assert [left.reason for left in again.left_alone] == ["it has an index"] * 2
+    assert [file.reason for file in again.skipped] == ["it has an index"] * 2
     assert contents(maker.root) == after
 
 
@@ -127,7 +127,7 @@ def test_statistics_of_another_schema_are_not_carried_on(new_table: NewTable) ->
     report = add_paimon_index(str(maker.root), [IndexRequest("t", items=60, fpp=0.02)])
     assert "statistics" not in newest_snapshot(maker)
     assert newest_snapshot(maker)["schemaId"] == 1
-    (added,) = report.added
+    (added,) = report.new_indexes
     (column,) = added.columns
     assert (column.column, column.items, column.fpp) == ("s", 60, 0.02)
     assert len(probe_paimon(str(maker.root), "t", ["nowhere"]).skipped) == 1
@@ -139,7 +139,7 @@ def test_the_options_of_the_table_are_the_default_request(new_table: NewTable) -
     maker.commit(NewFile(columns(0)))
     report = add_paimon_index(str(maker.root))
     assert report.notes == ()
-    assert [(column.column, column.items, column.fpp) for column in report.added[0].columns] == [("s", 70, 0.1), ("id", 5, 0.5)]
+    assert [(column.column, column.items, column.fpp) for column in report.new_indexes[0].columns] == [("s", 70, 0.1), ("id", 5, 0.5)]
     bare = new_table(name="bare")
     bare.commit(NewFile(columns(0)))
     with pytest.raises(UsageError, match="no column to index"):
@@ -151,7 +151,7 @@ def test_a_plan_writes_nothing(files: LocalFolders, new_table: NewTable) -> None
     maker.commit(NewFile(columns(0)))
     before = contents(maker.root)
     report = index_s(files, maker, dry_run=True)
-    assert (len(report.added), report.snapshot_after) == (1, None)
+    assert (len(report.new_indexes), report.snapshot_after) == (1, None)
     assert contents(maker.root) == before
 
 
@@ -165,11 +165,11 @@ def test_what_is_left_alone(new_table: NewTable) -> None:
     )
     maker.put_schema(1, [(0, "id", "BIGINT"), (1, "s", "STRING"), (2, "newer", "INT")])
     report = add_paimon_index(str(maker.root), [IndexRequest("s"), IndexRequest("newer")])
-    assert [added.data_file for added in report.added] == ["good.parquet"]
-    reasons = {left.data_file: left.reason for left in report.left_alone if "newer" not in left.reason}
+    assert [added.data_file for added in report.new_indexes] == ["good.parquet"]
+    reasons = {file.data_file: file.reason for file in report.skipped if "newer" not in file.reason}
     assert reasons.keys() == {"indexed.parquet", "x.csv", "lacks.parquet"}
     assert "csv" in reasons["x.csv"]
-    assert len(report.left_alone) == 6
+    assert len(report.skipped) == 6
 
 
 def test_an_index_file_that_is_there_already_is_not_touched(files: LocalFolders, new_table: NewTable) -> None:
@@ -177,7 +177,7 @@ def test_an_index_file_that_is_there_already_is_not_touched(files: LocalFolders,
     maker.commit(NewFile(columns(0), name="a.parquet"))
     stranger = maker.root / "bucket-0" / "a.parquet.index"
     stranger.write_bytes(b"old")
-    (added,) = index_s(files, maker).added
+    (added,) = index_s(files, maker).new_indexes
     assert added.path == str(maker.root / "bucket-0" / "a.parquet-1.index")
     assert stranger.read_bytes() == b"old"
 
@@ -189,12 +189,12 @@ def test_an_external_file_gets_an_index_in_the_manifest_alone(
     options = {"file-index.in-manifest-threshold": threshold, "data-file.external-paths": f"file://{tmp_path}/else"}
     maker = new_table(options=options)
     maker.commit(NewFile(columns(0), name="a.parquet", external_path=f"{tmp_path}/else/a.parquet"))
-    assert add_paimon_index(str(maker.root), ["s"], files=files).added == ()
+    assert add_paimon_index(str(maker.root), ["s"], files=files).new_indexes == ()
     report = add_paimon_index(str(maker.root), ["s"], files=files, allow_outside=True)
-    assert [added.place for added in report.added] == (["embedded"] if threshold == "1 mb" else [])
-    assert [left.reason for left in report.left_alone] == ([] if report.added else ["its index would be written outside the table"])
+    assert [added.place for added in report.new_indexes] == (["embedded"] if threshold == "1 mb" else [])
+    assert [file.reason for file in report.skipped] == ([] if report.new_indexes else ["its index would be written outside the table"])
     assert os.listdir(tmp_path / "else") == ["a.parquet"]
-    assert not verify_paimon(str(maker.root), allow_outside=True).loses
+    assert not verify_paimon(str(maker.root), allow_outside=True).has_false_negatives
 
 
 def test_manifests_from_before_file_indexes_are_refused(files: LocalFolders, new_table: NewTable, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,7 +264,7 @@ def test_columns_that_cannot_be_indexed(new_table: NewTable, column: str, what: 
 
 
 def test_an_empty_table_needs_nothing(files: LocalFolders, new_table: NewTable) -> None:
-    assert index_s(files, new_table()).added == ()
+    assert index_s(files, new_table()).new_indexes == ()
 
 
 class Disturbed(LocalFolders):
@@ -294,15 +294,15 @@ def test_another_commit_that_comes_first_is_built_upon(files: LocalFolders, new_
     report = index_s(Disturbed(commit_first), maker)
 
     assert report.snapshot_after == 4
-    assert [added.data_file for added in report.added] == ["stays.parquet"]
-    assert [left.data_file for left in report.left_alone] == ["goes.parquet"]
+    assert [added.data_file for added in report.new_indexes] == ["stays.parquet"]
+    assert [file.data_file for file in report.skipped] == ["goes.parquet"]
     table = open_table(files, str(maker.root))
     assert [live.file.name for live in table.live_files] == ["new.parquet", "stays.parquet"]
     left_in_manifest = {name.split("/")[1] for name in contents(maker.root) if name.startswith("manifest/")}
     named = set(table.manifest_names()) | {name for number in range(1, 5) for name in _lists(maker, number)}
     assert left_in_manifest == named
     assert not (maker.root / "bucket-0" / "goes.parquet.index").exists()
-    assert not verify_paimon(str(maker.root)).loses
+    assert not verify_paimon(str(maker.root)).has_false_negatives
 
 
 def _lists(maker: TableMaker, number: int) -> list[str]:
@@ -391,7 +391,7 @@ def test_a_lost_answer_is_not_a_lost_commit(new_table: NewTable) -> None:
     maker = new_table()
     maker.commit(NewFile(columns(0)))
     assert index_s(Forgetful(), maker).snapshot_after == 2
-    assert not verify_paimon(str(maker.root)).loses
+    assert not verify_paimon(str(maker.root)).has_false_negatives
 
 
 def test_lists_of_two_versions_are_written_under_the_newer_schema(files: LocalFolders, new_table: NewTable) -> None:
@@ -405,4 +405,4 @@ def test_lists_of_two_versions_are_written_under_the_newer_schema(files: LocalFo
     index_s(files, maker)
     (listed,) = records(maker, newest_snapshot(maker)["deltaManifestList"])
     assert (listed["_MIN_LEVEL"], listed["_MAX_LEVEL"]) == (0, 0)
-    assert not verify_paimon(str(maker.root)).loses
+    assert not verify_paimon(str(maker.root)).has_false_negatives

@@ -31,7 +31,7 @@ def test_the_fast_kernel_is_the_plain_one(put: list[int], size: int, k: int, ask
     assert bloom.bits.tobytes() == bytes(bits)
     assert bloom.contains(as_array(asked)).tolist() == [spec.contains(bits, k, one) for one in asked]
     assert bloom.contains(as_array(put)).all()
-    assert bloom.fill == sum(byte.bit_count() for byte in bits) / bloom.num_bits
+    assert bloom.fill_ratio == sum(byte.bit_count() for byte in bits) / bloom.num_bits
 
 
 def test_many_hashes_cross_chunks() -> None:
@@ -42,8 +42,8 @@ def test_many_hashes_cross_chunks() -> None:
     assert bloom.contains(put).all()
     absent = bloom.contains(rng.integers(0, 2**64, 200_000, np.uint64)).mean()
     assert absent == pytest.approx(0.01, rel=0.2)
-    assert bloom.estimated_error_rate() == pytest.approx(0.01, rel=0.1)
-    assert bloom.estimated_distinct == pytest.approx(200_000, rel=0.01)
+    assert bloom.estimate_fpp() == pytest.approx(0.01, rel=0.1)
+    assert bloom.estimated_ndv == pytest.approx(200_000, rel=0.01)
 
 
 def test_the_body_of_the_published_vector() -> None:
@@ -99,10 +99,10 @@ def test_a_huge_k_is_answered_in_bounded_time() -> None:
 
 
 def test_what_cannot_be_estimated_is_not() -> None:
-    assert BloomFilter64(np.full(4, 255, np.uint8), 3).estimated_distinct is None
-    assert BloomFilter64(np.zeros(4, np.uint8), 0).estimated_distinct is None
+    assert BloomFilter64(np.full(4, 255, np.uint8), 3).estimated_ndv is None
+    assert BloomFilter64(np.zeros(4, np.uint8), 0).estimated_ndv is None
     empty = BloomFilter64(np.zeros(4, np.uint8), 3)
-    assert (empty.fill, empty.estimated_error_rate(), empty.estimated_distinct) == (0, 0, 0)
+    assert (empty.fill_ratio, empty.estimate_fpp(), empty.estimated_ndv) == (0, 0, 0)
 
 
 @pytest.mark.parametrize(

@@ -40,15 +40,15 @@ def test_paimons_size_is_paimons_bytes(files: LocalFolders, data_file: str) -> N
     bloom.insert(hash_bytes(f"value {at}".encode() for at in range(20)))
     assert report.container == build_container(lay_out({"s": {"bloom-filter": build_bloom64(bloom)}}))
     (column,) = report.columns
-    assert (column.type, column.rows, column.nulls, column.distinct, column.items) == ("STRING", 100, 34, 20, 50)
-    assert (column.num_bits, column.k, column.fill) == (bloom.num_bits, bloom.k, bloom.fill)
+    assert (column.type, column.rows, column.nulls, column.ndv, column.items) == ("STRING", 100, 34, 20, 50)
+    assert (column.num_bits, column.k, column.fill_ratio) == (bloom.num_bits, bloom.k, bloom.fill_ratio)
 
 
 def test_a_filter_fits_its_values(files: LocalFolders, data_file: str) -> None:
     report = build(files, data_file, [IndexRequest("id", fpp=0.01), IndexRequest("s", fpp=0.01)])
     sizes = {column.column: (column.items, column.num_bits) for column in report.columns}
     assert sizes == {"id": (100, 960), "s": (20, 192)}
-    assert all(column.error_rate < 0.03 for column in report.columns)
+    assert all(column.estimated_fpp < 0.03 for column in report.columns)
     assert list(parse_container(report.container).indexes) == ["id", "s"]
 
 
@@ -105,8 +105,11 @@ def test_what_was_built_loses_nothing(files: LocalFolders, data_file: str, tmp_p
     index.write_bytes(build(files, data_file, [IndexRequest("id"), IndexRequest("s")]).container)
     report = verify_pair(files, str(index), data_file)
     (file,) = report.files
-    assert [(column.column, column.rows, column.nulls, column.lost) for column in file.columns] == [("id", 100, 0, 0), ("s", 100, 34, 0)]
-    assert not report.loses
+    assert [(column.column, column.rows, column.nulls, column.false_negatives) for column in file.columns] == [
+        ("id", 100, 0, 0),
+        ("s", 100, 34, 0),
+    ]
+    assert not report.has_false_negatives
     assert not report.problems
 
 
@@ -118,8 +121,8 @@ def test_what_is_lost_is_shown(files: LocalFolders, data_file: str, tmp_path: Pa
     index.write_bytes(build_container(lay_out(container)))
     report = verify_pair(files, str(index), data_file)
     s, everything = report.files[0].columns
-    assert (s.lost, s.examples, everything.lost, len(everything.examples)) == (1, ("value 0",), 100, 5)
-    assert report.loses
+    assert (s.false_negatives, s.examples, everything.false_negatives, len(everything.examples)) == (1, ("value 0",), 100, 5)
+    assert report.has_false_negatives
 
 
 def test_values_that_are_hard_to_show(files: LocalFolders, tmp_path: Path) -> None:
@@ -150,7 +153,7 @@ def test_a_column_that_cannot_be_asked_does_not_hide_the_others(files: LocalFold
     assert problems["s"] == "column s: stored as string, which is no INT"
     assert problems["broken"] == "a bloom-filter index of 0 bytes: 4 for k and at least 1 of bits expected"
     assert report.problems
-    assert not report.loses
+    assert not report.has_false_negatives
 
 
 def test_a_table_is_verified_file_by_file(files: LocalFolders, new_table: NewTable, data_file: str) -> None:
@@ -160,13 +163,13 @@ def test_a_table_is_verified_file_by_file(files: LocalFolders, new_table: NewTab
     maker.commit(NewFile(COLUMNS, name="good.parquet", embedded=container), NewFile(lies, name="lies.parquet", embedded=container))
     maker.commit(NewFile(COLUMNS, name="none.parquet"), NewFile(COLUMNS, name="broken.parquet", embedded=b"noise"))
     report = verify_paimon(str(maker.root))
-    assert [(file.data_file, sum(column.lost for column in file.columns), file.problem is None) for file in report.files] == [
+    assert [(file.data_file, sum(column.false_negatives for column in file.columns), file.problem is None) for file in report.files] == [
         ("good.parquet", 0, True),
         ("lies.parquet", 2, True),
         ("none.parquet", 0, True),
         ("broken.parquet", 0, False),
     ]
-    assert report.loses
+    assert report.has_false_negatives
     assert report.problems
     (maker.root / "bucket-0" / "good.parquet").unlink()
     assert "no such file" in (verify_paimon(str(maker.root)).files[0].problem or "")

@@ -109,24 +109,24 @@ def linked(new_table: NewTable, tmp_path: Path) -> TableMaker:
 
 def test_a_link_out_of_the_table_is_left_out(linked, tmp_path):
     report = add_paimon_index(str(linked.root), ["s"])
-    assert [added.data_file for added in report.added] == ["a.parquet"]
-    assert [(left.data_file, left.reason) for left in report.left_alone] == [
+    assert [added.data_file for added in report.new_indexes] == ["a.parquet"]
+    assert [(file.data_file, file.reason) for file in report.skipped] == [
         ("b.parquet", f"it lies outside the table, at {tmp_path}/secret.parquet")
     ]
     findings = [finding for finding in inspect_paimon(str(linked.root)).findings if finding.rule == "outside-table"]
     assert [finding.file for finding in findings] == ["b.parquet"]
     # It may hold any value.
     probed = probe_paimon(str(linked.root), "s", ["nowhere"])
-    assert {file.data_file: file.answers[0].remain for file in probed.files} == {"a.parquet": False, "b.parquet": True}
+    assert {file.data_file: file.answers[0].may_hold for file in probed.files} == {"a.parquet": False, "b.parquet": True}
 
 
 def test_with_allow_outside_it_is_read_and_nothing_written_outside(linked, tmp_path):
     report = add_paimon_index(str(linked.root), ["s"], allow_outside=True)
-    assert sorted(added.data_file for added in report.added) == ["a.parquet", "b.parquet"]
+    assert sorted(added.data_file for added in report.new_indexes) == ["a.parquet", "b.parquet"]
     # The index is beside the link, in the table.
     assert (linked.root / "bucket-0" / "b.parquet.index").is_file()
     assert sorted(os.listdir(tmp_path)) == sorted({linked.root.relative_to(tmp_path).parts[0], "secret.parquet"})
-    assert not verify_paimon(str(linked.root), allow_outside=True).loses
+    assert not verify_paimon(str(linked.root), allow_outside=True).has_false_negatives
 
 
 def test_an_index_file_outside_is_not_read(linked, tmp_path):
@@ -147,7 +147,7 @@ def test_folders_that_lead_out_are_not_followed(new_table, tmp_path, part):
     (maker.root / part).symlink_to(tmp_path / "moved")
     before = contents(tmp_path)
     if part == "bucket-0":
-        assert [left.data_file for left in add_paimon_index(str(maker.root), ["s"]).left_alone] == ["a.parquet"]
+        assert [file.data_file for file in add_paimon_index(str(maker.root), ["s"]).skipped] == ["a.parquet"]
     else:
         with pytest.raises(UnreadableError, match="leads outside the table"):
             add_paimon_index(str(maker.root), ["s"])
@@ -158,7 +158,7 @@ def test_a_table_that_is_itself_a_link_is_followed(new_table, tmp_path):
     maker = new_table()
     maker.commit(NewFile(columns(), name="a.parquet"))
     (tmp_path / "link").symlink_to(maker.root)
-    assert len(add_paimon_index(str(tmp_path / "link"), ["s"]).added) == 1
+    assert len(add_paimon_index(str(tmp_path / "link"), ["s"]).new_indexes) == 1
 
 
 def test_an_orc_file_whose_names_are_no_text_is_unreadable(tmp_path, capfd):

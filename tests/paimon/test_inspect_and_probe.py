@@ -40,7 +40,7 @@ def rules(report: InspectReport) -> list[str]:
 
 
 def answers(report: ProbeReport) -> dict[str, list[bool]]:
-    return {file.data_file: [answer.remain for answer in file.answers] for file in report.files}
+    return {file.data_file: [answer.may_hold for answer in file.answers] for file in report.files}
 
 
 ONE = {"id": pa.array([1, 2, 3]), "s": pa.array(["a", "b", None])}
@@ -65,10 +65,10 @@ def test_inspect_a_table(new_table: NewTable) -> None:
     bloom = by_name["s"].bloom
     assert bloom is not None
     assert (by_name["s"].type, by_name["id"].type, bloom.num_bits, bloom.k) == ("STRING", "BIGINT", 960, 7)
-    assert bloom.distinct == pytest.approx(2, rel=0.1)
-    assert bloom.error_rate == pytest.approx(bloom.fill**7)
+    assert bloom.estimated_ndv == pytest.approx(2, rel=0.1)
+    assert bloom.estimated_fpp == pytest.approx(bloom.fill_ratio**7)
     assert rules(report) == []
-    assert not report.broken
+    assert not report.errors
 
 
 def test_inspect_a_container(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_what_is_odd_about_files(new_table: NewTable) -> None:
         ("unreadable-index", "twice.parquet"),
         ("unreadable-index", "broken.parquet"),
     ]
-    assert report.broken
+    assert report.errors
     probed = probe_paimon(str(maker.root), "s", ["nowhere"])
     assert answers(probed) == {"stale.parquet": [False], "missing.parquet": [True], "twice.parquet": [True], "broken.parquet": [True]}
     assert "Paimon fails on it" in probed.files[1].answers[0].reason
@@ -150,12 +150,12 @@ def test_what_is_odd_about_indexes(new_table: NewTable) -> None:
         ("empty-index", "m[k]"),
         ("unknown-column", "gone"),
     ]
-    assert report.broken
+    assert report.errors
     assert len(inspect_container(container, "x").files[0].indexes) == 11
 
 
 @pytest.mark.parametrize(
-    ("primary_keys", "options", "unused"),
+    ("primary_keys", "options", "unused_reason"),
     [
         ((), {"file-index.read.enabled": "false"}, "file-index.read.enabled is false"),
         (("id",), {}, "a primary-key table without deletion vectors"),
@@ -163,13 +163,13 @@ def test_what_is_odd_about_indexes(new_table: NewTable) -> None:
     ],
 )
 def test_indexes_paimon_does_not_look_at(
-    new_table: NewTable, primary_keys: tuple[str, ...], options: dict[str, str], unused: str | None
+    new_table: NewTable, primary_keys: tuple[str, ...], options: dict[str, str], unused_reason: str | None
 ) -> None:
     maker = new_table(primary_keys=primary_keys, options=options)
     maker.commit(NewFile(ONE, embedded=index_of(ONE, "s")))
-    assert rules(inspect_paimon(str(maker.root))) == (["unused-index"] if unused else [])
+    assert rules(inspect_paimon(str(maker.root))) == (["unused-index"] if unused_reason else [])
     report = probe_paimon(str(maker.root), "s", ["nowhere"])
-    assert report.unused == unused
+    assert report.unused_reason == unused_reason
     assert len(report.skipped) == 1
 
 
@@ -247,7 +247,7 @@ def test_older_files_know_columns_by_older_names_and_types(new_table: NewTable) 
     assert asked("s", "5") == {"old": [True], "new": [True]}
     assert asked("renamed", "b")["old"] == [False]
     report = inspect_paimon(str(maker.root))
-    assert {index.column: index.column_today for index in report.files[0].indexes} == {"s": "renamed", "n": "n", "v": "v"}
+    assert {index.column: index.current_column for index in report.files[0].indexes} == {"s": "renamed", "n": "n", "v": "v"}
     assert answers(probe_paimon(str(maker.root), "s", ["b"], snapshot=1)) == {"old": [False]}
 
 

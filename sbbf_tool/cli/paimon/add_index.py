@@ -37,21 +37,23 @@ def command(table: str, columns: tuple[str, ...], as_json: bool, **options: Any)
 
     report = add_paimon_index(table, columns, **options)
     render.show_json("paimon-add-index", report) if as_json else _show(report)
-    return render.say_unread([(left.data_file, None, left.reason) for left in report.unread])
+    return render.say_unread([(file.data_file, None, file.reason) for file in report.unreadable])
 
 
 def _show(report: AddIndexReport) -> None:
     rows = [
-        (added.data_file, added.place, render.size(added.size), *of_column(column)) for added in report.added for column in added.columns
+        (index.data_file, index.place, render.size(index.size), *of_column(column))
+        for index in report.new_indexes
+        for column in index.columns
     ]
     if rows:
         render.show_table(("data file", "place", "bytes", *HEADERS), rows, (2, *(at + 3 for at in NUMBERS)))
-    for reason, count in Counter(left.reason for left in report.left_alone).items():
-        names = [left.data_file for left in report.left_alone if left.reason == reason]
+    for reason, count in Counter(file.reason for file in report.skipped).items():
+        names = [file.data_file for file in report.skipped if file.reason == reason]
         say(f"skipped: {names[0] if count == 1 else render.counted(count, 'data file')}: {spell(reason)}")
     for note in report.notes:
         say(f"note: {note}")
-    many = render.counted(len(report.added), "data file")
+    many = render.counted(len(report.new_indexes), "data file")
     if report.dry_run:
         say(f"{report.table}: {many} would get an index; nothing was written")
     elif report.snapshot_after is None:

@@ -12,7 +12,7 @@ from sbbf_tool.cli import render
 if TYPE_CHECKING:
     from sbbf_tool.reports.paimon import BuiltColumn
 
-HEADERS = ("column", "type", "rows", "nulls", "distinct", "items", "fpp", "k", "bits", "fill", "est. fpp")
+HEADERS = ("column", "type", "rows", "nulls", "ndv", "items", "fpp", "k", "bits", "fill", "est. fpp")
 NUMBERS = tuple(range(2, len(HEADERS)))
 
 
@@ -29,6 +29,6 @@ def columns_option(those_named: str) -> Callable[[Any], Any]:
 
 
 def of_column(column: BuiltColumn) -> tuple[str, ...]:
-    counts = (render.size(count) for count in (column.rows, column.nulls, column.distinct, column.items))
-    rates = (render.percent(column.fill), render.percent(column.error_rate))
+    counts = (render.size(count) for count in (column.rows, column.nulls, column.ndv, column.items))
+    rates = (render.percent(column.fill_ratio), render.percent(column.estimated_fpp))
     return (column.column, column.type, *counts, render.percent(column.fpp), str(column.k), render.size(column.num_bits), *rates)

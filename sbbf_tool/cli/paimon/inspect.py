@@ -31,7 +31,7 @@ def command(target: str, as_json: bool, **options: Any) -> int:
 
     report = inspect_paimon(target, **options)
     render.show_json("paimon-inspect", report) if as_json else _show(report)
-    code = render.say_unread([(finding.file, finding.column, finding.message) for finding in report.broken])
+    code = render.say_unread([(finding.file, finding.column, finding.message) for finding in report.errors])
     stop_if_unread()
     return code
 
@@ -47,7 +47,7 @@ def _show(report: InspectReport) -> None:
         render.show_table(_HEADERS, rows, (2, 7, 8, 9, 10, 11, 12))
     for total in report.columns if report.is_table else ():
         have = f"{total.files_with_filter:,} of {render.counted(total.files, 'data file')} have a filter, {total.filter_bytes:,} bytes"
-        say(f"{total.column}: {have}; mean est. fpp {render.percent(total.mean_error_rate)}")
+        say(f"{total.column}: {have}; mean est. fpp {render.percent(total.mean_fpp)}")
     if report.is_table and not indexed:
         say("no data file has an index")
     for line in _odd(report):
@@ -59,7 +59,7 @@ def _rows(file: InspectedFile, in_table: bool) -> Iterator[tuple[str, ...]]:
     if in_table and not file.indexes:
         yield (*of_file, *[""] * 9)
     for index in file.indexes:
-        now = "" if index.column_today in (None, index.column) else index.column_today or ""
+        now = "" if index.current_column in (None, index.column) else index.current_column or ""
         yield (*of_file, index.column, now, index.kind, *_figures(index))
 
 
@@ -67,7 +67,7 @@ def _figures(index: IndexFigures) -> tuple[str, ...]:
     size, bloom = "EMPTY" if index.empty else render.size(index.size), index.bloom
     if bloom is None:
         return (size, "", "", "", "", "")
-    rates = (render.percent(bloom.fill), render.percent(bloom.error_rate), render.estimate(bloom.distinct))
+    rates = (render.percent(bloom.fill_ratio), render.percent(bloom.estimated_fpp), render.estimate(bloom.estimated_ndv))
     return (size, str(bloom.k), render.size(bloom.num_bits), *rates)
 
 

@@ -66,11 +66,11 @@ def _show(report: ProbeReport) -> None:
         render.show_table(_HEADERS, rows, (3,))
     kept, all_rows = (sum(file.rows for file in files) for files in (report.remaining, report.files))
     say(f"remaining: {len(report.remaining):,} of {render.counted(len(report.files), 'data file')}, {kept:,} of {all_rows:,} rows")
-    if report.unused is not None:
-        say(f"note: Paimon does not ask this table's indexes, and reads every file: {report.unused}")
+    if report.unused_reason is not None:
+        say(f"note: Paimon does not ask this table's indexes, and reads every file: {report.unused_reason}")
 
 
 def _row(file: ProbedFile, answer: ValueAnswer) -> tuple[str, ...]:
     value = "null" if answer.value is None else render.value(answer.value)
-    outcome = "remains" if answer.remain else "skipped"
+    outcome = "remains" if answer.may_hold else "skipped"
     return (value, file.data_file, file.partition, render.size(file.rows), file.place, outcome, answer.reason)

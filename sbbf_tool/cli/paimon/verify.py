@@ -15,7 +15,7 @@ from sbbf_tool.cli.paimon.options import json_option, table_options
 if TYPE_CHECKING:
     from sbbf_tool.reports.paimon import VerifiedColumn, VerifyReport
 
-_HEADERS = ("data file", "place", "column", "rows", "nulls", "lost", "proof")
+_HEADERS = ("data file", "place", "column", "rows", "nulls", "false negatives", "result")
 
 
 @click.command(short_help="Prove indexes against the data.")
@@ -34,20 +34,20 @@ def command(target: str, data_file: str | None, as_json: bool, **options: Any) -
 
     report = verify_paimon(target, data_file, **options)
     render.show_json("paimon-verify", report) if as_json else _show(report)
-    code = render.say_unread(report.problems) or int(report.loses)
+    code = render.say_unread(report.problems) or int(report.has_false_negatives)
     stop_if_unread()
     return code
 
 
 def _show(report: VerifyReport) -> None:
     rows = [
-        (file.data_file, file.place, column.column, *map(render.size, (column.rows, column.nulls, column.lost)), _proof(column))
+        (file.data_file, file.place, column.column, *map(render.size, (column.rows, column.nulls, column.false_negatives)), _proof(column))
         for file in report.files
         for column in file.columns
     ]
     if rows:
         render.show_table(_HEADERS, rows, (3, 4, 5))
-    for line in _lost(report):
+    for line in _false_negatives(report):
         say(line)
     proven = sum(row[-1] == _PROVEN for row in rows)
     result = f"{proven:,} of {render.counted(len(rows), 'filter')} proven" if rows else "no filter to prove"
@@ -58,11 +58,11 @@ _PROVEN = "every value found"
 
 
 def _proof(column: VerifiedColumn) -> str:
-    return "not asked" if column.problem else "loses values" if column.lost else _PROVEN
+    return "not asked" if column.problem else "loses values" if column.false_negatives else _PROVEN
 
 
-def _lost(report: VerifyReport) -> Iterator[str]:
+def _false_negatives(report: VerifyReport) -> Iterator[str]:
     for file in report.files:
         for column in file.columns:
-            if column.lost:
-                yield f"lost: {file.data_file}: column {column.column}: {column.lost:,} values, such as {', '.join(column.examples)}"
+            if count := column.false_negatives:
+                yield f"{file.data_file}: column {column.column}: {count:,} false negatives, such as {', '.join(column.examples)}"

@@ -25,7 +25,7 @@ from sbbf_tool.paimon.reading_rules import why_unused
 from sbbf_tool.paimon.requests import index_requests, request_in_file
 from sbbf_tool.paimon.table import LiveFile, Table, open_table
 from sbbf_tool.paimon.table_schema import TableSchema, resolve_column
-from sbbf_tool.reports.paimon import AddedIndex, AddIndexReport, LeftAlone
+from sbbf_tool.reports.paimon import AddIndexReport, NewIndex, SkippedFile
 from sbbf_tool.storage.folders import LocalFolders
 from sbbf_tool.storage.system_errors import FORBIDDEN, reason_of
 
@@ -56,23 +56,23 @@ def add_paimon_index(
     check_publishable(opened)
     with ErrorPlace(opened.path):
         requests = _resolved(opened.schema, index_requests(columns))
-    added: list[AddedIndex] = []
-    left_alone: list[LeftAlone] = []
-    additions = _additions(opened, requests, added, left_alone, max_page_bytes)
+    new_indexes: list[NewIndex] = []
+    skipped: list[SkippedFile] = []
+    additions = _additions(opened, requests, new_indexes, skipped, max_page_bytes)
     published, gone = None, set[str]()
     if dry_run:
         deque(additions, maxlen=0)  # build each, keep none
     else:
         published = _commit(opened.files, opened.path, additions)
-        gone = set(published.gone) if published else {each.data_file for each in added}
-    left_alone += (LeftAlone(name, "another commit took it away, or indexed it, meanwhile") for name in sorted(gone))
+        gone = set(published.gone) if published else {each.data_file for each in new_indexes}
+    skipped += (SkippedFile(name, "another commit took it away, or indexed it, meanwhile") for name in sorted(gone))
     return AddIndexReport(
         opened.path,
         dry_run,
         opened.snapshot.id if opened.snapshot else None,
         published.snapshot_id if published else None,
-        tuple(each for each in added if each.data_file not in gone),
-        tuple(left_alone),
+        tuple(each for each in new_indexes if each.data_file not in gone),
+        tuple(skipped),
         _notes(opened.schema, requests),
     )
 
@@ -119,42 +119,42 @@ def _resolved(schema: TableSchema, requests: list[IndexRequest]) -> list[IndexRe
 def _additions(
     table: Table,
     requests: Sequence[IndexRequest],
-    added: list[AddedIndex],
-    left_alone: list[LeftAlone],
+    new_indexes: list[NewIndex],
+    skipped: list[SkippedFile],
     max_page_bytes: MaxPageBytes,
 ) -> Iterator[Addition]:
     """Build the indexes one by one, so that one container is in memory at a time. Append the result of each file to the lists."""
     names: dict[str, set[str]] = {}
     threshold = in_manifest_threshold(table.schema.options)
     for live in table.live_files:
-        report = _build(table, live, requests, left_alone, max_page_bytes)
+        report = _build(table, live, requests, skipped, max_page_bytes)
         if report is None:
             continue
         path = None
         if len(report.container) > threshold:
             if table.files.place_outside(live.directory) is not None:
-                left_alone.append(LeftAlone(live.file.name, "its index would be written outside the table"))
+                skipped.append(SkippedFile(live.file.name, "its index would be written outside the table"))
                 continue
             if live.directory not in names:
                 names[live.directory] = set(names_in(table.files, live.directory))
             path = join(live.directory, _free_name(live.file.name, names[live.directory]))
-        added.append(AddedIndex(live.file.name, "file" if path else "embedded", path, len(report.container), report.columns))
+        new_indexes.append(NewIndex(live.file.name, "file" if path else "embedded", path, len(report.container), report.columns))
         yield Addition(live.entry, report.container, path)
 
 
 def _build(
-    table: Table, live: LiveFile, requests: Sequence[IndexRequest], left_alone: list[LeftAlone], max_page_bytes: MaxPageBytes
+    table: Table, live: LiveFile, requests: Sequence[IndexRequest], skipped: list[SkippedFile], max_page_bytes: MaxPageBytes
 ) -> BuiltIndex | None:
-    """Build the container of a data file; None, with a reason in `left_alone`, where it gets none."""
+    """Build the container of a data file; None, with a reason in `skipped`, where it gets none."""
     file = live.file
-    if reason := _why_left_alone(live):
-        left_alone.append(LeftAlone(file.name, reason))
+    if reason := _why_skipped(live):
+        skipped.append(SkippedFile(file.name, reason))
         return None
     in_file = []
     for request in requests:
         renamed = request_in_file(table, live, request)
         if renamed is None:
-            left_alone.append(LeftAlone(file.name, f"column {request.column} is newer than the file"))
+            skipped.append(SkippedFile(file.name, f"column {request.column} is newer than the file"))
         else:
             in_file.append(renamed)
     if not in_file:
@@ -163,11 +163,11 @@ def _build(
         return build_index(read_file(table.files, live.path), live.path, in_file, max_page_bytes)
     except (UnreadableError, UsageError, OversizedPageError) as error:
         error.file = None  # the report names it
-        left_alone.append(LeftAlone(file.name, str(error), unread=not isinstance(error, UsageError)))
+        skipped.append(SkippedFile(file.name, str(error), is_unreadable=not isinstance(error, UsageError)))
         return None
 
 
-def _why_left_alone(live: LiveFile) -> str | None:
+def _why_skipped(live: LiveFile) -> str | None:
     file = live.file
     if file.embedded_index is not None or file.index_files:
         return "it has an index"

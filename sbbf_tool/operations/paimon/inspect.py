@@ -105,7 +105,7 @@ def _totals(files: Sequence[InspectedFile]) -> tuple[ColumnTotal, ...]:
     for file in files:
         for index in file.indexes:
             if index.bloom is not None:
-                filters.setdefault(index.column_today or index.column, []).append((index.size, index.bloom.error_rate))
+                filters.setdefault(index.current_column or index.column, []).append((index.size, index.bloom.estimated_fpp))
     return tuple(
         ColumnTotal(column, len(found), len(files), sum(size for size, _ in found), fmean(rate for _, rate in found))
         for column, found in filters.items()
@@ -182,8 +182,8 @@ class _Look:
         except UnreadableError as error:
             self.note("unreadable-filter", error.message, column)
             return None
-        rate = bloom.estimated_error_rate(bloom.paimon_probes)
-        figures = BloomFigures(bloom.num_bits, bloom.k, bloom.paimon_probes, bloom.fill, rate, bloom.estimated_distinct)
+        rate = bloom.estimate_fpp(bloom.paimon_probes)
+        figures = BloomFigures(bloom.num_bits, bloom.k, bloom.paimon_probes, bloom.fill_ratio, rate, bloom.estimated_ndv)
         self._at_filter(figures, entry.length, column)
         return figures
 
@@ -193,11 +193,11 @@ class _Look:
             self.note("many-hash-functions", f"k = {bloom.k}: Paimon's Java reader takes k's bytes as signed, and {does}", column)
         elif bloom.k == 0:
             self.note("no-hash-functions", "k = 0: the filter never skips", column)
-        if bloom.fill == 0:
+        if bloom.fill_ratio == 0:
             self.note("no-values", "no bit is set: skipped for every value, right only if the column is all null", column)
-        elif bloom.error_rate > _OVERFULL and bloom.paimon_probes:
-            passed = f"about {bloom.error_rate:.0%} of absent values are not skipped"
-            self.note("overfull", f"{bloom.fill:.0%} of the bits are set: {passed}", column)
+        elif bloom.estimated_fpp > _OVERFULL and bloom.paimon_probes:
+            passed = f"about {bloom.estimated_fpp:.0%} of absent values are not skipped"
+            self.note("overfull", f"{bloom.fill_ratio:.0%} of the bits are set: {passed}", column)
         if self.rows is not None and bloom.k:
             needed = math.ceil(max(1, self.rows) * bloom.k / math.log(2) / 8) + 4  # k bits per value, half of all bits set
             if size > max(_SMALL, _WASTEFUL * needed):

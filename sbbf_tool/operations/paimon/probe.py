@@ -108,7 +108,9 @@ def _in_partition(live: LiveFile, column: str, answer: ValueAnswer, literal: Lit
         known = stored is None or isinstance(stored, str | bytes | int)
         if key == column and known and (answer.value is None or literal is not None):
             told = stored.encode() if isinstance(stored, str) else stored
-            return replace(answer, remain=told == (literal.key if literal else None), reason=f"the file's partition: {live.partition_text}")
+            return replace(
+                answer, may_hold=told == (literal.key if literal else None), reason=f"the file's partition: {live.partition_text}"
+            )
     return answer
 
 
@@ -132,14 +134,14 @@ def ask_container(container: Container, column: str, value: str | None, literal:
         bloom = parse_bloom64(container.body_of(kinds[KIND]))
     except UnreadableError as error:
         return ValueAnswer(value, hash64, True, f"its filter cannot be used: {error.message}")
-    remain = bool(bloom.contains(literal.hashes, bloom.paimon_probes)[0])
+    may_hold = bool(bloom.contains(literal.hashes, bloom.paimon_probes)[0])
     others = [kind for kind in kinds if kind != KIND]
-    may = f"; its {', '.join(others)} index, not asked here, may still skip it" if remain and others else ""
-    return ValueAnswer(value, hash64, remain, _reason(bloom, literal, remain) + may)
+    may = f"; its {', '.join(others)} index, not asked here, may still skip it" if may_hold and others else ""
+    return ValueAnswer(value, hash64, may_hold, _reason(bloom, literal, may_hold) + may)
 
 
-def _reason(bloom: BloomFilter64, literal: Literal, remain: bool) -> str:
-    if not remain:
+def _reason(bloom: BloomFilter64, literal: Literal, may_hold: bool) -> str:
+    if not may_hold:
         return "the filter lacks a bit of the value"
     if bloom.paimon_probes == bloom.k:
         return "the filter has all of the value's bits"

@@ -152,18 +152,18 @@ class _Tally:
 
     def __init__(self, bloom: BloomFilter64 | None) -> None:
         self.bloom = bloom
-        self.rows = self.nulls = self.lost = 0
+        self.rows = self.nulls = self.false_negatives = 0
         self.examples: list[str] = []
 
     def ask(self, part: HashBatch) -> None:
         self.rows += part.rows
         self.nulls += part.nulls
         gone = (~self.bloom.contains(part.hashes)).nonzero()[0] if self.bloom else range(len(part.hashes))
-        self.lost += len(gone)
+        self.false_negatives += len(gone)
         self.examples += (_shown(part.values[int(at)]) for at in gone[: _EXAMPLES - len(self.examples)])
 
     def result(self, column: str) -> VerifiedColumn:
-        return VerifiedColumn(column, self.rows, self.nulls, self.lost, tuple(self.examples))
+        return VerifiedColumn(column, self.rows, self.nulls, self.false_negatives, tuple(self.examples))
 
 
 def _shown(value: Any) -> str:
