@@ -131,9 +131,9 @@ class TestInspect:
         schema = orders / "schema" / "schema-2"
         schema.write_text(schema.read_text().replace('"options" : {', '"options" : {"file-index.read.enabled": "false",'))
         assert sbbf("inspect", orders) == 0
-        odd = [line for line in capfd.readouterr().out.splitlines() if line.startswith("odd: ")]
-        assert len(odd) == 5
-        assert "odd: 2 data files: unused-index: Paimon does not look at it: file-index.read.enabled is false" in odd
+        warnings = [line for line in capfd.readouterr().out.splitlines() if line.startswith("warning: ")]
+        assert len(warnings) == 5
+        assert "warning: 2 data files: unused-index: Paimon does not look at it: file-index.read.enabled is false" in warnings
 
     def test_a_broken_index_ends_with_3_and_does_not_hide_the_others(self, orders, capfd):
         (index,) = orders.rglob("*.index")
@@ -180,9 +180,9 @@ class TestProbe:
 
     def test_stats_tell_that_no_data_was_read(self, orders, capfd):
         assert sbbf("probe", orders, "customer", "x", "-q", "--stats") == 0
-        said = capfd.readouterr().err
+        err = capfd.readouterr().err
         read = [path for path in orders.rglob("*") if path.is_file() and path.suffix == ".index"]
-        assert said.endswith(f" bytes read of {len(read) + 4 + 2 + 5} files\n")  # manifests; lists; LATEST, snapshot, three schemas
+        assert err.endswith(f" bytes of {len(read) + 4 + 2 + 5} files\n")  # manifests; lists; LATEST, snapshot, three schemas
 
     def test_the_partition_answers_where_no_filter_does(self, tmp_path, capfd):
         maker = TableMaker(tmp_path / "t", (("id", "BIGINT"), ("day", "DATE")), partition_keys=("day",))
@@ -211,7 +211,7 @@ class TestProbe:
         maker = TableMaker(tmp_path / "t", (("id", "BIGINT"),), primary_keys=("id",))
         maker.commit(NewFile({"id": pa.array([1])}))
         assert sbbf("probe", maker.root, "id", 1) == 0
-        assert "note: Paimon does not ask this table's indexes" in capfd.readouterr().out
+        assert "note: Paimon does not use the indexes of this table" in capfd.readouterr().out
 
 
 class TestBuild:
@@ -222,15 +222,15 @@ class TestBuild:
             (tmp_path / "x").unlink(missing_ok=True)
             assert sbbf("build", data, *named, "-o", tmp_path / "x") == 0
             assert (tmp_path / "x").read_bytes() == index.read_bytes()
-        assert f"the table {orders} does not know of this file" in capfd.readouterr().out
+        assert f"table {orders} does not refer to this file" in capfd.readouterr().out
 
     def test_the_default_name_is_paimons(self, data_file, capfd):
         assert sbbf("build", data_file, "-c", "id", "-c", "name:fpp=0.01") == 0
         out = capfd.readouterr().out
-        assert out.splitlines()[-1] == f"{data_file}.index: 274 bytes written, every value verified"
+        assert out.splitlines()[-1] == f"{data_file}.index: 274 bytes written; all values verified"
         assert (data_file.parent / "a.parquet.index").stat().st_size == 274
         assert sbbf("verify", f"{data_file}.index") == 0
-        assert capfd.readouterr().out.endswith("2 of 2 filters proven\n")
+        assert capfd.readouterr().out.endswith("2 of 2 filters verified\n")
 
     def test_nothing_is_overwritten(self, data_file, capfd):
         index = Path(f"{data_file}.index")
@@ -287,7 +287,7 @@ class TestVerify:
     def test_a_sound_table(self, orders, capfd):
         assert sbbf("verify", orders) == 0
         out, err = capfd.readouterr()
-        assert out.splitlines()[-1] == f"{orders}: 2 of 2 filters proven"
+        assert out.splitlines()[-1] == f"{orders}: 2 of 2 filters verified"
         assert err == ""
 
     def test_exit_1_where_values_are_lost(self, orders, capfd):
@@ -295,9 +295,9 @@ class TestVerify:
         self.lie(index, "customer")
         assert sbbf("verify", orders) == 1
         out = capfd.readouterr().out
-        assert "250  loses values" in out
-        assert f"lost: {index.stem}: column customer: 250 values, such as {customers(index.with_suffix(''))[0]}, " in out
-        assert f"{orders}: 1 of 2 filters proven" in out
+        assert "250  false negatives" in out
+        assert f"{index.stem}: column customer: 250 false negatives, such as {customers(index.with_suffix(''))[0]}, " in out
+        assert f"{orders}: 1 of 2 filters verified" in out
         assert sbbf("verify", index, "--json") == 1
         assert document(capfd)["files"][0]["columns"][0]["false_negatives"] == 250
 
@@ -306,7 +306,7 @@ class TestVerify:
         index.write_bytes(b"noise")
         assert sbbf("verify", orders) == 3
         out, err = capfd.readouterr()
-        assert "1 of 1 filter proven" in out
+        assert "1 of 1 filter verified" in out
         assert err.startswith(f"sbbf: {index.stem}: ")
         self.lie(index, "nope")
         assert sbbf("verify", index, data_file) == 3
@@ -323,15 +323,15 @@ class TestAddIndex:
         before = contents(orders)
         assert sbbf("add-index", orders) == 0
         out, err = capfd.readouterr()
-        assert "skipped: 2 data files: it has an index" in out
-        assert out.splitlines()[-1] == f"{orders}: 2 data files with a new index, every value verified; now at snapshot 5"
+        assert "skipped 2 data files: already indexed" in out
+        assert out.splitlines()[-1] == f"{orders}: added an index to 2 data files, all values verified; committed as snapshot 5"
         assert err == ""
         after = contents(orders)
         assert {name: after[name] for name in before if name != "snapshot/LATEST"} == {
             name: data for name, data in before.items() if name != "snapshot/LATEST"
         }
         assert sbbf("verify", orders) == 0
-        assert capfd.readouterr().out.endswith("4 of 4 filters proven\n")
+        assert capfd.readouterr().out.endswith("4 of 4 filters verified\n")
         assert sbbf("probe", orders, "customer", CUSTOMER, "--json") == 0
         assert [file["answers"][0]["may_hold"] for file in document(capfd)["files"]].count(False) == 3
 
@@ -340,7 +340,7 @@ class TestAddIndex:
         before = contents(plain.root)
         capfd.readouterr()
         assert sbbf("add-index", plain.root, "-c", "s") == 0
-        assert capfd.readouterr().out.endswith(f"{plain.root}: nothing to add, and nothing was written\n")
+        assert capfd.readouterr().out.endswith(f"{plain.root}: no data file needs an index; nothing was written\n")
         assert contents(plain.root) == before
 
     def test_a_dry_run_writes_nothing(self, orders, capfd):
@@ -357,8 +357,8 @@ class TestAddIndex:
         broken.write_bytes(b"noise")
         assert sbbf("add-index", plain.root, "-c", "s") == 3
         out, err = capfd.readouterr()
-        assert "skipped: 0.parquet: " in out
-        assert out.endswith("1 data file with a new index, every value verified; now at snapshot 3\n")
+        assert "skipped 0.parquet: " in out
+        assert out.endswith("added an index to 1 data file, all values verified; committed as snapshot 3\n")
         assert err.startswith("sbbf: 0.parquet: a Parquet file that does not read: ")
         assert err.count("\n") == 1
         broken.unlink()
@@ -380,8 +380,8 @@ class TestAddIndex:
         monkeypatch.setattr(add_index, "build_index", outrun)
         assert sbbf("add-index", plain.root, "-c", "s") == 0
         out = capfd.readouterr().out
-        assert "skipped: 2 data files: another commit took it away, or indexed it, meanwhile\n" in out
-        assert out.endswith(f"{plain.root}: nothing to add, and nothing was written\n")
+        assert "skipped 2 data files: another commit took it away, or indexed it, meanwhile\n" in out
+        assert out.endswith(f"{plain.root}: no data file needs an index; nothing was written\n")
 
     @pytest.mark.parametrize("options", [[], ["--snapshot", "2"]])
     def test_a_snapshot_whose_schema_is_gone(self, plain, options, capfd):

@@ -81,7 +81,7 @@ def test_indexes_are_added_where_there_are_none(files: LocalFolders, new_table: 
 
     again = index_s(files, maker)
     assert again.snapshot_after is None
-    assert [file.reason for file in again.skipped] == ["it has an index"] * 2
+    assert [file.reason for file in again.skipped] == ["already indexed"] * 2
     assert contents(maker.root) == after
 
 

@@ -16,7 +16,7 @@ COMMANDS = {
 """Module of each command, in the order of `--help`."""
 
 
-@click.group(cls=CommandsByName, modules=COMMANDS, short_help="Show, ask, build, prove and add Paimon's file indexes.")
+@click.group(cls=CommandsByName, modules=COMMANDS, short_help="Inspect, query, build, verify and add Paimon's file indexes.")
 def command() -> None:
     """Inspect, query, verify and add Bloom filters in the file indexes of Apache Paimon tables.
 

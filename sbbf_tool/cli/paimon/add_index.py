@@ -10,7 +10,7 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.output import say
 from sbbf_tool.cli.page_limit import page_limit_option
-from sbbf_tool.cli.paimon.columns import HEADERS, NUMBERS, columns_option, of_column
+from sbbf_tool.cli.paimon.columns import HEADERS, NUMBERS, columns_option, format_column
 from sbbf_tool.cli.paimon.options import dry_run_option, json_option, outside_option
 from sbbf_tool.cli.spelling import spell
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.paimon import AddIndexReport
 
 
-@click.command(short_help="Give data files of a table indexes that Paimon uses.")
+@click.command(short_help="Add indexes to the data files of a table that have none.")
 @click.argument("table", metavar="TABLE")
 @columns_option("the table's options")
 @outside_option
@@ -42,7 +42,7 @@ def command(table: str, columns: tuple[str, ...], as_json: bool, **options: Any)
 
 def _show(report: AddIndexReport) -> None:
     rows = [
-        (index.data_file, index.place, render.size(index.size), *of_column(column))
+        (index.data_file, index.place, render.size(index.size), *format_column(column))
         for index in report.new_indexes
         for column in index.columns
     ]
@@ -50,13 +50,13 @@ def _show(report: AddIndexReport) -> None:
         render.show_table(("data file", "place", "bytes", *HEADERS), rows, (2, *(at + 3 for at in NUMBERS)))
     for reason, count in Counter(file.reason for file in report.skipped).items():
         names = [file.data_file for file in report.skipped if file.reason == reason]
-        say(f"skipped: {names[0] if count == 1 else render.counted(count, 'data file')}: {spell(reason)}")
+        say(f"skipped {names[0] if count == 1 else render.counted(count, 'data file')}: {spell(reason)}")
     for note in report.notes:
         say(f"note: {note}")
-    many = render.counted(len(report.new_indexes), "data file")
+    files = render.counted(len(report.new_indexes), "data file")
     if report.dry_run:
-        say(f"{report.table}: {many} would get an index; nothing was written")
+        say(f"{report.table}: {files} would get an index; nothing was written")
     elif report.snapshot_after is None:
-        say(f"{report.table}: nothing to add, and nothing was written")
+        say(f"{report.table}: no data file needs an index; nothing was written")
     else:
-        say(f"{report.table}: {many} with a new index, every value verified; now at snapshot {report.snapshot_after}")
+        say(f"{report.table}: added an index to {files}, all values verified; committed as snapshot {report.snapshot_after}")

@@ -9,14 +9,14 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.output import say
 from sbbf_tool.cli.page_limit import page_limit_option
-from sbbf_tool.cli.paimon.columns import HEADERS, NUMBERS, columns_option, of_column
+from sbbf_tool.cli.paimon.columns import HEADERS, NUMBERS, columns_option, format_column
 from sbbf_tool.cli.paimon.options import dry_run_option, json_option
 
 
 @click.command(short_help="Build an index file for a data file.")
 @click.argument("data_file", metavar="DATAFILE")
-@columns_option("the options of the table around")
-@click.option("-o", "--output", metavar="OUT", help="Write the index here; it must not exist.  [default: DATAFILE.index]")
+@columns_option("the options of the table that the data file belongs to")
+@click.option("-o", "--output", metavar="OUT", help="Write the index to this file, which must not exist.  [default: DATAFILE.index]")
 @dry_run_option
 @page_limit_option
 @json_option
@@ -33,8 +33,8 @@ def command(data_file: str, columns: tuple[str, ...], as_json: bool, **options: 
     if as_json:
         render.show_json("paimon-build", report)
         return
-    render.show_table(HEADERS, [of_column(column) for column in report.columns], NUMBERS)
-    done = "would be written; nothing was" if report.dry_run else "written, every value verified"
-    say(f"{report.output}: {report.size:,} bytes {done}")
+    render.show_table(HEADERS, [format_column(column) for column in report.columns], NUMBERS)
+    outcome = "would be written; nothing was written" if report.dry_run else "written; all values verified"
+    say(f"{report.output}: {report.size:,} bytes {outcome}")
     if report.table is not None and not report.dry_run:
-        say(f"note: the table {report.table} does not know of this file; sbbf paimon add-index adds one that it uses")
+        say(f"note: table {report.table} does not refer to this file; sbbf paimon add-index adds an index that Paimon uses")

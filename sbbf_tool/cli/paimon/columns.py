@@ -16,19 +16,19 @@ HEADERS = ("column", "type", "rows", "nulls", "ndv", "items", "fpp", "k", "bits"
 NUMBERS = tuple(range(2, len(HEADERS)))
 
 
-def columns_option(those_named: str) -> Callable[[Any], Any]:
-    """Build the option that passes `columns` to a command; `those_named` is the default in its help text."""
+def columns_option(source: str) -> Callable[[Any], Any]:
+    """Build the option that passes `columns` to a command; `source` names the default columns in its help text."""
     return click.option(
         "-c",
         "--column",
         "columns",
         multiple=True,
         metavar="COL[:items=N,fpp=P]",
-        help=f"Column to index (repeat for more); m[key] is an entry of the map m.  [default: those that {those_named} name]",
+        help=f"Column to index (repeat for more); m[key] is an entry of the map m.  [default: the columns named by {source}]",
     )
 
 
-def of_column(column: BuiltColumn) -> tuple[str, ...]:
+def format_column(column: BuiltColumn) -> tuple[str, ...]:
     counts = (render.size(count) for count in (column.rows, column.nulls, column.ndv, column.items))
     rates = (render.percent(column.fill_ratio), render.percent(column.estimated_fpp))
     return (column.column, column.type, *counts, render.percent(column.fpp), str(column.k), render.size(column.num_bits), *rates)

@@ -14,18 +14,32 @@ from sbbf_tool.cli.paimon.options import json_option, table_options
 if TYPE_CHECKING:
     from sbbf_tool.reports.paimon import IndexFigures, InspectedFile, InspectReport
 
-_HEADERS = ("data file", "partition", "rows", "place", "column", "now", "index", "bytes", "k", "bits", "fill", "est. fpp", "est. ndv")
+_HEADERS = (
+    "data file",
+    "partition",
+    "rows",
+    "place",
+    "column",
+    "current name",
+    "index",
+    "bytes",
+    "k",
+    "bits",
+    "fill",
+    "est. fpp",
+    "est. ndv",
+)
 
 
-@click.command(short_help="Show which data files have an index, and what it is worth.")
+@click.command(short_help="Show the indexes of data files, and estimates from their bits.")
 @click.argument("target", metavar="TABLE|FILE.index")
 @table_options
 @json_option
 def command(target: str, as_json: bool, **options: Any) -> int:
     """Show the indexes of the data files of a table, or those in one index file.
 
-    TABLE is the folder of a table. One row per index: its place, bytes, share of bits set and, estimated from these bits, the
-    false-positive rate and the number of distinct values. Findings follow. No data is read. Exit code 3: an index is broken.
+    TABLE is the folder of a table. One row per index: its place, bytes, fill ratio and, estimated from the bits, the false-positive rate
+    and the number of distinct values. Findings follow. Data files are not read. Exit code 3: an index cannot be read.
     """
     from sbbf_tool.operations.paimon.inspect import inspect_paimon
 
@@ -46,12 +60,12 @@ def _show(report: InspectReport) -> None:
     if rows := [row for file in report.files for row in _rows(file, report.is_table)]:
         render.show_table(_HEADERS, rows, (2, 7, 8, 9, 10, 11, 12))
     for total in report.columns if report.is_table else ():
-        have = f"{total.files_with_filter:,} of {render.counted(total.files, 'data file')} have a filter, {total.filter_bytes:,} bytes"
-        say(f"{total.column}: {have}; mean est. fpp {render.percent(total.mean_fpp)}")
+        share = f"{total.files_with_filter:,} of {render.counted(total.files, 'data file')} have a filter, {total.filter_bytes:,} bytes"
+        say(f"{total.column}: {share}; mean est. fpp {render.percent(total.mean_fpp)}")
     if report.is_table and not indexed:
         say("no data file has an index")
-    for line in _odd(report):
-        say(f"odd: {line}")
+    for line in _findings(report):
+        say(line)
 
 
 def _rows(file: InspectedFile, in_table: bool) -> Iterator[tuple[str, ...]]:
@@ -59,8 +73,8 @@ def _rows(file: InspectedFile, in_table: bool) -> Iterator[tuple[str, ...]]:
     if in_table and not file.indexes:
         yield (*of_file, *[""] * 9)
     for index in file.indexes:
-        now = "" if index.current_column in (None, index.column) else index.current_column or ""
-        yield (*of_file, index.column, now, index.kind, *_figures(index))
+        current_name = "" if index.current_column in (None, index.column) else index.current_column or ""
+        yield (*of_file, index.column, current_name, index.kind, *_figures(index))
 
 
 def _figures(index: IndexFigures) -> tuple[str, ...]:
@@ -71,12 +85,12 @@ def _figures(index: IndexFigures) -> tuple[str, ...]:
     return (size, str(bloom.k), render.size(bloom.num_bits), *rates)
 
 
-def _odd(report: InspectReport) -> Iterator[str]:
+def _findings(report: InspectReport) -> Iterator[str]:
     """Format one line per finding, with the number of data files that it concerns."""
-    by_message: dict[tuple[str, str | None, str], list[str]] = {}
+    by_message: dict[tuple[str, str, str | None, str], list[str]] = {}
     for finding in report.findings:
-        by_message.setdefault((finding.rule, finding.column, finding.message), []).append(finding.file)
-    for (rule, column, message), files in by_message.items():
+        by_message.setdefault((finding.severity, finding.rule, finding.column, finding.message), []).append(finding.file)
+    for (severity, rule, column, message), files in by_message.items():
         where = (files[0] if len(files) == 1 else render.counted(len(files), "data file")) if report.is_table else None
         place = f"column {column}" if column is not None else None
-        yield ": ".join(part for part in (where, place, rule, message) if part is not None)
+        yield ": ".join(part for part in (severity, where, place, rule, message) if part is not None)

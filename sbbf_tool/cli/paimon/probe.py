@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 _HEADERS = ("value", "data file", "partition", "rows", "place", "answer", "reason")
 
 
-@click.command(cls=NegativeValues, short_help="Ask which data files may hold a value.")
+@click.command(cls=NegativeValues, short_help="Find the data files of a table that may hold a value.")
 @click.argument("table", metavar="TABLE")
 @click.argument("column", metavar="COLUMN")
 @click.argument("values", nargs=-1, metavar="VALUE...")
-@click.option("--values-file", type=click.Path(), help="Ask for the values in this file too, one a line; - reads standard input.")
-@click.option("--null", "ask_null", is_flag=True, help="Ask for null.")
+@click.option("--values-file", type=click.Path(), help="Also query for the values in this file, one per line; - reads standard input.")
+@click.option("--null", "with_null", is_flag=True, help="Also query for null.")
 @table_options
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing; the exit code answers.")
-@click.option("--stats", is_flag=True, help="Tell on standard error how many bytes of how many files were read.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing; the exit code is the answer.")
+@click.option("--stats", is_flag=True, help="Print the number of bytes and files read to standard error.")
 @json_option
 def command(
     table: str,
     column: str,
     values: tuple[str, ...],
     values_file: str | None,
-    ask_null: bool,
+    with_null: bool,
     quiet: bool,
     stats: bool,
     as_json: bool,
@@ -47,13 +47,13 @@ def command(
     from sbbf_tool.storage.folders import LocalFolders
 
     files = LocalFolders()
-    report = probe_paimon(table, column, queried_values(values, values_file, ask_null), files=files, **options)
+    report = probe_paimon(table, column, queried_values(values, values_file, with_null), files=files, **options)
     if as_json:
         render.show_json("paimon-probe", report)
     elif not quiet:
         _show(report)
     if stats:
-        say(f"{files.bytes_read:,} bytes read of {files.files_read:,} files", err=True)
+        say(f"read {files.bytes_read:,} bytes of {files.files_read:,} files", err=True)
     stop_if_unread()
     return MAYBE if report.remaining else ABSENT
 
@@ -64,10 +64,12 @@ def _show(report: ProbeReport) -> None:
     rows = [_row(file, file.answers[at]) for at in range(report.num_values) for file in report.files]
     if rows:
         render.show_table(_HEADERS, rows, (3,))
-    kept, all_rows = (sum(file.rows for file in files) for files in (report.remaining, report.files))
-    say(f"remaining: {len(report.remaining):,} of {render.counted(len(report.files), 'data file')}, {kept:,} of {all_rows:,} rows")
+    remaining_rows, total_rows = (sum(file.rows for file in files) for files in (report.remaining, report.files))
+    say(
+        f"remaining: {len(report.remaining):,} of {render.counted(len(report.files), 'data file')}, {remaining_rows:,} of {total_rows:,} rows"
+    )
     if report.unused_reason is not None:
-        say(f"note: Paimon does not ask this table's indexes, and reads every file: {report.unused_reason}")
+        say(f"note: Paimon does not use the indexes of this table and reads every file: {report.unused_reason}")
 
 
 def _row(file: ProbedFile, answer: ValueAnswer) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _HEADERS = ("data file", "place", "column", "rows", "nulls", "false negatives", "result")
 
 
-@click.command(short_help="Prove indexes against the data.")
+@click.command(short_help="Verify indexes against the data.")
 @click.argument("target", metavar="TABLE|FILE.index")
 @click.argument("data_file", metavar="[DATAFILE]", required=False)
 @table_options
@@ -41,7 +41,7 @@ def command(target: str, data_file: str | None, as_json: bool, **options: Any) -
 
 def _show(report: VerifyReport) -> None:
     rows = [
-        (file.data_file, file.place, column.column, *map(render.size, (column.rows, column.nulls, column.false_negatives)), _proof(column))
+        (file.data_file, file.place, column.column, *map(render.size, (column.rows, column.nulls, column.false_negatives)), _result(column))
         for file in report.files
         for column in file.columns
     ]
@@ -49,16 +49,16 @@ def _show(report: VerifyReport) -> None:
         render.show_table(_HEADERS, rows, (3, 4, 5))
     for line in _false_negatives(report):
         say(line)
-    proven = sum(row[-1] == _PROVEN for row in rows)
-    result = f"{proven:,} of {render.counted(len(rows), 'filter')} proven" if rows else "no filter to prove"
-    say(f"{report.target}: {result}")
+    count = sum(row[-1] == _VERIFIED for row in rows)
+    summary = f"{count:,} of {render.counted(len(rows), 'filter')} verified" if rows else "no filter to verify"
+    say(f"{report.target}: {summary}")
 
 
-_PROVEN = "every value found"
+_VERIFIED = "all values found"
 
 
-def _proof(column: VerifiedColumn) -> str:
-    return "not asked" if column.problem else "loses values" if column.false_negatives else _PROVEN
+def _result(column: VerifiedColumn) -> str:
+    return "not verified" if column.problem else "false negatives" if column.false_negatives else _VERIFIED
 
 
 def _false_negatives(report: VerifyReport) -> Iterator[str]:

@@ -170,7 +170,7 @@ def _build(
 def _why_skipped(live: LiveFile) -> str | None:
     file = live.file
     if file.embedded_index is not None or file.index_files:
-        return "it has an index"
+        return "already indexed"
     if file.external_path is not None and _ADDRESS.match(file.external_path):
         return f"it lies elsewhere: {redact(file.external_path)}"
     return live.outside
