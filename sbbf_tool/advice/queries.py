@@ -84,9 +84,9 @@ class QueryCounts:
     """
 
     row_groups: int = 0
-    left_by_statistics: int = 0
-    left_by_dictionary: int = 0
-    left_by_filters: int = 0
+    after_statistics: int = 0
+    after_dictionary: int = 0
+    after_filters: int = 0
     by_column: Counter[str] = field(default_factory=Counter)
     """Row groups that min and max leave of each condition of a column by itself."""
     asked_of_column: Counter[str] = field(default_factory=Counter)
@@ -96,9 +96,9 @@ class QueryCounts:
 
     def add(self, other: QueryCounts, *, first: bool) -> None:
         self.row_groups += other.row_groups
-        self.left_by_statistics += other.left_by_statistics
-        self.left_by_dictionary += other.left_by_dictionary
-        self.left_by_filters += other.left_by_filters
+        self.after_statistics += other.after_statistics
+        self.after_dictionary += other.after_dictionary
+        self.after_filters += other.after_filters
         self.by_column.update(other.by_column)
         self.asked_of_column.update(other.asked_of_column)
         self.open.update(other.open)
@@ -147,7 +147,7 @@ def count_query(file: ParquetFile, query: Query, reuse: Reuse | None = None) -> 
             counts.asked_of_column[question.column.name] += 1
         if not all(left):
             continue
-        counts.left_by_statistics += 1
+        counts.after_statistics += 1
         states = []
         for question in questions:
             known = by_dictionary(file, number, question)
@@ -156,9 +156,9 @@ def count_query(file: ParquetFile, query: Query, reuse: Reuse | None = None) -> 
             filters = [answer.answer for answer in ask_row_group(file, number, question)]
             passes = FILTER_PASSES if MAYBE in filters else ABSENT if not _any_maybe(filters) else None
             states.append((question.column.name, THERE if there else NOT_THERE if not stays else UNKNOWN, len(question.literals), passes))
-        counts.left_by_dictionary += all(state != NOT_THERE for _, state, _, _ in states)
+        counts.after_dictionary += all(state != NOT_THERE for _, state, _, _ in states)
         if all(passes != ABSENT for *_, passes in states):
-            counts.left_by_filters += 1
+            counts.after_filters += 1
             counts.open[tuple((name, passes or state, values) for name, state, values, passes in states)] += 1
     return counts
 

@@ -17,17 +17,17 @@ class Surveys:
     def __init__(self, names: tuple[str, ...], surveys: Iterable[tuple[str, FileSurvey | SbbfError]], queries: Sequence[Query]) -> None:
         self.totals: dict[tuple[str, str], Totals] = {}
         self.counts = [QueryCounts() for _ in queries]
-        self.unread: list[SbbfError] = []
+        self.unreadable: list[SbbfError] = []
         self.files = self.row_groups = self.bytes = 0
         for path, found in surveys:
             if isinstance(found, SbbfError):
                 if isinstance(found, UsageError) or names == (path,):
                     raise found
-                self.unread.append(found)
+                self.unreadable.append(found)
                 continue
             self._add(path, found)
         if not self.files:
-            hint = str(self.unread[0]) if self.unread else None
+            hint = str(self.unreadable[0]) if self.unreadable else None
             raise UnreadableError("none of the files can be read", file=", ".join(map(redact, names)), hint=hint)
         for query, counts in zip(queries, self.counts, strict=True):
             for column in counts.missing:

@@ -27,14 +27,14 @@ class Lookup:
     """The average number of row groups that a query for one value reads, for a value in the range of some row group."""
 
     row_groups: int
-    left: float
+    after_statistics: float
     """After min and max."""
-    holding: float
+    row_groups_with_value: float
     """Those among them that hold a present value."""
 
     def skipped(self, fpp: float, *, present: bool) -> float:
         """Return the row groups that a filter of this FPP skips."""
-        return max(0.0, self.left - (self.holding if present else 0.0)) * (1 - fpp)
+        return max(0.0, self.after_statistics - (self.row_groups_with_value if present else 0.0)) * (1 - fpp)
 
 
 def lookup_of(totals: Totals, share_left: float) -> Lookup:
@@ -69,8 +69,9 @@ def with_data(totals: Totals, lookup: Lookup, fpp: float) -> str | None:
     ndv = totals.ndv
     if cost is None or ndv is None:
         return UNCOUNTED
-    if totals.repetition is not None and lookup.holding >= _EVERYWHERE * lookup.left:
-        return f"values repeat: one that is there is in {percent(lookup.holding / lookup.left)} of the row groups that min and max leave"
+    if totals.repetition is not None and lookup.row_groups_with_value >= _EVERYWHERE * lookup.after_statistics:
+        share = percent(lookup.row_groups_with_value / lookup.after_statistics)
+        return f"values repeat: a stored value is in {share} of the row groups that remain after min and max"
     if totals.repetition is None and ndv < FEW_DISTINCT and totals.most_values > _MANY_EACH * ndv:
         return f"few distinct values ({ndv:,.0f}), so hardly any query asks for one that is absent"
     if cost[1] > totals.bytes:
@@ -92,8 +93,8 @@ def verdict_of(totals: Totals, lookup: Lookup, reason: str | None, *, queried: b
         return ADD, f"only {totals.filters:,} of {totals.row_groups:,} row groups have a filter; those without are read by every query"
     if totals.row_groups == 1:
         return ADD, "its one row group is read for every value between min and max, and a filter skips it where the value is absent"
-    left = f"min and max leave {lookup.left:.3g} of {totals.row_groups:,} row groups to read"
-    return ADD, left if totals.repetition is None else f"{left}, and {lookup.holding:.3g} hold a value that is there"
+    left = f"min and max leave {lookup.after_statistics:.3g} of {totals.row_groups:,} row groups to read"
+    return ADD, left if totals.repetition is None else f"{left}, and {lookup.row_groups_with_value:.3g} hold a value that is there"
 
 
 def useless_filters(totals: Totals) -> str | None:

@@ -41,7 +41,7 @@ def show_report(report: AdviceReport, paths: Sequence[str], plan_path: str | Non
         say_json(document)
     else:
         show_advice(report)
-    for reason in report.unread:
+    for reason in report.unreadable:
         say(f"sbbf: {spell(reason)}", err=True)
     if plan_path is not None and report.plan is not None:
         # The report has the names without their signatures; to carry the plan out takes them.
@@ -70,8 +70,8 @@ def show_advice(report: AdviceReport) -> None:
         headers = ("query", "row groups", "after min and max", "dictionaries", "filters there", "filters advised")
         rows = [
             (
-                *(one.query, render.size(one.row_groups), render.size(one.left_by_statistics), render.size(one.left_by_dictionary)),
-                *(render.size(one.left_by_filters), f"{one.left_with_advice:.3g}"),
+                *(one.query, render.size(one.row_groups), render.size(one.after_statistics), render.size(one.after_dictionary)),
+                *(render.size(one.after_filters), f"{one.after_advice:.3g}"),
             )
             for one in report.queries
         ]
@@ -86,8 +86,8 @@ def _row(column: ColumnAdvice) -> tuple[str, ...]:
     return (
         *(column.column, column.type, column.verdict),
         ndv if column.ndv_is_exact or not ndv else f"~{ndv}",
-        f"{column.left_by_statistics:.3g} of {column.row_groups:,}",
-        "" if column.holding is None else f"{column.holding:.3g}",
+        f"{column.after_statistics:.3g} of {column.row_groups:,}",
+        "" if column.row_groups_with_value is None else f"{column.row_groups_with_value:.3g}",
         *(render.size(column.bitset_bytes), render.size(column.cost_bytes)),
         render.percent(column.cost_bytes / column.bytes if column.cost_bytes is not None and column.bytes else None),
         *(render.size(column.skipped_if_absent), render.size(column.skipped_if_present)),

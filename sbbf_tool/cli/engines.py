@@ -39,7 +39,7 @@ def _show_table(report: EnginesReport) -> None:
     notes: dict[str, str] = {}
 
     def cell(verdict: EngineVerdict) -> str:
-        notable = [f"{told.sentence} [{told.source}]" for told in (verdict, verdict.past) if told is not None and told.effect]
+        notable = [f"{told.sentence} [{told.source}]" for told in (verdict, verdict.older_verdict) if told is not None and told.effect]
         return " ".join([_CELLS[verdict.verdict], *(notes.setdefault(note, str(len(notes) + 1)) for note in notable)])
 
     rows = [(family.name, *(cell(engine.verdicts[at]) for engine in readers)) for at, family in enumerate(report.families)]
@@ -51,8 +51,8 @@ def _show_table(report: EnginesReport) -> None:
 
 def _show_engine(report: EnginesReport) -> None:
     (engine,) = report.engines
-    say(f"{engine.name} {engine.version}: {engine.predicates or engine.otherwise}")
-    for fact in ("default", "length", "shows", "caution", "source"):
+    say(f"{engine.name} {engine.version}: {engine.predicates or engine.default_explanation}")
+    for fact in ("default", "length", "metrics", "caution", "source"):
         if getattr(engine, fact):
             say(f"  {fact}: {getattr(engine, fact)}")
     if engine.unused_arrow_types:
@@ -60,7 +60,7 @@ def _show_engine(report: EnginesReport) -> None:
     rows = [
         (label, mark, told.sentence.removeprefix(f"{engine.name}: "), told.evidence)
         for family, verdict in zip(report.families, engine.verdicts, strict=True)
-        for label, mark, told in ((family.name, _CELLS[verdict.verdict], verdict), ("", "", verdict.past))
+        for label, mark, told in ((family.name, _CELLS[verdict.verdict], verdict), ("", "", verdict.older_verdict))
         if told is not None
     ]
     if engine.uses_filters:

@@ -104,7 +104,7 @@ class _ExplainView(View["ExplainReport"]):
         for one in report.engines:
             sums = self._sums.setdefault(one.name, [0, 0, 0])
             skipped = one.skipped_by_statistics + one.skipped_by_dictionary + one.skipped_by_filter
-            for at, count in enumerate((skipped, one.read, one.bytes_skipped)):
+            for at, count in enumerate((skipped, one.row_groups_read, one.bytes_skipped)):
                 sums[at] += count
         return ABSENT if report.absent else MAYBE
 
@@ -115,21 +115,22 @@ class _ExplainView(View["ExplainReport"]):
         say(f"{report.file}: column {report.column}, {report.type}, value {render.value(report.value)}")
         groups = [
             (
-                *(str(row.row_group), render.size(row.bytes), render.size(row.column_bytes), row.low or "", row.high or "", row.statistics),
-                *(row.dictionary or "-", row.filter, row.statistics_reason or row.dictionary_reason or row.filter_reason or ""),
+                *(str(row.row_group), render.size(row.bytes), render.size(row.column_bytes), row.min_value or "", row.max_value or ""),
+                *(row.statistics, row.dictionary or "-", row.filter),
+                row.statistics_reason or row.dictionary_reason or row.filter_reason or "",
             )
             for row in report.row_groups
         ]
         render.show_table(_HEADERS, groups, (0, 1, 2))
         alike: dict[tuple[str, ...], list[EngineExplanation]] = {}
         for one in report.engines:
-            counts = (one.skipped_by_statistics, one.skipped_by_dictionary, one.skipped_by_filter, one.read)
+            counts = (one.skipped_by_statistics, one.skipped_by_dictionary, one.skipped_by_filter, one.row_groups_read)
             shares = (render.percent(one.share_skipped), render.percent(one.share_of_column_skipped))
             alike.setdefault((*map(str, counts), *shares, one.harm or ""), []).append(one)
         rows = [(", ".join(one.name for one in engines), *cells) for cells, engines in alike.items()]
         render.show_table(_EFFECTS, rows, (1, 2, 3, 4, 5, 6))
         if len(report.engines) == 1:
-            say(f"{report.engines[0].name}: {report.engines[0].says}")
+            say(f"{report.engines[0].name}: {report.engines[0].explanation}")
         if report.note:
             say(f"note: {report.note}")
 

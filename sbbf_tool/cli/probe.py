@@ -200,13 +200,13 @@ class _LookupView(_Answers):
         super().__init__(quiet=quiet)
         self._values = values
         self._found: set[str] = set()
-        self._with_hits = self._unanswered = 0
+        self._with_hits = self._inconclusive = 0
 
     def add(self, report: ProbeReport | LookupReport, row: FileRow | None = None) -> int:
         report = cast("LookupReport", report)
         self._found.update(hit.value for hit in report.hits)
         self._with_hits += bool(report.hits)
-        self._unanswered += bool(report.unanswered)
+        self._inconclusive += bool(report.inconclusive)
         return super().add(report)
 
     def show_line(self, report: LookupReport) -> None:
@@ -214,9 +214,9 @@ class _LookupView(_Answers):
             return
         for hit in report.hits:
             say(f"{report.file}: {render.value(hit.value)}: {render.row_groups(hit.row_groups)}")
-        for unanswered in report.unanswered:
-            reason = f"{unanswered.answer}: {unanswered.reason}" if unanswered.reason else unanswered.answer
-            say(f"{report.file}: any of the values: {render.row_groups(unanswered.row_groups)} ({reason})")
+        for inconclusive in report.inconclusive:
+            reason = f"{inconclusive.answer}: {inconclusive.reason}" if inconclusive.reason else inconclusive.answer
+            say(f"{report.file}: any of the values: {render.row_groups(inconclusive.row_groups)} ({reason})")
 
     show = show_line
 
@@ -225,15 +225,15 @@ class _LookupView(_Answers):
             return None
         return (
             f"{render.counted(self._values, 'value')} queried in {render.counted(self._files, 'file')}: {len(self._found):,} may be in "
-            f"{self._with_hits:,} of them; {self._unanswered:,} have row groups without a filter that answers"
+            f"{self._with_hits:,} of them; {self._inconclusive:,} have row groups without a filter that answers"
         )
 
     def totals(self) -> dict[str, Any]:
         return {
             "values": self._values,
-            "values_that_may_be_there": len(self._found),
+            "values_with_hits": len(self._found),
             "files_with_hits": self._with_hits,
-            "files_with_unanswered_row_groups": self._unanswered,
+            "files_with_inconclusive_row_groups": self._inconclusive,
             "bytes_read": self._bytes_read,
         }
 

@@ -106,11 +106,11 @@ def advise_on(
     drawn = sorted({path for key in open_keys for path in found[key].drawn.kept})
     for path in drawn:
         try:
-            survey_of_all.unread += sample(path, {key: found[key] for key in open_keys if path in found[key].drawn.kept}, keys, limit)
+            survey_of_all.unreadable += sample(path, {key: found[key] for key in open_keys if path in found[key].drawn.kept}, keys, limit)
         except OversizedPageError as error:
             if survey_of_all.files == 1:
                 raise
-            survey_of_all.unread.append(error)
+            survey_of_all.unreadable.append(error)
     columns = {}
     for key, totals in found.items():
         lookup = lookup_of(totals, lefts[key])
@@ -126,11 +126,11 @@ def advise_on(
         fpp=fpp,
         columns=tuple(columns.values()),
         queries=tuple(_query(query, counts, plan) for query, counts in zip(asked, survey_of_all.counts, strict=True)),
-        sampled=tuple(map(redact, drawn)),
+        sampled_files=tuple(map(redact, drawn)),
         fix=plan.fix(keys.path if keys is not None else None) if plan is not None else None,
         plan=plan.as_json() if plan is not None else None,
-        unread=tuple(map(str, survey_of_all.unread)),
-        exit_code=max((error.exit_code for error in survey_of_all.unread), default=0),
+        unreadable=tuple(map(str, survey_of_all.unreadable)),
+        exit_code=max((error.exit_code for error in survey_of_all.unreadable), default=0),
     )
 
 
@@ -160,8 +160,8 @@ def _advice(totals: Totals, lookup: Lookup, reason: str | None, fpp: float, caut
         ndv_is_exact=is_exact,
         ndv_source=ndv_source,
         dictionary_encoded=totals.dictionaries,
-        left_by_statistics=lookup.left,
-        holding=lookup.holding if totals.repetition is not None else None,
+        after_statistics=lookup.after_statistics,
+        row_groups_with_value=lookup.row_groups_with_value if totals.repetition is not None else None,
         filters=totals.filters,
         filter_bytes=totals.filter_bytes,
         mean_fpp=totals.mean_fpp,
@@ -185,8 +185,8 @@ def _query(query: Query, counts: QueryCounts, plan: Plan | None) -> QueryAdvice:
     return QueryAdvice(
         query=query.text,
         row_groups=counts.row_groups,
-        left_by_statistics=counts.left_by_statistics,
-        left_by_dictionary=counts.left_by_dictionary,
-        left_by_filters=counts.left_by_filters,
-        left_with_advice=counts.left_with(dict.fromkeys(plan.columns, plan.fpp) if plan is not None else {}),
+        after_statistics=counts.after_statistics,
+        after_dictionary=counts.after_dictionary,
+        after_filters=counts.after_filters,
+        after_advice=counts.left_with(dict.fromkeys(plan.columns, plan.fpp) if plan is not None else {}),
     )

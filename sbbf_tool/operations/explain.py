@@ -86,14 +86,14 @@ def _explained(file: ParquetFile, number: int, question: Question, known_as: str
         bitset_bytes=stored.header.num_bytes if stored is not None else None,
         has_length=stored is None or stored.place.length is not None,
     )
-    low, high = shown_bounds(file, number, column) or (None, None)
+    min_value, max_value = shown_bounds(file, number, column) or (None, None)
     explanation = RowGroupExplanation(
         row_group=number,
         rows=file.footer.num_rows(number) or 0,
         bytes=row_group_bytes(file, number),
         column_bytes=file.footer.chunk_meta(number, column.index).bytes,
-        low=low,
-        high=high,
+        min_value=min_value,
+        max_value=max_value,
         statistics=statistics.answer,
         statistics_reason=statistics.reason,
         dictionary=dictionary[0].answer if dictionary is not None else None,
@@ -121,11 +121,11 @@ def _engine(one: EngineReport, question: Question, row_groups: Sequence[_Explain
         skipped_by_statistics=count[STATISTICS],
         skipped_by_dictionary=count[DICTIONARY],
         skipped_by_filter=count[FILTER],
-        read=count[READ] + count[HARMED],
+        row_groups_read=count[READ] + count[HARMED],
         bytes_skipped=sum(row.bytes for row in skipped),
         share_skipped=sum(row.bytes for row in skipped) / total if total else 0.0,
         share_of_column_skipped=sum(row.column_bytes for row in skipped) / total_of_column if total_of_column else 0.0,
-        says=_says(one, of_column, row_groups, steps),
+        explanation=_says(one, of_column, row_groups, steps),
         harm=next((found.verdicts[one.id].effect for found, step in zip(row_groups, steps, strict=True) if step == HARMED), None),
     )
 
@@ -150,8 +150,8 @@ def _says(one: EngineReport, of_column: EngineVerdict, row_groups: Sequence[_Exp
         for found, step in zip(row_groups, steps, strict=True):
             if step == wanted:
                 verdict = found.verdicts[one.id]
-                return verdict.sentence.removeprefix(f"{one.name}: ") if wanted == HARMED else verdict.says
+                return verdict.sentence.removeprefix(f"{one.name}: ") if wanted == HARMED else verdict.explanation
     if DICTIONARY in steps:
         return "The chunk's dictionary answers first, and exactly."
     first = next((found for found in row_groups if found.has_filter), None)
-    return first.verdicts[one.id].says if first is not None else of_column.says
+    return first.verdicts[one.id].explanation if first is not None else of_column.explanation

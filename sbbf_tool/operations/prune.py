@@ -63,12 +63,12 @@ def prune(data: ds.Dataset | str | os.PathLike[str] | Iterable[str | os.PathLike
         column=column,
         values=tuple("null" if value is None else str(value) for value in asked),
         files=tuple(PrunedFile(one.file, one.row_groups, one.in_all) for one in left),
-        files_in_all=len(found),
-        row_groups_in_all=sum(one.in_all for one in found),
-        by_statistics=sum(one.by_statistics for one in found),
-        by_filter=sum(one.by_filter for one in found),
-        bytes_in_all=sum(one.bytes_in_all for one in found),
-        bytes_left=sum(one.bytes_left for one in found),
+        total_files=len(found),
+        total_row_groups=sum(one.in_all for one in found),
+        skipped_by_statistics=sum(one.skipped_by_statistics for one in found),
+        skipped_by_filter=sum(one.skipped_by_filter for one in found),
+        total_bytes=sum(one.total_bytes for one in found),
+        bytes_to_read=sum(one.bytes_to_read for one in found),
         bytes_read=sum(one.bytes_read for one in found),
         requests=sum(one.requests for one in found),
         warnings=tuple(f"{one.file}: left in: {one.warning}" for one in found if one.warning),
@@ -83,10 +83,10 @@ class _Asked:
     file: str
     row_groups: tuple[int, ...]
     in_all: int
-    by_statistics: int = 0
-    by_filter: int = 0
-    bytes_in_all: int = 0
-    bytes_left: int = 0
+    skipped_by_statistics: int = 0
+    skipped_by_filter: int = 0
+    total_bytes: int = 0
+    bytes_to_read: int = 0
     bytes_read: int = 0
     requests: int = 0
     warning: str = ""
@@ -123,8 +123,8 @@ def _asked(
     whole = _Asked(fragment.path, numbers, len(numbers))
     try:
         with open_file(fragment, reuse) as file:
-            whole = replace(whole, file=file.name, bytes_in_all=sum(row_group_bytes(file, number) for number in numbers))
-            whole = replace(whole, bytes_left=whole.bytes_in_all)
+            whole = replace(whole, file=file.name, total_bytes=sum(row_group_bytes(file, number) for number in numbers))
+            whole = replace(whole, bytes_to_read=whole.total_bytes)
             try:
                 with file.named():
                     found = reuse.find_column(file.footer.columns, column)
@@ -177,24 +177,24 @@ def _unreadable(path: str, error: Exception) -> UnreadableError:
 
 def _ask(file: ParquetFile, whole: _Asked, question: Question) -> _Asked:
     expect_answers(file, question)
-    left, by_minmax, by_filter = [], 0, 0
+    left, skipped_by_statistics, skipped_by_filter = [], 0, 0
     for number in whole.row_groups:
         ruled_out = [answer.answer == ABSENT for answer in by_statistics(file, number, question)]
         if all(ruled_out):
-            by_minmax += 1
+            skipped_by_statistics += 1
             continue
         # Statistics may exclude one value, and the filter another.
         absent = [answer.is_absent for answer in ask_row_group(file, number, question)]
         if all(one or other for one, other in zip(ruled_out, absent, strict=True)):
-            by_filter += 1
+            skipped_by_filter += 1
         else:
             left.append(number)
     return replace(
         whole,
         row_groups=tuple(left),
-        by_statistics=by_minmax,
-        by_filter=by_filter,
-        bytes_left=sum(row_group_bytes(file, number) for number in left),
+        skipped_by_statistics=skipped_by_statistics,
+        skipped_by_filter=skipped_by_filter,
+        bytes_to_read=sum(row_group_bytes(file, number) for number in left),
         bytes_read=file.source.bytes_read,
         requests=file.source.requests,
     )

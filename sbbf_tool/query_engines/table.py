@@ -47,9 +47,10 @@ def _read_engine(row: Mapping[str, Any], families: Sequence[str]) -> EngineRepor
             if family in before:
                 raise ValueError(f"{row['id']}: two rows on {family}")
             before[family] = verdict
-    silent = {"verdict": UNUSED, "says": row["otherwise"]}
+    default = {"verdict": UNUSED, "explanation": row["default_explanation"]}
     verdicts = [
-        replace(today.get(family) or EngineVerdict(**{**common, "family": family, **silent}), past=past.get(family)) for family in families
+        replace(today.get(family) or EngineVerdict(**{**common, "family": family, **default}), older_verdict=past.get(family))
+        for family in families
     ]
     report = EngineReport(**facts, verdicts=tuple(verdicts))
     if report.uses_filters != bool(today) or not set(report.places) <= PLACES.keys() or report.evidence not in EVIDENCE:
@@ -74,7 +75,7 @@ def _check(verdict: EngineVerdict) -> None:
         verdict.verdict in (USED, UNUSED, HARM)
         and verdict.evidence in EVIDENCE
         and verdict.source.startswith("https://")
-        and (verdict.effect in EFFECTS) == is_harm == (verdict.cure is not None)
+        and (verdict.effect in EFFECTS) == is_harm == (verdict.fix is not None)
         and (is_harm or verdict.until is None)
     )
     if not sound:

@@ -72,7 +72,7 @@ def warnings_for(column: Column) -> list[str]:
         return []
     verdicts = verdicts_for(column)
     said = [verdict.sentence for verdict in verdicts if verdict.verdict == HARM]
-    said += [verdict.past.sentence for verdict in verdicts if verdict.past is not None]
+    said += [verdict.older_verdict.sentence for verdict in verdicts if verdict.older_verdict is not None]
     users = [verdict.name for verdict in verdicts if verdict.verdict == USED]
     if len(users) <= _FEW:
         readers = sum(one.uses_filters for one in table().engines)
@@ -132,22 +132,21 @@ def _sharpen(
 ) -> EngineVerdict:
     """Refine a verdict: facts about column and filter may keep an engine from using it, or make a filter of a bad size harmful."""
     if place not in one.places:
-        says = f"Comparisons of {PLACES[place]} do not reach its filters."
+        explanation = f"Comparisons of {PLACES[place]} do not reach its filters."
     elif arrow_type in one.unused_arrow_types:
-        says = f"The file's ARROW:schema says {arrow_type}, a type that its filter has no case for."
+        explanation = f"The file's ARROW:schema says {arrow_type}, a type that its filter has no case for."
     elif one.needs_length and not has_length:
-        says = "It ignores filters whose bloom_filter_length is missing."
+        explanation = "It ignores filters whose bloom_filter_length is missing."
     elif bitset_bytes is not None and (limits := _limits_broken(one, bitset_bytes)):
-        says = f"it takes bitsets of {' and '.join(limits)}, and this one has {bitset_bytes:,} bytes"
+        explanation = f"it takes bitsets of {' and '.join(limits)}, and this one has {bitset_bytes:,} bytes"
         if one.bad_size in EFFECTS:
-            cure = "give the column a filter of another size"
-            return replace(verdict, verdict=HARM, says=says, effect=one.bad_size, cure=cure, source=one.source, evidence=one.evidence)
-        says = f"Ignored: {says}."
+            harm = replace(verdict, verdict=HARM, explanation=explanation, source=one.source, evidence=one.evidence)
+            return replace(harm, effect=one.bad_size, fix="give the column a filter of another size")
+        explanation = f"Ignored: {explanation}."
     else:
         return verdict
-    return replace(
-        verdict, verdict=UNUSED, says=says, effect=None, cure=None, since=None, past=None, source=one.source, evidence=one.evidence
-    )
+    refined = replace(verdict, verdict=UNUSED, explanation=explanation, source=one.source, evidence=one.evidence)
+    return replace(refined, effect=None, fix=None, since=None, older_verdict=None)
 
 
 def _limits_broken(one: EngineReport, bitset_bytes: int) -> list[str]:

@@ -30,9 +30,9 @@ class ColumnAdvice:
     ndv_source: str | None
     dictionary_encoded: int
     """Row groups in which all pages of the column are dictionary-encoded."""
-    left_by_statistics: float
+    after_statistics: float
     """Row groups that remain after min and max for one value: from the given queries, else a value in the range of a row group."""
-    holding: float | None
+    row_groups_with_value: float | None
     """Of these, the number that hold a present value, estimated from the samples."""
     filters: int
     filter_bytes: int
@@ -53,12 +53,12 @@ class QueryAdvice:
 
     query: str
     row_groups: int
-    left_by_statistics: int
-    left_by_dictionary: int
+    after_statistics: int
+    after_dictionary: int
     """Row groups left after min and max and dictionaries, for query engines that use dictionaries."""
-    left_by_filters: int
+    after_filters: int
     """Row groups left after min and max and the existing filters."""
-    left_with_advice: float
+    after_advice: float
     """The same with the advised filters too, on average; row groups without a dictionary are assumed not to hold the values."""
 
 
@@ -71,13 +71,13 @@ class AdviceReport:
     fpp: float
     columns: tuple[ColumnAdvice, ...]
     queries: tuple[QueryAdvice, ...]
-    sampled: tuple[str, ...]
+    sampled_files: tuple[str, ...]
     """Files whose data was sampled."""
     fix: Fix | None
     """The change that adds the filters; None where none is advised."""
     plan: dict[str, object] | None
     """The plan, without the passwords and signatures in the names of its files."""
-    unread: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
     """Files that could not be read, each with the reason."""
     exit_code: int = 0
     """The highest exit code of these files."""

@@ -28,30 +28,30 @@ class EngineVerdict:
     family: str
     verdict: str
     """`used`, `unused`, or `harm`: with the filter a query loses rows or fails."""
-    says: str
+    explanation: str
     source: str
     """Public URL of the evidence."""
     evidence: str
     """Kind of evidence: `run`, `source` (read in the source, not run) or `issue` (reported there)."""
     effect: str | None = None
     """For `harm`: `loses rows` or `fails`."""
-    cure: str | None = None
+    fix: str | None = None
     """For `harm`: what to do."""
     since: str | None = None
     """First release to which this applies, where it is known and not the first that reads filters."""
     until: str | None = None
     """Last release to which this applies; None where it applies to the current one."""
-    past: EngineVerdict | None = None
+    older_verdict: EngineVerdict | None = None
     """Verdict for older releases, where a filter did harm there."""
 
     @property
     def sentence(self) -> str:
         """Format the verdict as one line, for a warning."""
         if self.effect is None:
-            return f"{self.name}: {self.says}"
+            return f"{self.name}: {self.explanation}"
         releases = f" {self.since} to {self.until}" if self.since and self.until else f" up to {self.until}" if self.until else ""
         unproven = " (read in its source, not run)" if self.evidence == "source" else ""
-        return f"{self.name}{releases} {self.effect}: {self.says}{unproven}; {self.cure}"
+        return f"{self.name}{releases} {self.effect}: {self.explanation}{unproven}; {self.fix}"
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class EngineReport:
     """The release, or the state of the source, that the verdicts apply to."""
     source: str
     evidence: str
-    otherwise: str
+    default_explanation: str
     verdicts: tuple[EngineVerdict, ...]
     since: str | None = None
     """First release that reads filters."""
@@ -89,7 +89,7 @@ class EngineReport:
     length: str | None = None
     """How `bloom_filter_length` is used."""
     needs_length: bool = False
-    shows: str | None = None
+    metrics: str | None = None
     """How to see that row groups were skipped."""
     caution: str | None = None
 

@@ -17,9 +17,9 @@ class RowGroupExplanation:
     """Compressed bytes of the pages of all column chunks."""
     column_bytes: int
     """Compressed bytes of the pages of the queried column."""
-    low: str | None
+    min_value: str | None
     """Min and max, as `probe` takes values; None where the footer has no reliable ones."""
-    high: str | None
+    max_value: str | None
     statistics: str
     statistics_reason: str | None
     dictionary: str | None
@@ -45,12 +45,12 @@ class EngineExplanation:
     skipped_by_statistics: int
     skipped_by_dictionary: int
     skipped_by_filter: int
-    read: int
+    row_groups_read: int
     bytes_skipped: int
     """Bytes of the row groups that are skipped."""
     share_skipped: float
     share_of_column_skipped: float
-    says: str
+    explanation: str
     """Why filters of this column are used, or not."""
     harm: str | None = None
     """Effect of a filter that harms the query: `loses rows` or `fails`."""

@@ -16,7 +16,7 @@ class KeyHit:
 
 
 @dataclass(frozen=True)
-class Unanswered:
+class InconclusiveRowGroups:
     """Row groups that may hold any of the values, since no filter excludes them: `no filter`, or `cannot say` with the reason."""
 
     row_groups: tuple[int, ...]
@@ -35,7 +35,7 @@ class LookupReport:
     """Number of values that were looked up."""
     row_groups: int
     hits: tuple[KeyHit, ...]
-    unanswered: tuple[Unanswered, ...]
+    inconclusive: tuple[InconclusiveRowGroups, ...]
     bytes_read: int
     requests: int = 0
     """Requests to a server; 0 for a local file."""
@@ -43,7 +43,7 @@ class LookupReport:
     @property
     def is_absent(self) -> bool:
         """Whether every value is certainly absent from the whole file."""
-        return not self.hits and not self.unanswered
+        return not self.hits and not self.inconclusive
 
 
 @dataclass(frozen=True)

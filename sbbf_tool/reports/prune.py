@@ -15,7 +15,7 @@ class PrunedFile:
 
     file: str
     row_groups: tuple[int, ...]
-    row_groups_in_all: int
+    total_row_groups: int
 
 
 @dataclass(frozen=True)
@@ -25,15 +25,15 @@ class PruneReport:
     column: str
     values: tuple[str, ...]
     files: tuple[PrunedFile, ...]
-    files_in_all: int
-    row_groups_in_all: int
-    by_statistics: int
+    total_files: int
+    total_row_groups: int
+    skipped_by_statistics: int
     """Row groups that min and max, or the null count, exclude."""
-    by_filter: int
+    skipped_by_filter: int
     """Row groups that only the filter excludes."""
-    bytes_in_all: int
+    total_bytes: int
     """Compressed bytes of the pages of all row groups."""
-    bytes_left: int
+    bytes_to_read: int
     bytes_read: int
     """Bytes read to prune: footers, filter headers and blocks."""
     requests: int

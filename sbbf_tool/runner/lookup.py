@@ -14,7 +14,7 @@ from sbbf_tool.file.question import Question
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.parquet import equals
 from sbbf_tool.parquet.literals import CANNOT_SAY
-from sbbf_tool.reports.lookup import KeyHit, LookupReport, Unanswered
+from sbbf_tool.reports.lookup import InconclusiveRowGroups, KeyHit, LookupReport
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysGiven
@@ -48,7 +48,7 @@ def probe_values(
             keys=len(literals),
             row_groups=file.footer.num_row_groups,
             hits=tuple(KeyHit(literals[at].text, tuple(hits[at])) for at in sorted(hits)),
-            unanswered=tuple(Unanswered(tuple(numbers), answer, reason) for (answer, reason), numbers in silent.items()),
+            inconclusive=tuple(InconclusiveRowGroups(tuple(numbers), answer, reason) for (answer, reason), numbers in silent.items()),
             bytes_read=file.source.bytes_read,
             requests=file.source.requests,
         )

@@ -157,4 +157,4 @@ def test_explain_of_a_row_group_of_nulls(path, capfd):
     report = json.loads(capfd.readouterr().out)
     assert [row["statistics"] for row in report["row_groups"]] == ["maybe"] * 3 + ["absent"] * 4
     assert (report["value"], report["absent"], report["note"]) == ("null", False, "nulls are never in a Bloom filter")
-    assert {engine["read"] for engine in report["engines"]} == {3}
+    assert {engine["row_groups_read"] for engine in report["engines"]} == {3}

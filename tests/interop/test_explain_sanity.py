@@ -40,7 +40,7 @@ def test_engines_read_what_is_said(request: pytest.FixtureRequest, engine_fixtur
     for column, value in asked:
         (said,) = explain(mixed, column, value, engine_name=engine.name).engines
         # Where min and max rule out the whole file, neither so much as counts its row groups.
-        assert engine.row_groups_read(mixed, column, value).read == said.read, (column, value)
+        assert engine.row_groups_read(mixed, column, value).read == said.row_groups_read, (column, value)
 
 
 UUIDS = [uuid.UUID(int=Random(number).getrandbits(128)) for number in range(1000)]
@@ -82,6 +82,6 @@ def test_datafusion_takes_columns_for_what_arrow_schema_says(tmp_path: Path, nam
         plan = str(context.sql(f"EXPLAIN ANALYZE SELECT * FROM t WHERE c = {literal}").to_pandas().iloc[0, 1])
         (left,) = re.findall(r"row_groups_pruned_bloom_filter=\d+ total → (\d+) matched", plan)
         (said,) = explain(path, "c", f"0x{UUIDS[at].hex}" if is_binary else value, engine_name="datafusion").engines
-        assert int(left) == said.read, plan
+        assert int(left) == said.row_groups_read, plan
         assert (said.skipped_by_filter == 0) == (store_schema and name in UNUSED)
-        assert ("ARROW:schema" in said.says) == (store_schema and name in UNUSED)
+        assert ("ARROW:schema" in said.explanation) == (store_schema and name in UNUSED)

@@ -44,10 +44,10 @@ def test_numbers_that_are_counted(known):
     assert (columns["random_id"].ndv, columns["random_id"].ndv_is_exact) == (GROUP, False)
     assert (columns["country"].ndv, columns["country"].ndv_is_exact) == (25, True)
     assert columns["maybe"].ndv == pytest.approx(GROUP / 2, rel=0.05)
-    assert columns["random_id"].holding == pytest.approx(1, abs=0.1)
-    assert columns["country"].holding == pytest.approx(5, abs=0.1)
-    assert columns["random_id"].left_by_statistics == pytest.approx(5, abs=0.05)
-    assert columns["sorted_id"].left_by_statistics == 1
+    assert columns["random_id"].row_groups_with_value == pytest.approx(1, abs=0.1)
+    assert columns["country"].row_groups_with_value == pytest.approx(5, abs=0.1)
+    assert columns["random_id"].after_statistics == pytest.approx(5, abs=0.05)
+    assert columns["sorted_id"].after_statistics == 1
 
 
 def test_what_a_filter_costs_is_what_it_then_costs(known, tmp_path):
@@ -100,7 +100,7 @@ def test_many_files_get_one_answer(tmp_path):
     spread = table().select(["random_id", "sorted_id", "country"])
     paths = [write(tmp_path / f"{at}.parquet", spread.slice(at * 2000, 2000)) for at in range(10)]
     report, columns = advice(tmp_path)
-    assert (report.files, report.row_groups, len(report.sampled)) == (10, 10, 4)
+    assert (report.files, report.row_groups, len(report.sampled_files)) == (10, 10, 4)
     assert {name: column.verdict for name, column in columns.items()} == {"random_id": "add", "sorted_id": "no gain", "country": "no gain"}
     assert columns["random_id"].bytes == sum(pq.read_metadata(path).row_group(0).column(0).total_compressed_size for path in paths)
 
@@ -109,7 +109,7 @@ def test_a_file_that_cannot_be_read_does_not_stop_the_rest(known, tmp_path):
     broken = tmp_path / "broken.parquet"
     broken.write_bytes(b"PAR1 nothing PAR1")
     report = advise([known, broken])
-    assert (report.files, len(report.unread)) == (1, 1)
+    assert (report.files, len(report.unreadable)) == (1, 1)
     with pytest.raises(UnreadableError):
         advise(broken)
 
@@ -121,10 +121,10 @@ def test_queries_say_what_is_asked(known):
     assert columns["random_id"].verdict == "add"
     assert columns["uuid"].reason == "no query given asks for it"
     one, both, none = report.queries
-    assert (one.row_groups, one.left_by_statistics, one.left_by_filters) == (5, 5, 5)
-    assert one.left_with_advice == pytest.approx(5 * 0.01)
-    assert both.left_by_statistics == 0
-    assert none.left_with_advice == 0
+    assert (one.row_groups, one.after_statistics, one.after_filters) == (5, 5, 5)
+    assert one.after_advice == pytest.approx(5 * 0.01)
+    assert both.after_statistics == 0
+    assert none.after_advice == 0
 
 
 def test_a_dictionary_tells_which_row_groups_hold_a_value(tmp_path):
@@ -135,8 +135,8 @@ def test_a_dictionary_tells_which_row_groups_hold_a_value(tmp_path):
         for group in groups:
             writer.write_table(group)
     report, _ = advice(tmp_path / "v.parquet", queries=["v = 'v2000'", "v IN ('v2000', 'v3000', 'v9')"])
-    assert [(one.left_by_statistics, one.left_by_dictionary) for one in report.queries] == [(4, 1), (4, 2)]
-    assert [one.left_with_advice for one in report.queries] == pytest.approx([1 + 3 * 0.01, 2 + 2 * (1 - 0.99**3)])
+    assert [(one.after_statistics, one.after_dictionary) for one in report.queries] == [(4, 1), (4, 2)]
+    assert [one.after_advice for one in report.queries] == pytest.approx([1 + 3 * 0.01, 2 + 2 * (1 - 0.99**3)])
 
 
 @pytest.mark.parametrize(

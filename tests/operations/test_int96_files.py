@@ -121,7 +121,7 @@ def test_of_an_unknown_writer_an_absence_is_cannot_say(
         assert {answer.answer for answer in value.row_groups} <= {"maybe", "cannot say"}
         assert all(answer.reason for answer in value.row_groups if answer.answer == "cannot say")
     several = probe_values(str(path), "at", tuple(texts))
-    assert [unanswered.row_groups for unanswered in several.unanswered] == [(0, 1, 2)]
+    assert [inconclusive.row_groups for inconclusive in several.inconclusive] == [(0, 1, 2)]
     for instant in INSTANTS[::9]:
         assert kept(path, instant) == {0, 1, 2}
         report = explain(path, "at", text_of(instant))
@@ -138,7 +138,7 @@ def test_a_filter_of_stored_forms_alone_is_asked_for_both(tmp_path: Path, form: 
     found = found_by_pyarrow(path)
     for instant, value in zip(INSTANTS, probe(path, "at", [text_of(instant) for instant in INSTANTS]).values, strict=True):
         assert found[instant] <= {answer.row_group for answer in value.row_groups if answer.answer == "maybe"}
-    assert probe_values(str(path), "at", (text_of(ABSENT[0]),)).unanswered == ()
+    assert probe_values(str(path), "at", (text_of(ABSENT[0]),)).inconclusive == ()
 
 
 def test_the_form_that_is_missing_is_reported_and_rebuilt(tmp_path: Path) -> None:

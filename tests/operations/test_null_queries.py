@@ -134,4 +134,4 @@ def test_a_query_that_equals_null_is_refused_however_it_is_written(tmp_path, nam
 def test_a_query_for_the_text_null_is_counted(tmp_path):
     path = write(tmp_path / "v.parquet", "string", filters=False)
     with ParquetFile.open(path) as file:
-        assert count_query(file, parse_query("v = 'null'")).left_by_statistics == 3
+        assert count_query(file, parse_query("v = 'null'")).after_statistics == 3

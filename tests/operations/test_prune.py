@@ -109,24 +109,24 @@ def test_the_same_rows_by_fewer_bytes(lake):
         assert found.schema.names == ["id", "number", "name", "day"]
         assert counting.read < by_all / 4
         assert report.row_groups <= 2
-        assert report.by_filter >= FILES * 4 - 2
+        assert report.skipped_by_filter >= FILES * 4 - 2
     assert expected.num_rows == 0
 
 
 def test_counts_add_up(lake):
     report = sbbf_tool.prune(lake, "id", [some_id(lake, 2, 15_000)])
-    assert (report.files_in_all, report.row_groups_in_all) == (FILES, FILES * 4)
-    assert report.row_groups + report.by_statistics + report.by_filter == FILES * 4
+    assert (report.total_files, report.total_row_groups) == (FILES, FILES * 4)
+    assert report.row_groups + report.skipped_by_statistics + report.skipped_by_filter == FILES * 4
     assert (str(next(lake.glob("*/2.parquet"))), 1) in [(one.file, number) for one in report.files for number in one.row_groups]
-    assert report.bytes_left < report.bytes_in_all / 4
-    assert report.bytes_read < report.bytes_in_all / 10
+    assert report.bytes_to_read < report.total_bytes / 4
+    assert report.bytes_read < report.total_bytes / 10
     assert report.warnings == ()
 
 
 def test_statistics_count_too(lake):
     report = sbbf_tool.prune(lake, "number", [ROWS + 5])
     assert [(one.file[-9:], one.row_groups) for one in report.files] == [("1.parquet", (0,))]
-    assert (report.by_statistics, report.by_filter) == (FILES * 4 - 1, 0)
+    assert (report.skipped_by_statistics, report.skipped_by_filter) == (FILES * 4 - 1, 0)
 
 
 def test_several_values_each_by_the_one_or_the_other(lake):
@@ -139,7 +139,7 @@ def test_several_values_each_by_the_one_or_the_other(lake):
 
 def test_null_and_columns_without_filter_keep_what_cannot_be_ruled_out(lake):
     report = sbbf_tool.prune(lake, "name", ["n17"])
-    assert report.by_filter == 0
+    assert report.skipped_by_filter == 0
     assert report.row_groups >= FILES
     assert sbbf_tool.prune(lake, "id", [None]).row_groups in (0, FILES * 4)
 
@@ -159,7 +159,7 @@ def test_what_the_dataset_left_out_already_stays_out(lake):
     subsets = [fragment.subset(row_group_ids=[1, 3]) for fragment in whole.get_fragments()]
     half = ds.FileSystemDataset(subsets, whole.schema, whole.format, whole.filesystem)
     report = sbbf_tool.prune(half, "number", [ROWS // 4 * 3 + 1, 1])
-    assert report.row_groups_in_all == FILES * 2
+    assert report.total_row_groups == FILES * 2
     assert [one.row_groups for one in report.files] == [(3,)]
 
 
@@ -167,7 +167,7 @@ def test_a_union(lake):
     parts = [ds.dataset(lake / f"day={day}") for day in DAYS]
     value = some_id(lake, 1, 3)
     report = sbbf_tool.prune(ds.dataset(parts), "id", [value])
-    assert report.files_in_all == FILES
+    assert report.total_files == FILES
     assert report.dataset().to_table(filter=ds.field("id") == value).num_rows == 1
 
 
@@ -183,7 +183,7 @@ def test_polars_and_pandas_read_it(lake):
 
 def test_nothing_left_is_an_empty_dataset_of_the_same_schema(lake):
     report = sbbf_tool.prune(lake, "number", [-1])
-    assert (report.files, report.row_groups, report.bytes_left) == ((), 0, 0)
+    assert (report.files, report.row_groups, report.bytes_to_read) == ((), 0, 0)
     assert report.dataset().schema == ds.dataset(lake, partitioning="hive").schema
     assert report.dataset().to_table().num_rows == 0
 

@@ -82,19 +82,19 @@ class TestData:
         for one in engines().engines:
             for verdict in one.verdicts:
                 yield verdict
-                if verdict.past is not None:
-                    yield verdict.past
+                if verdict.older_verdict is not None:
+                    yield verdict.older_verdict
 
     def test_each_row_has_a_public_source_and_says_how_it_is_known(self):
         for verdict in self.rows():
             assert verdict.source.startswith("https://")
             assert verdict.evidence in EVIDENCE
-            assert verdict.says
+            assert verdict.explanation
 
     def test_each_row_names_its_effect_and_a_cure_where_it_harms(self):
         for verdict in self.rows():
             assert verdict.verdict in ("used", "unused", "harm")
-            assert (verdict.verdict == "harm") == (verdict.effect is not None) == (verdict.cure is not None)
+            assert (verdict.verdict == "harm") == (verdict.effect is not None) == (verdict.fix is not None)
 
     def test_each_engine_has_a_verdict_on_each_family_in_the_same_order(self):
         table = engines()
@@ -120,8 +120,8 @@ class TestData:
             {"verdict": "maybe"},
             {"verdict": "harm"},
             {"verdict": "harm", "effect": "loses rows"},
-            {"verdict": "harm", "effect": "explodes", "cure": "run"},
-            {"cure": "run"},
+            {"verdict": "harm", "effect": "explodes", "fix": "run"},
+            {"fix": "run"},
             {"until": "1.0"},
             {"source": "a friend"},
             {"evidence": "hearsay"},
@@ -135,7 +135,7 @@ class TestData:
 
     def test_two_rows_on_one_column_are_a_contradiction(self):
         data = tomllib.loads(TABLE.read_text())
-        data["engine"][0]["row"].append({"on": ["int32"], "verdict": "unused", "says": "No longer."})
+        data["engine"][0]["row"].append({"on": ["int32"], "verdict": "unused", "explanation": "No longer."})
         with pytest.raises(ValueError, match="two rows on int32"):
             parse_table(data)
 
@@ -242,7 +242,7 @@ class TestVerdicts:
     def test_the_size_of_a_bitset(self, name, bitset_bytes, verdict, effect):
         found = verdict_of(name, STRING, bitset_bytes=bitset_bytes)
         assert (found.verdict, found.effect) == (verdict, effect)
-        assert (f"{bitset_bytes:,}" in found.says) == (verdict != "used")
+        assert (f"{bitset_bytes:,}" in found.explanation) == (verdict != "used")
 
     def test_a_missing_length(self):
         assert verdict_of("hyparquet", STRING, has_length=False).verdict == "unused"
@@ -377,7 +377,7 @@ class TestArrowTypes:
         for arrow_type in engine("datafusion").unused_arrow_types:
             verdict = verdict_of("datafusion", uuids, arrow_type=arrow_type)
             assert verdict.verdict == "unused"
-            assert f"ARROW:schema says {arrow_type}" in verdict.says
+            assert f"ARROW:schema says {arrow_type}" in verdict.explanation
             assert verdict_of("duckdb", uuids, arrow_type=arrow_type) == verdict_of("duckdb", uuids)
         assert verdict_of("datafusion", uuids, arrow_type="fixed_size_binary[16]").verdict == "used"
 

@@ -103,7 +103,7 @@ def test_with_keys_they_are_files_as_others_are(lake, sbbf):
     assert code == 0
     hits = [{hit["value"] for hit in document["hits"]} for document in documents]
     assert all(sought in found for sought, found in zip(("name-0", "u7", "name-0"), hits, strict=True))
-    assert [document["unanswered"] for document in documents] == [[], [], []]
+    assert [document["inconclusive"] for document in documents] == [[], [], []]
     code, documents, said = sbbf("check", lake, "--fail-on", "error", *with_keys)
     assert (code, len(documents), said) == (0, 3, "")
     code, (report,), said = sbbf("advise", lake, "--query", f"id = {FIRST_ID}", *with_keys)

@@ -42,7 +42,7 @@ def hits_of(report: ProbeReport) -> dict[str, tuple[int, ...]]:
     return {value: numbers for value, numbers in found.items() if numbers}
 
 
-def unanswered_of(report: ProbeReport) -> set[int]:
+def inconclusive_of(report: ProbeReport) -> set[int]:
     answers = (one for value in report.values if value.note != NULLS for one in value.row_groups)
     return {one.row_group for one in answers if one.answer not in ("maybe", "absent")}
 
@@ -59,7 +59,7 @@ def test_a_look_up_says_what_probe_says(lake, dialect):
         looked: LookupReport = row.report
         assert (looked.file, looked.column, looked.keys) == (report.file, report.column, len(VALUES))
         assert {hit.value: hit.row_groups for hit in looked.hits} == hits_of(report)
-        assert {number for one in looked.unanswered for number in one.row_groups} == unanswered_of(report)
+        assert {number for one in looked.inconclusive for number in one.row_groups} == inconclusive_of(report)
         assert looked.is_absent == report.is_absent
 
 
@@ -71,7 +71,7 @@ def test_a_draft_answers_where_it_is_named(lake, capsys):
         return next(document for document in documents if document.get("file") == str(lake / "draft1-thrift.parquet"))
 
     assert said()["hits"] == []
-    assert {one["answer"] for one in said()["unanswered"]} == {"cannot say"}
+    assert {one["answer"] for one in said()["inconclusive"]} == {"cannot say"}
     named = said("--dialect", "draft1-thrift")
-    assert named["unanswered"] == []
+    assert named["inconclusive"] == []
     assert [hit["value"] for hit in named["hits"]] == ["1000"]

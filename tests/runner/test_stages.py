@@ -160,7 +160,7 @@ def test_probing_many_keys_agrees_with_probe(tmp_path):
     path = str(folder / "part-00000.parquet")
     keys = ["0", "199", "200", "-1", "nonsense"][:4] + [str(number) for number in range(300, 2000)]
     unfiltered = works.look_up("id", keys)(path).report
-    assert (unfiltered.hits, [(one.row_groups, one.answer) for one in unfiltered.unanswered]) == ((), [((0,), "no filter")])
+    assert (unfiltered.hits, [(one.row_groups, one.answer) for one in unfiltered.inconclusive]) == ((), [((0,), "no filter")])
     add_filters(path, ["id"], in_place=True)
     report = works.look_up("id", keys)(path).report
     alone = probe(path, "id", keys)
