@@ -41,7 +41,7 @@ class _RemoveView(View["RemoveReport"]):
         self._compact = compact
 
     def add(self, report: RemoveReport, row: FileRow) -> int:
-        self.total.update(filters=len(report.removed), bytes_removed=report.old_bytes - report.new_bytes)
+        self.total.update(filters=len(report.filters), bytes_removed=report.old_bytes - report.new_bytes)
         return 0
 
     def show(self, report: RemoveReport) -> None:
@@ -52,8 +52,8 @@ class _RemoveView(View["RemoveReport"]):
 
     def show_line(self, report: RemoveReport) -> None:
         done = "would be removed from" if report.dry_run else "removed from"
-        filters = render.counted(len(report.removed), "filter")
-        say(f"{filters} {done} {report.output} ({report.way}): {report.old_bytes:,} -> {report.new_bytes:,} bytes")
+        filters = render.counted(len(report.filters), "filter")
+        say(f"{filters} {done} {report.output} ({report.method}): {report.old_bytes:,} -> {report.new_bytes:,} bytes")
 
     def summary(self, files: str) -> str:
         return f"{files}; {render.counted(self.total['filters'], 'filter')}, {self.total['bytes_removed']:,} bytes"

@@ -17,7 +17,7 @@ from sbbf_tool.reports.rows import FileRow
 if TYPE_CHECKING:
     from sbbf_tool.reports.resize import ResizeReport
 
-_HEADERS = ("row group", "column", "way", "old bitset", "new bitset", "old fpp", "new fpp")
+_HEADERS = ("row group", "column", "method", "old bitset", "new bitset", "old fpp", "new fpp")
 
 
 @click.command(short_help="Make filters smaller without reading the data, or larger from it.")
@@ -47,7 +47,7 @@ class _ResizeView(View["ResizeReport"]):
     def add(self, report: ResizeReport, row: FileRow) -> int:
         old, new = (sum(getattr(one, name) for one in report.filters) for name in ("old_bytes", "new_bytes"))
         self.total.update(filters=len(report.filters), old_bitset_bytes=old, new_bitset_bytes=new)
-        for place in report.left:
+        for place in report.not_resized:
             render.warn(f"{place}; not changed, --rebuild builds it from the data")
         return 0
 
@@ -55,7 +55,7 @@ class _ResizeView(View["ResizeReport"]):
         sizes = [(render.size(row.old_bytes), render.size(row.new_bytes)) for row in report.filters]
         rates = [(render.percent(row.old_fpp), render.percent(row.new_fpp)) for row in report.filters]
         rows = [
-            (str(row.row_group), row.column, row.way, *size, *rate) for row, size, rate in zip(report.filters, sizes, rates, strict=True)
+            (str(row.row_group), row.column, row.method, *size, *rate) for row, size, rate in zip(report.filters, sizes, rates, strict=True)
         ]
         if rows:
             render.show_table(_HEADERS, rows, (0, 3, 4, 5, 6))

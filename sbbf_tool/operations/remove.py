@@ -30,7 +30,7 @@ from sbbf_tool.storage.spool import Spool
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysGiven
 
-CUT_BACK, COMPACTED, NEW_FOOTER = "cut back", "compacted", "new footer"
+TRUNCATED, COMPACTED, NEW_FOOTER = "truncated", "compacted", "new footer"
 
 
 def remove_filters(
@@ -54,12 +54,12 @@ def remove_filters(
         file = opened.file
         chunks = _chosen(file, as_names(columns), compact)
         opened.ensure_replaceable()
-        patch, way = _plan(file, chunks, compact, opened.spool)
+        patch, method = _plan(file, chunks, compact, opened.spool)
         report = partial(
             RemoveReport,
-            removed=tuple(RemovedFilter(row_group, file.footer.columns[column].name) for row_group, column in sorted(chunks)),
-            way=way,
-            unreferenced_bytes=_unreferenced(file, chunks, patch, way),
+            filters=tuple(RemovedFilter(row_group, file.footer.columns[column].name) for row_group, column in sorted(chunks)),
+            method=method,
+            unreferenced_bytes=_unreferenced(file, chunks, patch, method),
         )
         return opened.publish(patch, report, partial(_compare, file, chunks))
 
@@ -98,7 +98,7 @@ def _mentioned(footer: Footer) -> set[ChunkKey]:
 def _plan(file: ParquetFile, keys: set[ChunkKey], compact: bool, spool: Spool) -> tuple[Patch, str]:
     before = _footer_without(file, keys) if keys else None
     if before is not None:
-        return Patch(before.end, (), before.raw, {}), CUT_BACK
+        return Patch(before.end, (), before.raw, {}), TRUNCATED
     if compact:
         patch = _compacted(file, keys, spool)
         if not keys and patch.size >= file.source.size:
@@ -191,11 +191,11 @@ def _compacted(file: ParquetFile, keys: set[ChunkKey], spool: Spool) -> Patch:
     return plan_append(file.footer, keep, moved, drop=keys)
 
 
-def _unreferenced(file: ParquetFile, keys: set[ChunkKey], patch: Patch, way: str) -> int:
+def _unreferenced(file: ParquetFile, keys: set[ChunkKey], patch: Patch, method: str) -> int:
     """Count the unreferenced bytes of the new file. With locked columns other references of the footer are not known: then only
     superseded footers and the filters removed here count.
     """
-    if way == CUT_BACK:
+    if method == TRUNCATED:
         return 0
     unused = unused_ranges(file, list(_readable_filters(file, without=keys).values()))
     if _is_any_closed(file.footer):
@@ -204,7 +204,7 @@ def _unreferenced(file: ParquetFile, keys: set[ChunkKey], patch: Patch, way: str
         left += sum(found.length for found in unused if found.what == OLD_FOOTER and found.end <= patch.keep)
     else:
         left = sum(found.length for found in unused if found.end <= patch.keep)
-    return left + (file.footer.end - file.footer.start if way == NEW_FOOTER else 0)
+    return left + (file.footer.end - file.footer.start if method == NEW_FOOTER else 0)
 
 
 def _is_any_closed(footer: Footer) -> bool:

@@ -128,7 +128,7 @@ def resize_filters(
             ResizeReport,
             filters=tuple(_resized(opened, patch, key, plan.old[key]) for key in sorted(opened.filters)),
             unchanged=plan.unchanged,
-            left=tuple(f"{place_of(file, key)}: {why}" for key, why in plan.unreached.items() if key not in opened.built),
+            not_resized=tuple(f"{place_of(file, key)}: {why}" for key, why in plan.unreached.items() if key not in opened.built),
             data_bytes_read=opened.data_bytes_read,
             cross_checked=opened.cross_checked,
             not_cross_checked=opened.not_cross_checked,
@@ -184,7 +184,7 @@ def _resized(opened: OpenEdit, patch: Patch, key: ChunkKey, old: tuple[int, floa
     return ResizedFilter(
         row_group=key[0],
         column=opened.file.footer.columns[key[1]].name,
-        way=REBUILT if key in opened.built else FOLDED,
+        method=REBUILT if key in opened.built else FOLDED,
         offset=patch.places[key].offset,
         old_bytes=old[0],
         new_bytes=new.num_bytes,

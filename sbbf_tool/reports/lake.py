@@ -20,8 +20,8 @@ class SurveyRow(FileRow):
 
 
 @dataclass(frozen=True)
-class PlannedPiece:
-    """Row groups whose filters are built or verified together."""
+class PlannedSplit:
+    """A split of a file: row groups whose filters one task builds or verifies."""
 
     row_groups: tuple[int, ...]
     data_bytes: int
@@ -38,7 +38,7 @@ class PlannedFile(FileRow):
     columns: tuple[str, ...] = ()
     filters: int = 0
     data_bytes: int = 0
-    pieces: tuple[PlannedPiece, ...] = ()
+    splits: tuple[PlannedSplit, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -61,15 +61,15 @@ class BuiltChunk(FileRow):
 
 
 @dataclass(frozen=True)
-class ProvenFilter:
+class VerifiedFilter:
     column: int
     """Index of the leaf column in the schema."""
-    proof: FilterProof
+    verification: FilterProof
 
 
 @dataclass(frozen=True)
-class ProvenPiece(FileRow):
+class VerifiedSplit(FileRow):
     """Verification of the filters of some row groups; with another status than `ok`, why there is none."""
 
     fingerprint: str | None = None
-    proofs: tuple[ProvenFilter, ...] = ()
+    filters: tuple[VerifiedFilter, ...] = ()

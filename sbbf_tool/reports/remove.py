@@ -20,9 +20,9 @@ class RemoveReport:
     dry_run: bool
     old_bytes: int
     new_bytes: int
-    removed: tuple[RemovedFilter, ...]
-    way: str
-    """`cut back` to the previous footer, `compacted`, or `new footer`."""
+    filters: tuple[RemovedFilter, ...]
+    method: str
+    """`truncated` to the previous footer, `compacted`, or `new footer`."""
     unreferenced_bytes: int
     """Bytes in the file that nothing refers to any more."""
     warnings: tuple[str, ...] = ()

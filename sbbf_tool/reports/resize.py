@@ -13,7 +13,7 @@ class ResizedFilter:
 
     row_group: int
     column: str
-    way: str
+    method: str
     """`folded`, or `rebuilt` from the data."""
     offset: int
     old_bytes: int
@@ -33,7 +33,7 @@ class ResizeReport:
     filters: tuple[ResizedFilter, ...]
     unchanged: int
     """Number of filters that already have the requested size."""
-    left: tuple[str, ...]
+    not_resized: tuple[str, ...]
     """Filters that cannot be folded to the requested size: place and reason."""
     data_bytes_read: int = 0
     """Bytes of the chunks that were read to rebuild filters."""

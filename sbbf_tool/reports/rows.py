@@ -15,7 +15,7 @@ LINK = "a link that the listing of a folder met: name it to change the file that
 
 
 @dataclass(frozen=True)
-class FoundFile:
+class ListedFile:
     """File in a listing."""
 
     path: str

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 from sbbf_tool.arguments import as_iterable
-from sbbf_tool.reports.rows import LINK, SKIPPED, FileRow, FoundFile
+from sbbf_tool.reports.rows import LINK, SKIPPED, FileRow, ListedFile
 from sbbf_tool.storage.places import entries, is_url
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Row = TypeVar("Row", bound=FileRow)
 
 
-def discover(names: Iterable[str], where: Predicate | None = None, *, links: bool = False) -> Iterator[FoundFile]:
+def discover(names: Iterable[str], where: Predicate | None = None, *, links: bool = False) -> Iterator[ListedFile]:
     """List the files that the names mean, in order, except those whose partition folders `where` rejects.
 
     Links to files are followed. Runs that change files set `links`: then links are marked, and links to folders are listed too. Raises
@@ -25,20 +25,20 @@ def discover(names: Iterable[str], where: Predicate | None = None, *, links: boo
     for name in as_iterable(names):
         for entry in entries(os.fsdecode(name), linked_folders=links):
             if links and entry.is_link:
-                yield FoundFile(entry.path, is_link=True)
+                yield ListedFile(entry.path, is_link=True)
             elif where is None or where.accepts(entry.path):
                 yield listed(entry.path)
 
 
-def listed(path: str) -> FoundFile:
+def listed(path: str) -> ListedFile:
     """Return a file with length and time; without them where `stat` fails: the work on the file reports why."""
     if is_url(path):
-        return FoundFile(path)
+        return ListedFile(path)
     try:
         status = os.stat(path)
     except (OSError, ValueError):
-        return FoundFile(path)
-    return FoundFile(path, status.st_size, status.st_mtime)
+        return ListedFile(path)
+    return ListedFile(path, status.st_size, status.st_mtime)
 
 
 def skip_link(row: type[Row], path: str) -> Row:

@@ -1,6 +1,6 @@
 """Build and publish: build verified filters of a file's row groups separately, and add them to the file in one step.
 
-build     a piece of a file (some row groups) -> the filter of each chunk, queried for every value that it was built from
+build     a split of a file (some row groups) -> the filter of each chunk, queried for every value that it was built from
 publish   one file, all its filters -> the edit that `add_filters` makes of one file, which builds missing filters
 
 Only the footer decides: a file that has every filter is skipped, so that a second run, a retried task and a speculative task do nothing.
@@ -37,25 +37,27 @@ _PATIENCE_SECONDS = 60.0
 _FIRST_PAUSE = 0.05
 
 
-def build_piece(path: str, print_of_plan: str | None, row_groups: Iterable[int], spec: FilterSpec, edit: Edit) -> Iterator[BuiltChunk]:
+def build_split(
+    path: str, planned_fingerprint: str | None, row_groups: Iterable[int], spec: FilterSpec, edit: Edit
+) -> Iterator[BuiltChunk]:
     """Yield the filters of some row groups; a single row with the reason where one cannot be built or the file changed since the plan."""
     numbers = set(row_groups)
     started = time.monotonic()
     try:
         with ParquetFile.open(path, edit.keys, edit.limit) as file:
-            if file.fingerprint != print_of_plan:
+            if file.fingerprint != planned_fingerprint:
                 raise ChangedError("the file changed after it was planned", file=path)
             for key, size in spec.sizes(file, spec.chunks(file)[0]).items():
                 if key[0] in numbers and file.has_key(*key):
-                    yield BuiltChunk(path, SKIPPED, "its column is encrypted: its publisher builds it", 0, 0.0, print_of_plan, *key)
+                    yield BuiltChunk(path, SKIPPED, "its column is encrypted: its publisher builds it", 0, 0.0, planned_fingerprint, *key)
                 elif key[0] in numbers:
                     built = build_filter(file, key, size, edit.cross_checks, HashMemory())
                     seconds, started = time.monotonic() - started, time.monotonic()
                     bits = bytes(built.bloom.bitset)
                     found = built.values, built.bytes_read, bits, *built.verdict
-                    yield BuiltChunk(path, OK, None, 0, seconds, print_of_plan, key[0], key[1], *found)
+                    yield BuiltChunk(path, OK, None, 0, seconds, planned_fingerprint, key[0], key[1], *found)
     except Exception as error:
-        told = {"seconds": time.monotonic() - started, "fingerprint": print_of_plan, **failure(path, error)}
+        told = {"seconds": time.monotonic() - started, "fingerprint": planned_fingerprint, **failure(path, error)}
         # The publishing task sees the change, and builds all filters again.
         if not isinstance(error, ChangedError):
             yield BuiltChunk(path=path, **told)  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, TypeVar
 
 from sbbf_tool.errors import SbbfError
-from sbbf_tool.reports.rows import FAILED, FileRow, FoundFile
+from sbbf_tool.reports.rows import FAILED, FileRow, ListedFile
 from sbbf_tool.runner.discover import skip_link
 from sbbf_tool.storage.places import is_url
 from sbbf_tool.storage.temporary import listing_once
@@ -66,14 +66,14 @@ class LocalRunner:
                 yield row
 
     def _rows(self, selection: Selection, work: Work[Row]) -> Generator[Row, None, None]:
-        links: list[FoundFile] = []
+        links: list[ListedFile] = []
         files = _without_links(selection.files(links=work.changes), links)
         for is_remote, group in groupby(files, lambda file: is_url(file.path)):
             by_place = self._by_threads if is_remote else self._locally
             yield from by_place(group, work)
         yield from (skip_link(work.row, link.path) for link in links)
 
-    def _locally(self, files: Iterator[FoundFile], work: Work[Row]) -> Iterator[Row]:
+    def _locally(self, files: Iterator[ListedFile], work: Work[Row]) -> Iterator[Row]:
         head = list(islice(files, 2))
         if len(head) == 1:
             # Most commands process one file, and start faster without the imports that packing needs.
@@ -81,7 +81,7 @@ class LocalRunner:
             return
         from sbbf_tool.runner.pack import TASK_COST
 
-        first: list[FoundFile] = []
+        first: list[ListedFile] = []
         size = 0
         files = chain(head, files)
         for file in files:
@@ -97,7 +97,7 @@ class LocalRunner:
         workers = min(len(first), self.workers)
         yield from _by_processes(chain(first, files), work, workers, self.workers // workers, self.workers)
 
-    def _by_threads(self, files: Iterator[FoundFile], work: Work[Row]) -> Iterator[Row]:
+    def _by_threads(self, files: Iterator[ListedFile], work: Work[Row]) -> Iterator[Row]:
         most = self.jobs or _REQUESTS_IN_FLIGHT
         head = list(islice(files, most))
         if len(head) == 1 or most == 1:
@@ -119,7 +119,7 @@ class LocalRunner:
                 pool.shutdown(cancel_futures=True)
 
 
-def _without_links(files: Iterable[FoundFile], links: list[FoundFile]) -> Iterator[FoundFile]:
+def _without_links(files: Iterable[ListedFile], links: list[ListedFile]) -> Iterator[ListedFile]:
     """Yield the files that are not links; add the links to `links`."""
     for file in files:
         if file.is_link:
@@ -128,12 +128,12 @@ def _without_links(files: Iterable[FoundFile], links: list[FoundFile]) -> Iterat
             yield file
 
 
-def _cost(file: FoundFile, work: Work[Row]) -> int:
+def _cost(file: ListedFile, work: Work[Row]) -> int:
     """Return the bytes of a file that count when files are packed into tasks."""
     return (file.bytes or 0) if work.reads_data else 0
 
 
-def _by_processes(files: Iterable[FoundFile], work: Work[Row], workers: int, jobs: int, all_jobs: int) -> Iterator[Row]:
+def _by_processes(files: Iterable[ListedFile], work: Work[Row], workers: int, jobs: int, all_jobs: int) -> Iterator[Row]:
     """Yield the rows in the order of the files; start few tasks ahead."""
     from sbbf_tool.runner.pack import TASK_COST, pack
     from sbbf_tool.runner.processes import Processes, Task

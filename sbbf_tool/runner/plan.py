@@ -1,4 +1,4 @@
-"""Plan each file of a lake from its footer alone: which chunks lack a filter, and in which pieces they are built."""
+"""Plan each file of a lake from its footer alone: which chunks lack a filter, and the splits in which they are built."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.patch import ChunkKey
-from sbbf_tool.reports.lake import PlannedFile, PlannedPiece
+from sbbf_tool.reports.lake import PlannedFile, PlannedSplit
 from sbbf_tool.reports.rows import OK, SKIPPED
 from sbbf_tool.runner.failures import row_of
 
-PIECE_BYTES = 16 << 20
-"""Bytes of data to decode per piece: less than a second of work, so that a file of many row groups keeps every core busy."""
+SPLIT_BYTES = 16 << 20
+"""Bytes of data to decode per split: less than a second of work, so that a file of many row groups keeps every core busy."""
 
 HANDED_BYTES = 32 << 20
 """Bytes of filters per file up to which processes of one machine send filters to each other; above, one process builds all on all cores."""
 
 
-def plan_file(path: str, spec: FilterSpec, edit: Edit, piece_bytes: int = PIECE_BYTES, handed_bytes: int | None = None) -> PlannedFile:
+def plan_file(path: str, spec: FilterSpec, edit: Edit, split_bytes: int = SPLIT_BYTES, handed_bytes: int | None = None) -> PlannedFile:
     """Plan the filters that this file lacks; the reason says why there are none where the status is not `ok`.
 
-    The plan is a single piece where its columns are encrypted, or its filters may take more than `handed_bytes`.
+    The plan has a single split where its columns are encrypted, or its filters may take more than `handed_bytes`.
     """
-    return row_of(PlannedFile, path, partial(_planned, path, spec, edit, piece_bytes, handed_bytes))
+    return row_of(PlannedFile, path, partial(_planned, path, spec, edit, split_bytes, handed_bytes))
 
 
-def _planned(path: str, spec: FilterSpec, edit: Edit, piece_bytes: int, handed_bytes: int | None) -> dict[str, object]:
+def _planned(path: str, spec: FilterSpec, edit: Edit, split_bytes: int, handed_bytes: int | None) -> dict[str, object]:
     with replace(edit, dry_run=True).open(path) as opened:
         file = opened.file
         keys, _ = spec.chunks(file)
@@ -49,22 +49,22 @@ def _planned(path: str, spec: FilterSpec, edit: Edit, piece_bytes: int, handed_b
             "columns": tuple(file.footer.columns[index].name for index in columns),
             "filters": len(keys),
             "data_bytes": sum(chunk_bytes(file, key) for key in keys),
-            "pieces": tuple(pieces_of(file, keys, None if is_whole else piece_bytes)),
+            "splits": tuple(split_row_groups(file, keys, None if is_whole else split_bytes)),
         }
 
 
-def pieces_of(file: ParquetFile, keys: Iterable[ChunkKey], piece_bytes: int | None) -> Iterator[PlannedPiece]:
-    """Yield pieces of whole row groups of up to `piece_bytes` in total, or one larger row group; a single piece where None."""
+def split_row_groups(file: ParquetFile, keys: Iterable[ChunkKey], split_bytes: int | None) -> Iterator[PlannedSplit]:
+    """Yield splits of whole row groups, up to `split_bytes` of data or one larger row group each; a single split where None."""
     by_row_group: dict[int, int] = {}
     for key in keys:
         by_row_group[key[0]] = by_row_group.get(key[0], 0) + chunk_bytes(file, key)
     numbers: list[int] = []
     filled = 0
     for number, size in by_row_group.items():
-        if numbers and piece_bytes is not None and filled + size > piece_bytes:
-            yield PlannedPiece(tuple(numbers), filled)
+        if numbers and split_bytes is not None and filled + size > split_bytes:
+            yield PlannedSplit(tuple(numbers), filled)
             numbers, filled = [], 0
         numbers.append(number)
         filled += size
     if numbers:
-        yield PlannedPiece(tuple(numbers), filled)
+        yield PlannedSplit(tuple(numbers), filled)

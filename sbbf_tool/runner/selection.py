@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_iterable
-from sbbf_tool.reports.rows import FoundFile
+from sbbf_tool.reports.rows import ListedFile
 
 if TYPE_CHECKING:
     from sbbf_tool.runner.partitions import Predicate
@@ -30,7 +30,7 @@ class Selection:
         self.names: Iterable[str] = map(os.fsdecode, given) if isinstance(given, Iterator) else tuple(map(os.fsdecode, given))
         self.where = where
 
-    def files(self, *, links: bool = False) -> Iterator[FoundFile]:
+    def files(self, *, links: bool = False) -> Iterator[ListedFile]:
         """List the files as this machine sees them; see `discover`."""
         from sbbf_tool.runner.discover import discover, listed
 

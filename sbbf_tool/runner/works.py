@@ -128,7 +128,7 @@ def explain(
 
 def verify(columns: Iterable[str] = (), *, keys: KeysGiven = None, max_page_bytes: MaxPageBytes = None) -> Work[VerifyRow]:
     from sbbf_tool.reports.verify import VerifyRow
-    from sbbf_tool.runner.prove import VerifyFile
+    from sbbf_tool.runner.verify import VerifyFile
 
     return Work(VerifyRow, VerifyFile(as_names(columns), keys, max_page_bytes), reads_data=True, is_parallel=True)
 

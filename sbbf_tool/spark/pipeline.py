@@ -9,7 +9,7 @@
 Each stage after the listing is a lazy DataFrame with one row per file (`build`: one per column chunk), whose columns are the fields of a
 dataclass of `sbbf_tool.reports.lake`; you can inspect, filter and save it before the next stage takes it. `add_filters` runs all stages.
 
-The work is that of `sbbf_tool.runner`, the same as of the local runner. Filters are built in pieces of row groups, so that one large file
+The work is that of `sbbf_tool.runner`, the same as of the local runner. Filters are built in splits of row groups, so that one large file
 keeps all cores busy; bitsets, and never data, are shuffled to the one task that publishes the file. Only a file's footer decides what to
 do: a retried task, a speculative task, a second run and another pipeline skip what is done.
 
@@ -40,22 +40,22 @@ from sbbf_tool.operations.advise import advise_on
 from sbbf_tool.operations.check import Policy
 from sbbf_tool.reports.add import AddRow
 from sbbf_tool.reports.advise import AdviceReport
-from sbbf_tool.reports.lake import BuiltChunk, PlannedFile, ProvenPiece, SurveyRow
-from sbbf_tool.reports.rows import LINK, FileRow, FoundFile
+from sbbf_tool.reports.lake import BuiltChunk, PlannedFile, SurveyRow, VerifiedSplit
+from sbbf_tool.reports.rows import LINK, FileRow, ListedFile
 from sbbf_tool.reports.verify import VerifyRow
 from sbbf_tool.runner import works
 from sbbf_tool.runner.advise import surveys
 from sbbf_tool.runner.discover import discover as find_files
 from sbbf_tool.runner.discover import path_of, skip_link
-from sbbf_tool.runner.fill import build_piece, fill_file, publish_file
+from sbbf_tool.runner.fill import build_split, fill_file, publish_file
 from sbbf_tool.runner.pack import TASK_COST
 from sbbf_tool.runner.partitions import Predicate, parse_predicate
-from sbbf_tool.runner.plan import PIECE_BYTES, plan_file
-from sbbf_tool.runner.prove import plan_proofs, prove_piece, report_proofs
+from sbbf_tool.runner.plan import SPLIT_BYTES, plan_file
 from sbbf_tool.runner.rows import from_batch, to_batch
+from sbbf_tool.runner.verify import plan_verification, report_verification, verify_split
 from sbbf_tool.runner.works import Work
 from sbbf_tool.spark.progress import Progress, Tally, watched
-from sbbf_tool.spark.rows import Batches, Piece, cores_of, ddl_of, mapped, publishing, rows_of, settled, spark_errors, spread, worked
+from sbbf_tool.spark.rows import Batches, Split, cores_of, ddl_of, mapped, publishing, rows_of, settled, spark_errors, spread, worked
 from sbbf_tool.spark.session import quiet_about_pandas
 from sbbf_tool.storage.places import is_listed_here
 from sbbf_tool.storage.temporary import listing_once
@@ -97,7 +97,7 @@ def discover(
         with spark_errors():
             files = spark.createDataFrame([(path,) for path in spark.table(str(files)).inputFiles()], "path string")
     if not isinstance(files, str | bytes | os.PathLike | Iterable):
-        return settled(_named(files, predicate), FoundFile)
+        return settled(_named(files, predicate), ListedFile)
     names = [os.fsdecode(name) for name in as_iterable(files)]
     names = [path_of(name) for name in names]
     addresses = [name for name in names if not is_listed_here(name)]
@@ -105,7 +105,7 @@ def discover(
     found = [_named(_listing(spark, addresses), predicate)] if addresses else []
     if paths:
         found.append(_paths(spark, paths, predicate, links))
-    return settled(found[0] if len(found) == 1 else found[0].unionByName(found[1]), FoundFile)
+    return settled(found[0] if len(found) == 1 else found[0].unionByName(found[1]), ListedFile)
 
 
 def _paths(spark: SparkSession, names: list[str], predicate: Predicate | None, links: bool) -> DataFrame:
@@ -113,10 +113,10 @@ def _paths(spark: SparkSession, names: list[str], predicate: Predicate | None, l
         for batch in batches:
             listing = find_files(batch.column("name").to_pylist(), predicate, links=links)
             while rows := list(islice(listing, _LISTED_AT_ONCE)):
-                yield to_batch(FoundFile, rows)
+                yield to_batch(ListedFile, rows)
 
     asked = spark.createDataFrame([(name,) for name in names], "name string").coalesce(1)
-    return mapped(asked, find, ddl_of(FoundFile))
+    return mapped(asked, find, ddl_of(ListedFile))
 
 
 def _listing(spark: SparkSession, names: list[str]) -> DataFrame:
@@ -138,8 +138,8 @@ def _named(frame: DataFrame, predicate: Predicate | None) -> DataFrame:
 
     def choose(batches: Batches) -> Batches:
         for batch in batches:
-            found = [replace(one, path=path_of(one.path)) for one in from_batch(FoundFile, batch)]
-            yield to_batch(FoundFile, [one for one in found if one.is_link or predicate is None or predicate.accepts(one.path)])
+            found = [replace(one, path=path_of(one.path)) for one in from_batch(ListedFile, batch)]
+            yield to_batch(ListedFile, [one for one in found if one.is_link or predicate is None or predicate.accepts(one.path)])
 
     is_link = coalesce(column("is_link", "is_link", "boolean"), lit(False))
     if "reason" in frame.columns:
@@ -148,7 +148,7 @@ def _named(frame: DataFrame, predicate: Predicate | None) -> DataFrame:
     wanted = frame.select(
         "path", column("bytes", "length", "bigint"), column("modified", "modificationTime", "double"), is_link.alias("is_link")
     )
-    return mapped(wanted, choose, ddl_of(FoundFile))
+    return mapped(wanted, choose, ddl_of(ListedFile))
 
 
 # --- stages that read ---
@@ -157,10 +157,10 @@ def _named(frame: DataFrame, predicate: Predicate | None) -> DataFrame:
 def run(files: DataFrame, work: Work[Row], *, tasks: int | None = None) -> DataFrame:
     """Map each file to the row of the work; links are skipped where the work changes files."""
 
-    def each(one: FoundFile) -> tuple[Row]:
+    def each(one: ListedFile) -> tuple[Row]:
         return (skip_link(work.row, one.path) if one.is_link else work(one.path),)
 
-    return worked(spread(files, FoundFile, "bytes" if work.reads_data else None, tasks), FoundFile, work.row, each)
+    return worked(spread(files, ListedFile, "bytes" if work.reads_data else None, tasks), ListedFile, work.row, each)
 
 
 def inspect(files: DataFrame, columns: Iterable[str] = (), *, keys: KeysGiven = None, tasks: int | None = None) -> DataFrame:
@@ -180,37 +180,37 @@ def verify(
     keys: KeysGiven = None,
     max_page_bytes: MaxPageBytes = None,
     whole_bytes: int = TASK_COST,
-    piece_bytes: int = PIECE_BYTES,
+    split_bytes: int = SPLIT_BYTES,
     tasks: int | None = None,
 ) -> DataFrame:
     """Query the filters of each file for every value; rows are `VerifyRow`s. Accepts outcomes of `publish` too; evaluates `files` eagerly.
 
-    Filters of files of more than `whole_bytes` are verified in pieces of row groups; one task per file combines the results into the row
+    Filters of files of more than `whole_bytes` are verified in splits of row groups; one task per file combines the results into the row
     that `verify` makes of the whole file.
     """
     from pyspark.sql.functions import col
 
     names = as_names(columns)
-    found = settled(_named(files, None), FoundFile).where(~col("is_link"))
+    found = settled(_named(files, None), ListedFile).where(~col("is_link"))
     is_large = col("bytes").isNotNull() & (col("bytes") > whole_bytes)
     small = run(found.where(~is_large), works.verify(names, keys=keys, max_page_bytes=max_page_bytes), tasks=tasks)
     large = found.where(is_large)
     if large.isEmpty():
         return small
 
-    def plan_file_proofs(one: FoundFile) -> tuple[PlannedFile]:
-        return (plan_proofs(one.path, names, keys, piece_bytes),)
+    def plan_file_proofs(one: ListedFile) -> tuple[PlannedFile]:
+        return (plan_verification(one.path, names, keys, split_bytes),)
 
-    plans = worked(spread(large, FoundFile, None, tasks), FoundFile, PlannedFile, plan_file_proofs)
+    plans = worked(spread(large, ListedFile, None, tasks), ListedFile, PlannedFile, plan_file_proofs)
 
-    def prove(piece: Piece) -> tuple[ProvenPiece]:
-        return (prove_piece(piece.path, piece.fingerprint, piece.row_groups, names, keys, max_page_bytes),)
+    def verify_one(split: Split) -> tuple[VerifiedSplit]:
+        return (verify_split(split.path, split.fingerprint, split.row_groups, names, keys, max_page_bytes),)
 
-    def join(path: str, proven: Iterator[ProvenPiece]) -> VerifyRow:
-        return report_proofs(path, proven, names, keys, max_page_bytes)
+    def combine(path: str, verified: Iterator[VerifiedSplit]) -> VerifyRow:
+        return report_verification(path, verified, names, keys, max_page_bytes)
 
-    proven = worked(spread(_pieces(plans), Piece, "data_bytes", tasks), Piece, ProvenPiece, prove)
-    return small.unionByName(_joined(proven, ProvenPiece, VerifyRow, join, tasks))
+    verified = worked(spread(_splits_of(plans), Split, "data_bytes", tasks), Split, VerifiedSplit, verify_one)
+    return small.unionByName(_joined(verified, VerifiedSplit, VerifyRow, combine, tasks))
 
 
 def check(
@@ -249,16 +249,16 @@ def plan(
     spec: FilterSpec | Iterable[str],
     edit: Edit | None = None,
     *,
-    piece_bytes: int = PIECE_BYTES,
+    split_bytes: int = SPLIT_BYTES,
     tasks: int | None = None,
 ) -> DataFrame:
-    """Plan which filters each file lacks, and in which pieces they are built; rows are `PlannedFile`s."""
+    """Plan which filters each file lacks, and the splits in which they are built; rows are `PlannedFile`s."""
     wanted, how = _spec(spec), _edit(edit)
 
-    def work(one: FoundFile) -> tuple[PlannedFile]:
-        return (skip_link(PlannedFile, one.path) if one.is_link else plan_file(one.path, wanted, how, piece_bytes),)
+    def work(one: ListedFile) -> tuple[PlannedFile]:
+        return (skip_link(PlannedFile, one.path) if one.is_link else plan_file(one.path, wanted, how, split_bytes),)
 
-    return worked(spread(_named(files, None), FoundFile, None, tasks), FoundFile, PlannedFile, work)
+    return worked(spread(_named(files, None), ListedFile, None, tasks), ListedFile, PlannedFile, work)
 
 
 def build(planned: DataFrame, spec: FilterSpec | Iterable[str], edit: Edit | None = None, *, tasks: int | None = None) -> DataFrame:
@@ -268,11 +268,11 @@ def build(planned: DataFrame, spec: FilterSpec | Iterable[str], edit: Edit | Non
     """
     wanted, how = _spec(spec), _edit(edit)
 
-    def work(piece: Piece) -> Iterator[BuiltChunk]:
-        return build_piece(piece.path, piece.fingerprint, piece.row_groups, wanted, how)
+    def work(split: Split) -> Iterator[BuiltChunk]:
+        return build_split(split.path, split.fingerprint, split.row_groups, wanted, how)
 
-    pieces = _pieces(planned.where("status = 'ok'"))
-    return worked(spread(pieces, Piece, "data_bytes", tasks), Piece, BuiltChunk, work, apart=True)
+    splits = _splits_of(planned.where("status = 'ok'"))
+    return worked(spread(splits, Split, "data_bytes", tasks), Split, BuiltChunk, work, apart=True)
 
 
 def publish(
@@ -303,10 +303,10 @@ def fill(
     """Plan, build and publish each file, or planned file, in one task, with many files per task; rows are `AddRow`s."""
     wanted, how = _spec(spec), _edit(edit)
 
-    def work(one: FoundFile) -> tuple[AddRow]:
+    def work(one: ListedFile) -> tuple[AddRow]:
         return (skip_link(AddRow, one.path) if one.is_link else _counted(tally, fill_file(one.path, wanted, how)),)
 
-    return worked(spread(_named(files, None), FoundFile, "bytes", tasks), FoundFile, AddRow, work)
+    return worked(spread(_named(files, None), ListedFile, "bytes", tasks), ListedFile, AddRow, work)
 
 
 # --- all stages ---
@@ -322,12 +322,12 @@ def add_filters(
     report: str | None = None,
     tasks: int | None = None,
     whole_bytes: int = TASK_COST,
-    piece_bytes: int = PIECE_BYTES,
+    split_bytes: int = SPLIT_BYTES,
     progress: Progress | None = None,
 ) -> DataFrame:
     """Add to every file the filters that it lacks, eagerly; return the outcome of each (`AddRow`).
 
-    Files of up to `whole_bytes` are processed by one task each, many files per task; larger ones are built in pieces. `spec` is columns,
+    Files of up to `whole_bytes` are processed by one task each, many files per task; larger ones are built in splits. `spec` is columns,
     or a `FilterSpec` with FPP, sizes and the rest; `edit` has the keys of encrypted files, and whether files of tables may change. Links
     in the listing of a folder are skipped (see `discover`). `report` names a folder for the outcomes as Parquet: use it for millions of
     files; without it they are collected on the driver. `progress` is called twice a second with files, filters and bytes added so far
@@ -343,11 +343,11 @@ def add_filters(
     with spark_errors(), quiet_about_pandas(), publishing(spark), watched(tally, progress):
         outcomes = fill(found.where(is_small), wanted, how, tasks=tasks, tally=tally)
         if not found.where(~is_small).isEmpty():
-            large = settled(plan(found.where(~is_small), wanted, how, piece_bytes=piece_bytes, tasks=tasks), PlannedFile)
-            in_one = fill(large.where("status in ('ok', 'skipped') and size(pieces) <= 1"), wanted, how, tasks=tasks, tally=tally)
-            in_pieces = publish(build(large.where("size(pieces) > 1"), wanted, how, tasks=tasks), wanted, how, tally=tally)
+            large = settled(plan(found.where(~is_small), wanted, how, split_bytes=split_bytes, tasks=tasks), PlannedFile)
+            whole = fill(large.where("status in ('ok', 'skipped') and size(splits) <= 1"), wanted, how, tasks=tasks, tally=tally)
+            in_splits = publish(build(large.where("size(splits) > 1"), wanted, how, tasks=tasks), wanted, how, tally=tally)
             others = _as_add_rows(large.where("status not in ('ok', 'skipped')"))
-            outcomes = reduce(DataFrame.unionByName, (in_one, in_pieces, others), outcomes)
+            outcomes = reduce(DataFrame.unionByName, (whole, in_splits, others), outcomes)
         return _kept(spark, outcomes, report)
 
 
@@ -368,14 +368,14 @@ def report(outcomes: DataFrame, path: str | None = None) -> DataFrame:
     return summed
 
 
-def _pieces(planned: DataFrame) -> DataFrame:
-    """Make one `Piece` per row; a planned file without pieces gets one without row groups, so that the file keeps a row."""
+def _splits_of(planned: DataFrame) -> DataFrame:
+    """Make one `Split` per row; a planned file without splits gets one without row groups, so that the file keeps a row."""
     from pyspark.sql.functions import array, coalesce, col, explode_outer, lit
 
-    pieces = planned.select("path", "fingerprint", explode_outer("pieces").alias("piece"))
+    splits = planned.select("path", "fingerprint", explode_outer("splits").alias("split"))
     none = array().cast("array<bigint>")
-    row_groups, data_bytes = coalesce(col("piece.row_groups"), none), coalesce(col("piece.data_bytes"), lit(0))
-    return pieces.select("path", "fingerprint", row_groups.alias("row_groups"), data_bytes.cast("bigint").alias("data_bytes"))
+    row_groups, data_bytes = coalesce(col("split.row_groups"), none), coalesce(col("split.data_bytes"), lit(0))
+    return splits.select("path", "fingerprint", row_groups.alias("row_groups"), data_bytes.cast("bigint").alias("data_bytes"))
 
 
 def _joined(

@@ -190,8 +190,8 @@ def spark_errors() -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A piece of a planned file, as a unit of work."""
+class Split:
+    """A split of a planned file, as a unit of work."""
 
     path: str
     fingerprint: str | None

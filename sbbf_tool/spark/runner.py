@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.runner.fill import AddToFile
-from sbbf_tool.runner.prove import VerifyFile
 from sbbf_tool.runner.rows import spelling
+from sbbf_tool.runner.verify import VerifyFile
 from sbbf_tool.spark import pipeline
 from sbbf_tool.spark.rows import rows_of
 from sbbf_tool.spark.session import session

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from sbbf_tool.reports.findings import CheckReport, Finding
 from sbbf_tool.reports.inspect import FilterReport, InspectReport
-from sbbf_tool.reports.rows import OK, FoundFile
+from sbbf_tool.reports.rows import OK, ListedFile
 from sbbf_tool.spark.rows import ddl
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class View(Protocol):
     def schema(self) -> str:
         """Return the schema as Spark's DDL."""
 
-    def files(self, names: Iterable[str], where: str | None) -> Iterator[FoundFile]:
+    def files(self, names: Iterable[str], where: str | None) -> Iterator[ListedFile]:
         """List the files or tables of the names, in the selected partitions."""
 
     def rows(self, path: str, columns: Collection[str], wants: WantsChunk | None) -> Iterator[Row]:
@@ -62,7 +62,7 @@ class Chunks:
         file, *facts = _fields(InspectReport, but=("filters", "columns"))
         return _ddl([file, *_fields(FilterReport), *facts])
 
-    def files(self, names: Iterable[str], where: str | None) -> Iterator[FoundFile]:
+    def files(self, names: Iterable[str], where: str | None) -> Iterator[ListedFile]:
         return _parquet_files(names, where)
 
     def rows(self, path: str, columns: Collection[str], wants: WantsChunk | None) -> Iterator[Row]:
@@ -95,7 +95,7 @@ class Findings:
     def schema(self) -> str:
         return _ddl(_fields(Finding))
 
-    def files(self, names: Iterable[str], where: str | None) -> Iterator[FoundFile]:
+    def files(self, names: Iterable[str], where: str | None) -> Iterator[ListedFile]:
         return _parquet_files(names, where)
 
     def rows(self, path: str, columns: Collection[str], wants: WantsChunk | None) -> Iterator[Row]:
@@ -131,8 +131,8 @@ class PaimonIndexes:
         target = [pa.field("file", pa.string()), pa.field("snapshot", pa.int64())]
         return _ddl([*target, *_fields(InspectedFile, but=("indexes",)), index, findings])
 
-    def files(self, names: Iterable[str], where: str | None) -> Iterator[FoundFile]:
-        return map(FoundFile, names)
+    def files(self, names: Iterable[str], where: str | None) -> Iterator[ListedFile]:
+        return map(ListedFile, names)
 
     def rows(self, path: str, columns: Collection[str], wants: WantsChunk | None) -> Iterator[Row]:
         from sbbf_tool.operations.paimon.inspect import inspect_paimon
@@ -152,7 +152,7 @@ class PaimonIndexes:
         return []
 
 
-def _parquet_files(names: Iterable[str], where: str | None) -> Iterator[FoundFile]:
+def _parquet_files(names: Iterable[str], where: str | None) -> Iterator[ListedFile]:
     from sbbf_tool.runner.discover import discover
     from sbbf_tool.runner.partitions import parse_predicate
 

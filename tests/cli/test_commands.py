@@ -213,7 +213,7 @@ class TestAddAndRemove:
         assert run(["add-filter", str(events), "-c", "user_id", "-c", "country", "--in-place"]) == 0
         assert "every value verified" in capfd.readouterr().out
         assert run(["remove-filter", str(events), "--in-place"]) == 0
-        assert "cut back" in capfd.readouterr().out
+        assert "truncated" in capfd.readouterr().out
         assert events.read_bytes() == (fixtures / "events.parquet").read_bytes()
 
     def test_dry_run_writes_nothing(self, events, capfd):

@@ -22,7 +22,7 @@ from sbbf_tool.editing.build import HashMemory
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.errors import RefusedError, WriteError
-from sbbf_tool.runner.fill import build_piece, fill_file, publish_file
+from sbbf_tool.runner.fill import build_split, fill_file, publish_file
 from sbbf_tool.runner.plan import plan_file
 from sbbf_tool.storage import spool
 from sbbf_tool.storage.spool import Spool
@@ -72,7 +72,7 @@ def bytes_held(work: Callable[[], object]) -> int:
 def chunks_of(path: Path) -> Iterator[object]:
     planned = plan_file(str(path), SPEC, EDIT)
     for number in range(MANY):
-        yield from build_piece(str(path), planned.fingerprint, (number,), SPEC, EDIT)
+        yield from build_split(str(path), planned.fingerprint, (number,), SPEC, EDIT)
 
 
 def damage(path: Path) -> None:

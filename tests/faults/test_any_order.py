@@ -59,12 +59,12 @@ class AnyOrder(RuleBasedStateMachine):
     def remove(self, columns: set[str], compact: bool) -> None:
         chosen = columns & self.with_filter
         before = self.path.stat().st_size
-        way = remove_filters(self.path, chosen, compact=compact, in_place=True).way
+        method = remove_filters(self.path, chosen, compact=compact, in_place=True).method
         self.with_filter -= chosen or set(COLUMNS)
         if not self.with_filter and self.is_tail:
-            assert way == "cut back"
+            assert method == "truncated"
             assert self.path.read_bytes() == self.original
-        elif way == "cut back":
+        elif method == "truncated":
             assert self.path.stat().st_size < before
         else:
             self.is_tail = False
@@ -79,9 +79,9 @@ class AnyOrder(RuleBasedStateMachine):
             assert small
             assert not rebuild
             return
-        assert not (rebuild and report.left)
+        assert not (rebuild and report.not_resized)
         sizes = {row.bitset_bytes for row in inspect(self.path).filters}
-        assert sizes == {size} or (report.left and max(sizes) == size)
+        assert sizes == {size} or (report.not_resized and max(sizes) == size)
 
     @rule(rebuild=st.booleans(), quick=st.booleans())
     def repair(self, rebuild: bool, quick: bool) -> None:

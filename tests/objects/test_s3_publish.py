@@ -52,7 +52,7 @@ def test_filters_are_taken_away_byte_for_byte(bucket):
     sbbf_tool.add_filters(url, ["id"], in_place=True)
     bucket.proxy.forget()
     report = sbbf_tool.remove_filters(url, in_place=True)
-    assert report.way == "cut back"
+    assert report.method == "truncated"
     assert bucket.proxy.count("UploadPart") == 0
     assert bucket.get("large.parquet") == large()
     assert bucket.unfinished() == []

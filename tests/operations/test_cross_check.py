@@ -28,7 +28,7 @@ from sbbf_tool.file.cross_check import TESTED, CrossChecks, is_tested
 from sbbf_tool.parquet import plain_pages
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.runner import pack, works
-from sbbf_tool.runner.fill import build_piece, fill_file, publish_file
+from sbbf_tool.runner.fill import build_split, fill_file, publish_file
 from sbbf_tool.runner.local import LocalRunner
 from sbbf_tool.runner.plan import plan_file
 from sbbf_tool.runner.selection import Selection
@@ -229,9 +229,9 @@ def test_entries_of_a_dictionary_that_no_row_refers_to(tmp_path):
 # Wrongly read pages
 
 
-def build_in_pieces(path: Path) -> None:
+def build_in_splits(path: Path) -> None:
     planned = plan_file(str(path), FilterSpec(("v",), replace=True), Edit(in_place=True, jobs=1))
-    chunks = list(build_piece(str(path), planned.fingerprint, [0], FilterSpec(("v",), replace=True), Edit(in_place=True, jobs=1)))
+    chunks = list(build_split(str(path), planned.fingerprint, [0], FilterSpec(("v",), replace=True), Edit(in_place=True, jobs=1)))
     outcome = publish_file(str(path), chunks, FilterSpec(("v",), replace=True), Edit(in_place=True, jobs=1))
     assert outcome.exit_code == 4, outcome
 
@@ -275,7 +275,7 @@ def misread(monkeypatch) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize("is_known", [True, False])
-@pytest.mark.parametrize("operation", [add, rebuild_larger, rebuild_bad, add_by_runner, build_in_pieces])
+@pytest.mark.parametrize("operation", [add, rebuild_larger, rebuild_bad, add_by_runner, build_in_splits])
 def test_misread_pages_are_refused(tmp_path, misread, operation, is_known):
     """With the writer known, statistics show it; else pyarrow does."""
     path = write_column(tmp_path / "f.parquet", NUMBERS, use_dictionary=False)
@@ -284,7 +284,7 @@ def test_misread_pages_are_refused(tmp_path, misread, operation, is_known):
     add_filters(path, ["v"], in_place=True)
     before = path.read_bytes()
     misread()
-    if operation in (add_by_runner, build_in_pieces, rebuild_bad):
+    if operation in (add_by_runner, build_in_splits, rebuild_bad):
         operation(path)
         assert operation is rebuild_bad or path.read_bytes() == before
     else:

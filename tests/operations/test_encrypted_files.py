@@ -503,6 +503,6 @@ def test_the_filter_of_a_locked_column_is_no_unreferenced_byte(file, tmp_path, n
     counts = []
     for step, keys in enumerate((keys_of(name), keys_of(name, keys=given))):
         report = remove_filters(path, ["score"], output=tmp_path / f"{step}.parquet", keys=keys)
-        assert report.way == "new footer"
+        assert report.method == "new footer"
         counts.append(report.unreferenced_bytes)
     assert counts[0] == counts[1] > 0

@@ -38,7 +38,7 @@ from sbbf_tool.paimon.index_options import IndexRequest
 from sbbf_tool.paimon.requests import index_requests
 from sbbf_tool.paimon.table import open_table
 from sbbf_tool.rules.rule import Limits
-from sbbf_tool.runner import discover, lookup, prove, works
+from sbbf_tool.runner import discover, lookup, verify, works
 from sbbf_tool.runner.open_files import open_files
 from sbbf_tool.runner.selection import Selection
 from sbbf_tool.spark import pipeline
@@ -181,10 +181,10 @@ CASES: dict[str, tuple[object, Call]] = {
     ),
     "runner.lookup.probe_values.values": (VALUE, lambda files, given: lookup.probe_values(str(files.filtered), "ab", given)),
     "editing.filter_spec.FilterSpec.columns": ("ab", lambda files, given: FilterSpec(given)),
-    "runner.prove.plan_proofs.columns": ("ab", lambda files, given: prove.plan_proofs(str(files.filtered), given)),
-    "runner.prove.prove_piece.columns": ("ab", lambda files, given: prove.prove_piece(str(files.filtered), None, [0], given)),
-    "runner.prove.report_proofs.columns": ("ab", lambda files, given: prove.report_proofs(str(files.filtered), [], given)),
-    "runner.prove.VerifyFile.columns": ("ab", lambda files, given: prove.VerifyFile(given)(str(files.filtered))),
+    "runner.verify.plan_verification.columns": ("ab", lambda files, given: verify.plan_verification(str(files.filtered), given)),
+    "runner.verify.verify_split.columns": ("ab", lambda files, given: verify.verify_split(str(files.filtered), None, [0], given)),
+    "runner.verify.report_verification.columns": ("ab", lambda files, given: verify.report_verification(str(files.filtered), [], given)),
+    "runner.verify.VerifyFile.columns": ("ab", lambda files, given: verify.VerifyFile(given)(str(files.filtered))),
     "runner.works.inspect.columns": ("ab", lambda files, given: works.inspect(given)(str(files.filtered))),
     "runner.works.probe.values": (VALUE, lambda files, given: works.probe("ab", given)(str(files.filtered))),
     "runner.works.look_up.values": (VALUE, lambda files, given: works.look_up("ab", given)(str(files.filtered))),

@@ -148,7 +148,7 @@ def test_root_may_and_so_may_an_append(folder, filtered):
     path = shared(folder, filtered, 0o1777)
     with as_me():
         assert add_filters(path, ["amount"], in_place=True, append=True).filters
-    assert remove_filters(path, ["amount"], in_place=True).removed
+    assert remove_filters(path, ["amount"], in_place=True).filters
 
 
 # Names for the new file

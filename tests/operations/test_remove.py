@@ -14,7 +14,7 @@ from sbbf_tool import add_filters, inspect, remove_filters
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.reports.remove import RemovedFilter
 
-CUT_BACK, COMPACTED, NEW_FOOTER = "cut back", "compacted", "new footer"
+TRUNCATED, COMPACTED, NEW_FOOTER = "truncated", "compacted", "new footer"
 
 
 @pytest.fixture
@@ -51,16 +51,16 @@ def test_what_was_added_is_cut_off_and_the_file_is_what_it_was(plain, layers):
         add_filters(plain, columns, in_place=True)
     report = remove_filters(plain, in_place=True)
     assert plain.read_bytes() == old
-    assert (report.way, report.new_bytes, report.unreferenced_bytes) == (CUT_BACK, len(old), 0)
-    assert {one.column for one in report.removed} == {"tags.list.element" if c == "tags" else c for layer in layers for c in layer}
-    assert len(report.removed) == len(set(report.removed)) == 3 * sum(len(layer) for layer in layers)
+    assert (report.method, report.new_bytes, report.unreferenced_bytes) == (TRUNCATED, len(old), 0)
+    assert {one.column for one in report.filters} == {"tags.list.element" if c == "tags" else c for layer in layers for c in layer}
+    assert len(report.filters) == len(set(report.filters)) == 3 * sum(len(layer) for layer in layers)
 
 
 def test_filters_that_were_replaced_and_replaced_again_are_cut_off_too(plain):
     old = plain.read_bytes()
     for fpp in (0.3, 0.1, 0.01):
         add_filters(plain, ["id"], in_place=True, fpp=fpp, replace=True)
-    assert remove_filters(plain, in_place=True).way == CUT_BACK
+    assert remove_filters(plain, in_place=True).method == TRUNCATED
     assert plain.read_bytes() == old
 
 
@@ -68,7 +68,7 @@ def test_replacing_one_of_two_layers(plain):
     old = plain.read_bytes()
     add_filters(plain, ["id", "name"], in_place=True)
     add_filters(plain, ["name"], in_place=True, fpp=0.2, replace=True)
-    assert remove_filters(plain, in_place=True).way == CUT_BACK
+    assert remove_filters(plain, in_place=True).method == TRUNCATED
     assert plain.read_bytes() == old
 
 
@@ -76,7 +76,7 @@ def test_the_last_layer_alone_is_cut_off(plain):
     add_filters(plain, ["id"], in_place=True)
     with_id = plain.read_bytes()
     add_filters(plain, ["name"], in_place=True)
-    assert remove_filters(plain, ["name"], in_place=True).way == CUT_BACK
+    assert remove_filters(plain, ["name"], in_place=True).method == TRUNCATED
     assert plain.read_bytes() == with_id
 
 
@@ -84,7 +84,7 @@ def test_the_last_layer_alone_is_cut_off(plain):
 def test_cutting_back_is_preferred_whether_compacting_or_not(plain, compact):
     old = plain.read_bytes()
     add_filters(plain, ["id"], in_place=True)
-    assert remove_filters(plain, in_place=True, compact=compact).way == CUT_BACK
+    assert remove_filters(plain, in_place=True, compact=compact).method == TRUNCATED
     assert plain.read_bytes() == old
 
 
@@ -98,7 +98,7 @@ def test_an_offset_that_meant_none_comes_back(plain):
     edit_footer(plain, zero)
     old = plain.read_bytes()
     add_filters(plain, ["id"], in_place=True)
-    assert remove_filters(plain, in_place=True).way == CUT_BACK
+    assert remove_filters(plain, in_place=True).method == TRUNCATED
     assert plain.read_bytes() == old
 
 
@@ -114,13 +114,13 @@ def test_to_another_file_the_source_stays(plain, out):
 def test_a_dry_run_says_the_same_and_writes_nothing(plain, tmp_path):
     add_filters(plain, ["id", "name"], in_place=True)
     before = listing(tmp_path)
-    for columns, way in (([], CUT_BACK), (["id"], NEW_FOOTER)):
+    for columns, method in (([], TRUNCATED), (["id"], NEW_FOOTER)):
         dry = remove_filters(plain, columns, dry_run=True)
         assert dry.dry_run
-        assert dry.way == way
+        assert dry.method == method
         assert listing(tmp_path) == before
         done = remove_filters(plain, columns, output=tmp_path / "out.parquet")
-        assert (dry.removed, dry.new_bytes, dry.unreferenced_bytes) == (done.removed, done.new_bytes, done.unreferenced_bytes)
+        assert (dry.filters, dry.new_bytes, dry.unreferenced_bytes) == (done.filters, done.new_bytes, done.unreferenced_bytes)
         assert (tmp_path / "out.parquet").stat().st_size == dry.new_bytes
         (tmp_path / "out.parquet").unlink()
 
@@ -131,7 +131,7 @@ def test_where_a_writers_own_filters_lie_below_ours_the_fields_go_another_way(fi
     columns = sorted({row.column for row in inspect(source).filters})
     add_filters(source, columns, output=out, replace=True)
     back = tmp_path / "back.parquet"
-    assert remove_filters(out, output=back).way == NEW_FOOTER
+    assert remove_filters(out, output=back).method == NEW_FOOTER
     assert places(back) == {}
     assert pq.read_table(back).equals(pq.read_table(source))
 
@@ -152,8 +152,8 @@ def test_one_of_several_columns_leaves_the_others_where_they_are(plain, out):
     add_filters(plain, ["id", "name"], in_place=True)
     before = places(plain)
     report = remove_filters(plain, ["id"], output=out)
-    assert report.way == NEW_FOOTER
-    assert report.removed == tuple(RemovedFilter(n, "id") for n in range(3))
+    assert report.method == NEW_FOOTER
+    assert report.filters == tuple(RemovedFilter(n, "id") for n in range(3))
     assert places(out) == {key: place for key, place in before.items() if key[1] == "name"}
     assert out.read_bytes()[: plain.stat().st_size] == plain.read_bytes()
     assert pq.read_table(out).equals(events())
@@ -175,7 +175,7 @@ def test_filters_of_other_writers_are_taken_away(fixtures, out):
     for name in ("spark-filters", "duckdb-filters", "datafusion-filters", "pyarrow-filters", "spark-1000-bytes", "spark-boolean"):
         source = fixtures / f"{name}.parquet"
         report = remove_filters(source, output=out)
-        assert report.way == NEW_FOOTER
+        assert report.method == NEW_FOOTER
         assert places(out) == {}
         assert inspect(out).filters == ()
         assert pq.read_table(out).equals(pq.read_table(source))
@@ -213,5 +213,5 @@ def test_a_footer_that_only_looks_like_the_one_before_is_not_cut_back_to(plain, 
     plain.write_bytes(data[:old_footer] + bytes(padding) + foreign + data[first:])
     assert places(plain)
     report = remove_filters(plain, in_place=True)
-    assert report.way == NEW_FOOTER
+    assert report.method == NEW_FOOTER
     assert pq.read_table(plain).equals(events())

@@ -10,7 +10,7 @@ from samples import events, footer_start, places, write_events
 
 from sbbf_tool import add_filters, inspect, remove_filters
 
-CUT_BACK, COMPACTED, NEW_FOOTER = "cut back", "compacted", "new footer"
+TRUNCATED, COMPACTED, NEW_FOOTER = "truncated", "compacted", "new footer"
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_compacting_keeps_rows_and_the_filters_that_stay_and_shrinks_the_file(fi
     source = fixtures / f"{writer}-filters.parquet"
     columns = sorted(columns_with_filter(source))
     report = remove_filters(source, columns[:1], output=out, compact=True)
-    assert report.way == COMPACTED
+    assert report.method == COMPACTED
     assert report.new_bytes == out.stat().st_size < source.stat().st_size + 8
     assert contents(out) == {key: bits for key, bits in contents(source).items() if key[1] != columns[0]}
     assert pq.read_table(out).equals(pq.read_table(source))
@@ -129,7 +129,7 @@ def test_after_compacting_the_file_can_be_added_to_and_cut_back_again(plain, out
     remove_filters(plain, ["id"], output=out, compact=True)
     compacted = out.read_bytes()
     add_filters(out, ["id", "tags"], in_place=True)
-    assert remove_filters(out, ["id", "tags"], in_place=True).way == CUT_BACK
+    assert remove_filters(out, ["id", "tags"], in_place=True).method == TRUNCATED
     assert out.read_bytes() == compacted
 
 

@@ -38,7 +38,7 @@ def test_a_smaller_filter_is_the_one_that_would_have_been_built(large, plain, tm
     old = large.read_bytes()
     report = resize_filters(large, num_bytes=size, in_place=True)
     assert bits(large) == bits(built)
-    assert {row.way for row in report.filters} == {"folded"}
+    assert {row.method for row in report.filters} == {"folded"}
     assert {row.new_bytes for row in report.filters} == {size}
     assert report.data_bytes_read == 0
     assert large.read_bytes().startswith(old)
@@ -66,7 +66,7 @@ def test_larger_takes_the_data_and_says_so(plain, tmp_path):
         assert "rebuild=True" in caught.value.hint
         assert listing(tmp_path) == before
         report = resize_filters(plain, **wish, rebuild=True, output=tmp_path / "out.parquet")
-        assert {row.way for row in report.filters} == {"rebuilt"}
+        assert {row.method for row in report.filters} == {"rebuilt"}
         assert report.data_bytes_read > 0
         assert all(proof.is_proven for proof in verify(tmp_path / "out.parquet").filters)
         (tmp_path / "out.parquet").unlink()
@@ -76,7 +76,7 @@ def test_where_some_can_be_folded_the_others_are_left_and_told(large, tmp_path):
     resize_filters(large, ["id"], num_bytes=64, in_place=True)
     report = resize_filters(large, num_bytes=256, in_place=True)
     assert {(row.column, row.new_bytes) for row in report.filters} == {("name", 256)}
-    assert report.left == tuple(f"column id, row group {n}: it has 64 bytes" for n in range(3))
+    assert report.not_resized == tuple(f"column id, row group {n}: it has 64 bytes" for n in range(3))
 
 
 def test_only_the_columns_that_were_asked_for(large):
@@ -91,7 +91,7 @@ def test_removing_cuts_back_through_it(plain):
     add_filters(plain, ["id", "name"], in_place=True, ndv=3000)
     resize_filters(plain, num_bytes=256, in_place=True)
     resize_filters(plain, ["id"], num_bytes=64, in_place=True)
-    assert remove_filters(plain, in_place=True).way == "cut back"
+    assert remove_filters(plain, in_place=True).method == "truncated"
     assert plain.read_bytes() == old
 
 

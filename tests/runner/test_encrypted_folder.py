@@ -21,11 +21,11 @@ from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.file.keys import read_keys
 from sbbf_tool.runner import local, works
-from sbbf_tool.runner.fill import build_piece, publish_file
+from sbbf_tool.runner.fill import build_split, publish_file
 from sbbf_tool.runner.local import LocalRunner
 from sbbf_tool.runner.plan import plan_file
-from sbbf_tool.runner.prove import plan_proofs, prove_piece, report_proofs
 from sbbf_tool.runner.selection import Selection
+from sbbf_tool.runner.verify import plan_verification, report_verification, verify_split
 
 REPOSITORY = Path(__file__).parents[2]
 COLUMNS = ("id", "name")
@@ -120,25 +120,25 @@ def test_filters_of_encrypted_columns_are_handed_to_nobody(lake):
     """They are built by whoever publishes, since the bits tell who is in the column."""
     path, spec = str(lake / "signed.parquet"), FilterSpec(COLUMNS)
     edit = Edit(in_place=True, jobs=1, keys=read_keys(str(KEYS)))
-    planned = plan_file(path, spec, edit, piece_bytes=1)
-    assert [piece.row_groups for piece in planned.pieces] == [(0, 1, 2)]
-    chunks = list(build_piece(path, planned.fingerprint, (0, 1, 2), spec, edit))
+    planned = plan_file(path, spec, edit, split_bytes=1)
+    assert [split.row_groups for split in planned.splits] == [(0, 1, 2)]
+    chunks = list(build_split(path, planned.fingerprint, (0, 1, 2), spec, edit))
     assert {(chunk.column, chunk.status, chunk.bitset is None) for chunk in chunks} == {(0, "ok", False), (1, "skipped", True)}
     assert (outcome := publish_file(path, chunks, spec, edit)).status == "ok", outcome
     assert len(outcome.report.filters) == 6
     assert verify(path, keys=edit.keys).is_sound
 
 
-def test_an_encrypted_file_is_proven_in_pieces(lake):
+def test_an_encrypted_file_is_verified_in_splits(lake):
     keys = read_keys(str(KEYS))
     for path in sorted(map(str, lake.iterdir())):
-        planned = plan_proofs(path, keys=keys, piece_bytes=1)
-        pieces = [prove_piece(path, planned.fingerprint, piece.row_groups, keys=keys) for piece in planned.pieces]
-        row = report_proofs(path, pieces, keys=keys)
+        planned = plan_verification(path, keys=keys, split_bytes=1)
+        splits = [verify_split(path, planned.fingerprint, split.row_groups, keys=keys) for split in planned.splits]
+        row = report_verification(path, splits, keys=keys)
         assert row.report == verify(path, keys=keys)
         assert all(proof.is_proven for proof in row.report.filters)
         if path.endswith("/java.parquet"):
-            assert len(pieces) == 3
+            assert len(splits) == 3
 
 
 def test_processes_get_the_keys(lake, monkeypatch):

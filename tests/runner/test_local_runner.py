@@ -25,7 +25,7 @@ from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.reports.add import AddRow
 from sbbf_tool.reports.inspect import InspectRow
-from sbbf_tool.reports.rows import FileRow, FoundFile
+from sbbf_tool.reports.rows import FileRow, ListedFile
 from sbbf_tool.reports.verify import VerifyRow
 from sbbf_tool.runner import local, pack, works
 from sbbf_tool.runner.discover import discover
@@ -56,15 +56,15 @@ def processes(monkeypatch: pytest.MonkeyPatch) -> None:
 class Listed:
     """A selection of files as a listing has them, which need not be there."""
 
-    def __init__(self, files: Iterable[FoundFile]) -> None:
+    def __init__(self, files: Iterable[ListedFile]) -> None:
         self.listed = files
 
-    def files(self, *, links: bool = False) -> Iterator[FoundFile]:
+    def files(self, *, links: bool = False) -> Iterator[ListedFile]:
         yield from self.listed
 
 
-def run(files: Iterable[FoundFile | str], work: Work[FileRow], jobs: int | None = 2) -> Iterator[FileRow]:
-    listed = (FoundFile(file) if isinstance(file, str) else file for file in files)
+def run(files: Iterable[ListedFile | str], work: Work[FileRow], jobs: int | None = 2) -> Iterator[FileRow]:
+    listed = (ListedFile(file) if isinstance(file, str) else file for file in files)
     return LocalRunner(jobs).run(Listed(listed), work)  # type: ignore[arg-type]
 
 
@@ -189,7 +189,7 @@ def test_several_processes_work_on_local_files(watched, monkeypatch):
 
 @pytest.mark.parametrize(("files", "jobs", "each"), [(2, 4, 2), (3, 4, 1), (2, 8, 4), (4, 4, 1), (1, 4, 4)])
 def test_where_files_are_fewer_than_workers_each_gets_several(watched, files, jobs, each):
-    names = [FoundFile(str(number), pack.TASK_COST) for number in range(files)]
+    names = [ListedFile(str(number), pack.TASK_COST) for number in range(files)]
     found = workers(run(names, watched, jobs))
     assert [worker["jobs"] for worker in found] == [each] * files
     assert len({worker["process"] for worker in found}) == files
@@ -200,7 +200,7 @@ def test_a_large_file_is_worked_on_alone_by_all(watched, monkeypatch):
     monkeypatch.setattr(pack, "TASK_COST", 1 << 20)
     small, large = 1 << 19, (3 << 20) + 1
     sizes = [small, small, small, large, small, large, large, small, small, small, small]
-    found = workers(run([FoundFile(str(number), size) for number, size in enumerate(sizes)], watched, 3))
+    found = workers(run([ListedFile(str(number), size) for number, size in enumerate(sizes)], watched, 3))
     assert [worker["jobs"] for worker in found] == [3 if size == large else 1 for size in sizes]
     assert [worker["beside"] for worker, size in zip(found, sizes, strict=True) if size == large] == [["3 3"], ["5 3"], ["6 3"]]
     assert max(map(jobs_together, found)) <= 3
@@ -208,7 +208,7 @@ def test_a_large_file_is_worked_on_alone_by_all(watched, monkeypatch):
 
 
 def test_one_job_is_this_process(watched):
-    files = [FoundFile(str(number), pack.TASK_COST * 2) for number in range(4)]
+    files = [ListedFile(str(number), pack.TASK_COST * 2) for number in range(4)]
     found = workers(run([*files, *(f"s3://bucket/{number}" for number in range(3))], watched, 1))
     assert {(worker["process"], worker["thread"], worker["jobs"]) for worker in found} == {(os.getpid(), threading.get_ident(), 1)}
 
@@ -309,7 +309,7 @@ def test_files_are_listed_no_faster_than_they_are_answered(tmp_path, scheme):
         nonlocal listed
         for number in range(100_000):
             listed += 1
-            yield FoundFile(f"{scheme}{number}", 1)
+            yield ListedFile(f"{scheme}{number}", 1)
 
     with closing(run(files(), Work(FileRow, tell_worker))) as rows:
         for _ in range(500):

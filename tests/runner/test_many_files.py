@@ -142,7 +142,7 @@ def test_filters_of_a_folder_are_removed_as_they_came(lake, tmp_path, capsys):
     code, out, _ = sbbf(capsys, "remove-filter", lake, "--in-place", "--report", report, "--json")
     files, summary = documents(out)
     assert (code, summary["totals"]["filters"]) == (0, 3)
-    assert [document["removed"] for document in files] == [[{"row_group": 0, "column": "id"}]] * 3
+    assert [document["filters"] for document in files] == [[{"row_group": 0, "column": "id"}]] * 3
     assert digests(lake) == before
     assert report.read_text() == out
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.reports.rows import FileRow, FoundFile
+from sbbf_tool.reports.rows import FileRow, ListedFile
 from sbbf_tool.runner.local import LocalRunner
 from sbbf_tool.runner.selection import Selection
 from sbbf_tool.runner.works import Work
@@ -30,10 +30,10 @@ class Numbers(Selection):
         super().__init__(())
         self.count, self.listed = count, 0
 
-    def files(self, *, links: bool = False) -> Iterator[FoundFile]:
+    def files(self, *, links: bool = False) -> Iterator[ListedFile]:
         for number in range(self.count):
             self.listed += 1
-            yield FoundFile(str(number), 1000)
+            yield ListedFile(str(number), 1000)
 
 
 def square(path: str) -> dict[str, object]:

@@ -19,9 +19,9 @@ from sbbf_tool.reports.add import AddRow
 from sbbf_tool.reports.inspect import InspectRow
 from sbbf_tool.reports.lake import BuiltChunk, PlannedFile
 from sbbf_tool.reports.lookup import KeyHit, LookupRow
-from sbbf_tool.reports.rows import FoundFile
+from sbbf_tool.reports.rows import ListedFile
 from sbbf_tool.reports.verify import VerifyRow
-from sbbf_tool.runner.prove import plan_proofs
+from sbbf_tool.runner.verify import plan_verification
 
 pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
 
@@ -59,15 +59,15 @@ def test_each_stage_can_be_looked_at_saved_and_taken_up_again(spark, tmp_path):
     spec = FilterSpec(("id", "key"))
 
     files = pipeline.discover(spark, [str(lake)])
-    assert [(row.path, row.bytes) for row in rows_of(files, FoundFile)] == [
+    assert [(row.path, row.bytes) for row in rows_of(files, ListedFile)] == [
         (str(path), path.stat().st_size) for path in sorted(lake.iterdir())
     ]
     assert [row.report.filters for row in rows_of(pipeline.inspect(files), InspectRow)] == [(), ()]
 
-    pipeline.plan(files, spec, piece_bytes=1).write.parquet(str(tmp_path / "plan"))
+    pipeline.plan(files, spec, split_bytes=1).write.parquet(str(tmp_path / "plan"))
     planned = spark.read.parquet(str(tmp_path / "plan"))
     (large,) = [row for row in rows_of(planned, PlannedFile) if row.status == "ok"]
-    assert (large.filters, [piece.row_groups for piece in large.pieces]) == (10, [(number,) for number in range(5)])
+    assert (large.filters, [split.row_groups for split in large.splits]) == (10, [(number,) for number in range(5)])
 
     pipeline.build(planned, spec).write.parquet(str(tmp_path / "built"))
     built = spark.read.parquet(str(tmp_path / "built"))
@@ -81,17 +81,17 @@ def test_each_stage_can_be_looked_at_saved_and_taken_up_again(spark, tmp_path):
     assert sorted(sum(proof.is_proven for proof in row.report.filters) for row in verified) == [0, 10]
 
 
-def test_a_large_file_is_proven_in_pieces(spark, tmp_path):
+def test_a_large_file_is_verified_in_splits(spark, tmp_path):
     lake = mixed(tmp_path / "lake")
     large_file(lake / "large.parquet", row_groups=5)
     add_to_one(lake / "large.parquet", ["id", "key"], in_place=True)
     files = pipeline.discover(spark, str(lake))
     whole = sorted(rows_of(pipeline.verify(files), VerifyRow), key=lambda row: row.path)
-    for smallest in (0, 100_000):  # everything in pieces, or the one large file
-        frame = pipeline.verify(files, whole_bytes=smallest, piece_bytes=1)
+    for smallest in (0, 100_000):  # every file in splits, or the one large file
+        frame = pipeline.verify(files, whole_bytes=smallest, split_bytes=1)
         found = sorted(rows_of(frame, VerifyRow), key=lambda row: row.path)
         assert [replace(row, seconds=0) for row in found] == [replace(row, seconds=0) for row in whole]
-    assert len(plan_proofs(str(lake / "large.parquet"), piece_bytes=1).pieces) == 5
+    assert len(plan_verification(str(lake / "large.parquet"), split_bytes=1).splits) == 5
 
 
 def test_large_and_small_files_in_one_run(spark, tmp_path):
@@ -99,7 +99,7 @@ def test_large_and_small_files_in_one_run(spark, tmp_path):
     large_file(lake / "one-group.parquet", row_groups=1)
     large_file(lake / "seven.parquet", row_groups=7)
     size = (lake / "one-group.parquet").stat().st_size
-    frame = pipeline.add_filters(spark, str(lake), "id", whole_bytes=size - 1, piece_bytes=1)
+    frame = pipeline.add_filters(spark, str(lake), "id", whole_bytes=size - 1, split_bytes=1)
     assert {Path(row.path).stem: (row.status, len(row.report.filters) if row.report else 0) for row in outcomes(frame)} == {
         "one-group": ("ok", 1),
         "seven": ("ok", 7),
@@ -114,7 +114,7 @@ def test_what_a_lake_is_may_be_told_in_many_ways(spark, tmp_path):
     paths = sorted(str(path) for path in lake.rglob("*.parquet"))
 
     def found(files, where=None, **how):
-        return sorted(row.path for row in rows_of(pipeline.discover(spark, files, where, **how), FoundFile))
+        return sorted(row.path for row in rows_of(pipeline.discover(spark, files, where, **how), ListedFile))
 
     assert found(str(lake)) == paths
     assert found([f"file:{lake}/dt=2026-01-01", f"{lake}/dt=2026-01-0[23]/*/*.parquet"]) == paths
@@ -131,7 +131,7 @@ def test_what_a_lake_is_may_be_told_in_many_ways(spark, tmp_path):
 def test_what_is_wrong_with_the_request_is_told_as_elsewhere(spark, tmp_path):
     lake = str(partitioned(tmp_path / "lake"))
     with pytest.raises(UsageError, match="no partition column 'regoin'; did you mean region"):
-        list(rows_of(pipeline.discover(spark, lake, "regoin = 'eu'"), FoundFile))
+        list(rows_of(pipeline.discover(spark, lake, "regoin = 'eu'"), ListedFile))
     (tmp_path / "empty").mkdir()
     with pytest.raises(UnreadableError, match=r"no \*\.parquet file below"):
         pipeline.add_filters(spark, str(tmp_path / "empty"), "id")
@@ -196,7 +196,7 @@ def test_advice_of_a_lake(spark, tmp_path):
 
 
 def test_schemas_are_sparks(spark):
-    for row in (FoundFile, PlannedFile, BuiltChunk, AddRow, InspectRow, VerifyRow, LookupRow):
+    for row in (ListedFile, PlannedFile, BuiltChunk, AddRow, InspectRow, VerifyRow, LookupRow):
         assert spark.createDataFrame([], ddl_of(row)).columns == [field.name for field in fields(row) if not field.metadata.get("local")]
 
 

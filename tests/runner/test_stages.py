@@ -1,4 +1,4 @@
-"""The stages by themselves: listing, packing, rows as Arrow has them, pieces that are built apart and published together."""
+"""The stages by themselves: listing, packing, rows as Arrow has them, splits that are built separately and published together."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ from sbbf_tool.reports.bare import BareRow
 from sbbf_tool.reports.explain import ExplainRow
 from sbbf_tool.reports.findings import CheckRow
 from sbbf_tool.reports.inspect import InspectRow
-from sbbf_tool.reports.lake import PlannedFile, ProvenPiece, SurveyRow
+from sbbf_tool.reports.lake import PlannedFile, SurveyRow, VerifiedSplit
 from sbbf_tool.reports.lookup import LookupRow
 from sbbf_tool.reports.probe import ProbeRow
 from sbbf_tool.reports.remove import RemoveRow
 from sbbf_tool.reports.repair import RepairRow
 from sbbf_tool.reports.resize import ResizeRow
-from sbbf_tool.reports.rows import FileRow, FoundFile
+from sbbf_tool.reports.rows import FileRow, ListedFile
 from sbbf_tool.reports.verify import VerifyRow
 from sbbf_tool.runner import works
 from sbbf_tool.runner.discover import discover, path_of
-from sbbf_tool.runner.fill import build_piece, fill_file, publish_file
+from sbbf_tool.runner.fill import build_split, fill_file, publish_file
 from sbbf_tool.runner.pack import OPENING_COST, pack
 from sbbf_tool.runner.partitions import parse_predicate
 from sbbf_tool.runner.plan import plan_file
-from sbbf_tool.runner.prove import plan_proofs, prove_piece, report_proofs
 from sbbf_tool.runner.rows import from_batch, schema_of, to_batch
+from sbbf_tool.runner.verify import plan_verification, report_verification, verify_split
 from sbbf_tool.storage.local import LocalSource, sole_writer
 from sbbf_tool.storage.source import blocks_of
 
@@ -59,7 +59,7 @@ def large(tmp_path):
 
 
 def built(path, planned, spec=SPEC):
-    return [chunk for piece in planned.pieces for chunk in build_piece(str(path), planned.fingerprint, piece.row_groups, spec, EDIT)]
+    return [chunk for split in planned.splits for chunk in build_split(str(path), planned.fingerprint, split.row_groups, spec, EDIT)]
 
 
 # --- discover ---
@@ -134,7 +134,7 @@ def test_every_row_goes_to_arrow_and_comes_back(tmp_path):
         ExplainRow: works.explain("id", "1"),
         VerifyRow: works.verify(),
         CheckRow: works.check(Policy()),
-        ProvenPiece: lambda path: prove_piece(path, plan_proofs(path).fingerprint, (0,)),
+        VerifiedSplit: lambda path: verify_split(path, plan_verification(path).fingerprint, (0,)),
         SurveyRow: works.survey(),
         PlannedFile: lambda path: plan_file(path, name, EDIT),
         PlanRow: works.plan(name, EDIT),
@@ -151,8 +151,8 @@ def test_every_row_goes_to_arrow_and_comes_back(tmp_path):
         assert list(from_batch(row, batch)) == rows, row
         assert pickle.loads(pickle.dumps(rows)) == rows
     assert {row for row in made if "report" in row.__dataclass_fields__} == rows_with_reports()
-    odd = FoundFile("/lake/\udcff.parquet")
-    assert to_batch(FoundFile, [odd]).to_pylist()[0]["path"] == "/lake/\\udcff.parquet"
+    odd = ListedFile("/lake/\udcff.parquet")
+    assert to_batch(ListedFile, [odd]).to_pylist()[0]["path"] == "/lake/\\udcff.parquet"
 
 
 def test_probing_many_keys_agrees_with_probe(tmp_path):
@@ -175,18 +175,18 @@ def test_probing_many_keys_agrees_with_probe(tmp_path):
 # --- plan, build, publish ---
 
 
-def test_a_file_is_planned_in_pieces(large):
-    planned = plan_file(str(large), FilterSpec(("id", "key")), EDIT, piece_bytes=1_700_000)
+def test_a_file_is_planned_in_splits(large):
+    planned = plan_file(str(large), FilterSpec(("id", "key")), EDIT, split_bytes=1_700_000)
     assert (planned.status, planned.filters, planned.columns) == ("ok", 12, ("id", "key"))
-    assert [piece.row_groups for piece in planned.pieces] == [(0, 1), (2, 3), (4, 5)]
-    assert planned.data_bytes == sum(piece.data_bytes for piece in planned.pieces)
+    assert [split.row_groups for split in planned.splits] == [(0, 1), (2, 3), (4, 5)]
+    assert planned.data_bytes == sum(split.data_bytes for split in planned.splits)
 
 
-def test_pieces_built_apart_are_the_filters_of_add_filter(large, tmp_path):
+def test_filters_built_in_splits_equal_those_of_add_filter(large, tmp_path):
     alone = tmp_path / "alone.parquet"
     add_filters(large, ["id"], output=alone)
-    planned = plan_file(str(large), SPEC, EDIT, piece_bytes=1)
-    assert len(planned.pieces) == 6
+    planned = plan_file(str(large), SPEC, EDIT, split_bytes=1)
+    assert len(planned.splits) == 6
     chunks = built(large, planned)
     outcome = publish_file(str(large), reversed(chunks), SPEC, EDIT)
     assert (outcome.status, len(outcome.report.filters)) == ("ok", 6)
@@ -194,44 +194,48 @@ def test_pieces_built_apart_are_the_filters_of_add_filter(large, tmp_path):
     assert large.read_bytes() == alone.read_bytes()
 
 
-def test_proofs_made_apart_are_the_report_of_verify(large):
+def test_splits_verified_separately_make_the_report_of_verify(large):
     add_filters(large, ["id", "key"], in_place=True)
     data = bytearray(large.read_bytes())
     place = pq.read_metadata(large).row_group(4).column(1)
     data[place.bloom_filter_offset + 100 : place.bloom_filter_offset + 5000] = bytes(4900)
     large.write_bytes(data)
     for columns in ((), ("key",), ("id",)):
-        planned = plan_proofs(str(large), columns, piece_bytes=1)
-        assert [piece.row_groups for piece in planned.pieces] == [(number,) for number in range(6)]
-        pieces = [prove_piece(str(large), planned.fingerprint, piece.row_groups, columns) for piece in planned.pieces]
-        assert [len(piece.proofs) for piece in pieces] == [len(columns) or 2] * 6
-        row = report_proofs(str(large), reversed(pieces), columns)
+        planned = plan_verification(str(large), columns, split_bytes=1)
+        assert [split.row_groups for split in planned.splits] == [(number,) for number in range(6)]
+        results = [verify_split(str(large), planned.fingerprint, split.row_groups, columns) for split in planned.splits]
+        assert [len(split.filters) for split in results] == [len(columns) or 2] * 6
+        row = report_verification(str(large), reversed(results), columns)
         assert row.report == verify(large, columns)
         assert row.report.is_sound == (columns == ("id",))
 
 
-def test_proofs_of_a_file_that_changed_count_for_nothing(large):
+def test_results_from_before_a_change_are_discarded(large):
     add_filters(large, ["id"], in_place=True)
-    planned = plan_proofs(str(large), piece_bytes=1)
-    pieces = [prove_piece(str(large), planned.fingerprint, piece.row_groups) for piece in planned.pieces]
-    lying = [replace(piece, proofs=tuple(replace(one, proof=replace(one.proof, missed=1)) for one in piece.proofs)) for piece in pieces]
-    assert not any(proof.is_proven for proof in report_proofs(str(large), lying).report.filters)  # proofs are taken as they are
+    planned = plan_verification(str(large), split_bytes=1)
+    results = [verify_split(str(large), planned.fingerprint, split.row_groups) for split in planned.splits]
+    damaged = []
+    for split in results:
+        filters = [replace(each, verification=replace(each.verification, missed=1)) for each in split.filters]
+        damaged.append(replace(split, filters=tuple(filters)))
+    # The results are reported as given.
+    assert not any(verified.is_proven for verified in report_verification(str(large), damaged).report.filters)
     large_file(large, row_groups=2, rows_a_group=10_000)
     add_filters(large, ["id"], in_place=True)
-    assert prove_piece(str(large), planned.fingerprint, (0,)).status == "skipped"
-    report = report_proofs(str(large), lying).report
+    assert verify_split(str(large), planned.fingerprint, (0,)).status == "skipped"
+    report = report_verification(str(large), damaged).report
     assert report == verify(large)
     assert report.is_sound
 
 
-def test_a_piece_that_cannot_be_proven_is_told(large):
+def test_a_split_that_cannot_be_verified_is_reported(large):
     add_filters(large, ["id"], in_place=True)
-    planned = plan_proofs(str(large), piece_bytes=1)
-    pieces = [prove_piece(str(large), planned.fingerprint, piece.row_groups) for piece in planned.pieces]
-    row = report_proofs(str(large), [*pieces[:3], replace(pieces[3], status="failed", reason="killed", exit_code=70, proofs=())])
+    planned = plan_verification(str(large), split_bytes=1)
+    results = [verify_split(str(large), planned.fingerprint, split.row_groups) for split in planned.splits]
+    row = report_verification(str(large), [*results[:3], replace(results[3], status="failed", reason="killed", exit_code=70, filters=())])
     assert (row.status, row.reason, row.exit_code, row.report) == ("failed", "killed", 70, None)
-    assert plan_proofs(f"{large}.gone").exit_code == 3
-    assert plan_proofs(str(large), ("no such",)).exit_code == 2
+    assert plan_verification(f"{large}.gone").exit_code == 3
+    assert plan_verification(str(large), ("no such",)).exit_code == 2
 
 
 def test_publishing_again_changes_nothing(large):
@@ -298,17 +302,17 @@ def test_a_chunk_that_cannot_be_built_leaves_the_file_alone(large):
     assert large.read_bytes() == before
 
 
-def test_filters_that_are_too_large_to_be_handed_over_are_one_piece(large):
+def test_filters_too_large_to_send_between_processes_are_one_split(large):
     """Of one file they are not more than `handed_bytes` in other processes' rows; as a footer tells, which cannot tell less."""
     sized = FilterSpec(("id",), ndv=100_000)
     size = Sizing(ndv=100_000).bytes_for(0)
-    assert len(plan_file(str(large), sized, EDIT, piece_bytes=1, handed_bytes=6 * size).pieces) == 6
-    assert [piece.row_groups for piece in plan_file(str(large), sized, EDIT, 1, 6 * size - 1).pieces] == [tuple(range(6))]
+    assert len(plan_file(str(large), sized, EDIT, split_bytes=1, handed_bytes=6 * size).splits) == 6
+    assert [split.row_groups for split in plan_file(str(large), sized, EDIT, 1, 6 * size - 1).splits] == [tuple(range(6))]
     limited = replace(sized, max_bytes={"id": size // 2})
-    assert len(plan_file(str(large), limited, EDIT, 1, 6 * size - 1).pieces) == 6
+    assert len(plan_file(str(large), limited, EDIT, 1, 6 * size - 1).splits) == 6
     unsized = plan_file(str(large), SPEC, EDIT, 1, 6 * 64)
-    assert len(unsized.pieces) == 1
-    assert len(plan_file(str(large), sized, EDIT, piece_bytes=1).pieces) == 6
+    assert len(unsized.splits) == 1
+    assert len(plan_file(str(large), sized, EDIT, split_bytes=1).splits) == 6
 
 
 def test_a_plan_of_advise_is_a_filter_spec(large):

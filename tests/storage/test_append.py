@@ -222,7 +222,7 @@ class TestOfRealFiles:
 
     def test_remove_undoes_an_append(self, events, fixtures):
         add_filters(events, ["user_id"], in_place=True, append=True)
-        assert remove_filters(events, in_place=True).way == "cut back"
+        assert remove_filters(events, in_place=True).method == "truncated"
         assert events.read_bytes() == (fixtures / "events.parquet").read_bytes()
 
     def test_the_next_command_finishes_what_was_interrupted(self, events, fixtures):

@@ -1,0 +1,126 @@
+"""Verify in splits: verify the filters of a large file's row groups separately, and combine the results into one report.
+
+plan     the footer -> splits: row groups whose filters are verified together
+verify   a split -> the result of each filter
+report   all results of a file -> the same row as `verify` makes; where the file changed in between, all filters are verified again
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from sbbf_tool.bloom.filter import BloomFilter
+from sbbf_tool.editing.build import chunk_bytes
+from sbbf_tool.file.membership import prove
+from sbbf_tool.file.page_limit import MaxPageBytes
+from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.operations.verify import verify
+from sbbf_tool.parquet.filters import StoredFilter
+from sbbf_tool.parquet.patch import ChunkKey
+from sbbf_tool.reports.lake import PlannedFile, VerifiedFilter, VerifiedSplit
+from sbbf_tool.reports.rows import OK, SKIPPED
+from sbbf_tool.reports.verify import FilterProof, VerifyRow
+from sbbf_tool.rules.facts import Reads, gather
+from sbbf_tool.rules.verification import report_of
+from sbbf_tool.runner.failures import row_of
+from sbbf_tool.runner.plan import SPLIT_BYTES, split_row_groups
+
+if TYPE_CHECKING:
+    from sbbf_tool.file.keys import KeysGiven
+
+
+@dataclass(frozen=True)
+class VerifyFile:
+    """`verify` as work; a runner may also verify the row groups of one file in separate tasks."""
+
+    columns: tuple[str, ...] = ()
+    keys: KeysGiven = None
+    max_page_bytes: MaxPageBytes = None
+
+    def __call__(self, path: str, **options: Any) -> dict[str, object]:
+        return {"report": verify(path, self.columns, keys=self.keys, max_page_bytes=self.max_page_bytes, **options)}
+
+
+def plan_verification(path: str, columns: tuple[str, ...] = (), keys: KeysGiven = None, split_bytes: int = SPLIT_BYTES) -> PlannedFile:
+    """Plan the splits in which the filters of these columns (of all, where empty) are verified; a reason where the status is not `ok`."""
+    return row_of(PlannedFile, path, partial(_plan_file, path, columns, keys, split_bytes))
+
+
+def _plan_file(path: str, names: tuple[str, ...], keys: KeysGiven, split_bytes: int) -> dict[str, object]:
+    with ParquetFile.open(path, keys) as file:
+        columns = file.columns_named(names)
+        row_groups = range(file.footer.num_row_groups)
+        chunks = [
+            (row_group, column.index)
+            for row_group in row_groups
+            for column in columns
+            if file.footer.filter_place(row_group, column.index) is not None
+        ]
+        filtered_columns = {index for _, index in chunks}
+        return {
+            "bytes": file.source.size,
+            "fingerprint": file.fingerprint,
+            "columns": tuple(column.name for column in columns if column.index in filtered_columns),
+            "filters": len(chunks),
+            "data_bytes": sum(chunk_bytes(file, key) for key in chunks),
+            "splits": tuple(split_row_groups(file, chunks, split_bytes)),
+        }
+
+
+def verify_split(
+    path: str,
+    planned_fingerprint: str | None,
+    row_groups: Iterable[int],
+    columns: tuple[str, ...] = (),
+    keys: KeysGiven = None,
+    limit: MaxPageBytes = None,
+) -> VerifiedSplit:
+    """Verify those filters of these row groups that can be queried; the row is `skipped` where the file changed since the plan."""
+    return row_of(VerifiedSplit, path, partial(_verify_row_groups, path, planned_fingerprint, tuple(row_groups), columns, keys, limit))
+
+
+def _verify_row_groups(
+    path: str, planned_fingerprint: str | None, row_groups: tuple[int, ...], columns: tuple[str, ...], keys: KeysGiven, limit: MaxPageBytes
+) -> dict[str, object]:
+    with ParquetFile.open(path, keys, limit) as file:
+        if file.fingerprint != planned_fingerprint:
+            return {"status": SKIPPED, "reason": "the file changed after it was planned"}
+        facts = gather(file, file.columns_named(columns), Reads.DATA, prove, row_groups)
+        filters = (
+            VerifiedFilter(column_facts.column.index, chunk.proof)
+            for column_facts in facts
+            for chunk in column_facts.filters
+            if chunk.proof is not None
+        )
+        return {"fingerprint": planned_fingerprint, "filters": tuple(filters)}
+
+
+def report_verification(
+    path: str, splits: Iterable[VerifiedSplit], columns: tuple[str, ...] = (), keys: KeysGiven = None, limit: MaxPageBytes = None
+) -> VerifyRow:
+    """Make the row of `verify` from the results of the splits; filters without a result are verified here."""
+    return row_of(VerifyRow, path, partial(_report_file, path, splits, columns, keys, limit))
+
+
+def _report_file(
+    path: str, splits: Iterable[VerifiedSplit], columns: tuple[str, ...], keys: KeysGiven, limit: MaxPageBytes
+) -> dict[str, object]:
+    verifications: dict[ChunkKey, FilterProof] = {}
+    planned_fingerprint = None
+    for split in splits:
+        if split.status == OK:
+            planned_fingerprint = split.fingerprint
+            verifications |= {(verified.verification.row_group, verified.column): verified.verification for verified in split.filters}
+        elif split.status != SKIPPED:
+            return {"status": split.status, "reason": split.reason, "exit_code": split.exit_code}
+    with ParquetFile.open(path, keys, limit) as file:
+        if file.fingerprint != planned_fingerprint:
+            verifications.clear()
+
+        def look_up(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -> FilterProof:
+            return verifications.get((stored.row_group, stored.column)) or prove(file, stored, bloom)
+
+        return {"report": report_of(file, file.columns_named(columns), look_up)}
