@@ -16,7 +16,7 @@ from sbbf_tool.cli import cli
 from sbbf_tool.cli.spelling import command_of, option_of, spell
 from sbbf_tool.errors import OversizedPageError, RefusedError, SbbfError, UsageError
 from sbbf_tool.hints import Fix, Hint, join
-from sbbf_tool.paimon.confined import OutsideError
+from sbbf_tool.paimon.confined_files import OutsideError
 from sbbf_tool.storage.objects.s3_errors import NotS3Error
 from sbbf_tool.storage.objects.store import OtherVersionError
 

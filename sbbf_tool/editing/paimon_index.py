@@ -12,7 +12,7 @@ from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.paimon_columns import read_columns
 from sbbf_tool.paimon.bloom64 import KIND, BloomFilter64, build_bloom64, parse_bloom64
 from sbbf_tool.paimon.data_types import DataType
-from sbbf_tool.paimon.fast_hash import Hashes, distinct
+from sbbf_tool.paimon.fast_hash import Hashes, deduplicate
 from sbbf_tool.paimon.files import Files, read_file
 from sbbf_tool.paimon.index_container import build_container, lay_out, parse_container
 from sbbf_tool.paimon.index_options import IndexRequest
@@ -33,7 +33,7 @@ class BuiltIndex:
     """The bytes to write beside the data file, or into its manifest entry."""
 
 
-def found_around(files: Files, path: str) -> tuple[Table, LiveFile] | None:
+def find_table_around(files: Files, path: str) -> tuple[Table, LiveFile] | None:
     """Find the table as `table_around` does, for a path that may be relative; an address such as `file:/lake/...` is absolute."""
     return table_around(files, path if ":" in path else places.absolute(path))
 
@@ -42,38 +42,42 @@ def build(
     files: Files,
     path: str,
     requests: Sequence[IndexRequest],
-    found: tuple[Table, LiveFile] | None = None,
+    table_and_file: tuple[Table, LiveFile] | None = None,
     max_page_bytes: MaxPageBytes = None,
 ) -> BuiltIndex:
     """Build a container for the data file at `path`.
 
-    Types come from the request, else from the table it was `found` in, else from the file. Raises UsageError for a column that is
+    Types come from the request, else from the table in `table_and_file`, else from the file. Raises UsageError for a column that is
     missing or cannot be indexed, UnreadableError for a file that cannot be read.
     """
-    found = found or found_around(files, path)
-    schema = found[0].schema_of(found[1].file) if found is not None else None
-    settled = [replace(asked, type=asked.type or indexed_type(schema, parse_indexed_column(asked.column))) for asked in requests]
+    table_and_file = table_and_file or find_table_around(files, path)
+    schema = table_and_file[0].schema_of(table_and_file[1].file) if table_and_file is not None else None
+    typed_requests = [
+        replace(request, type=request.type or indexed_type(schema, parse_indexed_column(request.column))) for request in requests
+    ]
     with ErrorPlace(path):
-        return build_index(read_file(files, path), path, settled, max_page_bytes)
+        return build_index(read_file(files, path), path, typed_requests, max_page_bytes)
 
 
 def build_index(data: bytes, name: str, requests: Sequence[IndexRequest], max_page_bytes: MaxPageBytes = None) -> BuiltIndex:
     """Build a container for a data file's bytes; its name states the format. Raises as `build` does."""
-    asked = {parse_indexed_column(request.column): request for request in requests}
-    if not asked or len(asked) < len(requests):
-        raise UsageError("a column named twice" if asked else "no column to index")
-    source = read_columns(data, name, {indexed: request.type for indexed, request in asked.items()}, max_page_bytes)
-    seen = {indexed: DistinctHashes() for indexed in asked}
+    requests_by_column = {parse_indexed_column(request.column): request for request in requests}
+    if not requests_by_column or len(requests_by_column) < len(requests):
+        raise UsageError("a column named twice" if requests_by_column else "no column to index")
+    source = read_columns(data, name, {indexed: request.type for indexed, request in requests_by_column.items()}, max_page_bytes)
+    hashes_by_column = {indexed: DistinctHashes() for indexed in requests_by_column}
     for batch in source.batches:
         for indexed, part in batch.items():
-            seen[indexed].add(part.hashes, part.rows, part.nulls)
-    built = [_build_column(indexed, request, source.types[indexed], seen[indexed]) for indexed, request in asked.items()]
-    container = build_container(lay_out({column.column: {KIND: build_bloom64(bloom)} for column, bloom in built}))
-    _prove(container, {str(indexed): hashes.hashes for indexed, hashes in seen.items()}, name)
-    return BuiltIndex(tuple(column for column, _ in built), container)
+            hashes_by_column[indexed].add(part.hashes, part.rows, part.nulls)
+    filters = [
+        _build_column(indexed, request, source.types[indexed], hashes_by_column[indexed]) for indexed, request in requests_by_column.items()
+    ]
+    container = build_container(lay_out({column.column: {KIND: build_bloom64(bloom)} for column, bloom in filters}))
+    _verify(container, {str(indexed): hashes.hashes for indexed, hashes in hashes_by_column.items()}, name)
+    return BuiltIndex(tuple(column for column, _ in filters), container)
 
 
-def _prove(data: bytes, hashes: Mapping[str, Hashes], name: str) -> None:
+def _verify(data: bytes, hashes: Mapping[str, Hashes], name: str) -> None:
     """Query the finished container, read as any other reader would, for every value that was inserted."""
     container = parse_container(data)
     for column, each in hashes.items():
@@ -82,17 +86,17 @@ def _prove(data: bytes, hashes: Mapping[str, Hashes], name: str) -> None:
 
 
 def _build_column(
-    indexed: IndexedColumn, request: IndexRequest, data_type: DataType, seen: DistinctHashes
+    indexed: IndexedColumn, request: IndexRequest, data_type: DataType, distinct_hashes: DistinctHashes
 ) -> tuple[BuiltColumn, BloomFilter64]:
-    hashes = seen.hashes
+    hashes = distinct_hashes.hashes
     items = max(1, len(hashes)) if request.items is None else request.items
-    bloom = BloomFilter64.sized(items, request.fpp)
+    bloom = BloomFilter64.for_items(items, request.fpp)
     bloom.insert(hashes)
     column = BuiltColumn(
         str(indexed),
         str(data_type),
-        seen.rows,
-        seen.nulls,
+        distinct_hashes.rows,
+        distinct_hashes.nulls,
         len(hashes),
         items,
         request.fpp,
@@ -110,22 +114,22 @@ class DistinctHashes:
     def __init__(self) -> None:
         self._distinct: Hashes = np.zeros(0, np.uint64)
         self._pending: list[Hashes] = []
-        self._waiting = 0
+        self._num_pending = 0
         self.rows = 0
         self.nulls = 0
 
     def add(self, hashes: Hashes, rows: int, nulls: int) -> None:
         self._pending.append(hashes)
-        self._waiting += len(hashes)
+        self._num_pending += len(hashes)
         self.rows += rows
         self.nulls += nulls
-        if self._waiting >= _MERGE_AT:
+        if self._num_pending >= _MERGE_AT:
             self._merge()
 
     def _merge(self) -> None:
-        self._distinct = distinct(np.concatenate([self._distinct, *self._pending]))
+        self._distinct = deduplicate(np.concatenate([self._distinct, *self._pending]))
         self._pending = []
-        self._waiting = 0
+        self._num_pending = 0
 
     @property
     def hashes(self) -> Hashes:

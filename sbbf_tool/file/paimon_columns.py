@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from sbbf_tool.errors import ErrorPlace
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
-from sbbf_tool.paimon.data_file import column_hashes
-from sbbf_tool.paimon.hash_batch import ColumnHashes, Wanted
+from sbbf_tool.paimon.data_file import hash_columns
+from sbbf_tool.paimon.hash_batch import ColumnHashes, ColumnTypes
 from sbbf_tool.parquet.footer import TAIL_BYTES, Footer, parse_tail
 from sbbf_tool.parquet.page_sizes import HeaderWalk
 
 
-def read_columns(data: bytes, name: str, wanted: Wanted, max_page_bytes: MaxPageBytes = None) -> ColumnHashes:
+def read_columns(data: bytes, name: str, columns: ColumnTypes, max_page_bytes: MaxPageBytes = None) -> ColumnHashes:
     """Open the wanted columns of a data file's bytes; its name states the format.
 
-    Raises as `column_hashes` does, and OversizedPageError.
+    Raises as `hash_columns` does, and OversizedPageError.
     """
-    opened = column_hashes(data, name, wanted)
+    column_hashes = hash_columns(data, name, columns)
     if name.lower().endswith(".parquet"):
-        _check_pages(data, tuple(f"{indexed.column}." for indexed in wanted), PageLimit.of(max_page_bytes))
-    return opened
+        _check_pages(data, tuple(f"{indexed.column}." for indexed in columns), PageLimit.of(max_page_bytes))
+    return column_hashes
 
 
 def _check_pages(data: bytes, names: tuple[str, ...], limit: PageLimit) -> None:

@@ -2,7 +2,7 @@
 
 A Parquet schema determines what Paimon hashes: the unit of a timestamp follows its precision. An ORC schema does not: all its timestamps
 have the same unit, so their Paimon type must be given. ORC pads CHAR with blanks; this reader strips them, as Paimon's ORC reader does.
-`int96_micros` handles INT96 timestamps.
+`combine_int96` handles INT96 timestamps.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import numpy as np
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.paimon.data_types import MAX_LENGTH, DataType
 from sbbf_tool.paimon.fast_hash import Hashes, Key, Longs, double_keys, float_keys, hash_bytes, hash_longs, key_of, timestamp_keys
-from sbbf_tool.paimon.hash_batch import ColumnHashes, HashBatch, Wanted, contradiction, settle_type
-from sbbf_tool.paimon.orc_zones import written_in_utc
+from sbbf_tool.paimon.hash_batch import ColumnHashes, ColumnTypes, HashBatch, contradiction, resolve_type
+from sbbf_tool.paimon.orc_zones import is_written_in_utc
 from sbbf_tool.paimon.table_schema import IndexedColumn
 
 if TYPE_CHECKING:
@@ -53,26 +53,26 @@ _ORC_HINT = "give its type, such as TIMESTAMP(3): ORC files do not say how fine 
 _PARQUET_HINT = "give its type"
 
 
-def parquet_hashes(data: bytes, wanted: Wanted) -> ColumnHashes:
+def hash_parquet(data: bytes, columns: ColumnTypes) -> ColumnHashes:
     """Hash the requested columns of a Parquet file.
 
     Raises UsageError for a column that does not exist or has no hash, UnreadableError where the file is broken or contradicts a type.
     """
     file = _open_parquet(data, "us")
-    names = sorted({indexed.column for indexed in wanted})
-    types = _settled_types(file.schema_arrow, wanted, orc=False)
+    names = sorted({indexed.column for indexed in columns})
+    types = _resolve_types(file.schema_arrow, columns, orc=False)
     batches = file.iter_batches(_BATCH_ROWS, columns=names)
     if not _has_int96(file, names):
-        return ColumnHashes(types, _guarded("Parquet", (_hash_batch(batch, types) for batch in batches)))
-    both = zip(batches, _open_parquet(data, "ns").iter_batches(_BATCH_ROWS, columns=names), strict=True)
-    return ColumnHashes(types, _guarded("Parquet", (_hash_batch(batch, types, wrapped=other) for batch, other in both)))
+        return ColumnHashes(types, _iterate_batches("Parquet", (_hash_batch(batch, types) for batch in batches)))
+    pairs = zip(batches, _open_parquet(data, "ns").iter_batches(_BATCH_ROWS, columns=names), strict=True)
+    return ColumnHashes(types, _iterate_batches("Parquet", (_hash_batch(batch, types, nanos_batch=nanos) for batch, nanos in pairs)))
 
 
 def _open_parquet(data: bytes, int96_unit: str) -> parquet.ParquetFile:
     import pyarrow as pa
     from pyarrow import parquet
 
-    with _readable("Parquet"):
+    with _translate_errors("Parquet"):
         file = parquet.ParquetFile(pa.BufferReader(data), coerce_int96_timestamp_unit=int96_unit)
         _ = file.schema_arrow
     return file
@@ -83,25 +83,25 @@ def _has_int96(file: parquet.ParquetFile, names: list[str]) -> bool:
     return any(leaf.physical_type == "INT96" and f"{leaf.path}.".startswith(tuple(f"{name}." for name in names)) for leaf in leaves)
 
 
-def orc_hashes(data: bytes, wanted: Wanted) -> ColumnHashes:
-    """Hash the requested columns of an ORC file, as `parquet_hashes` does; the type of a timestamp must be given."""
+def hash_orc(data: bytes, columns: ColumnTypes) -> ColumnHashes:
+    """Hash the requested columns of an ORC file, as `hash_parquet` does; the type of a timestamp must be given."""
     import pyarrow as pa
     from pyarrow import orc
 
-    with _readable("ORC"):
+    with _translate_errors("ORC"):
         file = orc.ORCFile(pa.BufferReader(data))
         schema = file.schema
         _ = schema.names  # pyarrow decodes names only here: one that is not UTF-8 raises ValueError
-    types = _settled_types(schema, wanted, orc=True)
-    names = sorted({indexed.column for indexed in wanted})
+    types = _resolve_types(schema, columns, orc=True)
+    names = sorted({indexed.column for indexed in columns})
     stripes: Iterator[pa.RecordBatch] = (file.read_stripe(at, columns=names) for at in range(file.nstripes))
     timestamps = {indexed: data_type for indexed, data_type in types.items() if data_type.root.startswith("TIMESTAMP")}
-    if timestamps and not written_in_utc(data):
-        stripes = _zone_independent(stripes, timestamps)
-    return ColumnHashes(types, _guarded("ORC", (_hash_batch(batch, types, padded=True) for batch in stripes)))
+    if timestamps and not is_written_in_utc(data):
+        stripes = _check_time_zones(stripes, timestamps)
+    return ColumnHashes(types, _iterate_batches("ORC", (_hash_batch(batch, types, padded=True) for batch in stripes)))
 
 
-def _zone_independent(batches: Iterator[pa.RecordBatch], timestamps: dict[IndexedColumn, DataType]) -> Iterator[pa.RecordBatch]:
+def _check_time_zones(batches: Iterator[pa.RecordBatch], timestamps: dict[IndexedColumn, DataType]) -> Iterator[pa.RecordBatch]:
     """Yield the batches of a file that was not written in UTC; raise UsageError where its timestamps depend on the time zone.
 
     Paimon's Java stores a TIMESTAMP_LTZ shifted by the zone of the process that writes it. Before 1901 zones were local mean time, which
@@ -112,14 +112,14 @@ def _zone_independent(batches: Iterator[pa.RecordBatch], timestamps: dict[Indexe
 
     for batch in batches:
         for indexed, data_type in timestamps.items():
-            earliest = pc.min(_values(batch, indexed).cast(pa.timestamp("ns")).view(pa.int64())).as_py()
+            earliest = pc.min(_take_values(batch, indexed).cast(pa.timestamp("ns")).view(pa.int64())).as_py()
             if earliest is not None and (data_type.root == "TIMESTAMP_LTZ" or earliest < _YEAR_1901_NANOS):
                 raise UsageError(f"column {indexed}: as {data_type} was stored depends on the zone it was written in, which is not UTC")
         yield batch
 
 
 @contextmanager
-def _readable(what: str) -> Iterator[None]:
+def _translate_errors(file_format: str) -> Iterator[None]:
     """Translate the exceptions that pyarrow raises in the block to those of this package."""
     import pyarrow as pa
 
@@ -128,17 +128,17 @@ def _readable(what: str) -> Iterator[None]:
     except (pa.ArrowException, OSError, ValueError) as error:
         if "out of range for nanosecond" in str(error):
             raise UsageError("ORC timestamps before 1677 or after 2262: pyarrow does not read them") from None
-        raise UnreadableError(f"a {what} file that does not read: {error!s:.120}") from None
+        raise UnreadableError(f"a {file_format} file that does not read: {error!s:.120}") from None
 
 
-def _guarded(what: str, batches: Iterator[dict[IndexedColumn, HashBatch]]) -> Iterator[dict[IndexedColumn, HashBatch]]:
-    with _readable(what):
+def _iterate_batches(file_format: str, batches: Iterator[dict[IndexedColumn, HashBatch]]) -> Iterator[dict[IndexedColumn, HashBatch]]:
+    with _translate_errors(file_format):
         yield from batches
 
 
-def _settled_types(schema: pa.Schema, wanted: Wanted, *, orc: bool) -> dict[IndexedColumn, DataType]:
+def _resolve_types(schema: pa.Schema, columns: ColumnTypes, *, orc: bool) -> dict[IndexedColumn, DataType]:
     types = {}
-    for indexed, known in wanted.items():
+    for indexed, table_type in columns.items():
         if schema.names.count(indexed.column) != 1:
             raise UsageError(f"no column {indexed.column!r}", hint=f"the file has {', '.join(schema.names[:12])}")
         stored = schema.field(indexed.column).type
@@ -146,7 +146,7 @@ def _settled_types(schema: pa.Schema, wanted: Wanted, *, orc: bool) -> dict[Inde
             if not _is_text_map(stored):
                 raise UsageError(f"column {indexed.column} is no map with text keys, so it has no entry {indexed.key!r}")
             stored = stored.item_type
-        types[indexed] = settle_type(indexed, known, type_of(stored, orc=orc), _ORC_HINT if orc else _PARQUET_HINT)
+        types[indexed] = resolve_type(indexed, table_type, infer_type(stored, orc=orc), _ORC_HINT if orc else _PARQUET_HINT)
     return types
 
 
@@ -156,7 +156,7 @@ def _is_text_map(stored: pa.DataType) -> bool:
     return bool(pa.types.is_map(stored) and (pa.types.is_string(stored.key_type) or pa.types.is_large_string(stored.key_type)))
 
 
-def type_of(stored: pa.DataType, *, orc: bool) -> DataType | None:
+def infer_type(stored: pa.DataType, *, orc: bool) -> DataType | None:
     """Return the Paimon type by which a stored column is hashed; None where the file does not determine it."""
     import pyarrow as pa
 
@@ -171,27 +171,27 @@ def type_of(stored: pa.DataType, *, orc: bool) -> DataType | None:
 
 
 def _hash_batch(
-    batch: pa.RecordBatch, types: dict[IndexedColumn, DataType], *, wrapped: pa.RecordBatch | None = None, padded: bool = False
+    batch: pa.RecordBatch, types: dict[IndexedColumn, DataType], *, nanos_batch: pa.RecordBatch | None = None, padded: bool = False
 ) -> dict[IndexedColumn, HashBatch]:
-    """Hash one batch. `wrapped` holds the same rows with INT96 in nanoseconds; `padded` states that CHAR values are padded with blanks."""
-    found = {}
+    """Hash one batch. `nanos_batch` has the same rows with INT96 in nanoseconds; `padded` states that CHAR values have trailing blanks."""
+    hash_batches = {}
     for indexed, data_type in types.items():
         column = batch.column(indexed.column)
-        values = _values(batch, indexed)
+        values = _take_values(batch, indexed)
         nulls = max(0, len(column) - len(values))
-        if wrapped is not None and (nanos := _values(wrapped, indexed)).type != values.type:
-            values = int96_micros(values, nanos)
+        if nanos_batch is not None and (nanos := _take_values(nanos_batch, indexed)).type != values.type:
+            values = combine_int96(values, nanos)
         hashes, values = _hash_values(values, data_type, indexed, padded=padded)
-        found[indexed] = HashBatch(len(column), nulls, hashes, values)
-    return found
+        hash_batches[indexed] = HashBatch(len(column), nulls, hashes, values)
+    return hash_batches
 
 
-def _values(batch: pa.RecordBatch, indexed: IndexedColumn) -> pa.Array:
+def _take_values(batch: pa.RecordBatch, indexed: IndexedColumn) -> pa.Array:
     column = batch.column(indexed.column)
-    return (column if indexed.key is None else _entries(column, indexed.key)).drop_null()
+    return (column if indexed.key is None else _take_entries(column, indexed.key)).drop_null()
 
 
-def int96_micros(micros: pa.Array, nanos: pa.Array) -> pa.Array:
+def combine_int96(micros: pa.Array, nanos: pa.Array) -> pa.Array:
     """Compute INT96 timestamps in microseconds, rounded down, from the two forms in which pyarrow reads them.
 
     Nanoseconds are correct modulo 2^64, about 584 years. Microseconds have the range, but Paimon's Java writes a time before 1970 (unless
@@ -201,8 +201,8 @@ def int96_micros(micros: pa.Array, nanos: pa.Array) -> pa.Array:
     """
     import pyarrow as pa
 
-    low = _longs(nanos.view(pa.int64()))
-    near = _longs(micros.view(pa.int64()))
+    low = _to_longs(nanos.view(pa.int64()))
+    near = _to_longs(micros.view(pa.int64()))
     earlier = near - _WRAP_MICROS
     beyond_nanos = (near > _LAST_NANO_MICROS) | ((near < -_LAST_NANO_MICROS) & (near % _DAY_MICROS != 0))
     near = np.where(beyond_nanos & (earlier <= 0) & (earlier >= _YEAR_ONE_MICROS), earlier, near)
@@ -210,16 +210,16 @@ def int96_micros(micros: pa.Array, nanos: pa.Array) -> pa.Array:
     return pa.array(wraps * _WRAP_MICROS + (low + wraps * _WRAP_REST) // 1000).view(pa.timestamp("us"))
 
 
-def _entries(column: pa.MapArray, key: str) -> pa.Array:
+def _take_entries(column: pa.MapArray, key: str) -> pa.Array:
     """Return the values of a map under one key, though a slice shares the children of the whole array and a null map may hide entries."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     offsets = column.offsets.to_numpy()
     start, entries = int(offsets[0]), int(offsets[-1] - offsets[0])
-    owned = np.repeat(column.is_valid().to_numpy(zero_copy_only=False), np.diff(offsets))
-    named = pc.equal(column.keys.slice(start, entries), key)
-    return column.items.slice(start, entries).filter(pc.and_(named, pa.array(owned)))
+    validity = np.repeat(column.is_valid().to_numpy(zero_copy_only=False), np.diff(offsets))
+    matches = pc.equal(column.keys.slice(start, entries), key)
+    return column.items.slice(start, entries).filter(pc.and_(matches, pa.array(validity)))
 
 
 def _hash_values(values: pa.Array, data_type: DataType, indexed: IndexedColumn, *, padded: bool) -> tuple[Hashes, Any]:
@@ -238,13 +238,13 @@ def _hash_values(values: pa.Array, data_type: DataType, indexed: IndexedColumn, 
         if padded and data_type.root == "CHAR":
             encoded = [value.rstrip(b" ") for value in encoded]
         return hash_bytes(encoded), values
-    keys = _integer_keys(values, data_type)
+    keys = _convert_keys(values, data_type)
     if keys is None:
         raise contradiction(indexed, values.type, data_type)
     return hash_longs(keys), values
 
 
-def _integer_keys(values: pa.Array, data_type: DataType) -> Longs | None:
+def _convert_keys(values: pa.Array, data_type: DataType) -> Longs | None:
     """Return the 64-bit keys of values other than bytes; None where their stored form contradicts the type."""
     import pyarrow as pa
 
@@ -254,16 +254,16 @@ def _integer_keys(values: pa.Array, data_type: DataType) -> Longs | None:
     if kind is Key.DOUBLE:
         return double_keys(values.to_numpy(zero_copy_only=False)) if pa.types.is_float64(stored) else None
     if kind is Key.INTEGER or (kind is Key.TIME and pa.types.is_int32(stored)):
-        return _longs(values) if pa.types.is_signed_integer(stored) else None
+        return _to_longs(values) if pa.types.is_signed_integer(stored) else None
     if kind is Key.DATE:
-        return _longs(values.view(pa.int32())) if pa.types.is_date32(stored) else None
+        return _to_longs(values.view(pa.int32())) if pa.types.is_date32(stored) else None
     if kind is Key.TIME and pa.types.is_time(stored):
-        counts = _longs(values.view(pa.int32() if pa.types.is_time32(stored) else pa.int64()))
+        counts = _to_longs(values.view(pa.int32() if pa.types.is_time32(stored) else pa.int64()))
         return timestamp_keys(counts, _PER_SECOND[stored.unit], Key.MILLIS)
     if kind in (Key.MILLIS, Key.MICROS) and pa.types.is_timestamp(stored):
-        return timestamp_keys(_longs(values.view(pa.int64())), _PER_SECOND[stored.unit], kind)
+        return timestamp_keys(_to_longs(values.view(pa.int64())), _PER_SECOND[stored.unit], kind)
     return None
 
 
-def _longs(values: pa.Array) -> Longs:
+def _to_longs(values: pa.Array) -> Longs:
     return np.asarray(values.to_numpy(zero_copy_only=False)).astype(np.int64)

@@ -16,7 +16,7 @@ from sbbf_tool.paimon.avro_file import iter_values, parse_header
 from sbbf_tool.paimon.avro_schema import Schema, fields_of, kind_of, logical_of, without_null
 from sbbf_tool.paimon.data_types import MAX_LENGTH, DataType
 from sbbf_tool.paimon.fast_hash import Hashes, Key, double_keys, float_keys, hash_bytes, hash_longs, key_of, timestamp_keys
-from sbbf_tool.paimon.hash_batch import ColumnHashes, HashBatch, Wanted, contradiction, settle_type
+from sbbf_tool.paimon.hash_batch import ColumnHashes, ColumnTypes, HashBatch, contradiction, resolve_type
 from sbbf_tool.paimon.table_schema import IndexedColumn
 
 _BATCH_ROWS = 1 << 14
@@ -52,22 +52,22 @@ _STORED = {
 }
 
 
-def avro_hashes(data: bytes, wanted: Wanted) -> ColumnHashes:
+def hash_avro(data: bytes, columns: ColumnTypes) -> ColumnHashes:
     """Hash the requested columns of an Avro file.
 
     Raises UsageError for a column that does not exist or has no hash, UnreadableError where the file is broken or contradicts a type.
     """
     header = parse_header(data)
     fields = fields_of(header.schema)
-    schemas = {indexed: _value_schema(fields, indexed) for indexed in wanted}
-    types = {indexed: settle_type(indexed, known, type_of(schemas[indexed]), _HINT) for indexed, known in wanted.items()}
+    schemas = {indexed: _find_schema(fields, indexed) for indexed in columns}
+    types = {indexed: resolve_type(indexed, table_type, infer_type(schemas[indexed]), _HINT) for indexed, table_type in columns.items()}
     for indexed, data_type in types.items():
         _check_stored(indexed, schemas[indexed], data_type)
     rows = iter_values(data, header, raw_strings=True)
-    return ColumnHashes(types, _batches(rows, types, schemas))
+    return ColumnHashes(types, _hash_rows(rows, types, schemas))
 
 
-def _value_schema(fields: Mapping[str, Schema], indexed: IndexedColumn) -> Schema:
+def _find_schema(fields: Mapping[str, Schema], indexed: IndexedColumn) -> Schema:
     if indexed.column not in fields:
         raise UsageError(f"no column {indexed.column!r}", hint=f"the file has {', '.join(list(fields)[:12])}")
     schema = without_null(fields[indexed.column])
@@ -78,7 +78,7 @@ def _value_schema(fields: Mapping[str, Schema], indexed: IndexedColumn) -> Schem
     return without_null(schema["values"])
 
 
-def type_of(schema: Schema) -> DataType | None:
+def infer_type(schema: Schema) -> DataType | None:
     """Return the Paimon type by which an Avro type is hashed; None where there is none."""
     return _TYPES.get((kind_of(schema), logical_of(schema)))
 
@@ -90,21 +90,23 @@ def _check_stored(indexed: IndexedColumn, schema: Schema, data_type: DataType) -
         raise contradiction(indexed, stored, data_type)
 
 
-def _batches(
+def _hash_rows(
     rows: Iterator[Any], types: dict[IndexedColumn, DataType], schemas: dict[IndexedColumn, Schema]
 ) -> Iterator[dict[IndexedColumn, HashBatch]]:
     while batch := list(islice(rows, _BATCH_ROWS)):
         if not all(isinstance(row, dict) for row in batch):
             raise UnreadableError("a data file with a row that is null")
-        found = {}
+        hash_batches = {}
         for indexed, data_type in types.items():
             cells = [row[indexed.column] for row in batch]
             if indexed.key is not None:
                 cells = [cell.get(indexed.key) if cell is not None else None for cell in cells]
             # Bytes that are not UTF-8 are lone surrogates here.
             values = [cell.encode("utf-8", "surrogateescape") if isinstance(cell, str) else cell for cell in cells if cell is not None]
-            found[indexed] = HashBatch(len(batch), len(batch) - len(values), _hash_values(values, data_type, schemas[indexed]), values)
-        yield found
+            hash_batches[indexed] = HashBatch(
+                len(batch), len(batch) - len(values), _hash_values(values, data_type, schemas[indexed]), values
+            )
+        yield hash_batches
 
 
 def _hash_values(values: list[Any], data_type: DataType, schema: Schema) -> Hashes:

@@ -46,8 +46,8 @@ def fields_of(schema: Schema) -> dict[str, Schema]:
 
 def without_null(schema: Schema) -> Schema:
     """Return the other branch of a union of null and one type; any other schema unchanged."""
-    others: list[Schema] = [branch for branch in schema if branch != "null"] if isinstance(schema, list) else []
-    return others[0] if len(others) == 1 else schema
+    branches: list[Schema] = [branch for branch in schema if branch != "null"] if isinstance(schema, list) else []
+    return branches[0] if len(branches) == 1 else schema
 
 
 def kind_of(schema: Schema) -> str:
@@ -72,7 +72,7 @@ def _takes_bytes(schema: Schema) -> bool:
 
 class _Parser:
     def __init__(self) -> None:
-        self.named: dict[str, tuple[Mapping[str, Any], str] | None] = {}
+        self.types: dict[str, tuple[Mapping[str, Any], str] | None] = {}
         """Each named type as declared, with its enclosing namespace, by full name; None while it is parsed, to detect recursion."""
         self.nodes = 0
 
@@ -101,29 +101,29 @@ class _Parser:
             case {"type": str(name)}:
                 return self._by_name(name, namespace, depth)
             case dict():
-                raise _unknown(tree.get("type"))
+                raise _unknown_type(tree.get("type"))
         raise UnreadableError(f"an Avro type that is {tree!r:.40}")
 
     def _by_name(self, name: str, namespace: str, depth: int) -> Schema:
         if name in PRIMITIVES:
             return name
-        for known in (_full_name(name, namespace), name):
-            if known in self.named:
-                declared = self.named[known]
-                if declared is None:
+        for full_name in (_full_name(name, namespace), name):
+            if full_name in self.types:
+                declaration = self.types[full_name]
+                if declaration is None:
                     raise UnreadableError(f"Avro type {name!r:.80} contains itself")
-                return self._named_type(*declared, depth)
-        raise _unknown(name)
+                return self._named_type(*declaration, depth)
+        raise _unknown_type(name)
 
-    def _named_type(self, tree: Mapping[str, Any], around: str, depth: int) -> Schema:
-        kind, name, own = tree["type"], tree.get("name"), tree.get("namespace")
+    def _named_type(self, tree: Mapping[str, Any], enclosing: str, depth: int) -> Schema:
+        kind, name, namespace_text = tree["type"], tree.get("name"), tree.get("namespace")
         if not isinstance(name, str):
             raise UnreadableError(f"an Avro {kind} without a name")
-        namespace = name.rpartition(".")[0] if "." in name else own if isinstance(own, str) else around
-        full = _full_name(name, namespace)
-        self.named[full] = None
+        namespace = name.rpartition(".")[0] if "." in name else namespace_text if isinstance(namespace_text, str) else enclosing
+        full_name = _full_name(name, namespace)
+        self.types[full_name] = None
         schema = {"name": f"{kind}{self.nodes}", **self._body(kind, tree, namespace, depth)}
-        self.named[full] = tree, around
+        self.types[full_name] = tree, enclosing
         return schema
 
     def _body(self, kind: str, tree: Mapping[str, Any], namespace: str, depth: int) -> dict[str, Any]:
@@ -149,5 +149,5 @@ def _full_name(name: str, namespace: str) -> str:
     return name if "." in name or not namespace else f"{namespace}.{name}"
 
 
-def _unknown(name: Any) -> UnreadableError:
+def _unknown_type(name: Any) -> UnreadableError:
     return UnreadableError(f"an Avro type called {name!r:.80}")

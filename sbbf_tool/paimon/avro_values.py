@@ -31,7 +31,7 @@ class Encoding:
         try:
             self._schema: Any = fastavro.parse_schema(root)
         except Exception as error:
-            raise UnreadableError(f"an Avro schema that cannot be read ({_reason(error)})") from None
+            raise UnreadableError(f"an Avro schema that cannot be read ({_shorten(error)})") from None
 
     def read(self, stream: BytesIO, *, raw_strings: bool = False) -> Any:
         """Read one value. With `raw_strings`, bytes of a string that are not UTF-8 become lone surrogates (`surrogateescape`).
@@ -40,8 +40,8 @@ class Encoding:
         """
         import fastavro
 
-        if isinstance(stream, _Counted):
-            stream.reads_left = MAX_ITEMS
+        if isinstance(stream, _LimitedStream):
+            stream.remaining_reads = MAX_ITEMS
         try:
             value: Any = fastavro.schemaless_reader(
                 stream, self._schema, None, handle_unicode_errors="surrogateescape" if raw_strings else "strict"
@@ -49,11 +49,11 @@ class Encoding:
         except (MemoryError, ImportError):
             raise
         except UnicodeDecodeError:
-            raise UnreadableError("an Avro string that is not UTF-8", place=_place(stream)) from None
+            raise UnreadableError("an Avro string that is not UTF-8", place=_locate(stream)) from None
         except UnreadableError as error:
-            raise UnreadableError(error.message, place=_place(stream)) from None
+            raise UnreadableError(error.message, place=_locate(stream)) from None
         except Exception as error:
-            raise UnreadableError(f"bytes that contradict the Avro schema ({_reason(error)})", place=_place(stream)) from None
+            raise UnreadableError(f"bytes that contradict the Avro schema ({_shorten(error)})", place=_locate(stream)) from None
         return value["value"]
 
     def build(self, value: Any) -> bytes:
@@ -69,31 +69,31 @@ class Encoding:
         except (MemoryError, ImportError):
             raise
         except Exception as error:
-            raise UsageError(f"{value!r:.60} does not fit its Avro schema ({_reason(error)})") from None
+            raise UsageError(f"{value!r:.60} does not fit its Avro schema ({_shorten(error)})") from None
         return stream.getvalue()
 
 
-class _Counted(BytesIO):
+class _LimitedStream(BytesIO):
     """Stream that limits the reads of one value; each item takes at least one read."""
 
-    reads_left = MAX_ITEMS
+    remaining_reads = MAX_ITEMS
 
     def read(self, size: int | None = -1, /) -> bytes:
-        self.reads_left -= 1
-        if self.reads_left < 0:
+        self.remaining_reads -= 1
+        if self.remaining_reads < 0:
             raise UnreadableError(f"an Avro value of more than {MAX_ITEMS:,} parts")
         return super().read(size)
 
 
 def open_values(block: bytes) -> BytesIO:
     """Open the stream from which the values of a block are read."""
-    return BytesIO(block) if len(block) <= MAX_ITEMS else _Counted(block)
+    return BytesIO(block) if len(block) <= MAX_ITEMS else _LimitedStream(block)
 
 
-def _place(stream: BytesIO) -> str:
+def _locate(stream: BytesIO) -> str:
     return f"offset {stream.tell()} of the block"
 
 
-def _reason(error: Exception) -> str:
+def _shorten(error: Exception) -> str:
     """Shorten an error of fastavro to its first words, on one line."""
     return " ".join(f"{type(error).__name__} {error}".split())[:80].strip()

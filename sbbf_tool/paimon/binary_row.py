@@ -55,7 +55,7 @@ def parse_row(data: bytes, types: Sequence[DataType]) -> tuple[Value, ...]:
     if len(data) < 4 or int.from_bytes(data[:4], "big") != len(types):
         raise UnreadableError(f"a row that has not the {len(types)} fields of its type")
     row = data[4:]
-    nulls = _null_bytes(len(types))
+    nulls = _count_null_bytes(len(types))
     if len(row) < nulls + 8 * len(types):
         raise UnreadableError(f"a row of {len(types)} fields in {len(row)} bytes")
     return tuple(
@@ -79,12 +79,12 @@ def _parse_field(row: bytes, at: int, data_type: DataType) -> Value:
     if root in _TIMESTAMPS:
         if data_type.precision <= _COMPACT_TIMESTAMP:
             return Timestamp(word, 0)
-        return Timestamp(int.from_bytes(_far(row, word >> 32, 8), "little", signed=True), word & 0xFFFFFFFF)
+        return Timestamp(int.from_bytes(_slice_far(row, word >> 32, 8), "little", signed=True), word & 0xFFFFFFFF)
     if root == "DECIMAL":
         if data_type.precision > _MAX_DECIMAL or data_type.scale > data_type.precision:
             raise UnreadableError(f"a row with a field of type {data_type}")
-        far = data_type.precision > _COMPACT_DECIMAL
-        unscaled = int.from_bytes(_far(row, word >> 32, word & 0xFFFFFFFF), "big", signed=True) if far else word
+        is_far = data_type.precision > _COMPACT_DECIMAL
+        unscaled = int.from_bytes(_slice_far(row, word >> 32, word & 0xFFFFFFFF), "big", signed=True) if is_far else word
         return Decimal(f"{unscaled}e-{data_type.scale}")  # exact: arithmetic would round to the context's precision
     raise UnreadableError(f"a row with a field of type {data_type}")
 
@@ -97,10 +97,10 @@ def _parse_bytes(row: bytes, at: int) -> bytes:
             raise UnreadableError(f"{size} bytes inside the 8 of a row's field")
         return row[at : at + size]
     (word,) = struct.unpack_from("<q", row, at)
-    return _far(row, word >> 32, word & 0xFFFFFFFF)
+    return _slice_far(row, word >> 32, word & 0xFFFFFFFF)
 
 
-def _far(row: bytes, offset: int, size: int) -> bytes:
+def _slice_far(row: bytes, offset: int, size: int) -> bytes:
     if offset < 0 or offset + size > len(row):
         raise UnreadableError(f"a field at {offset} of {size} bytes in a row of {len(row)}")
     return row[offset : offset + size]
@@ -108,7 +108,7 @@ def _far(row: bytes, offset: int, size: int) -> bytes:
 
 def build_row(values: Sequence[Value], types: Sequence[DataType]) -> bytes:
     """Build the bytes of a row, as Paimon writes them, from values as `parse_row` returns them."""
-    nulls = bytearray(_null_bytes(len(types)))
+    nulls = bytearray(_count_null_bytes(len(types)))
     fixed: list[bytes] = []
     far = bytearray()
     far_at = len(nulls) + 8 * len(types)
@@ -145,5 +145,5 @@ def _build_field(value: Value, data_type: DataType, far_at: int) -> tuple[bytes,
     return struct.pack(_FIXED_FORMATS[data_type.root], value), b""
 
 
-def _null_bytes(fields: int) -> int:
+def _count_null_bytes(fields: int) -> int:
     return (fields + 8 + 63) // 64 * 8

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sbbf_tool.errors import UnreadableError, UsageError
-from sbbf_tool.paimon.bloom64_sizing import paimon_sizing
+from sbbf_tool.paimon.bloom64_sizing import compute_sizing
 from sbbf_tool.paimon.bloom64_spec import to_int32
 from sbbf_tool.paimon.fast_hash import Hashes
 
@@ -29,7 +29,7 @@ either excludes the value within the limit, or the answer is "maybe"."""
 _MAX_BYTES = (1 << 31) // 8 - 1
 """Above this, the number of bits does not fit Java's int."""
 _CHUNK = 1 << 16
-_MAX_SPREAD = 1 << 27
+_MAX_FLAGS = 1 << 27
 _POPCOUNT_CHUNK = 1 << 22
 
 
@@ -52,9 +52,9 @@ class BloomFilter64:
         self.k = k
 
     @classmethod
-    def sized(cls, items: int, fpp: float) -> BloomFilter64:
+    def for_items(cls, items: int, fpp: float) -> BloomFilter64:
         """Build an empty filter of exactly the size that Paimon gives it. Raises UsageError where Paimon throws."""
-        num_bits, k = paimon_sizing(items, fpp)
+        num_bits, k = compute_sizing(items, fpp)
         return cls(np.zeros(num_bits // 8, np.uint8), k)
 
     @property
@@ -75,17 +75,17 @@ class BloomFilter64:
         if self.k > MAX_PROBES:
             raise UsageError(f"{self.k} hash functions are too many to insert with")
         # Assigning bytes is many times faster than setting bits with "or", where memory allows it and enough bits are set.
-        spread = self.num_bits <= _MAX_SPREAD and len(hashes) * self.k > self.num_bits // 64
-        flags = np.zeros(self.num_bits if spread else 0, np.bool_)
+        uses_flags = self.num_bits <= _MAX_FLAGS and len(hashes) * self.k > self.num_bits // 64
+        flags = np.zeros(self.num_bits if uses_flags else 0, np.bool_)
         for start in range(0, len(hashes), _CHUNK):
-            h1, h2 = _halves(hashes[start : start + _CHUNK])
+            h1, h2 = _split_hashes(hashes[start : start + _CHUNK])
             for i in range(1, self.k + 1):
                 at = self._positions(h1, h2, i)
-                if spread:
+                if uses_flags:
                     flags[at] = True
                 else:
                     np.bitwise_or.at(self.bits, at >> 3, np.left_shift(1, at & 7).astype(np.uint8))
-        if spread:
+        if uses_flags:
             self.bits |= np.packbits(flags, bitorder="little")
 
     def contains(self, hashes: Hashes, probes: int | None = None) -> NDArray[np.bool_]:
@@ -93,7 +93,7 @@ class BloomFilter64:
         rounds = min(self.k if probes is None else probes, MAX_PROBES)
         answers = np.ones(len(hashes), np.bool_)
         for start in range(0, len(hashes), _CHUNK):
-            h1, h2 = _halves(hashes[start : start + _CHUNK])
+            h1, h2 = _split_hashes(hashes[start : start + _CHUNK])
             alive = np.arange(len(h1))
             for i in range(1, rounds + 1):
                 at = self._positions(h1[alive], h2[alive], i)
@@ -106,10 +106,10 @@ class BloomFilter64:
         return answers
 
     def _positions(self, h1: NDArray[np.int32], h2: NDArray[np.int32], i: int) -> NDArray[np.int32]:
-        combined = h1 + h2 * np.int32(i)
-        combined ^= combined >> 31  # the shift is all ones where negative: the same as ~, without a branch
-        combined %= np.int32(self.num_bits)
-        return combined
+        positions = h1 + h2 * np.int32(i)
+        positions ^= positions >> 31  # the shift is all ones where negative: the same as ~, without a branch
+        positions %= np.int32(self.num_bits)
+        return positions
 
     @property
     def fill_ratio(self) -> float:
@@ -130,7 +130,7 @@ class BloomFilter64:
         return -self.num_bits / self.k * math.log1p(-fill)
 
 
-def _halves(hashes: Hashes) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _split_hashes(hashes: Hashes) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     low = (hashes & np.uint64(0xFFFFFFFF)).astype(np.uint32).view(np.int32)
     high = (hashes >> np.uint64(32)).astype(np.uint32).view(np.int32)
     return low, high

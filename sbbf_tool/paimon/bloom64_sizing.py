@@ -29,7 +29,7 @@ class Sizing(NamedTuple):
     num_hash_functions: int
 
 
-def paimon_sizing(items: int, fpp: float) -> Sizing:
+def compute_sizing(items: int, fpp: float) -> Sizing:
     """Compute the shape that Paimon gives a filter for `items` expected distinct values and a target false-positive rate.
 
     Raises UsageError where Paimon's own constructor throws: the size overflows, or the numbers are invalid.
@@ -37,8 +37,8 @@ def paimon_sizing(items: int, fpp: float) -> Sizing:
     if not -_LONG_MAX - 1 <= items <= _LONG_MAX:
         raise UsageError(f"items: {items} does not fit a 64-bit integer")
     ln2 = math.log(2)
-    wanted = _int_of(float(-items) * _log(fpp) / (ln2 * ln2))
-    num_bits = to_int32(wanted + 8 - int(math.fmod(wanted, 8)))  # a multiple of 8 grows by 8, as in Paimon
+    raw_num_bits = _int_of(float(-items) * _log(fpp) / (ln2 * ln2))
+    num_bits = to_int32(raw_num_bits + 8 - int(math.fmod(raw_num_bits, 8)))  # a multiple of 8 grows by 8, as in Paimon
     if num_bits < 0:
         message = f"{items} items at fpp {fpp!r}: Paimon's size for them overflows or is negative"
         raise UsageError(message, hint="ask for fewer items or a larger fpp")

@@ -40,10 +40,10 @@ def positions(hash64: int, num_hash_functions: int, num_bits: int) -> Iterator[i
     h1 = to_int32(hash64)
     h2 = to_int32(hash64 >> 32)
     for i in range(1, num_hash_functions + 1):
-        combined = to_int32(h1 + to_int32(i * h2))
-        if combined < 0:
-            combined = ~combined
-        yield combined % num_bits
+        position = to_int32(h1 + to_int32(i * h2))
+        if position < 0:
+            position = ~position
+        yield position % num_bits
 
 
 def insert(bits: bytearray, num_hash_functions: int, hash64: int) -> None:

@@ -67,9 +67,9 @@ def check_publishable(table: Table) -> None:
     if table.snapshot is None:
         return
     _check_snapshot(table.snapshot, table.path)
-    _manifest_list(table, table.snapshot)
+    _read_manifest_lists(table, table.snapshot)
     for name in table.manifest_names():
-        _check_fields(parse_file(table.files, table.manifest_path(name), _writable_header), table.path)
+        _check_fields(parse_file(table.files, table.manifest_path(name), _parse_writable_header), table.path)
 
 
 def plan_commit(table: Table, snapshot: Snapshot, additions: Sequence[Addition], now_millis: int, unique: str) -> CommitPlan:
@@ -85,8 +85,8 @@ def plan_commit(table: Table, snapshot: Snapshot, additions: Sequence[Addition],
 
 
 def _plan(table: Table, snapshot: Snapshot, additions: Sequence[Addition], now_millis: int, unique: str) -> CommitPlan:
-    rewritten = list(_manifests(table, additions))
-    list_header, base = _manifest_list(table, snapshot)
+    rewritten = list(_rewrite_manifests(table, additions))
+    list_header, base = _read_manifest_lists(table, snapshot)
     manifests: list[tuple[str, bytes]] = []
     delta = []
     for header, entries in rewritten:
@@ -94,7 +94,7 @@ def _plan(table: Table, snapshot: Snapshot, additions: Sequence[Addition], now_m
         manifests.append((name, data))
         delta.append(build_list_record(fields_of(list_header.schema), name, len(data), entries, table.schema))
     _check_outcome(table, additions, [data for _, data in manifests])
-    record = _next_snapshot(snapshot, table.schema, now_millis, unique)
+    record = _build_snapshot_record(snapshot, table.schema, now_millis, unique)
     for at, (field, records) in enumerate((("baseManifestList", base), ("deltaManifestList", delta))):
         name, data = f"manifest-list-{unique}-{at}", build_file(list_header, records)
         manifests.append((name, data))
@@ -112,8 +112,8 @@ def _check_outcome(table: Table, additions: Sequence[Addition], manifests: Seque
     before = {live.entry.identity for live in table.live_files}
     entries = [live.entry for live in table.live_files]
     after = {entry.identity for entry in live_entries([*entries, *(entry for data in manifests for entry in parse_manifest(data))])}
-    replaced = {addition.entry.identity for addition in additions}
-    if before - after != replaced or len(after) != len(before) or {each[:4] for each in after} != {each[:4] for each in before}:
+    indexed = {addition.entry.identity for addition in additions}
+    if before - after != indexed or len(after) != len(before) or {each[:4] for each in after} != {each[:4] for each in before}:
         raise RefusedError("the commit would not leave the same data files in the table", file=table.path)
 
 
@@ -125,7 +125,7 @@ def _check_snapshot(snapshot: Snapshot, path: str) -> None:
         raise RefusedError(f"snapshot {snapshot.id} is of version {version!r:.20}, not {SNAPSHOT_VERSION}", file=path)
 
 
-def _next_snapshot(snapshot: Snapshot, schema: TableSchema, now_millis: int, unique: str) -> dict[str, Any]:
+def _build_snapshot_record(snapshot: Snapshot, schema: TableSchema, now_millis: int, unique: str) -> dict[str, Any]:
     """Build the fields of the next snapshot: those of the previous one, except those that every commit sets."""
     before = snapshot.record
     record = {name: value for name, value in before.items() if name not in ("properties", "operation", "writerVersion")}
@@ -150,31 +150,31 @@ def _next_snapshot(snapshot: Snapshot, schema: TableSchema, now_millis: int, uni
     return record
 
 
-def _manifests(table: Table, additions: Sequence[Addition]) -> Iterator[tuple[AvroHeader, Entries]]:
+def _rewrite_manifests(table: Table, additions: Sequence[Addition]) -> Iterator[tuple[AvroHeader, Entries]]:
     """Yield new manifests, each with the schema of the manifests its entries come from, so that every field keeps its value."""
-    wanted = {addition.entry.identity: addition for addition in additions}
+    additions_by_identity = {addition.entry.identity: addition for addition in additions}
     groups: dict[str, tuple[AvroHeader, list[Addition]]] = {}
     for name in table.manifest_names():
-        found, header = parse_file(table.files, table.manifest_path(name), lambda data: _take_added(data, wanted))
+        matches, header = parse_file(table.files, table.manifest_path(name), lambda data: _take_additions(data, additions_by_identity))
         if header is not None:
-            groups.setdefault(header.schema_text, (header, []))[1].extend(found)
-    if wanted:
+            groups.setdefault(header.schema_text, (header, []))[1].extend(matches)
+    if additions_by_identity:
         raise UnreadableError("a data file's entry is in no manifest", file=table.path)
     for header, group in groups.values():
         _check_fields(header, table.path)
         for start in range(0, len(group), _ENTRIES_PER_MANIFEST):
             part = group[start : start + _ENTRIES_PER_MANIFEST]
-            yield _fresh(header), [(kind, _changed(kind, addition)) for addition in part for kind in (DELETE, ADD)]
+            yield _with_new_sync(header), [(kind, _build_entry(kind, addition)) for addition in part for kind in (DELETE, ADD)]
 
 
-def _take_added(data: bytes, wanted: dict[Identity, Addition]) -> tuple[list[Addition], AvroHeader | None]:
-    """Remove from `wanted` the additions whose data files a manifest adds; return them and its header, None where there are none."""
+def _take_additions(data: bytes, additions: dict[Identity, Addition]) -> tuple[list[Addition], AvroHeader | None]:
+    """Remove from `additions` the additions whose data files a manifest adds; return them and its header, None where there are none."""
     identities = [entry.identity for entry in parse_manifest(data) if entry.kind == ADD]
-    found = [wanted.pop(identity) for identity in dict.fromkeys(identities) if identity in wanted]
-    return found, _writable_header(data) if found else None
+    matches = [additions.pop(identity) for identity in dict.fromkeys(identities) if identity in additions]
+    return matches, _parse_writable_header(data) if matches else None
 
 
-def _changed(kind: int, addition: Addition) -> dict[str, Any]:
+def _build_entry(kind: int, addition: Addition) -> dict[str, Any]:
     """Build the record that deletes an entry, unchanged, or that adds it with the index."""
     record = {**addition.entry.record, "_KIND": kind}
     if kind == ADD:
@@ -187,7 +187,7 @@ def _changed(kind: int, addition: Addition) -> dict[str, Any]:
     return record
 
 
-def _writable_header(data: bytes) -> AvroHeader:
+def _parse_writable_header(data: bytes) -> AvroHeader:
     if not data.startswith(MAGIC):
         raise RefusedError("a manifest that is not Avro, which is read but not written", hint="CALL sys.rewrite_file_index")
     header = parse_header(data)
@@ -196,28 +196,28 @@ def _writable_header(data: bytes) -> AvroHeader:
 
 def _check_fields(header: AvroHeader, path: str) -> None:
     entry = fields_of(header.schema)
-    described = without_null(entry.get("_FILE", "null"))
-    file = fields_of(described) if kind_of(described) == "record" else {}
+    file_schema = without_null(entry.get("_FILE", "null"))
+    file = fields_of(file_schema) if kind_of(file_schema) == "record" else {}
     if unknown := (entry.keys() - KNOWN_ENTRY_FIELDS) | (file.keys() - KNOWN_FILE_FIELDS):
         raise RefusedError(f"its manifests have fields of a newer Paimon: {', '.join(sorted(unknown))}", file=path)
     if not file.keys() >= {"_EXTRA_FILES", "_EMBEDDED_FILE_INDEX"}:
         raise RefusedError("its manifests are of a Paimon before 0.8, which has no file indexes", file=path)
 
 
-def _manifest_list(table: Table, snapshot: Snapshot) -> tuple[AvroHeader, list[dict[str, Any]]]:
+def _read_manifest_lists(table: Table, snapshot: Snapshot) -> tuple[AvroHeader, list[dict[str, Any]]]:
     """Return the newer schema of the two manifest lists, which fits all records, and the records of the manifests so far."""
-    lists = [parse_file(table.files, table.manifest_path(name), _parse_list) for name in snapshot.manifest_lists]
+    lists = [parse_file(table.files, table.manifest_path(name), _parse_manifest_list) for name in snapshot.manifest_lists]
     headers = [header for header, _ in lists]
     header = max(headers, key=lambda each: len(fields_of(each.schema)))
     if unknown := set().union(*(fields_of(each.schema) for each in headers)) - KNOWN_LIST_FIELDS:
         raise RefusedError(f"its manifest lists have fields of a newer Paimon: {', '.join(sorted(unknown))}", file=table.path)
     names = fields_of(header.schema)
-    return _fresh(header), [{field: record.get(field) for field in names} for _, records in lists for _, record in records]
+    return _with_new_sync(header), [{field: record.get(field) for field in names} for _, records in lists for _, record in records]
 
 
-def _parse_list(data: bytes) -> tuple[AvroHeader, list[tuple[str, dict[str, Any]]]]:
-    return _writable_header(data), parse_manifest_list(data)
+def _parse_manifest_list(data: bytes) -> tuple[AvroHeader, list[tuple[str, dict[str, Any]]]]:
+    return _parse_writable_header(data), parse_manifest_list(data)
 
 
-def _fresh(header: AvroHeader) -> AvroHeader:
+def _with_new_sync(header: AvroHeader) -> AvroHeader:
     return replace(header, sync=os.urandom(16))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.paimon.arrow_columns import orc_hashes, parquet_hashes
-from sbbf_tool.paimon.avro_columns import avro_hashes
-from sbbf_tool.paimon.hash_batch import ColumnHashes, Wanted
+from sbbf_tool.paimon.arrow_columns import hash_orc, hash_parquet
+from sbbf_tool.paimon.avro_columns import hash_avro
+from sbbf_tool.paimon.hash_batch import ColumnHashes, ColumnTypes
 
-_READERS = {"parquet": parquet_hashes, "orc": orc_hashes, "avro": avro_hashes}
+_READERS = {"parquet": hash_parquet, "orc": hash_orc, "avro": hash_avro}
 
 
-def column_hashes(data: bytes, name: str, wanted: Wanted) -> ColumnHashes:
+def hash_columns(data: bytes, name: str, columns: ColumnTypes) -> ColumnHashes:
     """Open a data file to hash the requested columns.
 
     Raises UsageError for another format, a column that does not exist, and a type without a hash in Paimon; UnreadableError where the
@@ -19,4 +19,4 @@ def column_hashes(data: bytes, name: str, wanted: Wanted) -> ColumnHashes:
     suffix = name.rpartition(".")[2].lower()
     if suffix not in _READERS:
         raise UsageError(f"data files of format {suffix!r:.40} are not read here", hint=f"only {', '.join(_READERS)} are")
-    return _READERS[suffix](data, wanted)
+    return _READERS[suffix](data, columns)

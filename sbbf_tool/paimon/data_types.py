@@ -41,9 +41,9 @@ class DataType:
     """The fields of a row."""
 
     def __str__(self) -> str:
-        return self._text() + ("" if self.nullable else " NOT NULL")
+        return self._format() + ("" if self.nullable else " NOT NULL")
 
-    def _text(self) -> str:
+    def _format(self) -> str:
         if self.root == "TIMESTAMP_LTZ":
             return f"TIMESTAMP({self.precision}) WITH LOCAL TIME ZONE"
         if self.root in ("VARCHAR", "VARBINARY") and self.precision == MAX_LENGTH:
@@ -108,34 +108,34 @@ def parse_fields(json: Any, depth: int = 0) -> tuple[Field, ...]:
 def parse_type_text(text: str) -> DataType:
     """Parse a type written as SQL: any atomic type, or `MAP<key, value>` of atomic types. Raises UnreadableError when it is invalid."""
     stripped = text.strip()
-    if nested := re.fullmatch(r"MAP\s*<(.*)>(.*)", stripped, re.IGNORECASE | re.DOTALL):
-        key, _, value = nested[1].partition(",")
-        if nested[1].count(",") == 1 and "<" not in nested[1]:
-            return DataType("MAP", nullable=_nullable(nested[2]), key=parse_type_text(key), value=parse_type_text(value))
+    if map_match := re.fullmatch(r"MAP\s*<(.*)>(.*)", stripped, re.IGNORECASE | re.DOTALL):
+        key, _, value = map_match[1].partition(",")
+        if map_match[1].count(",") == 1 and "<" not in map_match[1]:
+            return DataType("MAP", nullable=_is_nullable(map_match[2]), key=parse_type_text(key), value=parse_type_text(value))
     match = _ATOMIC.fullmatch(stripped)
     if match is None:
-        return _unknown(stripped)
-    rest = " ".join(match["rest"].upper().split())
+        return _parse_unknown(stripped)
+    suffix = " ".join(match["rest"].upper().split())
     root = match["name"].upper()
     precision = {"STRING": MAX_LENGTH, "BYTES": MAX_LENGTH}.get(root)
     root = _SYNONYMS.get(root, root)
-    if root == "TIMESTAMP" and rest.startswith("WITH LOCAL TIME ZONE"):
+    if root == "TIMESTAMP" and suffix.startswith("WITH LOCAL TIME ZONE"):
         root = "TIMESTAMP_LTZ"
     numbers = [int(number) for number in re.findall(r"\d{1,10}", match["args"] or "")] if root in _DEFAULT_PRECISION else []
     return DataType(
         root,
         precision=precision or (numbers[0] if numbers else _DEFAULT_PRECISION.get(root, 0)),
         scale=numbers[1] if len(numbers) > 1 else 0,
-        nullable=_nullable(rest),
+        nullable=_is_nullable(suffix),
     )
 
 
-def _nullable(suffix: str) -> bool:
+def _is_nullable(suffix: str) -> bool:
     return "NOT NULL" not in suffix.upper()
 
 
-def _unknown(text: str) -> DataType:
+def _parse_unknown(text: str) -> DataType:
     name = re.match(r"[A-Za-z_]\w*", text)
     if name is None:
         raise UnreadableError(f"a data type called {text!r:.80}")
-    return DataType(name[0].upper(), nullable=_nullable(text[-9:]))
+    return DataType(name[0].upper(), nullable=_is_nullable(text[-9:]))

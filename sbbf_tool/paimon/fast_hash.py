@@ -80,12 +80,12 @@ def hash_longs(keys: Longs) -> Hashes:
     return hashes
 
 
-def distinct(hashes: Hashes) -> Hashes:
+def deduplicate(hashes: Hashes) -> Hashes:
     """Return the distinct hashes, sorted. Sorting is many times faster than numpy's `unique`, which does not sort."""
-    ordered: Hashes = np.sort(hashes)
-    fresh = np.ones(len(ordered), np.bool_)
-    fresh[1:] = ordered[1:] != ordered[:-1]
-    return ordered[fresh]
+    sorted_hashes: Hashes = np.sort(hashes)
+    is_first = np.ones(len(sorted_hashes), np.bool_)
+    is_first[1:] = sorted_hashes[1:] != sorted_hashes[:-1]
+    return sorted_hashes[is_first]
 
 
 def float_keys(values: NDArray[np.float32]) -> Longs:
@@ -104,5 +104,5 @@ def double_keys(values: NDArray[np.float64]) -> Longs:
 
 def timestamp_keys(counts: Longs, per_second: int, key: Key) -> Longs:
     """Convert epoch counts of `per_second` per second (1, 10**3, 10**6 or 10**9) to the unit of `key`, MILLIS or MICROS, rounding down."""
-    wanted = 1000 if key is Key.MILLIS else 1_000_000
-    return counts * (wanted // per_second) if per_second <= wanted else counts // (per_second // wanted)
+    target_per_second = 1000 if key is Key.MILLIS else 1_000_000
+    return counts * (target_per_second // per_second) if per_second <= target_per_second else counts // (per_second // target_per_second)

@@ -36,7 +36,7 @@ def find_index(files: Files, live: LiveFile) -> FileIndex:
     """Find the index of a data file; a defect of it is returned as `problem`, not raised."""
     file = live.file
     if file.embedded_index is not None:
-        return _parsed(EMBEDDED, None, file.embedded_index)
+        return _parse_index(EMBEDDED, None, file.embedded_index)
     if not file.index_files:
         return FileIndex(NONE, None, None)
     if len(file.index_files) > 1:
@@ -45,12 +45,12 @@ def find_index(files: Files, live: LiveFile) -> FileIndex:
     if live.outside is not None:
         return FileIndex(FILE, path, None, live.outside)
     try:
-        return _parsed(FILE, path, read_file(files, path, LARGEST_METADATA))
+        return _parse_index(FILE, path, read_file(files, path, LARGEST_METADATA))
     except UnreadableError as error:
         return FileIndex(FILE, path, None, error.message)
 
 
-def _parsed(place: str, path: str | None, data: bytes) -> FileIndex:
+def _parse_index(place: str, path: str | None, data: bytes) -> FileIndex:
     try:
         return FileIndex(place, path, parse_container(data))
     except UnreadableError as error:

@@ -59,18 +59,18 @@ def read_file(files: Files, path: str, most: int | None = None) -> bytes:
     except FileNotFoundError:
         raise UnreadableError("no such file", file=path) from None
     except (OSError, ValueError) as error:  # ValueError: a path that no file system accepts
-        raise UnreadableError(f"cannot be read: {_reason(error)}", file=path) from error
+        raise UnreadableError(f"cannot be read: {_describe_error(error)}", file=path) from error
 
 
-def names_in(files: Files, directory: str) -> Sequence[str]:
+def list_names(files: Files, directory: str) -> Sequence[str]:
     """List the names in a directory, none when it does not exist. Raises UnreadableError, with its path, when it cannot be listed."""
     try:
         return files.list(directory)
     except (OSError, ValueError) as error:
-        raise UnreadableError(f"cannot be listed: {_reason(error)}", file=directory) from error
+        raise UnreadableError(f"cannot be listed: {_describe_error(error)}", file=directory) from error
 
 
-def _reason(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
 
 

@@ -11,7 +11,7 @@ from sbbf_tool.paimon.data_types import DataType
 from sbbf_tool.paimon.fast_hash import Hashes, key_of
 from sbbf_tool.paimon.table_schema import IndexedColumn
 
-Wanted = Mapping[IndexedColumn, DataType | None]
+ColumnTypes = Mapping[IndexedColumn, DataType | None]
 """The requested columns, each with the type of its values (for an entry of a map its value type), None where it is unknown."""
 
 
@@ -36,17 +36,17 @@ class ColumnHashes:
     batches: Iterator[dict[IndexedColumn, HashBatch]]
 
 
-def settle_type(indexed: IndexedColumn, known: DataType | None, told: DataType | None, hint: str) -> DataType:
-    """Return the type by which to hash a column: `known`, else the type that the file states.
+def resolve_type(indexed: IndexedColumn, table_type: DataType | None, file_type: DataType | None, hint: str) -> DataType:
+    """Return the type by which to hash a column: `table_type`, else the type that the file states.
 
     Raises UsageError when both are None, or when Paimon has no hash for the type.
     """
-    settled = known or told
-    if settled is None:
+    data_type = table_type or file_type
+    if data_type is None:
         raise UsageError(f"column {indexed}: its Paimon type cannot be told from the file", hint=hint)
-    if key_of(settled) is None:
-        raise UsageError(f"column {indexed}: Paimon has no Bloom filter for type {settled}")
-    return settled
+    if key_of(data_type) is None:
+        raise UsageError(f"column {indexed}: Paimon has no Bloom filter for type {data_type}")
+    return data_type
 
 
 def contradiction(indexed: IndexedColumn, stored: object, data_type: DataType) -> UnreadableError:

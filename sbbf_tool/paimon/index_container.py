@@ -79,7 +79,7 @@ class Container:
     @cached_property
     def head_length(self) -> int:
         """Number of bytes before the body."""
-        return _FIXED.size + len(_directory(self.columns)) + len(self.head_tail)
+        return _FIXED.size + len(_build_directory(self.columns)) + len(self.head_tail)
 
     @property
     def size(self) -> int:
@@ -88,10 +88,10 @@ class Container:
     @cached_property
     def indexes(self) -> dict[str, dict[str, IndexEntry]]:
         """Indexes as Paimon finds them: column -> kind -> the last entry of that kind."""
-        found: dict[str, dict[str, IndexEntry]] = {}
+        indexes_by_name: dict[str, dict[str, IndexEntry]] = {}
         for column in self.columns:
-            found.setdefault(column.name, {}).update((index.kind, index) for index in column.indexes)
-        return found
+            indexes_by_name.setdefault(column.name, {}).update((index.kind, index) for index in column.indexes)
+        return indexes_by_name
 
     def body_of(self, index: IndexEntry) -> bytes:
         """Return the bytes of an index; empty for an EMPTY one."""
@@ -107,8 +107,10 @@ def lay_out(indexes: Mapping[str, Mapping[str, bytes | None]]) -> Container:
     For one column the bytes equal those that Paimon writes; several columns have the order of a Java HashMap there.
     Raises UsageError for a name of more than 65,535 bytes and a container of more than 2 GiB.
     """
-    placed = {name: tuple(IndexEntry(kind, 0, len(body or b"")) for kind, body in kinds.items()) for name, kinds in indexes.items()}
-    offset = Container(tuple(ColumnEntry(name, entries) for name, entries in placed.items()), b"").head_length
+    entries_by_name = {
+        name: tuple(IndexEntry(kind, 0, len(body or b"")) for kind, body in kinds.items()) for name, kinds in indexes.items()
+    }
+    offset = Container(tuple(ColumnEntry(name, entries) for name, entries in entries_by_name.items()), b"").head_length
     bodies: list[bytes] = []
     columns = []
     for name, kinds in indexes.items():
@@ -129,7 +131,7 @@ def lay_out(indexes: Mapping[str, Mapping[str, bytes | None]]) -> Container:
 def build_container(container: Container) -> bytes:
     """Build the bytes of a container; `parse_container` returns an equal one."""
     fixed = _FIXED.pack(MAGIC, VERSION, container.head_length, len(container.columns))
-    return fixed + _directory(container.columns) + container.head_tail + container.body
+    return fixed + _build_directory(container.columns) + container.head_tail + container.body
 
 
 def parse_container(data: bytes) -> Container:
@@ -149,18 +151,18 @@ def parse_container(data: bytes) -> Container:
         raise UnreadableError(f"a head of {head_length} bytes in {len(data)}", place="offset 12")
     columns: list[ColumnEntry] = []
     offset = _FIXED.size
-    for _ in range(_count(column_count, _SMALLEST_COLUMN, offset, head_length, "columns")):
+    for _ in range(_check_count(column_count, _SMALLEST_COLUMN, offset, head_length, "columns")):
         name, offset = parse_utf(data, offset, head_length)
-        index_count, offset = _i32(data, offset, head_length)
+        index_count, offset = _parse_i32(data, offset, head_length)
         indexes = []
-        for _ in range(_count(index_count, _SMALLEST_INDEX, offset, head_length, "indexes")):
-            index, offset = _index(data, offset, head_length)
+        for _ in range(_check_count(index_count, _SMALLEST_INDEX, offset, head_length, "indexes")):
+            index, offset = _parse_index(data, offset, head_length)
             indexes.append(index)
         columns.append(ColumnEntry(name, tuple(indexes)))
     return Container(tuple(columns), data[head_length:], data[offset:head_length])
 
 
-def _index(data: bytes, offset: int, head_length: int) -> tuple[IndexEntry, int]:
+def _parse_index(data: bytes, offset: int, head_length: int) -> tuple[IndexEntry, int]:
     kind, offset = parse_utf(data, offset, head_length)
     if offset + _SPAN.size > head_length:
         raise UnreadableError("an index's place is cut off", place=f"offset {offset}")
@@ -170,20 +172,20 @@ def _index(data: bytes, offset: int, head_length: int) -> tuple[IndexEntry, int]
     return IndexEntry(kind, start, length), offset + _SPAN.size
 
 
-def _i32(data: bytes, offset: int, end: int) -> tuple[int, int]:
+def _parse_i32(data: bytes, offset: int, end: int) -> tuple[int, int]:
     if offset + _I32.size > end:
         raise UnreadableError("the head is cut off", place=f"offset {offset}")
     return _I32.unpack_from(data, offset)[0], offset + _I32.size
 
 
-def _count(count: int, smallest: int, offset: int, end: int, what: str) -> int:
+def _check_count(count: int, smallest: int, offset: int, end: int, noun: str) -> int:
     """Return the count. Raises UnreadableError where so many items do not fit into the rest of the head."""
     if not 0 <= count <= (end - offset) // smallest:
-        raise UnreadableError(f"{count} {what} in {end - offset} bytes", place=f"offset {offset}")
+        raise UnreadableError(f"{count} {noun} in {end - offset} bytes", place=f"offset {offset}")
     return count
 
 
-def _directory(columns: tuple[ColumnEntry, ...]) -> bytes:
+def _build_directory(columns: tuple[ColumnEntry, ...]) -> bytes:
     parts: list[bytes] = []
     for column in columns:
         parts += (build_utf(column.name), _I32.pack(len(column.indexes)))

@@ -48,20 +48,22 @@ class IndexRequest:
     """The Paimon type of the values of the column, where neither a table nor the file determines it."""
 
 
-def bloom_columns(options: Mapping[str, str]) -> dict[str, IndexRequest]:
+def parse_bloom_columns(options: Mapping[str, str]) -> dict[str, IndexRequest]:
     """Return the filters that the options of a table request for every data file, sized as Paimon sizes them, by column and in order.
 
     Raises UnreadableError for invalid numbers.
     """
     names = [name.strip() for name in options.get(_PREFIX + "columns", "").split(",")]
     return {
-        name: IndexRequest(name, _number(options, name, "items", int, DEFAULT_ITEMS), _number(options, name, "fpp", float, DEFAULT_FPP))
+        name: IndexRequest(
+            name, _parse_number(options, name, "items", int, DEFAULT_ITEMS), _parse_number(options, name, "fpp", float, DEFAULT_FPP)
+        )
         for name in names
         if name
     }
 
 
-def _number(options: Mapping[str, str], name: str, option: str, parse: Callable[[str], _Number], default: _Number) -> _Number:
+def _parse_number(options: Mapping[str, str], name: str, option: str, parse: Callable[[str], _Number], default: _Number) -> _Number:
     for column in (name, parse_indexed_column(name).column):
         if "." not in column and (value := options.get(f"{_PREFIX}{column}.{option}")) is not None:
             try:
@@ -71,7 +73,7 @@ def _number(options: Mapping[str, str], name: str, option: str, parse: Callable[
     return default
 
 
-def in_manifest_threshold(options: Mapping[str, str]) -> int:
+def parse_manifest_threshold(options: Mapping[str, str]) -> int:
     """Return the bytes up to which a container is stored in the manifest. Raises UnreadableError when the option is not a size."""
     text = options.get("file-index.in-manifest-threshold")
     return DEFAULT_THRESHOLD if text is None else parse_memory_size(text)
@@ -85,7 +87,7 @@ def parse_memory_size(text: str) -> int:
     return int(match[1]) * _UNITS[match[2]]
 
 
-def boolean_option(options: Mapping[str, str], name: str, default: bool) -> bool:
+def parse_boolean(options: Mapping[str, str], name: str, default: bool) -> bool:
     """Return the value of an option that is `true` or `false`, ignoring case."""
     text = options.get(name)
     return default if text is None else text.strip().lower() == "true"

@@ -14,14 +14,14 @@ from sbbf_tool.errors import UnreadableError
 T = TypeVar("T")
 
 
-def parse_object(data: bytes, what: str) -> dict[str, Any]:
+def parse_object(data: bytes, noun: str) -> dict[str, Any]:
     """Parse a JSON object. Raises UnreadableError for anything else."""
     try:
         tree = json.loads(data)
     except (ValueError, RecursionError):
-        raise UnreadableError(f"{what} is not JSON") from None
+        raise UnreadableError(f"{noun} is not JSON") from None
     if not isinstance(tree, dict):
-        raise UnreadableError(f"{what} is not a JSON object")
+        raise UnreadableError(f"{noun} is not a JSON object")
     return tree
 
 

@@ -58,47 +58,47 @@ def parse_literal(text: str, data_type: DataType) -> Literal:
     if kind is None:
         raise UsageError(f"a value of type {data_type}: Paimon has no hash for it")
     if kind is Key.BYTES:
-        return Literal(_binary(text) if data_type.root in ("BINARY", "VARBINARY") else _utf8(text))
+        return Literal(_parse_binary(text) if data_type.root in ("BINARY", "VARBINARY") else _encode_text(text))
     if kind is Key.INTEGER:
-        return Literal(_integer(text, data_type))
+        return Literal(_parse_integer(text, data_type))
     if kind is Key.FLOAT:
-        return Literal(int(float_keys(np.array([_single(text)], np.float32))[0]))
+        return Literal(int(float_keys(np.array([_parse_float(text)], np.float32))[0]))
     if kind is Key.DOUBLE:
-        return Literal(int(double_keys(np.array([_double(text)], np.float64))[0]))
+        return Literal(int(double_keys(np.array([_parse_double(text)], np.float64))[0]))
     if kind is Key.DATE:
-        return Literal(_days(_match(_DATE, text, data_type)))
+        return Literal(_count_days(_match(_DATE, text, data_type)))
     if kind is Key.TIME:
-        return Literal(_nanos_of_day(_match(_TIME, text, data_type)) // _NANOS_PER_MILLI)
+        return Literal(_count_nanos(_match(_TIME, text, data_type)) // _NANOS_PER_MILLI)
     per_key = _NANOS_PER_MILLI if kind is Key.MILLIS else 1000
-    return Literal(_fits(_epoch_nanos(text, data_type) // per_key, 64, text, data_type))
+    return Literal(_check_range(_parse_timestamp(text, data_type) // per_key, 64, text, data_type))
 
 
-def _utf8(text: str) -> bytes:
+def _encode_text(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
         raise UsageError(f"{text!r:.60} is not text in UTF-8") from None
 
 
-def _binary(text: str) -> bytes:
+def _parse_binary(text: str) -> bytes:
     if not re.fullmatch(r"0[xX](?:[0-9a-fA-F]{2})*", text):
         raise UsageError(f"{text!r:.60} is not binary", hint="write it as 0x and two hexadecimal digits a byte")
     return bytes.fromhex(text[2:])
 
 
-def _integer(text: str, data_type: DataType) -> int:
+def _parse_integer(text: str, data_type: DataType) -> int:
     if not _INTEGER.fullmatch(text):
         raise UsageError(f"{text!r:.60} is not a {data_type}")
-    return _fits(int(text), INTEGER_BITS[data_type.root], text, data_type)
+    return _check_range(int(text), INTEGER_BITS[data_type.root], text, data_type)
 
 
-def _fits(value: int, bits: int, text: str, data_type: DataType) -> int:
+def _check_range(value: int, bits: int, text: str, data_type: DataType) -> int:
     if not -(1 << bits - 1) <= value < 1 << bits - 1:
         raise UsageError(f"{text!r:.60} is beyond {data_type}")
     return value
 
 
-def _double(text: str) -> float:
+def _parse_double(text: str) -> float:
     if special := re.fullmatch(r"([+-]?)(nan|inf|infinity)", text.lower()):
         value = math.nan if special[2] == "nan" else math.inf
         return -value if special[1] == "-" else value
@@ -110,20 +110,20 @@ def _double(text: str) -> float:
     return value
 
 
-def _single(text: str) -> np.float32:
+def _parse_float(text: str) -> np.float32:
     """Parse the float nearest to the decimal; through a double it could be rounded twice."""
-    double = _double(text)
+    double = _parse_double(text)
     if not math.isfinite(double):
         return np.float32(double)
     with np.errstate(over="ignore"):
-        near = np.float32(double)
-    if np.isinf(near):
+        nearest = np.float32(double)
+    if np.isinf(nearest):
         raise UsageError(f"{text!r:.60} is beyond FLOAT")
-    if double in (0.0, float(near)):
-        return near
+    if double in (0.0, float(nearest)):
+        return nearest
     exact = Fraction(text)
-    around = [near, np.nextafter(near, np.float32(-np.inf)), np.nextafter(near, np.float32(np.inf))]
-    finite = [value for value in around if np.isfinite(value)]
+    candidates = [nearest, np.nextafter(nearest, np.float32(-np.inf)), np.nextafter(nearest, np.float32(np.inf))]
+    finite = [value for value in candidates if np.isfinite(value)]
     return min(finite, key=lambda value: (abs(Fraction(float(value)) - exact), int(value.view(np.uint32)) & 1))
 
 
@@ -134,23 +134,23 @@ def _match(pattern: str, text: str, data_type: DataType) -> re.Match[str]:
     return match
 
 
-def _days(match: re.Match[str]) -> int:
+def _count_days(match: re.Match[str]) -> int:
     days = days_of(Date(int(match["year"]), int(match["month"]), int(match["day"])))
     if days is None:
         raise UsageError(f"{match[0]!r} is not a date of the calendar")
     return days
 
 
-def _nanos_of_day(match: re.Match[str]) -> int:
+def _count_nanos(match: re.Match[str]) -> int:
     hour, minute, second = int(match["hour"]), int(match["minute"]), int(match["second"] or 0)
     if hour > 23 or minute > 59 or second > 59:
         raise UsageError(f"{match[0]!r} is not a time of the day")
     return ((hour * 60 + minute) * 60 + second) * 1_000_000_000 + int((match["fraction"] or "").ljust(9, "0"))
 
 
-def _epoch_nanos(text: str, data_type: DataType) -> int:
+def _parse_timestamp(text: str, data_type: DataType) -> int:
     match = _match(f"{_DATE}(?:[T ]{_TIME}{_OFFSET})?", text, data_type)
-    nanos = _days(match) * 86_400_000_000_000
+    nanos = _count_days(match) * 86_400_000_000_000
     if match["hour"] is None:
         return nanos
     offset = match["offset"]
@@ -159,4 +159,4 @@ def _epoch_nanos(text: str, data_type: DataType) -> int:
             raise UsageError(f"{text!r}: a TIMESTAMP has no time zone", hint="leave the offset out")
         minutes = int(offset[1:3]) * 60 + int(offset[-2:])
         nanos -= minutes * 60_000_000_000 * (-1 if offset[0] == "-" else 1)
-    return nanos + _nanos_of_day(match)
+    return nanos + _count_nanos(match)

@@ -74,7 +74,7 @@ def parse_records(data: bytes) -> Iterator[dict[str, Any]]:
     if data.startswith(avro_file.MAGIC):
         records: Iterable[Any] = avro_file.iter_values(data, avro_file.parse_header(data))
     elif data.startswith((b"ORC", b"PAR1")):
-        records = _columnar_records(data)
+        records = _read_columnar_records(data)
     else:
         raise UnreadableError("neither Avro, ORC nor Parquet", place="offset 0")
     for record in records:
@@ -85,7 +85,7 @@ def parse_records(data: bytes) -> Iterator[dict[str, Any]]:
         yield record
 
 
-def _columnar_records(data: bytes) -> Iterator[Any]:
+def _read_columnar_records(data: bytes) -> Iterator[Any]:
     import pyarrow as pa
     from pyarrow import orc, parquet
 
@@ -109,10 +109,10 @@ def parse_manifest_list(data: bytes) -> list[tuple[str, dict[str, Any]]]:
 
 def parse_manifest(data: bytes) -> list[ManifestEntry]:
     """Parse the entries of a manifest, in order. Raises UnreadableError where a field contradicts the format."""
-    return list(map(_entry, parse_records(data)))
+    return list(map(_parse_entry, parse_records(data)))
 
 
-def _entry(record: Mapping[str, Any]) -> ManifestEntry:
+def _parse_entry(record: Mapping[str, Any]) -> ManifestEntry:
     kind = required(record, "_KIND", int)
     if kind not in (ADD, DELETE):
         raise UnreadableError(f"a manifest entry of kind {kind}")
@@ -121,12 +121,12 @@ def _entry(record: Mapping[str, Any]) -> ManifestEntry:
         required(record, "_PARTITION", bytes),
         required(record, "_BUCKET", int),
         required(record, "_TOTAL_BUCKETS", int),
-        _data_file(required(record, "_FILE", dict)),
+        _parse_data_file(required(record, "_FILE", dict)),
         record,
     )
 
 
-def _data_file(record: Mapping[str, Any]) -> DataFile:
+def _parse_data_file(record: Mapping[str, Any]) -> DataFile:
     return DataFile(
         name=file_name(required(record, "_FILE_NAME", str)),
         size=required(record, "_FILE_SIZE", int),
@@ -146,10 +146,10 @@ def live_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
     Manifests may be read in any order: a file is in the table when it was added more often than deleted.
     """
     balance: dict[Identity, int] = {}
-    added: dict[Identity, ManifestEntry] = {}
+    additions: dict[Identity, ManifestEntry] = {}
     for entry in entries:
         identity = entry.identity
         balance[identity] = balance.get(identity, 0) + (1 if entry.kind == ADD else -1)
         if entry.kind == ADD:
-            added[identity] = entry
-    return [entry for identity, entry in added.items() if balance[identity] > 0]
+            additions[identity] = entry
+    return [entry for identity, entry in additions.items() if balance[identity] > 0]

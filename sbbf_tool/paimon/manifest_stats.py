@@ -24,27 +24,27 @@ KNOWN_LIST_FIELDS = frozenset(
 
 def build_list_record(fields: Iterable[str], name: str, size: int, entries: Entries, schema: TableSchema) -> dict[str, Any]:
     """Build the record, with these fields, of a manifest of `size` bytes with these entries."""
-    added = sum(kind == ADD for kind, _ in entries)
+    num_added = sum(kind == ADD for kind, _ in entries)
     files = [record["_FILE"] for _, record in entries]
     buckets = [record["_BUCKET"] for _, record in entries]
     levels = [file["_LEVEL"] for file in files]
     spans = [_row_ids(file) for file in files]
     row_ids = [span for span in spans if span is not None]
-    told = len(row_ids) == len(files)  # as in Paimon, only when every file has row ids
+    has_row_ids = len(row_ids) == len(files)  # as in Paimon, only when every file has row ids
     record = {
         "_VERSION": VERSION,
         "_FILE_NAME": name,
         "_FILE_SIZE": size,
-        "_NUM_ADDED_FILES": added,
-        "_NUM_DELETED_FILES": len(entries) - added,
+        "_NUM_ADDED_FILES": num_added,
+        "_NUM_DELETED_FILES": len(entries) - num_added,
         "_PARTITION_STATS": partition_stats([record["_PARTITION"] for _, record in entries], schema),
         "_SCHEMA_ID": max(file["_SCHEMA_ID"] for file in files),
         "_MIN_BUCKET": min(buckets),
         "_MAX_BUCKET": max(buckets),
         "_MIN_LEVEL": min(levels),
         "_MAX_LEVEL": max(levels),
-        "_MIN_ROW_ID": min(first for first, _ in row_ids) if told else None,
-        "_MAX_ROW_ID": max(last for _, last in row_ids) if told else None,
+        "_MIN_ROW_ID": min(first for first, _ in row_ids) if has_row_ids else None,
+        "_MAX_ROW_ID": max(last for _, last in row_ids) if has_row_ids else None,
         "_TOTAL_BUCKETS": None,  # Paimon writes null too, also for the next field
         "_EXTRA_FILES": None,
     }
@@ -64,7 +64,7 @@ def partition_stats(partitions: Sequence[bytes], schema: TableSchema) -> dict[st
     return {
         "_MIN_VALUES": build_row([min(column, key=_order, default=None) for column in present], types),
         "_MAX_VALUES": build_row([max(column, key=_order, default=None) for column in present], types),
-        "_NULL_COUNTS": [len(column) - len(some) for column, some in zip(columns, present, strict=True)],
+        "_NULL_COUNTS": [len(column) - len(values) for column, values in zip(columns, present, strict=True)],
     }
 
 

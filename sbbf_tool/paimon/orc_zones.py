@@ -18,43 +18,43 @@ _CODECS = {1: "deflate", 5: "zstandard"}
 _MAX_STRIPES = 100_000
 
 
-def written_in_utc(data: bytes) -> bool:
+def is_written_in_utc(data: bytes) -> bool:
     """Return whether every stripe states that it was written in UTC; False for a file that does not, or that cannot be read here."""
     try:
-        zones = list(_zones(data))
+        zones = list(_read_zones(data))
     except (UnreadableError, IndexError):
         return False
     return bool(zones) and all(zone in UTC_NAMES for zone in zones)
 
 
-def _zones(data: bytes) -> Iterator[str]:
+def _read_zones(data: bytes) -> Iterator[str]:
     postscript_at = len(data) - 1 - data[-1]
-    postscript = dict(_fields(data[postscript_at:-1]))
+    postscript = dict(_parse_fields(data[postscript_at:-1]))
     compression = postscript.get(2, _NONE)
     footer_length = postscript.get(1)
     if not isinstance(footer_length, int) or not 0 < footer_length <= postscript_at or not isinstance(compression, int):
         raise UnreadableError("an ORC postscript without a footer")
-    footer = _decompressed(data[postscript_at - footer_length : postscript_at], compression)
-    stripes = [value for field, value in _fields(footer) if field == 3 and isinstance(value, bytes)]
+    footer = _decompress(data[postscript_at - footer_length : postscript_at], compression)
+    stripes = [value for field, value in _parse_fields(footer) if field == 3 and isinstance(value, bytes)]
     for stripe in stripes[:_MAX_STRIPES]:
-        at, index, rows, length = (dict(_fields(stripe)).get(field, 0) for field in (1, 2, 3, 4))
+        at, index, rows, length = (dict(_parse_fields(stripe)).get(field, 0) for field in (1, 2, 3, 4))
         if not isinstance(at, int) or not isinstance(index, int) or not isinstance(rows, int) or not isinstance(length, int):
             raise UnreadableError("an ORC stripe without its place")
         start = at + index + rows
-        zone = dict(_fields(_decompressed(data[start : start + length], compression))).get(3)
+        zone = dict(_parse_fields(_decompress(data[start : start + length], compression))).get(3)
         yield zone.decode("ascii", "replace") if isinstance(zone, bytes) else ""
 
 
-def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+def _parse_fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
     """Yield the fields of a protobuf message: field number and value, an integer or bytes."""
     at = 0
     while at < len(message):
-        tag, at = _varint(message, at)
+        tag, at = _parse_varint(message, at)
         value: int | bytes
         if tag & 7 == 0:
-            value, at = _varint(message, at)
+            value, at = _parse_varint(message, at)
         elif tag & 7 == 2:
-            length, at = _varint(message, at)
+            length, at = _parse_varint(message, at)
             value, at = message[at : at + length], at + length
         elif tag & 7 in (1, 5):
             value, at = b"", at + (8 if tag & 7 == 1 else 4)
@@ -63,7 +63,7 @@ def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
         yield tag >> 3, value
 
 
-def _varint(message: bytes, at: int) -> tuple[int, int]:
+def _parse_varint(message: bytes, at: int) -> tuple[int, int]:
     value = 0
     for shift in range(0, 70, 7):
         byte = message[at]
@@ -74,7 +74,7 @@ def _varint(message: bytes, at: int) -> tuple[int, int]:
     raise UnreadableError("a protobuf number of more than ten bytes")
 
 
-def _decompressed(stream: bytes, compression: int) -> bytes:
+def _decompress(stream: bytes, compression: int) -> bytes:
     """Decompress a stream of chunks, each after three bytes: twice its length, plus one where the chunk is not compressed."""
     if compression == _NONE:
         return stream

@@ -27,18 +27,18 @@ def escape(name: str) -> str:
     return "".join(f"%{ord(char):02X}" if char in _ESCAPED else char for char in name)
 
 
-def partition_segments(
+def build_segments(
     keys: Sequence[str], types: Sequence[DataType], values: Sequence[Value], default_name: str, legacy: bool
 ) -> list[str | None]:
     """Build the directory names, outermost first; None where the text of the value in Java cannot be determined."""
     segments: list[str | None] = []
     for key, data_type, value in zip(keys, types, values, strict=True):
-        text = "" if value is None else value_text(value, data_type, legacy)
+        text = "" if value is None else format_value(value, data_type, legacy)
         segments.append(None if text is None else f"{escape(key)}={escape(text if text.strip() else default_name)}")
     return segments
 
 
-def value_text(value: Value, data_type: DataType, legacy: bool) -> str | None:
+def format_value(value: Value, data_type: DataType, legacy: bool) -> str | None:
     """Format a partition value as in its directory; None for bytes, and for times that depend on a time zone or a rarely used cast."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -47,24 +47,24 @@ def value_text(value: Value, data_type: DataType, legacy: bool) -> str | None:
     if isinstance(value, Decimal):
         return format(value, "f")
     if isinstance(value, float):
-        return java_floating(value, single=data_type.root == "FLOAT")
+        return format_java_float(value, single=data_type.root == "FLOAT")
     if isinstance(value, Timestamp):
-        return _timestamp_text(value, data_type, legacy)
+        return _format_timestamp(value, data_type, legacy)
     if isinstance(value, int) and (legacy or data_type.root not in ("DATE", "TIME")):
         return str(value)
     return str(date_of(value)) if isinstance(value, int) and data_type.root == "DATE" else None
 
 
-def show_value(value: Value, data_type: DataType) -> str:
+def display_value(value: Value, data_type: DataType) -> str:
     """Format a partition value for display."""
     if value is None:
         return "null"
     if isinstance(value, bytes):
         return f"0x{value.hex()}"
-    return value_text(value, data_type, legacy=False) or value_text(value, data_type, legacy=True) or ""
+    return format_value(value, data_type, legacy=False) or format_value(value, data_type, legacy=True) or ""
 
 
-def java_floating(value: float, *, single: bool) -> str:
+def format_java_float(value: float, *, single: bool) -> str:
     """Format as Double.toString or Float.toString: plain from 10^-3 to 10^7, else with an exponent; always a digit after the point."""
     if math.isnan(value):
         return "NaN"
@@ -84,7 +84,7 @@ def java_floating(value: float, *, single: bool) -> str:
     return f"{sign}{digits[0]}.{digits[1:] or '0'}E{point - 1}"
 
 
-def _timestamp_text(value: Timestamp, data_type: DataType, legacy: bool) -> str | None:
+def _format_timestamp(value: Timestamp, data_type: DataType, legacy: bool) -> str | None:
     if not legacy and data_type.root == "TIMESTAMP_LTZ":
         return None  # in the time zone of the writing process
     days, millis = divmod(value.millis, _DAY_MILLIS)
@@ -93,7 +93,7 @@ def _timestamp_text(value: Timestamp, data_type: DataType, legacy: bool) -> str 
     clock = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}"
     second = f":{seconds % 60:02d}"
     if legacy:  # LocalDateTime.toString: as short as possible, the fraction in groups of three digits
-        kept = next((fraction[:size] for size in (0, 3, 6, 9) if not fraction[size:].strip("0")), fraction)
-        return f"{date_of(days)}T{clock}{second if seconds % 60 or kept else ''}{'.' + kept if kept else ''}"
-    kept = fraction[: data_type.precision] + fraction[data_type.precision :].rstrip("0")
-    return f"{date_of(days)} {clock}{second}{'.' + kept if kept else ''}"
+        digits = next((fraction[:size] for size in (0, 3, 6, 9) if not fraction[size:].strip("0")), fraction)
+        return f"{date_of(days)}T{clock}{second if seconds % 60 or digits else ''}{'.' + digits if digits else ''}"
+    digits = fraction[: data_type.precision] + fraction[data_type.precision :].rstrip("0")
+    return f"{date_of(days)} {clock}{second}{'.' + digits if digits else ''}"

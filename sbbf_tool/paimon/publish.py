@@ -24,13 +24,13 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.02, 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class Publication:
     snapshot_id: int
-    gone: tuple[str, ...]
+    missing_files: tuple[str, ...]
     """Data files that another commit deleted meanwhile."""
 
 
-def publish(files: WritableFiles, path: str, additions: Iterable[Addition]) -> Published | None:
+def publish(files: WritableFiles, path: str, additions: Iterable[Addition]) -> Publication | None:
     """Write these indexes one by one and commit them to the latest state of the table; None when none of the data files exists any more.
 
     Raises RefusedError when the table has fields that this tool cannot keep, or other commits win every attempt, and OSError when writing
@@ -38,17 +38,17 @@ def publish(files: WritableFiles, path: str, additions: Iterable[Addition]) -> P
     succeeded.
     """
     with _Scratch(files) as index_files:
-        written = []
+        pending = []
         for addition in additions:
             if addition.path is not None:
                 index_files.create(addition.path, addition.container)
-            written.append(addition if addition.path is None else replace(addition, container=b""))
+            pending.append(addition if addition.path is None else replace(addition, container=b""))
         for attempt in range(_ATTEMPTS):
             if attempt:
                 time.sleep(random.uniform(0, min(_LONGEST_WAIT, _FIRST_WAIT * 2**attempt)))  # rivals must not retry in step
             table = open_table(files, path)
             live = {each.entry.identity for each in table.live_files}
-            present = [addition for addition in written if addition.entry.identity in live]
+            present = [addition for addition in pending if addition.entry.identity in live]
             if table.snapshot is None or not present:
                 return None
             plan = plan_commit(table, table.snapshot, present, time.time_ns() // 1_000_000, str(uuid.uuid4()))
@@ -64,13 +64,13 @@ def publish(files: WritableFiles, path: str, additions: Iterable[Addition]) -> P
                 if not ours:
                     index_files.keep = manifests.keep = False
                     continue
-            gone = [addition for addition in written if addition.entry.identity not in live]
+            missing = [addition for addition in pending if addition.entry.identity not in live]
             with contextlib.suppress(OSError):  # the table is valid without either
                 files.replace(join(path, "snapshot", "LATEST"), str(plan.snapshot_id).encode())
-                for addition in gone:
+                for addition in missing:
                     if addition.path is not None:
                         files.remove(addition.path)
-            return Published(plan.snapshot_id, tuple(addition.entry.file.name for addition in gone))
+            return Publication(plan.snapshot_id, tuple(addition.entry.file.name for addition in missing))
     raise RefusedError("other commits came first, time after time; nothing was changed", file=path, hint="try again when it is quieter")
 
 
@@ -83,14 +83,14 @@ def _create_snapshot(files: WritableFiles, path: str, data: bytes) -> bool:
         files.create(path, data)
     except OSError as error:
         try:
-            there = files.read(path)
+            existing_bytes = files.read(path)
         except FileNotFoundError:
             raise error from None
         except OSError:
             raise WriteError(
                 f"{error.strerror or error}, and the commit may have happened or not", file=path, hint="see if it is there"
             ) from error
-        return there == data
+        return existing_bytes == data
     return True
 
 

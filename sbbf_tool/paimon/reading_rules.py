@@ -6,29 +6,29 @@ operation/AppendOnlyFileStoreScan.java, KeyValueFileStore.java, schema/SchemaEvo
 from __future__ import annotations
 
 from sbbf_tool.paimon.data_types import INTEGER_BITS, DataType
-from sbbf_tool.paimon.index_options import boolean_option
+from sbbf_tool.paimon.index_options import parse_boolean
 from sbbf_tool.paimon.table_schema import TableSchema
 
 
 def why_unused(schema: TableSchema) -> str | None:
     """Return why Paimon's planner does not use the file indexes of the table; None when it does."""
-    if not boolean_option(schema.options, "file-index.read.enabled", default=True):
+    if not parse_boolean(schema.options, "file-index.read.enabled", default=True):
         return "file-index.read.enabled is false"
-    if schema.primary_keys and not boolean_option(schema.options, "deletion-vectors.enabled", default=False):
+    if schema.primary_keys and not parse_boolean(schema.options, "deletion-vectors.enabled", default=False):
         return "a primary-key table without deletion vectors"
     return None
 
 
-def why_not_pushed(today: DataType, in_file: DataType, key: bytes | int) -> str | None:
+def why_not_convertible(current_type: DataType, file_type: DataType, key: bytes | int) -> str | None:
     """Return why a literal of the current type cannot be looked up in a file written with another type; None when it can.
 
     Paimon converts literals only to the same type apart from NOT NULL, and from a wider integer to a narrower one that fits the value.
     """
-    if today.same_ignoring_null(in_file):
+    if current_type.same_ignoring_null(file_type):
         return None
-    narrow = INTEGER_BITS.get(in_file.root, 0)
-    if not 0 < narrow < INTEGER_BITS.get(today.root, 0) or isinstance(key, bytes):
-        return f"the column was {in_file} when the file was written"
-    if not -(1 << narrow - 1) <= key < 1 << narrow - 1:
-        return f"the value does not fit the file's {in_file}"
+    file_bits = INTEGER_BITS.get(file_type.root, 0)
+    if not 0 < file_bits < INTEGER_BITS.get(current_type.root, 0) or isinstance(key, bytes):
+        return f"the column was {file_type} when the file was written"
+    if not -(1 << file_bits - 1) <= key < 1 << file_bits - 1:
+        return f"the value does not fit the file's {file_type}"
     return None

@@ -44,28 +44,28 @@ def parse_request(text: str) -> IndexRequest:
     match = None if text.endswith("]") else _SPELLING.fullmatch(text)
     if match is None:
         return IndexRequest(text)
-    column, given = match["column"], {}
+    column, options = match["column"], {}
     for option in match["options"].split(","):
         name, _, value = option.partition("=")
-        if name not in _OPTIONS or name in given:
+        if name not in _OPTIONS or name in options:
             hint = f"there are {', '.join(_OPTIONS)}, each once"
             raise UsageError(f"{name!r:.20} is not an option", place=f"column {column}", hint=hint)
-        given[name] = value
+        options[name] = value
     return IndexRequest(
         column,
-        _items(column, given["items"]) if "items" in given else None,
-        _fpp(column, given["fpp"]) if "fpp" in given else DEFAULT_FPP,
-        _type(column, given["type"]) if "type" in given else None,
+        _parse_items(column, options["items"]) if "items" in options else None,
+        _parse_fpp(column, options["fpp"]) if "fpp" in options else DEFAULT_FPP,
+        _parse_type(column, options["type"]) if "type" in options else None,
     )
 
 
-def _items(column: str, text: str) -> int:
+def _parse_items(column: str, text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,18}", text) or int(text) == 0:
         raise UsageError(f"items={text:.40} is not a number of values, from 1", place=f"column {column}")
     return int(text)
 
 
-def _fpp(column: str, text: str) -> float:
+def _parse_fpp(column: str, text: str) -> float:
     try:
         rate = float(text)
     except ValueError:
@@ -75,7 +75,7 @@ def _fpp(column: str, text: str) -> float:
     return rate
 
 
-def _type(column: str, text: str) -> DataType:
+def _parse_type(column: str, text: str) -> DataType:
     try:
         return parse_type_text(text)
     except UnreadableError as error:

@@ -19,13 +19,13 @@ from functools import cached_property
 from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.paimon.binary_row import Value, parse_row
-from sbbf_tool.paimon.confined import Confined, OutsideError
+from sbbf_tool.paimon.confined_files import ConfinedFiles, OutsideError
 from sbbf_tool.paimon.data_types import DataType
-from sbbf_tool.paimon.files import Files, join, names_in, parent, parse_file
-from sbbf_tool.paimon.index_options import boolean_option
+from sbbf_tool.paimon.files import Files, join, list_names, parent, parse_file
+from sbbf_tool.paimon.index_options import parse_boolean
 from sbbf_tool.paimon.json_fields import file_name
 from sbbf_tool.paimon.manifest import DataFile, ManifestEntry, live_entries, parse_manifest, parse_manifest_list
-from sbbf_tool.paimon.partition_path import DEFAULT_NAME, escape, partition_segments, show_value
+from sbbf_tool.paimon.partition_path import DEFAULT_NAME, build_segments, display_value, escape
 from sbbf_tool.paimon.snapshot import Snapshot, parse_snapshot
 from sbbf_tool.paimon.table_schema import TableSchema, parse_table_schema
 
@@ -61,14 +61,14 @@ class LiveFile:
     @property
     def partition_text(self) -> str:
         """Partition for display, such as `dt=2024-02-29/hour=3`; empty for a table without partitions."""
-        return "/".join(f"{key}={show_value(value, data_type)}" for key, data_type, value in self.partition)
+        return "/".join(f"{key}={display_value(value, data_type)}" for key, data_type, value in self.partition)
 
 
 @dataclass(eq=False)
 class Table:
     """Table at one of its snapshots. Files are read on access; schemas are cached."""
 
-    files: Confined
+    files: ConfinedFiles
     path: str
     snapshot: Snapshot | None
     """None for a table without commits."""
@@ -88,13 +88,13 @@ class Table:
 
     def manifest_names(self) -> Iterator[str]:
         """Yield the names of the manifests, base list before delta list. Raises UnreadableError where one is listed twice."""
-        seen: set[str] = set()
+        names: set[str] = set()
         for list_name in self.snapshot.manifest_lists if self.snapshot else ():
             path = self.manifest_path(list_name)
             for name, _ in parse_file(self.files, path, parse_manifest_list):
-                if name in seen:
+                if name in names:
                     raise UnreadableError(f"manifest {name} is listed twice", file=path)
-                seen.add(name)
+                names.add(name)
                 yield name
 
     def manifest_path(self, name: str) -> str:
@@ -108,16 +108,16 @@ class Table:
     @cached_property
     def live_files(self) -> tuple[LiveFile, ...]:
         """Data files of the snapshot, in the order in which they were added."""
-        return tuple(map(self._live_file, live_entries(self.entries())))
+        return tuple(map(self._build_live_file, live_entries(self.entries())))
 
-    def _live_file(self, entry: ManifestEntry) -> LiveFile:
+    def _build_live_file(self, entry: ManifestEntry) -> LiveFile:
         keys, types = self.schema.partition_keys, self.schema.partition_types
         try:
             values = parse_row(entry.partition, types) if keys else ()
         except UnreadableError as error:
             raise UnreadableError(f"partition of {entry.file.name}: {error.message}", file=self.path) from None
         external = entry.file.external_path
-        directory = self._directory(entry, values) if external is None else parent(external)
+        directory = self._find_directory(entry, values) if external is None else parent(external)
         live = LiveFile(entry, tuple(zip(keys, types, values, strict=True)), directory)
         return live if self.files.allow_outside else replace(live, outside=self._why_outside(live))
 
@@ -127,42 +127,42 @@ class Table:
         if external is not None and not is_below(external, self.schema.options.get(EXTERNAL_PATHS, "").split(",")):
             return f"its external path {redact(external)} is not below the table's {EXTERNAL_PATHS}"
         try:
-            place = self.files.place_outside(live.path)
+            place = self.files.find_outside_place(live.path)
         except (OSError, ValueError) as error:
             return f"its path cannot be resolved: {error.strerror if isinstance(error, OSError) else error}"
         return None if place is None else f"it lies outside the table, at {place}"
 
-    def _directory(self, entry: ManifestEntry, values: tuple[Value, ...]) -> str:
+    def _find_directory(self, entry: ManifestEntry, values: tuple[Value, ...]) -> str:
         options = self.schema.options
         keys = self.schema.partition_keys
-        segments = partition_segments(
+        segments = build_segments(
             keys,
             self.schema.partition_types,
             values,
             options.get("partition.default-name", DEFAULT_NAME),
-            boolean_option(options, "partition.legacy-name", default=True),
+            parse_boolean(options, "partition.legacy-name", default=True),
         )
         bucket = "bucket-postpone" if entry.bucket == POSTPONE_BUCKET else f"bucket-{entry.bucket}"
-        root = join(self.path, _inner_directory(self.path, options))
+        root = join(self.path, _check_path_directory(self.path, options))
         return self._search(root, list(zip(keys, segments, strict=True)), bucket, entry.file.name) or join(root, bucket)
 
     def _search(self, directory: str, levels: list[tuple[str, str | None]], bucket: str, name: str) -> str | None:
         """Find the bucket below `directory`. A level whose name could not be computed is searched for: data file names are unique."""
         if not levels:
             return join(directory, bucket)
-        (key, segment), below = levels[0], levels[1:]
+        (key, segment), next_levels = levels[0], levels[1:]
         if segment is not None:
-            return self._search(join(directory, segment), below, bucket, name)
-        for candidate in names_in(self.files, directory):
+            return self._search(join(directory, segment), next_levels, bucket, name)
+        for candidate in list_names(self.files, directory):
             if candidate.startswith(escape(key) + "="):
                 with suppress(OutsideError):
-                    found = self._search(join(directory, candidate), below, bucket, name)
-                    if found is not None and name in names_in(self.files, found):
-                        return found
+                    bucket_directory = self._search(join(directory, candidate), next_levels, bucket, name)
+                    if bucket_directory is not None and name in list_names(self.files, bucket_directory):
+                        return bucket_directory
         return None
 
 
-def _inner_directory(path: str, options: Mapping[str, str]) -> str:
+def _check_path_directory(path: str, options: Mapping[str, str]) -> str:
     """Return the directory of the data below that of the table. Raises RefusedError where the option leads out of the table."""
     directory = options.get(PATH_DIRECTORY, "")
     if directory.startswith("/") or ":" in directory or ".." in directory.split("/"):
@@ -172,9 +172,9 @@ def _inner_directory(path: str, options: Mapping[str, str]) -> str:
 
 def is_below(path: str, roots: Iterable[str]) -> bool:
     """Return whether a path or address is below one of these roots, as written; False where it contains `..`."""
-    spelled = path.removeprefix("file://").removeprefix("file:")
+    plain_path = path.removeprefix("file://").removeprefix("file:")
     trimmed = (root.strip().removeprefix("file://").removeprefix("file:").rstrip("/") for root in roots if root.strip())
-    return ".." not in spelled.split("/") and any(spelled.startswith(f"{root}/") for root in trimmed)
+    return ".." not in plain_path.split("/") and any(plain_path.startswith(f"{root}/") for root in trimmed)
 
 
 def open_table(files: Files, path: str, *, snapshot: int | None = None, branch: str | None = None, allow_outside: bool = False) -> Table:
@@ -184,25 +184,25 @@ def open_table(files: Files, path: str, *, snapshot: int | None = None, branch: 
     when the directory is not a table or lacks the schema of the snapshot, UsageError when it has no such snapshot.
     """
     path = path.rstrip("/") or "/"
-    root = _branch_root(path, branch)
-    files = Confined(files, path, allow_outside)
+    root = _find_branch_root(path, branch)
+    files = ConfinedFiles(files, path, allow_outside)
     if snapshot is None:
         number = latest_snapshot_id(files, root)
     else:
-        number = snapshot if snapshot in _numbered(files, join(root, "snapshot"), SNAPSHOT_PREFIX) else None
-    found = parse_file(files, snapshot_path(root, number), parse_snapshot) if number is not None else None
+        number = snapshot if snapshot in _list_numbers(files, join(root, "snapshot"), SNAPSHOT_PREFIX) else None
+    state = parse_file(files, snapshot_path(root, number), parse_snapshot) if number is not None else None
     # Listed after the snapshot is read: a schema is written before the snapshot that refers to it.
-    schema_ids = _numbered(files, join(root, "schema"), SCHEMA_PREFIX)
+    schema_ids = _list_numbers(files, join(root, "schema"), SCHEMA_PREFIX)
     if not schema_ids:
         raise UnreadableError("not a Paimon table: below it is no schema/schema-<number>", file=root)
-    if found is None and snapshot is not None:
+    if state is None and snapshot is not None:
         raise UsageError(f"no snapshot {snapshot}", file=path)
-    if found is not None and found.schema_id not in schema_ids:
-        raise UnreadableError(f"its schema is schema-{found.schema_id}, which is not there", file=snapshot_path(root, found.id))
-    schema_id = max(schema_ids) if found is None or snapshot is None else found.schema_id
+    if state is not None and state.schema_id not in schema_ids:
+        raise UnreadableError(f"its schema is schema-{state.schema_id}, which is not there", file=snapshot_path(root, state.id))
+    schema_id = max(schema_ids) if state is None or snapshot is None else state.schema_id
     schema = _read_schema(files, path, branch, schema_id)
-    _inner_directory(path, schema.options)
-    return Table(files, path, found, schema, branch)
+    _check_path_directory(path, schema.options)
+    return Table(files, path, state, schema, branch)
 
 
 def latest_snapshot_id(files: Files, root: str) -> int | None:
@@ -212,7 +212,7 @@ def latest_snapshot_id(files: Files, root: str) -> int | None:
         hint = int(files.read(join(directory, "LATEST"), _LARGEST_HINT).decode("ascii"))
     except (OSError, ValueError):
         hint = 0
-    ids = _numbered(files, directory, SNAPSHOT_PREFIX)
+    ids = _list_numbers(files, directory, SNAPSHOT_PREFIX)
     newest = max(ids, default=None)
     if hint > (newest or 0):
         raise UnreadableError(f"LATEST names snapshot {hint}, which is not there", file=snapshot_path(root, hint))
@@ -223,23 +223,23 @@ def snapshot_path(root: str, snapshot_id: int) -> str:
     return join(root, "snapshot", f"{SNAPSHOT_PREFIX}{snapshot_id}")
 
 
-def _branch_root(path: str, branch: str | None) -> str:
+def _find_branch_root(path: str, branch: str | None) -> str:
     return path if branch in (None, "main") else join(path, "branch", f"branch-{file_name(branch or '')}")
 
 
-def _numbered(files: Files, directory: str, prefix: str) -> set[int]:
-    names = (name.removeprefix(prefix) for name in names_in(files, directory) if name.startswith(prefix))
+def _list_numbers(files: Files, directory: str, prefix: str) -> set[int]:
+    names = (name.removeprefix(prefix) for name in list_names(files, directory) if name.startswith(prefix))
     return {int(name) for name in names if name.isascii() and name.isdigit() and len(name) < 20}
 
 
 def _read_schema(files: Files, path: str, branch: str | None, schema_id: int) -> TableSchema:
-    return parse_file(files, join(_branch_root(path, branch), "schema", f"{SCHEMA_PREFIX}{schema_id}"), parse_table_schema)
+    return parse_file(files, join(_find_branch_root(path, branch), "schema", f"{SCHEMA_PREFIX}{schema_id}"), parse_table_schema)
 
 
 def _is_table(files: Files, directory: str) -> bool:
     """Return whether a directory has the schemas of a table; something else may be called `schema` there."""
     try:
-        return bool(_numbered(files, join(directory, "schema"), SCHEMA_PREFIX))
+        return bool(_list_numbers(files, join(directory, "schema"), SCHEMA_PREFIX))
     except UnreadableError:
         return False
 

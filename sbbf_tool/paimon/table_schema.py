@@ -78,7 +78,7 @@ def resolve_column(schema: TableSchema, name: str) -> tuple[IndexedColumn, Field
         return IndexedColumn(name), whole, whole.type
     if field is not None:
         raise UsageError(f"column {field.name} is a {field.type}, not a map, so it has no entry {indexed.key!r}")
-    names = [known.name for known in schema.fields]
+    names = [field.name for field in schema.fields]
     near = get_close_matches(indexed.column, names, n=3)
     hint = f"did you mean {', '.join(near)}?" if near else f"the table has {', '.join(names[:8])}{', ...' if names[8:] else ''}"
     raise UsageError(f"no column {indexed.column!r}", hint=hint)

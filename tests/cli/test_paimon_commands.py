@@ -281,7 +281,7 @@ class TestBuild:
 class TestVerify:
     def lie(self, path: Path, *columns: str) -> None:
         """An index without a bit set, beside its data file."""
-        empty = build_bloom64(BloomFilter64.sized(10, 0.1))
+        empty = build_bloom64(BloomFilter64.for_items(10, 0.1))
         path.write_bytes(build_container(lay_out({column: {KIND: empty} for column in columns})))
 
     def test_a_sound_table(self, orders, capfd):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.paimon import bloom64_spec as spec
 from sbbf_tool.paimon.bloom64 import MAX_PROBES, BloomFilter64, build_bloom64, parse_bloom64
-from sbbf_tool.paimon.bloom64_sizing import Sizing, paimon_sizing
+from sbbf_tool.paimon.bloom64_sizing import Sizing, compute_sizing
 from sbbf_tool.paimon.fast_hash import hash_bytes
 
 hashes64 = st.integers(0, 2**64 - 1)
@@ -37,7 +37,7 @@ def test_the_fast_kernel_is_the_plain_one(put: list[int], size: int, k: int, ask
 def test_many_hashes_cross_chunks() -> None:
     rng = np.random.default_rng(7)
     put = rng.integers(0, 2**64, 200_000, np.uint64)
-    bloom = BloomFilter64.sized(200_000, 0.01)
+    bloom = BloomFilter64.for_items(200_000, 0.01)
     bloom.insert(put)
     assert bloom.contains(put).all()
     absent = bloom.contains(rng.integers(0, 2**64, 200_000, np.uint64)).mean()
@@ -119,18 +119,18 @@ def test_what_cannot_be_estimated_is_not() -> None:
     ],
 )
 def test_sizing_where_java_arithmetic_shows(items: int, fpp: float, sizing: tuple[int, int]) -> None:
-    assert paimon_sizing(items, fpp) == Sizing(*sizing)
+    assert compute_sizing(items, fpp) == Sizing(*sizing)
 
 
 @pytest.mark.parametrize(("items", "fpp"), [(100_000_000, 1e-6), (1, 0.0), (100, 1.5), (2**63, 0.1), (2**31, 0.1)])
 def test_sizes_that_overflow_are_refused(items: int, fpp: float) -> None:
     with pytest.raises(UsageError):
-        paimon_sizing(items, fpp)
+        compute_sizing(items, fpp)
 
 
 @given(st.integers(1, 10**7), st.floats(1e-9, 0.999))
 def test_sizes_are_whole_bytes(items: int, fpp: float) -> None:
-    num_bits, k = paimon_sizing(items, fpp)
+    num_bits, k = compute_sizing(items, fpp)
     assert num_bits % 8 == 0
     assert num_bits > 0
     assert k >= 1

@@ -36,7 +36,7 @@ def data_file(tmp_path: Path) -> str:
 
 def test_paimons_size_is_paimons_bytes(files: LocalFolders, data_file: str) -> None:
     report = build(files, data_file, [IndexRequest("s", items=50, fpp=0.05)])
-    bloom = BloomFilter64.sized(50, 0.05)
+    bloom = BloomFilter64.for_items(50, 0.05)
     bloom.insert(hash_bytes(f"value {at}".encode() for at in range(20)))
     assert report.container == build_container(lay_out({"s": {"bloom-filter": build_bloom64(bloom)}}))
     (column,) = report.columns
@@ -115,7 +115,7 @@ def test_what_was_built_loses_nothing(files: LocalFolders, data_file: str, tmp_p
 
 def test_what_is_lost_is_shown(files: LocalFolders, data_file: str, tmp_path: Path) -> None:
     index = tmp_path / "x.index"
-    bloom = BloomFilter64.sized(100, 0.001)
+    bloom = BloomFilter64.for_items(100, 0.001)
     bloom.insert(hash_bytes(f"value {at}".encode() for at in range(1, 20)))
     container = {"s": {"bloom-filter": build_bloom64(bloom)}, "id": {"bloom-filter": None}, "other": {"bitmap": b""}}
     index.write_bytes(build_container(lay_out(container)))

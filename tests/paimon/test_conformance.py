@@ -15,12 +15,12 @@ from sbbf_tool.operations.paimon.probe import probe_table
 from sbbf_tool.operations.paimon.verify import verify_table
 from sbbf_tool.paimon.avro_file import build_file, iter_values, parse_header
 from sbbf_tool.paimon.bloom64 import KIND, BloomFilter64, build_bloom64, parse_bloom64
-from sbbf_tool.paimon.bloom64_sizing import paimon_sizing
+from sbbf_tool.paimon.bloom64_sizing import compute_sizing
 from sbbf_tool.paimon.data_types import parse_type_text
 from sbbf_tool.paimon.fast_hash import key_of
 from sbbf_tool.paimon.file_index import find_index
 from sbbf_tool.paimon.index_container import build_container, lay_out, parse_container
-from sbbf_tool.paimon.index_options import IndexRequest, bloom_columns
+from sbbf_tool.paimon.index_options import IndexRequest, parse_bloom_columns
 from sbbf_tool.paimon.literals import parse_literal
 from sbbf_tool.paimon.table import Table, open_table
 from sbbf_tool.storage.folders import LocalFolders
@@ -37,9 +37,9 @@ def test_sizes_are_those_of_paimons_constructor(answers: Answers) -> None:
     for told in answers["sizing"]:
         if "error" in told:
             with pytest.raises(UsageError):
-                paimon_sizing(told["items"], told["fpp"])
+                compute_sizing(told["items"], told["fpp"])
         else:
-            assert paimon_sizing(told["items"], told["fpp"]) == (told["num_bits"], told["num_hash_functions"])
+            assert compute_sizing(told["items"], told["fpp"]) == (told["num_bits"], told["num_hash_functions"])
 
 
 def test_hashes_are_paimons(answers: Answers) -> None:
@@ -114,8 +114,8 @@ def test_every_filter_is_rebuilt_from_its_values(real: Path, answers: Answers) -
             data_type = parse_type_text(answer["type"])
             literals = [parse_literal(written(each["value"], data_type), data_type) for each in answer["present"]]
             assert [f"{literal.hash64:016x}" for literal in literals] == [each["hash64"] for each in answer["present"]]
-            asked = bloom_columns(table.schema.options)[answer.get("column_name_today", column)]
-            bloom = BloomFilter64.sized(asked.items, asked.fpp)
+            asked = parse_bloom_columns(table.schema.options)[answer.get("column_name_today", column)]
+            bloom = BloomFilter64.for_items(asked.items, asked.fpp)
             bloom.insert(np.array([literal.hash64 for literal in literals], np.uint64))
             assert build_bloom64(bloom) == body
             rebuilt += 1
@@ -150,7 +150,7 @@ def test_indexes_are_built_from_the_data_as_paimon_builds_them(real: Path, answe
             index = find_index(table.files, live)
             if index.container is None:
                 continue
-            options = bloom_columns(table.schema_of(live.file).options) | bloom_columns(table.schema.options)
+            options = parse_bloom_columns(table.schema_of(live.file).options) | parse_bloom_columns(table.schema.options)
             for column, kinds in index.container.indexes.items():
                 if KIND not in kinds or column not in options:
                     continue

@@ -14,15 +14,15 @@ import pytest
 from pyarrow import orc
 
 from sbbf_tool.errors import UnreadableError, UsageError
-from sbbf_tool.paimon.arrow_columns import int96_micros
+from sbbf_tool.paimon.arrow_columns import combine_int96
 from sbbf_tool.paimon.avro_file import AvroHeader, build_file
 from sbbf_tool.paimon.avro_schema import parse_schema
 from sbbf_tool.paimon.bloom64_spec import wang_hash
-from sbbf_tool.paimon.data_file import column_hashes
+from sbbf_tool.paimon.data_file import hash_columns
 from sbbf_tool.paimon.data_types import DataType, parse_type_text
 from sbbf_tool.paimon.fast_hash import hash_bytes
 from sbbf_tool.paimon.hash_batch import HashBatch
-from sbbf_tool.paimon.orc_zones import written_in_utc
+from sbbf_tool.paimon.orc_zones import is_written_in_utc
 from sbbf_tool.paimon.table_schema import IndexedColumn, parse_indexed_column
 
 from .tables import SYNC
@@ -48,7 +48,7 @@ def avro_bytes(fields: dict[str, Any], rows: list[dict[str, Any]]) -> bytes:
 def hashed(data: bytes, name: str, column: str, data_type: str | None = None) -> tuple[set[int], int, int]:
     """The distinct hashes of a column, its rows, and its rows without a value."""
     indexed = parse_indexed_column(column)
-    batches = column_hashes(data, name, {indexed: parse_type_text(data_type) if data_type else None}).batches
+    batches = hash_columns(data, name, {indexed: parse_type_text(data_type) if data_type else None}).batches
     parts: list[HashBatch] = [batch[indexed] for batch in batches]
     hashes = {int(one) for part in parts for one in part.hashes}
     return hashes, sum(part.rows for part in parts), sum(part.nulls for part in parts)
@@ -203,7 +203,7 @@ def test_int96_as_paimon_writes_it(when: dt.datetime, negative: bool) -> None:
         unsigned = nano_of_day % 2**64
         as_micros = day * 86_400_000_000 + unsigned // 1000
         as_nanos = (nanos + 2**63) % 2**64 - 2**63
-        read = int96_micros(pa.array([as_micros]).view(pa.timestamp("us")), pa.array([as_nanos]).view(pa.timestamp("ns")))
+        read = combine_int96(pa.array([as_micros]).view(pa.timestamp("us")), pa.array([as_nanos]).view(pa.timestamp("ns")))
         assert read.cast(pa.int64()).to_pylist() == [micros]
 
 
@@ -244,7 +244,7 @@ def test_what_cannot_be_hashed_is_refused_with_a_reason(column: str, what: str) 
 
 def test_another_format_is_refused() -> None:
     with pytest.raises(UsageError, match="csv"):
-        column_hashes(b"a,b", "x.csv", {})
+        hash_columns(b"a,b", "x.csv", {})
 
 
 @pytest.mark.parametrize(
@@ -268,8 +268,8 @@ def test_zones_of_orc() -> None:
     """A TIMESTAMP_LTZ is taken from a file written in UTC only, a TIMESTAMP of our days from any."""
     elsewhere = orc_bytes(TABLE, compression="uncompressed").replace(b"GMT", b"EST")
     for compression in ("uncompressed", "zlib", "zstd"):
-        assert written_in_utc(orc_bytes(TABLE, compression=compression))
-    assert not written_in_utc(elsewhere)
+        assert is_written_in_utc(orc_bytes(TABLE, compression=compression))
+    assert not is_written_in_utc(elsewhere)
     assert hashed(ORC, "x.orc", "us", "TIMESTAMP_LTZ(6)")[0] == EXPECTED["us"][0]
     assert hashed(elsewhere, "x.orc", "us", "TIMESTAMP(6)")[0] == EXPECTED["us"][0]
     with pytest.raises(UsageError, match="zone"):
@@ -281,12 +281,12 @@ def test_zones_of_orc() -> None:
 
 def test_a_file_that_does_not_tell_its_zone_was_not_written_in_utc() -> None:
     for noise in (b"", b"\0", b"\xff" * 30, ORC[:-1], ORC[: len(ORC) // 2]):
-        assert not written_in_utc(noise)
+        assert not is_written_in_utc(noise)
 
 
 def test_values_stand_behind_their_hashes() -> None:
     for name, data in (("x.parquet", PARQUET), ("x.avro", AVRO)):
         indexed = IndexedColumn("i")
-        part = next(column_hashes(data, name, {indexed: DataType("INT")}).batches)[indexed]
+        part = next(hash_columns(data, name, {indexed: DataType("INT")}).batches)[indexed]
         assert [wang_hash(int(str(value))) for value in part.values] == part.hashes.tolist()
         assert part.hashes.dtype == np.uint64

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sbbf_tool.paimon.bloom64_spec import wang_hash
 from sbbf_tool.paimon.data_types import parse_type_text
-from sbbf_tool.paimon.fast_hash import Key, distinct, double_keys, float_keys, hash_bytes, hash_longs, key_of, timestamp_keys
+from sbbf_tool.paimon.fast_hash import Key, deduplicate, double_keys, float_keys, hash_bytes, hash_longs, key_of, timestamp_keys
 
 longs = st.integers(-(2**63), 2**63 - 1)
 
@@ -30,7 +30,7 @@ def test_many_integers_hash_as_one_by_one(values: list[int]) -> None:
 
 @given(st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 5), max_size=40))
 def test_distinct_hashes(values: list[int]) -> None:
-    assert distinct(np.array(values, np.uint64)).tolist() == sorted(set(values))
+    assert deduplicate(np.array(values, np.uint64)).tolist() == sorted(set(values))
 
 
 def test_published_text() -> None:

@@ -118,7 +118,7 @@ def test_what_is_odd_about_files(new_table: NewTable) -> None:
 def test_what_is_odd_about_indexes(new_table: NewTable) -> None:
     full = BloomFilter64(np.full(4, 255, np.uint8), 3)
     quirky = BloomFilter64(np.full(4, 1, np.uint8), 200)
-    wasteful = BloomFilter64.sized(1_000_000, 0.1)
+    wasteful = BloomFilter64.for_items(1_000_000, 0.1)
     wasteful.bits[7] = 1
     container = lay_out(
         {

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.paimon.binary_row import Timestamp, Value, build_row, parse_row
 from sbbf_tool.paimon.data_types import DataType, parse_data_type, parse_fields, parse_type_text
-from sbbf_tool.paimon.index_options import IndexRequest, bloom_columns, in_manifest_threshold, parse_memory_size
+from sbbf_tool.paimon.index_options import IndexRequest, parse_bloom_columns, parse_manifest_threshold, parse_memory_size
 from sbbf_tool.paimon.modified_utf8 import build_utf, parse_utf
-from sbbf_tool.paimon.partition_path import escape, java_floating, partition_segments, show_value
+from sbbf_tool.paimon.partition_path import build_segments, display_value, escape, format_java_float
 from sbbf_tool.paimon.table_schema import IndexedColumn, parse_indexed_column
 
 text_with_surrogates = st.text(st.characters(exclude_categories=()), max_size=30)
@@ -118,14 +118,14 @@ def test_options_of_columns() -> None:
         prefix + "m.fpp": "0.5",
         prefix + "a.b.items": "11",
     }
-    assert bloom_columns(options) == {
+    assert parse_bloom_columns(options) == {
         "a": IndexRequest("a", 5, 0.1),
         "m[k]": IndexRequest("m[k]", 7, 0.5),
         "m[l]": IndexRequest("m[l]", 9, 0.5),
     }
-    assert bloom_columns({}) == {}
+    assert parse_bloom_columns({}) == {}
     with pytest.raises(UnreadableError):
-        bloom_columns({prefix + "columns": "a", prefix + "a.items": "many"})
+        parse_bloom_columns({prefix + "columns": "a", prefix + "a.items": "many"})
 
 
 @pytest.mark.parametrize(
@@ -142,8 +142,8 @@ def test_what_is_no_size_is_unreadable(text: str) -> None:
 
 
 def test_the_threshold_of_manifests() -> None:
-    assert in_manifest_threshold({}) == 500
-    assert in_manifest_threshold({"file-index.in-manifest-threshold": "1 b"}) == 1
+    assert parse_manifest_threshold({}) == 500
+    assert parse_manifest_threshold({"file-index.in-manifest-threshold": "1 b"}) == 1
 
 
 def test_names_of_directories() -> None:
@@ -151,10 +151,10 @@ def test_names_of_directories() -> None:
     assert escape("é ~") == "é ~"
     types = [parse_type_text(text) for text in ("STRING", "DATE", "STRING", "BYTES")]
     values: list[Value] = ["a:b", 19782, " ", b"x"]
-    legacy = partition_segments(list("wxyz"), types, values, "NONE", legacy=True)
+    legacy = build_segments(list("wxyz"), types, values, "NONE", legacy=True)
     assert legacy == ["w=a%3Ab", "x=19782", "y=NONE", None]
-    assert partition_segments(["x"], types[1:2], [19782], "NONE", legacy=False) == ["x=2024-02-29"]
-    assert partition_segments(["x"], types[1:2], [None], "NONE", legacy=True) == ["x=NONE"]
+    assert build_segments(["x"], types[1:2], [19782], "NONE", legacy=False) == ["x=2024-02-29"]
+    assert build_segments(["x"], types[1:2], [None], "NONE", legacy=True) == ["x=NONE"]
 
 
 @pytest.mark.parametrize(
@@ -171,11 +171,11 @@ def test_names_of_directories() -> None:
     ],
 )
 def test_java_spells_floating_numbers(value: float, written: str) -> None:
-    assert java_floating(value, single=False) == written
+    assert format_java_float(value, single=False) == written
 
 
 def test_java_spells_singles_shortest() -> None:
-    assert java_floating(0.10000000149011612, single=True) == "0.1"
+    assert format_java_float(0.10000000149011612, single=True) == "0.1"
 
 
 TYPES_AND_VALUES: list[tuple[str, list[Value]]] = [
@@ -202,7 +202,7 @@ def test_rows_of_one_field(text: str, values: list[Value]) -> None:
     data_type = parse_type_text(text)
     for value in [*values, None]:
         assert parse_row(build_row([value], [data_type]), [data_type]) == (value,)
-        assert bool(show_value(value, data_type)) == (value != "")
+        assert bool(display_value(value, data_type)) == (value != "")
 
 
 def test_rows_of_all_fields() -> None:

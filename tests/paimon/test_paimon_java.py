@@ -15,14 +15,14 @@ from sbbf_tool.editing.paimon_index import build
 from sbbf_tool.errors import RefusedError
 from sbbf_tool.operations.paimon.add_index import add_paimon_index
 from sbbf_tool.operations.paimon.inspect import inspect_table
-from sbbf_tool.operations.paimon.probe import ask_container, probe_paimon
+from sbbf_tool.operations.paimon.probe import probe_container, probe_paimon
 from sbbf_tool.operations.paimon.verify import verify_table
 from sbbf_tool.paimon.bloom64 import KIND
 from sbbf_tool.paimon.commit_plan import Addition
 from sbbf_tool.paimon.data_types import parse_type_text
 from sbbf_tool.paimon.file_index import find_index
 from sbbf_tool.paimon.index_container import build_container, lay_out, parse_container
-from sbbf_tool.paimon.index_options import IndexRequest, bloom_columns
+from sbbf_tool.paimon.index_options import IndexRequest, parse_bloom_columns
 from sbbf_tool.paimon.literals import parse_literal
 from sbbf_tool.paimon.publish import publish
 from sbbf_tool.paimon.table import Table, open_table
@@ -73,7 +73,7 @@ def test_every_filter_is_rebuilt_from_the_data_file(warehouse: Path) -> None:
     for table in all_tables(warehouse):
         for live in table.live_files:
             container = find_index(table.files, live).container
-            options = bloom_columns(table.schema_of(live.file).options)
+            options = parse_bloom_columns(table.schema_of(live.file).options)
             for column, kinds in container.indexes.items() if container else ():
                 assert container is not None
                 asked = options[column]
@@ -126,7 +126,7 @@ def test_both_readers_answer_alike(java: PaimonJava, warehouse: Path, tmp_path: 
                     (theirs,) = java.ask(
                         "container", str(path), column, str(parse_type_text(str(data_type))), *(literal for _, literal in pairs)
                     )
-                    mine = [ask_container(ours, column, text, parse_literal(text, data_type)).may_hold for text, _ in pairs]
+                    mine = [probe_container(ours, column, text, parse_literal(text, data_type)).may_hold for text, _ in pairs]
                     assert [each == "1" for each in theirs] == mine, f"{live.path} {column}"
                     asked += len(pairs)
                     skipped += mine.count(False)

@@ -17,7 +17,7 @@ from sbbf_tool.paimon.bloom64 import KIND, BloomFilter64, build_bloom64
 from sbbf_tool.paimon.commit_plan import Addition
 from sbbf_tool.paimon.file_index import find_index
 from sbbf_tool.paimon.index_container import build_container, lay_out
-from sbbf_tool.paimon.index_options import IndexRequest, bloom_columns
+from sbbf_tool.paimon.index_options import IndexRequest, parse_bloom_columns
 from sbbf_tool.paimon.publish import publish
 from sbbf_tool.paimon.table import open_table
 from sbbf_tool.storage.folders import LocalFolders
@@ -57,7 +57,7 @@ def test_its_indexes_are_ours_byte_for_byte(warehouse: Path, name: str) -> None:
         assert container is not None
         assert len(container.indexes) == 13
         for column, kinds in container.indexes.items():
-            asked = bloom_columns(table.schema.options)[column]
+            asked = parse_bloom_columns(table.schema.options)[column]
             built = build(table.files, live.path, [IndexRequest(column, asked.items, asked.fpp)]).container
             assert built == build_container(lay_out({column: {KIND: container.body_of(kinds[KIND])}})), column
 

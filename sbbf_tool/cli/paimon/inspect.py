@@ -57,27 +57,27 @@ def _show(report: InspectReport) -> None:
         say(f"{report.target}: {state}, {render.counted(len(report.files), 'data file')}, {indexed:,} with an index")
     else:
         say(f"{report.target}: {report.files[0].size:,} bytes, indexes: {len(report.files[0].indexes):,}")
-    if rows := [row for file in report.files for row in _rows(file, report.is_table)]:
+    if rows := [row for file in report.files for row in _format_rows(file, report.is_table)]:
         render.show_table(_HEADERS, rows, (2, 7, 8, 9, 10, 11, 12))
     for total in report.columns if report.is_table else ():
         share = f"{total.files_with_filter:,} of {render.counted(total.files, 'data file')} have a filter, {total.filter_bytes:,} bytes"
         say(f"{total.column}: {share}; mean est. fpp {render.percent(total.mean_fpp)}")
     if report.is_table and not indexed:
         say("no data file has an index")
-    for line in _findings(report):
+    for line in _format_findings(report):
         say(line)
 
 
-def _rows(file: InspectedFile, in_table: bool) -> Iterator[tuple[str, ...]]:
+def _format_rows(file: InspectedFile, in_table: bool) -> Iterator[tuple[str, ...]]:
     of_file = (file.data_file, file.partition, render.size(file.rows), file.place) if in_table else ("",) * 4
     if in_table and not file.indexes:
         yield (*of_file, *[""] * 9)
     for index in file.indexes:
         current_name = "" if index.current_column in (None, index.column) else index.current_column or ""
-        yield (*of_file, index.column, current_name, index.kind, *_figures(index))
+        yield (*of_file, index.column, current_name, index.kind, *_format_figures(index))
 
 
-def _figures(index: IndexFigures) -> tuple[str, ...]:
+def _format_figures(index: IndexFigures) -> tuple[str, ...]:
     size, bloom = "EMPTY" if index.empty else render.size(index.size), index.bloom
     if bloom is None:
         return (size, "", "", "", "", "")
@@ -85,7 +85,7 @@ def _figures(index: IndexFigures) -> tuple[str, ...]:
     return (size, str(bloom.k), render.size(bloom.num_bits), *rates)
 
 
-def _findings(report: InspectReport) -> Iterator[str]:
+def _format_findings(report: InspectReport) -> Iterator[str]:
     """Format one line per finding, with the number of data files that it concerns."""
     by_message: dict[tuple[str, str, str | None, str], list[str]] = {}
     for finding in report.findings:

@@ -61,7 +61,7 @@ def command(
 def _show(report: ProbeReport) -> None:
     state = f"snapshot {report.snapshot}" if report.snapshot is not None else "no snapshot"
     say(f"{report.table}: {state}, column {report.column}, {report.type}")
-    rows = [_row(file, file.answers[at]) for at in range(report.num_values) for file in report.files]
+    rows = [_format_row(file, file.answers[at]) for at in range(report.num_values) for file in report.files]
     if rows:
         render.show_table(_HEADERS, rows, (3,))
     remaining_rows, total_rows = (sum(file.rows for file in files) for files in (report.remaining, report.files))
@@ -71,7 +71,7 @@ def _show(report: ProbeReport) -> None:
         say(f"note: Paimon does not use the indexes of this table and reads every file: {report.unused_reason}")
 
 
-def _row(file: ProbedFile, answer: ValueAnswer) -> tuple[str, ...]:
+def _format_row(file: ProbedFile, answer: ValueAnswer) -> tuple[str, ...]:
     value = "null" if answer.value is None else render.value(answer.value)
     outcome = "remains" if answer.may_hold else "skipped"
     return (value, file.data_file, file.partition, render.size(file.rows), file.place, outcome, answer.reason)

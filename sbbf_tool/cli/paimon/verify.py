@@ -41,13 +41,19 @@ def command(target: str, data_file: str | None, as_json: bool, **options: Any) -
 
 def _show(report: VerifyReport) -> None:
     rows = [
-        (file.data_file, file.place, column.column, *map(render.size, (column.rows, column.nulls, column.false_negatives)), _result(column))
+        (
+            file.data_file,
+            file.place,
+            column.column,
+            *map(render.size, (column.rows, column.nulls, column.false_negatives)),
+            _format_result(column),
+        )
         for file in report.files
         for column in file.columns
     ]
     if rows:
         render.show_table(_HEADERS, rows, (3, 4, 5))
-    for line in _false_negatives(report):
+    for line in _format_false_negatives(report):
         say(line)
     count = sum(row[-1] == _VERIFIED for row in rows)
     summary = f"{count:,} of {render.counted(len(rows), 'filter')} verified" if rows else "no filter to verify"
@@ -57,11 +63,15 @@ def _show(report: VerifyReport) -> None:
 _VERIFIED = "all values found"
 
 
-def _result(column: VerifiedColumn) -> str:
+def _format_counts(column: VerifiedColumn) -> Iterator[str]:
+    return map(render.size, (column.rows, column.nulls, column.false_negatives))
+
+
+def _format_result(column: VerifiedColumn) -> str:
     return "not verified" if column.problem else "false negatives" if column.false_negatives else _VERIFIED
 
 
-def _false_negatives(report: VerifyReport) -> Iterator[str]:
+def _format_false_negatives(report: VerifyReport) -> Iterator[str]:
     for file in report.files:
         for column in file.columns:
             if count := column.false_negatives:

@@ -17,10 +17,10 @@ from sbbf_tool.errors import ErrorPlace, OversizedPageError, RefusedError, Unrea
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.paimon.commit_plan import Addition, check_publishable
 from sbbf_tool.paimon.fast_hash import key_of
-from sbbf_tool.paimon.files import Files, WritableFiles, join, names_in, read_file
-from sbbf_tool.paimon.index_options import IndexRequest, bloom_columns, boolean_option, in_manifest_threshold
+from sbbf_tool.paimon.files import Files, WritableFiles, join, list_names, read_file
+from sbbf_tool.paimon.index_options import IndexRequest, parse_bloom_columns, parse_boolean, parse_manifest_threshold
 from sbbf_tool.paimon.manifest import INDEX_SUFFIX
-from sbbf_tool.paimon.publish import Published, publish
+from sbbf_tool.paimon.publish import Publication, publish
 from sbbf_tool.paimon.reading_rules import why_unused
 from sbbf_tool.paimon.requests import index_requests, request_in_file
 from sbbf_tool.paimon.table import LiveFile, Table, open_table
@@ -51,33 +51,33 @@ def add_paimon_index(
     in all these cases the table is unchanged.
     """
     files = files or LocalFolders()
-    opened = open_table(files, os.fsdecode(table), allow_outside=allow_outside)
-    _check_table(opened)
-    check_publishable(opened)
-    with ErrorPlace(opened.path):
-        requests = _resolved(opened.schema, index_requests(columns))
+    paimon_table = open_table(files, os.fsdecode(table), allow_outside=allow_outside)
+    _check_table(paimon_table)
+    check_publishable(paimon_table)
+    with ErrorPlace(paimon_table.path):
+        requests = _resolve_requests(paimon_table.schema, index_requests(columns))
     new_indexes: list[NewIndex] = []
     skipped: list[SkippedFile] = []
-    additions = _additions(opened, requests, new_indexes, skipped, max_page_bytes)
-    published, gone = None, set[str]()
+    additions = _build_additions(paimon_table, requests, new_indexes, skipped, max_page_bytes)
+    publication, missing = None, set[str]()
     if dry_run:
         deque(additions, maxlen=0)  # build each, keep none
     else:
-        published = _commit(opened.files, opened.path, additions)
-        gone = set(published.gone) if published else {each.data_file for each in new_indexes}
-    skipped += (SkippedFile(name, "another commit took it away, or indexed it, meanwhile") for name in sorted(gone))
+        publication = _commit(paimon_table.files, paimon_table.path, additions)
+        missing = set(publication.missing_files) if publication else {each.data_file for each in new_indexes}
+    skipped += (SkippedFile(name, "another commit took it away, or indexed it, meanwhile") for name in sorted(missing))
     return AddIndexReport(
-        opened.path,
+        paimon_table.path,
         dry_run,
-        opened.snapshot.id if opened.snapshot else None,
-        published.snapshot_id if published else None,
-        tuple(each for each in new_indexes if each.data_file not in gone),
+        paimon_table.snapshot.id if paimon_table.snapshot else None,
+        publication.snapshot_id if publication else None,
+        tuple(each for each in new_indexes if each.data_file not in missing),
         tuple(skipped),
-        _notes(opened.schema, requests),
+        _build_notes(paimon_table.schema, requests),
     )
 
 
-def _commit(files: WritableFiles, path: str, additions: Iterable[Addition]) -> Published | None:
+def _commit(files: WritableFiles, path: str, additions: Iterable[Addition]) -> Publication | None:
     try:
         return publish(files, path, additions)
     except FileExistsError as error:
@@ -95,7 +95,7 @@ def _check_table(table: Table) -> None:
         ("it has a primary key, and compaction rewrites its files", bool(schema.primary_keys)),
         ("it is a branch", "/branch/branch-" in f"{table.path}/"),
         (f"it is of type {options.get('type')}", options.get("type", "table") != "table"),
-        ("its files hold only some of the columns each", boolean_option(options, "data-evolution.enabled", default=False)),
+        ("its files hold only some of the columns each", parse_boolean(options, "data-evolution.enabled", default=False)),
         ("each of its commits writes Iceberg metadata too", options.get("metadata.iceberg.storage", "disabled") != "disabled"),
     )
     for reason, applies in reasons:
@@ -105,8 +105,8 @@ def _check_table(table: Table) -> None:
         raise RefusedError("a commit needs storage that creates a file only where there is none: a local one", file=table.path, hint=_HINT)
 
 
-def _resolved(schema: TableSchema, requests: list[IndexRequest]) -> list[IndexRequest]:
-    requests = requests or list(bloom_columns(schema.options).values())
+def _resolve_requests(schema: TableSchema, requests: list[IndexRequest]) -> list[IndexRequest]:
+    requests = requests or list(parse_bloom_columns(schema.options).values())
     if not requests:
         raise UsageError("no column to index", hint="name one; the table's options name none")
     for request in requests:
@@ -116,7 +116,7 @@ def _resolved(schema: TableSchema, requests: list[IndexRequest]) -> list[IndexRe
     return requests
 
 
-def _additions(
+def _build_additions(
     table: Table,
     requests: Sequence[IndexRequest],
     new_indexes: list[NewIndex],
@@ -125,19 +125,19 @@ def _additions(
 ) -> Iterator[Addition]:
     """Build the indexes one by one, so that one container is in memory at a time. Append the result of each file to the lists."""
     names: dict[str, set[str]] = {}
-    threshold = in_manifest_threshold(table.schema.options)
+    threshold = parse_manifest_threshold(table.schema.options)
     for live in table.live_files:
         report = _build(table, live, requests, skipped, max_page_bytes)
         if report is None:
             continue
         path = None
         if len(report.container) > threshold:
-            if table.files.place_outside(live.directory) is not None:
+            if table.files.find_outside_place(live.directory) is not None:
                 skipped.append(SkippedFile(live.file.name, "its index would be written outside the table"))
                 continue
             if live.directory not in names:
-                names[live.directory] = set(names_in(table.files, live.directory))
-            path = join(live.directory, _free_name(live.file.name, names[live.directory]))
+                names[live.directory] = set(list_names(table.files, live.directory))
+            path = join(live.directory, _choose_index_name(live.file.name, names[live.directory]))
         new_indexes.append(NewIndex(live.file.name, "file" if path else "embedded", path, len(report.container), report.columns))
         yield Addition(live.entry, report.container, path)
 
@@ -176,21 +176,21 @@ def _why_skipped(live: LiveFile) -> str | None:
     return live.outside
 
 
-def _free_name(data_file: str, taken: set[str]) -> str:
+def _choose_index_name(data_file: str, existing_names: set[str]) -> str:
     """Return `<data file>.index`, or the next free name as Paimon numbers them: `<data file>-1.index`, `-2.index`, ..."""
     name, at = data_file + INDEX_SUFFIX, 0
-    while name in taken:
+    while name in existing_names:
         at += 1
         name = f"{data_file}-{at}{INDEX_SUFFIX}"
     return name
 
 
-def _notes(schema: TableSchema, requests: Sequence[IndexRequest]) -> tuple[str, ...]:
+def _build_notes(schema: TableSchema, requests: Sequence[IndexRequest]) -> tuple[str, ...]:
     notes = []
     if reason := why_unused(schema):
         notes.append(f"Paimon does not look at the indexes: {reason}")
-    declared = bloom_columns(schema.options)
-    if missing := [request.column for request in requests if request.column not in declared]:
+    table_columns = parse_bloom_columns(schema.options)
+    if missing := [request.column for request in requests if request.column not in table_columns]:
         names = ", ".join(missing)
         notes.append(f"file-index.bloom-filter.columns does not name {names}: files that Paimon writes will have no index of it")
     return tuple(notes)

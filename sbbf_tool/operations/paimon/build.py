@@ -10,12 +10,12 @@ import errno
 import os
 from collections.abc import Iterable
 
-from sbbf_tool.editing.paimon_index import build, found_around
+from sbbf_tool.editing.paimon_index import build, find_table_around
 from sbbf_tool.errors import RefusedError, UsageError, WriteError
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.hints import ELSEWHERE, Hint
-from sbbf_tool.paimon.files import WritableFiles, names_in
-from sbbf_tool.paimon.index_options import IndexRequest, bloom_columns
+from sbbf_tool.paimon.files import WritableFiles, list_names
+from sbbf_tool.paimon.index_options import IndexRequest, parse_bloom_columns
 from sbbf_tool.paimon.manifest import INDEX_SUFFIX
 from sbbf_tool.paimon.requests import index_requests, request_in_file
 from sbbf_tool.paimon.table import LiveFile, Table
@@ -45,22 +45,24 @@ def build_paimon_index(
         raise UsageError("the name of the output file is empty", hint="name one, or leave it out")
     target = path + INDEX_SUFFIX if output is None else os.fsdecode(output)
     files = files or LocalFolders()
-    if not dry_run and os.path.basename(target) in names_in(files, os.path.dirname(target) or "."):
+    if not dry_run and os.path.basename(target) in list_names(files, os.path.dirname(target) or "."):
         raise _exists(target)
-    found = found_around(files, path)
-    requests = index_requests(columns) or _declared(found, path)
-    built = build(files, path, requests, found, max_page_bytes)
+    table_and_file = find_table_around(files, path)
+    requests = index_requests(columns) or _default_requests(table_and_file, path)
+    index = build(files, path, requests, table_and_file, max_page_bytes)
     if not dry_run:
-        _write(files, target, built.container)
-    table = found[0].path if found else None
-    return BuildReport(path, target, dry_run, len(built.container), built.columns, table)
+        _write(files, target, index.container)
+    table = table_and_file[0].path if table_and_file else None
+    return BuildReport(path, target, dry_run, len(index.container), index.columns, table)
 
 
-def _declared(found: tuple[Table, LiveFile] | None, path: str) -> list[IndexRequest]:
-    if found is None:
+def _default_requests(table_and_file: tuple[Table, LiveFile] | None, path: str) -> list[IndexRequest]:
+    if table_and_file is None:
         raise UsageError("no column to index", file=path, hint="name one with its column; no table around it says which")
-    asked = [request_in_file(*found, request) for request in bloom_columns(found[0].schema.options).values()]
-    if present := [request for request in asked if request is not None]:
+    requests_in_file = [
+        request_in_file(*table_and_file, request) for request in parse_bloom_columns(table_and_file[0].schema.options).values()
+    ]
+    if present := [request for request in requests_in_file if request is not None]:
         return present
     raise UsageError("no column to index", file=path, hint="name one; the table's options name none that the file has")
 

@@ -32,7 +32,7 @@ from sbbf_tool.paimon.bloom64 import KIND, parse_bloom64
 from sbbf_tool.paimon.data_types import DataType
 from sbbf_tool.paimon.fast_hash import key_of
 from sbbf_tool.paimon.file_index import FILE, NONE, find_index
-from sbbf_tool.paimon.files import Files, names_in, parse_file
+from sbbf_tool.paimon.files import Files, list_names, parse_file
 from sbbf_tool.paimon.index_container import Container, IndexEntry, parse_container
 from sbbf_tool.paimon.manifest import INDEX_SUFFIX, data_file_of
 from sbbf_tool.paimon.reading_rules import why_unused
@@ -45,7 +45,7 @@ from sbbf_tool.storage.folders import LocalFolders
 PAIMON_KINDS = frozenset((KIND, "bitmap", "bsi", "range-bitmap"))
 """The index types of Paimon 0.8 to 2.1. Its reader fails on others."""
 
-_BROKEN = ("unreadable-index", "unreadable-filter")
+_ERROR_RULES = ("unreadable-index", "unreadable-filter")
 """The rules whose findings are errors; those of the other rules are warnings."""
 _QUIRKY_K = 128
 _OVERFULL = 0.5
@@ -75,9 +75,9 @@ def inspect_paimon(
 
 def inspect_container(container: Container, name: str) -> InspectReport:
     """Inspect a container alone, without the types of its columns."""
-    look = _Look(name)
-    file = InspectedFile(name, "", None, None, FILE, name, container.size, look.at_indexes(container))
-    return InspectReport(name, None, (file,), _totals((file,)), tuple(look.findings))
+    inspection = _Inspection(name)
+    file = InspectedFile(name, "", None, None, FILE, name, container.size, inspection.inspect_indexes(container))
+    return InspectReport(name, None, (file,), _sum_columns((file,)), tuple(inspection.findings))
 
 
 def inspect_table(table: Table) -> InspectReport:
@@ -86,58 +86,58 @@ def inspect_table(table: Table) -> InspectReport:
     files = []
     on_disk: dict[str, dict[str, list[str]]] = {}
     for live in table.live_files:
-        look = _Look(live.file.name, live.file.row_count)
+        inspection = _Inspection(live.file.name, live.file.row_count)
         if live.outside is not None:
-            look.note("outside-table", live.outside)
+            inspection.note("outside-table", live.outside)
         elif live.directory not in on_disk:
-            on_disk[live.directory] = _index_files(names_in(table.files, live.directory))
-        files.append(_inspect_file(table, live, look))
+            on_disk[live.directory] = _group_index_files(list_names(table.files, live.directory))
+        files.append(_inspect_file(table, live, inspection))
         for name in on_disk.get(live.directory, {}).get(live.file.name, ()):
             if name not in live.file.index_files:
-                look.note("left-behind", f"{name} is not this snapshot's index; older ones may need it")
-        findings += look.findings
+                inspection.note("left-behind", f"{name} is not this snapshot's index; older ones may need it")
+        findings += inspection.findings
     snapshot = table.snapshot.id if table.snapshot else None
-    return InspectReport(table.path, snapshot, tuple(files), _totals(files), tuple(findings))
+    return InspectReport(table.path, snapshot, tuple(files), _sum_columns(files), tuple(findings))
 
 
-def _totals(files: Sequence[InspectedFile]) -> tuple[ColumnTotal, ...]:
+def _sum_columns(files: Sequence[InspectedFile]) -> tuple[ColumnTotal, ...]:
     filters: dict[str, list[tuple[int, float]]] = {}
     for file in files:
         for index in file.indexes:
             if index.bloom is not None:
                 filters.setdefault(index.current_column or index.column, []).append((index.size, index.bloom.estimated_fpp))
     return tuple(
-        ColumnTotal(column, len(found), len(files), sum(size for size, _ in found), fmean(rate for _, rate in found))
-        for column, found in filters.items()
+        ColumnTotal(column, len(figures), len(files), sum(size for size, _ in figures), fmean(rate for _, rate in figures))
+        for column, figures in filters.items()
     )
 
 
-def _index_files(names: Iterable[str]) -> dict[str, list[str]]:
+def _group_index_files(names: Iterable[str]) -> dict[str, list[str]]:
     """Group the index files among the names in a directory by their data file."""
-    found: dict[str, list[str]] = {}
+    names_by_data_file: dict[str, list[str]] = {}
     for name in sorted(names):
         if name.endswith(INDEX_SUFFIX):
-            found.setdefault(data_file_of(name), []).append(name)
-    return found
+            names_by_data_file.setdefault(data_file_of(name), []).append(name)
+    return names_by_data_file
 
 
-def _inspect_file(table: Table, live: LiveFile, look: _Look) -> InspectedFile:
+def _inspect_file(table: Table, live: LiveFile, inspection: _Inspection) -> InspectedFile:
     file = live.file
     index = find_index(table.files, live)
     if file.embedded_index is not None and file.index_files:
-        look.note("two-places", f"in the manifest and in {', '.join(file.index_files)}: Paimon reads the embedded one")
+        inspection.note("two-places", f"in the manifest and in {', '.join(file.index_files)}: Paimon reads the embedded one")
     if index.problem is not None:
-        look.note("unreadable-index", index.problem)
+        inspection.note("unreadable-index", index.problem)
     indexes: tuple[IndexFigures, ...] = ()
     if index.container is not None:
-        indexes = look.at_indexes(index.container, table.schema_of(file), table.schema)
-    if index.place != NONE and (unused := why_unused(table.schema)):
-        look.note("unused-index", f"Paimon does not look at it: {unused}")
+        indexes = inspection.inspect_indexes(index.container, table.schema_of(file), table.schema)
+    if index.place != NONE and (unused_reason := why_unused(table.schema)):
+        inspection.note("unused-index", f"Paimon does not look at it: {unused_reason}")
     size = index.container.size if index.container else len(file.embedded_index or b"")
     return InspectedFile(file.name, live.partition_text, live.entry.bucket, file.row_count, index.place, index.path, size, indexes)
 
 
-class _Look:
+class _Inspection:
     """Inspection of the index of one data file, which collects `findings`."""
 
     def __init__(self, data_file: str, rows: int | None = None) -> None:
@@ -146,29 +146,29 @@ class _Look:
         self.findings: list[Finding] = []
 
     def note(self, rule: str, message: str, column: str | None = None) -> None:
-        severity = ERROR if rule in _BROKEN else WARNING
+        severity = ERROR if rule in _ERROR_RULES else WARNING
         self.findings.append(Finding(rule, severity, self.data_file, column, message))
 
-    def at_indexes(
-        self, container: Container, schema: TableSchema | None = None, today: TableSchema | None = None
+    def inspect_indexes(
+        self, container: Container, schema: TableSchema | None = None, current_schema: TableSchema | None = None
     ) -> tuple[IndexFigures, ...]:
-        """Inspect every index of a container; `schema` is that of the data file, `today` the current one, where known."""
-        found = []
+        """Inspect every index of a container; `schema` is that of the data file, `current_schema` the current one, where known."""
+        figures = []
         for column, kinds in container.indexes.items():
             indexed = parse_indexed_column(column)
             data_type = indexed_type(schema, indexed)
             if schema is not None and data_type is None:
                 self.note("unknown-column", f"schema {schema.id} has no such column", column)
             field = schema.field(indexed.column) if schema else None
-            field = today.field_by_id(field.id) if today and field else None
-            name_today = str(replace(indexed, column=field.name)) if field else None
+            field = current_schema.field_by_id(field.id) if current_schema and field else None
+            current_column = str(replace(indexed, column=field.name)) if field else None
             for kind, entry in kinds.items():
-                bloom = self._at_index(container, column, entry, data_type)
+                bloom = self._inspect_index(container, column, entry, data_type)
                 type_text = str(data_type) if data_type else None
-                found.append(IndexFigures(column, name_today, type_text, kind, entry.length, entry.empty, bloom))
-        return tuple(found)
+                figures.append(IndexFigures(column, current_column, type_text, kind, entry.length, entry.empty, bloom))
+        return tuple(figures)
 
-    def _at_index(self, container: Container, column: str, entry: IndexEntry, data_type: DataType | None) -> BloomFigures | None:
+    def _inspect_index(self, container: Container, column: str, entry: IndexEntry, data_type: DataType | None) -> BloomFigures | None:
         if entry.kind not in PAIMON_KINDS:
             self.note("unknown-kind", f"index type {entry.kind!r}: Paimon's reader fails on it", column)
         if entry.empty:
@@ -184,22 +184,22 @@ class _Look:
             return None
         rate = bloom.estimate_fpp(bloom.paimon_probes)
         figures = BloomFigures(bloom.num_bits, bloom.k, bloom.paimon_probes, bloom.fill_ratio, rate, bloom.estimated_ndv)
-        self._at_filter(figures, entry.length, column)
+        self._check_filter(figures, entry.length, column)
         return figures
 
-    def _at_filter(self, bloom: BloomFigures, size: int, column: str) -> None:
+    def _check_filter(self, bloom: BloomFigures, size: int, column: str) -> None:
         if bloom.k >= _QUIRKY_K:
-            does = "never skips" if not bloom.paimon_probes else f"looks at {bloom.paimon_probes} bits"
-            self.note("many-hash-functions", f"k = {bloom.k}: Paimon's Java reader takes k's bytes as signed, and {does}", column)
+            behaviour = "never skips" if not bloom.paimon_probes else f"looks at {bloom.paimon_probes} bits"
+            self.note("many-hash-functions", f"k = {bloom.k}: Paimon's Java reader takes k's bytes as signed, and {behaviour}", column)
         elif bloom.k == 0:
             self.note("no-hash-functions", "k = 0: the filter never skips", column)
         if bloom.fill_ratio == 0:
             self.note("no-values", "no bit is set: skipped for every value, right only if the column is all null", column)
         elif bloom.estimated_fpp > _OVERFULL and bloom.paimon_probes:
-            passed = f"about {bloom.estimated_fpp:.0%} of absent values are not skipped"
-            self.note("overfull", f"{bloom.fill_ratio:.0%} of the bits are set: {passed}", column)
+            share = f"about {bloom.estimated_fpp:.0%} of absent values are not skipped"
+            self.note("overfull", f"{bloom.fill_ratio:.0%} of the bits are set: {share}", column)
         if self.rows is not None and bloom.k:
-            needed = math.ceil(max(1, self.rows) * bloom.k / math.log(2) / 8) + 4  # k bits per value, half of all bits set
-            if size > max(_SMALL, _WASTEFUL * needed):
-                message = f"{size:,} bytes for {self.rows:,} rows: {needed:,} would do for all of them, were they distinct"
+            needed_bytes = math.ceil(max(1, self.rows) * bloom.k / math.log(2) / 8) + 4  # k bits per value, half of all bits set
+            if size > max(_SMALL, _WASTEFUL * needed_bytes):
+                message = f"{size:,} bytes for {self.rows:,} rows: {needed_bytes:,} would do for all of them, were they distinct"
                 self.note("oversized", message, column)

@@ -21,7 +21,7 @@ from sbbf_tool.paimon.file_index import FileIndex, find_index
 from sbbf_tool.paimon.files import Files
 from sbbf_tool.paimon.index_container import Container
 from sbbf_tool.paimon.literals import Literal, parse_literal
-from sbbf_tool.paimon.reading_rules import why_not_pushed, why_unused
+from sbbf_tool.paimon.reading_rules import why_not_convertible, why_unused
 from sbbf_tool.paimon.table import LiveFile, Table, open_table
 from sbbf_tool.paimon.table_schema import IndexedColumn, resolve_column
 from sbbf_tool.parquet.literals import write_object
@@ -44,21 +44,21 @@ def probe_paimon(
     `values` is an iterable of values or a single value: text as in `literals`, or a Python object. Raises UsageError for a column that does
     not exist and a value that does not fit its type.
     """
-    opened = open_table(files or LocalFolders(), os.fsdecode(table), snapshot=snapshot, branch=branch, allow_outside=allow_outside)
-    return probe_table(opened, column, values)
+    paimon_table = open_table(files or LocalFolders(), os.fsdecode(table), snapshot=snapshot, branch=branch, allow_outside=allow_outside)
+    return probe_table(paimon_table, column, values)
 
 
 def probe_table(table: Table, column: str, values: object) -> ProbeReport:
     """Probe an open table as `probe_paimon` does."""
-    wanted = tuple(as_iterable(values))
-    if not wanted:
+    query_values = tuple(as_iterable(values))
+    if not query_values:
         raise UsageError("no value to ask for")
     with ErrorPlace(table.path, f"column {column}"):
         indexed, field, data_type = resolve_column(table.schema, column)
         hashable = key_of(data_type) is not None
-        texts = [_text_of(value, data_type) for value in wanted]
-        asked = [(text, parse_literal(text, data_type) if text is not None and hashable else None) for text in texts]
-    probed = tuple(_probe_file(table, live, indexed, field, data_type, asked) for live in table.live_files)
+        texts = [_text_of(value, data_type) for value in query_values]
+        literals = [(text, parse_literal(text, data_type) if text is not None and hashable else None) for text in texts]
+    probed = tuple(_probe_file(table, live, indexed, field, data_type, literals) for live in table.live_files)
     snapshot = table.snapshot.id if table.snapshot else None
     return ProbeReport(table.path, snapshot, column, str(data_type), why_unused(table.schema), probed)
 
@@ -77,44 +77,51 @@ def _text_of(value: object, data_type: DataType) -> str | None:
 
 
 def _probe_file(
-    table: Table, live: LiveFile, indexed: IndexedColumn, field: Field, today: DataType, asked: Sequence[tuple[str | None, Literal | None]]
+    table: Table,
+    live: LiveFile,
+    indexed: IndexedColumn,
+    field: Field,
+    current_type: DataType,
+    literals: Sequence[tuple[str | None, Literal | None]],
 ) -> ProbedFile:
     index = find_index(table.files, live)
     file = live.file
     in_file = table.schema_of(file).field_by_id(field.id)
     column = None
     if in_file is None:
-        answers = tuple(ValueAnswer(value, None, True, "the column is newer than the file") for value, _ in asked)
+        answers = tuple(ValueAnswer(value, None, True, "the column is newer than the file") for value, _ in literals)
     else:
         column = str(replace(indexed, column=in_file.name))
         stored = in_file.type if indexed.key is None else in_file.type.value or in_file.type
-        answers = tuple(_answer(index, column, today, stored, value, literal) for value, literal in asked)
+        answers = tuple(_probe_value(index, column, current_type, stored, value, literal) for value, literal in literals)
         if index.container is None or column not in index.container.indexes:
-            answers = tuple(_in_partition(live, column, answer, literal) for answer, (_, literal) in zip(answers, asked, strict=True))
+            answers = tuple(_apply_partition(live, column, answer, literal) for answer, (_, literal) in zip(answers, literals, strict=True))
     return ProbedFile(file.name, redact(live.path), live.partition_text, live.entry.bucket, file.row_count, index.place, column, answers)
 
 
-def _answer(index: FileIndex, column: str, today: DataType, stored: DataType, value: str | None, literal: Literal | None) -> ValueAnswer:
+def _probe_value(
+    index: FileIndex, column: str, current_type: DataType, stored: DataType, value: str | None, literal: Literal | None
+) -> ValueAnswer:
     if index.container is None:
         reason = f"its index cannot be used, Paimon fails on it: {index.problem}" if index.problem else "no index"
         return ValueAnswer(value, None, True, reason)
-    obstacle = why_not_pushed(today, stored, literal.key) if literal else None
-    return ask_container(index.container, column, value, literal) if obstacle is None else ValueAnswer(value, None, True, obstacle)
+    obstacle = why_not_convertible(current_type, stored, literal.key) if literal else None
+    return probe_container(index.container, column, value, literal) if obstacle is None else ValueAnswer(value, None, True, obstacle)
 
 
-def _in_partition(live: LiveFile, column: str, answer: ValueAnswer, literal: Literal | None) -> ValueAnswer:
+def _apply_partition(live: LiveFile, column: str, answer: ValueAnswer, literal: Literal | None) -> ValueAnswer:
     """Replace the answer by that of the partition of the file, where it has the column: all rows have the value of the partition."""
     for key, _, stored in live.partition:
-        known = stored is None or isinstance(stored, str | bytes | int)
-        if key == column and known and (answer.value is None or literal is not None):
-            told = stored.encode() if isinstance(stored, str) else stored
+        is_comparable = stored is None or isinstance(stored, str | bytes | int)
+        if key == column and is_comparable and (answer.value is None or literal is not None):
+            partition_key = stored.encode() if isinstance(stored, str) else stored
             return replace(
-                answer, may_hold=told == (literal.key if literal else None), reason=f"the file's partition: {live.partition_text}"
+                answer, may_hold=partition_key == (literal.key if literal else None), reason=f"the file's partition: {live.partition_text}"
             )
     return answer
 
 
-def ask_container(container: Container, column: str, value: str | None, literal: Literal | None) -> ValueAnswer:
+def probe_container(container: Container, column: str, value: str | None, literal: Literal | None) -> ValueAnswer:
     """Look up one value of a column, by its name in the container.
 
     `literal` is None for a null and for a value of a type without a hash.
@@ -124,8 +131,8 @@ def ask_container(container: Container, column: str, value: str | None, literal:
     if any(entry.empty for entry in kinds.values()):
         return ValueAnswer(value, hash64, False, "an EMPTY index: nothing was put into it")
     if KIND not in kinds:
-        unasked = f"; its {', '.join(kinds)} index is not asked here" if kinds else ""
-        return ValueAnswer(value, hash64, True, f"no bloom-filter index of the column{unasked}")
+        note = f"; its {', '.join(kinds)} index is not asked here" if kinds else ""
+        return ValueAnswer(value, hash64, True, f"no bloom-filter index of the column{note}")
     if value is None:
         return ValueAnswer(value, None, True, "null is not in any filter")
     if literal is None:
@@ -135,12 +142,12 @@ def ask_container(container: Container, column: str, value: str | None, literal:
     except UnreadableError as error:
         return ValueAnswer(value, hash64, True, f"its filter cannot be used: {error.message}")
     may_hold = bool(bloom.contains(literal.hashes, bloom.paimon_probes)[0])
-    others = [kind for kind in kinds if kind != KIND]
-    may = f"; its {', '.join(others)} index, not asked here, may still skip it" if may_hold and others else ""
-    return ValueAnswer(value, hash64, may_hold, _reason(bloom, literal, may_hold) + may)
+    other_kinds = [kind for kind in kinds if kind != KIND]
+    note = f"; its {', '.join(other_kinds)} index, not asked here, may still skip it" if may_hold and other_kinds else ""
+    return ValueAnswer(value, hash64, may_hold, _explain_answer(bloom, literal, may_hold) + note)
 
 
-def _reason(bloom: BloomFilter64, literal: Literal, may_hold: bool) -> str:
+def _explain_answer(bloom: BloomFilter64, literal: Literal, may_hold: bool) -> str:
     if not may_hold:
         return "the filter lacks a bit of the value"
     if bloom.paimon_probes == bloom.k:

@@ -9,14 +9,14 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from sbbf_tool.editing.paimon_index import found_around
+from sbbf_tool.editing.paimon_index import find_table_around
 from sbbf_tool.errors import ErrorPlace, OversizedPageError, UnreadableError, UsageError
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.paimon_columns import read_columns
 from sbbf_tool.paimon.bloom64 import KIND, MAX_PROBES, BloomFilter64, parse_bloom64
 from sbbf_tool.paimon.data_types import DataType
 from sbbf_tool.paimon.file_index import NONE, find_index
-from sbbf_tool.paimon.files import Files, names_in, parse_file, read_file
+from sbbf_tool.paimon.files import Files, list_names, parse_file, read_file
 from sbbf_tool.paimon.hash_batch import HashBatch
 from sbbf_tool.paimon.index_container import Container, parse_container
 from sbbf_tool.paimon.manifest import INDEX_SUFFIX, data_file_of
@@ -52,12 +52,12 @@ def verify_paimon(
         raise UsageError("an index file has no snapshots and no branches", file=path)
     if data_file is not None:
         return verify_pair(files, path, os.fsdecode(data_file), max_page_bytes)
-    told = data_file_of(path)
-    if os.path.basename(told) not in names_in(files, os.path.dirname(told) or "."):
+    data_path = data_file_of(path)
+    if os.path.basename(data_path) not in list_names(files, os.path.dirname(data_path) or "."):
         raise UsageError(
-            f"its name tells of a data file {os.path.basename(told)}, which is not beside it", file=path, hint="name the data file"
+            f"its name tells of a data file {os.path.basename(data_path)}, which is not beside it", file=path, hint="name the data file"
         )
-    return verify_pair(files, path, told, max_page_bytes)
+    return verify_pair(files, path, data_path, max_page_bytes)
 
 
 def verify_table(table: Table, max_page_bytes: MaxPageBytes = None) -> VerifyReport:
@@ -76,8 +76,8 @@ def verify_pair(
     Raises UnreadableError when either cannot be read.
     """
     container = parse_file(files, index_path, parse_container)
-    found = found_around(files, data_path)
-    schema = found[0].schema_of(found[1].file) if found is not None else None
+    table_and_file = find_table_around(files, data_path)
+    schema = table_and_file[0].schema_of(table_and_file[1].file) if table_and_file is not None else None
     with ErrorPlace(data_path):
         columns = verify_container(container, read_file(files, data_path), data_path, schema, max_page_bytes)
     return VerifyReport(index_path, (VerifiedFile(data_path, "file", columns),))
@@ -110,33 +110,33 @@ def verify_container(
     for column in columns:
         indexed = parse_indexed_column(column)
         try:
-            settled = read_columns(data, name, {indexed: indexed_type(schema, indexed)}, max_page_bytes).types[indexed]
-            filters[indexed] = settled, _filter(container, column)
+            data_type = read_columns(data, name, {indexed: indexed_type(schema, indexed)}, max_page_bytes).types[indexed]
+            filters[indexed] = data_type, _read_filter(container, column)
         except (UnreadableError, UsageError) as error:
             verified[column] = VerifiedColumn(column, 0, 0, 0, (), str(error))
-    verified |= _ask_all(filters, data, name, max_page_bytes)
+    verified |= _verify_filters(filters, data, name, max_page_bytes)
     return tuple(verified[column] for column in columns)
 
 
-def _ask_all(
+def _verify_filters(
     filters: Mapping[IndexedColumn, tuple[DataType, BloomFilter64 | None]], data: bytes, name: str, max_page_bytes: MaxPageBytes
 ) -> dict[str, VerifiedColumn]:
     """Check the values of all columns in one pass, or, where that fails, column by column."""
-    wanted = {indexed: data_type for indexed, (data_type, _) in filters.items()}
+    types = {indexed: data_type for indexed, (data_type, _) in filters.items()}
     tallies = {indexed: _Tally(bloom) for indexed, (_, bloom) in filters.items()}
     try:
-        for batch in read_columns(data, name, wanted, max_page_bytes).batches if wanted else ():
+        for batch in read_columns(data, name, types, max_page_bytes).batches if types else ():
             for indexed, tally in tallies.items():
-                tally.ask(batch[indexed])
+                tally.add(batch[indexed])
     except (UnreadableError, UsageError) as error:
         if len(filters) == 1:
             return {str(indexed): VerifiedColumn(str(indexed), 0, 0, 0, (), str(error)) for indexed in filters}
-        alone = (_ask_all({indexed: each}, data, name, max_page_bytes) for indexed, each in filters.items())
-        return {column: result for results in alone for column, result in results.items()}
-    return {str(indexed): tally.result(str(indexed)) for indexed, tally in tallies.items()}
+        results = (_verify_filters({indexed: each}, data, name, max_page_bytes) for indexed, each in filters.items())
+        return {column: result for by_column in results for column, result in by_column.items()}
+    return {str(indexed): tally.build_result(str(indexed)) for indexed, tally in tallies.items()}
 
 
-def _filter(container: Container, column: str) -> BloomFilter64 | None:
+def _read_filter(container: Container, column: str) -> BloomFilter64 | None:
     """Return the filter of a column; None for an EMPTY index."""
     kinds = container.indexes[column]
     if any(entry.empty for entry in kinds.values()):
@@ -155,18 +155,18 @@ class _Tally:
         self.rows = self.nulls = self.false_negatives = 0
         self.examples: list[str] = []
 
-    def ask(self, part: HashBatch) -> None:
+    def add(self, part: HashBatch) -> None:
         self.rows += part.rows
         self.nulls += part.nulls
-        gone = (~self.bloom.contains(part.hashes)).nonzero()[0] if self.bloom else range(len(part.hashes))
-        self.false_negatives += len(gone)
-        self.examples += (_shown(part.values[int(at)]) for at in gone[: _EXAMPLES - len(self.examples)])
+        missing = (~self.bloom.contains(part.hashes)).nonzero()[0] if self.bloom else range(len(part.hashes))
+        self.false_negatives += len(missing)
+        self.examples += (_format_value(part.values[int(at)]) for at in missing[: _EXAMPLES - len(self.examples)])
 
-    def result(self, column: str) -> VerifiedColumn:
+    def build_result(self, column: str) -> VerifiedColumn:
         return VerifiedColumn(column, self.rows, self.nulls, self.false_negatives, tuple(self.examples))
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """Format a value of the reader for display; bytes as text where they are UTF-8."""
     try:
         plain = value.as_py() if hasattr(value, "as_py") else value

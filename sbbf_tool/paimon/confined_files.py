@@ -22,7 +22,7 @@ class OutsideError(UnreadableError):
         )
 
 
-class Confined:
+class ConfinedFiles:
     """Files below `root`; others can be read where `allow_outside`, never written. See `Files` and `WritableFiles`."""
 
     def __init__(self, files: Files, root: str, allow_outside: bool = False) -> None:
@@ -37,7 +37,7 @@ class Confined:
     def is_writable(self) -> bool:
         return isinstance(self._files, WritableFiles)
 
-    def place_outside(self, path: str) -> str | None:
+    def find_outside_place(self, path: str) -> str | None:
         """Return the target of a path if it is outside the table; None where it is inside."""
         place = self._files.resolve(path)
         return None if place == self._root or place.startswith(f"{self._root.rstrip('/')}/") else place
@@ -63,13 +63,13 @@ class Confined:
         self._writable(path).remove(path)
 
     def _ensure_readable(self, path: str) -> None:
-        place = None if self.allow_outside else self.place_outside(path)
+        place = None if self.allow_outside else self.find_outside_place(path)
         if place is not None:
             raise OutsideError(path, place)
 
     def _writable(self, path: str) -> WritableFiles:
         # The last component is not resolved: `create` fails on a link of that name, `replace` replaces it.
-        place = self.place_outside(parent(path))
+        place = self.find_outside_place(parent(path))
         if place is not None:
             raise RefusedError(f"it would be written outside the table, to {place}", file=path)
         assert isinstance(self._files, WritableFiles)
