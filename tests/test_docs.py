@@ -1,7 +1,8 @@
 """README and docs: every `console` block prints what it shows, every `python` block runs, and links lead somewhere.
 
 `pytest tests/test_docs.py --bless` writes what the commands print now. A block may use what the blocks above it on its page made: they
-run before it, each once, in a folder of the page that has the fixtures.
+run before it, each once, in a folder of the page that has the fixtures. In a tutorial the reader makes the files, whose sizes depend on
+the version of pyarrow: there the words and the form of numbers are compared, not the numbers.
 """
 
 from __future__ import annotations
@@ -17,10 +18,13 @@ from typing import NamedTuple
 
 import pytest
 
+import sbbf_tool
+
 REPOSITORY = Path(__file__).parent.parent
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(?P<kind>\w*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:)(?P<path>[^)#]*)#?(?P<anchor>[^)]*)\)")
+NUMBER = re.compile(r"\d[\d,.]*(e-?\d+)?")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
 
@@ -107,18 +111,30 @@ def write_output(block: Block, printed: str) -> None:
     block.page.write_text(text[: match.start("body")] + printed + text[match.end("body") :])
 
 
+def without_numbers(text: str) -> str:
+    """Return the text with one mark for each number, and one space or dash for many."""
+    return re.sub(r"([ -])+", r"\1", NUMBER.sub("0", text))
+
+
 @pytest.mark.parametrize("block", parameters("console"))
 def test_commands_print_what_is_shown(block, run, request):
-    printed = run(block)
+    printed, shown = run(block), block.body
+    if block.page.parent.name == "tutorial" and without_numbers(printed) == without_numbers(shown):
+        return
     if request.config.getoption("--bless"):
         write_output(block, printed)
     else:
-        assert printed == block.body
+        assert printed == shown
 
 
 @pytest.mark.parametrize("block", parameters("python"))
 def test_programs_run(block, run):
     assert run(block) == ""
+
+
+def test_the_python_page_names_every_public_name():
+    page = (REPOSITORY / "docs" / "reference" / "python.md").read_text()
+    assert [name for name in sbbf_tool.__all__ if f"`{name}`" not in page and f"sbbf_tool.{name}" not in page] == []
 
 
 def test_the_readme_can_be_read_in_one_go():
