@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
-from newer_pyarrow import reason_to_skip
 
 from sbbf_tool.errors import UsageError
+from support.newer_pyarrow import reason_to_skip
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

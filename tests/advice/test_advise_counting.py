@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from operations.advised import GROUP, table, write
 
 from sbbf_tool.advice.overlap import Reservoir, overlap
 from sbbf_tool.advice.survey import SAMPLED_BOUNDS
@@ -12,6 +11,7 @@ from sbbf_tool.file import distinct
 from sbbf_tool.file.distinct import COMPARED, COUNTED, KEPT, STANDARD_ERROR, Distinct, Sketch, containment
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.statistics import Bounds
+from support.advised import GROUP, table, write
 
 
 def hashes(count: int, seed: int) -> np.ndarray:

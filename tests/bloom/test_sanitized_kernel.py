@@ -67,7 +67,9 @@ def test_the_sanitizer_sees_what_it_should(sanitized, tmp_path):
 
 @pytest.mark.parametrize("plain", [[], ["plain"]], ids=["fastest", "plain"])
 def test_hostile_calls(sanitized, plain):
-    kernel, instructions, answered, refused = run([str(HERE / "hostile_calls.py"), str(SECONDS), "1", *plain], sanitized).split()
+    kernel, instructions, answered, refused = run(
+        [str(HERE.parent / "support" / "hostile_calls.py"), str(SECONDS), "1", *plain], sanitized
+    ).split()
     assert kernel.startswith(sanitized["PYTHONPATH"])
     assert not plain or instructions == "plain"
     assert int(answered) > 1000

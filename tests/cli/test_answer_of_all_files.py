@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from cli.three_files import BROKEN, CASES, FORMS, VALUE, WITH, WITHOUT, expected, words, write
 
 from sbbf_tool.cli import run
+from support.three_files import BROKEN, CASES, FORMS, VALUE, WITH, WITHOUT, expected, words, write
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])

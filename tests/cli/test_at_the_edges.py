@@ -12,12 +12,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from interop.corpus_edits import edit_footer
 
 import sbbf_tool.cli
 from sbbf_tool import Keys, UnreadableError, UsageError, inspect, probe, probe_paimon
 from sbbf_tool.cli import run
 from sbbf_tool.file.keys import read_keys
+from support.corpus_edits import edit_footer
 
 KEY = bytes(range(16)).hex()
 

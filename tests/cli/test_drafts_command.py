@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from operations.draft_files import write_draft
 
 from sbbf_tool.bloom.dialects import dialect_named
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.cli import run
 from sbbf_tool.parquet.filters import build_draft_header
+from support.draft_files import write_draft
 
 VALUES = [f"value {n}" for n in range(1000)]
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli.every_command import COLUMN, DATA_FILE, FILE, TABLE, WORKING, commands
 
 from sbbf_tool import inspect
 from sbbf_tool.cli import run
+from support.every_command import COLUMN, DATA_FILE, FILE, TABLE, WORKING, commands
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "json.md"
 _ROW = re.compile(r"^\| `(sbbf\.[a-z-]+)` \| [^|]+ \| ([^|]+) \|$", re.MULTILINE)

@@ -12,15 +12,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from paimon.answers import Answers, bloom_answers, written
-from paimon.tables import NewFile, TableMaker
-from storage.places import open_folder, without_privileges
 
 from sbbf_tool.cli import run
 from sbbf_tool.cli.paimon import COMMANDS
 from sbbf_tool.paimon.bloom64 import KIND, BloomFilter64, build_bloom64
 from sbbf_tool.paimon.data_types import parse_type_text
 from sbbf_tool.paimon.index_container import build_container, lay_out
+from support.paimon_answers import Answers, bloom_answers, written
+from support.paimon_tables import NewFile, TableMaker
+from support.places import open_folder, without_privileges
 
 CUSTOMER = "8fd593c4"
 """Of one order, which is in the last data file."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from cli.every_command import commands
 
 from sbbf_tool.cli import run
 from sbbf_tool.cli.removed import COMMANDS, OPTIONS
+from support.every_command import commands
 
 
 def answer(capfd: pytest.CaptureFixture[str], *arguments: str) -> str:

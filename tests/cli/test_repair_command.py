@@ -6,10 +6,10 @@ import json
 import shutil
 
 import pytest
-from golden.defects import DEFECTS, SOUND
 
 from sbbf_tool.cli import run
 from sbbf_tool.operations.repair import TREATMENTS
+from support.defects import DEFECTS, SOUND
 
 
 @pytest.fixture

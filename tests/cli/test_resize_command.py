@@ -6,9 +6,9 @@ import json
 import shutil
 
 import pytest
-from golden.defects import SOUND
 
 from sbbf_tool.cli import run
+from support.defects import SOUND
 
 
 @pytest.fixture(autouse=True)

@@ -21,12 +21,12 @@ from xml.etree import ElementTree
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from cli.every_command import COLUMN, DATA_FILE, FILE, TABLE, WORKING, commands, formats_of, text_options
-from interop.corpus_edits import edit_footer
 
 from sbbf_tool.cli import run
 from sbbf_tool.display import escape, to_json
 from sbbf_tool.parquet.idl.ttypes import FileMetaData, KeyValue
+from support.corpus_edits import edit_footer
+from support.every_command import COLUMN, DATA_FILE, FILE, TABLE, WORKING, commands, formats_of, text_options
 
 _BMP = [chr(code) for code in range(1, 0x10000) if not 0xD800 <= code < 0xE000]
 OBEYED = [one for one in _BMP if unicodedata.category(one) in ("Cc", "Cf", "Zl", "Zp") and one != "/"] + ["\U000e0001", "\U000e0041"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from operations.samples import listing, write_events
 
 from sbbf_tool import SbbfError, add_filters, remove_filters
 from sbbf_tool.bloom.filter import BloomFilter
@@ -18,6 +17,7 @@ from sbbf_tool.parquet import patch
 from sbbf_tool.parquet.footer import FilterPlace
 from sbbf_tool.storage import local
 from sbbf_tool.storage.source import blocks_of
+from support.samples import listing, write_events
 
 
 @pytest.fixture

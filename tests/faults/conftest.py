@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from failing_system import Killer
-from write_paths import WRITE_PATHS, Before, prepare
+
+from support.failing_system import Killer
+from support.write_paths import WRITE_PATHS, Before, prepare
 
 
 @pytest.fixture(scope="session")

@@ -7,13 +7,13 @@ import os
 import shutil
 
 import pytest
-from failing_system import BEFORE, DIVISIBLE, HALF, Disturbance, fail_with
-from storage.places import open_folder, without_privileges
-from write_paths import FILE, Before, contents
 
 from sbbf_tool.cli import run
 from sbbf_tool.errors import RefusedError, UnreadableError, WriteError
 from sbbf_tool.file import interrupted
+from support.failing_system import BEFORE, DIVISIBLE, HALF, Disturbance, fail_with
+from support.places import open_folder, without_privileges
+from support.write_paths import FILE, Before, contents
 
 SAYS_NO = (RefusedError.exit_code, WriteError.exit_code)
 ALLOCATING = ("open", "write", "copy_file_range", "fsync", "rename", "link")
@@ -67,7 +67,7 @@ def test_any_call_that_fails(before, tmp_path):
 
 
 def os_calls() -> list[str]:
-    from failing_system import CALLS
+    from support.failing_system import CALLS
 
     return [name for name in CALLS if hasattr(os, name)]
 

@@ -12,13 +12,13 @@ import time
 import tracemalloc
 from pathlib import Path
 
-import fuzz_parsers
 import pytest
 
 from sbbf_tool.errors import SbbfError
+from support import fuzz_parsers
 
 MUTATIONS = 4000
-GUIDED = Path(__file__).with_name("fuzz_guided.py")
+TESTS = Path(__file__).parents[1]
 GUIDED_RUNS = {
     "tail": 100_000,
     "filter_header": 500_000,
@@ -111,8 +111,8 @@ def test_guided_by_coverage(name, tmp_path):
         pytest.skip("atheris is not installed")
     corpus = shutil.copytree(fuzz_parsers.corpus_of(name), tmp_path / "corpus")
     limits = ["-max_len=8192", "-timeout=10", "-rss_limit_mb=2048", f"-artifact_prefix={tmp_path}/"]
-    command = [sys.executable, str(GUIDED), name, str(corpus), f"-runs={GUIDED_RUNS[name]}", "-seed=1", *limits]
-    done = subprocess.run(command, capture_output=True, text=True)
+    command = [sys.executable, "-m", "support.fuzz_guided", name, str(corpus), f"-runs={GUIDED_RUNS[name]}", "-seed=1", *limits]
+    done = subprocess.run(command, cwd=TESTS, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-4000:]
     assert f"Done {GUIDED_RUNS[name]}" in done.stderr
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 3 << 20

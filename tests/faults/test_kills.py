@@ -13,11 +13,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from failing_system import AFTER, BEFORE, DIVISIBLE, HALF, Killer
-from write_paths import FILE, OUT, WRITE_PATHS, Before, contents
 
 from sbbf_tool.cli import run
 from sbbf_tool.file import interrupted
+from support.failing_system import AFTER, BEFORE, DIVISIBLE, HALF, Killer
+from support.write_paths import FILE, OUT, WRITE_PATHS, Before, contents
 
 
 def assert_whole(before: Before, folder: Path) -> None:

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from write_paths import FILE, Before, contents
 
 from sbbf_tool import verify
 from sbbf_tool.cli import run
+from support.write_paths import FILE, Before, contents
 
 NAMED = ("user_id", "session")
 WAYS = pytest.mark.parametrize("options", [(), ("--append",)], ids=["copying", "appending"])

@@ -9,13 +9,13 @@ import errno
 from pathlib import Path
 
 import pytest
-from failing_system import AFTER, BEFORE, CALLS, DIVISIBLE, HALF, Disturbance, Killer, fail_with
-from write_paths import ADD_INDEX, ORDERS, TABLE, TABLE_PATHS, orders
 
 from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.operations.paimon.inspect import inspect_paimon
 from sbbf_tool.operations.paimon.verify import verify_paimon
 from sbbf_tool.storage.temporary import TEMPORARY_SUFFIX
+from support.failing_system import AFTER, BEFORE, CALLS, DIVISIBLE, HALF, Disturbance, Killer, fail_with
+from support.write_paths import ADD_INDEX, ORDERS, TABLE, TABLE_PATHS, orders
 
 PATH = TABLE_PATHS[ADD_INDEX]
 OLD, NEW = 4, 5

@@ -15,8 +15,7 @@ import pytest
 
 from sbbf_tool.cli import run
 from sbbf_tool.rules.catalog import RULES
-
-from .defects import DEFECTS, FIXTURES, HERE, SOUND, Defect
+from support.defects import DEFECTS, FIXTURES, HERE, SOUND, Defect
 
 NAME = "defective.parquet"
 PROVEN_THEMES = ("truth", "structure", "secrecy")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from . import engines
-from .corpus_pairs import PairMaker
+from support import engines
+from support.corpus_pairs import PairMaker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,10 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import add_filters
-
-from .engines import DuckDB, Engine, PruningEngine, Spark
-from .facts import FILTER_NEVER_ASKED, FIXTURES, MIXED_COLUMNS
-from .questions import absent_value, matching, present_value
+from support.engines import DuckDB, Engine, PruningEngine, Spark
+from support.facts import FILTER_NEVER_ASKED, FIXTURES, MIXED_COLUMNS
+from support.questions import absent_value, matching, present_value
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

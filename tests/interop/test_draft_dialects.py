@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from operations.draft_files import write_draft
 
 from sbbf_tool.bloom.dialects import DRAFTS, TODAYS
-
-from .engines import ClickHouse, DuckDB, Engine, PruningEngine
-from .facts import FIXTURES
-from .questions import absent_value
+from support.draft_files import write_draft
+from support.engines import ClickHouse, DuckDB, Engine, PruningEngine
+from support.facts import FIXTURES
+from support.questions import absent_value
 
 pytestmark = pytest.mark.engines
 

@@ -15,8 +15,7 @@ import pyarrow.parquet.encryption as pe
 import pytest
 
 from sbbf_tool import add_filters, inspect, probe, remove_filters, resize_filters, verify
-
-from .parquet_java import COLUMNS, FIRST_ID, ROW_GROUPS, ROWS, ROWS_A_GROUP, Encryption, ParquetJava
+from support.parquet_java import COLUMNS, FIRST_ID, ROW_GROUPS, ROWS, ROWS_A_GROUP, Encryption, ParquetJava
 
 if TYPE_CHECKING:
     from _pytest.mark import ParameterSet

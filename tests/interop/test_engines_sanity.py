@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from .engines import DuckDB, Engine, PruningEngine
-from .facts import FILTER_NEVER_ASKED, FIXTURES, MIXED_COLUMNS, TYPED_COLUMNS
-from .questions import absent_value, matching, present_value
+from support.engines import DuckDB, Engine, PruningEngine
+from support.facts import FILTER_NEVER_ASKED, FIXTURES, MIXED_COLUMNS, TYPED_COLUMNS
+from support.questions import absent_value, matching, present_value
 
 pytestmark = pytest.mark.engines
 

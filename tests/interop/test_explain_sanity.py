@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import add_filters, explain
-
-from .engines import DataFusion, DuckDB
+from support.engines import DataFusion, DuckDB
 
 pytestmark = pytest.mark.engines
 

@@ -7,7 +7,7 @@ import re
 import pyarrow.parquet as pq
 import pytest
 
-from .facts import FIXTURES
+from support.facts import FIXTURES
 
 ROWS = re.findall(r"^\| `([\w.-]+\.parquet)` \| (\S+) (\S+?),? ", (FIXTURES / "README.md").read_text(), re.MULTILINE)
 

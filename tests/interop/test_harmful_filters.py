@@ -9,9 +9,9 @@ import math
 
 import pytest
 
-from .engines import ClickHouse, DataFusion, DuckDB, PruningEngine, Spark
-from .facts import FIXTURES
-from .questions import absent_value
+from support.engines import ClickHouse, DataFusion, DuckDB, PruningEngine, Spark
+from support.facts import FIXTURES
+from support.questions import absent_value
 
 pytestmark = pytest.mark.engines
 

@@ -13,10 +13,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from sbbf_tool.file.parquet_file import ParquetFile
-
-from . import corpus_questions as asked
-from .corpus_pairs import Pair, PairMaker
-from .corpus_questions import Asked, AskedPruner, Question
+from support import corpus_questions as asked
+from support.corpus_pairs import Pair, PairMaker
+from support.corpus_questions import Asked, AskedPruner, Question
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(1800)]
 

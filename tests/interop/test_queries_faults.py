@@ -18,8 +18,7 @@ from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.parquet.values import PlainValues, read_chunk
-
-from .corpus import FLOATS, WIDE_DECIMALS, Kind, table
+from support.corpus import FLOATS, WIDE_DECIMALS, Kind, table
 
 pytestmark = pytest.mark.engines
 

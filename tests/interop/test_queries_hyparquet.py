@@ -18,8 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import add_filters
-
-from .corpus_pairs import Pair, PairMaker
+from support.corpus_pairs import Pair, PairMaker
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(600)]
 

@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import add_filters
-
-from .engines import ClickHouse
+from support.engines import ClickHouse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,10 +19,9 @@ from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.values import read_chunk
-
-from .corpus import VARIANTS, ZEROS_AND_NANS, table
-from .corpus_readers import texts_of, written_values
-from .corpus_writers import BY_NAME, STYLES, Style, write
+from support.corpus import VARIANTS, ZEROS_AND_NANS, table
+from support.corpus_readers import texts_of, written_values
+from support.corpus_writers import BY_NAME, STYLES, Style, write
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,8 +15,7 @@ import pytest
 
 from sbbf_tool import add_filters, inspect, probe
 from sbbf_tool.errors import RefusedError, UnreadableError
-
-from . import corpus_edits as edits
+from support import corpus_edits as edits
 
 WKB_POINT = struct.pack("<BIdd", 1, 1, 30.0, 10.0)
 BSON_DOCUMENT = bytes.fromhex("0c0000001061000100000000")

@@ -7,10 +7,10 @@ import os
 from collections.abc import Iterator
 from importlib.util import find_spec
 
-import counting_proxy
 import pytest
-import swift_server
-from buckets import Bucket, environment, forget_clients
+
+from support import counting_proxy, http_site, swift_server
+from support.buckets import Bucket, environment, forget_clients
 
 _NUMBERS = itertools.count()
 
@@ -22,6 +22,12 @@ def swift() -> Iterator[counting_proxy.Proxy]:
         pytest.skip("OpenStack Swift is not installed")
     with swift_server.running() as address, counting_proxy.running(address) as proxy:
         yield proxy
+
+
+@pytest.fixture
+def site() -> Iterator[http_site.Site]:
+    with http_site.running() as site:
+        yield site
 
 
 @pytest.fixture

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from cli.three_files import CASES, FORMS, expected, words
 
 from sbbf_tool.cli import run
+from support.three_files import CASES, FORMS, expected, words
 
 
 @pytest.mark.parametrize("jobs", [[], ["--jobs", "1"], ["--jobs", "2"]], ids=" ".join)

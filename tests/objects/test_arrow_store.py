@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 import pytest
-from large_files import large, small
 from pyarrow import fs
 
 from sbbf_tool.errors import RefusedError, UnreadableError
@@ -13,6 +12,7 @@ from sbbf_tool.storage.local import LocalSource
 from sbbf_tool.storage.objects.arrow import ArrowStore
 from sbbf_tool.storage.objects.location import parse_location
 from sbbf_tool.storage.objects.store import MissingError, OtherVersionError
+from support.large_files import large, small
 
 
 @pytest.fixture

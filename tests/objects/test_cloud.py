@@ -18,14 +18,14 @@ from email.utils import formatdate
 from importlib.util import find_spec
 
 import pytest
-from buckets import environment, forget_clients
-from large_files import large, small
-from swift_server import free_ports, wait_for
 
 import sbbf_tool
 from sbbf_tool.cli import run
 from sbbf_tool.errors import RefusedError, UnreadableError
 from sbbf_tool.storage.places import open_source, parquet_files
+from support.buckets import environment, forget_clients
+from support.large_files import large, small
+from support.swift_server import free_ports, wait_for
 
 Put = Callable[[str, bytes], str]
 """Puts an object there and answers with its URL."""

@@ -2,90 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from email.utils import formatdate
-from hashlib import md5
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import unquote, urlsplit
-
 import pytest
-from large_files import large, small
 
 import sbbf_tool
 from sbbf_tool.cli import run
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.storage.places import open_source
-
-
-@dataclass
-class Site:
-    url: str
-    files: dict[str, bytes] = field(default_factory=dict)
-    knows_ranges: bool = True
-    tags: str | None = '"{}"'
-    modified: float | None = None
-    status: int | None = None
-    asked: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
-
-    def put(self, path: str, data: bytes) -> str:
-        self.files[path] = data
-        return f"{self.url}/{path}"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    site: Site
-
-    def do_GET(self) -> None:
-        site, headers = self.site, {name.lower(): value for name, value in self.headers.items()}
-        site.asked.append((self.command, self.path, headers))
-        data = site.files.get(unquote(urlsplit(self.path).path).lstrip("/"))
-        if data is None or site.status:
-            self._answer(site.status or 404, b"no", [])
-            return
-        told = []
-        tag = site.tags.format(md5(data, usedforsecurity=False).hexdigest()) if site.tags else None
-        if tag:
-            told.append(("ETag", tag))
-        if site.modified is not None:
-            told.append(("Last-Modified", formatdate(site.modified, usegmt=True)))
-        if headers.get("if-match", tag) != tag:
-            self._answer(412, b"", told)
-        elif "range" in headers and site.knows_ranges:
-            first, last = headers["range"].removeprefix("bytes=").split("-")
-            start, end = (max(0, len(data) - int(last)), len(data)) if not first else (int(first), min(int(last) + 1, len(data)))
-            if start >= len(data):
-                self._answer(416, b"", told)
-            else:
-                self._answer(206, data[start:end], [*told, ("Content-Range", f"bytes {start}-{end - 1}/{len(data)}")])
-        else:
-            self._answer(200, data, told)
-
-    do_HEAD = do_GET  # noqa: N815
-
-    def _answer(self, status: int, data: bytes, headers: list[tuple[str, str]]) -> None:
-        self.send_response_only(status)
-        for name, value in (*headers, ("Content-Length", str(len(data)))):
-            self.send_header(name, value)
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(data)
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    handler = type("Handler", (_Handler,), {})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
-    handler.site = Site(f"http://127.0.0.1:{server.server_port}")
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    yield handler.site
-    server.shutdown()
-    server.server_close()
-    thread.join()
+from support.large_files import large, small
 
 
 def test_a_file_is_read_in_few_requests(site):

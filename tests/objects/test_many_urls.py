@@ -10,10 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from buckets import forget_clients
 
 import sbbf_tool
 from sbbf_tool.cli import run
+from support.buckets import forget_clients
 
 NAMES = ("lake/day=1/a.parquet", "lake/day=1/b.parquet", "lake/day=2/c.parquet")
 

@@ -9,14 +9,14 @@ import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 
-import counting_proxy
 import pytest
-from buckets import Bucket, environment, forget_clients
-from large_files import large, small
-from swift_server import free_ports, wait_for
 
 import sbbf_tool
 from sbbf_tool.errors import RefusedError
+from support import counting_proxy
+from support.buckets import Bucket, environment, forget_clients
+from support.large_files import large, small
+from support.swift_server import free_ports, wait_for
 
 
 @pytest.fixture(scope="module")

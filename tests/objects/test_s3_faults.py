@@ -9,11 +9,11 @@ import sys
 import time
 
 import pytest
-from buckets import environment
-from large_files import large, small
 
 import sbbf_tool
 from sbbf_tool.errors import ChangedError, SbbfError, WriteError
+from support.buckets import environment
+from support.large_files import large, small
 
 pytestmark = pytest.mark.heavy
 

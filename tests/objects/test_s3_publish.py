@@ -6,12 +6,12 @@ import io
 
 import pyarrow.parquet as pq
 import pytest
-from large_files import ABSENT, PRESENT, large, small
 
 import sbbf_tool
 from sbbf_tool.cli import run
 from sbbf_tool.errors import RefusedError, UsageError
 from sbbf_tool.storage.spool import Spool
+from support.large_files import ABSENT, PRESENT, large, small
 
 MIB = 1 << 20
 

@@ -8,15 +8,15 @@ import time
 
 import pyarrow.parquet as pq
 import pytest
-from buckets import environment, forget_clients
-from large_files import ABSENT, PRESENT, large, small
-from swift_server import free_ports
 
 import sbbf_tool
 from sbbf_tool.cli import run
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.storage.objects.source import ObjectSource
 from sbbf_tool.storage.places import open_source, parquet_files
+from support.buckets import environment, forget_clients
+from support.large_files import ABSENT, PRESENT, large, small
+from support.swift_server import free_ports
 
 
 def test_a_footer_comes_with_the_first_request(bucket):

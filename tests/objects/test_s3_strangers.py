@@ -8,9 +8,9 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from buckets import environment, forget_clients
 
 from sbbf_tool.cli import run
+from support.buckets import environment, forget_clients
 
 # botocore leaves the connection that brought a redirect to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

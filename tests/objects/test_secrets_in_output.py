@@ -11,13 +11,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli.every_command import FILE, WORKING, commands, formats_of, text_options
-from test_http import Site, site  # noqa: F401
 
 import sbbf_tool
 from sbbf_tool.cli import run
 from sbbf_tool.display import redact, redact_text
 from sbbf_tool.errors import SbbfError
+from support.every_command import FILE, WORKING, commands, formats_of, text_options
+from support.http_site import Site
 
 SECRET = "hUsH%2Fs3cr3t"
 URLS = {
@@ -110,7 +110,7 @@ SIGNED = f"X-Amz-Credential=me&X-Amz-Signature={SECRET}"
 
 
 @pytest.fixture
-def signed(site: Site, fixtures: Path) -> str:  # noqa: F811
+def signed(site: Site, fixtures: Path) -> str:
     """A signed URL that can be read, of a file with findings."""
     return f"{site.put('day/a.parquet', (fixtures / 'pyarrow-filters.parquet').read_bytes())}?{SIGNED}"
 
@@ -143,7 +143,7 @@ def test_python_gets_reports_and_errors_without_signatures(signed):
         assert "hUsH" not in str(caught.value) + repr(caught.value) + str(caught.value.file)
 
 
-def test_a_plan_with_signatures_is_the_owners_alone(site, fixtures, tmp_path, capfd):  # noqa: F811
+def test_a_plan_with_signatures_is_the_owners_alone(site, fixtures, tmp_path, capfd):
     signed = f"{site.put('day/a.parquet', (fixtures / 'pyarrow-plain.parquet').read_bytes())}?{SIGNED}"
     plan = tmp_path / "plan.json"
     plan.write_text("an older plan")

@@ -9,10 +9,10 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from samples import ROW_GROUP_ROWS, ROWS, events, filter_at, footer_start, listing, places, write_column, write_events
 
 from sbbf_tool import add_filters, inspect, probe
 from sbbf_tool.bloom.hashing import hash_value
+from support.samples import ROW_GROUP_ROWS, ROWS, events, filter_at, footer_start, listing, places, write_column, write_events
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import struct
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from samples import filter_at, listing, places, write_column, write_events
 
 from sbbf_tool import BloomFilter, UsageError, add_filters
+from support.samples import filter_at, listing, places, write_column, write_events
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from random import Random
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from advised import GROUP, advice, table, write
 
 from sbbf_tool import UnreadableError, UsageError, add_filters, advise, inspect
+from support.advised import GROUP, advice, table, write
 
 
 @pytest.fixture(scope="module")

@@ -12,11 +12,11 @@ import sys
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from command_lines import COMMANDS, assert_one_line_and_this_code
-from questions_to_files import ask_everything
-from samples import places, write_events
 
 from sbbf_tool import SbbfError, UnreadableError, add_filters
+from support.command_lines import COMMANDS, assert_one_line_and_this_code
+from support.questions_to_files import ask_everything
+from support.samples import places, write_events
 
 
 @pytest.fixture

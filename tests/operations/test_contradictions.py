@@ -5,15 +5,15 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from interop.corpus_edits import edit_footer
-from refusals import assert_refused
-from samples import listing, write_column, write_events
 
 from sbbf_tool import UnreadableError, add_filters, probe
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.parquet.idl.ttypes import Encoding, FileMetaData, PageType, Type
 from sbbf_tool.runner.fill import fill_file
+from support.corpus_edits import edit_footer
+from support.refusals import assert_refused
+from support.samples import listing, write_column, write_events
 
 
 @pytest.fixture

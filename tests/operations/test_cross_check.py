@@ -16,9 +16,6 @@ import fastparquet
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from interop.corpus_edits import edit_footer
-from refusals import assert_refused
-from samples import write_column
 
 from sbbf_tool import add_filters, check, probe, repair, resize_filters
 from sbbf_tool.cli import run
@@ -32,6 +29,9 @@ from sbbf_tool.runner.fill import build_split, fill_file, publish_file
 from sbbf_tool.runner.local import LocalRunner
 from sbbf_tool.runner.plan import plan_file
 from sbbf_tool.runner.selection import Selection
+from support.corpus_edits import edit_footer
+from support.refusals import assert_refused
+from support.samples import write_column
 
 UNKNOWN = "a writer version 1.2.3"
 NUMBERS = pa.array(range(1000, 2000), pa.int64())

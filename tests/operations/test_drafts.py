@@ -8,8 +8,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from draft_files import write_draft
-from samples import write_column, write_events
 
 from sbbf_tool.bloom.dialects import DIALECTS, DRAFTS, TODAYS, dialect_named
 from sbbf_tool.bloom.filter import BloomFilter
@@ -26,6 +24,8 @@ from sbbf_tool.operations.standalone import inspect_bare, probe_bare, verify_bar
 from sbbf_tool.operations.verify import verify
 from sbbf_tool.parquet.filters import build_draft_header
 from sbbf_tool.parquet.footer import FilterPlace, build_tail, set_filters
+from support.draft_files import write_draft
+from support.samples import write_column, write_events
 
 NAMES = [dialect.name for dialect in DRAFTS]
 TOLD = [dialect.name for dialect in DRAFTS if dialect.header != TODAYS]

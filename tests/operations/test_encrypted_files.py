@@ -10,9 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from interop.corpus_edits import edit_footer
-from interop.parquet_java import COLUMNS, FIRST_ID, ROW_GROUPS, ROWS, ROWS_A_GROUP
-from samples import listing
 
 from sbbf_tool import (
     AuthenticationError,
@@ -38,6 +35,9 @@ from sbbf_tool.parquet.encryption.modules import Module
 from sbbf_tool.parquet.filters import build_header, parse_header
 from sbbf_tool.parquet.footer import open_metadata, set_filters
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
+from support.corpus_edits import edit_footer
+from support.parquet_java import COLUMNS, FIRST_ID, ROW_GROUPS, ROWS, ROWS_A_GROUP
+from support.samples import listing
 
 FILES = ("java-columns", "java-signed", "java-ctr-supplied")
 PLAIN = {"java-columns": {"id", "nested.code"}, "java-signed": {"id", "nested.code"}, "java-ctr-supplied": set()}

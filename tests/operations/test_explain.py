@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from advised import GROUP, write
 
 from sbbf_tool import UsageError, add_filters, explain
+from support.advised import GROUP, write
 
 
 @pytest.fixture(scope="module")

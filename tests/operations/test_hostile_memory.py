@@ -14,12 +14,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from interop.corpus_edits import edit_footer
-from samples import footer_start, places
 
 from sbbf_tool import add_filters
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
+from support.corpus_edits import edit_footer
+from support.samples import footer_start, places
 
 ALLOWED = 96 << 20
 """Bytes above the peak of a sound file: allocators take some. The largest filter has 128 MiB."""

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from interop.corpus_edits import edit_footer
-from samples import events, filter_at, footer_start, listing, places, write_events
 
 from sbbf_tool import RefusedError, UsageError, add_filters, inspect, remove_filters
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.storage.local import LocalSource
+from support.corpus_edits import edit_footer
+from support.samples import events, filter_at, footer_start, listing, places, write_events
 
 LEAVES = ["id", "name", "score", "flag", "nothing", "tags.list.element", "point.x", "point.y"]
 

@@ -10,12 +10,12 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from golden.defects import Edit, bloom_of
-from instants import DAY, day_early, day_late, rounded_down, towards_zero, write_int96
 
 from sbbf_tool import add_filters, check, explain, probe, prune, repair, verify
 from sbbf_tool.parquet.iso8601 import format_timestamp
 from sbbf_tool.runner.lookup import probe_values
+from support.defects import Edit, bloom_of
+from support.instants import DAY, day_early, day_late, rounded_down, towards_zero, write_int96
 
 FORMS = (rounded_down, towards_zero, day_early, day_late)
 KNOWN_FORMS = FORMS[:2]

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from storage.journals import PLANTS, STRANGER, entry_of, place, planted
-from storage.places import needs_root, open_folder, without_privileges
 
 from sbbf_tool import RefusedError, UnreadableError, add_filters, inspect, repair, resize_filters
 from sbbf_tool.cli import run
 from sbbf_tool.cli.spelling import spell
 from sbbf_tool.parquet.footer import build_tail, parse_tail
+from support.journals import PLANTS, STRANGER, entry_of, place, planted
+from support.places import needs_root, open_folder, without_privileges
 
 REFUSED = RefusedError.exit_code
 

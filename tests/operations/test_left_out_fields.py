@@ -15,12 +15,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from interop.corpus_edits import edit_footer
-from refusals import assert_refused
 
 from sbbf_tool import SbbfError, UnreadableError, UsageError, add_filters, probe
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
+from support.corpus_edits import edit_footer
+from support.refusals import assert_refused
 
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon"]
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from command_lines import COMMANDS, assert_one_line_and_this_code
-from interop.corpus_edits import edit_footer
-from questions_to_files import ask_everything, outcome
-from samples import ROWS, footer_start, places, write_events
 
 from sbbf_tool import SbbfError, UnreadableError, add_filters, inspect, probe, remove_filters
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
+from support.command_lines import COMMANDS, assert_one_line_and_this_code
+from support.corpus_edits import edit_footer
+from support.questions_to_files import ask_everything, outcome
+from support.samples import ROWS, footer_start, places, write_events
 
 
 @pytest.fixture

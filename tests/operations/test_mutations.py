@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from interop.corpus_edits import edit_footer
-from questions_to_files import ask_everything
-from samples import footer_start, write_events
 
 from sbbf_tool import SbbfError, add_filters
 from sbbf_tool.cli import run
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
+from support.corpus_edits import edit_footer
+from support.questions_to_files import ask_everything
+from support.samples import footer_start, write_events
 
 pytestmark = pytest.mark.timeout(600)
 

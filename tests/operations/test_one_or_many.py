@@ -20,7 +20,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from paimon.tables import NewFile, TableMaker
 
 import sbbf_tool
 import sbbf_tool.operations.paimon
@@ -43,6 +42,7 @@ from sbbf_tool.runner.open_files import open_files
 from sbbf_tool.runner.selection import Selection
 from sbbf_tool.spark import pipeline
 from sbbf_tool.storage.folders import LocalFolders
+from support.paimon_tables import NewFile, TableMaker
 
 SEVERAL = re.compile(r"\b(Iterable|Sequence|Collection|tuple|list|set|frozenset)\[")
 ITEMS = re.compile(r"\b(str|object|PathLike|IndexRequest|Query)\b")

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from page_bombs import Page, compress, write_pages, zstd_zeros
 
 import sbbf_tool
 from sbbf_tool import RefusedError, UsageError
@@ -18,6 +17,7 @@ from sbbf_tool.errors import OversizedPageError
 from sbbf_tool.file.page_limit import PageLimit
 from sbbf_tool.parquet.idl.ttypes import CompressionCodec, Encoding, PageType
 from sbbf_tool.storage.memory import memory_bytes
+from support.page_bombs import Page, compress, write_pages, zstd_zeros
 
 MIB, GIB = 1 << 20, 1 << 30
 ROWS = 100

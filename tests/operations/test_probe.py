@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from samples import ROW_GROUP_ROWS, places, write_column, write_events
 
 from sbbf_tool import UsageError, add_filters, probe, remove_filters
+from support.samples import ROW_GROUP_ROWS, places, write_column, write_events
 
 
 @pytest.fixture

@@ -7,13 +7,13 @@ import shutil
 from pathlib import Path
 
 import pytest
-from interop.corpus_edits import edit_footer
-from refusals import assert_refused
-from samples import listing, write_events
 
 from sbbf_tool import RefusedError, UsageError, add_filters, inspect, remove_filters, resize_filters
 from sbbf_tool.errors import NothingToDoError
 from sbbf_tool.parquet.idl.ttypes import AesGcmV1, ColumnCryptoMetaData, EncryptionAlgorithm, EncryptionWithFooterKey, FileMetaData
+from support.corpus_edits import edit_footer
+from support.refusals import assert_refused
+from support.samples import listing, write_events
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from interop.corpus_edits import edit_footer
-from samples import events, footer_start, listing, places, write_events
 
 from sbbf_tool import add_filters, inspect, remove_filters
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.reports.remove import RemovedFilter
+from support.corpus_edits import edit_footer
+from support.samples import events, footer_start, listing, places, write_events
 
 TRUNCATED, COMPACTED, NEW_FOOTER = "truncated", "compacted", "new footer"
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from samples import events, footer_start, places, write_events
 
 from sbbf_tool import add_filters, inspect, remove_filters
+from support.samples import events, footer_start, places, write_events
 
 TRUNCATED, COMPACTED, NEW_FOOTER = "truncated", "compacted", "new footer"
 

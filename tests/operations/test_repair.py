@@ -10,9 +10,6 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from golden.defects import DEFECTS, SOUND
-from interop.corpus_edits import edit_footer
-from samples import footer_start, listing, places
 
 from sbbf_tool import (
     RefusedError,
@@ -32,6 +29,9 @@ from sbbf_tool.parquet import patch
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.rules.catalog import RULES
 from sbbf_tool.storage.append import journal_of
+from support.corpus_edits import edit_footer
+from support.defects import DEFECTS, SOUND
+from support.samples import footer_start, listing, places
 
 # Takes a key: see test_encrypted_files.
 UNDER_A_KEY = {"damaged-encrypted-filter"}

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from samples import events, filter_at, listing, places, write_events
 
 from sbbf_tool import RefusedError, SbbfError, UsageError, add_filters, remove_filters, repair, resize_filters, verify
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.editing.edit import OpenEdit
 from sbbf_tool.operations import resize
+from support.samples import events, filter_at, listing, places, write_events
 
 
 @pytest.fixture

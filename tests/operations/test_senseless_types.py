@@ -13,7 +13,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from interop.corpus_edits import edit_footer
 
 from sbbf_tool import UnreadableError, add_filters, inspect, probe, prune
 from sbbf_tool.cli import run
@@ -28,6 +27,7 @@ from sbbf_tool.parquet.idl.ttypes import (
     TimeType,
     TimeUnit,
 )
+from support.corpus_edits import edit_footer
 
 pytestmark = pytest.mark.timeout(900)
 

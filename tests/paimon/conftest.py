@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from sbbf_tool.storage.folders import LocalFolders
-
-from .tables import TableMaker
+from support.paimon_tables import TableMaker
 
 
 @pytest.fixture

@@ -23,8 +23,7 @@ from sbbf_tool.paimon.index_options import IndexRequest
 from sbbf_tool.paimon.table import open_table
 from sbbf_tool.reports.paimon import AddIndexReport
 from sbbf_tool.storage.folders import LocalFolders
-
-from .tables import FILE_FIELDS, NewFile, TableMaker, nullable
+from support.paimon_tables import FILE_FIELDS, NewFile, TableMaker, nullable
 
 NewTable = Callable[..., TableMaker]
 

@@ -16,8 +16,7 @@ from sbbf_tool.paimon import avro_file
 from sbbf_tool.paimon.avro_file import AvroHeader, build_file, iter_values, parse_header, unpack
 from sbbf_tool.paimon.avro_schema import fields_of, kind_of, parse_schema, without_null
 from sbbf_tool.paimon.avro_values import Encoding, open_values
-
-from .tables import SYNC, manifest_header
+from support.paimon_tables import SYNC, manifest_header
 
 TREE = {
     "type": "record",
@@ -336,7 +335,7 @@ def test_broken_files_are_unreadable(data: bytes) -> None:
 
 
 def sample(codec: str) -> bytes:
-    from .tables import EMPTY_ROW, NO_STATS
+    from support.paimon_tables import EMPTY_ROW, NO_STATS
 
     file = {
         "_FILE_NAME": "d.parquet", "_FILE_SIZE": 1, "_ROW_COUNT": 1, "_MIN_KEY": EMPTY_ROW, "_MAX_KEY": EMPTY_ROW, "_KEY_STATS": NO_STATS,

@@ -20,8 +20,7 @@ from sbbf_tool.paimon.fast_hash import hash_bytes
 from sbbf_tool.paimon.index_container import build_container, lay_out, parse_container
 from sbbf_tool.paimon.index_options import IndexRequest
 from sbbf_tool.storage.folders import LocalFolders
-
-from .tables import NewFile, TableMaker
+from support.paimon_tables import NewFile, TableMaker
 
 NewTable = Callable[..., TableMaker]
 COLUMNS = {"id": pa.array(range(100)), "s": pa.array([f"value {at % 20}" if at % 3 else None for at in range(100)])}

@@ -19,8 +19,7 @@ from sbbf_tool.operations.paimon.probe import probe_paimon
 from sbbf_tool.operations.paimon.verify import verify_paimon
 from sbbf_tool.paimon.table import PATH_DIRECTORY, is_below, open_table
 from sbbf_tool.storage.folders import LocalFolders
-
-from .tables import NewFile, TableMaker
+from support.paimon_tables import NewFile, TableMaker
 
 NewTable = Callable[..., TableMaker]
 INDEX_FILES = {"file-index.in-manifest-threshold": "1 b"}

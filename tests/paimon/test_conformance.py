@@ -24,8 +24,7 @@ from sbbf_tool.paimon.index_options import IndexRequest, parse_bloom_columns
 from sbbf_tool.paimon.literals import parse_literal
 from sbbf_tool.paimon.table import Table, open_table
 from sbbf_tool.storage.folders import LocalFolders
-
-from .answers import Answers, bloom_answers, written
+from support.paimon_answers import Answers, bloom_answers, written
 
 
 def tables(real: Path, answers: Answers) -> Iterator[tuple[str, Answers, Table]]:

@@ -24,8 +24,7 @@ from sbbf_tool.paimon.fast_hash import hash_bytes
 from sbbf_tool.paimon.hash_batch import HashBatch
 from sbbf_tool.paimon.orc_zones import is_written_in_utc
 from sbbf_tool.paimon.table_schema import IndexedColumn, parse_indexed_column
-
-from .tables import SYNC
+from support.paimon_tables import SYNC
 
 
 def parquet_bytes(table: pa.Table, **options: Any) -> bytes:

@@ -18,8 +18,7 @@ from sbbf_tool.paimon.index_container import build_container, lay_out
 from sbbf_tool.paimon.index_options import IndexRequest
 from sbbf_tool.reports.paimon import InspectReport, ProbeReport
 from sbbf_tool.storage.folders import LocalFolders
-
-from .tables import NewFile, TableMaker
+from support.paimon_tables import NewFile, TableMaker
 
 NewTable = Callable[..., TableMaker]
 

@@ -28,8 +28,7 @@ from sbbf_tool.paimon.publish import publish
 from sbbf_tool.paimon.table import Table, open_table
 from sbbf_tool.paimon.table_schema import indexed_type, parse_indexed_column
 from sbbf_tool.storage.folders import LocalFolders
-
-from .engines import NotHereError, PaimonJava
+from support.paimon_engines import NotHereError, PaimonJava
 
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(900)]
 

@@ -21,8 +21,7 @@ from sbbf_tool.paimon.index_options import IndexRequest, parse_bloom_columns
 from sbbf_tool.paimon.publish import publish
 from sbbf_tool.paimon.table import open_table
 from sbbf_tool.storage.folders import LocalFolders
-
-from .engines import NotHereError, ask_rust, rust_python
+from support.paimon_engines import NotHereError, ask_rust, rust_python
 
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(900)]
 

@@ -21,8 +21,7 @@ from sbbf_tool.paimon.manifest import live_entries, parse_manifest, parse_manife
 from sbbf_tool.paimon.snapshot import build_snapshot, parse_snapshot
 from sbbf_tool.paimon.table import open_table, table_around
 from sbbf_tool.storage.folders import LocalFolders
-
-from .tables import NewFile, TableMaker, avro_header, manifest_header
+from support.paimon_tables import NewFile, TableMaker, avro_header, manifest_header
 
 NewTable = Callable[..., TableMaker]
 COLUMNS = {"id": pa.array([1, 2]), "s": pa.array(["a", "b"])}

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import made_footers as made
 import pytest
-import wire
 from hypothesis import given
 from hypothesis import strategies as st
-from wire import Field
 
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet import compact
+from support import made_footers as made
+from support import wire
+from support.wire import Field
 
 ENDS_TOO_SOON = (IndexError, UnreadableError)
 """What `skip` and `fields` raise; `footer.set_filters` makes one of both."""

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-import wire
 from hypothesis import example, given
 from hypothesis import strategies as st
-from wire import Field
 
 from sbbf_tool.bloom.dialects import BARE, DIALECTS, DRAFTS, PAGE, RAW_12, RAW_16, TODAYS, dialect_named
 from sbbf_tool.errors import UnreadableError
@@ -16,6 +14,8 @@ from sbbf_tool.parquet.draft_headers import FORMS, Parsed, readings
 from sbbf_tool.parquet.filters import HEADER_GUESS, FilterHeader, build_draft_header, build_header, parse_header
 from sbbf_tool.parquet.idl.ttypes import BloomFilterPageHeader, PageHeader, PageType
 from sbbf_tool.parquet.structs import parse_struct
+from support import wire
+from support.wire import Field
 
 POWERS = [32 << n for n in range(23)]
 NAMES = {

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-import wire
 from hypothesis import example, given
 from hypothesis import strategies as st
-from wire import Field
 
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet.filters import HEADER_GUESS, FilterHeader, StoredFilter, build_header, parse_header
 from sbbf_tool.parquet.footer import FilterPlace
 from sbbf_tool.parquet.idl.ttypes import BloomFilterHeader
 from sbbf_tool.parquet.structs import parse_struct
+from support import wire
+from support.wire import Field
 
 POWERS = [64 << n for n in range(22)]
 UNIONS = bytes.fromhex("1c1c0000 1c1c0000 1c1c0000 00")

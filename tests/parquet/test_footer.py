@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import made_footers as made
 import pytest
-import wire
-from made_footers import column_metadata
-from wire import Field
 
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet.footer import FilterPlace, Footer, Tail, build_tail, parse_tail, set_filters
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.parquet.patch import plan_append
 from sbbf_tool.parquet.structs import parse_struct
+from support import made_footers as made
+from support import wire
+from support.made_footers import column_metadata
+from support.wire import Field
 
 # Tail
 

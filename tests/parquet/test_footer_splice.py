@@ -10,15 +10,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-import made_footers as made
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import wire
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from made_footers import COLUMNS, LENGTH, META_DATA, OFFSET, ROW_GROUPS, column_metadata, footer_of_one
-from wire import Field, Struct
 
 from sbbf_tool.errors import RefusedError, UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
@@ -27,6 +23,10 @@ from sbbf_tool.operations.remove import remove_filters
 from sbbf_tool.parquet.footer import FilterPlace, Footer, set_filters
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.parquet.structs import parse_struct
+from support import made_footers as made
+from support import wire
+from support.made_footers import COLUMNS, LENGTH, META_DATA, OFFSET, ROW_GROUPS, column_metadata, footer_of_one
+from support.wire import Field, Struct
 
 PLACE = FilterPlace(1 << 40, 70_000)
 Key = tuple[int, int]

@@ -8,9 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import made_footers
 import pytest
-import wire
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from thrift.protocol.TCompactProtocol import TCompactProtocolAccelerated, TCompactProtocolFactory
@@ -21,6 +19,7 @@ from sbbf_tool.parquet import struct_reader
 from sbbf_tool.parquet.idl import ttypes
 from sbbf_tool.parquet.idl.ttypes import FileMetaData, PageHeader, SchemaElement, Statistics
 from sbbf_tool.parquet.structs import build_struct, parse_prefix
+from support import made_footers, wire
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 EXTENSION = pytest.mark.skipif(

@@ -14,8 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import xxhash
-from interop.corpus_edits import annotate, decimal, edit_footer
 
 from sbbf_tool.bloom.hashing import hash_value
 from sbbf_tool.errors import UnreadableError
@@ -23,19 +21,8 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.idl.ttypes import CompressionCodec
 from sbbf_tool.parquet.values import read_chunk
-
-
-def stored(path: Path, name: str = "v") -> list[bytes]:
-    """All plain values of a column, row group by row group, checked against the hashes that were given with them."""
-    found = []
-    with ParquetFile.open(path) as file:
-        column = find_column(file.footer.columns, name)
-        for row_group in range(file.footer.num_row_groups):
-            for values in read_chunk(file.source.open_arrow, file.footer, row_group, column):
-                plain = [values[position] for position in range(len(values))]
-                assert list(values.hashes()) == [xxhash.xxh64_intdigest(value, 0) for value in plain]
-                found += plain
-    return found
+from support.corpus_edits import annotate, decimal, edit_footer
+from support.stored_values import stored
 
 
 def equals(path: Path, name: str = "v") -> set[int]:

@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from interop.corpus_edits import INTERVAL, annotate, decimal
 
 from sbbf_tool import add_filters, probe
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.literals import format_plain
 from sbbf_tool.parquet.values import read_chunk
+from support.corpus_edits import INTERVAL, annotate, decimal
 
 
 def integers(bits: int, *, signed: bool = True) -> st.SearchStrategy[int]:

@@ -14,7 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from interop.corpus_edits import edit_footer
+
+from support.corpus_edits import edit_footer
 
 MIB = 1 << 20
 # Python, numpy, pyarrow and its pools take some 160 MiB before the first value.

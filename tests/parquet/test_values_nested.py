@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from interop.corpus_edits import bare_repeated, flatten_lists
-from test_values import stored
 
 from sbbf_tool import add_filters, probe
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.file.parquet_file import ParquetFile
+from support.corpus_edits import bare_repeated, flatten_lists
+from support.stored_values import stored
 
 X = pa.field("x", pa.int32())
 REQUIRED_X = pa.field("x", pa.int32(), nullable=False)

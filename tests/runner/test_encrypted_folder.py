@@ -11,9 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from interop.parquet_java import FIRST_ID
-from interop.shown_keys import KEYS, assert_no_key
-from lakes import digests, small_files
 
 from sbbf_tool import inspect, verify
 from sbbf_tool.cli import run
@@ -26,6 +23,9 @@ from sbbf_tool.runner.local import LocalRunner
 from sbbf_tool.runner.plan import plan_file
 from sbbf_tool.runner.selection import Selection
 from sbbf_tool.runner.verify import plan_verification, report_verification, verify_split
+from support.lakes import digests, small_files
+from support.parquet_java import FIRST_ID
+from support.shown_keys import KEYS, assert_no_key
 
 REPOSITORY = Path(__file__).parents[2]
 COLUMNS = ("id", "name")

@@ -7,11 +7,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from lakes import assert_filled, small_files
 
 from sbbf_tool.cli import run
 from sbbf_tool.runner import local
 from sbbf_tool.storage.temporary import TEMPORARY_SUFFIX, sweep
+from support.lakes import assert_filled, small_files
 
 FILES = 25
 

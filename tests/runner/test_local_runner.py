@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from lakes import MIXED, assert_filled, digests, large_file, mixed, small_files
 
 from sbbf_tool import add_filters, verify
 from sbbf_tool.editing import build
@@ -34,6 +33,7 @@ from sbbf_tool.runner.processes import Processes
 from sbbf_tool.runner.selection import Selection
 from sbbf_tool.runner.works import Work
 from sbbf_tool.storage.temporary import sweep
+from support.lakes import MIXED, assert_filled, digests, large_file, mixed, small_files
 
 EDIT = Edit(in_place=True, jobs=1)
 SPEC = FilterSpec(("id", "name"))

@@ -7,7 +7,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from lakes import small_files
 
 from sbbf_tool import SbbfError, add_filters, open_files
 from sbbf_tool.cli import run
@@ -16,6 +15,7 @@ from sbbf_tool.reports.probe import ProbeReport
 from sbbf_tool.runner import works
 from sbbf_tool.runner.local import LocalRunner
 from sbbf_tool.runner.selection import Selection
+from support.lakes import small_files
 
 VALUES = ("1", "7", "207", "1000", "3516", "999999", "-3", None)
 DIALECTS = (None, "draft1-thrift", "draft1-raw")

@@ -7,9 +7,9 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from lakes import MIXED, assert_filled, digests, large_file, mixed, partitioned, small_files
 
 from sbbf_tool.cli import run
+from support.lakes import MIXED, assert_filled, digests, large_file, mixed, partitioned, small_files
 
 
 @pytest.fixture

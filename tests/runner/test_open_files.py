@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lakes import MIXED, digests, mixed, partitioned, small_files
 
 import sbbf_tool
 from sbbf_tool import RefusedError, SbbfError, UnreadableError, UsageError, open_files
 from sbbf_tool.runner import local
 from sbbf_tool.runner.open_files import Files
+from support.lakes import MIXED, digests, mixed, partitioned, small_files
 
 VERBS: dict[str, tuple[tuple[object, ...], dict[str, Any]]] = {
     "inspect": ((), {}),

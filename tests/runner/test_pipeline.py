@@ -9,7 +9,6 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
-from lakes import MIXED, assert_filled, digests, large_file, mixed, partitioned, small_files, statuses
 
 from sbbf_tool.cli import run
 from sbbf_tool.editing.filter_spec import FilterSpec
@@ -22,6 +21,7 @@ from sbbf_tool.reports.lookup import KeyHit, LookupRow
 from sbbf_tool.reports.rows import ListedFile
 from sbbf_tool.reports.verify import VerifyRow
 from sbbf_tool.runner.verify import plan_verification
+from support.lakes import MIXED, assert_filled, digests, large_file, mixed, partitioned, small_files, statuses
 
 pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
 

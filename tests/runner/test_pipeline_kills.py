@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from lake_cluster import Run, kill
-from lakes import assert_filled, small_files
 
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.filter_spec import FilterSpec
@@ -18,6 +16,8 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.runner import works
 from sbbf_tool.runner.local import LocalRunner
 from sbbf_tool.runner.selection import Selection
+from support.lake_cluster import Run, kill
+from support.lakes import assert_filled, small_files
 
 pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
 

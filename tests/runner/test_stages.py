@@ -12,7 +12,6 @@ from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
-from lakes import assert_filled, digests, large_file, partitioned, small_files
 
 from sbbf_tool import reports
 from sbbf_tool.editing.build import Sizing
@@ -48,6 +47,7 @@ from sbbf_tool.runner.rows import from_batch, schema_of, to_batch
 from sbbf_tool.runner.verify import plan_verification, report_verification, verify_split
 from sbbf_tool.storage.local import LocalSource, sole_writer
 from sbbf_tool.storage.source import blocks_of
+from support.lakes import assert_filled, digests, large_file, partitioned, small_files
 
 EDIT = Edit(in_place=True, jobs=1)
 SPEC = FilterSpec(("id",))

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from lake_folders import CLUSTER, LAKE_PROGRAM, REPOSITORY, connect_server, run_program
 
 from sbbf_tool import add_filters, check, inspect
 from sbbf_tool.spark.shipping import ZIP_NAME
+from support.lake_folders import CLUSTER, LAKE_PROGRAM, REPOSITORY, connect_server, run_program
 
 pytestmark = [pytest.mark.engines]
 pytest.importorskip("pyspark")

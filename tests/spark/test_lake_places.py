@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from interop.shown_keys import KEYS, assert_no_key
-from lake_folders import CLUSTER, REPOSITORY, connect_server
 
 from sbbf_tool import verify
 from sbbf_tool.file.keys import read_keys
+from support.lake_folders import CLUSTER, REPOSITORY, connect_server
+from support.shown_keys import KEYS, assert_no_key
 
 pytestmark = [pytest.mark.engines, pytest.mark.heavy]
 pytest.importorskip("pyspark")

@@ -9,7 +9,8 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-from lake_folders import REPOSITORY
+
+from support.lake_folders import REPOSITORY
 
 pytestmark = [pytest.mark.engines, pytest.mark.heavy]
 

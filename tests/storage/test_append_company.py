@@ -14,7 +14,6 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 import pytest
-from places import overlay
 
 from sbbf_tool import RefusedError, add_filters
 from sbbf_tool.errors import SbbfError
@@ -23,6 +22,7 @@ from sbbf_tool.storage import journal, locks, temporary
 from sbbf_tool.storage.append import append, recover
 from sbbf_tool.storage.journal import journal_of
 from sbbf_tool.storage.local import LocalSource
+from support.places import overlay
 
 OLD = bytes(range(256)) * 40 + b"PAR1"
 PIECES = [b"a filter's header, ", bytearray(b"its bitset, " * 100), memoryview(b"and a footer, PAR1")]

@@ -8,10 +8,10 @@ import struct
 from pathlib import Path
 
 import pytest
-from places import as_user, needs_root, open_folder
 
 from sbbf_tool.storage.local import LocalSource, replace
 from sbbf_tool.storage.source import PlannedSource
+from support.places import as_user, needs_root, open_folder
 
 ACCESS, DEFAULT = "system.posix_acl_access", "system.posix_acl_default"
 OWNER, USER, GROUP, MASK, OTHER = 0x01, 0x02, 0x04, 0x10, 0x20

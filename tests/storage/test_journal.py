@@ -8,12 +8,12 @@ import os
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from journals import STRANGER, entry_of, place
-from places import needs_root
 
 from sbbf_tool.errors import RefusedError, UnreadableError
 from sbbf_tool.storage.append import interrupted_length, recover
 from sbbf_tool.storage.journal import Journal, build_journal, parse_journal, read_journal
+from support.journals import STRANGER, entry_of, place
+from support.places import needs_root
 
 OLD = b"the old bytes, as long as they may be; " * 10 + b"PAR1"
 NEW = OLD + b"and the new, PAR1"

@@ -8,10 +8,10 @@ import threading
 from pathlib import Path
 
 import pytest
-from places import as_user, needs_root, open_folder
 
 from sbbf_tool.storage.listing import entries
 from sbbf_tool.storage.places import parquet_files
+from support.places import as_user, needs_root, open_folder
 
 
 def names(folder: Path, what: str = "", *, links: bool = False) -> list[str]:

@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from places import NOBODY, needs_root, open_folder, without_privileges
 
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.storage import temporary
 from sbbf_tool.storage.local import LocalSource, replace
+from support.places import NOBODY, needs_root, open_folder, without_privileges
 
 OLD = bytes(range(256)) * 1000
 NEW = OLD + b"new bytes"

@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from places import open_folder, without_privileges
 
 from sbbf_tool.errors import RefusedError, UnreadableError
 from sbbf_tool.storage import local, temporary
 from sbbf_tool.storage.local import LocalSource, replace
 from sbbf_tool.storage.temporary import sweep
+from support.places import open_folder, without_privileges
 
 OLD = bytes(range(256)) * 1000
 NEW = OLD + b"new bytes"

@@ -11,7 +11,6 @@ import threading
 from pathlib import Path
 
 import pytest
-from places import as_user, needs_root, open_folder, small_disk, without_privileges
 
 from sbbf_tool.editing.plan_file import read_plan, write_plan
 from sbbf_tool.errors import RefusedError, WriteError
@@ -21,6 +20,7 @@ from sbbf_tool.runner.save import saved
 from sbbf_tool.storage import whole
 from sbbf_tool.storage.temporary import TEMPORARY_SUFFIX
 from sbbf_tool.storage.whole import write_whole
+from support.places import as_user, needs_root, open_folder, small_disk, without_privileges
 
 PLAN = {"sbbf_plan": 1, "files": ["a.parquet"], "fpp": 0.01, "replace": False, "columns": {"id": {"max_bytes": 1024}}}
 ROW = AddRow("a.parquet", OK, None, 0, 1.0)

@@ -15,11 +15,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from places import small_disk
 
 from sbbf_tool.errors import SbbfError, UnreadableError, WriteError
 from sbbf_tool.storage import local
 from sbbf_tool.storage.local import LocalSource, replace
+from support.places import small_disk
 
 OLD = os.urandom(400_000)
 PIECES = [b"new " * 10_000, b"bytes"]

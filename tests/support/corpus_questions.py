@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from . import engines
-from .engines import Scan
+from support import engines
+from support.engines import Scan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

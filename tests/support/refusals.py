@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from samples import listing
 
 from sbbf_tool import RefusedError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.errors import NothingToDoError
+from support.samples import listing
 
 
 def assert_refused(

@@ -23,7 +23,7 @@ from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, CompressionCodec
 from sbbf_tool.parquet.pages import read_header, read_pages
 from sbbf_tool.parquet.plain_pages import NotPlainError, PlainChunk
 
-CORPUS = Path(__file__).parent / "corpus"
+CORPUS = Path(__file__).parents[1] / "faults" / "corpus"
 
 
 def footer(data: bytes) -> None:

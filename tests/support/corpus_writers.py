@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sbbf_tool.spark.session import quiet_about_pandas
-
-from .corpus import (
+from support.corpus import (
     BOOLEANS,
     DAYS,
     DECIMALS,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import wire
 from hypothesis import strategies as st
-from wire import Field, Struct
+
+from support import wire
+from support.wire import Field, Struct
 
 OFFSET, LENGTH = (14, wire.I64), (15, wire.I32)
 ROW_GROUPS, COLUMNS, META_DATA = (4, wire.LIST), (1, wire.LIST), (3, wire.STRUCT)

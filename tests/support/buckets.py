@@ -6,8 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-import counting_proxy
-import swift_server
+from support import counting_proxy, swift_server
 
 
 @dataclass

@@ -14,8 +14,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from interop.corpus_edits import edit_footer
-from operations.page_bombs import Page, compress, write_pages
 from thrift.protocol.TCompactProtocol import TCompactProtocolAcceleratedFactory
 from thrift.transport.TTransport import TMemoryBuffer
 
@@ -34,8 +32,10 @@ from sbbf_tool.parquet.idl.ttypes import (
     PageType,
 )
 from sbbf_tool.parquet.values import read_chunk
+from support.corpus_edits import edit_footer
+from support.page_bombs import Page, compress, write_pages
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1] / "golden"
 SOUND = HERE / "sound.parquet"
 FIXTURES = HERE.parent.parent / "fixtures"
 

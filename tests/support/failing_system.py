@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+TESTS = Path(__file__).parents[1]
 CALLS = ("open", "write", "copy_file_range", "fsync", "ftruncate", "fchmod", "fchown", "setxattr", "rename", "link", "unlink")
 DIVISIBLE = ("write", "copy_file_range")
 """Calls that may be carried out in part."""
@@ -97,7 +98,8 @@ class Killer:
     """The server, from the outside. Use as a context manager."""
 
     def __enter__(self) -> Killer:
-        self._process = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        command = [sys.executable, "-m", __name__]
+        self._process = subprocess.Popen(command, cwd=TESTS, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         return self
 
     def __exit__(self, *exc_info: object) -> None:
@@ -128,7 +130,6 @@ class Killer:
 def _serve() -> None:
     import numpy  # noqa: F401
     import pyarrow.parquet  # noqa: F401
-    from write_paths import TABLE_PATHS, WRITE_PATHS
 
     import sbbf_tool.file.membership
     import sbbf_tool.operations.add
@@ -137,6 +138,7 @@ def _serve() -> None:
     import sbbf_tool.operations.repair
     import sbbf_tool.operations.resize
     import sbbf_tool.parquet.values  # noqa: F401
+    from support.write_paths import TABLE_PATHS, WRITE_PATHS
 
     for line in sys.stdin:
         order = json.loads(line)

@@ -10,9 +10,8 @@ import pytest
 
 from sbbf_tool import add_filters
 from sbbf_tool.file.parquet_file import ParquetFile
-
-from .corpus_readers import Texts, written_values
-from .corpus_writers import BY_NAME, write
+from support.corpus_readers import Texts, written_values
+from support.corpus_writers import BY_NAME, write
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from interop.corpus_edits import edit_footer
 
 from sbbf_tool.parquet.idl.ttypes import FileMetaData, Type
+from support.corpus_edits import edit_footer
 
 DAY = 86_400 * 10**9
 EPOCH = 2_440_588
