@@ -94,6 +94,21 @@ def circles(graph: dict[str, set[str]]) -> list[tuple[str, ...]]:
     return sorted({tuple(sorted({one} | {other for other in below[one] if one in below[other]})) for one in graph if one in below[one]})
 
 
+PAGE = (PACKAGE.parent / "docs" / "architecture.md").read_text()
+
+
+def test_the_docs_show_the_order_of_the_packages():
+    rows = re.findall(r"^\| `(\w+)` \| [^|]+ \| ([^|]*)\|$", PAGE, re.MULTILINE)
+    assert [room for room, _ in rows] == list(ORDER)
+    assert {room: set(re.findall(r"`(\w+)`", names)) for room, names in rows if names.strip()} == FORBIDDEN
+
+
+def test_the_docs_name_modules_that_exist():
+    named = re.findall(r"`([\w/]+\.py)`", PAGE)
+    assert len(named) > 30
+    assert [name for name in named if not (PACKAGE / name).exists() and not (PACKAGE.parent / name).exists()] == []
+
+
 def test_every_room_is_on_the_plan():
     assert {room_of(path) for path in modules()} <= ROOMS.keys()
 

@@ -21,7 +21,7 @@ import pytest
 import sbbf_tool
 
 REPOSITORY = Path(__file__).parent.parent
-PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
+PAGES = [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(?P<kind>\w*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:)(?P<path>[^)#]*)#?(?P<anchor>[^)]*)\)")
 NUMBER = re.compile(r"\d[\d,.]*(e-?\d+)?")
