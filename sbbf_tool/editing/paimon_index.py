@@ -63,7 +63,7 @@ def build_index(data: bytes, name: str, requests: Sequence[IndexRequest], max_pa
     """Build a container for a data file's bytes; its name states the format. Raises as `build` does."""
     requests_by_column = {parse_indexed_column(request.column): request for request in requests}
     if not requests_by_column or len(requests_by_column) < len(requests):
-        raise UsageError("a column named twice" if requests_by_column else "no column to index")
+        raise UsageError("a column is named twice" if requests_by_column else "there is no column to index")
     source = read_columns(data, name, {indexed: request.type for indexed, request in requests_by_column.items()}, max_page_bytes)
     hashes_by_column = {indexed: DistinctHashes() for indexed in requests_by_column}
     for batch in source.batches:
@@ -82,7 +82,7 @@ def _verify(data: bytes, hashes: Mapping[str, Hashes], name: str) -> None:
     container = parse_container(data)
     for column, each in hashes.items():
         if not parse_bloom64(container.body_of(container.indexes[column][KIND])).contains(each).all():
-            raise SbbfError("a value is missing from the new index; nothing was written", file=name, place=column, hint="please report it")
+            raise SbbfError("the new index has a false negative; nothing was written", file=name, place=column, hint="please report it")
 
 
 def _build_column(

@@ -49,7 +49,7 @@ _LAST_NANO_MICROS = (1 << 63) // 1000
 _DAY_MICROS = 86_400_000_000
 _YEAR_1901_NANOS = -25_202 * _DAY_MICROS * 1000
 _YEAR_ONE_MICROS = -719_162 * _DAY_MICROS
-_ORC_HINT = "give its type, such as TIMESTAMP(3): ORC files do not say how fine a timestamp is"
+_ORC_HINT = "give its type, such as TIMESTAMP(3): ORC files do not state the precision of a timestamp"
 _PARQUET_HINT = "give its type"
 
 
@@ -114,7 +114,7 @@ def _check_time_zones(batches: Iterator[pa.RecordBatch], timestamps: dict[Indexe
         for indexed, data_type in timestamps.items():
             earliest = pc.min(_take_values(batch, indexed).cast(pa.timestamp("ns")).view(pa.int64())).as_py()
             if earliest is not None and (data_type.root == "TIMESTAMP_LTZ" or earliest < _YEAR_1901_NANOS):
-                raise UsageError(f"column {indexed}: as {data_type} was stored depends on the zone it was written in, which is not UTC")
+                raise UsageError(f"column {indexed}: the stored {data_type} depends on the time zone of its writer, which is not UTC")
         yield batch
 
 
@@ -127,8 +127,8 @@ def _translate_errors(file_format: str) -> Iterator[None]:
         yield
     except (pa.ArrowException, OSError, ValueError) as error:
         if "out of range for nanosecond" in str(error):
-            raise UsageError("ORC timestamps before 1677 or after 2262: pyarrow does not read them") from None
-        raise UnreadableError(f"a {file_format} file that does not read: {error!s:.120}") from None
+            raise UsageError("pyarrow cannot read ORC timestamps before 1677 or after 2262") from None
+        raise UnreadableError(f"the {file_format} file cannot be read: {error!s:.120}") from None
 
 
 def _iterate_batches(file_format: str, batches: Iterator[dict[IndexedColumn, HashBatch]]) -> Iterator[dict[IndexedColumn, HashBatch]]:
@@ -140,11 +140,11 @@ def _resolve_types(schema: pa.Schema, columns: ColumnTypes, *, orc: bool) -> dic
     types = {}
     for indexed, table_type in columns.items():
         if schema.names.count(indexed.column) != 1:
-            raise UsageError(f"no column {indexed.column!r}", hint=f"the file has {', '.join(schema.names[:12])}")
+            raise UsageError(f"there is no column {indexed.column!r}", hint=f"the columns of the file are {', '.join(schema.names[:12])}")
         stored = schema.field(indexed.column).type
         if indexed.key is not None:
             if not _is_text_map(stored):
-                raise UsageError(f"column {indexed.column} is no map with text keys, so it has no entry {indexed.key!r}")
+                raise UsageError(f"column {indexed.column} is not a map with text keys, so it has no entry {indexed.key!r}")
             stored = stored.item_type
         types[indexed] = resolve_type(indexed, table_type, infer_type(stored, orc=orc), _ORC_HINT if orc else _PARQUET_HINT)
     return types

@@ -69,12 +69,12 @@ def hash_avro(data: bytes, columns: ColumnTypes) -> ColumnHashes:
 
 def _find_schema(fields: Mapping[str, Schema], indexed: IndexedColumn) -> Schema:
     if indexed.column not in fields:
-        raise UsageError(f"no column {indexed.column!r}", hint=f"the file has {', '.join(list(fields)[:12])}")
+        raise UsageError(f"there is no column {indexed.column!r}", hint=f"the columns of the file are {', '.join(list(fields)[:12])}")
     schema = without_null(fields[indexed.column])
     if indexed.key is None:
         return schema
     if not isinstance(schema, dict) or schema["type"] != "map":
-        raise UsageError(f"column {indexed.column} is no map with text keys, so it has no entry {indexed.key!r}")
+        raise UsageError(f"column {indexed.column} is not a map with text keys, so it has no entry {indexed.key!r}")
     return without_null(schema["values"])
 
 
@@ -95,7 +95,7 @@ def _hash_rows(
 ) -> Iterator[dict[IndexedColumn, HashBatch]]:
     while batch := list(islice(rows, _BATCH_ROWS)):
         if not all(isinstance(row, dict) for row in batch):
-            raise UnreadableError("a data file with a row that is null")
+            raise UnreadableError("the data file has a row that is null")
         hash_batches = {}
         for indexed, data_type in types.items():
             cells = [row[indexed.column] for row in batch]
@@ -120,7 +120,7 @@ def _hash_values(values: list[Any], data_type: DataType, schema: Schema) -> Hash
     try:
         keys = np.array(values, np.int32 if kind_of(schema) == "int" else np.int64).astype(np.int64)
     except OverflowError:
-        raise UnreadableError("an Avro int of more than 32 bits") from None
+        raise UnreadableError("an Avro int has more than 32 bits") from None
     if kind in (Key.MILLIS, Key.MICROS):
         keys = timestamp_keys(keys, 1000 if logical_of(schema).endswith("millis") else 1_000_000, kind)
     return hash_longs(keys)

@@ -5,7 +5,7 @@
     16 bytes       the sync marker
     blocks         number of values, size in bytes, the (compressed) values, the sync marker again
 
-One block is held in memory at a time. Its unpacked size is limited, so that a small file cannot take much memory.
+Only one block is held in memory. Its unpacked size is limited, so that a small file cannot take much memory.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WRITABLE_CODECS = frozenset(("null", "deflate", "zstandard"))
 _SYNC = 16
 _BLOCK = 64 << 10
 """Bytes of values after which a block is written."""
-_PIECE = 1 << 20
+_PART = 1 << 20
 _INFLATERS: dict[str, Callable[[], Any]] = {
     "deflate": partial(zlib.decompressobj, wbits=-15),
     "bzip2": bz2.BZ2Decompressor,
@@ -55,18 +55,18 @@ class AvroHeader:
 def parse_header(data: bytes) -> AvroHeader:
     """Parse the header of an Avro file. Raises UnreadableError when it is not one."""
     if not data.startswith(MAGIC):
-        raise UnreadableError("not an Avro file: other magic", place="offset 0")
+        raise UnreadableError("not an Avro file: the magic bytes differ", place="offset 0")
     stream = open_values(data)
     stream.seek(len(MAGIC))
     meta = Encoding(_META).read(stream)
     sync = data[stream.tell() : stream.tell() + _SYNC]
     if len(sync) < _SYNC:
-        raise UnreadableError("an Avro file that ends in its header", place=f"offset {stream.tell()}")
+        raise UnreadableError("the Avro file ends inside its header", place=f"offset {stream.tell()}")
     try:
         text = meta["avro.schema"].decode()
         codec = meta.get("avro.codec", b"null").decode()
     except (KeyError, UnicodeDecodeError):
-        raise UnreadableError("an Avro file without a readable schema", place="offset 4") from None
+        raise UnreadableError("the Avro file has no readable schema", place="offset 4") from None
     return AvroHeader(text, parse_schema(text), codec, sync, stream.tell() + _SYNC)
 
 
@@ -83,17 +83,17 @@ def iter_values(data: bytes, header: AvroHeader, *, raw_strings: bool = False) -
             count, size = number.read(outer), number.read(outer)
             at = outer.tell()
             if not 0 <= size <= len(data) - at - _SYNC:
-                raise UnreadableError(f"a block of {size} bytes in {len(data) - at}")
+                raise UnreadableError(f"the block states {size} bytes, but {len(data) - at} remain in the file")
             block = unpack(outer.read(size), header.codec)
             if outer.read(_SYNC) != header.sync:
-                raise UnreadableError("a block does not end with the sync marker")
+                raise UnreadableError("the block does not end with the sync marker")
             if not 0 <= count <= len(block):
-                raise UnreadableError(f"{count} values in {len(block)} bytes")
+                raise UnreadableError(f"the block states {count} values, but has {len(block)} bytes")
             inner = open_values(block)
             for _ in range(count):
                 yield encoding.read(inner, raw_strings=raw_strings)
             if inner.tell() != len(block):
-                raise UnreadableError(f"{len(block) - inner.tell()} bytes left over")
+                raise UnreadableError(f"{len(block) - inner.tell()} bytes remain after the last value")
         except UnreadableError as error:
             raise UnreadableError(error.message, place=f"block at offset {start}") from None
 
@@ -137,7 +137,7 @@ def pack(block: bytes, codec: str) -> bytes:
 
         compressed: bytes = pa.Codec("zstd").compress(block, asbytes=True)
         return compressed
-    raise UsageError(f"Avro codec {codec!r:.40} is not written here")
+    raise UsageError(f"cannot write Avro codec {codec!r:.40}; supported: deflate, null, zstandard")
 
 
 def unpack(block: bytes, codec: str) -> bytes:
@@ -149,15 +149,15 @@ def unpack(block: bytes, codec: str) -> bytes:
             return _unsnap(block)
         unpacked = _unzstd(block) if codec == "zstandard" else _inflate(block, codec)
     except (OSError, zlib.error, lzma.LZMAError, EOFError, ValueError):
-        raise UnreadableError(f"a block that {codec} does not unpack") from None
+        raise UnreadableError(f"the block cannot be decompressed with {codec}") from None
     if len(unpacked) > MAX_BLOCK:
-        raise UnreadableError(f"a block that unpacks to more than {MAX_BLOCK} bytes")
+        raise UnreadableError(f"the block decompresses to more than {MAX_BLOCK} bytes")
     return unpacked
 
 
 def _inflate(block: bytes, codec: str) -> bytes:
     if codec not in _INFLATERS:
-        raise UnreadableError(f"Avro codec {codec!r:.40} is not one of null, deflate, bzip2, xz, snappy, zstandard")
+        raise UnreadableError(f"cannot read Avro codec {codec!r:.40}; supported: bzip2, deflate, null, snappy, xz, zstandard")
     inflater = _INFLATERS[codec]()
     unpacked: bytes = inflater.decompress(block, MAX_BLOCK + 1)
     if not inflater.eof and len(unpacked) <= MAX_BLOCK:
@@ -168,11 +168,11 @@ def _inflate(block: bytes, codec: str) -> bytes:
 def _unzstd(block: bytes) -> bytes:
     import pyarrow as pa
 
-    # Read in pieces: pyarrow allocates all the bytes that a read requests, and most blocks are small.
+    # Read in parts: pyarrow allocates all the bytes that a read requests, and most blocks are small.
     unpacked = bytearray()
     with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
-        while len(unpacked) <= MAX_BLOCK and (piece := stream.read(_PIECE)):
-            unpacked += piece
+        while len(unpacked) <= MAX_BLOCK and (part := stream.read(_PART)):
+            unpacked += part
     return bytes(unpacked)
 
 
@@ -187,10 +187,10 @@ def _unsnap(block: bytes) -> bytes:
         if not byte & 0x80:
             break
         if at == 4:
-            raise UnreadableError("a snappy block without its size")
+            raise UnreadableError("the snappy block does not state its size")
     if size > MAX_BLOCK or len(block) < 5:
-        raise UnreadableError(f"a snappy block that says it unpacks to {size} bytes")
+        raise UnreadableError(f"the snappy block has {len(block)} bytes and states {size} decompressed bytes")
     unpacked: bytes = pa.Codec("snappy").decompress(block[:-4], size, asbytes=True)
     if zlib.crc32(unpacked) != int.from_bytes(block[-4:], "big"):
-        raise UnreadableError("a snappy block with another checksum")
+        raise UnreadableError("the checksum of the snappy block does not match")
     return unpacked

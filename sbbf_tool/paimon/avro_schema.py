@@ -32,7 +32,7 @@ def parse_schema(text: str) -> Schema:
     try:
         tree = json.loads(text)
     except (ValueError, RecursionError):
-        raise UnreadableError("an Avro schema that is not JSON") from None
+        raise UnreadableError("the Avro schema is not valid JSON") from None
     return _Parser().parse(tree, "", 0)
 
 
@@ -41,7 +41,7 @@ def fields_of(schema: Schema) -> dict[str, Schema]:
     for branch in schema if isinstance(schema, list) else (schema,):
         if isinstance(branch, dict) and branch["type"] == "record":
             return {field["name"]: field["type"] for field in branch["fields"]}
-    raise UnreadableError("an Avro file whose values are not records")
+    raise UnreadableError("the values of the Avro file are not records")
 
 
 def without_null(schema: Schema) -> Schema:
@@ -79,7 +79,7 @@ class _Parser:
     def parse(self, tree: Any, namespace: str, depth: int) -> Schema:
         self.nodes += 1
         if depth > MAX_DEPTH or self.nodes > MAX_NODES:
-            raise UnreadableError("an Avro schema too large or nested too deep")
+            raise UnreadableError("the Avro schema is too large or nested too deep")
         match tree:
             case str():
                 return self._by_name(tree, namespace, depth)
@@ -90,7 +90,7 @@ class _Parser:
             case {"type": "array"}:
                 items = self.parse(tree.get("items"), namespace, depth + 1)
                 if not _takes_bytes(items):
-                    raise UnreadableError("an Avro array of items that take no byte")
+                    raise UnreadableError("the Avro schema has an array whose items take no bytes")
                 return {"type": "array", "items": items}
             case {"type": "map"}:
                 return {"type": "map", "values": self.parse(tree.get("values"), namespace, depth + 1)}
@@ -102,7 +102,7 @@ class _Parser:
                 return self._by_name(name, namespace, depth)
             case dict():
                 raise _unknown_type(tree.get("type"))
-        raise UnreadableError(f"an Avro type that is {tree!r:.40}")
+        raise UnreadableError(f"{tree!r:.40} is not an Avro type")
 
     def _by_name(self, name: str, namespace: str, depth: int) -> Schema:
         if name in PRIMITIVES:
@@ -111,14 +111,14 @@ class _Parser:
             if full_name in self.types:
                 declaration = self.types[full_name]
                 if declaration is None:
-                    raise UnreadableError(f"Avro type {name!r:.80} contains itself")
+                    raise UnreadableError(f"the Avro type {name!r:.80} contains itself")
                 return self._named_type(*declaration, depth)
         raise _unknown_type(name)
 
     def _named_type(self, tree: Mapping[str, Any], enclosing: str, depth: int) -> Schema:
         kind, name, namespace_text = tree["type"], tree.get("name"), tree.get("namespace")
         if not isinstance(name, str):
-            raise UnreadableError(f"an Avro {kind} without a name")
+            raise UnreadableError(f"the Avro schema has a {kind} without a name")
         namespace = name.rpartition(".")[0] if "." in name else namespace_text if isinstance(namespace_text, str) else enclosing
         full_name = _full_name(name, namespace)
         self.types[full_name] = None
@@ -130,17 +130,18 @@ class _Parser:
         if kind == "fixed":
             size = tree.get("size")
             if not isinstance(size, int) or size < 0:
-                raise UnreadableError(f"an Avro fixed of size {size!r:.40}")
+                raise UnreadableError(f"the Avro schema has a fixed type of size {size!r:.40}")
             return {"type": "fixed", "size": size}
-        parts = tree.get("symbols" if kind == "enum" else "fields")
+        member = "symbols" if kind == "enum" else "fields"
+        parts = tree.get(member)
         if not isinstance(parts, list):
-            raise UnreadableError(f"an Avro {kind} without its parts")
+            raise UnreadableError(f"the Avro {kind} has no list of {member}")
         if kind == "enum":
             return {"type": "enum", "symbols": [str(symbol) for symbol in parts]}
         fields = []
         for part in parts:
             if not isinstance(part, dict) or not isinstance(part.get("name"), str):
-                raise UnreadableError("an Avro field without a name")
+                raise UnreadableError("the Avro schema has a field without a name")
             fields.append({"name": part["name"], "type": self.parse(part.get("type"), namespace, depth + 1)})
         return {"type": "record", "fields": fields}
 
@@ -150,4 +151,4 @@ def _full_name(name: str, namespace: str) -> str:
 
 
 def _unknown_type(name: Any) -> UnreadableError:
-    return UnreadableError(f"an Avro type called {name!r:.80}")
+    return UnreadableError(f"the Avro schema has an unknown type {name!r:.80}")

@@ -31,7 +31,7 @@ class Encoding:
         try:
             self._schema: Any = fastavro.parse_schema(root)
         except Exception as error:
-            raise UnreadableError(f"an Avro schema that cannot be read ({_shorten(error)})") from None
+            raise UnreadableError(f"the Avro schema cannot be read ({_shorten(error)})") from None
 
     def read(self, stream: BytesIO, *, raw_strings: bool = False) -> Any:
         """Read one value. With `raw_strings`, bytes of a string that are not UTF-8 become lone surrogates (`surrogateescape`).
@@ -49,11 +49,11 @@ class Encoding:
         except (MemoryError, ImportError):
             raise
         except UnicodeDecodeError:
-            raise UnreadableError("an Avro string that is not UTF-8", place=_locate(stream)) from None
+            raise UnreadableError("an Avro string is not valid UTF-8", place=_locate(stream)) from None
         except UnreadableError as error:
             raise UnreadableError(error.message, place=_locate(stream)) from None
         except Exception as error:
-            raise UnreadableError(f"bytes that contradict the Avro schema ({_shorten(error)})", place=_locate(stream)) from None
+            raise UnreadableError(f"the bytes contradict the Avro schema ({_shorten(error)})", place=_locate(stream)) from None
         return value["value"]
 
     def build(self, value: Any) -> bytes:
@@ -81,7 +81,7 @@ class _LimitedStream(BytesIO):
     def read(self, size: int | None = -1, /) -> bytes:
         self.remaining_reads -= 1
         if self.remaining_reads < 0:
-            raise UnreadableError(f"an Avro value of more than {MAX_ITEMS:,} parts")
+            raise UnreadableError(f"an Avro value has more than {MAX_ITEMS:,} items")
         return super().read(size)
 
 

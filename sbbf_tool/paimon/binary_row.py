@@ -53,11 +53,11 @@ Value = None | bool | int | float | str | bytes | Decimal | Timestamp
 def parse_row(data: bytes, types: Sequence[DataType]) -> tuple[Value, ...]:
     """Parse the values of a row, None for null. Raises UnreadableError for another number of fields, a truncated row, or nested types."""
     if len(data) < 4 or int.from_bytes(data[:4], "big") != len(types):
-        raise UnreadableError(f"a row that has not the {len(types)} fields of its type")
+        raise UnreadableError(f"the row does not have the {len(types)} fields of its type")
     row = data[4:]
     nulls = _count_null_bytes(len(types))
     if len(row) < nulls + 8 * len(types):
-        raise UnreadableError(f"a row of {len(types)} fields in {len(row)} bytes")
+        raise UnreadableError(f"a row of {len(types)} fields does not fit into {len(row)} bytes")
     return tuple(
         None if row[(at + 8) >> 3] >> (at & 7) & 1 else _parse_field(row, nulls + 8 * at, data_type) for at, data_type in enumerate(types)
     )
@@ -73,7 +73,7 @@ def _parse_field(row: bytes, at: int, data_type: DataType) -> Value:
         try:
             return _parse_bytes(row, at).decode()
         except UnicodeDecodeError:
-            raise UnreadableError("text in a row that is not UTF-8") from None
+            raise UnreadableError("a text field of the row is not valid UTF-8") from None
     if root in _BYTES:
         return _parse_bytes(row, at)
     if root in _TIMESTAMPS:
@@ -82,11 +82,11 @@ def _parse_field(row: bytes, at: int, data_type: DataType) -> Value:
         return Timestamp(int.from_bytes(_slice_far(row, word >> 32, 8), "little", signed=True), word & 0xFFFFFFFF)
     if root == "DECIMAL":
         if data_type.precision > _MAX_DECIMAL or data_type.scale > data_type.precision:
-            raise UnreadableError(f"a row with a field of type {data_type}")
+            raise UnreadableError(f"cannot parse a row with a field of type {data_type}")
         is_far = data_type.precision > _COMPACT_DECIMAL
         unscaled = int.from_bytes(_slice_far(row, word >> 32, word & 0xFFFFFFFF), "big", signed=True) if is_far else word
         return Decimal(f"{unscaled}e-{data_type.scale}")  # exact: arithmetic would round to the context's precision
-    raise UnreadableError(f"a row with a field of type {data_type}")
+    raise UnreadableError(f"cannot parse a row with a field of type {data_type}")
 
 
 def _parse_bytes(row: bytes, at: int) -> bytes:
@@ -94,7 +94,7 @@ def _parse_bytes(row: bytes, at: int) -> bytes:
     if last & 0x80:
         size = last & 0x7F
         if size > _INLINE:
-            raise UnreadableError(f"{size} bytes inside the 8 of a row's field")
+            raise UnreadableError(f"a field of the row states {size} inline bytes; the limit is {_INLINE}")
         return row[at : at + size]
     (word,) = struct.unpack_from("<q", row, at)
     return _slice_far(row, word >> 32, word & 0xFFFFFFFF)
@@ -102,7 +102,7 @@ def _parse_bytes(row: bytes, at: int) -> bytes:
 
 def _slice_far(row: bytes, offset: int, size: int) -> bytes:
     if offset < 0 or offset + size > len(row):
-        raise UnreadableError(f"a field at {offset} of {size} bytes in a row of {len(row)}")
+        raise UnreadableError(f"a field of {size} bytes at offset {offset} extends past the row of {len(row)} bytes")
     return row[offset : offset + size]
 
 

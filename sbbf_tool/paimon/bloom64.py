@@ -43,11 +43,11 @@ class BloomFilter64:
 
     def __init__(self, bits: NDArray[np.uint8], k: int) -> None:
         if not bits.size:
-            raise UnreadableError("a filter without bits")
+            raise UnreadableError("the filter has no bits")
         if bits.size > _MAX_BYTES:
-            raise UnreadableError(f"a filter of {bits.size} bytes, beyond Java's int")
+            raise UnreadableError(f"a filter of {bits.size} bytes is too large: its number of bits does not fit a Java int")
         if not 0 <= k < 1 << 32:
-            raise UsageError(f"{k} hash functions do not fit 32 bits")
+            raise UsageError(f"k must fit 32 bits, not {k}")
         self.bits = bits
         self.k = k
 
@@ -73,7 +73,7 @@ class BloomFilter64:
     def insert(self, hashes: Hashes) -> None:
         """Set the bits of each hash (uint64, any order, repeats allowed)."""
         if self.k > MAX_PROBES:
-            raise UsageError(f"{self.k} hash functions are too many to insert with")
+            raise UsageError(f"cannot insert with {self.k} hash functions; the limit is {MAX_PROBES}")
         # Assigning bytes is many times faster than setting bits with "or", where memory allows it and enough bits are set.
         uses_flags = self.num_bits <= _MAX_FLAGS and len(hashes) * self.k > self.num_bits // 64
         flags = np.zeros(self.num_bits if uses_flags else 0, np.bool_)
@@ -139,7 +139,7 @@ def _split_hashes(hashes: Hashes) -> tuple[NDArray[np.int32], NDArray[np.int32]]
 def parse_bloom64(body: bytes) -> BloomFilter64:
     """Parse a filter from the bytes of its index, copying the bits. Raises UnreadableError for fewer bytes than k and one byte of bits."""
     if len(body) < 5:
-        raise UnreadableError(f"a bloom-filter index of {len(body)} bytes: 4 for k and at least 1 of bits expected")
+        raise UnreadableError(f"the bloom-filter index has {len(body)} bytes; expected at least 5: 4 for k and 1 of bits")
     return BloomFilter64(np.frombuffer(body, np.uint8, offset=4).copy(), int.from_bytes(body[:4], "big"))
 
 

@@ -35,13 +35,13 @@ def compute_sizing(items: int, fpp: float) -> Sizing:
     Raises UsageError where Paimon's own constructor throws: the size overflows, or the numbers are invalid.
     """
     if not -_LONG_MAX - 1 <= items <= _LONG_MAX:
-        raise UsageError(f"items: {items} does not fit a 64-bit integer")
+        raise UsageError(f"items must fit a 64-bit integer, not {items}")
     ln2 = math.log(2)
     raw_num_bits = _int_of(float(-items) * _log(fpp) / (ln2 * ln2))
     num_bits = to_int32(raw_num_bits + 8 - int(math.fmod(raw_num_bits, 8)))  # a multiple of 8 grows by 8, as in Paimon
     if num_bits < 0:
-        message = f"{items} items at fpp {fpp!r}: Paimon's size for them overflows or is negative"
-        raise UsageError(message, hint="ask for fewer items or a larger fpp")
+        message = f"the filter size that Paimon computes for {items} items at fpp {fpp!r} overflows or is negative"
+        raise UsageError(message, hint="use fewer items or a larger fpp")
     per_item = num_bits / float(items) if items else math.inf if num_bits else math.nan
     return Sizing(num_bits, max(1, to_int32(_round(per_item * ln2))))
 

@@ -81,7 +81,7 @@ def plan_commit(table: Table, snapshot: Snapshot, additions: Sequence[Addition],
     try:
         return _plan(table, snapshot, additions, now_millis, unique)
     except UsageError as error:  # a record that does not fit its schema
-        raise RefusedError(f"its manifests cannot be carried on: {error.message}", file=table.path) from None
+        raise RefusedError(f"its manifests cannot be rewritten: {error.message}", file=table.path) from None
 
 
 def _plan(table: Table, snapshot: Snapshot, additions: Sequence[Addition], now_millis: int, unique: str) -> CommitPlan:
@@ -114,7 +114,7 @@ def _check_outcome(table: Table, additions: Sequence[Addition], manifests: Seque
     after = {entry.identity for entry in live_entries([*entries, *(entry for data in manifests for entry in parse_manifest(data))])}
     indexed = {addition.entry.identity for addition in additions}
     if before - after != indexed or len(after) != len(before) or {each[:4] for each in after} != {each[:4] for each in before}:
-        raise RefusedError("the commit would not leave the same data files in the table", file=table.path)
+        raise RefusedError("the commit would change the data files of the table", file=table.path)
 
 
 def _check_snapshot(snapshot: Snapshot, path: str) -> None:
@@ -122,7 +122,7 @@ def _check_snapshot(snapshot: Snapshot, path: str) -> None:
         raise RefusedError(f"snapshot {snapshot.id} has fields of a newer Paimon: {', '.join(unknown)}", file=path)
     version = snapshot.record.get("version")
     if version != SNAPSHOT_VERSION:
-        raise RefusedError(f"snapshot {snapshot.id} is of version {version!r:.20}, not {SNAPSHOT_VERSION}", file=path)
+        raise RefusedError(f"snapshot {snapshot.id} has version {version!r:.20}; only {SNAPSHOT_VERSION} is supported", file=path)
 
 
 def _build_snapshot_record(snapshot: Snapshot, schema: TableSchema, now_millis: int, unique: str) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def _rewrite_manifests(table: Table, additions: Sequence[Addition]) -> Iterator[
         if header is not None:
             groups.setdefault(header.schema_text, (header, []))[1].extend(matches)
     if additions_by_identity:
-        raise UnreadableError("a data file's entry is in no manifest", file=table.path)
+        raise UnreadableError("no manifest has the entry of a data file to index", file=table.path)
     for header, group in groups.values():
         _check_fields(header, table.path)
         for start in range(0, len(group), _ENTRIES_PER_MANIFEST):
@@ -189,7 +189,10 @@ def _build_entry(kind: int, addition: Addition) -> dict[str, Any]:
 
 def _parse_writable_header(data: bytes) -> AvroHeader:
     if not data.startswith(MAGIC):
-        raise RefusedError("a manifest that is not Avro, which is read but not written", hint="CALL sys.rewrite_file_index")
+        raise RefusedError(
+            "the manifest is not in Avro, the only format of manifests that can be written",
+            hint="let Paimon do it: CALL sys.rewrite_file_index",
+        )
     header = parse_header(data)
     return header if header.codec in WRITABLE_CODECS else replace(header, codec="deflate")
 
@@ -201,7 +204,7 @@ def _check_fields(header: AvroHeader, path: str) -> None:
     if unknown := (entry.keys() - KNOWN_ENTRY_FIELDS) | (file.keys() - KNOWN_FILE_FIELDS):
         raise RefusedError(f"its manifests have fields of a newer Paimon: {', '.join(sorted(unknown))}", file=path)
     if not file.keys() >= {"_EXTRA_FILES", "_EMBEDDED_FILE_INDEX"}:
-        raise RefusedError("its manifests are of a Paimon before 0.8, which has no file indexes", file=path)
+        raise RefusedError("its manifests were written by Paimon before 0.8, which has no file indexes", file=path)
 
 
 def _read_manifest_lists(table: Table, snapshot: Snapshot) -> tuple[AvroHeader, list[dict[str, Any]]]:

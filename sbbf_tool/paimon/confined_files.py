@@ -1,4 +1,4 @@
-"""Access to the files of one table: paths in its logs and manifests must lie below its location, with links followed.
+"""Access to the files of one table: paths in its logs and manifests must be below its location, with links followed.
 
 The writer of a manifest can name any file that this process may read, or a place to write to. So reads outside the table are refused
 unless the user allows them, and writes are always refused.
@@ -18,7 +18,7 @@ class OutsideError(UnreadableError):
 
     def __init__(self, path: str, place: str) -> None:
         super().__init__(
-            f"leads outside the table, to {place}", file=path, hint=Hint("{allow_outside} admits reading it", allow_outside=True)
+            f"the path leads outside the table, to {place}", file=path, hint=Hint("{allow_outside} permits reading it", allow_outside=True)
         )
 
 
@@ -71,6 +71,6 @@ class ConfinedFiles:
         # The last component is not resolved: `create` fails on a link of that name, `replace` replaces it.
         place = self.find_outside_place(parent(path))
         if place is not None:
-            raise RefusedError(f"it would be written outside the table, to {place}", file=path)
+            raise RefusedError(f"the path leads outside the table, to {place}; nothing is written there", file=path)
         assert isinstance(self._files, WritableFiles)
         return self._files

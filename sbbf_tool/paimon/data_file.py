@@ -18,5 +18,5 @@ def hash_columns(data: bytes, name: str, columns: ColumnTypes) -> ColumnHashes:
     """
     suffix = name.rpartition(".")[2].lower()
     if suffix not in _READERS:
-        raise UsageError(f"data files of format {suffix!r:.40} are not read here", hint=f"only {', '.join(_READERS)} are")
+        raise UsageError(f"cannot read data files of format {suffix!r:.40}; supported: {', '.join(_READERS)}")
     return _READERS[suffix](data, columns)

@@ -77,9 +77,9 @@ def parse_data_type(json: Any, depth: int = 0) -> DataType:
     if isinstance(json, str):
         return parse_type_text(json)
     if depth > MAX_DEPTH:
-        raise UnreadableError("a type nested too deep")
+        raise UnreadableError("a data type is nested too deep")
     if not isinstance(json, dict) or not isinstance(json.get("type"), str):
-        raise UnreadableError(f"a data type that is neither text nor an object with a type: {json!r:.80}")
+        raise UnreadableError(f"a data type must be text or an object with a type, not {json!r:.80}")
     text: str = json["type"]
     root = text.split(None, 1)[0].upper() if text.split() else ""
     nullable = "NOT NULL" not in text
@@ -90,17 +90,17 @@ def parse_data_type(json: Any, depth: int = 0) -> DataType:
         return DataType(root, nullable=nullable, fields=parse_fields(json.get("fields"), depth + 1))
     if root in ("ARRAY", "MULTISET", "VECTOR"):
         return DataType(root, nullable=nullable, value=parse_data_type(json.get("element"), depth + 1))
-    raise UnreadableError(f"a nested data type called {text!r:.80}")
+    raise UnreadableError(f"unknown nested data type {text!r:.80}")
 
 
 def parse_fields(json: Any, depth: int = 0) -> tuple[Field, ...]:
     """Parse the fields of a schema or a row type. Raises UnreadableError when one lacks an id, a name or a type."""
     if not isinstance(json, list):
-        raise UnreadableError("fields that are not a list")
+        raise UnreadableError("the fields are not a list")
     fields = []
     for item in json:
         if not isinstance(item, dict) or not isinstance(item.get("id"), int) or not isinstance(item.get("name"), str):
-            raise UnreadableError(f"a field without id or name: {item!r:.80}")
+            raise UnreadableError(f"a field has no id or no name: {item!r:.80}")
         fields.append(Field(item["id"], item["name"], parse_data_type(item.get("type"), depth)))
     return tuple(fields)
 
@@ -137,5 +137,5 @@ def _is_nullable(suffix: str) -> bool:
 def _parse_unknown(text: str) -> DataType:
     name = re.match(r"[A-Za-z_]\w*", text)
     if name is None:
-        raise UnreadableError(f"a data type called {text!r:.80}")
+        raise UnreadableError(f"unknown data type {text!r:.80}")
     return DataType(name[0].upper(), nullable=_is_nullable(text[-9:]))

@@ -40,7 +40,12 @@ def find_index(files: Files, live: LiveFile) -> FileIndex:
     if not file.index_files:
         return FileIndex(NONE, None, None)
     if len(file.index_files) > 1:
-        return FileIndex(FILE, None, None, f"{len(file.index_files)} index files for one data file: {', '.join(file.index_files)}")
+        return FileIndex(
+            FILE,
+            None,
+            None,
+            f"the data file has {len(file.index_files)} index files, but Paimon supports one: {', '.join(file.index_files)}",
+        )
     path = join(live.directory, file.index_files[0])
     if live.outside is not None:
         return FileIndex(FILE, path, None, live.outside)

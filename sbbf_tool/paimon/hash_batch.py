@@ -43,7 +43,7 @@ def resolve_type(indexed: IndexedColumn, table_type: DataType | None, file_type:
     """
     data_type = table_type or file_type
     if data_type is None:
-        raise UsageError(f"column {indexed}: its Paimon type cannot be told from the file", hint=hint)
+        raise UsageError(f"column {indexed}: the file does not determine the Paimon type", hint=hint)
     if key_of(data_type) is None:
         raise UsageError(f"column {indexed}: Paimon has no Bloom filter for type {data_type}")
     return data_type
@@ -51,4 +51,4 @@ def resolve_type(indexed: IndexedColumn, table_type: DataType | None, file_type:
 
 def contradiction(indexed: IndexedColumn, stored: object, data_type: DataType) -> UnreadableError:
     """Build the error for a column whose stored form contradicts its type."""
-    return UnreadableError(f"stored as {stored}, which is no {data_type}", place=f"column {indexed}")
+    return UnreadableError(f"the column is stored as {stored}, which contradicts its type {data_type}", place=f"column {indexed}")

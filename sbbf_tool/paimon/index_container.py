@@ -124,7 +124,7 @@ def lay_out(indexes: Mapping[str, Mapping[str, bytes | None]]) -> Container:
             offset += len(body)
         columns.append(ColumnEntry(name, tuple(entries)))
     if offset > _MAX_SIZE:
-        raise UsageError(f"a file index of {offset} bytes; {_MAX_SIZE} is the most")
+        raise UsageError(f"the file index would have {offset} bytes; the limit is {_MAX_SIZE}")
     return Container(tuple(columns), b"".join(bodies))
 
 
@@ -141,14 +141,14 @@ def parse_container(data: bytes) -> Container:
     past the end, an index that starts inside the head.
     """
     if len(data) < _FIXED.size:
-        raise UnreadableError(f"{len(data)} bytes are too few for a file index", place="offset 0")
+        raise UnreadableError(f"a file index has at least {_FIXED.size} bytes, not {len(data)}", place="offset 0")
     magic, version, head_length, column_count = _FIXED.unpack_from(data)
     if magic != MAGIC:
-        raise UnreadableError("not a Paimon file index: other magic", place="offset 0")
+        raise UnreadableError("not a Paimon file index: the magic bytes differ", place="offset 0")
     if version != VERSION:
-        raise UnreadableError(f"file index version {version}, only {VERSION} is known", place="offset 8")
+        raise UnreadableError(f"the file index has version {version}; only {VERSION} is supported", place="offset 8")
     if not _FIXED.size <= head_length <= len(data):
-        raise UnreadableError(f"a head of {head_length} bytes in {len(data)}", place="offset 12")
+        raise UnreadableError(f"the header states {head_length} bytes, but the file index has {len(data)}", place="offset 12")
     columns: list[ColumnEntry] = []
     offset = _FIXED.size
     for _ in range(_check_count(column_count, _SMALLEST_COLUMN, offset, head_length, "columns")):
@@ -165,23 +165,27 @@ def parse_container(data: bytes) -> Container:
 def _parse_index(data: bytes, offset: int, head_length: int) -> tuple[IndexEntry, int]:
     kind, offset = parse_utf(data, offset, head_length)
     if offset + _SPAN.size > head_length:
-        raise UnreadableError("an index's place is cut off", place=f"offset {offset}")
+        raise UnreadableError("the position of an index is truncated", place=f"offset {offset}")
     start, length = _SPAN.unpack_from(data, offset)
     if start != EMPTY and not (head_length <= start <= start + length <= len(data)):
-        raise UnreadableError(f"an index at {start} of {length} bytes in a file index of {len(data)}", place=f"offset {offset}")
+        raise UnreadableError(
+            f"an index of {length} bytes at offset {start} does not fit into the file index of {len(data)} bytes", place=f"offset {offset}"
+        )
     return IndexEntry(kind, start, length), offset + _SPAN.size
 
 
 def _parse_i32(data: bytes, offset: int, end: int) -> tuple[int, int]:
     if offset + _I32.size > end:
-        raise UnreadableError("the head is cut off", place=f"offset {offset}")
+        raise UnreadableError("the header is truncated", place=f"offset {offset}")
     return _I32.unpack_from(data, offset)[0], offset + _I32.size
 
 
 def _check_count(count: int, smallest: int, offset: int, end: int, noun: str) -> int:
     """Return the count. Raises UnreadableError where so many items do not fit into the rest of the head."""
     if not 0 <= count <= (end - offset) // smallest:
-        raise UnreadableError(f"{count} {noun} in {end - offset} bytes", place=f"offset {offset}")
+        raise UnreadableError(
+            f"{count} {noun} do not fit into the {end - offset} bytes that remain of the header", place=f"offset {offset}"
+        )
     return count
 
 

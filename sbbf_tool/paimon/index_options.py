@@ -69,7 +69,7 @@ def _parse_number(options: Mapping[str, str], name: str, option: str, parse: Cal
             try:
                 return parse(value)
             except ValueError:
-                raise UnreadableError(f"option {_PREFIX}{name}.{option} is {value!r:.40}") from None
+                raise UnreadableError(f"option {_PREFIX}{name}.{option} must be a number, not {value!r:.40}") from None
     return default
 
 
@@ -83,7 +83,7 @@ def parse_memory_size(text: str) -> int:
     """Parse a size such as `500 B`, `1kb`, `2 mebibytes` into bytes. Raises UnreadableError for anything else."""
     match = re.fullmatch(r"(\d{1,19})\s*([a-z]*)", text.strip().lower(), re.ASCII)
     if match is None or match[2] not in _UNITS:
-        raise UnreadableError(f"{text!r:.40} is not a size")
+        raise UnreadableError(f"{text!r:.40} is not a size such as 500 B or 1 kb")
     return int(match[1]) * _UNITS[match[2]]
 
 

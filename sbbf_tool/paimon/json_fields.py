@@ -19,7 +19,7 @@ def parse_object(data: bytes, noun: str) -> dict[str, Any]:
     try:
         tree = json.loads(data)
     except (ValueError, RecursionError):
-        raise UnreadableError(f"{noun} is not JSON") from None
+        raise UnreadableError(f"{noun} is not valid JSON") from None
     if not isinstance(tree, dict):
         raise UnreadableError(f"{noun} is not a JSON object")
     return tree
@@ -31,7 +31,7 @@ def optional(record: Mapping[str, Any], name: str, kind: type[T]) -> T | None:
     if value is None:
         return None
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise UnreadableError(f"{name} is {value!r:.60}, not {kind.__name__}")
+        raise UnreadableError(f"{name} must be of type {kind.__name__}, not {value!r:.60}")
     return value
 
 
@@ -47,12 +47,12 @@ def strings(record: Mapping[str, Any], name: str) -> tuple[str, ...]:
     """Return a list of strings, empty where missing. Raises UnreadableError for anything else."""
     values = optional(record, name, list) or []
     if not all(isinstance(value, str) for value in values):
-        raise UnreadableError(f"{name} is not a list of texts")
+        raise UnreadableError(f"{name} is not a list of strings")
     return tuple(values)
 
 
 def file_name(name: str) -> str:
     """Return the name of a file, checked. Raises UnreadableError when it would lead out of its directory."""
     if not name or name in (".", "..") or "/" in name or "\0" in name:
-        raise UnreadableError(f"{name!r:.100} is not the name of a file")
+        raise UnreadableError(f"{name!r:.100} is not a plain file name")
     return name

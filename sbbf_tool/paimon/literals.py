@@ -56,7 +56,7 @@ def parse_literal(text: str, data_type: DataType) -> Literal:
     """Parse a value of a type. Raises UsageError when the text is not one, or the type has no hash in Paimon."""
     kind = key_of(data_type)
     if kind is None:
-        raise UsageError(f"a value of type {data_type}: Paimon has no hash for it")
+        raise UsageError(f"Paimon has no hash for type {data_type}")
     if kind is Key.BYTES:
         return Literal(_parse_binary(text) if data_type.root in ("BINARY", "VARBINARY") else _encode_text(text))
     if kind is Key.INTEGER:
@@ -77,12 +77,12 @@ def _encode_text(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise UsageError(f"{text!r:.60} is not text in UTF-8") from None
+        raise UsageError(f"{text!r:.60} cannot be encoded as UTF-8") from None
 
 
 def _parse_binary(text: str) -> bytes:
     if not re.fullmatch(r"0[xX](?:[0-9a-fA-F]{2})*", text):
-        raise UsageError(f"{text!r:.60} is not binary", hint="write it as 0x and two hexadecimal digits a byte")
+        raise UsageError(f"{text!r:.60} is not a binary value", hint="write 0x and two hexadecimal digits per byte")
     return bytes.fromhex(text[2:])
 
 
@@ -94,7 +94,7 @@ def _parse_integer(text: str, data_type: DataType) -> int:
 
 def _check_range(value: int, bits: int, text: str, data_type: DataType) -> int:
     if not -(1 << bits - 1) <= value < 1 << bits - 1:
-        raise UsageError(f"{text!r:.60} is beyond {data_type}")
+        raise UsageError(f"{text!r:.60} is out of the range of {data_type}")
     return value
 
 
@@ -106,7 +106,7 @@ def _parse_double(text: str) -> float:
         raise UsageError(f"{text!r:.60} is not a number")
     value = float(text)
     if math.isinf(value):
-        raise UsageError(f"{text!r:.60} is beyond DOUBLE")
+        raise UsageError(f"{text!r:.60} is out of the range of DOUBLE")
     return value
 
 
@@ -118,7 +118,7 @@ def _parse_float(text: str) -> np.float32:
     with np.errstate(over="ignore"):
         nearest = np.float32(double)
     if np.isinf(nearest):
-        raise UsageError(f"{text!r:.60} is beyond FLOAT")
+        raise UsageError(f"{text!r:.60} is out of the range of FLOAT")
     if double in (0.0, float(nearest)):
         return nearest
     exact = Fraction(text)
@@ -137,14 +137,14 @@ def _match(pattern: str, text: str, data_type: DataType) -> re.Match[str]:
 def _count_days(match: re.Match[str]) -> int:
     days = days_of(Date(int(match["year"]), int(match["month"]), int(match["day"])))
     if days is None:
-        raise UsageError(f"{match[0]!r} is not a date of the calendar")
+        raise UsageError(f"{match[0]!r} is not a valid date")
     return days
 
 
 def _count_nanos(match: re.Match[str]) -> int:
     hour, minute, second = int(match["hour"]), int(match["minute"]), int(match["second"] or 0)
     if hour > 23 or minute > 59 or second > 59:
-        raise UsageError(f"{match[0]!r} is not a time of the day")
+        raise UsageError(f"{match[0]!r} is not a valid time of day")
     return ((hour * 60 + minute) * 60 + second) * 1_000_000_000 + int((match["fraction"] or "").ljust(9, "0"))
 
 
@@ -156,7 +156,7 @@ def _parse_timestamp(text: str, data_type: DataType) -> int:
     offset = match["offset"]
     if offset not in (None, "Z"):
         if data_type.root == "TIMESTAMP":
-            raise UsageError(f"{text!r}: a TIMESTAMP has no time zone", hint="leave the offset out")
+            raise UsageError(f"{text!r} has an offset, but a TIMESTAMP has no time zone", hint="remove the offset")
         minutes = int(offset[1:3]) * 60 + int(offset[-2:])
         nanos -= minutes * 60_000_000_000 * (-1 if offset[0] == "-" else 1)
     return nanos + _count_nanos(match)

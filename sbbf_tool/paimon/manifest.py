@@ -76,12 +76,12 @@ def parse_records(data: bytes) -> Iterator[dict[str, Any]]:
     elif data.startswith((b"ORC", b"PAR1")):
         records = _read_columnar_records(data)
     else:
-        raise UnreadableError("neither Avro, ORC nor Parquet", place="offset 0")
+        raise UnreadableError("the manifest is neither Avro, ORC nor Parquet", place="offset 0")
     for record in records:
         if not isinstance(record, dict):
-            raise UnreadableError("a manifest with a record that is none")
+            raise UnreadableError("the manifest has a value that is not a record")
         if (version := required(record, "_VERSION", int)) != VERSION:
-            raise UnreadableError(f"manifest records of version {version}, only {VERSION} is known")
+            raise UnreadableError(f"the manifest has records of version {version}; only {VERSION} is supported")
         yield record
 
 
@@ -99,7 +99,7 @@ def _read_columnar_records(data: bytes) -> Iterator[Any]:
             for batch in parquet.ParquetFile(source).iter_batches():
                 yield from batch.to_pylist()
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise UnreadableError(f"a manifest that does not read: {error!s:.120}") from None
+        raise UnreadableError(f"the manifest cannot be read: {error!s:.120}") from None
 
 
 def parse_manifest_list(data: bytes) -> list[tuple[str, dict[str, Any]]]:
@@ -115,7 +115,7 @@ def parse_manifest(data: bytes) -> list[ManifestEntry]:
 def _parse_entry(record: Mapping[str, Any]) -> ManifestEntry:
     kind = required(record, "_KIND", int)
     if kind not in (ADD, DELETE):
-        raise UnreadableError(f"a manifest entry of kind {kind}")
+        raise UnreadableError(f"a manifest entry has the unknown kind {kind}")
     return ManifestEntry(
         kind,
         required(record, "_PARTITION", bytes),

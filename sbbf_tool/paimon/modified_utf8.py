@@ -20,7 +20,7 @@ def build_utf(text: str) -> bytes:
         text = "".join(chr(unit) for (unit,) in units)
     encoded = text.encode("utf-8", "surrogatepass").replace(b"\0", b"\xc0\x80")
     if len(encoded) > MAX_BYTES:
-        raise UsageError(f"a name of {len(encoded)} bytes; {MAX_BYTES} is the most")
+        raise UsageError(f"the name has {len(encoded)} bytes; the limit is {MAX_BYTES}")
     return struct.pack(">H", len(encoded)) + encoded
 
 
@@ -30,16 +30,16 @@ def parse_utf(data: bytes, start: int, end: int) -> tuple[str, int]:
     Raises UnreadableError when it extends past `end`, or when `build_utf` would not build the same bytes (so that names round-trip).
     """
     if start + 2 > end:
-        raise UnreadableError("a name's length is cut off", place=f"offset {start}")
+        raise UnreadableError("the length of a name is truncated", place=f"offset {start}")
     stop = start + 2 + int.from_bytes(data[start : start + 2], "big")
     if stop > end:
-        raise UnreadableError("a name is cut off", place=f"offset {start}")
+        raise UnreadableError("a name is truncated", place=f"offset {start}")
     encoded = data[start + 2 : stop]
     try:
         text = encoded.replace(b"\xc0\x80", b"\0").decode("utf-8", "surrogatepass")
         text = text.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")
     except UnicodeDecodeError:
-        raise UnreadableError("a name that is not modified UTF-8", place=f"offset {start}") from None
+        raise UnreadableError("a name is not valid modified UTF-8", place=f"offset {start}") from None
     if build_utf(text) != data[start:stop]:
-        raise UnreadableError("a name that is not modified UTF-8", place=f"offset {start}")
+        raise UnreadableError("a name is not valid modified UTF-8", place=f"offset {start}")
     return text, stop

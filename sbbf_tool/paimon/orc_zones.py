@@ -33,13 +33,13 @@ def _read_zones(data: bytes) -> Iterator[str]:
     compression = postscript.get(2, _NONE)
     footer_length = postscript.get(1)
     if not isinstance(footer_length, int) or not 0 < footer_length <= postscript_at or not isinstance(compression, int):
-        raise UnreadableError("an ORC postscript without a footer")
+        raise UnreadableError("the ORC file has no footer")
     footer = _decompress(data[postscript_at - footer_length : postscript_at], compression)
     stripes = [value for field, value in _parse_fields(footer) if field == 3 and isinstance(value, bytes)]
     for stripe in stripes[:_MAX_STRIPES]:
         at, index, rows, length = (dict(_parse_fields(stripe)).get(field, 0) for field in (1, 2, 3, 4))
         if not isinstance(at, int) or not isinstance(index, int) or not isinstance(rows, int) or not isinstance(length, int):
-            raise UnreadableError("an ORC stripe without its place")
+            raise UnreadableError("an ORC stripe does not state its position")
         start = at + index + rows
         zone = dict(_parse_fields(_decompress(data[start : start + length], compression))).get(3)
         yield zone.decode("ascii", "replace") if isinstance(zone, bytes) else ""
@@ -71,7 +71,7 @@ def _parse_varint(message: bytes, at: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << shift
         if not byte & 0x80:
             return value, at
-    raise UnreadableError("a protobuf number of more than ten bytes")
+    raise UnreadableError("a protobuf number has more than ten bytes")
 
 
 def _decompress(stream: bytes, compression: int) -> bytes:
@@ -84,7 +84,7 @@ def _decompress(stream: bytes, compression: int) -> bytes:
         header = int.from_bytes(stream[at : at + 3], "little")
         chunk = stream[at + 3 : at + 3 + (header >> 1)]
         if not header & 1 and compression not in _CODECS:
-            raise UnreadableError(f"ORC compression {compression} is not read here")
+            raise UnreadableError(f"cannot read ORC compression {compression}")
         parts.append(chunk if header & 1 else unpack(chunk, _CODECS[compression]))
         at += 3 + (header >> 1)
     return b"".join(parts)

@@ -71,7 +71,9 @@ def publish(files: WritableFiles, path: str, additions: Iterable[Addition]) -> P
                     if addition.path is not None:
                         files.remove(addition.path)
             return Publication(plan.snapshot_id, tuple(addition.entry.file.name for addition in missing))
-    raise RefusedError("other commits came first, time after time; nothing was changed", file=path, hint="try again when it is quieter")
+    raise RefusedError(
+        f"other commits came first in all {_ATTEMPTS} attempts; nothing was changed", file=path, hint="try again when fewer writers commit"
+    )
 
 
 def _create_snapshot(files: WritableFiles, path: str, data: bytes) -> bool:
@@ -88,7 +90,7 @@ def _create_snapshot(files: WritableFiles, path: str, data: bytes) -> bool:
             raise error from None
         except OSError:
             raise WriteError(
-                f"{error.strerror or error}, and the commit may have happened or not", file=path, hint="see if it is there"
+                f"{error.strerror or error}; it is unknown whether the commit succeeded", file=path, hint="check whether the file exists"
             ) from error
         return existing_bytes == data
     return True

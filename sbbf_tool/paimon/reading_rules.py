@@ -15,7 +15,7 @@ def why_unused(schema: TableSchema) -> str | None:
     if not parse_boolean(schema.options, "file-index.read.enabled", default=True):
         return "file-index.read.enabled is false"
     if schema.primary_keys and not parse_boolean(schema.options, "deletion-vectors.enabled", default=False):
-        return "a primary-key table without deletion vectors"
+        return "the table has a primary key and no deletion vectors"
     return None
 
 

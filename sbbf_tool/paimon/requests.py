@@ -48,8 +48,8 @@ def parse_request(text: str) -> IndexRequest:
     for option in match["options"].split(","):
         name, _, value = option.partition("=")
         if name not in _OPTIONS or name in options:
-            hint = f"there are {', '.join(_OPTIONS)}, each once"
-            raise UsageError(f"{name!r:.20} is not an option", place=f"column {column}", hint=hint)
+            hint = f"the options are {', '.join(_OPTIONS)}, each once"
+            raise UsageError(f"{name!r:.20} is not an option, or is repeated", place=f"column {column}", hint=hint)
         options[name] = value
     return IndexRequest(
         column,
@@ -61,7 +61,7 @@ def parse_request(text: str) -> IndexRequest:
 
 def _parse_items(column: str, text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,18}", text) or int(text) == 0:
-        raise UsageError(f"items={text:.40} is not a number of values, from 1", place=f"column {column}")
+        raise UsageError(f"items must be an integer of at least 1, not {text:.40}", place=f"column {column}")
     return int(text)
 
 
@@ -71,7 +71,7 @@ def _parse_fpp(column: str, text: str) -> float:
     except ValueError:
         rate = 0.0
     if not _SMALLEST_FPP <= rate < 1:
-        raise UsageError(f"fpp={text:.40} is not a share between {_SMALLEST_FPP:g} and 1", place=f"column {column}")
+        raise UsageError(f"fpp must be at least {_SMALLEST_FPP:g} and below 1, not {text:.40}", place=f"column {column}")
     return rate
 
 

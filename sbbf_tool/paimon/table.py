@@ -93,7 +93,7 @@ class Table:
             path = self.manifest_path(list_name)
             for name, _ in parse_file(self.files, path, parse_manifest_list):
                 if name in names:
-                    raise UnreadableError(f"manifest {name} is listed twice", file=path)
+                    raise UnreadableError(f"the manifest lists name manifest {name} twice", file=path)
                 names.add(name)
                 yield name
 
@@ -115,7 +115,7 @@ class Table:
         try:
             values = parse_row(entry.partition, types) if keys else ()
         except UnreadableError as error:
-            raise UnreadableError(f"partition of {entry.file.name}: {error.message}", file=self.path) from None
+            raise UnreadableError(f"the partition of {entry.file.name} cannot be read: {error.message}", file=self.path) from None
         external = entry.file.external_path
         directory = self._find_directory(entry, values) if external is None else parent(external)
         live = LiveFile(entry, tuple(zip(keys, types, values, strict=True)), directory)
@@ -125,12 +125,12 @@ class Table:
         """Return why the table may not refer to this file; None where it may."""
         external = live.file.external_path
         if external is not None and not is_below(external, self.schema.options.get(EXTERNAL_PATHS, "").split(",")):
-            return f"its external path {redact(external)} is not below the table's {EXTERNAL_PATHS}"
+            return f"the external path {redact(external)} is not below the table's {EXTERNAL_PATHS}"
         try:
             place = self.files.find_outside_place(live.path)
         except (OSError, ValueError) as error:
-            return f"its path cannot be resolved: {error.strerror if isinstance(error, OSError) else error}"
-        return None if place is None else f"it lies outside the table, at {place}"
+            return f"the path cannot be resolved: {error.strerror if isinstance(error, OSError) else error}"
+        return None if place is None else f"the file is outside the table, at {place}"
 
     def _find_directory(self, entry: ManifestEntry, values: tuple[Value, ...]) -> str:
         options = self.schema.options
@@ -166,7 +166,7 @@ def _check_path_directory(path: str, options: Mapping[str, str]) -> str:
     """Return the directory of the data below that of the table. Raises RefusedError where the option leads out of the table."""
     directory = options.get(PATH_DIRECTORY, "")
     if directory.startswith("/") or ":" in directory or ".." in directory.split("/"):
-        raise RefusedError(f"its option {PATH_DIRECTORY} leads out of the table: {directory}", file=path)
+        raise RefusedError(f"option {PATH_DIRECTORY} leads out of the table: {directory}", file=path)
     return directory
 
 
@@ -194,11 +194,11 @@ def open_table(files: Files, path: str, *, snapshot: int | None = None, branch: 
     # Listed after the snapshot is read: a schema is written before the snapshot that refers to it.
     schema_ids = _list_numbers(files, join(root, "schema"), SCHEMA_PREFIX)
     if not schema_ids:
-        raise UnreadableError("not a Paimon table: below it is no schema/schema-<number>", file=root)
+        raise UnreadableError("not a Paimon table: there is no schema/schema-<number>", file=root)
     if state is None and snapshot is not None:
-        raise UsageError(f"no snapshot {snapshot}", file=path)
+        raise UsageError(f"there is no snapshot {snapshot}", file=path)
     if state is not None and state.schema_id not in schema_ids:
-        raise UnreadableError(f"its schema is schema-{state.schema_id}, which is not there", file=snapshot_path(root, state.id))
+        raise UnreadableError(f"the snapshot refers to schema-{state.schema_id}, which does not exist", file=snapshot_path(root, state.id))
     schema_id = max(schema_ids) if state is None or snapshot is None else state.schema_id
     schema = _read_schema(files, path, branch, schema_id)
     _check_path_directory(path, schema.options)
@@ -215,7 +215,7 @@ def latest_snapshot_id(files: Files, root: str) -> int | None:
     ids = _list_numbers(files, directory, SNAPSHOT_PREFIX)
     newest = max(ids, default=None)
     if hint > (newest or 0):
-        raise UnreadableError(f"LATEST names snapshot {hint}, which is not there", file=snapshot_path(root, hint))
+        raise UnreadableError(f"LATEST refers to snapshot {hint}, which does not exist", file=snapshot_path(root, hint))
     return hint if hint in ids and hint + 1 not in ids else newest
 
 

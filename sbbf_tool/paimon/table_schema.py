@@ -34,7 +34,7 @@ class TableSchema:
         """Types of the partition columns. Raises UnreadableError when the schema lacks one of them."""
         fields = [self.field(key) for key in self.partition_keys]
         if None in fields:
-            raise UnreadableError(f"schema {self.id} is partitioned by a column it has not")
+            raise UnreadableError(f"schema {self.id} is partitioned by a column that it does not have")
         return tuple(field.type for field in fields if field is not None)
 
 
@@ -77,11 +77,13 @@ def resolve_column(schema: TableSchema, name: str) -> tuple[IndexedColumn, Field
     if (whole := schema.field(name)) is not None:
         return IndexedColumn(name), whole, whole.type
     if field is not None:
-        raise UsageError(f"column {field.name} is a {field.type}, not a map, so it has no entry {indexed.key!r}")
+        raise UsageError(f"column {field.name} is {field.type}, not a map, so it has no entry {indexed.key!r}")
     names = [field.name for field in schema.fields]
     near = get_close_matches(indexed.column, names, n=3)
-    hint = f"did you mean {', '.join(near)}?" if near else f"the table has {', '.join(names[:8])}{', ...' if names[8:] else ''}"
-    raise UsageError(f"no column {indexed.column!r}", hint=hint)
+    hint = (
+        f"did you mean {', '.join(near)}?" if near else f"the columns of the table are {', '.join(names[:8])}{', ...' if names[8:] else ''}"
+    )
+    raise UsageError(f"there is no column {indexed.column!r}", hint=hint)
 
 
 def parse_table_schema(data: bytes) -> TableSchema:

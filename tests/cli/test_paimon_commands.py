@@ -133,7 +133,7 @@ class TestInspect:
         assert sbbf("inspect", orders) == 0
         warnings = [line for line in capfd.readouterr().out.splitlines() if line.startswith("warning: ")]
         assert len(warnings) == 5
-        assert "warning: 2 data files: unused-index: Paimon does not look at it: file-index.read.enabled is false" in warnings
+        assert "warning: 2 data files: unused-index: Paimon does not use it: file-index.read.enabled is false" in warnings
 
     def test_a_broken_index_ends_with_3_and_does_not_hide_the_others(self, orders, capfd):
         (index,) = orders.rglob("*.index")
@@ -156,7 +156,7 @@ class TestProbe:
         assert first == f"{orders}: snapshot 4, column customer, STRING"
         assert [row.split()[4] for row in rows] == ["remains", "remains", "skipped", "remains"]
         assert rows[0].endswith("no index")
-        assert rows[2].endswith("the filter lacks a bit of the value")
+        assert rows[2].endswith("a bit of the value is not set")
         assert last == "remaining: 3 of 4 data files, 750 of 1,000 rows"
         assert err == ""
 
@@ -196,9 +196,9 @@ class TestProbe:
     @pytest.mark.parametrize(
         ("arguments", "said"),
         [
-            (["custmer", "x"], "column custmer: no column 'custmer'; did you mean customer?"),
+            (["custmer", "x"], "column custmer: there is no column 'custmer'; did you mean customer?"),
             (["id", "one"], "column id: 'one' is not a BIGINT"),
-            (["day", "2024-02-30"], "not a date of the calendar"),
+            (["day", "2024-02-30"], "not a valid date"),
             (["id"], "no value to query"),
             (["customer[k]", "x"], "not a map"),
         ],
@@ -236,7 +236,7 @@ class TestBuild:
         index = Path(f"{data_file}.index")
         index.write_bytes(b"old")
         assert sbbf("build", data_file, "-c", "id") == 4
-        assert "the target exists" in one_error(capfd)
+        assert "the output file exists" in one_error(capfd)
         assert index.read_bytes() == b"old"
 
     def test_a_dry_run_writes_nothing(self, data_file, capfd):
@@ -248,17 +248,17 @@ class TestBuild:
         ("options", "code", "said"),
         [
             (["-c", "nmae"], 2, "no column 'nmae'"),
-            (["-c", "id", "-c", "id"], 2, "a column named twice"),
+            (["-c", "id", "-c", "id"], 2, "a column is named twice"),
             (["-c", "flag"], 2, "no Bloom filter for type BOOLEAN"),
-            (["-c", "id:item=3"], 2, "column id: 'item' is not an option; there are items, fpp, type"),
-            (["-c", "id:items=0"], 2, "column id: items=0 is not a number of values"),
-            (["-c", "id:fpp=1"], 2, "column id: fpp=1 is not a share"),
-            (["-c", "id:fpp=nan"], 2, "column id: fpp=nan is not a share"),
+            (["-c", "id:item=3"], 2, "column id: 'item' is not an option, or is repeated; the options are items, fpp, type"),
+            (["-c", "id:items=0"], 2, "column id: items must be an integer of at least 1, not 0"),
+            (["-c", "id:fpp=1"], 2, "column id: fpp must be at least 1e-30 and below 1, not 1"),
+            (["-c", "id:fpp=nan"], 2, "column id: fpp must be at least 1e-30 and below 1, not nan"),
             (["-c", "id:items=3,items=4"], 2, "each once"),
             (["-c", "id:type=?"], 2, "column id: type=?"),
             (["-c", "id:items=999999999999999999"], 2, "overflows"),
             ([], 2, "no column to index"),
-            (["-c", "id", "-o", "/nowhere/at/all"], 4, "its folder does not exist"),
+            (["-c", "id", "-o", "/nowhere/at/all"], 4, "the folder of the output file does not exist"),
         ],
     )
     def test_what_cannot_be_built(self, data_file, options, code, said, capfd):
@@ -273,7 +273,7 @@ class TestBuild:
             assert sbbf("build", tmp_path / f"a.{suffix}", "-c", "id") == 3
             assert f"a.{suffix}: " in one_error(capfd)
         assert sbbf("build", tmp_path / "a.csv", "-c", "id") == 2
-        assert "only parquet, orc, avro" in one_error(capfd)
+        assert "supported: parquet, orc, avro" in one_error(capfd)
         assert sbbf("build", tmp_path / "none.orc", "-c", "id") == 3
         assert "no such file" in one_error(capfd)
 
@@ -310,12 +310,12 @@ class TestVerify:
         assert err.startswith(f"sbbf: {index.stem}: ")
         self.lie(index, "nope")
         assert sbbf("verify", index, data_file) == 3
-        assert "column nope: no column 'nope'" in capfd.readouterr().err
+        assert "column nope: there is no column 'nope'" in capfd.readouterr().err
 
     def test_a_data_file_that_is_not_beside_its_index(self, tmp_path, capfd):
         self.lie(tmp_path / "a.parquet-3.index", "id")
         assert sbbf("verify", tmp_path / "a.parquet-3.index") == 2
-        assert "a data file a.parquet, which is not beside it; name the data file" in one_error(capfd)
+        assert "its data file a.parquet does not exist beside it; name the data file" in one_error(capfd)
 
 
 class TestAddIndex:
@@ -359,7 +359,7 @@ class TestAddIndex:
         out, err = capfd.readouterr()
         assert "skipped 0.parquet: " in out
         assert out.endswith("added an index to 1 data file, all values verified; committed as snapshot 3\n")
-        assert err.startswith("sbbf: 0.parquet: a Parquet file that does not read: ")
+        assert err.startswith("sbbf: 0.parquet: the Parquet file cannot be read: ")
         assert err.count("\n") == 1
         broken.unlink()
         assert sbbf("add-index", plain.root, "-c", "s", "--json") == 3
@@ -380,7 +380,7 @@ class TestAddIndex:
         monkeypatch.setattr(add_index, "build_index", outrun)
         assert sbbf("add-index", plain.root, "-c", "s") == 0
         out = capfd.readouterr().out
-        assert "skipped 2 data files: another commit took it away, or indexed it, meanwhile\n" in out
+        assert "skipped 2 data files: another commit deleted or indexed it in the meantime\n" in out
         assert out.endswith(f"{plain.root}: no data file needs an index; nothing was written\n")
 
     @pytest.mark.parametrize("options", [[], ["--snapshot", "2"]])
@@ -388,14 +388,18 @@ class TestAddIndex:
         path = Path(plain.root, "snapshot", "snapshot-2")
         path.write_text(path.read_text().replace('"schemaId":0', '"schemaId":7').replace('"schemaId": 0', '"schemaId": 7'))
         assert sbbf("inspect", plain.root, *options) == 3
-        assert one_error(capfd) == f"sbbf: {path}: its schema is schema-7, which is not there\n"
+        assert one_error(capfd) == f"sbbf: {path}: the snapshot refers to schema-7, which does not exist\n"
         if not options:
             assert sbbf("add-index", plain.root, "-c", "s") == 3
-            assert "its schema is schema-7, which is not there" in one_error(capfd)
+            assert "the snapshot refers to schema-7, which does not exist" in one_error(capfd)
 
     @pytest.mark.parametrize(
         ("options", "said"),
-        [(["-c", "nope"], "no column 'nope'"), (["-c", "id:fpp=2"], "fpp=2 is not a share"), ([], "no column to index")],
+        [
+            (["-c", "nope"], "no column 'nope'"),
+            (["-c", "id:fpp=2"], "fpp must be at least 1e-30 and below 1, not 2"),
+            ([], "no column to index"),
+        ],
     )
     def test_a_wrong_request_ends_with_2(self, plain, options, said, capfd):
         before = contents(plain.root)
@@ -408,7 +412,7 @@ class TestAddIndex:
         maker.commit(NewFile({"id": pa.array([1])}))
         before = contents(maker.root)
         assert sbbf("add-index", maker.root, "-c", "id") == 4
-        assert "it has a primary key, and compaction rewrites its files; let Paimon do it" in one_error(capfd)
+        assert "it has a primary key, so compaction rewrites its files; let Paimon do it" in one_error(capfd)
         assert contents(maker.root) == before
 
     def test_a_table_that_may_not_be_written(self, plain, capfd):

@@ -191,7 +191,7 @@ def test_an_external_file_gets_an_index_in_the_manifest_alone(
     assert add_paimon_index(str(maker.root), ["s"], files=files).new_indexes == ()
     report = add_paimon_index(str(maker.root), ["s"], files=files, allow_outside=True)
     assert [added.place for added in report.new_indexes] == (["embedded"] if threshold == "1 mb" else [])
-    assert [file.reason for file in report.skipped] == ([] if report.new_indexes else ["its index would be written outside the table"])
+    assert [file.reason for file in report.skipped] == ([] if report.new_indexes else ["the index would be written outside the table"])
     assert os.listdir(tmp_path / "else") == ["a.parquet"]
     assert not verify_paimon(str(maker.root), allow_outside=True).has_false_negatives
 
@@ -333,7 +333,7 @@ def test_two_at_the_same_index_file(new_table: NewTable) -> None:
         if path == str(theirs):
             theirs.write_bytes(b"theirs")
 
-    with pytest.raises(RefusedError, match="somebody else adds them too") as caught:
+    with pytest.raises(RefusedError, match="another process adds indexes, too") as caught:
         index_s(Disturbed(come_first), maker)
     assert caught.value.file == str(theirs)
     assert contents(maker.root) == before | {"bucket-0/b.parquet.index": b"theirs"}
@@ -373,7 +373,7 @@ def test_a_commit_whose_outcome_is_unknown_takes_nothing_away(new_table: NewTabl
 
     maker = new_table(options={"file-index.in-manifest-threshold": "1 b"})
     maker.commit(NewFile(columns(0), name="a.parquet"))
-    with pytest.raises(WriteError, match="may have happened or not"):
+    with pytest.raises(WriteError, match="it is unknown whether the commit succeeded"):
         index_s(Vanishing(), maker)
     assert "bucket-0/a.parquet.index" in contents(maker.root)
 

@@ -75,7 +75,7 @@ def test_types_come_from_the_table_around(files: LocalFolders, new_table: NewTab
     assert column.type == "TIMESTAMP(9)"
     loose = maker.root.parent / "loose.orc"
     orc.write_table(pa.table(columns), loose)
-    with pytest.raises(UsageError, match="cannot be told"):
+    with pytest.raises(UsageError, match="does not determine the Paimon type"):
         build(files, str(loose), [IndexRequest("t")])
     (column,) = build(files, str(loose), [IndexRequest("t", type=parse_type_text("TIMESTAMP(3)"))]).columns
     assert column.type == "TIMESTAMP(3)"
@@ -131,7 +131,7 @@ def test_values_that_are_hard_to_show(files: LocalFolders, tmp_path: Path) -> No
     pq.write_table(pa.table({"b": pa.array([b"\xff"]), "s": broken_text, "t": far}), data)
     index.write_bytes(build_container(lay_out({name: {"bloom-filter": bytes(3) + b"\1\0"} for name in "bst"})))
     columns = verify_pair(files, str(index), str(data)).files[0].columns
-    assert [column.examples for column in columns] == [("0xff",), ("0xfffe",), ("a value beyond what can be shown",)]
+    assert [column.examples for column in columns] == [("0xff",), ("0xfffe",), ("a value that cannot be formatted",)]
 
 
 def test_a_column_that_cannot_be_asked_does_not_hide_the_others(files: LocalFolders, new_table: NewTable, tmp_path: Path) -> None:
@@ -148,8 +148,8 @@ def test_a_column_that_cannot_be_asked_does_not_hide_the_others(files: LocalFold
     report = verify_pair(files, str(index), data_file)
     problems = {column.column: column.problem for column in report.files[0].columns}
     assert problems["id"] is None
-    assert problems["nope"] == "no column 'nope'; the file has id, s, broken"
-    assert problems["s"] == "column s: stored as string, which is no INT"
+    assert problems["nope"] == "there is no column 'nope'; the columns of the file are id, s, broken"
+    assert problems["s"] == "column s: the column is stored as string, which contradicts its type INT"
     assert problems["broken"] == "a bloom-filter index of 0 bytes: 4 for k and at least 1 of bits expected"
     assert report.problems
     assert not report.has_false_negatives

@@ -82,7 +82,7 @@ def test_an_external_path_must_be_below_the_declared_ones(files, new_table, tmp_
 def test_a_declared_external_path_is_outside_all_the_same(files, new_table, tmp_path):
     maker = external(new_table, f"{tmp_path}/else/a.parquet", f"file://{tmp_path}/else")
     (live,) = open_table(files, str(maker.root)).live_files
-    assert live.outside == f"it lies outside the table, at {tmp_path}/else/a.parquet"
+    assert live.outside == f"the file is outside the table, at {tmp_path}/else/a.parquet"
     (admitted,) = open_table(files, str(maker.root), allow_outside=True).live_files
     assert admitted.outside is None
 
@@ -110,7 +110,7 @@ def test_a_link_out_of_the_table_is_left_out(linked, tmp_path):
     report = add_paimon_index(str(linked.root), ["s"])
     assert [added.data_file for added in report.new_indexes] == ["a.parquet"]
     assert [(file.data_file, file.reason) for file in report.skipped] == [
-        ("b.parquet", f"it lies outside the table, at {tmp_path}/secret.parquet")
+        ("b.parquet", f"the file is outside the table, at {tmp_path}/secret.parquet")
     ]
     findings = [finding for finding in inspect_paimon(str(linked.root)).findings if finding.rule == "outside-table"]
     assert [finding.file for finding in findings] == ["b.parquet"]
@@ -135,7 +135,7 @@ def test_an_index_file_outside_is_not_read(linked, tmp_path):
     index.symlink_to(tmp_path / "stolen.index")
     files = {file.data_file: file for file in verify_paimon(str(linked.root)).files}
     assert "leads outside the table" in str(files["a.parquet"].problem)
-    assert "lies outside the table" in str(files["b.parquet"].problem)
+    assert "is outside the table" in str(files["b.parquet"].problem)
 
 
 @pytest.mark.parametrize("part", ["manifest", "schema", "snapshot", "bucket-0"])
@@ -167,4 +167,4 @@ def test_an_orc_file_whose_names_are_no_text_is_unreadable(tmp_path, capfd):
     assert run(["paimon", "build", str(path), "-c", "name"]) == UnreadableError.exit_code
     lines = capfd.readouterr().err.splitlines()
     assert len(lines) == 1
-    assert lines[0].startswith(f"sbbf: {path}: a ORC file that does not read")
+    assert lines[0].startswith(f"sbbf: {path}: the ORC file cannot be read")

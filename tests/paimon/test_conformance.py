@@ -174,10 +174,10 @@ def test_inspecting_finds_what_is_there(real: Path, answers: Answers) -> None:
         assert not report.errors
         places = {file["file"]: "embedded" if file["embedded_index_hex"] else "file" if file["index"] else "none" for file in told["files"]}
         assert {file.data_file: file.place for file in report.files} == places
-        oversized = {finding.column for finding in report.findings if finding.rule == "oversized"}
+        oversized = {finding.column for finding in report.findings if finding.rule == "large-for-rows"}
         assert oversized == ({"c_string"} if name == "defaults" else set())
     rewritten = inspect_paimon(str(real / answers["tables"]["rewritten"]["location"]))
-    assert {finding.rule for finding in rewritten.findings} == {"left-behind"}
+    assert {finding.rule for finding in rewritten.findings} == {"unreferenced-index"}
     renamed = inspect_paimon(str(real / answers["tables"]["renamed_column"]["location"]))
     assert {(index.column, index.current_column) for file in renamed.files for index in file.indexes} >= {("c_string", "s_new")}
 

@@ -144,7 +144,7 @@ def test_a_known_type_decides_how_fine_a_timestamp_is() -> None:
 
 
 def test_orc_does_not_say_how_fine_a_timestamp_is() -> None:
-    with pytest.raises(UsageError, match="cannot be told"):
+    with pytest.raises(UsageError, match="does not determine the Paimon type"):
         hashed(ORC, "x.orc", "us")
 
 
@@ -221,9 +221,9 @@ def test_int96_of_a_file() -> None:
         ("flag", "BOOLEAN"),
         ("money", "DECIMAL"),
         ("list", "ARRAY"),
-        ("s[k]", "no map"),
+        ("s[k]", "not a map"),
         ("m", "MAP"),
-        ("big", "cannot be told"),
+        ("big", "does not determine the Paimon type"),
     ],
 )
 def test_what_cannot_be_hashed_is_refused_with_a_reason(column: str, what: str) -> None:

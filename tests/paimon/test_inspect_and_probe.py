@@ -87,7 +87,7 @@ def test_the_embedded_index_counts(new_table: NewTable) -> None:
     maker = new_table()
     maker.commit(NewFile(ONE, name="one.parquet", embedded=index_of(ONE, "s"), extra_files=("one.parquet.index",)))
     (maker.root / "bucket-0" / "one.parquet.index").write_bytes(index_of(TWO, "s"))
-    assert rules(inspect_paimon(str(maker.root))) == ["two-places"]
+    assert rules(inspect_paimon(str(maker.root))) == ["duplicate-index"]
     assert answers(probe_paimon(str(maker.root), "s", ["a", "x"])) == {"one.parquet": [True, False]}
 
 
@@ -103,7 +103,7 @@ def test_what_is_odd_about_files(new_table: NewTable) -> None:
         (maker.root / "bucket-0" / name).write_bytes(index_of(ONE, "s"))
     report = inspect_paimon(str(maker.root))
     assert [(finding.rule, finding.file) for finding in report.findings] == [
-        ("left-behind", "stale.parquet"),
+        ("unreferenced-index", "stale.parquet"),
         ("unreadable-index", "missing.parquet"),
         ("unreadable-index", "twice.parquet"),
         ("unreadable-index", "broken.parquet"),
@@ -137,14 +137,14 @@ def test_what_is_odd_about_indexes(new_table: NewTable) -> None:
     maker.commit(NewFile(ONE, embedded=build_container(container)))
     report = inspect_paimon(str(maker.root))
     assert [(finding.rule, finding.column) for finding in report.findings] == [
-        ("overfull", "full"),
+        ("saturated", "full"),
         ("many-hash-functions", "quirky"),
-        ("oversized", "wasteful"),
-        ("no-values", "never"),
+        ("large-for-rows", "wasteful"),
+        ("empty-filter", "never"),
         ("no-hash-functions", "zero"),
         ("unreadable-filter", "short"),
         ("no-hash", "flag"),
-        ("overfull", "flag"),
+        ("saturated", "flag"),
         ("unknown-kind", "flag"),
         ("empty-index", "m[k]"),
         ("unknown-column", "gone"),
@@ -157,7 +157,7 @@ def test_what_is_odd_about_indexes(new_table: NewTable) -> None:
     ("primary_keys", "options", "unused_reason"),
     [
         ((), {"file-index.read.enabled": "false"}, "file-index.read.enabled is false"),
-        (("id",), {}, "a primary-key table without deletion vectors"),
+        (("id",), {}, "the table has a primary key and no deletion vectors"),
         (("id",), {"deletion-vectors.enabled": "true"}, None),
     ],
 )
@@ -197,7 +197,7 @@ def test_probe_says_which_files_remain(new_table: NewTable) -> None:
 def test_columns_that_are_not_there(new_table: NewTable) -> None:
     maker = new_table()
     two_files(maker)
-    for column, what in (("S", "the table has id, s"), ("nope", "no column"), ("s[k]", "not a map")):
+    for column, what in (("S", "the columns of the table are id, s"), ("nope", "no column"), ("s[k]", "not a map")):
         with pytest.raises(UsageError, match=what):
             probe_paimon(str(maker.root), column, ["a"])
     with pytest.raises(UsageError):

@@ -15,6 +15,7 @@ from sbbf_tool.display import redact
 from sbbf_tool.editing.paimon_index import BuiltIndex, build_index
 from sbbf_tool.errors import ErrorPlace, OversizedPageError, RefusedError, UnreadableError, UsageError, WriteError
 from sbbf_tool.file.page_limit import MaxPageBytes
+from sbbf_tool.hints import Hint
 from sbbf_tool.paimon.commit_plan import Addition, check_publishable
 from sbbf_tool.paimon.fast_hash import key_of
 from sbbf_tool.paimon.files import Files, WritableFiles, join, list_names, read_file
@@ -65,7 +66,7 @@ def add_paimon_index(
     else:
         publication = _commit(paimon_table.files, paimon_table.path, additions)
         missing = set(publication.missing_files) if publication else {each.data_file for each in new_indexes}
-    skipped += (SkippedFile(name, "another commit took it away, or indexed it, meanwhile") for name in sorted(missing))
+    skipped += (SkippedFile(name, "another commit deleted or indexed it in the meantime") for name in sorted(missing))
     return AddIndexReport(
         paimon_table.path,
         dry_run,
@@ -81,7 +82,7 @@ def _commit(files: WritableFiles, path: str, additions: Iterable[Addition]) -> P
     try:
         return publish(files, path, additions)
     except FileExistsError as error:
-        message = "it came to be there while indexes were built, so somebody else adds them too; nothing was changed"
+        message = "the file was created while indexes were built: another process adds indexes, too; nothing was changed"
         raise RefusedError(message, file=error.filename or path, hint="run again") from error
     except OSError as error:
         kind = RefusedError if error.errno in FORBIDDEN else WriteError
@@ -92,23 +93,27 @@ def _check_table(table: Table) -> None:
     """Raise RefusedError for a table whose commits involve more than this tool supports."""
     schema, options = table.schema, table.schema.options
     reasons = (
-        ("it has a primary key, and compaction rewrites its files", bool(schema.primary_keys)),
+        ("it has a primary key, so compaction rewrites its files", bool(schema.primary_keys)),
         ("it is a branch", "/branch/branch-" in f"{table.path}/"),
         (f"it is of type {options.get('type')}", options.get("type", "table") != "table"),
-        ("its files hold only some of the columns each", parse_boolean(options, "data-evolution.enabled", default=False)),
-        ("each of its commits writes Iceberg metadata too", options.get("metadata.iceberg.storage", "disabled") != "disabled"),
+        ("each of its data files has only some of the columns", parse_boolean(options, "data-evolution.enabled", default=False)),
+        ("each commit also writes Iceberg metadata", options.get("metadata.iceberg.storage", "disabled") != "disabled"),
     )
     for reason, applies in reasons:
         if applies:
-            raise RefusedError(f"indexes are not added to this table: {reason}", file=table.path, hint=_HINT)
+            raise RefusedError(f"indexes cannot be added to this table: {reason}", file=table.path, hint=_HINT)
     if not table.files.is_writable or _ADDRESS.match(table.path):
-        raise RefusedError("a commit needs storage that creates a file only where there is none: a local one", file=table.path, hint=_HINT)
+        raise RefusedError(
+            "a commit needs a local file system, which can create a file only if it does not exist", file=table.path, hint=_HINT
+        )
 
 
 def _resolve_requests(schema: TableSchema, requests: list[IndexRequest]) -> list[IndexRequest]:
     requests = requests or list(parse_bloom_columns(schema.options).values())
     if not requests:
-        raise UsageError("no column to index", hint="name one; the table's options name none")
+        raise UsageError(
+            "there is no column to index", hint=Hint("name one with {columns}; the options of the table name none", columns=...)
+        )
     for request in requests:
         data_type = resolve_column(schema, request.column)[2]
         if key_of(data_type) is None:
@@ -123,7 +128,7 @@ def _build_additions(
     skipped: list[SkippedFile],
     max_page_bytes: MaxPageBytes,
 ) -> Iterator[Addition]:
-    """Build the indexes one by one, so that one container is in memory at a time. Append the result of each file to the lists."""
+    """Build the indexes one by one, so that only one container is in memory. Append the result of each file to the lists."""
     names: dict[str, set[str]] = {}
     threshold = parse_manifest_threshold(table.schema.options)
     for live in table.live_files:
@@ -133,7 +138,7 @@ def _build_additions(
         path = None
         if len(report.container) > threshold:
             if table.files.find_outside_place(live.directory) is not None:
-                skipped.append(SkippedFile(live.file.name, "its index would be written outside the table"))
+                skipped.append(SkippedFile(live.file.name, "the index would be written outside the table"))
                 continue
             if live.directory not in names:
                 names[live.directory] = set(list_names(table.files, live.directory))
@@ -172,7 +177,7 @@ def _why_skipped(live: LiveFile) -> str | None:
     if file.embedded_index is not None or file.index_files:
         return "already indexed"
     if file.external_path is not None and _ADDRESS.match(file.external_path):
-        return f"it lies elsewhere: {redact(file.external_path)}"
+        return f"the file is in other storage: {redact(file.external_path)}"
     return live.outside
 
 
@@ -188,9 +193,11 @@ def _choose_index_name(data_file: str, existing_names: set[str]) -> str:
 def _build_notes(schema: TableSchema, requests: Sequence[IndexRequest]) -> tuple[str, ...]:
     notes = []
     if reason := why_unused(schema):
-        notes.append(f"Paimon does not look at the indexes: {reason}")
+        notes.append(f"Paimon does not use the indexes: {reason}")
     table_columns = parse_bloom_columns(schema.options)
     if missing := [request.column for request in requests if request.column not in table_columns]:
         names = ", ".join(missing)
-        notes.append(f"file-index.bloom-filter.columns does not name {names}: files that Paimon writes will have no index of it")
+        notes.append(
+            f"file-index.bloom-filter.columns does not name {names}: data files that Paimon writes later will have no index for it"
+        )
     return tuple(notes)

@@ -42,7 +42,7 @@ def build_paimon_index(
     """
     path = os.fsdecode(data_file)
     if output is not None and not os.fsdecode(output):
-        raise UsageError("the name of the output file is empty", hint="name one, or leave it out")
+        raise UsageError("the path of the output file is empty")
     target = path + INDEX_SUFFIX if output is None else os.fsdecode(output)
     files = files or LocalFolders()
     if not dry_run and os.path.basename(target) in list_names(files, os.path.dirname(target) or "."):
@@ -58,13 +58,19 @@ def build_paimon_index(
 
 def _default_requests(table_and_file: tuple[Table, LiveFile] | None, path: str) -> list[IndexRequest]:
     if table_and_file is None:
-        raise UsageError("no column to index", file=path, hint="name one with its column; no table around it says which")
+        raise UsageError(
+            "there is no column to index", file=path, hint=Hint("name one with {columns}; the file belongs to no table", columns=...)
+        )
     requests_in_file = [
         request_in_file(*table_and_file, request) for request in parse_bloom_columns(table_and_file[0].schema.options).values()
     ]
     if present := [request for request in requests_in_file if request is not None]:
         return present
-    raise UsageError("no column to index", file=path, hint="name one; the table's options name none that the file has")
+    raise UsageError(
+        "there is no column to index",
+        file=path,
+        hint=Hint("name one with {columns}; the options of the table name none in the file", columns=...),
+    )
 
 
 def _write(files: WritableFiles, target: str, data: bytes) -> None:
@@ -74,11 +80,11 @@ def _write(files: WritableFiles, target: str, data: bytes) -> None:
         raise _exists(target) from None
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR):
-            raise RefusedError("its folder does not exist", file=target, hint="create it first") from None
+            raise RefusedError("the folder of the output file does not exist", file=target, hint="create it first") from None
         if error.errno in FORBIDDEN:
             raise RefusedError(f"the index cannot be created: {reason_of(error)}", file=target, hint=ELSEWHERE) from error
         raise WriteError(reason_of(error), file=target, hint="nothing was written") from error
 
 
 def _exists(target: str) -> RefusedError:
-    return RefusedError("the target exists", file=target, hint=Hint("name another with {output}, or remove it first", output=...))
+    return RefusedError("the output file exists", file=target, hint=Hint("name another with {output}, or remove it first", output=...))

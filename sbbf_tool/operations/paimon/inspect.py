@@ -2,8 +2,8 @@
 
 | rule                | meaning                                                                                             |
 |---------------------|-----------------------------------------------------------------------------------------------------|
-| two-places          | a container in the manifest and in a file: Paimon reads that in the manifest, even if outdated      |
-| left-behind         | an index file that the snapshot does not refer to; older snapshots may                              |
+| duplicate-index     | a container in the manifest and in a file: Paimon reads that in the manifest, even if outdated      |
+| unreferenced-index  | an index file that the snapshot does not refer to; older snapshots may                              |
 | outside-table       | the table may not refer to the file: it is not read without `allow_outside`                         |
 | unreadable-index    | the container contradicts the format, is missing, or is not the only one                            |
 | unused-index        | Paimon's planner does not use the indexes of the table                                              |
@@ -14,9 +14,9 @@
 | unreadable-filter   | the filter's bytes contradict the format                                                            |
 | many-hash-functions | k of 128 or more, which Paimon's Java reader misreads                                               |
 | no-hash-functions   | k = 0                                                                                               |
-| no-values           | a filter without a bit set                                                                          |
-| overfull            | a false-positive rate above one half                                                                |
-| oversized           | many times the size that the rows need; Paimon's defaults give 599,071 bytes for ten rows           |
+| empty-filter        | a filter without a bit set                                                                          |
+| saturated           | a false-positive rate above one half                                                                |
+| large-for-rows      | many times the size that the rows need; Paimon's defaults give 599,071 bytes for ten rows           |
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ PAIMON_KINDS = frozenset((KIND, "bitmap", "bsi", "range-bitmap"))
 
 _ERROR_RULES = ("unreadable-index", "unreadable-filter")
 """The rules whose findings are errors; those of the other rules are warnings."""
-_QUIRKY_K = 128
-_OVERFULL = 0.5
-_WASTEFUL = 16
+_FIRST_MISREAD_K = 128
+_SATURATED_FPP = 0.5
+_LARGE_FACTOR = 16
 _SMALL = 1 << 10
 
 
@@ -94,7 +94,7 @@ def inspect_table(table: Table) -> InspectReport:
         files.append(_inspect_file(table, live, inspection))
         for name in on_disk.get(live.directory, {}).get(live.file.name, ()):
             if name not in live.file.index_files:
-                inspection.note("left-behind", f"{name} is not this snapshot's index; older ones may need it")
+                inspection.note("unreferenced-index", f"the snapshot does not refer to {name}; older snapshots may")
         findings += inspection.findings
     snapshot = table.snapshot.id if table.snapshot else None
     return InspectReport(table.path, snapshot, tuple(files), _sum_columns(files), tuple(findings))
@@ -125,14 +125,16 @@ def _inspect_file(table: Table, live: LiveFile, inspection: _Inspection) -> Insp
     file = live.file
     index = find_index(table.files, live)
     if file.embedded_index is not None and file.index_files:
-        inspection.note("two-places", f"in the manifest and in {', '.join(file.index_files)}: Paimon reads the embedded one")
+        inspection.note(
+            "duplicate-index", f"an index is in the manifest and in {', '.join(file.index_files)}: Paimon reads that in the manifest"
+        )
     if index.problem is not None:
         inspection.note("unreadable-index", index.problem)
     indexes: tuple[IndexFigures, ...] = ()
     if index.container is not None:
         indexes = inspection.inspect_indexes(index.container, table.schema_of(file), table.schema)
     if index.place != NONE and (unused_reason := why_unused(table.schema)):
-        inspection.note("unused-index", f"Paimon does not look at it: {unused_reason}")
+        inspection.note("unused-index", f"Paimon does not use it: {unused_reason}")
     size = index.container.size if index.container else len(file.embedded_index or b"")
     return InspectedFile(file.name, live.partition_text, live.entry.bucket, file.row_count, index.place, index.path, size, indexes)
 
@@ -170,9 +172,9 @@ class _Inspection:
 
     def _inspect_index(self, container: Container, column: str, entry: IndexEntry, data_type: DataType | None) -> BloomFigures | None:
         if entry.kind not in PAIMON_KINDS:
-            self.note("unknown-kind", f"index type {entry.kind!r}: Paimon's reader fails on it", column)
+            self.note("unknown-kind", f"unknown index type {entry.kind!r}: Paimon's reader fails", column)
         if entry.empty:
-            self.note("empty-index", "EMPTY: Paimon skips the file for every value", column)
+            self.note("empty-index", "the index is EMPTY: Paimon skips the file for every value", column)
         if entry.kind != KIND or entry.empty:
             return None
         if data_type is not None and key_of(data_type) is None:
@@ -188,18 +190,20 @@ class _Inspection:
         return figures
 
     def _check_filter(self, bloom: BloomFigures, size: int, column: str) -> None:
-        if bloom.k >= _QUIRKY_K:
-            behaviour = "never skips" if not bloom.paimon_probes else f"looks at {bloom.paimon_probes} bits"
-            self.note("many-hash-functions", f"k = {bloom.k}: Paimon's Java reader takes k's bytes as signed, and {behaviour}", column)
+        if bloom.k >= _FIRST_MISREAD_K:
+            behaviour = "never skips a file" if not bloom.paimon_probes else f"checks {bloom.paimon_probes} bits per value"
+            self.note("many-hash-functions", f"k = {bloom.k}: Paimon's Java reader takes the bytes of k as signed and {behaviour}", column)
         elif bloom.k == 0:
-            self.note("no-hash-functions", "k = 0: the filter never skips", column)
+            self.note("no-hash-functions", "k = 0: the filter never skips a file", column)
         if bloom.fill_ratio == 0:
-            self.note("no-values", "no bit is set: skipped for every value, right only if the column is all null", column)
-        elif bloom.estimated_fpp > _OVERFULL and bloom.paimon_probes:
-            share = f"about {bloom.estimated_fpp:.0%} of absent values are not skipped"
-            self.note("overfull", f"{bloom.fill_ratio:.0%} of the bits are set: {share}", column)
+            self.note(
+                "empty-filter", "no bit is set: Paimon skips the file for every value, which is correct only if all values are null", column
+            )
+        elif bloom.estimated_fpp > _SATURATED_FPP and bloom.paimon_probes:
+            share = f"about {bloom.estimated_fpp:.0%} of absent values pass"
+            self.note("saturated", f"{bloom.fill_ratio:.0%} of the bits are set: {share}", column)
         if self.rows is not None and bloom.k:
             needed_bytes = math.ceil(max(1, self.rows) * bloom.k / math.log(2) / 8) + 4  # k bits per value, half of all bits set
-            if size > max(_SMALL, _WASTEFUL * needed_bytes):
-                message = f"{size:,} bytes for {self.rows:,} rows: {needed_bytes:,} would do for all of them, were they distinct"
-                self.note("oversized", message, column)
+            if size > max(_SMALL, _LARGE_FACTOR * needed_bytes):
+                message = f"{size:,} bytes for {self.rows:,} rows: {needed_bytes:,} bytes are enough even if all values are distinct"
+                self.note("large-for-rows", message, column)

@@ -52,7 +52,7 @@ def probe_table(table: Table, column: str, values: object) -> ProbeReport:
     """Probe an open table as `probe_paimon` does."""
     query_values = tuple(as_iterable(values))
     if not query_values:
-        raise UsageError("no value to ask for")
+        raise UsageError("there is no value to query")
     with ErrorPlace(table.path, f"column {column}"):
         indexed, field, data_type = resolve_column(table.schema, column)
         hashable = key_of(data_type) is not None
@@ -103,7 +103,7 @@ def _probe_value(
     index: FileIndex, column: str, current_type: DataType, stored: DataType, value: str | None, literal: Literal | None
 ) -> ValueAnswer:
     if index.container is None:
-        reason = f"its index cannot be used, Paimon fails on it: {index.problem}" if index.problem else "no index"
+        reason = f"the index cannot be used, Paimon fails on it: {index.problem}" if index.problem else "no index"
         return ValueAnswer(value, None, True, reason)
     obstacle = why_not_convertible(current_type, stored, literal.key) if literal else None
     return probe_container(index.container, column, value, literal) if obstacle is None else ValueAnswer(value, None, True, obstacle)
@@ -129,29 +129,29 @@ def probe_container(container: Container, column: str, value: str | None, litera
     kinds = container.indexes.get(column, {})
     hash64 = f"{literal.hash64:016x}" if literal else None
     if any(entry.empty for entry in kinds.values()):
-        return ValueAnswer(value, hash64, False, "an EMPTY index: nothing was put into it")
+        return ValueAnswer(value, hash64, False, "the index is EMPTY: it has no values")
     if KIND not in kinds:
-        note = f"; its {', '.join(kinds)} index is not asked here" if kinds else ""
-        return ValueAnswer(value, hash64, True, f"no bloom-filter index of the column{note}")
+        note = f"; its {', '.join(kinds)} index is not evaluated" if kinds else ""
+        return ValueAnswer(value, hash64, True, f"the column has no bloom-filter index{note}")
     if value is None:
-        return ValueAnswer(value, None, True, "null is not in any filter")
+        return ValueAnswer(value, None, True, "filters do not contain null")
     if literal is None:
-        return ValueAnswer(value, None, True, "Paimon has no hash for the column's type")
+        return ValueAnswer(value, None, True, "Paimon has no hash for the type of the column")
     try:
         bloom = parse_bloom64(container.body_of(kinds[KIND]))
     except UnreadableError as error:
-        return ValueAnswer(value, hash64, True, f"its filter cannot be used: {error.message}")
+        return ValueAnswer(value, hash64, True, f"the filter cannot be used: {error.message}")
     may_hold = bool(bloom.contains(literal.hashes, bloom.paimon_probes)[0])
     other_kinds = [kind for kind in kinds if kind != KIND]
-    note = f"; its {', '.join(other_kinds)} index, not asked here, may still skip it" if may_hold and other_kinds else ""
+    note = f"; its {', '.join(other_kinds)} index, not evaluated, may still exclude the value" if may_hold and other_kinds else ""
     return ValueAnswer(value, hash64, may_hold, _explain_answer(bloom, literal, may_hold) + note)
 
 
 def _explain_answer(bloom: BloomFilter64, literal: Literal, may_hold: bool) -> str:
     if not may_hold:
-        return "the filter lacks a bit of the value"
+        return "a bit of the value is not set"
     if bloom.paimon_probes == bloom.k:
-        return "the filter has all of the value's bits"
+        return "all bits of the value are set"
     if bloom.contains(literal.hashes)[0]:
-        return "the filter has all of the value's bits" if bloom.k <= MAX_PROBES else f"k = {bloom.k}: not all bits were looked at"
-    return f"the filter lacks bits of the value, but of k = {bloom.k} Paimon's reader makes {bloom.paimon_probes} probes"
+        return "all bits of the value are set" if bloom.k <= MAX_PROBES else f"k = {bloom.k}: not all bits were checked"
+    return f"bits of the value are not set, but of k = {bloom.k} Paimon's reader checks only {bloom.paimon_probes}"

@@ -54,9 +54,7 @@ def verify_paimon(
         return verify_pair(files, path, os.fsdecode(data_file), max_page_bytes)
     data_path = data_file_of(path)
     if os.path.basename(data_path) not in list_names(files, os.path.dirname(data_path) or "."):
-        raise UsageError(
-            f"its name tells of a data file {os.path.basename(data_path)}, which is not beside it", file=path, hint="name the data file"
-        )
+        raise UsageError(f"its data file {os.path.basename(data_path)} does not exist beside it", file=path, hint="name the data file")
     return verify_pair(files, path, data_path, max_page_bytes)
 
 
@@ -143,7 +141,7 @@ def _read_filter(container: Container, column: str) -> BloomFilter64 | None:
         return None
     bloom = parse_bloom64(container.body_of(kinds[KIND]))
     if bloom.k > MAX_PROBES:
-        raise UsageError(f"k = {bloom.k}: so many bits are not looked at here")
+        raise UsageError(f"k = {bloom.k} is above {MAX_PROBES}, so the filter cannot be verified")
     return bloom
 
 
@@ -174,4 +172,4 @@ def _format_value(value: Any) -> str:
     except UnicodeDecodeError as error:
         return f"0x{error.object.hex()}"
     except (ValueError, OverflowError):
-        return "a value beyond what can be shown"
+        return "a value that cannot be formatted"
