@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from sbbf_tool.cli.output import READER_GONE, patient_output, say, say_traceback
+from sbbf_tool.cli.output import BROKEN_PIPE, patient_output, say, say_traceback
 from sbbf_tool.cli.spelling import spell
 from sbbf_tool.errors import SbbfError, UsageError, WriteError, describe_unexpected
 
@@ -149,7 +149,7 @@ def run(args: list[str]) -> int:
     with patient_output() as output:
         code = _run(args)
         output.flush()
-        if output.error is not None and not output.reader_has_gone:
+        if output.error is not None and not output.has_broken_pipe:
             code = _fail(
                 None, output.error, f"standard output: {(output.error.strerror or 'cannot be written').lower()}", WriteError.exit_code
             )
@@ -165,7 +165,7 @@ def _run(args: list[str]) -> int:
                 return result or 0
             return _fail(context, TypeError(result), f"internal error: a command ended with {result!r}; please report it", INTERNAL_ERROR)
     except click.exceptions.Exit as stop:
-        if stop.exit_code in (0, UsageError.exit_code, READER_GONE):
+        if stop.exit_code in (0, UsageError.exit_code, BROKEN_PIPE):
             return stop.exit_code
         return _fail(context, stop, f"internal error: click ended with {stop.exit_code}; please report it", INTERNAL_ERROR)
     except (click.Abort, KeyboardInterrupt):

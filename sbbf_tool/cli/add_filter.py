@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @click.command(short_help="Add Bloom filters to columns of existing files.")
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Column to give a filter (repeat for more).")
 @click.option("--plan", "plan_path", metavar="PLAN", help="Carry out what sbbf advise planned, on the PATHs or on the files it names.")
-@click.option("--advise", "advised", is_flag=True, help="Columns and sizes as sbbf advise would have them.")
+@click.option("--advise", "use_advice", is_flag=True, help="Columns and sizes as sbbf advise would have them.")
 @click.option("--fpp", type=float, help=f"Target false-positive rate.  [default: {DEFAULT_FPP:g}]")
 @click.option("--ndv", type=int, help="Size for this many distinct values per row group, rather than for those that are found.")
 @click.option("--max-bytes", type=BYTES, help="Largest bitset per row group, such as 1MiB.  [default: 128MiB]")
@@ -45,7 +45,7 @@ def command(
     change: Change,
     columns: tuple[str, ...],
     plan_path: str | None,
-    advised: bool,
+    use_advice: bool,
     fpp: float | None,
     ndv: int | None,
     max_bytes: int | None,
@@ -65,16 +65,16 @@ def command(
     from sbbf_tool.file.page_limit import PageLimit
     from sbbf_tool.runner import works
 
-    plan = _plan(plan_path, columns, advised, fpp, ndv, max_bytes)
+    plan = _plan(plan_path, columns, use_advice, fpp, ndv, max_bytes)
     if plan is not None and not change.files.arguments and not change.files.is_listed:
         change = dataclasses.replace(change, files=change.files.of(plan.files))
-    if not (columns or plan or advised):
+    if not (columns or plan or use_advice):
         raise click.UsageError("say which columns: one of --column, --plan and --advise")
     if plan_only:
         change = dataclasses.replace(change, dry_run=True)
     change.ensure_target()
-    if advised:
-        plan = _advised(change.files, DEFAULT_FPP if fpp is None else fpp, max_page_bytes)
+    if use_advice:
+        plan = _advise(change.files, DEFAULT_FPP if fpp is None else fpp, max_page_bytes)
         if plan is None:
             render.warn("no column deserves a filter; sbbf advise tells why")
             return 0
@@ -98,16 +98,16 @@ def _spec(
     return dataclasses.replace(spec, replace=True) if replace else spec
 
 
-def _plan(path: str | None, columns: tuple[str, ...], advised: bool, fpp: float | None, *sizes: float | None) -> Plan | None:
+def _plan(path: str | None, columns: tuple[str, ...], use_advice: bool, fpp: float | None, *sizes: float | None) -> Plan | None:
     """Read the plan that is named, if one is. Raises click.UsageError where several options say which columns, or how large."""
-    if bool(columns) + bool(path) + advised > 1:
+    if bool(columns) + bool(path) + use_advice > 1:
         raise click.UsageError("--column, --plan and --advise each say which columns: leave out all but one")
-    if ((path is not None or advised) and any(size is not None for size in sizes)) or (path is not None and fpp is not None):
+    if ((path is not None or use_advice) and any(size is not None for size in sizes)) or (path is not None and fpp is not None):
         raise click.UsageError("the plan says which columns, and how large: leave out --fpp, --ndv and --max-bytes")
     return None if path is None else plan_in(path)
 
 
-def _advised(files: Files, fpp: float, max_page_bytes: int | None) -> Plan | None:
+def _advise(files: Files, fpp: float, max_page_bytes: int | None) -> Plan | None:
     """Return the plan of what deserves a filter; None where nothing does."""
     from sbbf_tool.editing.plan_file import plan_of_document
     from sbbf_tool.runner.advise import advise_files
@@ -161,12 +161,12 @@ class _AddView(View["AddReport"]):
             self._say(report)
 
     def _say(self, report: AddReport) -> None:
-        added = report.new_bytes - report.old_bytes
-        done, proof = ("would be added to", "nothing was written") if report.dry_run else ("added to", "every value verified")
-        skipped = f"; {render.counted(report.skipped, 'column chunk')} had a filter already" if report.skipped else ""
-        share = render.percent(added / report.old_bytes)
-        filters = render.counted(len(report.filters), "filter")
-        say(f"{filters} {done} {report.output}: {added:,} bytes behind {report.old_bytes:,} ({share}); {proof}{skipped}")
+        growth = report.new_bytes - report.old_bytes
+        done, outcome = ("would be added to", "nothing was written") if report.dry_run else ("added to", "every value verified")
+        skipped = f"; {render.format_count(report.skipped, 'column chunk')} had a filter already" if report.skipped else ""
+        share = render.percent(growth / report.old_bytes)
+        filters = render.format_count(len(report.filters), "filter")
+        say(f"{filters} {done} {report.output}: {growth:,} bytes behind {report.old_bytes:,} ({share}); {outcome}{skipped}")
 
     def summary(self, files: str) -> str:
         render.say_not_cross_checked(self.total["column_chunks_not_cross_checked"])

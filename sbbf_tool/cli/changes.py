@@ -63,9 +63,9 @@ class Change:
         self.ensure_target()
         if self.report_path is None:
             return report_files(self.files, work, view, as_json=self.as_json)
-        from sbbf_tool.runner.save import saved
+        from sbbf_tool.runner.save import save_rows
 
-        return report_files(self.files, work, view, as_json=self.as_json, saved=saved(self.report_path, work.row))
+        return report_files(self.files, work, view, as_json=self.as_json, report_writer=save_rows(self.report_path, work.row))
 
 
 def over_changed_files(function: Callable[..., int]) -> Callable[..., int]:
@@ -85,7 +85,7 @@ def over_changed_files(function: Callable[..., int]) -> Callable[..., int]:
     ) -> int:
         return function(Change(files, output, in_place, allow_table_files, dry_run, report_path, as_json), **options)
 
-    made: Callable[..., int] = command
+    decorated: Callable[..., int] = command
     for option in reversed(_OPTIONS):
-        made = option(made)
-    return made
+        decorated = option(decorated)
+    return decorated

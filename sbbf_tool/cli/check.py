@@ -82,7 +82,7 @@ class _CheckView(View["CheckReport"]):
     def summary(self, files: str) -> str | None:
         from sbbf_tool.cli.formats.text import count_findings
 
-        unchecked = f"; nothing was checked in {render.counted(self._unchecked, 'file')}" if self._unchecked else ""
+        unchecked = f"; nothing was checked in {render.format_count(self._unchecked, 'file')}" if self._unchecked else ""
         return f"{files}; {count_findings(self._findings)}{unchecked}" if self._form == "text" else None
 
     def totals(self) -> dict[str, Any]:

@@ -85,9 +85,9 @@ def _split(files: Files, column: str | None, values: tuple[str, ...], ask_null: 
 
 def _is_missing(name: str) -> bool:
     """Whether a PATH is a local file that does not exist, as a column is that stands before a value."""
-    from sbbf_tool.storage.places import file_named, is_url
+    from sbbf_tool.storage.places import find_single_file, is_url
 
-    return not is_url(name) and file_named(name) is not None and not os.path.lexists(name)
+    return not is_url(name) and find_single_file(name) is not None and not os.path.lexists(name)
 
 
 class _ExplainView(View["ExplainReport"]):

@@ -85,9 +85,9 @@ class Files:
         assert self.names_from is not None
         return tuple(names_of(*self.names_from))
 
-    def ensure_one_reader(self, *others: str | None) -> None:
+    def ensure_single_reader(self, *more: str | None) -> None:
         """Raise click.UsageError where these options or values and the list of files would all read standard input."""
-        readers = [name for name in (self.names_from[0] if self.names_from is not None else None, *others) if name == "-"]
+        readers = [name for name in (self.names_from[0] if self.names_from is not None else None, *more) if name == "-"]
         if len(readers) > 1:
             raise click.UsageError("only one of --files-from -, --values-file - and the value - can read standard input")
 
@@ -96,9 +96,9 @@ class Files:
         """The file that the one PATH names, whose report is the whole answer; None where there may be several."""
         if len(self.arguments) != 1 or self.is_listed or self.where is not None:
             return None
-        from sbbf_tool.storage.places import file_named
+        from sbbf_tool.storage.places import find_single_file
 
-        return file_named(self.arguments[0])
+        return find_single_file(self.arguments[0])
 
     @property
     def selection(self) -> Selection:
@@ -126,13 +126,13 @@ class Files:
             return LocalRunner(self.jobs, progress)
         # One session for all that a command does.
         context = click.get_current_context()
-        found: Runner | None = context.meta.get("sbbf.runner")
-        if found is None:
+        spark_runner: Runner | None = context.meta.get("sbbf.runner")
+        if spark_runner is None:
             from sbbf_tool.cli.spelling import spell
             from sbbf_tool.spark.runner import SparkRunner
 
-            found = context.meta["sbbf.runner"] = context.with_resource(SparkRunner(*self.spark, spell))
-        return found
+            spark_runner = context.meta["sbbf.runner"] = context.with_resource(SparkRunner(*self.spark, spell))
+        return spark_runner
 
 
 def over_files(metavar: str = "PATH...") -> Callable[[Callable[..., int]], Callable[..., int]]:
@@ -163,10 +163,10 @@ def over_files(metavar: str = "PATH...") -> Callable[[Callable[..., int]], Calla
             spark = _spark(runner, jobs, master, remote, conf)
             return function(Files(arguments, names_from, where, keys, jobs, spark), **options)
 
-        made: Callable[..., int] = command
+        decorated: Callable[..., int] = command
         for option in (*reversed(_OPTIONS), click.argument("arguments", nargs=-1, metavar=metavar)):
-            made = option(made)
-        return made
+            decorated = option(decorated)
+        return decorated
 
     return decorate
 

@@ -14,7 +14,7 @@ import click
 
 from sbbf_tool.display import escape, redact_text, to_json
 
-READER_GONE = 141
+BROKEN_PIPE = 141
 """What a shell reports of a program that died of a closed pipe."""
 
 
@@ -44,7 +44,7 @@ class PatientOutput:
                 self._fail(error)
 
     @property
-    def reader_has_gone(self) -> bool:
+    def has_broken_pipe(self) -> bool:
         return isinstance(self.error, BrokenPipeError)
 
     def _fail(self, error: OSError) -> None:
@@ -106,5 +106,5 @@ def stop_if_unread(*, at_end: bool = True) -> None:
     """
     if at_end:
         sys.stdout.flush()
-    if isinstance(sys.stdout, PatientOutput) and sys.stdout.reader_has_gone:
-        raise click.exceptions.Exit(READER_GONE)
+    if isinstance(sys.stdout, PatientOutput) and sys.stdout.has_broken_pipe:
+        raise click.exceptions.Exit(BROKEN_PIPE)

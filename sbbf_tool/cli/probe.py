@@ -95,7 +95,7 @@ def command(
             raise click.UsageError("--bare is of one filter, which has no COLUMN")
         view = _ProbeView(quiet=quiet)
         name, values = tuple(map(unmark, files.arguments[:1])), (*files.arguments[1:], *named_values)
-        files.ensure_one_reader(values_file, *values)
+        files.ensure_single_reader(values_file, *values)
         report = probe_bare(files.of(name), type_name, queried_values(values, values_file, ask_null), dialect)
         code = view.add(report)
         render.show_json("probe", report) if as_json else view.show(report)
@@ -105,7 +105,7 @@ def command(
         from sbbf_tool.runner import works
 
         files, column, values = split_arguments(files, column, named_values)
-        files.ensure_one_reader(values_file, *values)
+        files.ensure_single_reader(values_file, *values)
         queried = queried_values(values, values_file, ask_null)
         if files.file is not None:
             view = _ProbeView(quiet=quiet)
@@ -223,8 +223,9 @@ class _LookupView(_Answers):
     def summary(self, files: str) -> str | None:
         if self._quiet:
             return None
+        queried = f"{render.format_count(self._values, 'value')} queried in {render.format_count(self._files, 'file')}"
         return (
-            f"{render.counted(self._values, 'value')} queried in {render.counted(self._files, 'file')}: {len(self._found):,} may be in "
+            f"{queried}: {len(self._found):,} may be in "
             f"{self._with_hits:,} of them; {self._inconclusive:,} have row groups without a filter that answers"
         )
 

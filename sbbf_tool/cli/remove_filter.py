@@ -47,13 +47,13 @@ class _RemoveView(View["RemoveReport"]):
     def show(self, report: RemoveReport) -> None:
         self.show_line(report)
         if report.unreferenced_bytes:
-            left = "between bytes that stay where they are" if self._compact else "--compact drops them"
-            say(f"{report.unreferenced_bytes:,} bytes are left that nothing leads to; {left}")
+            advice = "between bytes that stay where they are" if self._compact else "--compact drops them"
+            say(f"{report.unreferenced_bytes:,} bytes are left that nothing leads to; {advice}")
 
     def show_line(self, report: RemoveReport) -> None:
         done = "would be removed from" if report.dry_run else "removed from"
-        filters = render.counted(len(report.filters), "filter")
+        filters = render.format_count(len(report.filters), "filter")
         say(f"{filters} {done} {report.output} ({report.method}): {report.old_bytes:,} -> {report.new_bytes:,} bytes")
 
     def summary(self, files: str) -> str:
-        return f"{files}; {render.counted(self.total['filters'], 'filter')}, {self.total['bytes_removed']:,} bytes"
+        return f"{files}; {render.format_count(self.total['filters'], 'filter')}, {self.total['bytes_removed']:,} bytes"

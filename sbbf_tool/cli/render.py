@@ -42,17 +42,17 @@ def _plain(value: Any) -> Any:
         document = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
         return {**document, "command": command_of(value)} if isinstance(value, Fix) else document
     if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
+        return {name: _plain(item) for name, item in value.items()}
     if isinstance(value, str):
         return spell(value)
-    return [_plain(one) for one in value] if isinstance(value, (tuple, list)) else value
+    return [_plain(item) for item in value] if isinstance(value, (tuple, list)) else value
 
 
 def warn(message: str) -> None:
     say(f"sbbf: warning: {spell(message)}", err=True)
 
 
-def say_unread(problems: Sequence[tuple[str, str | None, str]]) -> int:
+def say_unreadable(problems: Sequence[tuple[str, str | None, str]]) -> int:
     """Say on standard error what could not be read (file, column or None, and why); return the exit code for it, 0 where there is none."""
     for file, column, problem in problems:
         place = f"column {column}" if column is not None else None
@@ -62,10 +62,10 @@ def say_unread(problems: Sequence[tuple[str, str | None, str]]) -> int:
 
 def show_table(headers: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
     """Print a table; `right` lists the columns of numbers, which are aligned on the right. Empty columns are left out."""
-    shown = [at for at in range(len(headers)) if any(row[at] for row in rows)] or list(range(len(headers)))
-    names = [headers[at] for at in shown]
-    cells = [[escape(spell(row[at])) for at in shown] for row in rows]
-    numbers = [at in right for at in shown]
+    visible = [at for at in range(len(headers)) if any(row[at] for row in rows)] or list(range(len(headers)))
+    names = [headers[at] for at in visible]
+    cells = [[escape(spell(row[at])) for at in visible] for row in rows]
+    numbers = [at in right for at in visible]
     if sys.stdout.isatty():
         _show_rich(names, cells, numbers)
         return
@@ -102,13 +102,13 @@ def progress_bar() -> Iterator[Progress | None]:
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("opening", total=None)
-        yield lambda what, done, total: bar.update(task, description=escape(what), completed=done, total=total)
+        yield lambda step, done, total: bar.update(task, description=escape(step), completed=done, total=total)
 
 
 def say_not_cross_checked(count: int) -> None:
     """Say how many column chunks pyarrow was to decode too and cannot; nothing where there are none."""
     if count:
-        say(f"{counted(count, 'column chunk')} not cross-checked: pyarrow cannot decode {'it' if count == 1 else 'them'}")
+        say(f"{format_count(count, 'column chunk')} not cross-checked: pyarrow cannot decode {'it' if count == 1 else 'them'}")
 
 
 def value(text: str) -> str:
@@ -120,7 +120,7 @@ def size(count: int | None) -> str:
     return "" if count is None else f"{count:,}"
 
 
-def counted(count: int, noun: str) -> str:
+def format_count(count: int, noun: str) -> str:
     """`1 data file`, `2 data files`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
@@ -133,8 +133,8 @@ def row_groups(numbers: Sequence[int]) -> str:
             spans[-1][1] = number
         else:
             spans.append([number, number])
-    shown = ", ".join(f"{first}-{last}" if last > first else f"{first}" for first, last in spans)
-    return f"row groups {shown}" if len(numbers) > 1 else f"row group {shown}"
+    text = ", ".join(f"{first}-{last}" if last > first else f"{first}" for first, last in spans)
+    return f"row groups {text}" if len(numbers) > 1 else f"row group {text}"
 
 
 def percent(ratio: float | None) -> str:

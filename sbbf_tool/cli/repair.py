@@ -70,4 +70,4 @@ class _RepairView(View["RepairReport"]):
 
     def summary(self, files: str) -> str:
         filters, left = (self.total[name] for name in self.sums)
-        return f"{files}; {render.counted(filters, 'filter')} repaired, {render.counted(left, 'finding')} left"
+        return f"{files}; {render.format_count(filters, 'filter')} repaired, {render.format_count(left, 'finding')} left"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Row = TypeVar("Row", bound=FileRow)
 Report = TypeVar("Report")
 
-_MOST_HELD = 1000
+_MAX_HELD = 1000
 
 
 class View(ABC, Generic[Report]):
@@ -79,14 +79,14 @@ class _Outcomes:
     def __str__(self) -> str:
         """Return such as `1,000 files: 990 done, 10 failed`."""
         shares = [f"{self.counts[status]:,} {word}" for status, word in self._words.items() if self.counts[status]]
-        return f"{render.counted(self.counts.total(), 'file')}: {', '.join(shares) or 'nothing to do'}"
+        return f"{render.format_count(self.counts.total(), 'file')}: {', '.join(shares) or 'nothing to do'}"
 
     def warn(self, warnings: Iterable[str]) -> None:
         """Print warnings to standard error: one about a table once, rather than for each of its files."""
         for warning in warnings:
             if warning not in self._warned:
                 render.warn(warning)
-            if len(self._warned) < _MOST_HELD:
+            if len(self._warned) < _MAX_HELD:
                 self._warned.add(warning)
 
     def document(self) -> dict[str, int]:
@@ -95,26 +95,26 @@ class _Outcomes:
 
 
 def report_files(
-    files: Files, work: Work[Row], view: View[Any], *, as_json: bool, saved: AbstractContextManager[Save] | None = None
+    files: Files, work: Work[Row], view: View[Any], *, as_json: bool, report_writer: AbstractContextManager[Save] | None = None
 ) -> int:
     """Work on all files and report each as `view` does; return the exit code of the command.
 
     One file, named as PATH, gets its full report, and its error ends the command. Each of several files gets a line or a JSON document,
-    and a summary follows. `saved` saves each row and its document. A command that only reads stops when its output is closed.
+    and a summary follows. `report_writer` saves each row and its document. A command that only reads stops when its output is closed.
     """
     outcomes = _Outcomes(view.skipped)
     codes: set[int] = set()
     is_single = files.file is not None
     error: Exception | None = None
-    with saved or nullcontext() as save, _progress(files) as (progress, count):
+    with report_writer or nullcontext() as save, _progress(files) as (progress, count):
         try:
-            for found in _without_flood(files.rows(work, progress)):
-                row = replace(found, path=redact(found.path))
+            for raw_row in _without_flood(files.rows(work, progress)):
+                row = replace(raw_row, path=redact(raw_row.path))
                 outcomes.counts[LINK if row.reason == LINK else row.status] += 1
                 document = _document(row, view) if as_json or save is not None else {}
                 if save is not None:
                     save(row, document)
-                error = found.error if is_single else None
+                error = raw_row.error if is_single else None
                 if error is None:
                     outcomes.warn(getattr(getattr(row, "report", None), "warnings", ()))
                     codes.add(_report_row(row, view, document, is_single=is_single, as_json=as_json))
@@ -132,7 +132,7 @@ def report_files(
             if save is not None and not is_single:
                 save(None, summary)
     if error is not None:
-        # Raised after `saved` has ended, which would drop the report otherwise.
+        # Raised after `report_writer` has ended, which would drop the report otherwise.
         if as_json:
             say_json(document)
         raise error
@@ -172,15 +172,15 @@ def _without_flood(rows: Iterable[Row]) -> Iterator[Row]:
     A request that fits only some files, such as a column that not all have, is reported for the others.
     """
     remaining = iter(rows)
-    held: list[Row] = []
+    held_rows: list[Row] = []
     for row in remaining:
-        held.append(row)
-        if row.exit_code != UsageError.exit_code or len(held) > _MOST_HELD:
+        held_rows.append(row)
+        if row.exit_code != UsageError.exit_code or len(held_rows) > _MAX_HELD:
             break
     else:
-        if held:
-            raise held[0].error or UsageError(held[0].reason or "", file=held[0].path)
-    yield from held
+        if held_rows:
+            raise held_rows[0].error or UsageError(held_rows[0].reason or "", file=held_rows[0].path)
+    yield from held_rows
     yield from remaining
 
 

@@ -45,7 +45,7 @@ class _ResizeView(View["ResizeReport"]):
     sums = ("filters", "old_bitset_bytes", "new_bitset_bytes")
 
     def add(self, report: ResizeReport, row: FileRow) -> int:
-        old, new = (sum(getattr(one, name) for one in report.filters) for name in ("old_bytes", "new_bytes"))
+        old, new = (sum(getattr(row, name) for row in report.filters) for name in ("old_bytes", "new_bytes"))
         self.total.update(filters=len(report.filters), old_bitset_bytes=old, new_bitset_bytes=new)
         for place in report.not_resized:
             render.warn(f"{place}; not changed, --rebuild builds it from the data")
@@ -68,10 +68,10 @@ class _ResizeView(View["ResizeReport"]):
     def _say(self, report: ResizeReport) -> None:
         done = "would be resized in" if report.dry_run else "resized in"
         old, new = (sum(getattr(row, name) for row in report.filters) for name in ("old_bytes", "new_bytes"))
-        rest = f"; {report.unchanged} have that size already" if report.unchanged else ""
-        say(f"{render.counted(len(report.filters), 'filter')} {done} {report.output}: {old:,} -> {new:,} bytes of bitsets{rest}")
+        unchanged = f"; {report.unchanged} have that size already" if report.unchanged else ""
+        say(f"{render.format_count(len(report.filters), 'filter')} {done} {report.output}: {old:,} -> {new:,} bytes of bitsets{unchanged}")
         render.say_not_cross_checked(report.not_cross_checked)
 
     def summary(self, files: str) -> str:
         filters, old, new = (self.total[name] for name in self.sums)
-        return f"{files}; {render.counted(filters, 'filter')}: {old:,} -> {new:,} bytes of bitsets"
+        return f"{files}; {render.format_count(filters, 'filter')}: {old:,} -> {new:,} bytes of bitsets"

@@ -14,16 +14,16 @@ _COMMANDS = {"add_filters": "add-filter", "remove_filters": "remove-filter", "re
 
 def spell(text: str) -> str:
     """Spell a text of a report or an error for the command line: of a `Hint` the options, other text as it is."""
-    return text.spell(_spell_one) if isinstance(text, Hint) else text
+    return text.spell(_spell_parameter) if isinstance(text, Hint) else text
 
 
 def command_of(fix: Fix) -> tuple[str, ...]:
     """Return the command that makes a change, as program and arguments."""
-    given = [word for name, value in fix.parameters().items() for word in _words(name, value)]
+    arguments = [word for name, value in fix.parameters().items() for word in _words(name, value)]
     verb = _COMMANDS.get(fix.verb, fix.verb)
     if any(name.startswith("-") for name in fix.files):
-        return ("sbbf", verb, *given, "--", *fix.files)
-    return ("sbbf", verb, *fix.files, *given)
+        return ("sbbf", verb, *arguments, "--", *fix.files)
+    return ("sbbf", verb, *fix.files, *arguments)
 
 
 def option_of(parameter: str) -> str:
@@ -31,7 +31,7 @@ def option_of(parameter: str) -> str:
     return _OPTIONS.get(parameter) or f"--{parameter.replace('_', '-')}"
 
 
-def _spell_one(name: str, value: Parameter | Fix) -> str:
+def _spell_parameter(name: str, value: Parameter | Fix) -> str:
     return shlex.join(command_of(value)) if isinstance(value, Fix) else " ".join(_words(name, value))
 
 
@@ -40,5 +40,5 @@ def _words(name: str, value: Parameter) -> list[str]:
     if value is ... or value is True:
         return [option]
     if isinstance(value, tuple):
-        return [word for one in value for word in (option, one)]
+        return [word for item in value for word in (option, item)]
     return [option, f"{value:g}" if isinstance(value, float) else str(value)]

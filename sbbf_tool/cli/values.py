@@ -69,18 +69,18 @@ def _names_of(source: str, end: bytes) -> Iterator[str]:
         raise click.UsageError("standard input is closed")
     try:
         with click.open_file(source, "rb") as stream:
-            rest = b""
+            remainder = b""
             for block in iter(partial(stream.read, _BLOCK_BYTES), b""):
-                *names, rest = (rest + block).split(end)
-                if len(rest) > _MOST_NAME_BYTES:
+                *names, remainder = (remainder + block).split(end)
+                if len(remainder) > _MOST_NAME_BYTES:
                     raise click.UsageError(f"list of files {source}: a name has more than {_MOST_NAME_BYTES:,} bytes")
-                yield from _named(names, end)
-            yield from _named([rest], end)
+                yield from _check_names(names, end)
+            yield from _check_names([remainder], end)
     except OSError as error:
         raise click.UsageError(f"list of files {source}: {(error.strerror or 'unreadable').lower()}") from None
 
 
-def _named(names: list[bytes], end: bytes) -> Iterator[str]:
+def _check_names(names: list[bytes], end: bytes) -> Iterator[str]:
     for name in names:
         name = name.removesuffix(b"\r") if end == b"\n" else name
         if b"\0" in name:

@@ -67,7 +67,7 @@ class Sizing:
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class NewFilter:
     """A filter, the number of inserted values, and the bytes of the file that were read for it."""
 
     bloom: BloomFilter
@@ -77,7 +77,7 @@ class Built:
 
 
 @dataclass(frozen=True, slots=True)
-class Spooled:
+class SpooledFilter:
     """A filter that is no longer in memory: the figures for its report, and the place of its bytes."""
 
     pieces: tuple[Piece, ...]
@@ -92,18 +92,18 @@ class Spooled:
     verdict: Verdict = NO_FINDING
 
     @classmethod
-    def of(cls, built: Built, spool: Spool, pieces: tuple[Bytes, ...]) -> Spooled:
+    def of(cls, new_filter: NewFilter, spool: Spool, pieces: tuple[Bytes, ...]) -> SpooledFilter:
         """Put the `pieces` of `built` into the spool. Raises WriteError."""
-        bloom = built.bloom
+        bloom = new_filter.bloom
         return cls(
             tuple(map(spool.append, pieces)),
             bloom.num_bytes,
             bloom.fpp,
             bloom.estimated_ndv,
             checksum_of(bloom),
-            built.values,
-            built.bytes_read,
-            built.verdict,
+            new_filter.values,
+            new_filter.bytes_read,
+            new_filter.verdict,
         )
 
 
@@ -112,20 +112,20 @@ def checksum_of(bloom: BloomFilter) -> int:
     return hash_value(bloom.bitset)
 
 
-def report_of(file: ParquetFile, patch: Patch, key: ChunkKey, built: Spooled) -> BuiltFilter:
+def report_of(file: ParquetFile, patch: Patch, key: ChunkKey, spooled: SpooledFilter) -> BuiltFilter:
     """Build the report of a filter that `patch` writes."""
-    ndv = built.estimated_ndv
+    ndv = spooled.estimated_ndv
     place = patch.places[key]
     assert place.length is not None
     return BuiltFilter(
         row_group=key[0],
         column=file.footer.columns[key[1]].name,
-        values=built.values,
+        values=spooled.values,
         estimated_ndv=None if math.isinf(ndv) else ndv,
         offset=place.offset,
-        header_bytes=place.length - built.num_bytes,
-        bitset_bytes=built.num_bytes,
-        fpp=built.fpp,
+        header_bytes=place.length - spooled.num_bytes,
+        bitset_bytes=spooled.num_bytes,
+        fpp=spooled.fpp,
     )
 
 
@@ -138,11 +138,11 @@ class Meter:
         self._done = 0
         self._lock = Lock()
 
-    def advance(self, what: str, size: int) -> None:
+    def advance(self, step: str, size: int) -> None:
         with self._lock:
             self._done += size
             if self._progress is not None:
-                self._progress(what, self._done, self._total)
+                self._progress(step, self._done, self._total)
 
 
 class HashMemory:
@@ -154,30 +154,30 @@ class HashMemory:
     MOST_BYTES = 96 << 20
 
     def __init__(self) -> None:
-        self._left = self.MOST_BYTES
-        self._kept: dict[ChunkKey, list[memoryview]] = {}
-        self._forgotten: set[ChunkKey] = set()
+        self._free_bytes = self.MOST_BYTES
+        self._runs: dict[ChunkKey, list[memoryview]] = {}
+        self._dropped_chunks: set[ChunkKey] = set()
         self._lock = Lock()
 
     def keep(self, key: ChunkKey, hashes: memoryview) -> None:
         """Keep one run of a chunk's hashes, or forget the chunk."""
         with self._lock:
-            if key in self._forgotten:
+            if key in self._dropped_chunks:
                 return
-            if hashes.nbytes > self._left:
-                self._forgotten.add(key)
-                self._left += sum(run.nbytes for run in self._kept.pop(key, ()))
+            if hashes.nbytes > self._free_bytes:
+                self._dropped_chunks.add(key)
+                self._free_bytes += sum(run.nbytes for run in self._runs.pop(key, ()))
                 return
-            self._left -= hashes.nbytes
-            self._kept.setdefault(key, []).append(hashes)
+            self._free_bytes -= hashes.nbytes
+            self._runs.setdefault(key, []).append(hashes)
 
     def of(self, key: ChunkKey) -> list[memoryview] | None:
         """Return all runs of a chunk; None where they must be read again."""
-        return self._kept.get(key)
+        return self._runs.get(key)
 
     def forget(self, key: ChunkKey) -> None:
         with self._lock:
-            self._left += sum(run.nbytes for run in self._kept.pop(key, ()))
+            self._free_bytes += sum(run.nbytes for run in self._runs.pop(key, ()))
 
 
 def chunk_bytes(file: ParquetFile, key: ChunkKey) -> int:
@@ -221,7 +221,7 @@ def build_filters(
     jobs: int | None,
     meter: Meter,
     checks: CrossChecks,
-) -> dict[ChunkKey, Spooled]:
+) -> dict[ChunkKey, SpooledFilter]:
     """Build and verify the filter of each chunk, `jobs` chunks concurrently (the cores, where None).
 
     Only the filters of these `jobs` chunks are in memory; the spool has the others. Raises UnreadableError, WriteError, and
@@ -230,39 +230,39 @@ def build_filters(
     spool.ensure_room(least_bytes(file, sizes))
     memory = HashMemory()
 
-    def build(key: ChunkKey) -> Spooled:
-        built = build_filter(file, key, sizes[key], checks, memory)
+    def build(key: ChunkKey) -> SpooledFilter:
+        new_filter = build_filter(file, key, sizes[key], checks, memory)
         meter.advance(f"reading {file.footer.columns[key[1]].name}", chunk_bytes(file, key))
-        return Spooled.of(built, spool, file.filter_pieces(*key, built.bloom.bitset))
+        return SpooledFilter.of(new_filter, spool, file.filter_pieces(*key, new_filter.bloom.bitset))
 
     return in_parallel(build, sizes, jobs)
 
 
-def build_filter(file: ParquetFile, key: ChunkKey, wanted: Sizing, checks: CrossChecks, memory: HashMemory) -> Built:
+def build_filter(file: ParquetFile, key: ChunkKey, target: Sizing, checks: CrossChecks, memory: HashMemory) -> NewFilter:
     """Build the filter of one chunk from values that `checks` verified, and query it for each. Raises UnreadableError, RefusedError."""
     with file.named(lambda: place_of(file, key)):
-        built = _build(file, key, wanted, checks, memory)
-        missed = _count_missing(file, key, built.bloom, memory)
+        new_filter = _build(file, key, target, checks, memory)
+        false_negatives = _count_missing(file, key, new_filter.bloom, memory)
     memory.forget(key)
-    if missed:
-        raise mistake(file, f"{missed} values of {place_of(file, key)} are absent from the new filter")
-    return built
+    if false_negatives:
+        raise mistake(file, f"{false_negatives} values of {place_of(file, key)} are absent from the new filter")
+    return new_filter
 
 
 def place_of(file: ParquetFile, key: ChunkKey) -> str:
     return f"column {file.footer.columns[key[1]].name}, row group {key[0]}"
 
 
-def mistake(file: ParquetFile, what: str) -> SbbfError:
+def mistake(file: ParquetFile, problem: str) -> SbbfError:
     """Return the error for a filter, or a new file, that differs from its plan."""
-    return SbbfError(f"nothing was changed: {what}", file=file.name, hint="this is a defect of sbbf, or of the disk; please report it")
+    return SbbfError(f"nothing was changed: {problem}", file=file.name, hint="this is a defect of sbbf, or of the disk; please report it")
 
 
-def statistics_warnings(file: ParquetFile, filters: Mapping[ChunkKey, Spooled]) -> Iterator[str]:
+def statistics_warnings(file: ParquetFile, filters: Mapping[ChunkKey, SpooledFilter]) -> Iterator[str]:
     """Yield warnings about the chunks whose statistics are wrong."""
-    for key, one in sorted(filters.items(), key=lambda item: item[0]):
-        if one.verdict.wrong_statistics:
-            facts = "; ".join(one.verdict.wrong_statistics)
+    for key, spooled in sorted(filters.items(), key=lambda item: item[0]):
+        if spooled.verdict.wrong_statistics:
+            facts = "; ".join(spooled.verdict.wrong_statistics)
             place = place_of(file, key)
             yield f"{place}: its statistics are wrong ({facts}), so readers that prune by them lose rows: write the file again"
 
@@ -275,7 +275,7 @@ def _count_missing(file: ParquetFile, key: ChunkKey, bloom: BloomFilter, memory:
     return sum(bloom.count_missing(hashes) for hashes in (runs if runs is not None else StoredValues(file, key).hashes()))
 
 
-def _build(file: ParquetFile, key: ChunkKey, wanted: Sizing, checks: CrossChecks, memory: HashMemory) -> Built:
+def _build(file: ParquetFile, key: ChunkKey, target: Sizing, checks: CrossChecks, memory: HashMemory) -> NewFilter:
     from sbbf_tool.file.chunk_hashes import StoredValues
     from sbbf_tool.parquet.statistics import StatisticsCheck
 
@@ -285,21 +285,21 @@ def _build(file: ParquetFile, key: ChunkKey, wanted: Sizing, checks: CrossChecks
     forms = _forms(file, key)
     check = StatisticsCheck(file.footer, key[0], column)
     values = StoredValues(file, key, check)
-    bloom = _filled(values, first_bytes(file, key, wanted, values.distinct), key, memory)
-    if not wanted.is_stated and bloom.num_bytes < wanted.bytes_for(values.count, forms) and bloom.fpp > wanted.fpp:
-        bloom = _filled(values, wanted.bytes_for(values.count, forms), key, None)
-    bloom = bloom if wanted.is_stated else bloom.fold_to_fpp(wanted.fpp)
-    return Built(bloom, values.count, values.bytes_read, checks.verify(file, key, values, check, bloom))
+    bloom = _insert_values(values, first_bytes(file, key, target, values.distinct), key, memory)
+    if not target.is_stated and bloom.num_bytes < target.bytes_for(values.count, forms) and bloom.fpp > target.fpp:
+        bloom = _insert_values(values, target.bytes_for(values.count, forms), key, None)
+    bloom = bloom if target.is_stated else bloom.fold_to_fpp(target.fpp)
+    return NewFilter(bloom, values.count, values.bytes_read, checks.verify(file, key, values, check, bloom))
 
 
-def first_bytes(file: ParquetFile, key: ChunkKey, wanted: Sizing, distinct: int | None = None) -> int:
+def first_bytes(file: ParquetFile, key: ChunkKey, target: Sizing, distinct: int | None = None) -> int:
     """Return the bytes of a chunk's filter before its values are known, with at most `distinct` distinct ones.
 
     The filter is folded afterwards, unless `wanted` states its size.
     """
     most = file.footer.chunk_meta(*key).most_values
-    size = wanted.bytes_for(most if distinct is None else distinct, _forms(file, key))
-    if wanted.is_stated:
+    size = target.bytes_for(most if distinct is None else distinct, _forms(file, key))
+    if target.is_stated:
         return size
     # The metadata's claims must not cost more memory than the file's bytes can account for.
     most = _FILTER_BYTES_PER_CHUNK_BYTE * min(chunk_bytes(file, key), file.source.size)
@@ -308,7 +308,7 @@ def first_bytes(file: ParquetFile, key: ChunkKey, wanted: Sizing, distinct: int 
 
 def least_bytes(file: ParquetFile, sizes: Mapping[ChunkKey, Sizing]) -> int:
     """Return the least bytes that the filters of these chunks take."""
-    return sum(first_bytes(file, key, wanted) if wanted.is_stated else sizing.MIN_BYTES for key, wanted in sizes.items())
+    return sum(first_bytes(file, key, target) if target.is_stated else sizing.MIN_BYTES for key, target in sizes.items())
 
 
 def _forms(file: ParquetFile, key: ChunkKey) -> int:
@@ -318,7 +318,7 @@ def _forms(file: ParquetFile, key: ChunkKey) -> int:
     return equals.forms_per_value(file.footer, file.footer.columns[key[1]])
 
 
-def _filled(values: StoredValues, num_bytes: int, key: ChunkKey, memory: HashMemory | None) -> BloomFilter:
+def _insert_values(values: StoredValues, num_bytes: int, key: ChunkKey, memory: HashMemory | None) -> BloomFilter:
     bloom = BloomFilter.empty(num_bytes)
     for hashes in values.hashes():
         bloom.insert_hashes(hashes)

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.display import redact
-from sbbf_tool.editing.build import Built, Meter, Progress, Sizing, Spooled, build_filters, chunk_bytes, statistics_warnings
-from sbbf_tool.editing.publish import ensure_same_footer, ensure_same_pages, ensure_written, publish
-from sbbf_tool.editing.targets import choose_target, finish_interrupted, table_warnings
+from sbbf_tool.editing.build import Meter, NewFilter, Progress, Sizing, SpooledFilter, build_filters, chunk_bytes, statistics_warnings
+from sbbf_tool.editing.publish import ensure_new_filters, ensure_same_footer, ensure_same_pages, publish
+from sbbf_tool.editing.targets import choose_target, table_warnings, undo_append
 from sbbf_tool.errors import RefusedError, UsageError
 from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.file.page_limit import PageLimit
@@ -44,17 +44,17 @@ if TYPE_CHECKING:
     Report = TypeVar("Report", bound=AddReport | RemoveReport | RepairReport | ResizeReport)
 
 
-class Prebuilt:
+class PrebuiltFilters:
     """Filters that were built and verified before the file is opened for the change, by other processes or in an earlier attempt."""
 
     def __init__(self, spool: Spool, fingerprint: str | None = None) -> None:
         self.spool = spool
         self.fingerprint = fingerprint
         """Fingerprint of the file version from which they were built; None before any is known."""
-        self.filters: dict[ChunkKey, Spooled] = {}
+        self.filters: dict[ChunkKey, SpooledFilter] = {}
         self._has_changed = False
 
-    def keep_those_of(self, file: ParquetFile) -> None:
+    def keep_filters_of(self, file: ParquetFile) -> None:
         """Forget the filters unless this is the version from which they were built. Raises RefusedError where it changed once more."""
         if self.fingerprint == file.fingerprint:
             return
@@ -102,19 +102,19 @@ class Edit:
         return choose_target(path, self.output, self.in_place, self.allow_table_files, self.dry_run, self.append, self.tables)
 
     @contextmanager
-    def open(self, path: str | os.PathLike[str], prebuilt: Prebuilt | None = None) -> Iterator[OpenEdit]:
+    def open(self, path: str | os.PathLike[str], prebuilt: PrebuiltFilters | None = None) -> Iterator[OpenEdit]:
         """Open a file to change it; undo an interrupted append first, unless this is a dry run.
 
         `prebuilt` filters are used where the file is the version from which they were built; filters built here are added to it. Raises
         what `target_of` does, UnreadableError, WriteError.
         """
         target = self.target_of(path)
-        warnings, cut_back_to = finish_interrupted(path, target, self.keys, self.dry_run)
-        with ExitStack() as opened:
-            file = opened.enter_context(ParquetFile.open(path, self.keys, self.limit))
+        warnings, cut_back_to = undo_append(path, target, self.keys, self.dry_run)
+        with ExitStack() as stack:
+            file = stack.enter_context(ParquetFile.open(path, self.keys, self.limit))
             if prebuilt is None:
-                prebuilt = Prebuilt(opened.enter_context(places.open_spool(target, keeps=not self.dry_run)))
-            prebuilt.keep_those_of(file)
+                prebuilt = PrebuiltFilters(stack.enter_context(places.open_spool(target, keeps=not self.dry_run)))
+            prebuilt.keep_filters_of(file)
             yield OpenEdit(self, file, target, warnings, cut_back_to, prebuilt)
 
 
@@ -122,16 +122,16 @@ class OpenEdit:
     """A file that is open for a change, and its new filters."""
 
     def __init__(
-        self, edit: Edit, file: ParquetFile, target: str, warnings: list[str], cut_back_to: int | None, prebuilt: Prebuilt
+        self, edit: Edit, file: ParquetFile, target: str, warnings: list[str], cut_back_to: int | None, prebuilt: PrebuiltFilters
     ) -> None:
         self.file, self.target, self.spool = file, target, prebuilt.spool
         self.warnings = warnings
         """Text for the report."""
         self.cut_back_to = cut_back_to
         """The length that the file had before an interrupted append, and has again."""
-        self.filters: dict[ChunkKey, Spooled] = {}
+        self.filters: dict[ChunkKey, SpooledFilter] = {}
         """All filters to write."""
-        self.built: dict[ChunkKey, Spooled] = {}
+        self.built_filters: dict[ChunkKey, SpooledFilter] = {}
         """Those of them that were built from the data."""
         self._edit, self._prebuilt = edit, prebuilt
         self._meter = Meter(None, 0)
@@ -143,42 +143,42 @@ class OpenEdit:
 
     def add(self, key: ChunkKey, bloom: BloomFilter) -> None:
         """Write this filter for a chunk. Raises WriteError."""
-        self.filters[key] = Spooled.of(Built(bloom, 0, 0), self.spool, self.file.filter_pieces(*key, bloom.bitset))
+        self.filters[key] = SpooledFilter.of(NewFilter(bloom, 0, 0), self.spool, self.file.filter_pieces(*key, bloom.bitset))
 
     def build(self, sizes: Mapping[ChunkKey, Sizing]) -> None:
         """Build the filters of these chunks from their values, and verify each against them.
 
         Raises UnreadableError, WriteError, and RefusedError where the target cannot be written or values cannot be read with certainty.
         """
-        edit, file, known = self._edit, self.file, self._prebuilt.filters
+        edit, file, prebuilt = self._edit, self.file, self._prebuilt.filters
         if sizes:
             self.ensure_replaceable()
-        lacking = {key: size for key, size in sizes.items() if key not in known}
-        read, compared = (sum(chunk_bytes(file, key) for key in keys) for keys in (lacking, sizes))
-        self._meter = Meter(edit.progress, read if edit.dry_run else read + compared)
-        known |= build_filters(file, lacking, self.spool, edit.jobs, self._meter, edit.cross_checks)
-        self.built = {key: known[key] for key in sizes}
-        self.filters |= self.built
-        self.warnings += statistics_warnings(file, self.built)
+        missing = {key: size for key, size in sizes.items() if key not in prebuilt}
+        bytes_to_read, bytes_to_verify = (sum(chunk_bytes(file, key) for key in keys) for keys in (missing, sizes))
+        self._meter = Meter(edit.progress, bytes_to_read if edit.dry_run else bytes_to_read + bytes_to_verify)
+        prebuilt |= build_filters(file, missing, self.spool, edit.jobs, self._meter, edit.cross_checks)
+        self.built_filters = {key: prebuilt[key] for key in sizes}
+        self.filters |= self.built_filters
+        self.warnings += statistics_warnings(file, self.built_filters)
 
     @property
     def data_bytes_read(self) -> int:
-        return sum(one.bytes_read for one in self.built.values())
+        return sum(spooled.bytes_read for spooled in self.built_filters.values())
 
     @property
     def cross_checked(self) -> int:
-        return sum(one.verdict.is_cross_checked for one in self.built.values())
+        return sum(spooled.verdict.is_cross_checked for spooled in self.built_filters.values())
 
     @property
     def not_cross_checked(self) -> int:
-        return sum(one.verdict.is_undecodable for one in self.built.values())
+        return sum(spooled.verdict.is_undecodable for spooled in self.built_filters.values())
 
     def patch(self, drop: Iterable[ChunkKey] = (), correct: Mapping[ChunkKey, FilterPlace] | None = None) -> Patch:
         """Return the patch that puts the filters after the whole old file, as `plan_append` does; an empty one where nothing is to do."""
         dropped, size = tuple(drop), self.file.source.size
         if not (self.filters or dropped or correct):
             return Patch(size, (), self.file.footer.raw, {})
-        return plan_append(self.file.footer, size, {key: one.pieces for key, one in self.filters.items()}, dropped, correct)
+        return plan_append(self.file.footer, size, {key: spooled.pieces for key, spooled in self.filters.items()}, dropped, correct)
 
     def publish(self, patch: Patch, report: Callable[..., Report], compare: Callable[[ParquetFile], None] | None = None) -> Report:
         """Make the target what `patch` says, once `compare` accepts the new file; return the completed report.
@@ -188,26 +188,26 @@ class OpenEdit:
         every case.
         """
         edit, file = self._edit, self.file
-        is_new, added = edit.output is not None, patch.size - file.source.size
+        is_new, growth = edit.output is not None, patch.size - file.source.size
         completed = report(
             file=file.name, output=redact(self.target), dry_run=edit.dry_run, old_bytes=file.source.size, new_bytes=patch.size
         )
-        if not edit.dry_run and (is_new or patch.pieces or added):
-            self.warnings += publish(file, self.target, patch, compare or partial(self.ensure_as_planned, patch), append=edit.append)
+        if not edit.dry_run and (is_new or patch.pieces or growth):
+            self.warnings += publish(file, self.target, patch, compare or partial(self.ensure_matches_plan, patch), append=edit.append)
         if edit.allow_table_files:
-            self.warnings += table_warnings(self.target, is_new=is_new, added=added, tables=edit.tables)
+            self.warnings += table_warnings(self.target, is_new=is_new, growth=growth, tables=edit.tables)
         return replace(completed, warnings=tuple(self.warnings))
 
-    def ensure_as_planned(self, patch: Patch, fresh: ParquetFile, changed: Iterable[ChunkKey] | None = None) -> None:
+    def ensure_matches_plan(self, patch: Patch, fresh: ParquetFile, chunks: Iterable[ChunkKey] | None = None) -> None:
         """Raise SbbfError unless the new file is the old one apart from the filters of the `changed` chunks (those written, where None).
 
         It must also have the filters that were built, and the pages against which they were verified.
         """
-        ensure_same_footer(self.file, fresh, patch.places if changed is None else changed)
-        ensure_written(self.file, fresh, patch, self.filters)
+        ensure_same_footer(self.file, fresh, patch.places if chunks is None else chunks)
+        ensure_new_filters(self.file, fresh, patch, self.filters)
         # Where nothing is copied, or a store copies the version that was read, they are the same bytes that were read already.
         is_copy = not (self._edit.append or places.is_url(self.target))
-        for key in self.built:
+        for key in self.built_filters:
             if is_copy:
                 ensure_same_pages(self.file, fresh, key)
             self._meter.advance(f"verifying {self.file.footer.columns[key[1]].name}", chunk_bytes(self.file, key))

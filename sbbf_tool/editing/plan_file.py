@@ -121,16 +121,16 @@ def _is_number(value: object, *also: type) -> bool:
     return isinstance(value, (int, *also)) and not isinstance(value, bool)
 
 
-def _expect(found: Any, keys: Iterable[str], place: str) -> None:
+def _expect(value: Any, keys: Iterable[str], place: str) -> None:
     """Raise UsageError unless an object has exactly these keys."""
-    if not isinstance(found, dict):
-        raise UsageError(f"{found!r} is not an object", place=place)
-    wanted = tuple(keys)
-    for key in found:
-        if key not in wanted:
-            raise UsageError(f"unknown key {key!r}", place=place, hint=f"there are {', '.join(wanted)}")
-    for key in wanted:
-        if key not in found:
+    if not isinstance(value, dict):
+        raise UsageError(f"{value!r} is not an object", place=place)
+    expected_keys = tuple(keys)
+    for key in value:
+        if key not in expected_keys:
+            raise UsageError(f"unknown key {key!r}", place=place, hint=f"there are {', '.join(expected_keys)}")
+    for key in expected_keys:
+        if key not in value:
             raise UsageError(f"no key {key!r}", place=place)
 
 

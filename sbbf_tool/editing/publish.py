@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from sbbf_tool.bloom.filter import BloomFilter
-from sbbf_tool.editing.build import Spooled, checksum_of, mistake, place_of
+from sbbf_tool.editing.build import SpooledFilter, checksum_of, mistake, place_of
 from sbbf_tool.errors import ChangedError, SbbfError, UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.footer import set_filters
@@ -25,14 +25,14 @@ def publish(file: ParquetFile, target: str, patch: Patch, compare: Callable[[Par
     Returns warnings as text. Raises RefusedError, WriteError and whatever `compare` raises; the old file is whole in every case.
     """
 
-    def verify(written: Source) -> None:
+    def verify(new_source: Source) -> None:
         footer = file.footer
         # Other writers do not know an append's lock: one that rewrites the file in place leaves another footer before the new one.
-        if append and footer.cipher is None and written.read_up_to(footer.start, len(footer.raw)) != footer.raw:
+        if append and footer.cipher is None and new_source.read_up_to(footer.start, len(footer.raw)) != footer.raw:
             raise ChangedError.since_opened(file.name)
         try:
             try:
-                compare(ParquetFile(written, file.ring, file.limit))
+                compare(ParquetFile(new_source, file.ring, file.limit))
             except UnreadableError as error:
                 raise mistake(file, f"the new file cannot be read back ({error.message})") from error
         except SbbfError:
@@ -47,15 +47,15 @@ def publish(file: ParquetFile, target: str, patch: Patch, compare: Callable[[Par
     return [*warnings, *file.warnings_about_keys(target)]
 
 
-def ensure_same_footer(file: ParquetFile, fresh: ParquetFile, changed: Iterable[ChunkKey]) -> None:
+def ensure_same_footer(file: ParquetFile, fresh: ParquetFile, chunks: Iterable[ChunkKey]) -> None:
     """Raise SbbfError unless the new footer is the old one, byte for byte, apart from the filters of these chunks."""
-    bare: dict[ChunkKey, None] = dict.fromkeys(changed)
-    old, new = (set_filters(footer.raw, bare, footer.cipher, leave_open=True) for footer in (file.footer, fresh.footer))
+    no_filters: dict[ChunkKey, None] = dict.fromkeys(chunks)
+    old, new = (set_filters(footer.raw, no_filters, footer.cipher, leave_open=True) for footer in (file.footer, fresh.footer))
     if old != new:
         raise mistake(file, "the new footer differs from the old one in more than the filters' places")
 
 
-def read_written(file: ParquetFile, fresh: ParquetFile, patch: Patch, key: ChunkKey) -> BloomFilter:
+def read_new_filter(file: ParquetFile, fresh: ParquetFile, patch: Patch, key: ChunkKey) -> BloomFilter:
     """Read a filter that the patch wrote from the new file, where it must be at its planned place and of the released format."""
     place = patch.places[key]
     stored = fresh.stored_filter(key[0], fresh.footer.columns[key[1]])
@@ -64,10 +64,10 @@ def read_written(file: ParquetFile, fresh: ParquetFile, patch: Patch, key: Chunk
     return BloomFilter(fresh.read_bitset(stored))
 
 
-def ensure_written(file: ParquetFile, fresh: ParquetFile, patch: Patch, filters: Mapping[ChunkKey, Spooled]) -> None:
+def ensure_new_filters(file: ParquetFile, fresh: ParquetFile, patch: Patch, filters: Mapping[ChunkKey, SpooledFilter]) -> None:
     """Ensure that these filters are in the new file as they were built."""
-    for key, one in filters.items():
-        if checksum_of(read_written(file, fresh, patch, key)) != one.checksum:
+    for key, spooled in filters.items():
+        if checksum_of(read_new_filter(file, fresh, patch, key)) != spooled.checksum:
             raise mistake(file, f"the filter of {place_of(file, key)} is not what was built")
 
 

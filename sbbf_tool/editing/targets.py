@@ -40,9 +40,9 @@ def choose_target(
     places.ensure_writable(target, in_place=in_place, append=append)
     table = None if allow_table_files else (tables or places.TableFinder()).managing_table(target)
     if table is not None:
-        kind, where = table
+        kind, folder = table
         raise RefusedError(
-            f"it lies in a {kind} table ({where}), which records the size of each file",
+            f"it lies in a {kind} table ({folder}), which records the size of each file",
             file=target,
             hint=Hint("write elsewhere and commit the new file to the table, or allow it with {allow_table_files}", allow_table_files=True),
         )
@@ -62,7 +62,7 @@ _COMMITS = {
 }
 
 
-def table_warnings(target: str, *, is_new: bool, added: int, tables: places.TableFinder | None = None) -> list[str]:
+def table_warnings(target: str, *, is_new: bool, growth: int, tables: places.TableFinder | None = None) -> list[str]:
     """Return warnings for readers of the table in which `target` lies, about its change by `added` bytes; none outside a table.
 
     `is_new` says that the file did not exist before. For files that were changed because the caller allows files of tables.
@@ -72,19 +72,17 @@ def table_warnings(target: str, *, is_new: bool, added: int, tables: places.Tabl
     except SbbfError:
         # The store denies listing, and the caller has chosen to continue.
         return []
-    if table is None or not (is_new or added):
+    if table is None or not (is_new or growth):
         return []
-    kind, where = table
+    kind, folder = table
     commit = _COMMITS.get(kind, "let the writer of the table record its new size")
     if is_new:
-        return [f"the {kind} table {where} does not list the new file, and its readers do not read it; {commit}, in place of the old file"]
-    effect = "see the old footer, and nothing of this change" if added > 0 else "fail, since the file is shorter now"
-    return [f"the {kind} table {where} records the size of each file: readers that use the recorded size {effect}; {commit}"]
+        return [f"the {kind} table {folder} does not list the new file, and its readers do not read it; {commit}, in place of the old file"]
+    effect = "see the old footer, and nothing of this change" if growth > 0 else "fail, since the file is shorter now"
+    return [f"the {kind} table {folder} records the size of each file: readers that use the recorded size {effect}; {commit}"]
 
 
-def finish_interrupted(
-    path: str | os.PathLike[str], target: str, keys: KeysGiven = None, dry_run: bool = False
-) -> tuple[list[str], int | None]:
+def undo_append(path: str | os.PathLike[str], target: str, keys: KeysGiven = None, dry_run: bool = False) -> tuple[list[str], int | None]:
     """Undo what killed commands left of this file and beside it.
 
     Returns warnings as text, and the length that the file was cut back to, if it was. A dry run changes nothing, and returns what it
@@ -93,13 +91,15 @@ def finish_interrupted(
     name = os.fsdecode(path)
     if dry_run:
         return [] if (warning := interrupted.warning_of(name)) is None else [join(f"{name}: ", warning)], None
-    found = interrupted.finish(name, ring_of(name, keys), changes=target == name)
-    if target != name and found.cut_back_to is not None:
+    outcome = interrupted.finish(name, ring_of(name, keys), changes=target == name)
+    if target != name and outcome.cut_back_to is not None:
         hint = Hint("undo it: {fix}", fix=Fix("repair", (name,)))
         raise RefusedError("an append to it was interrupted, and to undo that is to change it", file=name, hint=hint)
     places.sweep(name)
-    done = f"{name}: an append to it had been interrupted; it was cut back to {found.cut_back_to:,} bytes" if found.cut_back_to else None
-    return [*filter(None, [done]), *found.warnings], found.cut_back_to
+    message = (
+        f"{name}: an append to it had been interrupted; it was cut back to {outcome.cut_back_to:,} bytes" if outcome.cut_back_to else None
+    )
+    return [*filter(None, [message]), *outcome.warnings], outcome.cut_back_to
 
 
 def check_changeable(file: ParquetFile) -> None:
@@ -111,9 +111,9 @@ def check_changeable(file: ParquetFile) -> None:
 
 def choose_columns(file: ParquetFile, names: Iterable[str]) -> list[Column]:
     """Return the columns of these names, in the schema's order. Raises RefusedError with similar names."""
-    wanted = as_names(names)
+    full_names = as_names(names)
     try:
-        chosen = {column.index: column for column in (find_column(file.footer.columns, name) for name in wanted)}
+        chosen = {column.index: column for column in (find_column(file.footer.columns, name) for name in full_names)}
     except UsageError as error:
         raise RefusedError(error.message, file=file.name, place=error.place, hint=error.hint) from None
     return [chosen[index] for index in sorted(chosen)]

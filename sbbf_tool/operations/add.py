@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_names
 from sbbf_tool.bloom import DEFAULT_FPP
-from sbbf_tool.editing.build import Progress, Spooled, chunk_bytes, report_of
-from sbbf_tool.editing.edit import Edit, Prebuilt
+from sbbf_tool.editing.build import Progress, SpooledFilter, chunk_bytes, report_of
+from sbbf_tool.editing.edit import Edit, PrebuiltFilters
 from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
@@ -71,44 +71,48 @@ def add_filters(
     return add_to_file(path, spec, Edit(output, in_place, append, dry_run, allow_table_files, keys, limit, jobs, progress, checks))
 
 
-def add_to_file(path: str | os.PathLike[str], spec: FilterSpec, edit: Edit, prebuilt: Prebuilt | None = None) -> AddReport:
+def add_to_file(path: str | os.PathLike[str], spec: FilterSpec, edit: Edit, prebuilt: PrebuiltFilters | None = None) -> AddReport:
     """Add the filters of `spec` that a file lacks; those in `prebuilt`, of the same file, are not built again. Raises as `add_filters`."""
-    with edit.open(path, prebuilt) as opened:
-        file = opened.file
+    with edit.open(path, prebuilt) as change:
+        file = change.file
         chunks, skipped = spec.chunks(file)
-        opened.build(spec.sizes(file, chunks))
-        opened.warnings += [*_type_warnings(file, chunks), *_size_warnings(file, spec.fpp, opened.built), *_engine_warnings(file, chunks)]
-        patch = opened.patch()
+        change.build(spec.sizes(file, chunks))
+        change.warnings += [
+            *_type_warnings(file, chunks),
+            *_size_warnings(file, spec.fpp, change.built_filters),
+            *_engine_warnings(file, chunks),
+        ]
+        patch = change.patch()
         report = partial(
             AddReport,
-            filters=tuple(report_of(file, patch, *one) for one in sorted(opened.built.items(), key=itemgetter(0))),
+            filters=tuple(report_of(file, patch, *entry) for entry in sorted(change.built_filters.items(), key=itemgetter(0))),
             skipped=skipped,
-            data_bytes_read=opened.data_bytes_read,
-            cross_checked=opened.cross_checked,
-            not_cross_checked=opened.not_cross_checked,
+            data_bytes_read=change.data_bytes_read,
+            cross_checked=change.cross_checked,
+            not_cross_checked=change.not_cross_checked,
         )
-        return opened.publish(patch, report)
+        return change.publish(patch, report)
 
 
-_NOTHING_TO_SPEAK_OF = 64 << 10
+_NEGLIGIBLE_BYTES = 64 << 10
 """Bytes of a column's filters up to which no warning compares them with the bytes of its data."""
 
 
-def _size_warnings(file: ParquetFile, wanted: float, built: Mapping[ChunkKey, Spooled]) -> Iterator[str]:
+def _size_warnings(file: ParquetFile, target_fpp: float, filters: Mapping[ChunkKey, SpooledFilter]) -> Iterator[str]:
     worst: dict[int, float] = {}
-    for (_, column), one in built.items():
-        worst[column] = max(worst.get(column, 0.0), one.fpp)
+    for (_, column), spooled in filters.items():
+        worst[column] = max(worst.get(column, 0.0), spooled.fpp)
     for column, fpp in sorted(worst.items()):
-        if fpp > wanted * 1.25:
+        if fpp > target_fpp * 1.25:
             name = file.footer.columns[column].name
-            yield f"column {name}: the error rate is {fpp:.3g}, not {wanted:.3g}, within the size that was allowed"
+            yield f"column {name}: the error rate is {fpp:.3g}, not {target_fpp:.3g}, within the size that was allowed"
     for column in sorted(worst):
-        filters = sum(one.num_bytes for (_, owner), one in built.items() if owner == column)
-        data = sum(chunk_bytes(file, key) for key in built if key[1] == column)
-        if filters > max(data, _NOTHING_TO_SPEAK_OF):
+        filter_bytes = sum(spooled.num_bytes for (_, owner), spooled in filters.items() if owner == column)
+        data_bytes = sum(chunk_bytes(file, key) for key in filters if key[1] == column)
+        if filter_bytes > max(data_bytes, _NEGLIGIBLE_BYTES):
             name = file.footer.columns[column].name
-            taken = f"column {name}: its filters take {filters:,} bytes and its data {data:,}; "
-            yield join(taken, Hint("give a higher {fpp}, or leave it out", fpp=...))
+            sizes = f"column {name}: its filters take {filter_bytes:,} bytes and its data {data_bytes:,}; "
+            yield join(sizes, Hint("give a higher {fpp}, or leave it out", fpp=...))
 
 
 def _type_warnings(file: ParquetFile, keys: Iterable[ChunkKey]) -> Iterator[str]:

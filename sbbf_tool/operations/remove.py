@@ -50,21 +50,21 @@ def remove_filters(
     ...), UnreadableError, UsageError, WriteError; the old file stays intact in every case.
     """
     edit = Edit(output, in_place, dry_run=dry_run, allow_table_files=allow_table_files, keys=keys)
-    with edit.open(path) as opened:
-        file = opened.file
-        chunks = _chosen(file, as_names(columns), compact)
-        opened.ensure_replaceable()
-        patch, method = _plan(file, chunks, compact, opened.spool)
+    with edit.open(path) as change:
+        file = change.file
+        chunks = _choose_chunks(file, as_names(columns), compact)
+        change.ensure_replaceable()
+        patch, method = _plan(file, chunks, compact, change.spool)
         report = partial(
             RemoveReport,
             filters=tuple(RemovedFilter(row_group, file.footer.columns[column].name) for row_group, column in sorted(chunks)),
             method=method,
-            unreferenced_bytes=_unreferenced(file, chunks, patch, method),
+            unreferenced_bytes=_count_unreferenced(file, chunks, patch, method),
         )
-        return opened.publish(patch, report, partial(_compare, file, chunks))
+        return change.publish(patch, report, partial(_compare, file, chunks))
 
 
-def _chosen(file: ParquetFile, names: tuple[str, ...], compact: bool) -> set[ChunkKey]:
+def _choose_chunks(file: ParquetFile, names: tuple[str, ...], compact: bool) -> set[ChunkKey]:
     """Return the chunks whose filters are removed, also those whose offset of 0 means "none". Raises RefusedError where there is none."""
     check_changeable(file)
     columns = choose_columns(file, names) or list(file.footer.columns)
@@ -72,20 +72,20 @@ def _chosen(file: ParquetFile, names: tuple[str, ...], compact: bool) -> set[Chu
         if any(file.footer.is_closed(number, column.index) for number in range(file.footer.num_row_groups)):
             hint = Hint("give its key with {keys}, or name other columns with {columns}", keys=..., columns=...)
             raise RefusedError("its metadata are encrypted", file=file.name, place=f"column {column.name}", hint=hint)
-    mentioned = _mentioned(file.footer)
-    with_filter = {column for _, column in mentioned}
+    recorded_chunks = _recorded_chunks(file.footer)
+    with_filter = {column for _, column in recorded_chunks}
     for column in columns:
         if names and column.index not in with_filter:
-            kind = RefusedError if with_filter & {one.index for one in columns} else NothingToDoError
+            kind = RefusedError if with_filter & {column.index for column in columns} else NothingToDoError
             raise kind("it has no filter to remove", file=file.name, place=f"column {column.name}")
     chosen = {column.index for column in columns}
-    keys = {key for key in mentioned if key[1] in chosen}
+    keys = {key for key in recorded_chunks if key[1] in chosen}
     if not keys and not compact:
         raise NothingToDoError("no column has a filter to remove", file=file.name)
     return keys
 
 
-def _mentioned(footer: Footer) -> set[ChunkKey]:
+def _recorded_chunks(footer: Footer) -> set[ChunkKey]:
     """Return the chunks for which the footer has a filter's offset or length, whatever they say, in columns that are not locked."""
     return {
         (row_group, column.index)
@@ -100,7 +100,7 @@ def _plan(file: ParquetFile, keys: set[ChunkKey], compact: bool, spool: Spool) -
     if before is not None:
         return Patch(before.end, (), before.raw, {}), TRUNCATED
     if compact:
-        patch = _compacted(file, keys, spool)
+        patch = _plan_compaction(file, keys, spool)
         if not keys and patch.size >= file.source.size:
             raise NothingToDoError("there is no filter to remove, and nothing to compact", file=file.name)
         return patch, COMPACTED
@@ -112,7 +112,7 @@ def _footer_without(file: ParquetFile, keys: set[ChunkKey]) -> Footer | None:
     footer = file.footer
     remaining = set(keys)
     while remaining:
-        placed = {
+        filter_places = {
             (row_group, column.index): place
             for row_group in range(footer.num_row_groups)
             for column in footer.columns
@@ -120,15 +120,15 @@ def _footer_without(file: ParquetFile, keys: set[ChunkKey]) -> Footer | None:
         }
         # Filters that are contiguous up to the footer were written together.
         start, tail = footer.start, {}
-        for key, place in sorted(placed.items(), key=lambda item: -item[1].offset):
+        for key, place in sorted(filter_places.items(), key=lambda item: -item[1].offset):
             if place.length is None or place.offset + place.length != start:
                 break
             start, tail[key] = place.offset, place
         before = _footer_ending_at(file, start)
         if not tail or before is None or not tail.keys() <= remaining or not _is_footer_with(footer, before, tail):
             return None
-        still_there = {key for key in remaining if before.filter_place(*key) is not None}
-        remaining, footer = still_there, before
+        remaining_before = {key for key in remaining if before.filter_place(*key) is not None}
+        remaining, footer = remaining_before, before
     return footer
 
 
@@ -157,63 +157,73 @@ def _footer_ending_at(file: ParquetFile, end: int) -> Footer | None:
 
 
 def _readable_filters(file: ParquetFile, without: set[ChunkKey]) -> dict[ChunkKey, StoredFilter]:
-    found = {}
+    filters = {}
     for row_group in range(file.footer.num_row_groups):
         for column in file.footer.columns:
             if (row_group, column.index) not in without and file.encryption_of(row_group, column) is None:
                 stored = file.stored_filter(row_group, column)
                 if stored is not None:
-                    found[row_group, column.index] = stored
-    return found
+                    filters[row_group, column.index] = stored
+    return filters
 
 
-def _compacted(file: ParquetFile, keys: set[ChunkKey], spool: Spool) -> Patch:
+def _plan_compaction(file: ParquetFile, keys: set[ChunkKey], spool: Spool) -> Patch:
     """Keep everything up to the last needed byte in place; move the filters after it together; drop known leftovers.
 
     Known leftovers are superseded footers, and filters that one of them or the present footer names. All other unreferenced bytes are
     kept: another program may use them, even where they look like a filter.
     """
-    kept = _readable_filters(file, without=keys)
-    leftovers = unused_ranges(file, list(kept.values()))
-    named = _filter_offsets(file.footer).union(
-        *(_filter_offsets(before) for found in leftovers if found.what == OLD_FOOTER and (before := _footer_ending_at(file, found.end)))
+    kept_filters = _readable_filters(file, without=keys)
+    leftovers = unused_ranges(file, list(kept_filters.values()))
+    referenced_offsets = _filter_offsets(file.footer).union(
+        *(
+            _filter_offsets(before)
+            for unused_range in leftovers
+            if unused_range.what == OLD_FOOTER and (before := _footer_ending_at(file, unused_range.end))
+        )
     )
-    known = [found for found in leftovers if found.what == OLD_FOOTER or (found.what == OLD_FILTER and found.start in named)]
-    keep = max([end_of_data(file.footer), *(found.end for found in leftovers if found not in known)])
+    droppable = [
+        unused_range
+        for unused_range in leftovers
+        if unused_range.what == OLD_FOOTER or (unused_range.what == OLD_FILTER and unused_range.start in referenced_offsets)
+    ]
+    keep = max([end_of_data(file.footer), *(unused_range.end for unused_range in leftovers if unused_range not in droppable)])
     # A filter that begins before the cut stays whole where it is.
-    keep = max([keep, *(stored.end for stored in kept.values() if stored.place.offset < keep)])
+    keep = max([keep, *(stored.end for stored in kept_filters.values() if stored.place.offset < keep)])
     # The spool keeps a copy to compare with the new object of a store: by then the old object, with its filters, no longer exists.
-    moved = {
+    moved_filters = {
         key: (spool.append(file.source.read(stored.place.offset, stored.length)),)
-        for key, stored in kept.items()
+        for key, stored in kept_filters.items()
         if stored.place.offset >= keep
     }
-    return plan_append(file.footer, keep, moved, drop=keys)
+    return plan_append(file.footer, keep, moved_filters, drop=keys)
 
 
-def _unreferenced(file: ParquetFile, keys: set[ChunkKey], patch: Patch, method: str) -> int:
+def _count_unreferenced(file: ParquetFile, keys: set[ChunkKey], patch: Patch, method: str) -> int:
     """Count the unreferenced bytes of the new file. With locked columns other references of the footer are not known: then only
     superseded footers and the filters removed here count.
     """
     if method == TRUNCATED:
         return 0
-    unused = unused_ranges(file, list(_readable_filters(file, without=keys).values()))
-    if _is_any_closed(file.footer):
+    ranges = unused_ranges(file, list(_readable_filters(file, without=keys).values()))
+    if _has_locked_columns(file.footer):
         places = {place for key in keys if (place := file.footer.filter_place(*key)) is not None and place.offset < patch.keep}
-        left = sum(place.length or 0 for place in places)
-        left += sum(found.length for found in unused if found.what == OLD_FOOTER and found.end <= patch.keep)
+        num_bytes = sum(place.length or 0 for place in places)
+        num_bytes += sum(
+            unused_range.length for unused_range in ranges if unused_range.what == OLD_FOOTER and unused_range.end <= patch.keep
+        )
     else:
-        left = sum(found.length for found in unused if found.end <= patch.keep)
-    return left + (file.footer.end - file.footer.start if method == NEW_FOOTER else 0)
+        num_bytes = sum(unused_range.length for unused_range in ranges if unused_range.end <= patch.keep)
+    return num_bytes + (file.footer.end - file.footer.start if method == NEW_FOOTER else 0)
 
 
-def _is_any_closed(footer: Footer) -> bool:
+def _has_locked_columns(footer: Footer) -> bool:
     return any(footer.is_closed(number, column.index) for number in range(footer.num_row_groups) for column in footer.columns)
 
 
 def _compare(file: ParquetFile, keys: set[ChunkKey], fresh: ParquetFile) -> None:
     """Ensure that the new footer differs from the old one only in filters, and that the remaining filters are the same, bit for bit."""
-    ensure_same_footer(file, fresh, _mentioned(file.footer) | _mentioned(fresh.footer))
+    ensure_same_footer(file, fresh, _recorded_chunks(file.footer) | _recorded_chunks(fresh.footer))
     old, new = _readable_filters(file, without=keys), _readable_filters(fresh, without=set())
     if old.keys() != new.keys():
         raise mistake(file, "the filters that would remain are not those that should")

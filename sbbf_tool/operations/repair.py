@@ -245,7 +245,7 @@ def _compare(opened: OpenEdit, steps: Mapping[ChunkKey, _Step], patch: Patch, fr
         meant = patch.places.get(key) or _stated(step) or (None, None)
         if found != tuple(meant):
             raise mistake(opened.file, f"the new footer does not say of {place_of(opened.file, key)} what it should")
-    opened.ensure_as_planned(patch, fresh, steps)
+    opened.ensure_matches_plan(patch, fresh, steps)
 
 
 def _step_report(opened: OpenEdit, patch: Patch, key: ChunkKey, step: _Step) -> RepairStep:
@@ -255,5 +255,5 @@ def _step_report(opened: OpenEdit, patch: Patch, key: ChunkKey, step: _Step) -> 
         treatment=step.treatment.words,
         rules=step.rules,
         facts=step.facts,
-        built=report_of(opened.file, patch, key, opened.built[key]) if key in opened.built else None,
+        built=report_of(opened.file, patch, key, opened.built_filters[key]) if key in opened.built_filters else None,
     )

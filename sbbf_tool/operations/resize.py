@@ -34,7 +34,7 @@ FOLDED, REBUILT = "folded", "rebuilt"
 
 
 @dataclass(frozen=True, slots=True)
-class Aim:
+class Target:
     """Target FPP or target size in bytes: one of the two."""
 
     fpp: float | None = None
@@ -52,15 +52,15 @@ class Aim:
     def fold(self, bloom: BloomFilter) -> tuple[BloomFilter, str | None]:
         """Fold a filter to the target; return the best fold, or the filter itself, with the reason where that misses the target."""
         if self.fpp is not None:
-            folded = bloom.fold_to_fpp(self.fpp)
-            return folded, None if folded.fpp <= self.fpp else f"it lets {folded.fpp:.3%} of absent values pass"
-        wanted = self.num_bytes or 0
-        if bloom.num_bytes < wanted:
+            folded_filter = bloom.fold_to_fpp(self.fpp)
+            return folded_filter, None if folded_filter.fpp <= self.fpp else f"it lets {folded_filter.fpp:.3%} of absent values pass"
+        num_bytes = self.num_bytes or 0
+        if bloom.num_bytes < num_bytes:
             return bloom, f"it has {bloom.num_bytes:,} bytes"
         try:
-            return bloom.fold_to_bytes(wanted), None
+            return bloom.fold_to_bytes(num_bytes), None
         except UsageError:
-            return bloom, f"a filter of {bloom.num_blocks} blocks cannot be folded to {wanted:,} bytes"
+            return bloom, f"a filter of {bloom.num_blocks} blocks cannot be folded to {num_bytes:,} bytes"
 
     @property
     def sizing(self) -> Sizing:
@@ -74,7 +74,7 @@ class _Plan:
 
     old: dict[ChunkKey, tuple[int, float]] = field(default_factory=dict)
     """Size in bytes and FPP of each filter before the change."""
-    unreached: dict[ChunkKey, str] = field(default_factory=dict)
+    reasons: dict[ChunkKey, str] = field(default_factory=dict)
     """Why folding does not reach the target."""
     unchanged: int = 0
 
@@ -106,37 +106,41 @@ def resize_filters(
 
     Raises RefusedError, UnreadableError, UsageError, WriteError; the old file stays intact in every case.
     """
-    aim = Aim(fpp, num_bytes)
+    target = Target(fpp, num_bytes)
     limit, checks = PageLimit.of(max_page_bytes, jobs), cross_checks or CrossChecks()
     edit = Edit(output, in_place, False, dry_run, allow_table_files, keys, limit, jobs, progress, checks)
-    with edit.open(path) as opened:
-        file = opened.file
+    with edit.open(path) as change:
+        file = change.file
         check_changeable(file)
-        plan = _plan(opened, list(_stored(file, choose_columns(file, columns))), aim)
-        rebuilt = sorted(plan.unreached) if rebuild else []
-        if plan.unreached and not opened.filters and not rebuilt:
-            key, why = next(iter(plan.unreached.items()))
+        plan = _plan(change, list(_stored_filters(file, choose_columns(file, columns))), target)
+        chunks_to_rebuild = sorted(plan.reasons) if rebuild else []
+        if plan.reasons and not change.filters and not chunks_to_rebuild:
+            key, reason = next(iter(plan.reasons.items()))
             hint = Hint("{rebuild} builds it from the data", rebuild=True)
-            raise RefusedError(f"folding does not make it what was asked for: {why}", file=file.name, place=place_of(file, key), hint=hint)
-        for row_group, column in rebuilt:
+            raise RefusedError(
+                f"folding does not make it what was asked for: {reason}", file=file.name, place=place_of(file, key), hint=hint
+            )
+        for row_group, column in chunks_to_rebuild:
             ensure_buildable(file, row_group, file.footer.columns[column])
-        if opened.filters:
-            opened.ensure_replaceable()
-        opened.build(dict.fromkeys(rebuilt, aim.sizing))
-        patch = opened.patch()
+        if change.filters:
+            change.ensure_replaceable()
+        change.build(dict.fromkeys(chunks_to_rebuild, target.sizing))
+        patch = change.patch()
         report = partial(
             ResizeReport,
-            filters=tuple(_resized(opened, patch, key, plan.old[key]) for key in sorted(opened.filters)),
+            filters=tuple(_report_filter(change, patch, key, plan.old[key]) for key in sorted(change.filters)),
             unchanged=plan.unchanged,
-            not_resized=tuple(f"{place_of(file, key)}: {why}" for key, why in plan.unreached.items() if key not in opened.built),
-            data_bytes_read=opened.data_bytes_read,
-            cross_checked=opened.cross_checked,
-            not_cross_checked=opened.not_cross_checked,
+            not_resized=tuple(
+                f"{place_of(file, key)}: {reason}" for key, reason in plan.reasons.items() if key not in change.built_filters
+            ),
+            data_bytes_read=change.data_bytes_read,
+            cross_checked=change.cross_checked,
+            not_cross_checked=change.not_cross_checked,
         )
-        return opened.publish(patch, report)
+        return change.publish(patch, report)
 
 
-def _stored(file: ParquetFile, columns: list[Column]) -> Iterable[StoredFilter]:
+def _stored_filters(file: ParquetFile, columns: list[Column]) -> Iterable[StoredFilter]:
     """Yield the filters of these columns, or of all; raise RefusedError where there is none, or one that cannot be interpreted."""
     chosen = {column.index for column in columns or file.footer.columns}
     count = dict.fromkeys(chosen, 0)
@@ -162,29 +166,29 @@ def _stored(file: ParquetFile, columns: list[Column]) -> Iterable[StoredFilter]:
         raise NothingToDoError("no column has a filter to resize", file=file.name)
 
 
-def _plan(opened: OpenEdit, filters: Iterable[StoredFilter], aim: Aim) -> _Plan:
+def _plan(change: OpenEdit, filters: Iterable[StoredFilter], target: Target) -> _Plan:
     """Add folded filters to the edit, and record why folding does not reach the target for the others."""
     plan = _Plan()
     for stored in filters:
         key = stored.row_group, stored.column
-        bloom = BloomFilter(opened.file.read_bitset(stored))
+        bloom = BloomFilter(change.file.read_bitset(stored))
         plan.old[key] = bloom.num_bytes, bloom.fpp
-        folded, why = aim.fold(bloom)
-        if why is not None:
-            plan.unreached[key] = why
-        elif folded is bloom:
+        folded_filter, reason = target.fold(bloom)
+        if reason is not None:
+            plan.reasons[key] = reason
+        elif folded_filter is bloom:
             plan.unchanged += 1
         else:
-            opened.add(key, folded)
+            change.add(key, folded_filter)
     return plan
 
 
-def _resized(opened: OpenEdit, patch: Patch, key: ChunkKey, old: tuple[int, float]) -> ResizedFilter:
-    new = opened.filters[key]
+def _report_filter(change: OpenEdit, patch: Patch, key: ChunkKey, old: tuple[int, float]) -> ResizedFilter:
+    new = change.filters[key]
     return ResizedFilter(
         row_group=key[0],
-        column=opened.file.footer.columns[key[1]].name,
-        method=REBUILT if key in opened.built else FOLDED,
+        column=change.file.footer.columns[key[1]].name,
+        method=REBUILT if key in change.built_filters else FOLDED,
         offset=patch.places[key].offset,
         old_bytes=old[0],
         new_bytes=new.num_bytes,

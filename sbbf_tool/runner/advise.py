@@ -36,10 +36,10 @@ def advise_files(
 
     `run` runs the work on the files of `names`: it reads footers, filters and dictionaries; this process reads data of a few row groups.
     """
-    parsed = tuple(parse_query(query) for query in as_iterable(queries))
-    known = Keys.of(keys)
-    found = surveys(run(works.survey(parsed, keys=known, max_page_bytes=max_page_bytes)))
-    return advise_on(names, found, queries=parsed, fpp=fpp, engine_names=engine_names, keys=known, limit=max_page_bytes)
+    parsed_queries = tuple(parse_query(query) for query in as_iterable(queries))
+    key_ring = Keys.of(keys)
+    file_surveys = surveys(run(works.survey(parsed_queries, keys=key_ring, max_page_bytes=max_page_bytes)))
+    return advise_on(names, file_surveys, queries=parsed_queries, fpp=fpp, engine_names=engine_names, keys=key_ring, limit=max_page_bytes)
 
 
 def surveys(rows: Iterable[SurveyRow]) -> Iterator[tuple[str, FileSurvey | SbbfError]]:

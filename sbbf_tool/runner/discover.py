@@ -27,10 +27,10 @@ def discover(names: Iterable[str], where: Predicate | None = None, *, links: boo
             if links and entry.is_link:
                 yield ListedFile(entry.path, is_link=True)
             elif where is None or where.accepts(entry.path):
-                yield listed(entry.path)
+                yield list_file(entry.path)
 
 
-def listed(path: str) -> ListedFile:
+def list_file(path: str) -> ListedFile:
     """Return a file with length and time; without them where `stat` fails: the work on the file reports why."""
     if is_url(path):
         return ListedFile(path)

@@ -20,11 +20,11 @@ def row_of(row: type[Row], path: str, work: Callable[[], Mapping[str, object]]) 
     """Return the row of a file with the fields that `work` returns, which include `status` and `reason` where it is not `ok`."""
     started = time.monotonic()
     try:
-        known: Mapping[str, object] = work()
+        fields: Mapping[str, object] = work()
     except Exception as error:
-        known = {**failure(path, error), "error": error}
-    told = {"status": OK, "reason": None, "exit_code": 0, "seconds": time.monotonic() - started, **known}
-    return row(path=path, **told)  # type: ignore[arg-type]
+        fields = {**failure(path, error), "error": error}
+    values = {"status": OK, "reason": None, "exit_code": 0, "seconds": time.monotonic() - started, **fields}
+    return row(path=path, **values)  # type: ignore[arg-type]
 
 
 def failure(path: str, error: Exception) -> dict[str, object]:

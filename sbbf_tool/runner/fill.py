@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from sbbf_tool.bloom.filter import BloomFilter
-from sbbf_tool.editing.build import Built, HashMemory, Progress, Spooled, build_filter
-from sbbf_tool.editing.edit import Edit, Prebuilt
+from sbbf_tool.editing.build import HashMemory, NewFilter, Progress, SpooledFilter, build_filter
+from sbbf_tool.editing.edit import Edit, PrebuiltFilters
 from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.errors import ChangedError
 from sbbf_tool.file.cross_check import Verdict
@@ -51,18 +51,18 @@ def build_split(
                 if key[0] in numbers and file.has_key(*key):
                     yield BuiltChunk(path, SKIPPED, "its column is encrypted: its publisher builds it", 0, 0.0, planned_fingerprint, *key)
                 elif key[0] in numbers:
-                    built = build_filter(file, key, size, edit.cross_checks, HashMemory())
+                    new_filter = build_filter(file, key, size, edit.cross_checks, HashMemory())
                     seconds, started = time.monotonic() - started, time.monotonic()
-                    bits = bytes(built.bloom.bitset)
-                    found = built.values, built.bytes_read, bits, *built.verdict
-                    yield BuiltChunk(path, OK, None, 0, seconds, planned_fingerprint, key[0], key[1], *found)
+                    bits = bytes(new_filter.bloom.bitset)
+                    details = new_filter.values, new_filter.bytes_read, bits, *new_filter.verdict
+                    yield BuiltChunk(path, OK, None, 0, seconds, planned_fingerprint, key[0], key[1], *details)
     except Exception as error:
-        told = {"seconds": time.monotonic() - started, "fingerprint": planned_fingerprint, **failure(path, error)}
+        fields = {"seconds": time.monotonic() - started, "fingerprint": planned_fingerprint, **failure(path, error)}
         # The publishing task sees the change, and builds all filters again.
         if not isinstance(error, ChangedError):
-            yield BuiltChunk(path=path, **told)  # type: ignore[arg-type]
+            yield BuiltChunk(path=path, **fields)  # type: ignore[arg-type]
         else:
-            yield BuiltChunk(path=path, **{**told, "status": SKIPPED})  # type: ignore[arg-type]
+            yield BuiltChunk(path=path, **{**fields, "status": SKIPPED})  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -88,20 +88,20 @@ def publish_file(path: str, chunks: Iterable[BuiltChunk], spec: FilterSpec, edit
 
 def _publish(path: str, chunks: Iterable[BuiltChunk], spec: FilterSpec, edit: Edit) -> dict[str, object]:
     with places.open_spool(os.fsdecode(edit.output or path), keeps=not edit.dry_run) as spool:
-        prebuilt = Prebuilt(spool)
+        prebuilt = PrebuiltFilters(spool)
         for chunk in chunks:
             prebuilt.fingerprint = chunk.fingerprint
             if chunk.bitset is not None:
                 verdict = Verdict(chunk.is_cross_checked, chunk.is_undecodable, chunk.wrong_statistics)
-                one = Built(BloomFilter(chunk.bitset), chunk.values, chunk.data_bytes_read, verdict)
-                pieces = build_header(one.bloom.num_bytes), one.bloom.bitset
-                prebuilt.filters[chunk.row_group, chunk.column] = Spooled.of(one, spool, pieces)
+                new_filter = NewFilter(BloomFilter(chunk.bitset), chunk.values, chunk.data_bytes_read, verdict)
+                stored_bytes = build_header(new_filter.bloom.num_bytes), new_filter.bloom.bitset
+                prebuilt.filters[chunk.row_group, chunk.column] = SpooledFilter.of(new_filter, spool, stored_bytes)
             elif chunk.status != SKIPPED:
                 return {"status": chunk.status, "reason": chunk.reason, "exit_code": chunk.exit_code}
         return _add(path, spec, edit, prebuilt)
 
 
-def _add(path: str, spec: FilterSpec, edit: Edit, prebuilt: Prebuilt) -> dict[str, object]:
+def _add(path: str, spec: FilterSpec, edit: Edit, prebuilt: PrebuiltFilters) -> dict[str, object]:
     """Add the filters; while another writer changes the file, wait and try again on the result.
 
     Without built filters that would be lost, another writer's append raises ChangedError at once.

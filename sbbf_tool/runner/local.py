@@ -20,7 +20,7 @@ from sbbf_tool.errors import SbbfError
 from sbbf_tool.reports.rows import FAILED, FileRow, ListedFile
 from sbbf_tool.runner.discover import skip_link
 from sbbf_tool.storage.places import is_url
-from sbbf_tool.storage.temporary import listing_once
+from sbbf_tool.storage.temporary import share_listings
 
 if TYPE_CHECKING:
     from sbbf_tool.editing.build import Progress
@@ -55,11 +55,11 @@ class LocalRunner:
 
     def run(self, selection: Selection, work: Work[Row]) -> Iterator[Row]:
         """Work on each file; see `Runner.run`."""
-        listed: dict[str, list[str]] = {}
+        folder_listings: dict[str, list[str]] = {}
         with closing(self._rows(selection, work)) as rows:
             while True:
                 # Processes are forked in this block, and also list each folder once; the caller's code between rows is outside of it.
-                with listing_once(listed):
+                with share_listings(folder_listings):
                     row = next(rows, None)
                 if row is None:
                     return
@@ -138,19 +138,21 @@ def _by_processes(files: Iterable[ListedFile], work: Work[Row], workers: int, jo
     from sbbf_tool.runner.pack import TASK_COST, pack
     from sbbf_tool.runner.processes import Processes, Task
 
-    lost = partial(_lost, work.row)
+    build_lost_row = partial(_build_lost_row, work.row)
     ahead: deque[Task[str, Row]] = deque()
     with Processes(workers) as processes:
-        for packed in pack(files, partial(_cost, work=work), TASK_COST, _FILES_PER_TASK):
-            is_large = work.is_parallel and _cost(packed[0], work) > TASK_COST * all_jobs
+        for files_of_task in pack(files, partial(_cost, work=work), TASK_COST, _FILES_PER_TASK):
+            is_large = work.is_parallel and _cost(files_of_task[0], work) > TASK_COST * all_jobs
             # A large file runs alone: its chunks use all workers.
             while ahead and (is_large or len(ahead) >= workers * _TASKS_AHEAD):
-                yield from processes.rows(ahead.popleft(), lost)
-            ahead.append(processes.submit(Task([file.path for file in packed], partial(_rows, work, all_jobs if is_large else jobs))))
+                yield from processes.rows(ahead.popleft(), build_lost_row)
+            ahead.append(
+                processes.submit(Task([file.path for file in files_of_task], partial(_rows, work, all_jobs if is_large else jobs)))
+            )
             if is_large:
-                yield from processes.rows(ahead.popleft(), lost)
+                yield from processes.rows(ahead.popleft(), build_lost_row)
         while ahead:
-            yield from processes.rows(ahead.popleft(), lost)
+            yield from processes.rows(ahead.popleft(), build_lost_row)
 
 
 def _rows(work: Callable[[str, int], Row], jobs: int, paths: Sequence[str]) -> list[Row]:
@@ -159,7 +161,7 @@ def _rows(work: Callable[[str, int], Row], jobs: int, paths: Sequence[str]) -> l
     return [row if isinstance(row.error, SbbfError) else replace(row, error=None) for row in rows]
 
 
-def _lost(row: type[Row], path: str) -> Row:
+def _build_lost_row(row: type[Row], path: str) -> Row:
     from sbbf_tool.runner.failures import INTERNAL_ERROR
 
     reason = "the process that worked on it was killed, perhaps for want of memory"

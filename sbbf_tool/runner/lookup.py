@@ -28,40 +28,42 @@ def probe_values(
     `keys` decrypts encrypted filters; `reuse` keeps what files have in common. Raises UsageError (no such column, a value it cannot hold),
     UnreadableError (a filter that contradicts the format) and RefusedError (encrypted footer without a key).
     """
-    named = None if dialect is None else dialect_named(dialect)
+    draft = None if dialect is None else dialect_named(dialect)
     reuse = reuse or Reuse()
     with ParquetFile.open(path, keys, reuse=reuse) as file:
         with file.named():
-            found = reuse.find_column(file.footer.columns, column)
-            question = reuse.question_of(found, tuple(as_iterable(values)))
+            leaf_column = reuse.find_column(file.footer.columns, column)
+            question = reuse.question_of(leaf_column, tuple(as_iterable(values)))
         hits: dict[int, list[int]] = {}
-        silent: dict[tuple[str, str | None], list[int]] = {}
+        open_row_groups: dict[tuple[str, str | None], list[int]] = {}
         for number in range(file.footer.num_row_groups):
-            why = _ask(file, number, question, hits, named)
-            if why is not None:
-                silent.setdefault(why, []).append(number)
+            reason = _query_row_group(file, number, question, hits, draft)
+            if reason is not None:
+                open_row_groups.setdefault(reason, []).append(number)
         literals = question.literals
         return LookupReport(
             file=file.name,
-            column=found.name,
-            type=found.type_name,
+            column=leaf_column.name,
+            type=leaf_column.type_name,
             keys=len(literals),
             row_groups=file.footer.num_row_groups,
             hits=tuple(KeyHit(literals[at].text, tuple(hits[at])) for at in sorted(hits)),
-            inconclusive=tuple(InconclusiveRowGroups(tuple(numbers), answer, reason) for (answer, reason), numbers in silent.items()),
+            inconclusive=tuple(
+                InconclusiveRowGroups(tuple(numbers), answer, reason) for (answer, reason), numbers in open_row_groups.items()
+            ),
             bytes_read=file.source.bytes_read,
             requests=file.source.requests,
         )
 
 
-def _ask(
+def _query_row_group(
     file: ParquetFile, number: int, question: Question, hits: dict[int, list[int]], dialect: Dialect | None
 ) -> tuple[str, str | None] | None:
     """Add the row group to the hits of the values that it may hold; return why its filter gives no certain answer, where it gives none."""
-    asked = question.row
-    for at in asked.unknowable:
+    rows = question.row
+    for at in rows.unknowable:
         hits.setdefault(at, []).append(number)
-    if not asked.hashes:
+    if not rows.hashes:
         return None
     reason = file.encryption_of(number, question.column)
     stored = None if reason else file.stored_filter(number, question.column)
@@ -69,15 +71,15 @@ def _ask(
         reason = stored.header.beyond_us
         if dialect is not None:
             stored, hasher, reason = in_dialect(file, stored, dialect)
-            asked = asked if hasher is None else question.hashed_by(hasher).row
+            rows = rows if hasher is None else question.hashed_by(hasher).row
     if reason:
         return CANNOT_SAY, reason
     if stored is None:
         return NO_FILTER, None
-    for position in _positions(bytes(may_hold(file, stored, asked.hashes))):
-        found = hits.setdefault(asked.owners[position], [])
-        if found[-1:] != [number]:
-            found.append(number)
+    for position in _positions(bytes(may_hold(file, stored, rows.hashes))):
+        row_groups = hits.setdefault(rows.owners[position], [])
+        if row_groups[-1:] != [number]:
+            row_groups.append(number)
     uncertain = equals.uncertainty(file.footer, question.column)
     return (CANNOT_SAY, uncertain) if uncertain else None
 

@@ -20,13 +20,13 @@ MOST_UNITS = 1000
 def pack(units: Iterable[Unit], cost: Callable[[Unit], int], task_cost: int = TASK_COST, most: int = MOST_UNITS) -> Iterator[list[Unit]]:
     """Yield the units in order, packed into tasks of at least one unit, at most `most` units, and at most `task_cost` where possible."""
     task: list[Unit] = []
-    filled = 0
+    task_bytes = 0
     for unit in units:
         weight = cost(unit) + OPENING_COST
-        if task and (filled + weight > task_cost or len(task) >= most):
+        if task and (task_bytes + weight > task_cost or len(task) >= most):
             yield task
-            task, filled = [], 0
+            task, task_bytes = [], 0
         task.append(unit)
-        filled += weight
+        task_bytes += weight
     if task:
         yield task

@@ -38,12 +38,12 @@ _Test = Callable[[Values], bool | None]
 
 def partition_values(path: str) -> dict[str, str | None]:
     """Return the partition values in the folders of a path, such as `{"dt": "2026-01-31"}`; None for Hive's NULL."""
-    found: dict[str, str | None] = {}
+    values: dict[str, str | None] = {}
     for folder in re.split(r"[\\/]", path)[:-1]:
         name, sign, value = folder.partition("=")
         if sign and name:
-            found[unquote(name)] = None if value == _NULL else unquote(value)
-    return found
+            values[unquote(name)] = None if value == _NULL else unquote(value)
+    return values
 
 
 class Predicate:
@@ -52,7 +52,7 @@ class Predicate:
     def __init__(self, text: str) -> None:
         self.text = text
         self._test = _test_of(_Parser(text).parse())
-        self._known: dict[str, bool] = {}
+        self._results: dict[str, bool] = {}
 
     def __reduce__(self) -> tuple[type[Predicate], tuple[str]]:
         return Predicate, (self.text,)
@@ -60,12 +60,12 @@ class Predicate:
     def accepts(self, path: str) -> bool:
         """Return whether the predicate is true for a path. Raises UsageError where its folders lack a column of the predicate."""
         folder = os.path.dirname(path)
-        if folder not in self._known:
-            if len(self._known) >= _FOLDERS_REMEMBERED:
-                self._known.clear()
+        if folder not in self._results:
+            if len(self._results) >= _FOLDERS_REMEMBERED:
+                self._results.clear()
             with ErrorPlace(path):
-                self._known[folder] = self._test(partition_values(path)) is True
-        return self._known[folder]
+                self._results[folder] = self._test(partition_values(path)) is True
+        return self._results[folder]
 
 
 def parse_predicate(text: str) -> Predicate:

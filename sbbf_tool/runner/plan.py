@@ -27,20 +27,20 @@ def plan_file(path: str, spec: FilterSpec, edit: Edit, split_bytes: int = SPLIT_
 
     The plan has a single split where its columns are encrypted, or its filters may take more than `handed_bytes`.
     """
-    return row_of(PlannedFile, path, partial(_planned, path, spec, edit, split_bytes, handed_bytes))
+    return row_of(PlannedFile, path, partial(_plan_filters, path, spec, edit, split_bytes, handed_bytes))
 
 
-def _planned(path: str, spec: FilterSpec, edit: Edit, split_bytes: int, handed_bytes: int | None) -> dict[str, object]:
-    with replace(edit, dry_run=True).open(path) as opened:
-        file = opened.file
+def _plan_filters(path: str, spec: FilterSpec, edit: Edit, split_bytes: int, handed_bytes: int | None) -> dict[str, object]:
+    with replace(edit, dry_run=True).open(path) as change:
+        file = change.file
         keys, _ = spec.chunks(file)
         sizes = spec.sizes(file, keys)
-        opened.spool.ensure_room(least_bytes(file, sizes))
+        change.spool.ensure_room(least_bytes(file, sizes))
         if keys:
-            opened.ensure_replaceable()
+            change.ensure_replaceable()
         columns = sorted({column for _, column in keys})
-        most = sum(first_bytes(file, *one) for one in sizes.items())
-        is_whole = any(file.has_key(*key) for key in keys) or (handed_bytes is not None and most > handed_bytes)
+        filter_bytes = sum(first_bytes(file, *chunk) for chunk in sizes.items())
+        is_whole = any(file.has_key(*key) for key in keys) or (handed_bytes is not None and filter_bytes > handed_bytes)
         return {
             "status": OK if keys else SKIPPED,
             "reason": None if keys else "it has every filter",
@@ -59,12 +59,12 @@ def split_row_groups(file: ParquetFile, keys: Iterable[ChunkKey], split_bytes: i
     for key in keys:
         by_row_group[key[0]] = by_row_group.get(key[0], 0) + chunk_bytes(file, key)
     numbers: list[int] = []
-    filled = 0
+    split_size = 0
     for number, size in by_row_group.items():
-        if numbers and split_bytes is not None and filled + size > split_bytes:
-            yield PlannedSplit(tuple(numbers), filled)
-            numbers, filled = [], 0
+        if numbers and split_bytes is not None and split_size + size > split_bytes:
+            yield PlannedSplit(tuple(numbers), split_size)
+            numbers, split_size = [], 0
         numbers.append(number)
-        filled += size
+        split_size += size
     if numbers:
-        yield PlannedSplit(tuple(numbers), filled)
+        yield PlannedSplit(tuple(numbers), split_size)

@@ -63,7 +63,7 @@ class Processes:
         task.pool = self._pool
         return task
 
-    def rows(self, task: Task[Unit, Row], lost: Callable[[Unit], Row]) -> list[Row]:
+    def rows(self, task: Task[Unit, Row], build_lost_row: Callable[[Unit], Row]) -> list[Row]:
         """Wait for a task and return its rows; `lost` makes the row of a unit that kills its worker."""
         try:
             assert task.future is not None
@@ -72,18 +72,20 @@ class Processes:
             # Any of several tasks may have killed the worker. Each is run again separately; halving finds the unit.
             if task.pool is self._pool:
                 self._stop()
-            return self._apart(task.units, task.work, lost)
+            return self._apart(task.units, task.work, build_lost_row)
 
-    def _apart(self, units: Sequence[Unit], work: Callable[[Sequence[Unit]], list[Row]], lost: Callable[[Unit], Row]) -> list[Row]:
+    def _apart(
+        self, units: Sequence[Unit], work: Callable[[Sequence[Unit]], list[Row]], build_lost_row: Callable[[Unit], Row]
+    ) -> list[Row]:
         with self._new_pool(1) as pool:
             try:
                 return pool.submit(_work, work, units).result()
             except BrokenProcessPool:
                 pass
         if len(units) == 1:
-            return [lost(units[0])]
+            return [build_lost_row(units[0])]
         half = len(units) // 2
-        return [*self._apart(units[:half], work, lost), *self._apart(units[half:], work, lost)]
+        return [*self._apart(units[:half], work, build_lost_row), *self._apart(units[half:], work, build_lost_row)]
 
     def _running(self) -> ProcessPoolExecutor:
         if self._pool is None:

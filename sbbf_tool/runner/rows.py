@@ -39,18 +39,18 @@ def to_batch(row: type, rows: Iterable[object]) -> pa.RecordBatch:
     """Convert the rows to one batch of `schema_of(row)`."""
     import pyarrow as pa
 
-    return pa.RecordBatch.from_pylist([cast("dict[str, Any]", plain(one)) for one in rows], schema=schema_of(row))
+    return pa.RecordBatch.from_pylist([cast("dict[str, Any]", plain(item)) for item in rows], schema=schema_of(row))
 
 
 def from_batch(row: type[Row], batch: pa.RecordBatch | pa.Table) -> Iterator[Row]:
     """Yield the rows of a batch, which may lack fields with a default and may have extra fields."""
     for values in batch.to_pylist():
-        yield cast(Row, _made(row, values))
+        yield cast(Row, _build(row, values))
 
 
 def from_dict(row: type[Row], values: dict[str, Any]) -> Row:
     """Make one row from plain dicts and lists."""
-    return cast(Row, _made(row, values))
+    return cast(Row, _build(row, values))
 
 
 def _hints(row: type) -> list[tuple[str, Any]]:
@@ -64,7 +64,7 @@ def _is_optional(hint: Any) -> bool:
 
 def _inner(hint: Any) -> Any:
     """Return X of `X | None`."""
-    return next(one for one in get_args(hint) if one is not NoneType) if _is_optional(hint) else hint
+    return next(argument for argument in get_args(hint) if argument is not NoneType) if _is_optional(hint) else hint
 
 
 def _arrow_type(hint: Any) -> pa.DataType:
@@ -88,20 +88,20 @@ def plain(value: object) -> object:
         value = value if spell is None else spell(value)
         return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, tuple):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     if is_dataclass(value):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value) if not field.metadata.get("local")}
     return value
 
 
-def _made(hint: Any, value: Any) -> Any:
+def _build(hint: Any, value: Any) -> Any:
     hint = _inner(hint)
     if value is None:
         return None
     if get_origin(hint) is tuple:
-        return tuple(_made(get_args(hint)[0], one) for one in value)
+        return tuple(_build(get_args(hint)[0], item) for item in value)
     if is_dataclass(hint):
-        return cast(Any, hint)(**{name: _made(inner, value[name]) for name, inner in _cached_hints(cast(type, hint)) if name in value})
+        return cast(Any, hint)(**{name: _build(inner, value[name]) for name, inner in _cached_hints(cast(type, hint)) if name in value})
     return value
 
 

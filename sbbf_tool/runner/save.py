@@ -19,7 +19,7 @@ _BATCH = 1000
 
 
 @contextmanager
-def saved(path: str, row: type[FileRow]) -> Iterator[Save]:
+def save_rows(path: str, row: type[FileRow]) -> Iterator[Save]:
     """Yield the function that saves each row; the file exists once the block ends without error: `*.parquet` or `*.jsonl`.
 
     Raises UsageError for another suffix, RefusedError where the file exists, and WriteError.
@@ -36,7 +36,7 @@ def saved(path: str, row: type[FileRow]) -> Iterator[Save]:
 
 @contextmanager
 def _lines(path: str, stream: BinaryIO, row: type[FileRow]) -> Iterator[Save]:
-    def save(one: FileRow | None, document: dict[str, Any]) -> None:
+    def save(saved_row: FileRow | None, document: dict[str, Any]) -> None:
         stream.write(f"{to_json(document)}\n".encode())
 
     yield save
@@ -51,10 +51,10 @@ def _rows(path: str, stream: BinaryIO, row: type[FileRow]) -> Iterator[Save]:
 
     waiting: list[FileRow] = []
 
-    def save(one: FileRow | None, document: dict[str, Any]) -> None:
-        if one is None:
+    def save(saved_row: FileRow | None, document: dict[str, Any]) -> None:
+        if saved_row is None:
             return
-        waiting.append(one)
+        waiting.append(saved_row)
         if len(waiting) >= _BATCH:
             writer.write_batch(to_batch(row, waiting))
             waiting.clear()

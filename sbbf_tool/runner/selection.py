@@ -26,16 +26,16 @@ class Selection:
         `file` is the one file that the names mean, where known: then nothing is listed.
         """
         self.file = file
-        given = as_iterable(names)
-        self.names: Iterable[str] = map(os.fsdecode, given) if isinstance(given, Iterator) else tuple(map(os.fsdecode, given))
+        items = as_iterable(names)
+        self.names: Iterable[str] = map(os.fsdecode, items) if isinstance(items, Iterator) else tuple(map(os.fsdecode, items))
         self.where = where
 
     def files(self, *, links: bool = False) -> Iterator[ListedFile]:
         """List the files as this machine sees them; see `discover`."""
-        from sbbf_tool.runner.discover import discover, listed
+        from sbbf_tool.runner.discover import discover, list_file
 
         if self.file is not None:
-            return iter((listed(self.file),))
+            return iter((list_file(self.file),))
         return discover(self.names, self.where, links=links)
 
     def name_list(self) -> tuple[str, ...]:

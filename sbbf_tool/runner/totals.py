@@ -44,14 +44,14 @@ class InspectTotals:
             if total.row_groups_with_filter:
                 self._add(self._columns.setdefault(total.column, LakeColumn(total.column)), total)
 
-    def _add(self, known: LakeColumn, total: ColumnTotal) -> None:
-        known.files += 1
-        known.row_groups_with_filter += total.row_groups_with_filter
-        known.filter_bytes += total.filter_bytes
-        known.chunk_bytes += total.chunk_bytes
+    def _add(self, column: LakeColumn, total: ColumnTotal) -> None:
+        column.files += 1
+        column.row_groups_with_filter += total.row_groups_with_filter
+        column.filter_bytes += total.filter_bytes
+        column.chunk_bytes += total.chunk_bytes
         if total.mean_fpp is not None:
-            known.fpp_sum += total.mean_fpp * total.row_groups_with_filter
-            known.measured += total.row_groups_with_filter
+            column.fpp_sum += total.mean_fpp * total.row_groups_with_filter
+            column.measured += total.row_groups_with_filter
 
     def columns(self) -> list[LakeColumn]:
         """Return the columns that have a filter in any file, in the order in which they were first found."""

@@ -170,8 +170,8 @@ def survey_of(row: SurveyRow) -> FileSurvey:
     import pickle
 
     assert row.survey is not None
-    found: FileSurvey = pickle.loads(row.survey)
-    return found
+    file_survey: FileSurvey = pickle.loads(row.survey)
+    return file_survey
 
 
 def add(spec: FilterSpec, edit: Edit) -> Work[AddRow]:

@@ -53,16 +53,16 @@ def find_java(spark: Version) -> str:
 
     Raises UsageError, with the Javas on this machine and what to do, where none fits.
     """
-    found = list(_installed())
-    for java in found:
+    javas = list(_find_installed())
+    for java in javas:
         if accepts(spark, java.version):
             return java.home
     if home := bundled_home():
         return home
-    wanted = "17, 21 or 25 (from 25.0.3)" if spark >= (4, 2) else "17 or 21"
-    seen = f"there is only {', '.join(map(str, found))}" if found else "there is none by JAVA_HOME or on PATH"
+    versions = "17, 21 or 25 (from 25.0.3)" if spark >= (4, 2) else "17 or 21"
+    machine = f"there is only {', '.join(map(str, javas))}" if javas else "there is none by JAVA_HOME or on PATH"
     raise UsageError(
-        f"Spark {'.'.join(map(str, spark[:2]))} needs Java {wanted}, and {seen}",
+        f"Spark {'.'.join(map(str, spark[:2]))} needs Java {versions}, and {machine}",
         hint="install one, let JAVA_HOME name it, or pip install 'sbbf-tool[spark,jre]'",
     )
 
@@ -72,7 +72,7 @@ def accepts(spark: Version, java: Version) -> bool:
     return java[0] in (17, 21) or (java[0] == _SINCE_4_2[0] and java >= _SINCE_4_2 and spark >= (4, 2))
 
 
-def ask(java: str | os.PathLike[str]) -> Java | None:
+def query_java(java: str | os.PathLike[str]) -> Java | None:
     """Run the program `java` for its home and version; return None where it does not start, or is not a Java.
 
     On PATH there may be a link, or a script of a version manager, so the program itself reports its home.
@@ -97,14 +97,14 @@ def ask(java: str | os.PathLike[str]) -> Java | None:
     return Java(home[1] if home else str(Path(java).resolve().parent.parent), tuple(map(int, version[1].split("."))))
 
 
-def _installed() -> Iterator[Java]:
+def _find_installed() -> Iterator[Java]:
     candidates = []
     if home := os.environ.get("JAVA_HOME"):
         candidates.append(os.path.join(home, "bin", "java"))
     if on_path := shutil.which("java"):
         candidates.append(on_path)
     for candidate in candidates:
-        if java := ask(candidate):
+        if java := query_java(candidate):
             yield java
 
 

@@ -24,7 +24,7 @@ NAMES = ("path", "paths", *_OF_CHUNKS, "rules", *_OF_RULES, "paimon", "where", "
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReadRequest:
     """Request of one `load`."""
 
     names: tuple[str, ...]
@@ -32,28 +32,28 @@ class Asked:
     view: View
     where: str | None
     """A predicate on partition folders."""
-    failing: bool
+    fails: bool
     """Whether a file that cannot be read ends the query instead of making a row."""
     files_per_task: int
 
 
-def asked(given: Mapping[str, str]) -> Asked:
+def parse_options(options: Mapping[str, str]) -> ReadRequest:
     """Parse the options. Raises UsageError for an option that does not exist, does not apply to what is read, or has a wrong value."""
-    options = _Options(given)
-    names = options.names()
-    if options.flag("paimon"):
-        options.refuse(("columns", "rules", *_OF_RULES, "where"), "of Paimon's indexes")
-        view: View = PaimonIndexes(options.flag("all"))
-    elif options.flag("rules"):
-        options.refuse(_OF_CHUNKS, "of rules")
-        view = _findings(options)
+    parsed = _Options(options)
+    names = parsed.names()
+    if parsed.flag("paimon"):
+        parsed.refuse(("columns", "rules", *_OF_RULES, "where"), "of Paimon's indexes")
+        view: View = PaimonIndexes(parsed.flag("all"))
+    elif parsed.flag("rules"):
+        parsed.refuse(_OF_CHUNKS, "of rules")
+        view = _findings(parsed)
     else:
-        options.refuse(_OF_RULES, "of filters; they belong to the option rules")
-        view = Chunks(options.list("columns"), options.flag("all"))
-    errors = options.one("errors") or "row"
+        parsed.refuse(_OF_RULES, "of filters; they belong to the option rules")
+        view = Chunks(parsed.list("columns"), parsed.flag("all"))
+    errors = parsed.text("errors") or "row"
     if errors not in ("row", "fail"):
         raise UsageError(f"option errors: {errors!r} is neither row nor fail")
-    return Asked(names, view, options.one("where"), errors == "fail", options.number("filesPerTask", int) or FILES_PER_TASK)
+    return ReadRequest(names, view, parsed.text("where"), errors == "fail", parsed.number("filesPerTask", int) or FILES_PER_TASK)
 
 
 def _findings(options: _Options) -> Findings:
@@ -69,33 +69,33 @@ def _findings(options: _Options) -> Findings:
 
 
 class _Options:
-    def __init__(self, given: Mapping[str, str]) -> None:
-        known = {_key(name): name for name in NAMES}
-        self._given: dict[str, str] = {}
-        for name, value in given.items():
-            if _key(name) not in known:
-                near = get_close_matches(_key(name), known, n=1)
-                raise UsageError(f"no option {name!r}", hint=f"did you mean {known[near[0]]}?" if near else f"there are {', '.join(NAMES)}")
-            self._given[known[_key(name)]] = str(value)
+    def __init__(self, options: Mapping[str, str]) -> None:
+        names = {_key(name): name for name in NAMES}
+        self._values: dict[str, str] = {}
+        for name, value in options.items():
+            if _key(name) not in names:
+                near = get_close_matches(_key(name), names, n=1)
+                raise UsageError(f"no option {name!r}", hint=f"did you mean {names[near[0]]}?" if near else f"there are {', '.join(NAMES)}")
+            self._values[names[_key(name)]] = str(value)
 
     def names(self) -> tuple[str, ...]:
-        names = (*self.list("paths"), *([self._given["path"]] if "path" in self._given else []))
+        names = (*self.list("paths"), *([self._values["path"]] if "path" in self._values else []))
         if not names:
             raise UsageError("no path was given", hint="load a file, a folder or a glob")
         return names
 
-    def one(self, name: str) -> str | None:
-        return self._given.get(name)
+    def text(self, name: str) -> str | None:
+        return self._values.get(name)
 
     def flag(self, name: str) -> bool:
-        text = self._given.get(name, "false").lower()
+        text = self._values.get(name, "false").lower()
         if text not in ("true", "false"):
             raise UsageError(f"option {name}: {text!r} is neither true nor false")
         return text == "true"
 
     def list(self, name: str) -> tuple[str, ...]:
         """Parse `a,b`, or `["a", "b,c"]` where a name has a comma."""
-        text = self._given.get(name, "").strip()
+        text = self._values.get(name, "").strip()
         if not text.startswith("["):
             return tuple(part.strip() for part in text.split(",") if part.strip())
         try:
@@ -107,19 +107,19 @@ class _Options:
         return tuple(parts)
 
     def number(self, name: str, kind: Callable[[str], Number]) -> Number | None:
-        if name not in self._given:
+        if name not in self._values:
             return None
         try:
-            number = kind(self._given[name])
+            number = kind(self._values[name])
         except ValueError:
             number = kind("0")
         if not number > 0:
-            raise UsageError(f"option {name}: {self._given[name]!r} is no number above 0")
+            raise UsageError(f"option {name}: {self._values[name]!r} is no number above 0")
         return number
 
     def refuse(self, names: tuple[str, ...], why: str) -> None:
         for name in names:
-            if name in self._given:
+            if name in self._values:
                 raise UsageError(f"option {name} is not one {why}")
 
 

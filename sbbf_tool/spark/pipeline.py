@@ -54,11 +54,23 @@ from sbbf_tool.runner.plan import SPLIT_BYTES, plan_file
 from sbbf_tool.runner.rows import from_batch, to_batch
 from sbbf_tool.runner.verify import plan_verification, report_verification, verify_split
 from sbbf_tool.runner.works import Work
-from sbbf_tool.spark.progress import Progress, Tally, watched
-from sbbf_tool.spark.rows import Batches, Split, cores_of, ddl_of, mapped, publishing, rows_of, settled, spark_errors, spread, worked
+from sbbf_tool.spark.progress import Progress, Tally, report_progress
+from sbbf_tool.spark.rows import (
+    Batches,
+    Split,
+    bundle_units,
+    convert_errors,
+    cores_of,
+    ddl_of,
+    map_in_arrow,
+    map_units,
+    materialize,
+    rows_of,
+    use_publish_settings,
+)
 from sbbf_tool.spark.session import quiet_about_pandas
 from sbbf_tool.storage.places import is_listed_here
-from sbbf_tool.storage.temporary import listing_once
+from sbbf_tool.storage.temporary import share_listings
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -82,7 +94,7 @@ def discover(
     table: bool = False,
     links: bool = False,
 ) -> DataFrame:
-    """List the files (`FoundFile`) of names of files, folders and globs, or of a DataFrame with a column `path`, which may also have
+    """List the files (`ListedFile`) of names of files, folders and globs, or of a DataFrame with a column `path`, which may also have
     `length` and `modificationTime`, or `bytes` and `modified`. With `table`, the one name is that of a table in Spark's catalog.
 
     `where` selects partitions by the folders of the paths: see `runner.partitions`. An executor lists paths and stores; Spark lists HDFS
@@ -94,18 +106,18 @@ def discover(
     """
     predicate = parse_predicate(where) if isinstance(where, str) else where
     if table:
-        with spark_errors():
+        with convert_errors():
             files = spark.createDataFrame([(path,) for path in spark.table(str(files)).inputFiles()], "path string")
     if not isinstance(files, str | bytes | os.PathLike | Iterable):
-        return settled(_named(files, predicate), ListedFile)
+        return materialize(_normalize_listing(files, predicate), ListedFile)
     names = [os.fsdecode(name) for name in as_iterable(files)]
     names = [path_of(name) for name in names]
     addresses = [name for name in names if not is_listed_here(name)]
     paths = [name for name in names if name not in addresses]
-    found = [_named(_listing(spark, addresses), predicate)] if addresses else []
+    listings = [_normalize_listing(_listing(spark, addresses), predicate)] if addresses else []
     if paths:
-        found.append(_paths(spark, paths, predicate, links))
-    return settled(found[0] if len(found) == 1 else found[0].unionByName(found[1]), ListedFile)
+        listings.append(_paths(spark, paths, predicate, links))
+    return materialize(listings[0] if len(listings) == 1 else listings[0].unionByName(listings[1]), ListedFile)
 
 
 def _paths(spark: SparkSession, names: list[str], predicate: Predicate | None, links: bool) -> DataFrame:
@@ -115,40 +127,40 @@ def _paths(spark: SparkSession, names: list[str], predicate: Predicate | None, l
             while rows := list(islice(listing, _LISTED_AT_ONCE)):
                 yield to_batch(ListedFile, rows)
 
-    asked = spark.createDataFrame([(name,) for name in names], "name string").coalesce(1)
-    return mapped(asked, find, ddl_of(ListedFile))
+    name_frame = spark.createDataFrame([(name,) for name in names], "name string").coalesce(1)
+    return map_in_arrow(name_frame, find, ddl_of(ListedFile))
 
 
 def _listing(spark: SparkSession, names: list[str]) -> DataFrame:
     from pyspark.sql.functions import col
 
-    with spark_errors():
+    with convert_errors():
         # This source does not read the contents of files unless its column `content` is selected.
         listing = spark.read.format("binaryFile").option("recursiveFileLookup", "true").option("pathGlobFilter", "*.parquet").load(names)
     return listing.select("path", col("length").alias("bytes"), col("modificationTime").cast("double").alias("modified"))
 
 
-def _named(frame: DataFrame, predicate: Predicate | None) -> DataFrame:
-    """Convert a listing to rows of `FoundFile`: paths as this package names them, of the selected partitions."""
+def _normalize_listing(frame: DataFrame, predicate: Predicate | None) -> DataFrame:
+    """Convert a listing to rows of `ListedFile`: paths as this package names them, of the selected partitions."""
     from pyspark.sql.functions import coalesce, col, lit
 
-    def column(wanted: str, other: str, kind: str) -> Column:
-        name = next((name for name in (wanted, other) if name in frame.columns), None)
-        return (lit(None) if name is None else col(name)).cast(kind).alias(wanted)
+    def column(name: str, alternative: str, kind: str) -> Column:
+        source = next((label for label in (name, alternative) if label in frame.columns), None)
+        return (lit(None) if source is None else col(source)).cast(kind).alias(name)
 
     def choose(batches: Batches) -> Batches:
         for batch in batches:
-            found = [replace(one, path=path_of(one.path)) for one in from_batch(ListedFile, batch)]
-            yield to_batch(ListedFile, [one for one in found if one.is_link or predicate is None or predicate.accepts(one.path)])
+            files = [replace(file, path=path_of(file.path)) for file in from_batch(ListedFile, batch)]
+            yield to_batch(ListedFile, [file for file in files if file.is_link or predicate is None or predicate.accepts(file.path)])
 
     is_link = coalesce(column("is_link", "is_link", "boolean"), lit(False))
     if "reason" in frame.columns:
         # Rows of an earlier stage instead of a listing.
         is_link |= coalesce(col("reason") == LINK, lit(False))
-    wanted = frame.select(
+    listing = frame.select(
         "path", column("bytes", "length", "bigint"), column("modified", "modificationTime", "double"), is_link.alias("is_link")
     )
-    return mapped(wanted, choose, ddl_of(ListedFile))
+    return map_in_arrow(listing, choose, ddl_of(ListedFile))
 
 
 # --- stages that read ---
@@ -157,10 +169,10 @@ def _named(frame: DataFrame, predicate: Predicate | None) -> DataFrame:
 def run(files: DataFrame, work: Work[Row], *, tasks: int | None = None) -> DataFrame:
     """Map each file to the row of the work; links are skipped where the work changes files."""
 
-    def each(one: ListedFile) -> tuple[Row]:
-        return (skip_link(work.row, one.path) if one.is_link else work(one.path),)
+    def work_on(file: ListedFile) -> tuple[Row]:
+        return (skip_link(work.row, file.path) if file.is_link else work(file.path),)
 
-    return worked(spread(files, ListedFile, "bytes" if work.reads_data else None, tasks), ListedFile, work.row, each)
+    return map_units(bundle_units(files, ListedFile, "bytes" if work.reads_data else None, tasks), ListedFile, work.row, work_on)
 
 
 def inspect(files: DataFrame, columns: Iterable[str] = (), *, keys: KeysGiven = None, tasks: int | None = None) -> DataFrame:
@@ -191,26 +203,26 @@ def verify(
     from pyspark.sql.functions import col
 
     names = as_names(columns)
-    found = settled(_named(files, None), ListedFile).where(~col("is_link"))
+    listed_files = materialize(_normalize_listing(files, None), ListedFile).where(~col("is_link"))
     is_large = col("bytes").isNotNull() & (col("bytes") > whole_bytes)
-    small = run(found.where(~is_large), works.verify(names, keys=keys, max_page_bytes=max_page_bytes), tasks=tasks)
-    large = found.where(is_large)
+    small = run(listed_files.where(~is_large), works.verify(names, keys=keys, max_page_bytes=max_page_bytes), tasks=tasks)
+    large = listed_files.where(is_large)
     if large.isEmpty():
         return small
 
-    def plan_file_proofs(one: ListedFile) -> tuple[PlannedFile]:
-        return (plan_verification(one.path, names, keys, split_bytes),)
+    def plan_in_splits(file: ListedFile) -> tuple[PlannedFile]:
+        return (plan_verification(file.path, names, keys, split_bytes),)
 
-    plans = worked(spread(large, ListedFile, None, tasks), ListedFile, PlannedFile, plan_file_proofs)
+    plans = map_units(bundle_units(large, ListedFile, None, tasks), ListedFile, PlannedFile, plan_in_splits)
 
-    def verify_one(split: Split) -> tuple[VerifiedSplit]:
+    def verify_in_task(split: Split) -> tuple[VerifiedSplit]:
         return (verify_split(split.path, split.fingerprint, split.row_groups, names, keys, max_page_bytes),)
 
-    def combine(path: str, verified: Iterator[VerifiedSplit]) -> VerifyRow:
-        return report_verification(path, verified, names, keys, max_page_bytes)
+    def combine(path: str, results: Iterator[VerifiedSplit]) -> VerifyRow:
+        return report_verification(path, results, names, keys, max_page_bytes)
 
-    verified = worked(spread(_splits_of(plans), Split, "data_bytes", tasks), Split, VerifiedSplit, verify_one)
-    return small.unionByName(_joined(verified, VerifiedSplit, VerifyRow, combine, tasks))
+    results = map_units(bundle_units(_splits_of(plans), Split, "data_bytes", tasks), Split, VerifiedSplit, verify_in_task)
+    return small.unionByName(_combine_by_file(results, VerifiedSplit, VerifyRow, combine, tasks))
 
 
 def check(
@@ -236,9 +248,11 @@ def advise(
     tasks: int | None = None,
 ) -> AdviceReport:
     """Advise which columns of all files together deserve a filter; `FilterSpec.of_plan` takes its plan. Reads some data on the driver."""
-    asked = tuple(parse_query(query) for query in as_iterable(queries))
-    rows = rows_of(run(files, works.survey(asked, keys=keys, max_page_bytes=max_page_bytes), tasks=tasks), SurveyRow)
-    return advise_on(("the lake",), surveys(rows), queries=asked, fpp=fpp, engine_names=engine_names, keys=keys, limit=max_page_bytes)
+    parsed_queries = tuple(parse_query(query) for query in as_iterable(queries))
+    rows = rows_of(run(files, works.survey(parsed_queries, keys=keys, max_page_bytes=max_page_bytes), tasks=tasks), SurveyRow)
+    return advise_on(
+        ("the lake",), surveys(rows), queries=parsed_queries, fpp=fpp, engine_names=engine_names, keys=keys, limit=max_page_bytes
+    )
 
 
 # --- plan, build, publish ---
@@ -253,30 +267,30 @@ def plan(
     tasks: int | None = None,
 ) -> DataFrame:
     """Plan which filters each file lacks, and the splits in which they are built; rows are `PlannedFile`s."""
-    wanted, how = _spec(spec), _edit(edit)
+    full_spec, full_edit = _spec(spec), _edit(edit)
 
-    def work(one: ListedFile) -> tuple[PlannedFile]:
-        return (skip_link(PlannedFile, one.path) if one.is_link else plan_file(one.path, wanted, how, split_bytes),)
+    def work(file: ListedFile) -> tuple[PlannedFile]:
+        return (skip_link(PlannedFile, file.path) if file.is_link else plan_file(file.path, full_spec, full_edit, split_bytes),)
 
-    return worked(spread(_named(files, None), ListedFile, None, tasks), ListedFile, PlannedFile, work)
+    return map_units(bundle_units(_normalize_listing(files, None), ListedFile, None, tasks), ListedFile, PlannedFile, work)
 
 
-def build(planned: DataFrame, spec: FilterSpec | Iterable[str], edit: Edit | None = None, *, tasks: int | None = None) -> DataFrame:
+def build(plans: DataFrame, spec: FilterSpec | Iterable[str], edit: Edit | None = None, *, tasks: int | None = None) -> DataFrame:
     """Build and verify the filter of each column chunk; rows are `BuiltChunk`s. Files whose status is not `ok` are skipped.
 
     Save the plan first: a lazy plan is computed again, with other results, when an executor is lost while files are published.
     """
-    wanted, how = _spec(spec), _edit(edit)
+    full_spec, full_edit = _spec(spec), _edit(edit)
 
     def work(split: Split) -> Iterator[BuiltChunk]:
-        return build_split(split.path, split.fingerprint, split.row_groups, wanted, how)
+        return build_split(split.path, split.fingerprint, split.row_groups, full_spec, full_edit)
 
-    splits = _splits_of(planned.where("status = 'ok'"))
-    return worked(spread(splits, Split, "data_bytes", tasks), Split, BuiltChunk, work, apart=True)
+    splits = _splits_of(plans.where("status = 'ok'"))
+    return map_units(bundle_units(splits, Split, "data_bytes", tasks), Split, BuiltChunk, work, apart=True)
 
 
 def publish(
-    built: DataFrame,
+    chunks: DataFrame,
     spec: FilterSpec | Iterable[str],
     edit: Edit | None = None,
     *,
@@ -284,12 +298,12 @@ def publish(
     tally: Tally | None = None,
 ) -> DataFrame:
     """Bring the filters of each file to one task, which adds them to the file; rows are `AddRow`s."""
-    wanted, how = _spec(spec), _edit(edit)
+    full_spec, full_edit = _spec(spec), _edit(edit)
 
-    def work(path: str, chunks: Iterator[BuiltChunk]) -> AddRow:
-        return _counted(tally, publish_file(path, chunks, wanted, how))
+    def work(path: str, file_chunks: Iterator[BuiltChunk]) -> AddRow:
+        return _count(tally, publish_file(path, file_chunks, full_spec, full_edit))
 
-    return _joined(built, BuiltChunk, AddRow, work, tasks, ("row_group", "column"))
+    return _combine_by_file(chunks, BuiltChunk, AddRow, work, tasks, ("row_group", "column"))
 
 
 def fill(
@@ -301,12 +315,12 @@ def fill(
     tally: Tally | None = None,
 ) -> DataFrame:
     """Plan, build and publish each file, or planned file, in one task, with many files per task; rows are `AddRow`s."""
-    wanted, how = _spec(spec), _edit(edit)
+    full_spec, full_edit = _spec(spec), _edit(edit)
 
-    def work(one: ListedFile) -> tuple[AddRow]:
-        return (skip_link(AddRow, one.path) if one.is_link else _counted(tally, fill_file(one.path, wanted, how)),)
+    def work(file: ListedFile) -> tuple[AddRow]:
+        return (skip_link(AddRow, file.path) if file.is_link else _count(tally, fill_file(file.path, full_spec, full_edit)),)
 
-    return worked(spread(_named(files, None), ListedFile, "bytes", tasks), ListedFile, AddRow, work)
+    return map_units(bundle_units(_normalize_listing(files, None), ListedFile, "bytes", tasks), ListedFile, AddRow, work)
 
 
 # --- all stages ---
@@ -336,19 +350,21 @@ def add_filters(
     from pyspark.sql import DataFrame
     from pyspark.sql.functions import col
 
-    wanted, how = _spec(spec), _edit(edit)
+    full_spec, full_edit = _spec(spec), _edit(edit)
     tally = Tally.of(spark)
-    found = discover(spark, files, where, links=True)
+    listing = discover(spark, files, where, links=True)
     is_small = col("bytes").isNotNull() & (col("bytes") <= whole_bytes)
-    with spark_errors(), quiet_about_pandas(), publishing(spark), watched(tally, progress):
-        outcomes = fill(found.where(is_small), wanted, how, tasks=tasks, tally=tally)
-        if not found.where(~is_small).isEmpty():
-            large = settled(plan(found.where(~is_small), wanted, how, split_bytes=split_bytes, tasks=tasks), PlannedFile)
-            whole = fill(large.where("status in ('ok', 'skipped') and size(splits) <= 1"), wanted, how, tasks=tasks, tally=tally)
-            in_splits = publish(build(large.where("size(splits) > 1"), wanted, how, tasks=tasks), wanted, how, tally=tally)
+    with convert_errors(), quiet_about_pandas(), use_publish_settings(spark), report_progress(tally, progress):
+        outcomes = fill(listing.where(is_small), full_spec, full_edit, tasks=tasks, tally=tally)
+        if not listing.where(~is_small).isEmpty():
+            large = materialize(plan(listing.where(~is_small), full_spec, full_edit, split_bytes=split_bytes, tasks=tasks), PlannedFile)
+            whole = fill(large.where("status in ('ok', 'skipped') and size(splits) <= 1"), full_spec, full_edit, tasks=tasks, tally=tally)
+            in_splits = publish(
+                build(large.where("size(splits) > 1"), full_spec, full_edit, tasks=tasks), full_spec, full_edit, tally=tally
+            )
             others = _as_add_rows(large.where("status not in ('ok', 'skipped')"))
             outcomes = reduce(DataFrame.unionByName, (whole, in_splits, others), outcomes)
-        return _kept(spark, outcomes, report)
+        return _compute_once(spark, outcomes, report)
 
 
 def report(outcomes: DataFrame, path: str | None = None) -> DataFrame:
@@ -368,17 +384,17 @@ def report(outcomes: DataFrame, path: str | None = None) -> DataFrame:
     return summed
 
 
-def _splits_of(planned: DataFrame) -> DataFrame:
+def _splits_of(plans: DataFrame) -> DataFrame:
     """Make one `Split` per row; a planned file without splits gets one without row groups, so that the file keeps a row."""
     from pyspark.sql.functions import array, coalesce, col, explode_outer, lit
 
-    splits = planned.select("path", "fingerprint", explode_outer("splits").alias("split"))
+    splits = plans.select("path", "fingerprint", explode_outer("splits").alias("split"))
     none = array().cast("array<bigint>")
     row_groups, data_bytes = coalesce(col("split.row_groups"), none), coalesce(col("split.data_bytes"), lit(0))
     return splits.select("path", "fingerprint", row_groups.alias("row_groups"), data_bytes.cast("bigint").alias("data_bytes"))
 
 
-def _joined(
+def _combine_by_file(
     parts: DataFrame,
     part: type[Part],
     row: type[Row],
@@ -389,13 +405,13 @@ def _joined(
     """Map all parts of a file, brought to one task in this order, to the row of `work`."""
 
     def run(batches: Batches) -> Batches:
-        found = (one for batch in batches for one in from_batch(part, batch))
-        with listing_once():
-            for path, of_file in groupby(found, key=lambda one: one.path):
+        rows = (item for batch in batches for item in from_batch(part, batch))
+        with share_listings():
+            for path, of_file in groupby(rows, key=lambda item: item.path):
                 yield to_batch(row, [work(path, of_file)])
 
-    gathered = parts.repartition(tasks or cores_of(parts), "path").sortWithinPartitions("path", *order)
-    return mapped(gathered, run, ddl_of(row))
+    grouped_parts = parts.repartition(tasks or cores_of(parts), "path").sortWithinPartitions("path", *order)
+    return map_in_arrow(grouped_parts, run, ddl_of(row))
 
 
 def _spec(spec: FilterSpec | Iterable[str]) -> FilterSpec:
@@ -407,13 +423,13 @@ def _edit(edit: Edit | None) -> Edit:
     return replace(edit or Edit(in_place=True), jobs=1)
 
 
-def _counted(tally: Tally | None, outcome: AddRow) -> AddRow:
+def _count(tally: Tally | None, outcome: AddRow) -> AddRow:
     if tally is not None:
         tally.add(outcome)
     return outcome
 
 
-def _as_add_rows(planned: DataFrame) -> DataFrame:
+def _as_add_rows(plans: DataFrame) -> DataFrame:
     """Make the outcomes of files that need no filters, or cannot get any."""
 
     def run(batches: Batches) -> Batches:
@@ -421,10 +437,10 @@ def _as_add_rows(planned: DataFrame) -> DataFrame:
             rows = from_batch(PlannedFile, batch)
             yield to_batch(AddRow, [AddRow(row.path, row.status, row.reason, row.exit_code, row.seconds) for row in rows])
 
-    return mapped(planned, run, ddl_of(AddRow))
+    return map_in_arrow(plans, run, ddl_of(AddRow))
 
 
-def _kept(spark: SparkSession, outcomes: DataFrame, report: str | None) -> DataFrame:
+def _compute_once(spark: SparkSession, outcomes: DataFrame, report: str | None) -> DataFrame:
     """Compute the outcomes once: to evaluate a lazy frame again would be a second run, which finds every filter already there."""
     if report is not None:
         outcomes.write.parquet(report)

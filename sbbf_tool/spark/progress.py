@@ -42,19 +42,19 @@ class Tally:
 
 
 @contextmanager
-def watched(tally: Tally | None, progress: Progress | None) -> Iterator[None]:
+def report_progress(tally: Tally | None, progress: Progress | None) -> Iterator[None]:
     """Call `progress` from another thread while the block runs, and once more at its end."""
     if tally is None or progress is None:
         yield
         return
     done = Event()
 
-    def tell() -> None:
+    def report() -> None:
         progress(tally.files.value, tally.filters.value, tally.bytes_added.value)
 
     def watch() -> None:
         while not done.wait(_SECONDS):
-            tell()
+            report()
 
     watcher = Thread(target=watch, name="sbbf-progress", daemon=True)
     watcher.start()
@@ -63,4 +63,4 @@ def watched(tally: Tally | None, progress: Progress | None) -> Iterator[None]:
     finally:
         done.set()
         watcher.join()
-        tell()
+        report()

@@ -15,7 +15,7 @@ from sbbf_tool.errors import SbbfError, UnreadableError
 from sbbf_tool.runner.pack import pack
 from sbbf_tool.runner.rows import from_dict, schema_of, spelling, to_batch
 from sbbf_tool.spark.session import cause_of, quiet_about_pandas
-from sbbf_tool.storage.temporary import listing_once
+from sbbf_tool.storage.temporary import share_listings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,7 +56,7 @@ def _type_name(kind: pa.DataType) -> str:
     return {"string": "string", "int64": "bigint", "double": "double", "bool": "boolean", "binary": "binary"}[str(kind)]
 
 
-def spread(frame: DataFrame, unit: type, cost: str | None, tasks: int | None) -> DataFrame:
+def bundle_units(frame: DataFrame, unit: type, cost: str | None, tasks: int | None) -> DataFrame:
     """Bundle the rows of `frame`, each a `unit`, and distribute the bundles evenly to `tasks` tasks (four per core where None).
 
     `cost` names the field with the bytes of a unit; only the number of units counts where None. A row of the result is a bundle. No job
@@ -76,7 +76,7 @@ def spread(frame: DataFrame, unit: type, cost: str | None, tasks: int | None) ->
             yield pa.RecordBatch.from_arrays([pa.ListArray.from_arrays(pa.array(list(ends), pa.int32()), units)], names=["units"])
 
     names = [field.name for field in fields]
-    bundles = mapped(frame.select(names).repartition(1).sortWithinPartitions(names), bundle, schema)
+    bundles = map_in_arrow(frame.select(names).repartition(1).sortWithinPartitions(names), bundle, schema)
     return bundles.repartition(tasks or _TASKS_A_CORE * cores_of(frame))
 
 
@@ -91,68 +91,68 @@ def cores_of(frame: DataFrame) -> int:
         return int(spark.range(10_000).select(spark_partition_id()).distinct().count())
 
 
-def worked(
+def map_units(
     bundles: DataFrame, unit: type[Unit], row: type[Row], work: Callable[[Unit], Iterable[Row]], *, apart: bool = False
 ) -> DataFrame:
     """Map each unit of the bundles to the rows of `work`; with `apart`, for large rows, each row is a batch instead of each bundle."""
 
     def run(batches: Batches) -> Batches:
-        with listing_once():
+        with share_listings():
             for batch in batches:
                 for bundle in batch.column(0).to_pylist():
-                    rows = (made for one in bundle for made in work(from_dict(unit, one)))
+                    rows = (item for values in bundle for item in work(from_dict(unit, values)))
                     if apart:
-                        yield from (to_batch(row, [made]) for made in rows)
+                        yield from (to_batch(row, [item]) for item in rows)
                     else:
                         yield to_batch(row, rows)
 
-    return mapped(bundles, run, ddl_of(row))
+    return map_in_arrow(bundles, run, ddl_of(row))
 
 
-def mapped(frame: DataFrame, function: Callable[[Batches], Batches], schema: str) -> DataFrame:
+def map_in_arrow(frame: DataFrame, function: Callable[[Batches], Batches], schema: str) -> DataFrame:
     """Call `mapInArrow` without its warning about pandas, which is not used, and with the driver's `spelling` on executors."""
     with quiet_about_pandas():
-        return frame.mapInArrow(partial(_spelled, spelling.get(), function), schema)
+        return frame.mapInArrow(partial(_call_with_spelling, spelling.get(), function), schema)
 
 
-def _spelled(spell: Callable[[str], str] | None, function: Callable[[Batches], Batches], batches: Batches) -> Batches:
+def _call_with_spelling(spell: Callable[[str], str] | None, function: Callable[[Batches], Batches], batches: Batches) -> Batches:
     spelling.set(spell)
     return function(batches)
 
 
 def rows_of(frame: DataFrame, row: type[Row]) -> Iterator[Row]:
     """Yield the rows of a frame on the driver, one partition at a time; all executors compute all rows first."""
-    with spark_errors(), quiet_about_pandas():
-        kept = frame.persist()
+    with convert_errors(), quiet_about_pandas():
+        persisted_frame = frame.persist()
         try:
-            kept.count()
-            for found in kept.toLocalIterator(prefetchPartitions=True):
-                yield from_dict(row, found.asDict(recursive=True))
+            persisted_frame.count()
+            for values in persisted_frame.toLocalIterator(prefetchPartitions=True):
+                yield from_dict(row, values.asDict(recursive=True))
         finally:
-            kept.unpersist()
+            persisted_frame.unpersist()
 
 
-def settled(frame: DataFrame, row: type) -> DataFrame:
+def materialize(frame: DataFrame, row: type) -> DataFrame:
     """Compute the rows eagerly and keep them on the driver. Spark would compute a lazy frame again when an executor is lost, from files
     that have changed since, and a unit could be missing from both the old and the new bundles.
     """
-    with spark_errors(), quiet_about_pandas():
+    with convert_errors(), quiet_about_pandas():
         return frame.sparkSession.createDataFrame(frame.toArrow(), ddl_of(row))
 
 
 @contextmanager
-def publishing(spark: SparkSession) -> Iterator[None]:
+def use_publish_settings(spark: SparkSession) -> Iterator[None]:
     """Set Spark up for a job that changes the files that it reads, while it runs; settings that this version does not have are skipped.
 
     Spark 4.0 limits batches for Python by rows alone, 10,000 per batch, and each row may be a bitset; later versions limit bytes too. Spark
     4.2 fails a job when a lost task gives other rows the second time, as ours do: the second one reports that the file is published.
     """
-    wanted = {_CHECKSUM: "false", _CHECKSUM_RETRY: "false"}
+    settings = {_CHECKSUM: "false", _CHECKSUM_RETRY: "false"}
     if _setting(spark, _BYTES_A_BATCH) is None:
-        wanted[_ROWS_A_BATCH] = _FEW_ROWS
-    before = {name: value for name in wanted if (value := _setting(spark, name)) is not None}
+        settings[_ROWS_A_BATCH] = _FEW_ROWS
+    before = {name: value for name in settings if (value := _setting(spark, name)) is not None}
     for name in before:
-        spark.conf.set(name, wanted[name])
+        spark.conf.set(name, settings[name])
     try:
         yield
     finally:
@@ -168,7 +168,7 @@ def _setting(spark: SparkSession, name: str) -> str | None:
 
 
 @contextmanager
-def spark_errors() -> Iterator[None]:
+def convert_errors() -> Iterator[None]:
     """Convert Spark's errors to errors of this package: our own, raised on an executor, to their class; others to one line."""
     from pyspark.errors import PySparkException
 
@@ -178,15 +178,15 @@ def spark_errors() -> Iterator[None]:
         # Errors of the JVM for which PySpark has no class are raised by py4j.
         if not isinstance(error, PySparkException) and type(error).__module__.partition(".")[0] not in ("py4j", "grpc"):
             raise
-        said = str(error)
-        ours = _OURS.search(said)
+        message = str(error)
+        ours = _OURS.search(message)
         if ours is not None and hasattr(errors, ours[1]):
             kind: type[SbbfError] = getattr(errors, ours[1])
             raise kind(ours[2]) from error
         if isinstance(error, PySparkException) and error.getCondition() == "PATH_NOT_FOUND":
             path = (error.getMessageParameters() or {}).get("path", "")
             raise UnreadableError("no such file or directory", file=path.removeprefix("file:")) from error
-        raise SbbfError(f"Spark failed: {cause_of(said) or type(error).__name__}", hint="what was published stays; run again") from error
+        raise SbbfError(f"Spark failed: {cause_of(message) or type(error).__name__}", hint="what was published stays; run again") from error
 
 
 @dataclass(frozen=True, slots=True)

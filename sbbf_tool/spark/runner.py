@@ -34,7 +34,7 @@ class SparkRunner:
         remote: str | None = None,
         spell: Callable[[str], str] | None = None,
     ) -> None:
-        self._wanted = master, conf, remote
+        self._session_options = master, conf, remote
         self._spark: SparkSession | None = None
         self._is_ours = False
         self._spell = spell
@@ -42,8 +42,8 @@ class SparkRunner:
     def __enter__(self) -> SparkRunner:
         # Several Python objects can stand for one session, so comparing them could stop a session that is not ours.
         self._is_ours = _active() is None
-        self._spark = session(*self._wanted)
-        if self._wanted[2] is not None:
+        self._spark = session(*self._session_options)
+        if self._session_options[2] is not None:
             # A Spark Connect server may not have the package, so it is sent there.
             from sbbf_tool.spark.shipping import ship
 

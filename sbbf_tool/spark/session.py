@@ -59,10 +59,10 @@ def session(master: str | None = None, conf: Mapping[str, str] | None = None, re
     if master is not None and not _MASTER.match(master):
         raise UsageError(f"no master {master!r}", hint="there are local[N], spark://host:port, yarn and k8s://https://host:port")
     version = spark_version()
-    asked = dict(conf or {})
+    settings = dict(conf or {})
     if remote is None or not remote.startswith("sc://"):
         _prepare(version, master or remote)
-        asked = {**_SETTINGS, **asked, **_quiet(asked.get(_JVM_OPTIONS, ""))}
+        settings = {**_SETTINGS, **settings, **_quiet(settings.get(_JVM_OPTIONS, ""))}
     with quiet_about_pandas():
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
@@ -72,7 +72,7 @@ def session(master: str | None = None, conf: Mapping[str, str] | None = None, re
             builder = builder.master(master)
         if remote is not None:
             builder = builder.remote(remote)
-        for name, value in asked.items():
+        for name, value in settings.items():
             builder = builder.config(name, value)
         try:
             with _safe_path():
@@ -81,13 +81,13 @@ def session(master: str | None = None, conf: Mapping[str, str] | None = None, re
             # Errors of the JVM for which PySpark has no class are raised by py4j.
             if not isinstance(error, PySparkException) and not type(error).__module__.startswith("py4j."):
                 raise
-            said = cause_of(str(error)) or type(error).__name__
-            raise UsageError(f"Spark does not start: {said}", place=redact(remote or master or "") or None) from error
+            reason = cause_of(str(error)) or type(error).__name__
+            raise UsageError(f"Spark does not start: {reason}", place=redact(remote or master or "") or None) from error
 
 
-def cause_of(said: str) -> str:
+def cause_of(trace: str) -> str:
     """Return the innermost cause in a Java exception's trace, else its first line."""
-    lines = said.splitlines()
+    lines = trace.splitlines()
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     return (causes or lines or [""])[-1 if causes else 0]
 
@@ -98,12 +98,12 @@ def spark_version() -> Version:
         import pyspark
     except ImportError as error:
         raise UsageError("PySpark is not installed", hint=_INSTALL) from error
-    found = tuple(int(number) for number in re.findall(r"\d+", pyspark.__version__)[:3])
-    if found < OLDEST_SPARK:
+    version = tuple(int(number) for number in re.findall(r"\d+", pyspark.__version__)[:3])
+    if version < OLDEST_SPARK:
         raise UsageError(f"PySpark {pyspark.__version__} is too old: 4.0 is the first with data sources in Python", hint=_INSTALL)
     if find_spec("pandas") is None:
         raise UsageError("PySpark needs pandas for programs in Python, and it is not installed", hint=_INSTALL)
-    return found
+    return version
 
 
 @contextmanager

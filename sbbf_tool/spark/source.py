@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.spark.options import Asked, asked
-from sbbf_tool.spark.pushed import Pushed, pushed
+from sbbf_tool.spark.conditions import Conditions, parse_conditions
+from sbbf_tool.spark.options import ReadRequest, parse_options
 from sbbf_tool.spark.views import Row, View, failed
 from sbbf_tool.storage import places
 
@@ -71,11 +71,11 @@ class SbbfDataSource(DataSource):
         return "sbbf"
 
     def schema(self) -> str:
-        return asked(self.options).view.schema()
+        return parse_options(self.options).view.schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:
         kind = _PushingReader if _PLANNED_WITH_FILTERS in sys.modules else _Reader
-        return kind(asked(self.options), tuple(schema.fieldNames()))
+        return kind(parse_options(self.options), tuple(schema.fieldNames()))
 
 
 @dataclass
@@ -88,33 +88,33 @@ class FilesPartition(InputPartition):
 class _Reader(DataSourceReader):
     """Reader that lists files on the driver and reads them on executors."""
 
-    def __init__(self, asked: Asked, columns: tuple[str, ...]) -> None:
-        self._asked = asked
+    def __init__(self, request: ReadRequest, columns: tuple[str, ...]) -> None:
+        self._request = request
         self._columns = columns
-        self._pushed = Pushed()
+        self._conditions = Conditions()
 
     def partitions(self) -> list[InputPartition]:
         from sbbf_tool.runner.discover import path_of
         from sbbf_tool.runner.pack import pack
 
         # Executors would resolve relative paths against another folder.
-        names = [name if "://" in name else places.absolute(name) for name in map(path_of, self._asked.names)]
-        files = (file for file in self._asked.view.files(names, self._asked.where) if self._pushed.wants_file(file.path))
-        reads_data = self._asked.view.reads_data
-        tasks = pack(files, lambda file: (file.bytes or 0) if reads_data else 0, most=self._asked.files_per_task)
+        names = [name if "://" in name else places.absolute(name) for name in map(path_of, self._request.names)]
+        files = (file for file in self._request.view.files(names, self._request.where) if self._conditions.wants_file(file.path))
+        reads_data = self._request.view.reads_data
+        tasks = pack(files, lambda file: (file.bytes or 0) if reads_data else 0, most=self._request.files_per_task)
         return [FilesPartition(tuple(file.path for file in task)) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         # Spark makes a task without files for a query that needs no file.
         for path in partition.paths if isinstance(partition, FilesPartition) else ():
-            for row in self._rows(self._asked.view, path):
+            for row in self._rows(self._request.view, path):
                 yield tuple(row.get(column) for column in self._columns)
 
     def _rows(self, view: View, path: str) -> Iterable[Row]:
         try:
-            return list(view.rows(path, self._columns, self._pushed.wants_chunk if self._pushed.chooses_chunks else None))
+            return list(view.rows(path, self._columns, self._conditions.wants_chunk if self._conditions.chooses_chunks else None))
         except Exception as error:
-            if self._asked.failing:
+            if self._request.fails:
                 raise
             parts = view.parts() if isinstance(error, UsageError) else []
             return [row for part in parts for row in self._rows(part, path)] if len(parts) > 1 else [failed(path, error)]
@@ -124,5 +124,5 @@ class _PushingReader(_Reader):
     """A reader that accepts pushed conditions. A Spark that does not push them rejects such a reader, which cannot be known beforehand."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
-        self._pushed = pushed(filters)
+        self._conditions = parse_conditions(filters)
         return filters

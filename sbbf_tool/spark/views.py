@@ -140,13 +140,13 @@ class PaimonIndexes:
 
         report = inspect_paimon(path)
         for file in report.files:
-            known = {"file": plain(path), "snapshot": report.snapshot, **_values(file, columns), _STATUS: OK}
+            file_values = {"file": plain(path), "snapshot": report.snapshot, **_values(file, columns), _STATUS: OK}
             findings = [finding for finding in report.findings if finding.file == file.data_file]
             for index in file.indexes:
                 about = [finding for finding in findings if finding.column in (None, index.column)]
-                yield {**known, "index": plain(index), "findings": list(map(plain, about))}
+                yield {**file_values, "index": plain(index), "findings": list(map(plain, about))}
             if not file.indexes and (self.all_files or findings):
-                yield {**known, "findings": list(map(plain, findings))}
+                yield {**file_values, "findings": list(map(plain, findings))}
 
     def parts(self) -> list[View]:
         return []

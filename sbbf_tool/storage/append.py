@@ -46,26 +46,26 @@ def append(source: LocalSource, pieces: Sequence[Piece], verify: Callable[[Local
     even that. Bytes that another writer added in the meantime stay.
     """
     real = os.path.realpath(source.name)
-    with _locked(source.name, real) as fd:
+    with _lock_file(source.name, real) as fd:
         # Since the source was opened, even a moment ago, the path may have come to name another file.
         if not is_open_file(source._stat, fd) or not source.is_unchanged():
             raise ChangedError.since_opened(source.name)
         tail = _Tail(source, fd, pieces)
         try:
-            with _journal(source, real, tail):
+            with _keep_journal(source, real, tail):
                 try:
                     tail.write(real)
-                    _ensure_still(source, real, fd, tail)
-                    with LocalSource(source.name) as written:
-                        if not is_open_file(written._stat, fd):
+                    _ensure_unchanged(source, real, fd, tail)
+                    with LocalSource(source.name) as new_file:
+                        if not is_open_file(new_file._stat, fd):
                             raise ChangedError.since_opened(source.name)
-                        verify(written)
-                    _ensure_still(source, real, fd, tail)
+                        verify(new_file)
+                    _ensure_unchanged(source, real, fd, tail)
                 except OSError as error:
-                    tail.take_back()
+                    tail.undo()
                     raise WriteError(reason_of(error), file=source.name, hint="the file was cut back to what it was") from error
                 except BaseException:
-                    tail.take_back()
+                    tail.undo()
                     raise
         except OSError as error:
             hint = Hint("the next change of this file, or {fix}, cuts it back to what it was", fix=Fix("repair", (source.name,)))
@@ -81,7 +81,7 @@ def ensure_appendable(name: str) -> None:
     """Raise RefusedError where a file cannot be appended to, as far as can be checked before the work."""
     # On an overlay file system, opening for writing is what copies the file up; this must happen before the file is read.
     if os.path.isfile(name):
-        with _locked(name, os.path.realpath(name)):
+        with _lock_file(name, os.path.realpath(name)):
             pass
 
 
@@ -115,7 +115,7 @@ def recover(path: str, ensure_footer: EnsureFooter) -> int | None:
         if not leads_to(real, fd):
             raise ChangedError("another process replaced the file", file=path, hint="run the command again")
         if length is not None:
-            _cut(fd, length)
+            _truncate(fd, length)
         with suppress(FileNotFoundError):
             os.unlink(journal_of(real))
         sync_folder(os.path.dirname(real))
@@ -154,7 +154,7 @@ def interrupted_length(path: str, ensure_footer: EnsureFooter) -> int | None:
 
 
 @contextmanager
-def _locked(name: str, real: str) -> Iterator[int]:
+def _lock_file(name: str, real: str) -> Iterator[int]:
     """Yield a descriptor of the file, open for appending and locked. Raises RefusedError."""
     try:
         fd = open_to_change(real, os.O_APPEND)
@@ -168,22 +168,22 @@ def _locked(name: str, real: str) -> Iterator[int]:
             raise RefusedError(f"cannot be examined: {reason_of(error)}", file=name, hint="run the command again") from error
         if names > 1:
             # The journal is beside one of the names; a process that opens the file by another name does not see it.
-            what = f"it has {names} names (hard links), and an append that is interrupted can be undone by one of them only"
+            reason = f"it has {names} names (hard links), and an append that is interrupted can be undone by one of them only"
             hint = Hint("leave out {append}, or write elsewhere with {output}", append=True, output=...)
-            raise RefusedError(what, file=name, hint=hint)
+            raise RefusedError(reason, file=name, hint=hint)
         yield fd
     finally:
         close(fd)
 
 
-def _lock(fd: int, name: str, work: str, without: str) -> None:
+def _lock(fd: int, name: str, work: str, hint: str) -> None:
     try:
         lock(fd, name, work)
     except OSError as error:
-        raise RefusedError(f"the file system gives no lock on it: {reason_of(error)}", file=name, hint=without) from error
+        raise RefusedError(f"the file system gives no lock on it: {reason_of(error)}", file=name, hint=hint) from error
 
 
-def _ensure_still(source: LocalSource, real: str, fd: int, tail: _Tail) -> None:
+def _ensure_unchanged(source: LocalSource, real: str, fd: int, tail: _Tail) -> None:
     """Raise ChangedError where the path names another file now, or the file is not the old one followed by the tail."""
     if not leads_to(real, fd) or os.fstat(fd).st_size != source.size + tail.length:
         raise ChangedError.since_opened(source.name)
@@ -197,8 +197,8 @@ class _Tail:
         self.fd = fd
         self.pieces = pieces
         self.length = sum(map(len, pieces))
-        self.is_there = False
-        self._stray: tuple[int, Bytes] | None = None
+        self.is_written = False
+        self._stray_block: tuple[int, Bytes] | None = None
         remembered = min(source.size, TAIL_BYTES)
         self._old_end = source.read(source.size - remembered, remembered)
 
@@ -210,52 +210,54 @@ class _Tail:
         remove_stale_checksum(real)
         if not self.source.is_unchanged():
             raise ChangedError.since_opened(self.source.name)
-        self.is_there = True
+        self.is_written = True
         end = self.source.size
         for block in filter(len, blocks_of(self.pieces)):
             if os.fstat(self.fd).st_size != end:
                 raise ChangedError.since_opened(self.source.name)
             write_all(self.fd, block)
             end += len(block)
-            if (found := os.lseek(self.fd, 0, os.SEEK_CUR)) != end:
+            if (position := os.lseek(self.fd, 0, os.SEEK_CUR)) != end:
                 # Another writer changed the file's length between the check and the write.
-                self._stray = found - len(block), block
+                self._stray_block = position - len(block), block
                 raise ChangedError.since_opened(self.source.name)
         os.fsync(self.fd)
 
-    def take_back(self) -> None:
+    def undo(self) -> None:
         """Cut off the written bytes. Raises ChangedError where another writer changed the file (its bytes stay), OSError."""
-        if not self.is_there:
+        if not self.is_written:
             return
-        start = self._found()
+        start = self._find_start()
         if start is not None:
-            _cut(self.fd, start)
-        self.is_there = False
+            _truncate(self.fd, start)
+        self.is_written = False
         size = self.source.size
         if start != size or os.pread(self.fd, len(self._old_end), size - len(self._old_end)) != self._old_end:
-            what = "another process wrote to the file while it was appended to; what it wrote is still there"
-            raise ChangedError(what, file=self.source.name, hint="wait for it, look at the file, and run again")
+            reason = "another process wrote to the file while it was appended to; what it wrote is still there"
+            raise ChangedError(reason, file=self.source.name, hint="wait for it, look at the file, and run again")
 
-    def _found(self) -> int | None:
+    def _find_start(self) -> int | None:
         """Return the byte where this tail begins, up to the end of the file; None where another writer's bytes are among or after it."""
         size = os.fstat(self.fd).st_size
-        start, blocks = (self.source.size, blocks_of(self.pieces)) if self._stray is None else (self._stray[0], [self._stray[1]])
-        return start if self._are_ours(start, size, blocks) else None
+        start, blocks = (
+            (self.source.size, blocks_of(self.pieces)) if self._stray_block is None else (self._stray_block[0], [self._stray_block[1]])
+        )
+        return start if self._holds_blocks(start, size, blocks) else None
 
-    def _are_ours(self, start: int, end: int, blocks: Iterable[Bytes]) -> bool:
+    def _holds_blocks(self, start: int, end: int, blocks: Iterable[Bytes]) -> bool:
         """Return whether the file's bytes from `start` to `end` are the first of these blocks."""
         for block in blocks:
-            ours = memoryview(block).cast("B")[: max(0, end - start)]
-            if not ours:
+            expected = memoryview(block).cast("B")[: max(0, end - start)]
+            if not expected:
                 break
-            if os.pread(self.fd, len(ours), start) != ours:
+            if os.pread(self.fd, len(expected), start) != expected:
                 return False
-            start += len(ours)
+            start += len(expected)
         return start == end
 
 
 @contextmanager
-def _journal(source: LocalSource, real: str, tail: _Tail) -> Iterator[None]:
+def _keep_journal(source: LocalSource, real: str, tail: _Tail) -> Iterator[None]:
     """Keep the journal on disk while the block runs; it stays where the process dies, or where the file cannot be cut."""
     path = journal_of(real)
     is_placed = is_accepted = False
@@ -280,13 +282,13 @@ def _journal(source: LocalSource, real: str, tail: _Tail) -> Iterator[None]:
         if is_accepted:
             with suppress(FileNotFoundError):
                 os.unlink(path)
-        elif is_placed and not tail.is_there:
+        elif is_placed and not tail.is_written:
             # A journal that cannot be removed describes a file that is complete already; the next command tries again.
             with suppress(OSError):
                 os.unlink(path)
 
 
-def _cut(fd: int, length: int) -> None:
+def _truncate(fd: int, length: int) -> None:
     os.ftruncate(fd, length)
     os.fsync(fd)
 

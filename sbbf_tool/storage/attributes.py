@@ -17,14 +17,14 @@ _OF_CONTENT = ("security.ima", "security.evm")
 
 def carry_over(name: str, source: int, status: os.stat_result, fd: int) -> list[str]:
     """Give `fd` the owner, extended attributes and mode of the open file `source`; return warnings about those that cannot be kept."""
-    lost = []
+    losses = []
     fresh = os.fstat(fd)
     # A folder with a setgid bit gives new files its own group, so the group is not that of the process.
     if (status.st_uid, status.st_gid) != (fresh.st_uid, fresh.st_gid):
         try:
             os.fchown(fd, status.st_uid, status.st_gid)
         except OSError:
-            lost.append(f"owner {status.st_uid}:{status.st_gid}")
+            losses.append(f"owner {status.st_uid}:{status.st_gid}")
             with suppress(OSError):
                 # A member of the file's group can keep at least the group.
                 os.fchown(fd, -1, status.st_gid)
@@ -32,22 +32,22 @@ def carry_over(name: str, source: int, status: os.stat_result, fd: int) -> list[
     if _ACCESS_LIST not in attributes:
         # A folder's default list, which the new file inherits, would take effect with the mode.
         _remove_access_list(fd)
-    kept = set()
+    copied_attributes = set()
     for attribute in attributes:
         try:
             os.setxattr(fd, attribute, os.getxattr(source, attribute))
-            kept.add(attribute)
+            copied_attributes.add(attribute)
         except OSError:
-            lost.append(f"attribute {attribute}")
-    keeps_list = (_ACCESS_LIST in kept) if _ACCESS_LIST in attributes else None
+            losses.append(f"attribute {attribute}")
+    keeps_list = (_ACCESS_LIST in copied_attributes) if _ACCESS_LIST in attributes else None
     fresh = os.fstat(fd)
     mode = _safe_mode(stat.S_IMODE(status.st_mode), status, fresh, keeps_list)
     if mode != stat.S_IMODE(status.st_mode):
-        lost.append(f"mode {stat.S_IMODE(status.st_mode):04o}, which is {mode:04o} now")
+        losses.append(f"mode {stat.S_IMODE(status.st_mode):04o}, which is {mode:04o} now")
     if mode != stat.S_IMODE(fresh.st_mode):
         # An access list has set the mode already; setting it again may change lists of other kinds.
         os.fchmod(fd, mode)
-    return [f"{name}: could not be carried over: {', '.join(lost)}"] if lost else []
+    return [f"{name}: could not be carried over: {', '.join(losses)}"] if losses else []
 
 
 def _safe_mode(mode: int, old: os.stat_result, new: os.stat_result, keeps_list: bool | None) -> int:

@@ -61,7 +61,7 @@ class LocalFolders:
         Where a file system has no hard links, names cannot be taken atomically: PermissionError is raised and nothing is created.
         """
         target = _local(path)
-        with self._written(target, data) as temporary:
+        with self._write_temporary(target, data) as temporary:
             try:
                 os.link(temporary, target)
             except FileExistsError:
@@ -76,7 +76,7 @@ class LocalFolders:
     def replace(self, path: str, data: bytes) -> None:
         """Write a file with these bytes, which replaces an existing one in one step."""
         target = _local(path)
-        with self._written(target, data) as temporary:
+        with self._write_temporary(target, data) as temporary:
             os.rename(temporary, target)
         sync_folder(os.path.dirname(target))
 
@@ -86,7 +86,7 @@ class LocalFolders:
             os.unlink(_local(path))
 
     @contextmanager
-    def _written(self, target: str, data: bytes) -> Iterator[str]:
+    def _write_temporary(self, target: str, data: bytes) -> Iterator[str]:
         """Yield a hidden file beside `target` with these bytes, synced to disk; remove it afterwards unless it was renamed."""
         folder, base = os.path.split(target)
         if folder not in self._swept:

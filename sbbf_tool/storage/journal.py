@@ -83,7 +83,7 @@ def read_journal(path: str, owner: int) -> Journal | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise _untrusted(path, status, f"it cannot be read ({reason_of(error)})") from error
+        raise _trust_error(path, status, f"it cannot be read ({reason_of(error)})") from error
     try:
         status = os.fstat(fd)
         if status.st_nlink == 0:
@@ -91,9 +91,9 @@ def read_journal(path: str, owner: int) -> Journal | None:
         _ensure_ours(path, status, owner)
         return parse_journal(os.pread(fd, _LARGEST + 1, 0))
     except OSError as error:
-        raise _untrusted(path, status, f"it cannot be read ({reason_of(error)})") from error
+        raise _trust_error(path, status, f"it cannot be read ({reason_of(error)})") from error
     except ValueError as error:
-        raise _untrusted(path, status, str(error)) from None
+        raise _trust_error(path, status, str(error)) from None
     finally:
         close(fd)
 
@@ -106,7 +106,7 @@ def ensure_footer_there(path: str, journal: Journal, fd: int, ensure_footer: Ens
         status = _status_of(path)
         if status is not None:
             rule = f"it states a length of {journal.length:,} bytes, and no footer ends there ({error.message})"
-            raise _untrusted(path, status, rule) from error
+            raise _trust_error(path, status, rule) from error
 
 
 def build_journal(journal: Journal) -> bytes:
@@ -147,20 +147,20 @@ def _status_of(path: str) -> os.stat_result | None:
 
 def _ensure_ours(path: str, status: os.stat_result, owner: int) -> None:
     if stat.S_ISLNK(status.st_mode):
-        raise _untrusted(path, status, "it is a symbolic link")
+        raise _trust_error(path, status, "it is a symbolic link")
     if not stat.S_ISREG(status.st_mode):
-        raise _untrusted(path, status, "it is not a regular file")
+        raise _trust_error(path, status, "it is not a regular file")
     if status.st_uid not in (owner, os.geteuid(), 0):
-        raise _untrusted(path, status, "it belongs neither to the file's owner nor to you nor to root")
+        raise _trust_error(path, status, "it belongs neither to the file's owner nor to you nor to root")
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise _untrusted(path, status, f"its group or others may write it (mode {stat.S_IMODE(status.st_mode):04o})")
+        raise _trust_error(path, status, f"its group or others may write it (mode {stat.S_IMODE(status.st_mode):04o})")
     if status.st_nlink != 1:
-        raise _untrusted(path, status, f"it has {status.st_nlink} names (hard links)")
+        raise _trust_error(path, status, f"it has {status.st_nlink} names (hard links)")
     if status.st_size > _LARGEST:
-        raise _untrusted(path, status, f"it has {status.st_size:,} bytes, and an append writes at most {_LARGEST:,}")
+        raise _trust_error(path, status, f"it has {status.st_size:,} bytes, and an append writes at most {_LARGEST:,}")
 
 
-def _untrusted(path: str, status: os.stat_result, rule: str) -> RefusedError:
+def _trust_error(path: str, status: os.stat_result, rule: str) -> RefusedError:
     journal = journal_of(path)
     return RefusedError(
         f"its journal {journal}, which belongs to {_user(status.st_uid)}, cannot be trusted: {rule}",
@@ -184,11 +184,11 @@ def _bytes_before(fd: int, end: int, like: bytes) -> bytes:
 
 
 def _read(fd: int, offset: int, length: int) -> bytes:
-    pieces: list[bytes] = []
+    parts: list[bytes] = []
     while length > 0:
-        piece = os.pread(fd, length, offset)
-        if not piece:
+        part = os.pread(fd, length, offset)
+        if not part:
             raise UnreadableError("the file became shorter while it was read", place=f"byte {offset}")
-        pieces.append(piece)
-        offset, length = offset + len(piece), length - len(piece)
-    return b"".join(pieces)
+        parts.append(part)
+        offset, length = offset + len(part), length - len(part)
+    return b"".join(parts)

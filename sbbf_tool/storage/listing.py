@@ -33,18 +33,18 @@ def entries(name: str, *, linked_folders: bool = False) -> Iterator[Entry]:
     to folders are skipped unless `linked_folders` is true; links to files are followed. Raises UnreadableError where there is no file.
     """
     if os.path.isdir(name):
-        found = _walk(name)
+        matches = _walk(name)
     elif is_one_file(name):
         yield Entry(name)
         return
     else:
-        found = _matching(name)
-    any_found = False
-    for entry, is_folder in found:
-        any_found = any_found or not is_folder
+        matches = _match_glob(name)
+    has_files = False
+    for entry, is_folder in matches:
+        has_files = has_files or not is_folder
         if linked_folders or not is_folder:
             yield entry
-    if not any_found:
+    if not has_files:
         raise UnreadableError("no *.parquet file below this folder" if os.path.isdir(name) else "no file matches", file=name)
 
 
@@ -53,12 +53,12 @@ def is_one_file(name: str) -> bool:
     return not os.path.isdir(name) and (os.path.lexists(name) or not glob.has_magic(name))
 
 
-def is_passed_over(name: str) -> bool:
+def is_hidden(name: str) -> bool:
     """Return whether a file or folder of this name holds none of a lake's data; the folder of a partition does, whatever its column."""
     return name.startswith((".", "_")) and "=" not in name
 
 
-def is_linked(path: str, folder: str) -> bool:
+def is_behind_link(path: str, folder: str) -> bool:
     """Return whether a link leads to `path` from `folder`, with whose name it begins."""
     place = folder
     for part in path.removeprefix(folder).strip(os.sep).split(os.sep):
@@ -68,23 +68,23 @@ def is_linked(path: str, folder: str) -> bool:
     return False
 
 
-def _matching(pattern: str) -> Iterator[tuple[Entry, bool]]:
+def _match_glob(pattern: str) -> Iterator[tuple[Entry, bool]]:
     parts = pattern.split(os.sep)
     # The literal part of the pattern is taken as it is, with or without links.
     literal = os.sep.join(parts[: next(number for number, part in enumerate(parts) if glob.has_magic(part))])
-    named = literal.rstrip(os.sep) or (os.sep if pattern.startswith(os.sep) else "")
+    base = literal.rstrip(os.sep) or (os.sep if pattern.startswith(os.sep) else "")
     for match in sorted(glob.glob(pattern, recursive=True)):
-        linked = is_linked(match, named)
-        if linked and "**" in parts and is_linked(os.path.dirname(match), named):
+        is_link = is_behind_link(match, base)
+        if is_link and "**" in parts and is_behind_link(os.path.dirname(match), base):
             # As below a folder: links to folders may form a cycle.
             continue
         if not os.path.isdir(match):
-            yield Entry(match, linked), False
-        elif linked and "**" in parts:
+            yield Entry(match, is_link), False
+        elif is_link and "**" in parts:
             yield Entry(match, True), True
         else:
             for entry, is_folder in _walk(match):
-                yield Entry(entry.path, linked or entry.is_link), is_folder
+                yield Entry(entry.path, is_link or entry.is_link), is_folder
 
 
 def _walk(top: str) -> Iterator[tuple[Entry, bool]]:
@@ -98,13 +98,17 @@ def _walk(top: str) -> Iterator[tuple[Entry, bool]]:
             continue
         try:
             with os.scandir(path) as listing:
-                found = sorted((entry.name, _is_folder(entry), entry.is_symlink()) for entry in listing if not is_passed_over(entry.name))
+                children = sorted((entry.name, _is_folder(entry), entry.is_symlink()) for entry in listing if not is_hidden(entry.name))
         except FileNotFoundError:
             continue
         except OSError:
             yield Entry(path), False
             continue
-        below = ((os.path.join(path, name), is_folder, link) for name, is_folder, link in found if is_folder or name.endswith(".parquet"))
+        below = (
+            (os.path.join(path, name), is_folder, is_link)
+            for name, is_folder, is_link in children
+            if is_folder or name.endswith(".parquet")
+        )
         waiting.extend(reversed(list(below)))
 
 

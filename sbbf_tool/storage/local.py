@@ -133,8 +133,8 @@ def replace(source: Source, target: str, keep: int, pieces: Iterable[Bytes], ver
             os.fsync(fd)
         except OSError as error:
             raise WriteError(reason_of(error), file=target, hint="the old file is untouched") from error
-        with LocalSource(temporary) as written:
-            verify(written)
+        with LocalSource(temporary) as new_file:
+            verify(new_file)
         if not source.is_unchanged():
             raise ChangedError.since_opened(source.name)
         if own is not None and own._stat.st_nlink > 1:

@@ -59,7 +59,7 @@ def arrow_files(names: list[str]) -> tuple[FileSystem, list[str]]:
         return arrow.file_system(names)
     from pyarrow.fs import LocalFileSystem
 
-    return LocalFileSystem(), [os.path.abspath(_located(name)) for name in names]
+    return LocalFileSystem(), [os.path.abspath(_locate(name)) for name in names]
 
 
 def parquet_files(name: str) -> Iterator[str]:
@@ -70,7 +70,7 @@ def parquet_files(name: str) -> Iterator[str]:
     return (entry.path for entry in entries(name))
 
 
-def file_named(name: str) -> str | None:
+def find_single_file(name: str) -> str | None:
     """Return the path or URL of the one file that a name stands for; None for a folder, prefix or glob, or where only Hadoop knows it."""
     if not is_url(name):
         path = _path(name)
@@ -79,7 +79,7 @@ def file_named(name: str) -> str | None:
         return None
     from sbbf_tool.storage.objects import listing as object_listing
 
-    return object_listing.object_named(name)
+    return object_listing.find_single_object(name)
 
 
 def entries(name: str, *, linked_folders: bool = False) -> Iterator[listing.Entry]:
@@ -119,7 +119,7 @@ class TableFinder:
             from sbbf_tool.storage.objects import listing as object_listing
 
             return object_listing.managing_table(name, self._kinds)
-        return tables.managing_table(_located(name))
+        return tables.managing_table(_locate(name))
 
 
 def ensure_writable(target: str, *, in_place: bool, append: bool = False) -> None:
@@ -139,7 +139,7 @@ def ensure_writable(target: str, *, in_place: bool, append: bool = False) -> Non
         publish.ensure_writable(target, in_place=in_place)
         return
     try:
-        path = _located(target)
+        path = _locate(target)
     except UnreadableError as error:
         raise RefusedError(error.message, file=target, hint=error.hint) from None
     if not os.path.isdir(os.path.dirname(path) or "."):
@@ -154,7 +154,7 @@ def ensure_writable(target: str, *, in_place: bool, append: bool = False) -> Non
 def ensure_replaceable(target: str, *, append: bool = False) -> None:
     """Raise RefusedError where a local file could not take its new content, as far as can be checked before the work."""
     if not is_url(target):
-        local.ensure_replaceable(_located(target), append=append)
+        local.ensure_replaceable(_locate(target), append=append)
 
 
 def open_spool(target: str, *, keeps: bool = True) -> Spool:
@@ -163,7 +163,7 @@ def open_spool(target: str, *, keeps: bool = True) -> Spool:
         from tempfile import gettempdir
 
         return Spool(os.path.join(gettempdir(), "sbbf"), keeps=keeps)
-    return Spool(_located(target), copies=2, keeps=keeps)
+    return Spool(_locate(target), copies=2, keeps=keeps)
 
 
 def replace(source: Source, target: str, keep: int, pieces: Iterable[Piece], verify: Callable[[Source], None]) -> list[str]:
@@ -189,25 +189,25 @@ def append(source: Source, pieces: Sequence[Piece], verify: Callable[[Source], N
 def sweep(name: str) -> None:
     """Remove the files that killed commands left beside a file. A store does not list incomplete uploads."""
     if not is_url(name):
-        temporary.sweep(_located(name))
+        temporary.sweep(_locate(name))
 
 
 def recover(name: str, ensure_footer: EnsureFooter) -> int | None:
     """Undo an interrupted append; return the length that the file was cut back to, if it was. Raises RefusedError, WriteError."""
-    return None if is_url(name) else local_append.recover(_located(name), ensure_footer)
+    return None if is_url(name) else local_append.recover(_locate(name), ensure_footer)
 
 
 def interrupted_length(name: str, ensure_footer: EnsureFooter) -> int | None:
     """Return the length that `recover` would cut this file back to; None where it would not. Only reads. Raises RefusedError."""
-    return None if is_url(name) else local_append.interrupted_length(_located(name), ensure_footer)
+    return None if is_url(name) else local_append.interrupted_length(_locate(name), ensure_footer)
 
 
 def absolute(name: str) -> str:
     """Return the absolute path; URLs are returned as they are. Raises UnreadableError where the working folder is gone."""
-    return name if is_url(name) else os.path.abspath(_located(name))
+    return name if is_url(name) else os.path.abspath(_locate(name))
 
 
-def _located(name: str | os.PathLike[str]) -> str:
+def _locate(name: str | os.PathLike[str]) -> str:
     """Return an absolute path as `_path` does. Raises UnreadableError where it is relative and the working folder is gone."""
     path = _path(name)
     if not os.path.isabs(path):

@@ -175,7 +175,7 @@ class _Stream(io.RawIOBase):
         self._source = source
         self._begin_read = begin_read
         self._position = 0
-        self._held, self._held_from = b"", 0
+        self._buffer, self._buffer_start = b"", 0
         self._window = 0
         self._ahead: Future[bytes] | None = None
 
@@ -196,14 +196,14 @@ class _Stream(io.RawIOBase):
         return self._source.size
 
     def read(self, size: int | None = -1) -> bytes:
-        left = max(0, self._source.size - self._position)
-        length = left if size is None or size < 0 else min(size, left)
+        remaining = max(0, self._source.size - self._position)
+        length = remaining if size is None or size < 0 else min(size, remaining)
         parts: list[bytes] = []
         while length:
-            held = self._held_at(self._position, length)
-            parts.append(held)
-            self._position += len(held)
-            length -= len(held)
+            block = self._read_some(self._position, length)
+            parts.append(block)
+            self._position += len(block)
+            length -= len(block)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def readinto(self, buffer: Bytes) -> int:  # type: ignore[override]
@@ -212,25 +212,25 @@ class _Stream(io.RawIOBase):
         return len(data)
 
     def close(self) -> None:
-        self._held, self._ahead = b"", None
+        self._buffer, self._ahead = b"", None
         super().close()
 
-    def _held_at(self, position: int, length: int) -> bytes:
+    def _read_some(self, position: int, length: int) -> bytes:
         """Return some bytes at `position`, at least one and at most `length`."""
-        end = self._held_from + len(self._held)
-        if not self._held_from <= position < end:
-            if position == end and self._held:
+        end = self._buffer_start + len(self._buffer)
+        if not self._buffer_start <= position < end:
+            if position == end and self._buffer:
                 self._window = min(max(2 * self._window, _FIRST_WINDOW), _LARGEST_WINDOW)
             else:
                 self._window, self._ahead = 0, None
             if self._ahead is not None:
-                self._held = self._ahead.result()
+                self._buffer = self._ahead.result()
             else:
-                self._held = self._source.read_up_to(position, max(length, self._window))
-            self._held_from, self._ahead = position, None
-            self._look_ahead(position + len(self._held))
-        start = position - self._held_from
-        return self._held[start : start + length]
+                self._buffer = self._source.read_up_to(position, max(length, self._window))
+            self._buffer_start, self._ahead = position, None
+            self._look_ahead(position + len(self._buffer))
+        start = position - self._buffer_start
+        return self._buffer[start : start + length]
 
     def _look_ahead(self, position: int) -> None:
         if self._begin_read is not None and self._window and position < self._source.size:

@@ -26,14 +26,14 @@ class Spool:
     where they are copied from the spool to a file on it. With `keeps` False the bytes are counted, and cannot be read.
     """
 
-    HELD_BYTES = 8 << 20
+    MEMORY_BYTES = 8 << 20
     """Most bytes held in memory."""
 
     def __init__(self, beside: str, *, copies: int = 1, keeps: bool = True) -> None:
         self._folder, self._base = os.path.split(os.path.realpath(beside))
         self._copies = copies
         self._keeps = keeps
-        self._held = bytearray()
+        self._buffer = bytearray()
         self._fd: int | None = None
         self._lock = Lock()
         self.size = 0
@@ -47,24 +47,24 @@ class Spool:
     def clear(self) -> None:
         """Forget all bytes."""
         with self._lock:
-            fd, self._fd, self._held, self.size = self._fd, None, bytearray(), 0
+            fd, self._fd, self._buffer, self.size = self._fd, None, bytearray(), 0
             if fd is not None:
                 os.close(fd)
 
     def ensure_room(self, num_bytes: int) -> None:
         """Raise RefusedError where the disk reports too little room for so many bytes; a few bytes are not checked."""
-        if num_bytes <= self.HELD_BYTES:
+        if num_bytes <= self.MEMORY_BYTES:
             return
         try:
             disk = os.statvfs(self._folder)
         except OSError:
             return
-        free, needed = disk.f_bavail * disk.f_frsize, num_bytes * self._copies
+        free_bytes, required_bytes = disk.f_bavail * disk.f_frsize, num_bytes * self._copies
         # Some network file systems do not report their size.
-        if disk.f_blocks and free < needed:
-            twice = ", which are on the disk twice while the file is written" if self._copies > 1 else ""
+        if disk.f_blocks and free_bytes < required_bytes:
+            note = ", which are on the disk twice while the file is written" if self._copies > 1 else ""
             raise RefusedError(
-                f"its filters take {num_bytes:,} bytes{twice}, and {self._folder} has {free:,} bytes free",
+                f"its filters take {num_bytes:,} bytes{note}, and {self._folder} has {free_bytes:,} bytes free",
                 hint="choose fewer columns or smaller filters, or free space",
             )
 
@@ -75,13 +75,13 @@ class Spool:
             start, self.size = self.size, self.size + length
             if not self._keeps:
                 return Range(self, start, length)
-            if self._fd is None and self.size <= self.HELD_BYTES:
-                self._held += data
+            if self._fd is None and self.size <= self.MEMORY_BYTES:
+                self._buffer += data
                 return Range(self, start, length)
             if self._fd is None:
                 self._fd = self._open()
-                self._write(self._fd, 0, self._held)
-                self._held = bytearray()
+                self._write(self._fd, 0, self._buffer)
+                self._buffer = bytearray()
             fd = self._fd
         self._write(fd, start, data)
         return Range(self, start, length)
@@ -90,9 +90,9 @@ class Spool:
         """Read exactly `length` bytes from `offset`, which were appended before."""
         assert self._keeps
         with self._lock:
-            fd, held = self._fd, bytes(self._held[offset : offset + length])
+            fd, buffer_part = self._fd, bytes(self._buffer[offset : offset + length])
         if fd is None:
-            return held
+            return buffer_part
         parts: list[bytes] = []
         while length:
             part = os.pread(fd, length, offset)
@@ -125,8 +125,8 @@ class Spool:
         view = memoryview(data).cast("B")
         try:
             while view:
-                written = os.pwrite(fd, view, position)
-                view, position = view[written:], position + written
+                count = os.pwrite(fd, view, position)
+                view, position = view[count:], position + count
         except OSError as error:
             hint = "choose fewer columns or smaller filters, or free space" if error.errno in _NO_SPACE else None
             raise WriteError(f"a temporary file cannot be written: {reason_of(error)}", file=self._folder, hint=hint) from error

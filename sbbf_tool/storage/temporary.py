@@ -24,36 +24,36 @@ USUAL = 0o666
 """Mode of new files, before the umask applies."""
 _NAME = re.compile(r"(\..*\.)[0-9a-f]{12}" + re.escape(TEMPORARY_SUFFIX), re.DOTALL)
 """Name of a temporary file; its first group is the result of `_stem` for the target's name."""
-_listed: ContextVar[dict[str, list[str]] | None] = ContextVar("listed", default=None)
+_listings: ContextVar[dict[str, list[str]] | None] = ContextVar("listings", default=None)
 """Temporary files per folder, as the current run has listed them; None outside a run."""
 
 
 @contextmanager
-def listing_once(listed: dict[str, list[str]] | None = None) -> Iterator[None]:
+def share_listings(listings: dict[str, list[str]] | None = None) -> Iterator[None]:
     """Let `sweep` list each folder once while the block runs, however many of its files change.
 
-    The next run removes what other processes leave behind during this one. A run of several blocks passes the same `listed`, which is
+    The next run removes what other processes leave behind during this one. A run of several blocks passes the same `listings`, which is
     empty at first.
     """
-    before = _listed.get()
-    _listed.set({} if listed is None else listed)
+    before = _listings.get()
+    _listings.set({} if listings is None else listings)
     try:
         yield
     finally:
-        _listed.set(before)
+        _listings.set(before)
 
 
 def sweep(target: str) -> None:
     """Remove temporary files that a killed process left beside `target`; those of a living process are locked and stay."""
     folder, base = os.path.split(os.path.realpath(target))
-    listed = _listed.get()
-    names = None if listed is None else listed.get(folder)
+    listings = _listings.get()
+    names = None if listings is None else listings.get(folder)
     if names is None:
         names = _temporary_names(folder)
-        if listed is not None:
-            listed[folder] = names
+        if listings is not None:
+            listings[folder] = names
     stem = _stem(base)
-    _remove_dead(folder, (name for name in names if (ours := _NAME.fullmatch(name)) and ours[1] == stem))
+    _remove_dead(folder, (name for name in names if (match := _NAME.fullmatch(name)) and match[1] == stem))
 
 
 def sweep_folder(folder: str) -> None:

@@ -144,9 +144,9 @@ def test_errors_of_imports(module, arguments):
 STAGES = {
     "parsing": ("click:Group.make_context", ["probe", *ABSENT]),
     "parsing of a command": ("click:Command.parse_args", ["probe", *ABSENT]),
-    "the one file": ("sbbf_tool.storage.places:file_named", ["probe", *ABSENT]),
+    "the one file": ("sbbf_tool.storage.places:find_single_file", ["probe", *ABSENT]),
     "files": ("sbbf_tool.storage.places:entries", ["probe", "fixtures/*filters.parquet", "id", "-5"]),
-    "report of several files": ("sbbf_tool.runner.save:saved", ["resize", "fixtures", "--fpp", "0.1", "-n", "--report", "x.jsonl"]),
+    "report of several files": ("sbbf_tool.runner.save:save_rows", ["resize", "fixtures", "--fpp", "0.1", "-n", "--report", "x.jsonl"]),
     "operation": ("sbbf_tool.operations.probe:probe", ["probe", *ABSENT]),
     "filter": ("sbbf_tool.bloom.spec:mask", ["probe", *ABSENT]),
     "rendering of several files": ("sbbf_tool.cli.output:say", ["probe", "fixtures/*filters.parquet", "id", "-5"]),

@@ -55,7 +55,7 @@ def many(tmp_path: Path) -> Path:
 @pytest.fixture
 def nothing_held(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every filter goes to the temporary file."""
-    monkeypatch.setattr(Spool, "HELD_BYTES", 0)
+    monkeypatch.setattr(Spool, "MEMORY_BYTES", 0)
     monkeypatch.setattr(HashMemory, "MOST_BYTES", 0)
 
 
@@ -142,7 +142,7 @@ def test_the_file_is_the_same_however_its_filters_wait(tmp_path, many, monkeypat
     spooled = written()
     monkeypatch.delattr(os, "O_TMPFILE")
     assert written() == spooled
-    monkeypatch.setattr(Spool, "HELD_BYTES", 1 << 30)
+    monkeypatch.setattr(Spool, "MEMORY_BYTES", 1 << 30)
     assert written() == spooled
     assert {one.name for one in tmp_path.iterdir()} <= {"many.parquet", "copy.parquet"}
 

@@ -171,7 +171,7 @@ def test_cutting_back_too_far(filtered, tmp_path, monkeypatch, cut):
 
 
 def test_compacting_that_damages_a_filter_that_stays(filtered, tmp_path, monkeypatch):
-    moved = remove._compacted
+    moved = remove._plan_compaction
 
     def damaged(*given):
         plan = moved(*given)
@@ -179,7 +179,7 @@ def test_compacting_that_damages_a_filter_that_stays(filtered, tmp_path, monkeyp
         pieces[0] = flip(-1)(pieces[0])
         return patch.Patch(plan.keep, tuple(pieces), plan.footer, plan.places)
 
-    monkeypatch.setattr(remove, "_compacted", damaged)
+    monkeypatch.setattr(remove, "_plan_compaction", damaged)
     work = lambda: remove_filters(filtered, ["id"], in_place=True, compact=True)  # noqa: E731
     assert_nothing_is_published(work, tmp_path, "a filter that stays would not be the same")
 
@@ -192,7 +192,7 @@ def test_whatever_ends_the_check_nothing_is_published(plain, tmp_path, monkeypat
     def fail(*arguments: object) -> None:
         raise error
 
-    monkeypatch.setattr(OpenEdit, "ensure_as_planned", fail)
+    monkeypatch.setattr(OpenEdit, "ensure_matches_plan", fail)
     before = listing(tmp_path)
     with pytest.raises(type(error)):
         add_filters(plain, ["id"], in_place=True)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.storage import places
 from sbbf_tool.storage.local import LocalSource
-from sbbf_tool.storage.objects.listing import _matcher
+from sbbf_tool.storage.objects.listing import _build_matcher
 from sbbf_tool.storage.objects.location import parse_location
 from sbbf_tool.storage.objects.parts import LEAST_PART, MIB, MOST_PARTS, plan_parts
 from sbbf_tool.storage.source import PlannedSource, open_stream
@@ -90,7 +90,7 @@ MATCHES = [
 
 @pytest.mark.parametrize(("pattern", "yes", "no"), MATCHES)
 def test_what_a_glob_means(pattern, yes, no):
-    matches = _matcher(pattern)
+    matches = _build_matcher(pattern)
     assert [key for key in yes if not matches(key)] == []
     assert [key for key in no if matches(key)] == []
 

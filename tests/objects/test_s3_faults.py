@@ -177,7 +177,7 @@ def test_a_failing_proof_sends_nothing(bucket, monkeypatch):
         raise SbbfError("not this")
 
     url = bucket.put("large.parquet", large())
-    monkeypatch.setattr(OpenEdit, "ensure_as_planned", refuse)
+    monkeypatch.setattr(OpenEdit, "ensure_matches_plan", refuse)
     with pytest.raises(SbbfError, match="not this"):
         sbbf_tool.add_filters(url, ["id"], in_place=True)
     assert bucket.proxy.uploaded == 0

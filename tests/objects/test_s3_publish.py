@@ -134,7 +134,7 @@ def test_filters_wait_among_the_systems_temporary_files(bucket, tmp_path, monkey
     waiting = tmp_path / "waiting"
     waiting.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(waiting))
-    monkeypatch.setattr(Spool, "HELD_BYTES", 0)
+    monkeypatch.setattr(Spool, "MEMORY_BYTES", 0)
     opened = []
     really = Spool._open
     monkeypatch.setattr(Spool, "_open", lambda self: (opened.append(self._folder), really(self))[1])

@@ -109,7 +109,7 @@ def test_an_even_number_of_blocks_folds_whatever_it_is(plain, tmp_path):
     bloom = BloomFilter.empty(192)
     for n in range(5):
         bloom.insert_hash(n * 0x9E3779B97F4A7C15 % 2**64)
-    folded, why = resize.Aim(fpp=0.01).fold(bloom)
+    folded, why = resize.Target(fpp=0.01).fold(bloom)
     assert (folded.num_bytes, why) == (96, None)
 
 

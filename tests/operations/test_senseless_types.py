@@ -226,8 +226,8 @@ def test_warnings_come_before_the_file_is_replaced(plain, tmp_path, capfd, name,
     [
         ("add", "_engine_warnings", ["add-filter", "-c", "sound", "--replace"]),
         ("add", "report_of", ["add-filter", "-c", "sound", "--replace"]),
-        ("remove", "_unreferenced", ["remove-filter"]),
-        ("resize", "_resized", ["resize", "--bytes", "64"]),
+        ("remove", "_count_unreferenced", ["remove-filter"]),
+        ("resize", "_report_filter", ["resize", "--bytes", "64"]),
         ("repair", "unread_chunks", ["repair", "--rebuild"]),
     ],
 )

@@ -326,12 +326,12 @@ def test_files_are_listed_no_faster_than_they_are_answered(tmp_path, scheme):
 def test_memory_does_not_grow_with_the_number_of_files():
     program = (
         "import resource, sys\n"
-        "from sbbf_tool.reports.rows import FileRow, FoundFile\n"
+        "from sbbf_tool.reports.rows import FileRow, ListedFile\n"
         "from sbbf_tool.runner.local import LocalRunner\n"
         "from sbbf_tool.runner.works import Work\n"
         "class Listed:\n"
         "    def files(self, *, links=False):\n"
-        "        return (FoundFile(f'{number:0100d}') for number in range(int(sys.argv[1])))\n"
+        "        return (ListedFile(f'{number:0100d}') for number in range(int(sys.argv[1])))\n"
         "def work(path): return {'reason': path * 2}\n"
         "for row in LocalRunner(2).run(Listed(), Work(FileRow, work)): pass\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"

@@ -179,7 +179,7 @@ def test_both_runners_say_and_do_the_same(spark, tmp_path, capsys, command):
         # Spark's rows come in no order.
         documents = sorted(map(json.loads, printed.out.splitlines()), key=lambda document: str(document.get("file")))
         for document in documents if command == ["advise"] else ():
-            document["unread"].sort()
+            document["unreadable"].sort()
         return code, documents, sorted(printed.err.splitlines()), digests(tmp_path)
 
     here, there = said(), said("--runner", "spark")

@@ -54,7 +54,7 @@ def machine(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("said", "version"), SAID.items())
 def test_versions_as_java_says_them(machine, said, version):
     program = a_java(machine / "java", said)
-    assert java.ask(program) == java.Java(str(machine / "java"), version)
+    assert java.query_java(program) == java.Java(str(machine / "java"), version)
 
 
 def test_which_java_which_spark_takes():
@@ -130,7 +130,7 @@ def test_the_extra_brings_a_real_java(machine, monkeypatch):
     monkeypatch.undo()
     home = java.bundled_home()
     assert home is not None
-    found = java.ask(Path(home, "bin", "java"))
+    found = java.query_java(Path(home, "bin", "java"))
     assert found is not None
     assert java.accepts(SPARK_4_0, found.version)
     command = [f"{home}/bin/java", "--add-modules=jdk.incubator.vector", "-Done=a b", "-XshowSettings:properties", "-version"]

@@ -7,42 +7,42 @@ import pickle
 import pytest
 
 from sbbf_tool import UsageError
-from sbbf_tool.spark.options import FILES_PER_TASK, asked
+from sbbf_tool.spark.options import FILES_PER_TASK, parse_options
 from sbbf_tool.spark.views import Chunks, Findings
 
 
 def test_without_options_filters_of_one_path():
-    found = asked({"path": "/lake"})
-    assert found.names == ("/lake",)
-    assert found.view == Chunks()
-    assert (found.where, found.failing, found.files_per_task) == (None, False, FILES_PER_TASK)
+    request = parse_options({"path": "/lake"})
+    assert request.names == ("/lake",)
+    assert request.view == Chunks()
+    assert (request.where, request.fails, request.files_per_task) == (None, False, FILES_PER_TASK)
 
 
 def test_several_paths_come_as_json():
-    assert asked({"paths": '["/a,b", "/c"]'}).names == ("/a,b", "/c")
+    assert parse_options({"paths": '["/a,b", "/c"]'}).names == ("/a,b", "/c")
 
 
 @pytest.mark.parametrize("name", ["filesPerTask", "filespertask", "files_per_task", "FILESPERTASK"])
 def test_names_in_any_case_with_underscores_or_without(name):
-    assert asked({"path": "/lake", name: "7"}).files_per_task == 7
+    assert parse_options({"path": "/lake", name: "7"}).files_per_task == 7
 
 
 @pytest.mark.parametrize(("text", "columns"), [("a,b", ("a", "b")), (" a , b,", ("a", "b")), ('["a", "b,c"]', ("a", "b,c")), ("", ())])
 def test_lists(text, columns):
-    assert asked({"path": "/lake", "columns": text}).view == Chunks(columns)
+    assert parse_options({"path": "/lake", "columns": text}).view == Chunks(columns)
 
 
 def test_rules_with_their_limits():
-    view = asked({"path": "/lake", "rules": "true", "select": "truth", "quick": "false", "maxFpp": "0.5", "require": "a,b"}).view
+    view = parse_options({"path": "/lake", "rules": "true", "select": "truth", "quick": "false", "maxFpp": "0.5", "require": "a,b"}).view
     assert isinstance(view, Findings)
     assert view.policy.select == ("truth",)
     assert (view.policy.limits.max_fpp, view.policy.limits.require) == (0.5, ("a", "b"))
     assert view.reads_data
 
 
-def test_what_is_asked_travels():
-    found = asked({"path": "/lake", "rules": "true", "quick": "true"})
-    assert pickle.loads(pickle.dumps(found)) == found
+def test_a_request_can_be_pickled():
+    request = parse_options({"path": "/lake", "rules": "true", "quick": "true"})
+    assert pickle.loads(pickle.dumps(request)) == request
 
 
 @pytest.mark.parametrize(
@@ -67,4 +67,4 @@ def test_what_is_asked_travels():
 )
 def test_what_is_refused(options, said):
     with pytest.raises(UsageError, match=said):
-        asked(options)
+        parse_options(options)

@@ -15,7 +15,7 @@ import pytest
 
 from sbbf_tool import RefusedError, UnreadableError, WriteError, add_filters, inspect, remove_filters, repair
 from sbbf_tool.cli.spelling import spell
-from sbbf_tool.editing.targets import finish_interrupted
+from sbbf_tool.editing.targets import undo_append
 from sbbf_tool.storage import append as append_module
 from sbbf_tool.storage.append import append, journal_of, recover
 from sbbf_tool.storage.local import LocalSource
@@ -265,7 +265,7 @@ class TestOfRealFiles:
             time.sleep(usual * (0.6 + 0.06 * number))
             process.kill()
             process.wait()
-            finish_interrupted(events, str(events))  # as the next command does
+            undo_append(events, str(events))  # as the next command does
             assert events.read_bytes() in (before, whole)
             assert not [name for name in os.listdir(events.parent) if name.startswith(".")]
 

@@ -16,7 +16,7 @@ from sbbf_tool.editing.plan_file import read_plan, write_plan
 from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.reports.add import AddRow
 from sbbf_tool.reports.rows import OK
-from sbbf_tool.runner.save import saved
+from sbbf_tool.runner.save import save_rows
 from sbbf_tool.storage import whole
 from sbbf_tool.storage.temporary import TEMPORARY_SUFFIX
 from sbbf_tool.storage.whole import write_whole
@@ -27,7 +27,7 @@ ROW = AddRow("a.parquet", OK, None, 0, 1.0)
 
 
 def save_report(path: Path, rows: int = 1) -> None:
-    with saved(str(path), AddRow) as save:
+    with save_rows(str(path), AddRow) as save:
         for _ in range(rows):
             save(ROW, {})
 
@@ -81,9 +81,9 @@ def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path):
     path = tmp_path / "report.parquet"
     program = (
         "import os, signal, sys\n"
-        "from sbbf_tool.runner.save import saved\n"
+        "from sbbf_tool.runner.save import save_rows\n"
         "from sbbf_tool.reports.add import AddRow\n"
-        "with saved(sys.argv[1], AddRow) as save: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "with save_rows(sys.argv[1], AddRow) as save: os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     assert subprocess.run([sys.executable, "-c", program, str(path)], check=False).returncode == -signal.SIGKILL
     assert len(os.listdir(tmp_path)) == 1
@@ -108,7 +108,7 @@ def test_an_error_leaves_the_old_file(tmp_path):
 
 def test_a_file_that_came_meanwhile_is_not_overwritten(tmp_path):
     path = tmp_path / "report.parquet"
-    with pytest.raises(RefusedError, match="exists"), saved(str(path), AddRow):
+    with pytest.raises(RefusedError, match="exists"), save_rows(str(path), AddRow):
         path.write_bytes(b"precious")
     assert path.read_bytes() == b"precious"
 

@@ -42,5 +42,5 @@ def _sum(report: CheckReport) -> str:
 
 
 def count_findings(severities: Counter[str]) -> str:
-    counted = [f"{count:,} {severity}{'s' if count > 1 else ''}" for severity in SEVERITIES if (count := severities[severity])]
-    return ", ".join(counted) or "no findings"
+    counts = [f"{count:,} {severity}{'s' if count > 1 else ''}" for severity in SEVERITIES if (count := severities[severity])]
+    return ", ".join(counts) or "no findings"

@@ -37,7 +37,7 @@ def command(table: str, columns: tuple[str, ...], as_json: bool, **options: Any)
 
     report = add_paimon_index(table, columns, **options)
     render.show_json("paimon-add-index", report) if as_json else _show(report)
-    return render.say_unread([(file.data_file, None, file.reason) for file in report.unreadable])
+    return render.say_unreadable([(file.data_file, None, file.reason) for file in report.unreadable])
 
 
 def _show(report: AddIndexReport) -> None:
@@ -50,10 +50,10 @@ def _show(report: AddIndexReport) -> None:
         render.show_table(("data file", "place", "bytes", *HEADERS), rows, (2, *(at + 3 for at in NUMBERS)))
     for reason, count in Counter(file.reason for file in report.skipped).items():
         names = [file.data_file for file in report.skipped if file.reason == reason]
-        say(f"skipped {names[0] if count == 1 else render.counted(count, 'data file')}: {spell(reason)}")
+        say(f"skipped {names[0] if count == 1 else render.format_count(count, 'data file')}: {spell(reason)}")
     for note in report.notes:
         say(f"note: {note}")
-    files = render.counted(len(report.new_indexes), "data file")
+    files = render.format_count(len(report.new_indexes), "data file")
     if report.dry_run:
         say(f"{report.table}: {files} would get an index; nothing was written")
     elif report.snapshot_after is None:

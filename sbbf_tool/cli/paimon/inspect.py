@@ -45,7 +45,7 @@ def command(target: str, as_json: bool, **options: Any) -> int:
 
     report = inspect_paimon(target, **options)
     render.show_json("paimon-inspect", report) if as_json else _show(report)
-    code = render.say_unread([(finding.file, finding.column, finding.message) for finding in report.errors])
+    code = render.say_unreadable([(finding.file, finding.column, finding.message) for finding in report.errors])
     stop_if_unread()
     return code
 
@@ -54,13 +54,15 @@ def _show(report: InspectReport) -> None:
     indexed = sum(file.place != "none" for file in report.files)
     if report.is_table:
         state = f"snapshot {report.snapshot}" if report.snapshot is not None else "no snapshot"
-        say(f"{report.target}: {state}, {render.counted(len(report.files), 'data file')}, {indexed:,} with an index")
+        say(f"{report.target}: {state}, {render.format_count(len(report.files), 'data file')}, {indexed:,} with an index")
     else:
         say(f"{report.target}: {report.files[0].size:,} bytes, indexes: {len(report.files[0].indexes):,}")
     if rows := [row for file in report.files for row in _format_rows(file, report.is_table)]:
         render.show_table(_HEADERS, rows, (2, 7, 8, 9, 10, 11, 12))
     for total in report.columns if report.is_table else ():
-        share = f"{total.files_with_filter:,} of {render.counted(total.files, 'data file')} have a filter, {total.filter_bytes:,} bytes"
+        share = (
+            f"{total.files_with_filter:,} of {render.format_count(total.files, 'data file')} have a filter, {total.filter_bytes:,} bytes"
+        )
         say(f"{total.column}: {share}; mean est. fpp {render.percent(total.mean_fpp)}")
     if report.is_table and not indexed:
         say("no data file has an index")
@@ -91,6 +93,6 @@ def _format_findings(report: InspectReport) -> Iterator[str]:
     for finding in report.findings:
         by_message.setdefault((finding.severity, finding.rule, finding.column, finding.message), []).append(finding.file)
     for (severity, rule, column, message), files in by_message.items():
-        where = (files[0] if len(files) == 1 else render.counted(len(files), "data file")) if report.is_table else None
+        where = (files[0] if len(files) == 1 else render.format_count(len(files), "data file")) if report.is_table else None
         place = f"column {column}" if column is not None else None
         yield ": ".join(part for part in (severity, where, place, rule, message) if part is not None)

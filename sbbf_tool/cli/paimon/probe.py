@@ -65,7 +65,7 @@ def _show(report: ProbeReport) -> None:
     if rows:
         render.show_table(_HEADERS, rows, (3,))
     remaining_rows, total_rows = (sum(file.rows for file in files) for files in (report.remaining, report.files))
-    data_files = render.counted(len(report.files), "data file")
+    data_files = render.format_count(len(report.files), "data file")
     say(f"remaining: {len(report.remaining):,} of {data_files}, {remaining_rows:,} of {total_rows:,} rows")
     if report.unused_reason is not None:
         say(f"note: Paimon does not use the indexes of this table and reads every file: {report.unused_reason}")

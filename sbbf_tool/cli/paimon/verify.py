@@ -34,7 +34,7 @@ def command(target: str, data_file: str | None, as_json: bool, **options: Any) -
 
     report = verify_paimon(target, data_file, **options)
     render.show_json("paimon-verify", report) if as_json else _show(report)
-    code = render.say_unread(report.problems) or int(report.has_false_negatives)
+    code = render.say_unreadable(report.problems) or int(report.has_false_negatives)
     stop_if_unread()
     return code
 
@@ -56,7 +56,7 @@ def _show(report: VerifyReport) -> None:
     for line in _format_false_negatives(report):
         say(line)
     count = sum(row[-1] == _VERIFIED for row in rows)
-    summary = f"{count:,} of {render.counted(len(rows), 'filter')} verified" if rows else "no filter to verify"
+    summary = f"{count:,} of {render.format_count(len(rows), 'filter')} verified" if rows else "no filter to verify"
     say(f"{report.target}: {summary}")
 
 

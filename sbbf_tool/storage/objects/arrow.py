@@ -47,7 +47,7 @@ class ArrowStore(ReadOnlyStore):
             with self._files.open_input_file(self._path(key)) as stream:
                 data: bytes = stream.read_at(length, offset)
         except (OSError, ArrowException) as error:
-            raise self._told(error) from error
+            raise self._translate_error(error) from error
         # Checked after the read: a version that is unchanged now was unchanged during the read.
         if self.version(key) != version:
             raise OtherVersionError
@@ -57,23 +57,23 @@ class ArrowStore(ReadOnlyStore):
         try:
             info = self._files.get_file_info(self._path(key))
         except (OSError, ArrowException) as error:
-            raise self._told(error) from error
+            raise self._translate_error(error) from error
         return Version(info.size, None, str(info.mtime_ns)) if info.type == arrow.FileType.File else None
 
     def keys(self, prefix: str, limit: int | None = None) -> Iterator[str]:
         folder = prefix[: prefix.rfind("/") + 1]
         try:
-            found = self._files.get_file_info(arrow.FileSelector(self._path(folder), allow_not_found=True, recursive=True))
+            entries = self._files.get_file_info(arrow.FileSelector(self._path(folder), allow_not_found=True, recursive=True))
         except (OSError, ArrowException) as error:
-            raise self._told(error) from error
-        cut = len(self._path(""))
-        keys = sorted(info.path[cut:] for info in found if info.type == arrow.FileType.File)
+            raise self._translate_error(error) from error
+        root_length = len(self._path(""))
+        keys = sorted(info.path[root_length:] for info in entries if info.type == arrow.FileType.File)
         yield from [key for key in keys if key.startswith(prefix)][:limit]
 
     def _path(self, key: str) -> str:
         return f"{self._root}{key}"
 
-    def _told(self, error: Any) -> UnreadableError:
+    def _translate_error(self, error: Any) -> UnreadableError:
         if isinstance(error, FileNotFoundError):
             return MissingError("no such file")
         if isinstance(error, PermissionError):

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any
 
 import obstore
-from obstore import exceptions as wrong
+from obstore import exceptions
 from obstore.store import HTTPStore, from_url
 
 from sbbf_tool.errors import SbbfError, UnreadableError, UsageError
@@ -28,7 +28,7 @@ from sbbf_tool.storage.objects.store import (
     OtherVersionError,
     ReadOnlyStore,
     Version,
-    tried,
+    retry,
 )
 
 _NAMES = {"gs": "Google Cloud Storage", "azure": "Azure", "http": "an HTTP server"}
@@ -53,12 +53,12 @@ class CloudStore(ReadOnlyStore):
         retries: Any = {"max_retries": TRIES - 1, "retry_timeout": timedelta(seconds=READ_SECONDS * TRIES)}
         if service == "http":
             url = f"{root}/{path}?{secret}" if secret else f"{root}/{path}"
-            self._store: Any = self._answered(lambda: HTTPStore(url, client_options=clients, retry_config=retries))
+            self._store: Any = self._call(lambda: HTTPStore(url, client_options=clients, retry_config=retries))
         else:
-            self._store = self._answered(lambda: from_url(root, client_options=clients, retry_config=retries))
+            self._store = self._call(lambda: from_url(root, client_options=clients, retry_config=retries))
 
     def tail(self, key: str, length: int) -> tuple[bytes, Version]:
-        def ask() -> tuple[bytes, Version]:
+        def request() -> tuple[bytes, Version]:
             if self._service == "azure":
                 # The service has no ranges counted from the end.
                 size = obstore.head(self._store, self._path(key))["size"]
@@ -67,20 +67,20 @@ class CloudStore(ReadOnlyStore):
                 return self._get(key, {"range": (max(0, size - length), size)})
             return self._get(key, {"range": {"suffix": length}})
 
-        return self._answered(lambda: tried(ask, _is_worth_another_try))
+        return self._call(lambda: retry(request, _is_retryable))
 
     def get(self, key: str, offset: int, length: int, version: Version) -> bytes:
         options: dict[str, Any] = {"range": (offset, offset + length)}
         if version.tag is not None:
             options["if_match"] = version.tag
-        data, found = self._answered(lambda: tried(lambda: self._get(key, options), _is_worth_another_try))
-        if found != version:
+        data, current = self._call(lambda: retry(lambda: self._get(key, options), _is_retryable))
+        if current != version:
             raise OtherVersionError
         return data
 
     def version(self, key: str) -> Version | None:
         try:
-            return _version(self._answered(lambda: obstore.head(self._store, self._path(key))))
+            return _version(self._call(lambda: obstore.head(self._store, self._path(key))))
         except MissingError:
             return None
 
@@ -90,13 +90,13 @@ class CloudStore(ReadOnlyStore):
         # obstore takes only whole segments of a key as a prefix; the rest is compared here.
         folder = prefix[: prefix.rfind("/") + 1]
         pages = obstore.list(self._store, prefix=folder or None)
-        found = (meta["path"] for page in self._pages(pages) for meta in page)
-        yield from islice((key for key in found if key.startswith(prefix)), limit)
+        keys = (meta["path"] for page in self._pages(pages) for meta in page)
+        yield from islice((key for key in keys if key.startswith(prefix)), limit)
 
     def _pages(self, stream: Any) -> Iterator[Any]:
         pages = iter(stream)
         while True:
-            page = self._answered(lambda: next(pages, None))
+            page = self._call(lambda: next(pages, None))
             if page is None:
                 return
             yield page
@@ -105,39 +105,39 @@ class CloudStore(ReadOnlyStore):
         return "" if self._service == "http" else key
 
     def _get(self, key: str, options: Any) -> tuple[bytes, Version]:
-        found = obstore.get(self._store, self._path(key), options=options)
-        version = _version(found.meta)
+        response = obstore.get(self._store, self._path(key), options=options)
+        version = _version(response.meta)
         if version.tag is None and version.modified is None:
             raise UnreadableError(
                 "the server gives neither ETag nor Last-Modified: a change could not be noticed", hint="download the file"
             )
-        return bytes(found.bytes()), version
+        return bytes(response.bytes()), version
 
-    def _answered(self, ask: Callable[[], Answer]) -> Answer:
+    def _call(self, request: Callable[[], Answer]) -> Answer:
         """Return the service's answer, or raise its error as one of this package's. obstore's messages contain whole URLs."""
         try:
-            return ask()
+            return request()
         except FileNotFoundError:
             raise MissingError("no such object") from None
-        except (wrong.BaseError, ValueError, OSError, TypeError) as error:
-            raise self._told(error) from None
+        except (exceptions.BaseError, ValueError, OSError, TypeError) as error:
+            raise self._translate_error(error) from None
 
-    def _told(self, error: Exception) -> SbbfError:
+    def _translate_error(self, error: Exception) -> SbbfError:
         hint = _HINTS[self._service]
-        if isinstance(error, wrong.PreconditionError | wrong.NotModifiedError):
+        if isinstance(error, exceptions.PreconditionError | exceptions.NotModifiedError):
             return OtherVersionError()
-        if isinstance(error, wrong.PermissionDeniedError | wrong.UnauthenticatedError):
+        if isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError):
             return DeniedError("access denied", hint=hint)
-        if isinstance(error, wrong.NotSupportedError):
+        if isinstance(error, exceptions.NotSupportedError):
             return UnreadableError("the server cannot give a part of a file: it answered with the whole", hint="download it")
-        if isinstance(error, wrong.InvalidPathError):
+        if isinstance(error, exceptions.InvalidPathError):
             return UsageError("this cannot be the name of an object")
         text = str(error)
-        found = _STATUS.search(text)
-        if found and found[1] == "416":
+        status = _STATUS.search(text)
+        if status and status[1] == "416":
             return UnreadableError("the server has no such range: the object is empty, or was cut short")
-        if found:
-            return UnreadableError(f"the server answered {found[1]}{f', {TRIES} tries' if found[1] >= '500' else ''}")
+        if status:
+            return UnreadableError(f"the server answered {status[1]}{f', {TRIES} tries' if status[1] >= '500' else ''}")
         if any(word in text for word in ("redential", "metadata endpoint", "Account", "oken")) and self._service != "http":
             return DeniedError("no credentials that can be used", hint=hint)
         return UnreadableError(f"it cannot be reached ({type(error).__name__}, {TRIES} tries)", hint="check the network and the name")
@@ -146,13 +146,13 @@ class CloudStore(ReadOnlyStore):
 _STATUS = re.compile(r"status code: (\d{3})\b")
 
 
-def _is_worth_another_try(error: Exception) -> bool:
+def _is_retryable(error: Exception) -> bool:
     # obstore already retried errors before the response began; this is a response body that was cut off.
-    return isinstance(error, wrong.GenericError) and "retries" not in str(error)
+    return isinstance(error, exceptions.GenericError) and "retries" not in str(error)
 
 
 def _version(meta: Any) -> Version:
     tag, modified = meta["e_tag"], meta["last_modified"]
     # A weak ETag promises no equal bytes (RFC 9110, section 8.8.1); obstore reports 1970 where the server stated no time.
-    told = modified if isinstance(modified, datetime) and modified.timestamp() > 0 else None
-    return Version(meta["size"], None if tag is None or tag.startswith("W/") else tag, told.isoformat() if told else None)
+    modified_time = modified if isinstance(modified, datetime) and modified.timestamp() > 0 else None
+    return Version(meta["size"], None if tag is None or tag.startswith("W/") else tag, modified_time.isoformat() if modified_time else None)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from sbbf_tool.errors import ErrorPlace, RefusedError, SbbfError, UnreadableError
 from sbbf_tool.hints import Hint
-from sbbf_tool.storage.listing import is_passed_over
+from sbbf_tool.storage.listing import is_hidden
 from sbbf_tool.storage.objects.location import Location, parse_location
 from sbbf_tool.storage.objects.store import DeniedError, ObjectStore
 from sbbf_tool.storage.objects.stores import store_of
@@ -29,16 +29,16 @@ def parquet_files(url: str) -> Iterator[str]:
     store = store_of(location)
     with ErrorPlace(location.name):
         if _MAGIC.search(location.key):
-            yield from _found(_globbed(store, location), location, "no file matches")
+            yield from _require_any(_match_glob(store, location), location, "no file matches")
         elif not location.key or location.key.endswith("/"):
-            yield from _found(_below(store, location, location.key), location, "no *.parquet file below this prefix")
+            yield from _require_any(_list_below(store, location, location.key), location, "no *.parquet file below this prefix")
         elif _is_prefix(store, location.key):
-            yield from _found(_below(store, location, f"{location.key}/"), location, "no *.parquet file below this prefix")
+            yield from _require_any(_list_below(store, location, f"{location.key}/"), location, "no *.parquet file below this prefix")
         else:
             yield location.url
 
 
-def object_named(url: str) -> str | None:
+def find_single_object(url: str) -> str | None:
     """Return the URL of the one object that a URL stands for; None where it is a prefix or a glob."""
     location = parse_location(url)
     if location.service == "http":
@@ -54,13 +54,13 @@ def object_named(url: str) -> str | None:
     return location.url if is_one else None
 
 
-def _found(names: Iterable[str], location: Location, otherwise: str) -> Iterator[str]:
-    found = False
+def _require_any(names: Iterable[str], location: Location, message: str) -> Iterator[str]:
+    is_empty = True
     for name in names:
-        found = True
+        is_empty = False
         yield name
-    if not found:
-        raise UnreadableError(otherwise, file=location.name)
+    if is_empty:
+        raise UnreadableError(message, file=location.name)
 
 
 def _is_prefix(store: ObjectStore, key: str) -> bool:
@@ -72,16 +72,16 @@ def _is_prefix(store: ObjectStore, key: str) -> bool:
         return False
 
 
-def _below(store: ObjectStore, location: Location, prefix: str) -> Iterator[str]:
+def _list_below(store: ObjectStore, location: Location, prefix: str) -> Iterator[str]:
     for key in store.keys(prefix):
         parts = key[len(prefix) :].split("/")
-        if parts[-1].endswith(".parquet") and not any(map(is_passed_over, parts)):
+        if parts[-1].endswith(".parquet") and not any(map(is_hidden, parts)):
             yield location.with_key(key).url
 
 
-def _globbed(store: ObjectStore, location: Location) -> Iterator[str]:
+def _match_glob(store: ObjectStore, location: Location) -> Iterator[str]:
     literal = location.key[: _MAGIC.search(location.key).start()]  # type: ignore[union-attr]
-    matches = _matcher(location.key)
+    matches = _build_matcher(location.key)
     if next(store.keys(location.key, 1), None) == location.key:
         # An existing name wins over a glob.
         yield location.url
@@ -91,38 +91,38 @@ def _globbed(store: ObjectStore, location: Location) -> Iterator[str]:
             yield location.with_key(key).url
 
 
-def _matcher(pattern: str) -> Callable[[str], bool]:
+def _build_matcher(pattern: str) -> Callable[[str], bool]:
     """Build the matcher of a glob: `*`, `?`, `[...]` within a segment, `**` over any number; a folder matches what is below it."""
-    written = []
+    parts = []
     position = 0
     while position < len(pattern):
         character = pattern[position]
         position += 1
         closing = pattern.find("]", position + 1 + (pattern[position : position + 1] == "!")) if character == "[" else -1
         if character == "*" and pattern.startswith("*/", position):
-            written.append("(?:[^/]+/)*")
+            parts.append("(?:[^/]+/)*")
             position += 2
         elif character == "*" and pattern.startswith("*", position):
-            written.append(".*")
+            parts.append(".*")
             position += 1
         elif character == "*":
-            written.append("[^/]*")
+            parts.append("[^/]*")
         elif character == "?":
-            written.append("[^/]")
+            parts.append("[^/]")
         elif closing > 0:
             members = pattern[position:closing].replace("\\", "\\\\")
-            written.append(f"[^{members[1:]}]" if members.startswith("!") else f"[{members}]")
+            parts.append(f"[^{members[1:]}]" if members.startswith("!") else f"[{members}]")
             position = closing + 1
         else:
-            written.append(re.escape(character))
-    whole = re.compile("".join(written) + r"(?P<below>/.*)?", re.DOTALL)
+            parts.append(re.escape(character))
+    whole = re.compile("".join(parts) + r"(?P<below>/.*)?", re.DOTALL)
 
     def matches(key: str) -> bool:
-        found = whole.fullmatch(key)
-        if found is None:
+        match = whole.fullmatch(key)
+        if match is None:
             return False
-        below = (found["below"] or "").split("/")[1:]
-        return not below or (below[-1].endswith(".parquet") and not any(map(is_passed_over, below)))
+        below = (match["below"] or "").split("/")[1:]
+        return not below or (below[-1].endswith(".parquet") and not any(map(is_hidden, below)))
 
     return matches
 

@@ -46,15 +46,15 @@ class Location(NamedTuple):
 
 def parse_location(url: str) -> Location:
     """Parse a URL. Raises UsageError where it names nothing that can be read here."""
-    found = _URL.fullmatch(url)
-    scheme = found[1].lower() if found else ""
+    match = _URL.fullmatch(url)
+    scheme = match[1].lower() if match else ""
     service = _SERVICES.get(scheme)
-    if found is None or service is None:
-        known = ", ".join(f"{name}://" for name in _SERVICES)
-        raise UsageError(f"no such kind of place: {scheme}://", hint=f"there are {known} and paths")
-    bucket, key = found[2], found[3] or ""
+    if match is None or service is None:
+        schemes = ", ".join(f"{name}://" for name in _SERVICES)
+        raise UsageError(f"no such kind of place: {scheme}://", hint=f"there are {schemes} and paths")
+    bucket, key = match[2], match[3] or ""
     if service == "http":
-        return _http(url)
+        return _parse_http(url)
     # In S3 only the name of an access point has a colon; anything else is an access key with its secret, cut off at a slash.
     is_key = service in ("s3", "gs") and ":" in bucket and not bucket.startswith("arn:")
     if is_key or ("@" in bucket and ":" in bucket.rpartition("@")[0]):
@@ -67,7 +67,7 @@ def parse_location(url: str) -> Location:
     return Location(service, f"{scheme}://{bucket}", bucket, key)
 
 
-def _http(url: str) -> Location:
+def _parse_http(url: str) -> Location:
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port

@@ -28,33 +28,38 @@ def ensure_writable(target: str, in_place: bool) -> None:
 def replace(source: Source, target: str, keep: int, pieces: tuple[Piece, ...], verify: Callable[[Source], None]) -> list[str]:
     """Replace an object: see `places.replace`."""
     location = parse_location(target)
-    with PlannedSource(location.name, source, keep, pieces) as planned:
-        verify(planned)
+    with PlannedSource(location.name, source, keep, pieces) as planned_source:
+        verify(planned_source)
         # Read now: once the object is replaced, its old version cannot be read any more.
-        samples = [_sample(planned, 0, 8), _sample(planned, keep - _COMPARED_BYTES, keep)]
+        samples = [_sample(planned_source, 0, 8), _sample(planned_source, keep - _COMPARED_BYTES, keep)]
         try:
             with ErrorPlace(location.name):
                 warnings = store_of(location).replace(source, location, keep, pieces)
         except OtherVersionError as error:
             raise ChangedError(error.message, file=location.name, hint=error.hint) from error
-        _read_back(target, planned, samples)
+        _read_back(target, planned_source, samples)
     return [f"{location.name}: {warning}" for warning in warnings]
 
 
-def _sample(planned: PlannedSource, start: int, end: int) -> tuple[int, bytes]:
-    start, end = max(0, start), min(end, planned.size)
-    return start, planned.read(start, end - start)
+def _sample(planned_source: PlannedSource, start: int, end: int) -> tuple[int, bytes]:
+    start, end = max(0, start), min(end, planned_source.size)
+    return start, planned_source.read(start, end - start)
 
 
-def _read_back(target: str, planned: PlannedSource, samples: list[tuple[int, bytes]]) -> None:
+def _read_back(target: str, planned_source: PlannedSource, samples: list[tuple[int, bytes]]) -> None:
     """Compare the store's object with the plan: length, first bytes, last old bytes, all new bytes."""
     try:
-        with open_object(target) as written:
-            new = (_sample(planned, start, start + _BLOCK_BYTES) for start in range(planned.keep, planned.size, _BLOCK_BYTES))
-            same = written.size == planned.size and all(written.read(start, len(data)) == data for start, data in chain(samples, new))
+        with open_object(target) as new_object:
+            new = (
+                _sample(planned_source, start, start + _BLOCK_BYTES)
+                for start in range(planned_source.keep, planned_source.size, _BLOCK_BYTES)
+            )
+            is_same = new_object.size == planned_source.size and all(
+                new_object.read(start, len(data)) == data for start, data in chain(samples, new)
+            )
     except SbbfError as error:
         hint = "it was verified and written; verify it again"
-        raise WriteError(f"the new object could not be read back ({error.message})", file=planned.name, hint=hint) from error
-    if not same:
+        raise WriteError(f"the new object could not be read back ({error.message})", file=planned_source.name, hint=hint) from error
+    if not is_same:
         hint = "another process may have written it in the same moment; verify it"
-        raise WriteError("the object holds other bytes than were written to it", file=planned.name, hint=hint)
+        raise WriteError("the object holds other bytes than were written to it", file=planned_source.name, hint=hint)

@@ -22,7 +22,7 @@ import botocore.session
 from botocore import UNSIGNED
 
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.storage.objects.s3_errors import NoSuchRangeError, NotS3Error, answered
+from sbbf_tool.storage.objects.s3_errors import NoSuchRangeError, NotS3Error, call
 from sbbf_tool.storage.objects.store import (
     CONNECT_SECONDS,
     IN_FLIGHT,
@@ -31,7 +31,7 @@ from sbbf_tool.storage.objects.store import (
     MissingError,
     OtherVersionError,
     Version,
-    tried,
+    retry,
 )
 
 _BODY_ERRORS = (wrong.ResponseStreamingError, wrong.IncompleteReadError, wrong.ReadTimeoutError, wrong.ConnectionClosedError)
@@ -44,11 +44,11 @@ class S3Bucket:
 
     def __init__(self, bucket: str) -> None:
         self.bucket = bucket
-        self.client = answered(lambda: client(os.getpid()), bucket)
+        self.client = call(lambda: client(os.getpid()), bucket)
 
     def tail(self, key: str, length: int) -> tuple[bytes, Version]:
         try:
-            return self._ranged(key, f"bytes=-{length}")
+            return self._get_range(key, f"bytes=-{length}")
         except NoSuchRangeError:
             # S3's answer for an empty object.
             version = self.version(key)
@@ -58,63 +58,63 @@ class S3Bucket:
 
     def get(self, key: str, offset: int, length: int, version: Version) -> bytes:
         try:
-            data, found = self._ranged(key, f"bytes={offset}-{offset + length - 1}", IfMatch=version.tag)
+            data, current = self._get_range(key, f"bytes={offset}-{offset + length - 1}", IfMatch=version.tag)
         except NoSuchRangeError:
             raise OtherVersionError from None
-        if found != version:
+        if current != version:
             raise OtherVersionError
         return data
 
-    def _ranged(self, key: str, wanted: str, **pinned: Any) -> tuple[bytes, Version]:
-        def ask() -> tuple[bytes, Version]:
-            answer = self.client.get_object(Bucket=self.bucket, Key=key, Range=wanted, **pinned)
+    def _get_range(self, key: str, range_header: str, **conditions: Any) -> tuple[bytes, Version]:
+        def request() -> tuple[bytes, Version]:
+            answer = self.client.get_object(Bucket=self.bucket, Key=key, Range=range_header, **conditions)
             size, length = answer["ContentLength"], answer["ContentLength"]
-            if (found := _RANGE.fullmatch(answer.get("ContentRange", ""))) is not None:
-                first, last, size = (int(number) for number in found.groups())
-                if (first, last) != _expected_range(wanted, size) or last - first + 1 != length:
+            if (match := _RANGE.fullmatch(answer.get("ContentRange", ""))) is not None:
+                first, last, size = (int(number) for number in match.groups())
+                if (first, last) != _expected_range(range_header, size) or last - first + 1 != length:
                     answer["Body"].close()
-                    raise UnreadableError(f"the store answered with bytes {first} to {last} where {wanted} were asked for")
-            elif not wanted.startswith("bytes=-") or size > int(wanted.removeprefix("bytes=-")):
+                    raise UnreadableError(f"the store answered with bytes {first} to {last} where {range_header} were asked for")
+            elif not range_header.startswith("bytes=-") or size > int(range_header.removeprefix("bytes=-")):
                 answer["Body"].close()
                 raise UnreadableError("the store cannot give a part of an object: it answered with the whole")
             return answer["Body"].read(), Version(size, answer.get("ETag"))
 
-        return answered(lambda: tried(ask, lambda error: isinstance(error, _BODY_ERRORS)), self.bucket)
+        return call(lambda: retry(request, lambda error: isinstance(error, _BODY_ERRORS)), self.bucket)
 
     def version(self, key: str) -> Version | None:
         try:
-            found = self.head(key)
+            metadata = self.head(key)
         except MissingError:
             return None
-        return Version(found["ContentLength"], found.get("ETag"))
+        return Version(metadata["ContentLength"], metadata.get("ETag"))
 
     def head(self, key: str) -> dict[str, Any]:
         """Return all metadata that the store reports for an object. Raises MissingError."""
-        found: dict[str, Any] = answered(lambda: self.client.head_object(Bucket=self.bucket, Key=key), self.bucket)
-        return found
+        metadata: dict[str, Any] = call(lambda: self.client.head_object(Bucket=self.bucket, Key=key), self.bucket)
+        return metadata
 
     def keys(self, prefix: str, limit: int | None = None) -> Iterator[str]:
-        asked = {"Bucket": self.bucket, "Prefix": prefix, "MaxKeys": min(limit or _PAGE_KEYS, _PAGE_KEYS)}
+        request = {"Bucket": self.bucket, "Prefix": prefix, "MaxKeys": min(limit or _PAGE_KEYS, _PAGE_KEYS)}
         while limit is None or limit > 0:
-            found, following = answered(lambda: self._page(asked), self.bucket)
-            yield from found[:limit]
-            if following is None:
+            keys, next_token = call(lambda: self._request_page(request), self.bucket)
+            yield from keys[:limit]
+            if next_token is None:
                 return
-            if following == asked.get("ContinuationToken"):
+            if next_token == request.get("ContinuationToken"):
                 raise NotS3Error  # The same page again, without end.
-            limit = None if limit is None else limit - len(found)
-            asked["ContinuationToken"] = following
+            limit = None if limit is None else limit - len(keys)
+            request["ContinuationToken"] = next_token
 
-    def _page(self, asked: dict[str, Any]) -> tuple[list[str], str | None]:
+    def _request_page(self, request: dict[str, Any]) -> tuple[list[str], str | None]:
         """Request one page of a listing: its keys, and the token of the next one."""
-        page = self.client.list_objects_v2(**asked)
-        following = page.get("NextContinuationToken") if page.get("IsTruncated") else None
-        return [entry["Key"] for entry in page.get("Contents", ())], following
+        page = self.client.list_objects_v2(**request)
+        next_token = page.get("NextContinuationToken") if page.get("IsTruncated") else None
+        return [entry["Key"] for entry in page.get("Contents", ())], next_token
 
 
-def _expected_range(wanted: str, size: int) -> tuple[int, int]:
+def _expected_range(range_header: str, size: int) -> tuple[int, int]:
     """Return first and last byte that a `Range` header means of an object of `size` bytes."""
-    first, _, last = wanted.removeprefix("bytes=").partition("-")
+    first, _, last = range_header.removeprefix("bytes=").partition("-")
     return (int(first), min(int(last), size - 1)) if first else (max(0, size - int(last)), size - 1)
 
 

@@ -39,10 +39,10 @@ class NoSuchRangeError(UnreadableError):
     """The object ends before the range begins."""
 
 
-def answered(ask: Callable[[], Answer], bucket: str) -> Answer:
+def call(request: Callable[[], Answer], bucket: str) -> Answer:
     """Return the store's answer, or raise its error as one of this package's."""
     try:
-        return ask()
+        return request()
     except ERRORS as error:
         raise describe(error, bucket) from error
 

@@ -26,12 +26,12 @@ from sbbf_tool.hints import ELSEWHERE, Hint
 from sbbf_tool.storage.objects.location import Location
 from sbbf_tool.storage.objects.parts import Part, plan_parts
 from sbbf_tool.storage.objects.s3_bucket import S3Bucket
-from sbbf_tool.storage.objects.s3_errors import ERRORS, NotS3Error, answered, code_of, describe
+from sbbf_tool.storage.objects.s3_errors import ERRORS, NotS3Error, call, code_of, describe
 from sbbf_tool.storage.objects.source import ObjectSource
 from sbbf_tool.storage.objects.store import Answer, DeniedError, MissingError, OtherVersionError
 from sbbf_tool.storage.source import Piece, PlannedSource, Source
 
-_CARRIED = (
+_COPIED_ATTRIBUTES = (
     "CacheControl",
     "ContentDisposition",
     "ContentEncoding",
@@ -62,13 +62,13 @@ class S3Store(S3Bucket):
             if self.version(target.key) is not None:
                 raise _exists()
             return
-        found = self.head(target.key)
-        if found.get("StorageClass") in _ARCHIVES:
+        metadata = self.head(target.key)
+        if metadata.get("StorageClass") in _ARCHIVES:
             raise RefusedError(
-                f"it is in storage class {found['StorageClass']}, where a new version could not be read",
+                f"it is in storage class {metadata['StorageClass']}, where a new version could not be read",
                 hint=ELSEWHERE,
             )
-        if found.get("ObjectLockMode") or found.get("ObjectLockLegalHoldStatus") == "ON":
+        if metadata.get("ObjectLockMode") or metadata.get("ObjectLockLegalHoldStatus") == "ON":
             raise RefusedError(
                 "it is locked, and the lock would not go along", hint=Hint("write elsewhere with {output}, and lock that", output=...)
             )
@@ -78,26 +78,26 @@ class S3Store(S3Bucket):
         in_place = old is not None and old.location == target
         attributes, warnings = _attributes(old, in_place) if old is not None else ({"ContentType": "application/vnd.apache.parquet"}, [])
         if in_place:
-            warnings += _unfinished(self, target.key)
-        with PlannedSource(target.name, source, keep, pieces) as planned:
-            writing = _Writing(self, target, old, in_place, planned, attributes)
-            parts = plan_parts(keep, planned.size, can_copy=old is not None)
+            warnings += _warn_of_uploads(self, target.key)
+        with PlannedSource(target.name, source, keep, pieces) as planned_source:
+            upload = _Upload(self, target, old, in_place, planned_source, attributes)
+            parts = plan_parts(keep, planned_source.size, can_copy=old is not None)
             if parts is None:
-                writing.put()
+                upload.put()
             else:
-                writing.put_together(parts)
-        return warnings + ([_UNCONDITIONAL] if writing.was_unconditional else [])
+                upload.put_in_parts(parts)
+        return warnings + ([_UNCONDITIONAL] if upload.was_unconditional else [])
 
 
 @dataclass
-class _Writing:
+class _Upload:
     """The upload of one object."""
 
     store: S3Bucket
     target: Location
     old: ObjectSource | None
     in_place: bool
-    planned: PlannedSource
+    planned_source: PlannedSource
     attributes: dict[str, Any]
     was_unconditional: bool = False
 
@@ -106,39 +106,39 @@ class _Writing:
         return {"Bucket": self.target.bucket, "Key": self.target.key}
 
     def put(self) -> None:
-        data = self.planned.read(0, self.planned.size)
+        data = self.planned_source.read(0, self.planned_source.size)
         self._on_condition(
             lambda condition: self.store.client.put_object(**self._place, Body=data, ContentMD5=_md5(data), **self.attributes, **condition),
             expected=hashlib.md5(data, usedforsecurity=False).hexdigest(),
         )
 
-    def put_together(self, parts: tuple[Part, ...]) -> None:
-        upload = self._written(lambda: str(self.store.client.create_multipart_upload(**self._place, **self.attributes)["UploadId"]))
+    def put_in_parts(self, parts: tuple[Part, ...]) -> None:
+        upload_id = self._request(lambda: str(self.store.client.create_multipart_upload(**self._place, **self.attributes)["UploadId"]))
         try:
             with ThreadPoolExecutor(_PARTS_IN_FLIGHT, thread_name_prefix="sbbf-put") as pool:
                 try:
-                    numbered = enumerate(parts, 1)
-                    tags = list(pool.map(lambda one: self._written(lambda: self._part(upload, *one)), numbered))
+                    numbered_parts = enumerate(parts, 1)
+                    tags = list(pool.map(lambda part: self._request(lambda: self._write_part(upload_id, *part)), numbered_parts))
                 except BaseException:
                     # A part that arrives after the abort would stay: wait for those in flight.
                     pool.shutdown(cancel_futures=True)
                     raise
-            self._ensure_complete(upload, parts, tags)
-            listed = {"Parts": [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(tags, 1)]}
+            self._ensure_complete(upload_id, parts, tags)
+            part_list = {"Parts": [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(tags, 1)]}
             self._on_condition(
                 lambda condition: self.store.client.complete_multipart_upload(
-                    **self._place, UploadId=upload, MultipartUpload=listed, **condition
+                    **self._place, UploadId=upload_id, MultipartUpload=part_list, **condition
                 ),
                 expected=_tag_of(tags),
             )
         except BaseException as error:
-            self._abort(upload, error)
+            self._abort(upload_id, error)
             raise
 
-    def _part(self, upload: str, number: int, part: Part) -> str:
-        place = {**self._place, "UploadId": upload, "PartNumber": number}
+    def _write_part(self, upload_id: str, number: int, part: Part) -> str:
+        place = {**self._place, "UploadId": upload_id, "PartNumber": number}
         if not part.is_copy:
-            data = self.planned.read(part.start, part.end - part.start)
+            data = self.planned_source.read(part.start, part.end - part.start)
             return str(self.store.client.upload_part(**place, Body=data, ContentMD5=_md5(data))["ETag"])
         assert self.old is not None
         answer = self.store.client.upload_part_copy(
@@ -152,28 +152,30 @@ class _Writing:
             raise WriteError("the store says that it copied a part and not which", hint=_UNTOUCHED)
         return str(tag)
 
-    def _ensure_complete(self, upload: str, parts: tuple[Part, ...], tags: list[str]) -> None:
+    def _ensure_complete(self, upload_id: str, parts: tuple[Part, ...], tags: list[str]) -> None:
         """Ensure that every part has its planned size, and that copied bytes are still those that were read: some stores check neither."""
-        found: dict[int, tuple[int, str]] = {}
+        stored_parts: dict[int, tuple[int, str]] = {}
         marker = 0
         while True:
-            listed, following = self._written(partial(self._listed_parts, upload, marker))
-            found |= listed
-            if following is None:
+            page, next_marker = self._request(partial(self._list_parts, upload_id, marker))
+            stored_parts |= page
+            if next_marker is None:
                 break
-            if following <= marker:
+            if next_marker <= marker:
                 raise WriteError(NotS3Error().message, hint=_UNTOUCHED)
-            marker = following
-        meant = {number: (part.end - part.start, _bare(tag)) for number, (part, tag) in enumerate(zip(parts, tags, strict=True), 1)}
-        if found != meant:
+            marker = next_marker
+        expected_parts = {
+            number: (part.end - part.start, _strip_quotes(tag)) for number, (part, tag) in enumerate(zip(parts, tags, strict=True), 1)
+        }
+        if stored_parts != expected_parts:
             raise WriteError("the store holds other parts than were sent and copied", hint=_UNTOUCHED)
         if self.old is not None and self.old.store.version(self.old.location.key) != self.old.version:
             raise OtherVersionError().at(file=self.old.name)
 
-    def _listed_parts(self, upload: str, marker: int) -> tuple[dict[int, tuple[int, str]], int | None]:
+    def _list_parts(self, upload_id: str, marker: int) -> tuple[dict[int, tuple[int, str]], int | None]:
         """Request one page of an upload's parts: size and ETag by number, and the number after which the next page begins."""
-        page = self.store.client.list_parts(**self._place, UploadId=upload, PartNumberMarker=marker)
-        parts = {part["PartNumber"]: (part["Size"], _bare(part["ETag"])) for part in page.get("Parts", ())}
+        page = self.store.client.list_parts(**self._place, UploadId=upload_id, PartNumberMarker=marker)
+        parts = {part["PartNumber"]: (part["Size"], _strip_quotes(part["ETag"])) for part in page.get("Parts", ())}
         return parts, int(page["NextPartNumberMarker"]) if page.get("IsTruncated") else None
 
     def _on_condition(self, write: Callable[[dict[str, str]], object], expected: str | None) -> None:
@@ -183,7 +185,7 @@ class _Writing:
             assert self.old is not None
             condition = {"IfMatch": self.old.version.tag or "*"}
         try:
-            self._written(lambda: write(condition))
+            self._request(lambda: write(condition))
         except _NoConditionsError:
             now = self.store.version(self._place["Key"])
             if self.in_place and (self.old is None or now != self.old.version):
@@ -191,27 +193,27 @@ class _Writing:
             if not self.in_place and now is not None:
                 raise _exists() from None
             self.was_unconditional = True
-            self._written(lambda: write({}))
+            self._request(lambda: write({}))
         except OtherVersionError:
-            if self._is_there(expected):
+            if self._is_stored(expected):
                 # The response to the first try was lost, and the second found the result of the first.
                 return
             raise (OtherVersionError() if self.in_place else _exists()) from None
         except SbbfError:
-            if self._is_there(expected):
+            if self._is_stored(expected):
                 return
             raise
 
-    def _is_there(self, tag: str | None) -> bool:
+    def _is_stored(self, tag: str | None) -> bool:
         with suppress(SbbfError):
             now = self.store.version(self._place["Key"])
-            return now is not None and tag is not None and _bare(now.tag or "") == tag and now.size == self.planned.size
+            return now is not None and tag is not None and _strip_quotes(now.tag or "") == tag and now.size == self.planned_source.size
         return False
 
-    def _written(self, ask: Callable[[], Answer]) -> Answer:
+    def _request(self, request: Callable[[], Answer]) -> Answer:
         """Return the store's answer, or raise its error as one of this package's about writing."""
         try:
-            return ask()
+            return request()
         except ERRORS as error:
             if isinstance(error, wrong.ClientError) and code_of(error) == (501, "NotImplemented"):
                 raise _NoConditionsError("the store cannot do what is needed (NotImplemented)", hint=_UNTOUCHED) from error
@@ -222,13 +224,13 @@ class _Writing:
                 raise RefusedError(f"it may not be written: {reason.message}", hint=reason.hint) from error
             raise WriteError(reason.message, hint=_UNTOUCHED) from error
 
-    def _abort(self, upload: str, why: BaseException) -> None:
+    def _abort(self, upload_id: str, cause: BaseException) -> None:
         try:
             with suppress(MissingError):
-                answered(lambda: self.store.client.abort_multipart_upload(**self._place, UploadId=upload), self._place["Bucket"])
+                call(lambda: self.store.client.abort_multipart_upload(**self._place, UploadId=upload_id), self._place["Bucket"])
         except SbbfError as error:
-            if isinstance(why, SbbfError):
-                why.hint = f"{_UNTOUCHED}, and an unfinished upload stays ({error.message}): aws s3api abort-multipart-upload removes it"
+            if isinstance(cause, SbbfError):
+                cause.hint = f"{_UNTOUCHED}, and an unfinished upload stays ({error.message}): aws s3api abort-multipart-upload removes it"
 
 
 class _NoConditionsError(RefusedError):
@@ -244,10 +246,10 @@ def _attributes(old: ObjectSource, in_place: bool) -> tuple[dict[str, Any], list
     assert isinstance(old.store, S3Bucket)
     client, place = old.store.client, {"Bucket": old.location.bucket, "Key": old.location.key}
     head = old.store.head(old.location.key)
-    carried = {name: head[name] for name in _CARRIED if head.get(name)}
+    carried = {name: head[name] for name in _COPIED_ATTRIBUTES if head.get(name)}
     warnings = []
     try:
-        if tags := answered(lambda: _tags(client, place), place["Bucket"]):
+        if tags := call(lambda: _tags(client, place), place["Bucket"]):
             carried["Tagging"] = urlencode(tags)
     except DeniedError as error:
         if in_place:
@@ -258,7 +260,7 @@ def _attributes(old: ObjectSource, in_place: bool) -> tuple[dict[str, Any], list
         if "NotImplemented" not in error.message:
             raise
     with suppress(SbbfError):
-        acl = answered(lambda: client.get_object_acl(**place), place["Bucket"])
+        acl = call(lambda: client.get_object_acl(**place), place["Bucket"])
         owner = acl.get("Owner", {}).get("ID")
         if any(grant.get("Grantee", {}).get("ID") != owner for grant in acl.get("Grants", ())):
             warnings.append("the old object's access list was not carried over: the new one is its owner's alone, or as the bucket says")
@@ -269,10 +271,10 @@ def _tags(client: Any, place: dict[str, str]) -> list[tuple[str, str]]:
     return [(tag["Key"], tag["Value"]) for tag in client.get_object_tagging(**place).get("TagSet", ())]
 
 
-def _unfinished(store: S3Bucket, key: str) -> list[str]:
+def _warn_of_uploads(store: S3Bucket, key: str) -> list[str]:
     """List uploads of this key, by any client, that were neither completed nor aborted: they cost money and are invisible."""
     with suppress(SbbfError):
-        answer = answered(lambda: store.client.list_multipart_uploads(Bucket=store.bucket, Prefix=key), store.bucket)
+        answer = call(lambda: store.client.list_multipart_uploads(Bucket=store.bucket, Prefix=key), store.bucket)
         count = sum(upload.get("Key") == key for upload in answer.get("Uploads", ()))
         if count:
             return [
@@ -285,14 +287,14 @@ def _md5(data: bytes) -> str:
     return base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()
 
 
-def _bare(tag: str) -> str:
+def _strip_quotes(tag: str) -> str:
     return tag.strip('"')
 
 
 def _tag_of(tags: list[str]) -> str | None:
     """Return the ETag that most stores give an object of such parts; None where the parts' own ETags are no hashes."""
     try:
-        joined = b"".join(bytes.fromhex(_bare(tag)) for tag in tags)
+        digests = b"".join(bytes.fromhex(_strip_quotes(tag)) for tag in tags)
     except ValueError:
         return None
-    return f"{hashlib.md5(joined, usedforsecurity=False).hexdigest()}-{len(tags)}"
+    return f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(tags)}"

@@ -32,7 +32,7 @@ _LEAST_BYTES = 4 << 10
 _MOST_AHEAD = 1 << 20
 _PART_BYTES = 8 << 20
 _NEAR_BYTES = 64 << 10
-_HELD_BYTES = 64 << 20
+_CACHE_BYTES = 64 << 20
 _READERS = 16
 
 
@@ -45,7 +45,7 @@ class ObjectSource(Source):
         self.name = location.name
         self._lock = Lock()
         # Start -> bytes, the most recently used last.
-        self._held: OrderedDict[int, bytes] = OrderedDict()
+        self._cache: OrderedDict[int, bytes] = OrderedDict()
         # Next offset of each of the latest sequential readers -> length of its last window.
         self._readers: OrderedDict[int, int] = OrderedDict()
         with ErrorPlace(self.name):
@@ -57,22 +57,22 @@ class ObjectSource(Source):
 
     def close(self) -> None:
         with self._lock:
-            self._held.clear()
+            self._cache.clear()
 
     def read(self, offset: int, length: int) -> bytes:
         ensure_within(self, offset, length)
         if not length:
             return b""
-        held = self._find(offset, length)
-        if held is not None:
-            return held
+        data = self._find(offset, length)
+        if data is not None:
+            return data
         if length >= _PART_BYTES:
             end = offset + length
             return b"".join(self._fetch_all([(start, min(_PART_BYTES, end - start)) for start in range(offset, end, _PART_BYTES)]))
-        wanted = max(length, self._window(offset, length))
-        data = self._fetch(offset, min(wanted, self.size - offset))
+        window = max(length, self._window(offset, length))
+        data = self._fetch(offset, min(window, self.size - offset))
         if len(data) <= _MOST_AHEAD:
-            self._hold(offset, data)
+            self._remember(offset, data)
         with self._lock:
             self._readers[offset + len(data)] = len(data)
             while len(self._readers) > _READERS:
@@ -81,18 +81,16 @@ class ObjectSource(Source):
 
     def prefetch(self, ranges: Iterable[tuple[int, int]]) -> None:
         missing = [
-            (offset, length)
-            for offset, length in _within(ranges, self.size)
-            if length <= _PART_BYTES and self._find(offset, length) is None
+            (offset, length) for offset, length in _clip(ranges, self.size) if length <= _PART_BYTES and self._find(offset, length) is None
         ]
-        listed, total = [], 0
-        for offset, length in _joined(missing):
+        requests, total = [], 0
+        for offset, length in _merge_near(missing):
             total += length
-            if total > _HELD_BYTES // 2:
+            if total > _CACHE_BYTES // 2:
                 break
-            listed.append((offset, length))
-        for (offset, _), data in zip(listed, self._fetch_all(listed), strict=True):
-            self._hold(offset, data)
+            requests.append((offset, length))
+        for (offset, _), data in zip(requests, self._fetch_all(requests), strict=True):
+            self._remember(offset, data)
 
     def open_arrow(self) -> NativeFile:
         return open_stream(self, self.begin_read)
@@ -120,18 +118,18 @@ class ObjectSource(Source):
             start = offset - self._tail_start
             return self._tail[start : start + length]
         with self._lock:
-            for start, data in reversed(self._held.items()):
+            for start, data in reversed(self._cache.items()):
                 if start <= offset and offset + length <= start + len(data):
-                    self._held.move_to_end(start)
+                    self._cache.move_to_end(start)
                     return data[offset - start : offset - start + length]
         return None
 
-    def _hold(self, offset: int, data: bytes) -> None:
+    def _remember(self, offset: int, data: bytes) -> None:
         with self._lock:
-            self._held[offset] = data
-            size = sum(map(len, self._held.values()))
-            while size > _HELD_BYTES:
-                size -= len(self._held.popitem(last=False)[1])
+            self._cache[offset] = data
+            size = sum(map(len, self._cache.values()))
+            while size > _CACHE_BYTES:
+                size -= len(self._cache.popitem(last=False)[1])
 
     def _fetch(self, offset: int, length: int) -> bytes:
         # A changed object may be shorter now, and then the service reports the range as the error.
@@ -145,7 +143,7 @@ class ObjectSource(Source):
     def _fetch_all(self, ranges: list[tuple[int, int]]) -> list[bytes]:
         if len(ranges) == 1:
             return [self._fetch(*ranges[0])]
-        return [future.result() for future in [self.begin_read(*one) for one in ranges]]
+        return [future.result() for future in [self.begin_read(*byte_range) for byte_range in ranges]]
 
     def _count(self, data: bytes) -> None:
         with self._lock:
@@ -158,13 +156,13 @@ def _threads(process: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(IN_FLIGHT, thread_name_prefix="sbbf-fetch")
 
 
-def _within(ranges: Iterable[tuple[int, int]], size: int) -> Iterator[tuple[int, int]]:
+def _clip(ranges: Iterable[tuple[int, int]], size: int) -> Iterator[tuple[int, int]]:
     for offset, length in ranges:
         if 0 <= offset < size and length > 0:
             yield offset, min(length, size - offset)
 
 
-def _joined(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _merge_near(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Yield the ranges in order, joined where they are so near that one request costs less than two."""
     start = end = -1
     for offset, length in sorted(ranges):

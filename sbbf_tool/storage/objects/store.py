@@ -89,12 +89,12 @@ class ReadOnlyStore:
         raise AssertionError("it refuses")
 
 
-def tried(ask: Callable[[], Answer], again: Callable[[Exception], bool]) -> Answer:
+def retry(request: Callable[[], Answer], is_retryable: Callable[[Exception], bool]) -> Answer:
     """Call `ask` at most TRIES times, as long as `again` says that another try may help."""
     for _ in range(TRIES - 1):
         try:
-            return ask()
+            return request()
         except Exception as error:
-            if not again(error):
+            if not is_retryable(error):
                 raise
-    return ask()
+    return request()

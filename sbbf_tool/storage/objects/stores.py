@@ -30,12 +30,12 @@ def store_of(location: Location) -> ObjectStore:
 @lru_cache(256)
 def _store(process: int, service: str, root: str, bucket: str, path: str, secret: str) -> ObjectStore:
     try:
-        return _opened(service, root, bucket, path, secret)
+        return _open_store(service, root, bucket, path, secret)
     except ModuleNotFoundError as error:
         raise UsageError(f"{service} needs the package {error.name}", hint="pip install 'sbbf-tool[objects]'") from error
 
 
-def _opened(service: str, root: str, bucket: str, path: str, secret: str) -> ObjectStore:
+def _open_store(service: str, root: str, bucket: str, path: str, secret: str) -> ObjectStore:
     if service == "s3":
         from sbbf_tool.storage.objects.s3_publish import S3Store
 

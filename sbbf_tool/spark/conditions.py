@@ -16,7 +16,7 @@ Name = TypeVar("Name")
 
 
 @dataclass(frozen=True, slots=True)
-class Pushed:
+class Conditions:
     """Conjunction of conditions; None where there is no condition."""
 
     files: tuple[Filter, ...] = ()
@@ -34,7 +34,7 @@ class Pushed:
         return (self.columns is None or column in self.columns) and (self.row_groups is None or row_group in self.row_groups)
 
 
-def pushed(conditions: Iterable[Filter]) -> Pushed:
+def parse_conditions(conditions: Iterable[Filter]) -> Conditions:
     """Parse the conditions that PySpark 4.1 or newer passes to `DataSourceReader.pushFilters`."""
     from pyspark.sql.datasource import EqualTo, In
 
@@ -53,11 +53,11 @@ def pushed(conditions: Iterable[Filter]) -> Pushed:
                 row_groups = _both(row_groups, numbers)
             case _ if _is_about_file(condition):
                 files.append(condition)
-    return Pushed(tuple(files), columns, row_groups)
+    return Conditions(tuple(files), columns, row_groups)
 
 
-def _both(known: frozenset[Name] | None, asked: Iterable[Name]) -> frozenset[Name]:
-    return frozenset(asked) if known is None else known & frozenset(asked)
+def _both(chosen: frozenset[Name] | None, values: Iterable[Name]) -> frozenset[Name]:
+    return frozenset(values) if chosen is None else chosen & frozenset(values)
 
 
 def _is_about_file(condition: Filter) -> bool:
