@@ -1,7 +1,7 @@
-"""Queries for `advise`: `user_id = 42 AND country IN ('SE', 'NO')`, and the row groups that min, max, dictionaries and filters leave.
+"""Queries for `advise`, such as `user_id = 42 AND country IN ('SE', 'NO')`, and the number of row groups that each of them reads.
 
-Names are written as elsewhere in this tool, or in double quotes; values as SQL has them: numbers, 'text' with '' for a quote, and DATE
-'2026-01-31' or TIMESTAMP '...', whose first word may be left out. Filters answer only = and IN, so nothing else is accepted.
+Names are written as elsewhere in this tool, or in double quotes. Values are written as in SQL: numbers, 'text' with '' for a quote, and
+DATE '2026-01-31' or TIMESTAMP '...', where the keyword is optional. Filters answer only = and IN, so other operators are refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from sbbf_tool.parquet.columns import find_column, quote
 from sbbf_tool.parquet.literals import ABSENT, MAYBE
 from sbbf_tool.predicates import AllOf, Comparison, Parser, Token
 
-THERE, NOT_THERE, UNKNOWN, FILTER_PASSES = "there", "not there", "unknown", "filter passes"
+PRESENT, NOT_PRESENT, UNKNOWN, FILTER_PASSES = "present", "not present", "unknown", "filter passes"
+"""States of a condition in a row group: what its dictionary, or else its filter, answers."""
 
 
 class Condition(NamedTuple):
@@ -54,68 +55,67 @@ class _Parser(Parser):
 
     def literal(self, token: Token) -> Token:
         if token.is_word("NULL"):
-            raise _nothing_equals_null(self.text)
+            raise _build_null_error(self.text)
         return token if token.is_word("TRUE", "FALSE") else super().literal(token)
 
 
 def parse_query(text: str) -> Query:
-    """Parse a query. Raises UsageError, with the part that is not understood."""
-    parsed = _Parser(text).parse()
-    operands = parsed.operands if isinstance(parsed, AllOf) else (parsed,)
-    conditions = tuple(_condition(one) for one in operands if isinstance(one, Comparison))
+    """Parse a query. Raises UsageError with the part that cannot be parsed."""
+    expression = _Parser(text).parse()
+    operands = expression.operands if isinstance(expression, AllOf) else (expression,)
+    conditions = tuple(_build_condition(operand) for operand in operands if isinstance(operand, Comparison))
     return Query(" ".join(text.split()).rstrip("; "), conditions)
 
 
-def _condition(comparison: Comparison) -> Condition:
+def _build_condition(comparison: Comparison) -> Condition:
     column = comparison.column
     name = quote((column.unquoted,)) if column.kind == "quoted" else column.text
     return Condition(name, tuple(token.unquoted if token.kind == "text" else token.text for token in comparison.literals))
 
 
-def _nothing_equals_null(text: str) -> UsageError:
-    return UsageError(f"query {text!r}: nothing equals NULL", hint="a filter knows no nulls, and IS NULL does not ask it")
+def _build_null_error(text: str) -> UsageError:
+    return UsageError(f"query {text!r}: no value equals NULL", hint="remove the condition; filters hold no nulls")
 
 
 @dataclass(slots=True)
 class QueryCounts:
-    """The row groups that remain for one query; counts of several files add up.
-
-    For each row group that min and max leave, `open` has the knowledge about each condition, and the number of its values.
-    """
+    """Numbers of row groups that remain for one query; counts of several files add up."""
 
     row_groups: int = 0
     after_statistics: int = 0
     after_dictionary: int = 0
     after_filters: int = 0
-    by_column: Counter[str] = field(default_factory=Counter)
-    """Row groups that min and max leave of each condition of a column by itself."""
-    asked_of_column: Counter[str] = field(default_factory=Counter)
-    open: Counter[tuple[tuple[str, str, int], ...]] = field(default_factory=Counter)
+    after_statistics_by_column: Counter[str] = field(default_factory=Counter)
+    """Row groups that remain after min and max for the conditions on one column alone."""
+    row_groups_by_column: Counter[str] = field(default_factory=Counter)
+    condition_states: Counter[tuple[tuple[str, str, int], ...]] = field(default_factory=Counter)
+    """Row groups that remain after the filters, by column, state and number of values of each condition."""
     missing: frozenset[str] = frozenset()
-    """Columns that are in none of the files."""
+    """Columns that none of the files has."""
 
-    def add(self, other: QueryCounts, *, first: bool) -> None:
-        self.row_groups += other.row_groups
-        self.after_statistics += other.after_statistics
-        self.after_dictionary += other.after_dictionary
-        self.after_filters += other.after_filters
-        self.by_column.update(other.by_column)
-        self.asked_of_column.update(other.asked_of_column)
-        self.open.update(other.open)
-        self.missing = other.missing if first else self.missing & other.missing
+    def add(self, counts: QueryCounts, *, first: bool) -> None:
+        self.row_groups += counts.row_groups
+        self.after_statistics += counts.after_statistics
+        self.after_dictionary += counts.after_dictionary
+        self.after_filters += counts.after_filters
+        self.after_statistics_by_column.update(counts.after_statistics_by_column)
+        self.row_groups_by_column.update(counts.row_groups_by_column)
+        self.condition_states.update(counts.condition_states)
+        self.missing = counts.missing if first else self.missing & counts.missing
 
-    def left_with(self, rates: Mapping[str, float]) -> float:
-        """Return the average number of remaining row groups where these columns have filters of these FPPs.
+    def estimate_remaining(self, fpps: Mapping[str, float]) -> float:
+        """Estimate the average number of row groups that remain if these columns have filters of these FPPs.
 
-        Row groups about which nothing is known count as not holding the values.
+        Row groups in an unknown state count as not holding the values.
         """
         return sum(
-            count * prod(_chance(state, values, rates.get(column)) for column, state, values in row) for row, count in self.open.items()
+            count * prod(_estimate_chance(state, values, fpps.get(column)) for column, state, values in row)
+            for row, count in self.condition_states.items()
         )
 
 
-def _chance(state: str, values: int, fpp: float | None) -> float:
-    return 1.0 if fpp is None or state in (THERE, FILTER_PASSES) else 1 - (1 - fpp) ** values
+def _estimate_chance(state: str, values: int, fpp: float | None) -> float:
+    return 1.0 if fpp is None or state in (PRESENT, FILTER_PASSES) else 1 - (1 - fpp) ** values
 
 
 def count_query(file: ParquetFile, query: Query, reuse: Reuse | None = None) -> QueryCounts:
@@ -134,34 +134,35 @@ def count_query(file: ParquetFile, query: Query, reuse: Reuse | None = None) -> 
             with file.named():
                 question = reuse.question_of(column, condition.values)
             if any(literal.is_null for literal in question.literals):
-                raise _nothing_equals_null(query.text)
+                raise _build_null_error(query.text)
             questions.append(question)
     counts.missing = frozenset(missing)
     if missing:
         return counts
     for number in range(file.footer.num_row_groups):
         counts.row_groups += 1
-        left = [_any_maybe(answer.answer for answer in by_statistics(file, number, question)) for question in questions]
-        for question, stays in zip(questions, left, strict=True):
-            counts.by_column[question.column.name] += stays
-            counts.asked_of_column[question.column.name] += 1
-        if not all(left):
+        may_match = [_may_hold_any(answer.answer for answer in by_statistics(file, number, question)) for question in questions]
+        for question, may_hold in zip(questions, may_match, strict=True):
+            counts.after_statistics_by_column[question.column.name] += may_hold
+            counts.row_groups_by_column[question.column.name] += 1
+        if not all(may_match):
             continue
         counts.after_statistics += 1
         states = []
         for question in questions:
-            known = by_dictionary(file, number, question)
-            stays = known is None or _any_maybe(answer.answer for answer in known)
-            there = known is not None and any(answer.answer == MAYBE for answer in known)
-            filters = [answer.answer for answer in ask_row_group(file, number, question)]
-            passes = FILTER_PASSES if MAYBE in filters else ABSENT if not _any_maybe(filters) else None
-            states.append((question.column.name, THERE if there else NOT_THERE if not stays else UNKNOWN, len(question.literals), passes))
-        counts.after_dictionary += all(state != NOT_THERE for _, state, _, _ in states)
-        if all(passes != ABSENT for *_, passes in states):
+            dictionary_answers = by_dictionary(file, number, question)
+            may_hold = dictionary_answers is None or _may_hold_any(answer.answer for answer in dictionary_answers)
+            is_present = dictionary_answers is not None and any(answer.answer == MAYBE for answer in dictionary_answers)
+            filter_answers = [answer.answer for answer in ask_row_group(file, number, question)]
+            filter_state = FILTER_PASSES if MAYBE in filter_answers else ABSENT if not _may_hold_any(filter_answers) else None
+            state = PRESENT if is_present else UNKNOWN if may_hold else NOT_PRESENT
+            states.append((question.column.name, state, len(question.literals), filter_state))
+        counts.after_dictionary += all(state != NOT_PRESENT for _, state, _, _ in states)
+        if all(filter_state != ABSENT for *_, filter_state in states):
             counts.after_filters += 1
-            counts.open[tuple((name, passes or state, values) for name, state, values, passes in states)] += 1
+            counts.condition_states[tuple((name, filter_state or state, values) for name, state, values, filter_state in states)] += 1
     return counts
 
 
-def _any_maybe(answers: Iterable[str]) -> bool:
+def _may_hold_any(answers: Iterable[str]) -> bool:
     return any(answer != ABSENT for answer in answers)

@@ -1,6 +1,6 @@
-"""The knowledge of `advise` before it reads data: the facts of one file's footer and filters, and their totals over many files.
+"""What `advise` collects before it reads data: the facts in one file's footer and filters, and their totals over many files.
 
-A total stays small however many files there are: sums, histograms, and a random sample of bounds.
+The size of a total does not depend on the number of files: it consists of sums, histograms and a random sample of bounds.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from sbbf_tool.advice.overlap import Reservoir, overlap
+from sbbf_tool.advice.overlap import Reservoir, measure_overlap
 from sbbf_tool.advice.queries import Query, QueryCounts, count_query
 from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.filter import BloomFilter
@@ -39,7 +39,7 @@ class ChunkSurvey(NamedTuple):
     bytes: int
     row_group_bytes: int
     dictionary: int | None
-    """Distinct values, where a dictionary holds all; -1 where the dictionary does not state its length."""
+    """Number of distinct values, where a dictionary holds all; -1 where the dictionary does not state its length."""
     bounds: Bounds | None
 
 
@@ -57,7 +57,7 @@ class ColumnSurvey:
     obstacle: str | None
     """Why no filter can be added."""
     arrow_type: str | None = None
-    """Its type in the file's ARROW:schema, where engines tell types apart by that."""
+    """Its type in the file's ARROW:schema, for types that some engine treats differently."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,19 +75,19 @@ def survey(
     """Read the footer, the header of each dictionary page, the filters, and for queries the dictionaries of their columns."""
     reuse = reuse or Reuse()
     with ParquetFile.open(path, keys, limit, reuse) as file:
-        file.source.prefetch(_dictionary_headers(file))
+        file.source.prefetch(_list_dictionary_headers(file))
         file.expect_filters(file.footer.columns, whole=True)
         group_bytes = [row_group_bytes(file, number) for number in range(file.footer.num_row_groups)]
         return FileSurvey(
             file=file.name,
             bytes=file.source.size,
             row_groups=file.footer.num_row_groups,
-            columns=tuple(_column(file, column, group_bytes) for column in file.footer.columns),
+            columns=tuple(_survey_column(file, column, group_bytes) for column in file.footer.columns),
             queries=tuple(count_query(file, query, reuse) for query in queries),
         )
 
 
-def _column(file: ParquetFile, column: Column, group_bytes: Sequence[int]) -> ColumnSurvey:
+def _survey_column(file: ParquetFile, column: Column, group_bytes: Sequence[int]) -> ColumnSurvey:
     obstacle = None if file.footer.is_writable else "the footer is signed"
     chunks, filters = [], []
     for number in range(file.footer.num_row_groups):
@@ -97,23 +97,23 @@ def _column(file: ParquetFile, column: Column, group_bytes: Sequence[int]) -> Co
         elif meta.external:
             obstacle = obstacle or "its pages are in another file"
         elif not meta.has_only_nulls:
-            chunks.append(_chunk(file, number, column, meta, group_bytes[number]))
-            if (found := _filter(file, number, column)) is not None:
-                filters.append(found)
+            chunks.append(_survey_chunk(file, number, column, meta, group_bytes[number]))
+            if (filter_survey := _survey_filter(file, number, column)) is not None:
+                filters.append(filter_survey)
     return ColumnSurvey(column, tuple(chunks), tuple(filters), obstacle, arrow_type(file.footer, column))
 
 
-def _chunk(file: ParquetFile, number: int, column: Column, meta: ChunkMeta, group_bytes: int) -> ChunkSurvey:
+def _survey_chunk(file: ParquetFile, number: int, column: Column, meta: ChunkMeta, group_bytes: int) -> ChunkSurvey:
     return ChunkSurvey(
         values=meta.most_values,
         bytes=meta.bytes,
         row_group_bytes=group_bytes,
-        dictionary=_dictionary_length(file, number, column) if meta.is_dictionary_encoded else None,
+        dictionary=_read_dictionary_length(file, number, column) if meta.is_dictionary_encoded else None,
         bounds=bounds(file.footer, number, column),
     )
 
 
-def _dictionary_length(file: ParquetFile, number: int, column: Column) -> int:
+def _read_dictionary_length(file: ParquetFile, number: int, column: Column) -> int:
     from sbbf_tool.parquet.pages import page_range, read_header
 
     with file.named(f"column {column.name}, row group {number}"):
@@ -123,14 +123,14 @@ def _dictionary_length(file: ParquetFile, number: int, column: Column) -> int:
     return -1 if page is None or page.num_values is None or page.num_values < 0 else int(page.num_values)
 
 
-def _dictionary_headers(file: ParquetFile) -> Iterator[tuple[int, int]]:
+def _list_dictionary_headers(file: ParquetFile) -> Iterator[tuple[int, int]]:
     for number in range(file.footer.num_row_groups):
         for meta in file.footer.chunk_metas(number):
             if meta.is_dictionary_encoded:
                 yield meta.page_range[0], _PAGE_HEADER_BYTES
 
 
-def _filter(file: ParquetFile, number: int, column: Column) -> FilterSurvey | None:
+def _survey_filter(file: ParquetFile, number: int, column: Column) -> FilterSurvey | None:
     try:
         stored = file.stored_filter(number, column)
     except UnreadableError:
@@ -153,13 +153,13 @@ class Totals:
     row_group_bytes: int = 0
     most_values: int = 0
     dictionaries: int = 0
-    """Row groups whose dictionary holds all values; for `counted_dictionaries` of these, the number of values is known."""
+    """Row groups whose dictionary holds all values; `counted_dictionaries` of these state their length."""
     counted_dictionaries: int = 0
     most_in_dictionary: int = 0
-    sizes: Counter[int] = field(default_factory=Counter)
-    """Row groups by the exactly known number of distinct values, rounded up to a power of two where it is large."""
-    others: Counter[int] = field(default_factory=Counter)
-    """Row groups by number of values, rounded up likewise, whose distinct values are not known from the footer."""
+    row_groups_by_ndv: Counter[int] = field(default_factory=Counter)
+    """Row groups by number of distinct values, where a dictionary states it; large numbers are rounded up."""
+    row_groups_by_values: Counter[int] = field(default_factory=Counter)
+    """All other row groups by number of values, rounded up likewise."""
     ranges: Reservoir[Bounds] = field(default_factory=lambda: Reservoir(SAMPLED_BOUNDS))
     filters: int = 0
     unreadable_filters: int = 0
@@ -170,15 +170,15 @@ class Totals:
     arrow_types: set[str | None] = field(default_factory=set)
     """Its types in the files' ARROW:schema; None for a file without one."""
     samples: list[Distinct] = field(default_factory=list)
-    drawn: Reservoir[str] = field(default_factory=lambda: Reservoir(SAMPLED_FILES))
-    """Some of the files that hold values of the column."""
+    sample_files: Reservoir[str] = field(default_factory=lambda: Reservoir(SAMPLED_FILES))
+    """Random sample of the files that hold values of the column."""
 
-    def add(self, file: str, found: ColumnSurvey) -> None:
-        if found.chunks:
-            self.drawn.offer(file)
-        self.obstacle = self.obstacle or found.obstacle
-        self.arrow_types.add(found.arrow_type)
-        for chunk in found.chunks:
+    def add(self, file: str, survey: ColumnSurvey) -> None:
+        if survey.chunks:
+            self.sample_files.offer(file)
+        self.obstacle = self.obstacle or survey.obstacle
+        self.arrow_types.add(survey.arrow_type)
+        for chunk in survey.chunks:
             self.row_groups += 1
             self.bytes += chunk.bytes
             self.row_group_bytes += chunk.row_group_bytes
@@ -187,12 +187,12 @@ class Totals:
             if chunk.dictionary is not None and chunk.dictionary >= 0:
                 self.counted_dictionaries += 1
                 self.most_in_dictionary = max(self.most_in_dictionary, chunk.dictionary)
-                self.sizes[_rounded(chunk.dictionary)] += 1
+                self.row_groups_by_ndv[_round_up(chunk.dictionary)] += 1
             else:
-                self.others[_rounded(chunk.values)] += 1
+                self.row_groups_by_values[_round_up(chunk.values)] += 1
             if chunk.bounds is not None:
                 self.ranges.offer(chunk.bounds)
-        for stored in found.filters:
+        for stored in survey.filters:
             self.filters += 1
             self.filter_bytes += stored.bytes
             self.unreadable_filters += stored.fpp is None
@@ -205,52 +205,52 @@ class Totals:
         return self.sum_of_fpp / readable if readable else None
 
     @property
-    def share_left(self) -> float:
-        """Share of the row groups that min and max leave to read for a value that lies in the range of one of them."""
-        bounded = self.ranges.offered
-        chance = overlap(self.ranges.kept)
-        left = (1 + (bounded - 1) * chance) if chance is not None else bounded
-        return (self.row_groups - bounded + left) / self.row_groups if self.row_groups else 0.0
+    def share_after_statistics(self) -> float:
+        """Share of the row groups that remain after min and max, for a value in the range of one of them."""
+        bounded = self.ranges.total
+        chance = measure_overlap(self.ranges.items)
+        remaining = (1 + (bounded - 1) * chance) if chance is not None else bounded
+        return (self.row_groups - bounded + remaining) / self.row_groups if self.row_groups else 0.0
 
     @property
     def distinct_share(self) -> float | None:
         """Share of distinct values among the values of a row group, averaged over the samples; None without samples."""
-        most = max((found.values for found in self.samples), default=0)
-        shares = [found.ndv / found.values for found in self.samples if found.values and found.values * 2 >= most]
+        most = max((sample.values for sample in self.samples), default=0)
+        shares = [sample.ndv / sample.values for sample in self.samples if sample.values and sample.values * 2 >= most]
         return sum(shares) / len(shares) if shares else None
 
     @property
     def ndv(self) -> float | None:
-        """Distinct values of the row group that has the most."""
+        """Number of distinct values in the row group with the most."""
         share = self.distinct_share
-        if self.others and share is None:
+        if self.row_groups_by_values and share is None:
             return None
-        return max(self.most_in_dictionary, share * self.most_values if share is not None and self.others else 0.0)
+        return max(self.most_in_dictionary, share * self.most_values if share is not None and self.row_groups_by_values else 0.0)
 
     @property
     def repetition(self) -> float | None:
-        """Share of one row group's distinct values that another holds too, averaged over the samples; None for fewer than two."""
-        pairs = [(one, other) for at, one in enumerate(self.samples) for other in self.samples[:at]]
-        shares = [share for pair in pairs for one, other in (pair, pair[::-1]) if (share := containment(one, other)) is not None]
+        """Share of one row group's distinct values that another also holds, averaged over the samples; None for fewer than two."""
+        pairs = [(first, second) for index, first in enumerate(self.samples) for second in self.samples[:index]]
+        shares = [share for pair in pairs for first, second in (pair, pair[::-1]) if (share := containment(first, second)) is not None]
         return sum(shares) / len(shares) if shares else None
 
-    def cost(self, fpp: float) -> tuple[int, int] | None:
-        """Return the bytes of the largest filter's bitset, and of all filters; None where the distinct values are not known."""
+    def estimate_cost(self, fpp: float) -> tuple[int, int] | None:
+        """Estimate the bytes of the largest bitset, and of all filters with their headers; None where the NDV is unknown."""
         ndv, share = self.ndv, self.distinct_share or 0.0
         if ndv is None:
             return None
-        each = [(float(number), count) for number, count in self.sizes.items()]
-        each += [(number * share, count) for number, count in self.others.items()]
-        total = sum(count * (_HEADER_BYTES + sizing.bytes_for(max(1.0, min(number, ndv)), fpp)) for number, count in each)
+        estimates = [(float(number), count) for number, count in self.row_groups_by_ndv.items()]
+        estimates += [(number * share, count) for number, count in self.row_groups_by_values.items()]
+        total = sum(count * (_HEADER_BYTES + sizing.bytes_for(max(1.0, min(number, ndv)), fpp)) for number, count in estimates)
         return sizing.bytes_for(max(1.0, ndv), fpp), total
 
 
 _HEADER_BYTES = 16
-_EXACT = 1 << 10
+_STEPS = 1 << 10
 _PAGE_HEADER_BYTES = 64
 
 
-def _rounded(number: int) -> int:
-    """Round up by at most a thousandth, so that there are few different numbers."""
-    step = max(1, (1 << number.bit_length()) // _EXACT)
+def _round_up(number: int) -> int:
+    """Round up by at most a thousandth, so that a histogram has few distinct numbers."""
+    step = max(1, (1 << number.bit_length()) // _STEPS)
     return -(-number // step) * step

@@ -1,4 +1,4 @@
-"""The sum of the surveys of many files."""
+"""The totals of the surveys of many files."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ class Surveys:
         self.counts = [QueryCounts() for _ in queries]
         self.unreadable: list[SbbfError] = []
         self.files = self.row_groups = self.bytes = 0
-        for path, found in surveys:
-            if isinstance(found, SbbfError):
-                if isinstance(found, UsageError) or names == (path,):
-                    raise found
-                self.unreadable.append(found)
+        for path, survey in surveys:
+            if isinstance(survey, SbbfError):
+                if isinstance(survey, UsageError) or names == (path,):
+                    raise survey
+                self.unreadable.append(survey)
                 continue
-            self._add(path, found)
+            self._add(path, survey)
         if not self.files:
             hint = str(self.unreadable[0]) if self.unreadable else None
-            raise UnreadableError("none of the files can be read", file=", ".join(map(redact, names)), hint=hint)
+            raise UnreadableError("no file can be read", file=", ".join(map(redact, names)), hint=hint)
         for query, counts in zip(queries, self.counts, strict=True):
             for column in counts.missing:
-                self._explain_missing(query, column)
+                self._refuse_missing_column(query, column)
 
-    def _add(self, path: str, found: FileSurvey) -> None:
-        for column in found.columns:
+    def _add(self, path: str, survey: FileSurvey) -> None:
+        for column in survey.columns:
             key = column.column.name, column.column.type_name
             self.totals.setdefault(key, Totals(column.column)).add(path, column)
-        for counts, fresh in zip(self.counts, found.queries, strict=True):
-            counts.add(fresh, first=not self.files)
+        for counts, file_counts in zip(self.counts, survey.queries, strict=True):
+            counts.add(file_counts, first=not self.files)
         self.files += 1
-        self.row_groups += found.row_groups
-        self.bytes += found.bytes
+        self.row_groups += survey.row_groups
+        self.bytes += survey.bytes
 
-    def _explain_missing(self, query: Query, column: str) -> None:
+    def _refuse_missing_column(self, query: Query, column: str) -> None:
         """Raise UsageError: none of the files has the column."""
         try:
             find_column([totals.column for totals in self.totals.values()], column)

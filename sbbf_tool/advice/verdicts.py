@@ -1,4 +1,4 @@
-"""The verdict on a column, in one sentence, from its totals: `add`, `keep` or `no gain`."""
+"""The verdict on a column, `add`, `keep` or `no gain`, with the reason; both follow from its totals."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sbbf_tool.advice.survey import Totals
 from sbbf_tool.query_engines.terms import HARM, USED
-from sbbf_tool.query_engines.verdicts import engine, verdicts_for, warnings_for
+from sbbf_tool.query_engines.verdicts import find_engine, list_verdicts, list_warnings
 from sbbf_tool.reports.engines import EngineVerdict
 from sbbf_tool.rules.rule import percent
 from sbbf_tool.rules.worth import SATURATED_FPP
@@ -14,127 +14,137 @@ from sbbf_tool.rules.worth import SATURATED_FPP
 ADD, KEEP, NO_GAIN = "add", "keep", "no gain"
 
 FEW_DISTINCT, _MANY_EACH = 100, 10
-"""Fewer distinct values, each with more occurrences than that: a queried value is assumed to be present."""
-UNASKED, UNCOUNTED = "no query given asks for it", "its distinct values could not be counted"
+"""Queried values are assumed to be present where a column has fewer distinct values than this, each with more occurrences than this."""
+NOT_QUERIED, NDV_UNKNOWN = "none of the given queries uses it", "its distinct values cannot be counted"
 _SORTED = 1.5
-"""The most row groups, on average, that min and max leave of a nearly sorted column."""
+"""Maximum of the row groups that remain after min and max, on average, in a column that counts as nearly sorted."""
 _EVERYWHERE = 0.9
-"""Share of the remaining row groups that hold a present value; from here on a filter skips almost nothing."""
+"""Share of the remaining row groups that hold a present value; from this share on, a filter skips almost nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """The average number of row groups that a query for one value reads, for a value in the range of some row group."""
+    """Average numbers of row groups for a query for one value that is between min and max of some row group."""
 
     row_groups: int
     after_statistics: float
-    """After min and max."""
+    """Row groups that remain after min and max."""
     row_groups_with_value: float
-    """Those among them that hold a present value."""
+    """Those of them that hold the value, if it is present."""
 
-    def skipped(self, fpp: float, *, present: bool) -> float:
-        """Return the row groups that a filter of this FPP skips."""
+    def estimate_skipped(self, fpp: float, *, present: bool) -> float:
+        """Estimate the row groups that a filter with this FPP skips."""
         return max(0.0, self.after_statistics - (self.row_groups_with_value if present else 0.0)) * (1 - fpp)
 
 
-def lookup_of(totals: Totals, share_left: float) -> Lookup:
-    left = share_left * totals.row_groups
-    return Lookup(totals.row_groups, left, min(left, 1 + max(0.0, left - 1) * (totals.repetition or 0.0)))
+def estimate_lookup(totals: Totals, share_after_statistics: float) -> Lookup:
+    remaining = share_after_statistics * totals.row_groups
+    return Lookup(totals.row_groups, remaining, min(remaining, 1 + max(0.0, remaining - 1) * (totals.repetition or 0.0)))
 
 
-def without_data(totals: Totals, users: list[EngineVerdict], harmed: list[EngineVerdict], left: float, *, queried: bool) -> str | None:
-    """Return why a filter brings no gain, as far as footer and table of engines show; None where they leave it open."""
+def judge_without_data(
+    totals: Totals, users: list[EngineVerdict], harms: list[EngineVerdict], remaining: float, *, has_queries: bool
+) -> str | None:
+    """Return why a filter brings no gain, by the footer and the table of engines; None where only the data can decide.
+
+    `remaining` is the number of row groups that a query reads after min and max, on average.
+    """
     column = totals.column
     if column.physical == "BOOLEAN":
-        return "BOOLEAN columns get no filter: two values are in nearly every row group"
+        return "BOOLEAN columns get no filter: nearly every row group holds both values"
     if totals.obstacle:
         return f"no filter can be added: {totals.obstacle}"
     if not totals.row_groups:
-        return "it holds no value but null"
+        return "it holds only nulls"
     if not users:
-        return f"none of the engines asked for uses a filter on it ({column.type_name})"
-    if len(harmed) >= len(users):
-        return f"a filter would do harm: {harmed[0].sentence.partition(';')[0]}"
-    if totals.dictionaries == totals.row_groups and all(_asks_dictionary(verdict) for verdict in users):
-        return f"it is dictionary-encoded throughout, and {_names(users)} ask{'s' if len(users) == 1 else ''} the dictionary instead"
-    if left <= _SORTED and (totals.row_groups > 1 or left < 1):
-        why = "to the queries given" if queried else "to read: the column is sorted, or nearly so"
-        return f"min and max leave {left:.3g} of {totals.row_groups:,} row groups {why}"
+        return f"none of the engines uses a filter on this type ({column.type_name})"
+    if len(harms) >= len(users):
+        return f"a filter would be harmful: {harms[0].sentence.partition(';')[0]}"
+    if totals.dictionaries == totals.row_groups and all(_uses_dictionary(verdict) for verdict in users):
+        return f"all its chunks are dictionary-encoded, and {_join_names(users, 'use')} the dictionary instead of a filter"
+    if remaining <= _SORTED and (totals.row_groups > 1 or remaining < 1):
+        suffix = " for the given queries" if has_queries else ": the column is sorted or nearly sorted"
+        return f"min and max leave {remaining:.3g} of {totals.row_groups:,} row groups to read{suffix}"
     return None
 
 
-def with_data(totals: Totals, lookup: Lookup, fpp: float) -> str | None:
-    """Return the same, once the distinct values are known."""
-    cost = totals.cost(fpp)
+def judge_with_data(totals: Totals, lookup: Lookup, fpp: float) -> str | None:
+    """Return why a filter brings no gain, by the sampled data; None where it brings one."""
+    cost = totals.estimate_cost(fpp)
     ndv = totals.ndv
     if cost is None or ndv is None:
-        return UNCOUNTED
+        return NDV_UNKNOWN
     if totals.repetition is not None and lookup.row_groups_with_value >= _EVERYWHERE * lookup.after_statistics:
         share = percent(lookup.row_groups_with_value / lookup.after_statistics)
-        return f"values repeat: a stored value is in {share} of the row groups that remain after min and max"
+        return f"values repeat: a stored value occurs in {share} of the row groups that min and max leave"
     if totals.repetition is None and ndv < FEW_DISTINCT and totals.most_values > _MANY_EACH * ndv:
-        return f"few distinct values ({ndv:,.0f}), so hardly any query asks for one that is absent"
+        return f"it has few distinct values ({ndv:,.0f}), so queries rarely look for an absent value"
     if cost[1] > totals.bytes:
-        return f"filters would take {cost[1]:,} bytes, more than the {totals.bytes:,} bytes of its data"
+        return f"its filters would take {cost[1]:,} bytes, more than its data ({totals.bytes:,} bytes)"
     return None
 
 
-def verdict_of(totals: Totals, lookup: Lookup, reason: str | None, *, queried: bool) -> tuple[str, str]:
-    """Return verdict and sentence, from the reason against a filter where there is one."""
+def choose_verdict(totals: Totals, lookup: Lookup, reason: str | None, *, has_queries: bool) -> tuple[str, str]:
+    """Return the verdict and its reason; `reason` is the one against a filter, None where there is none."""
     if reason is not None:
-        is_known = reason != UNCOUNTED and not queried and not totals.obstacle
-        worthless = f"; its filters ({totals.filters:,}, of {totals.filter_bytes:,} bytes) can go" if totals.filters and is_known else ""
-        return NO_GAIN, reason + worthless
-    if is_filtered(totals) and totals.mean_fpp is not None:
-        return KEEP, f"all its {totals.row_groups:,} row groups have a filter, which {percent(totals.mean_fpp)} of absent values pass"
-    if (useless := useless_filters(totals)) is not None:
+        if totals.filters and reason != NDV_UNKNOWN and not has_queries and not totals.obstacle:
+            filters = "1 filter" if totals.filters == 1 else f"{totals.filters:,} filters"
+            reason += f"; its {filters} ({totals.filter_bytes:,} bytes) can be removed"
+        return NO_GAIN, reason
+    if has_useful_filters(totals) and totals.mean_fpp is not None:
+        return KEEP, f"each of its {totals.row_groups:,} row groups has a filter; their mean FPP is {percent(totals.mean_fpp)}"
+    if (useless := explain_useless_filters(totals)) is not None:
         return ADD, useless
     if totals.filters:
-        return ADD, f"only {totals.filters:,} of {totals.row_groups:,} row groups have a filter; those without are read by every query"
+        return ADD, f"only {totals.filters:,} of {totals.row_groups:,} row groups have a filter; every query reads the others"
     if totals.row_groups == 1:
-        return ADD, "its one row group is read for every value between min and max, and a filter skips it where the value is absent"
-    left = f"min and max leave {lookup.after_statistics:.3g} of {totals.row_groups:,} row groups to read"
-    return ADD, left if totals.repetition is None else f"{left}, and {lookup.row_groups_with_value:.3g} hold a value that is there"
+        return ADD, "queries for values between min and max read its only row group; with a filter, those for absent values skip it"
+    remaining = f"min and max leave {lookup.after_statistics:.3g} of {totals.row_groups:,} row groups to read"
+    if totals.repetition is None:
+        return ADD, remaining
+    return ADD, f"{remaining}, and a stored value occurs in {lookup.row_groups_with_value:.3g} of them"
 
 
-def useless_filters(totals: Totals) -> str | None:
-    """Return why existing filters are to be rebuilt; None where all are worth a query."""
+def explain_useless_filters(totals: Totals) -> str | None:
+    """Return why existing filters should be rebuilt; None where all of them are useful."""
     if totals.unreadable_filters:
         return f"{totals.unreadable_filters:,} of its filters cannot be read; rebuild them"
     if totals.worst_fpp > SATURATED_FPP:
-        return f"its filters let up to {percent(totals.worst_fpp)} of absent values pass; rebuild them"
+        return f"its filters have an FPP of up to {percent(totals.worst_fpp)}; rebuild them"
     return None
 
 
-def is_filtered(totals: Totals) -> bool:
-    """Return whether every row group has a filter that is worth a query."""
-    return totals.filters == totals.row_groups > 0 and useless_filters(totals) is None
+def has_useful_filters(totals: Totals) -> bool:
+    """Return whether every row group has a useful filter."""
+    return totals.filters == totals.row_groups > 0 and explain_useless_filters(totals) is None
 
 
-def engines_for(totals: Totals, names: tuple[str, ...]) -> tuple[list[EngineVerdict], list[EngineVerdict]]:
-    """Return, for the named engines or all, those that use a filter on this column, and those that it harms.
+def select_engines(totals: Totals, names: tuple[str, ...]) -> tuple[list[EngineVerdict], list[EngineVerdict]]:
+    """Return the verdicts of the named engines, or of all, that use a filter on this column, and of those that it harms.
 
-    An engine that uses no filter on the column's type in ARROW:schema is left out only where all files agree.
+    An engine that uses no filter on the column's type in ARROW:schema is excluded only where all files agree on that type.
     """
-    known_as = next(iter(totals.arrow_types)) if len(totals.arrow_types) == 1 else None
-    asked = {engine(name).id for name in names}
-    verdicts = [verdict for verdict in verdicts_for(totals.column, arrow_type=known_as) if not asked or verdict.engine in asked]
-    return [one for one in verdicts if one.verdict == USED], [one for one in verdicts if one.verdict == HARM]
+    schema_type = next(iter(totals.arrow_types)) if len(totals.arrow_types) == 1 else None
+    ids = {find_engine(name).id for name in names}
+    verdicts = [verdict for verdict in list_verdicts(totals.column, arrow_type=schema_type) if not ids or verdict.engine in ids]
+    return [verdict for verdict in verdicts if verdict.verdict == USED], [verdict for verdict in verdicts if verdict.verdict == HARM]
 
 
-def cautions_of(totals: Totals, users: list[EngineVerdict], names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return what to know before a filter is added."""
-    said = warnings_for(totals.column) if not names else []
-    if totals.dictionaries == totals.row_groups and (askers := [one for one in users if _asks_dictionary(one)]):
-        others = [one for one in users if not _asks_dictionary(one)]
-        said.append(f"dictionary-encoded throughout: {_names(askers)} ask the dictionary, so only {_names(others)} gain by a filter")
-    return tuple(said)
+def list_cautions(totals: Totals, users: list[EngineVerdict], names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what to consider before a filter is added."""
+    cautions = list_warnings(totals.column) if not names else []
+    if totals.dictionaries == totals.row_groups and (dictionary_users := [verdict for verdict in users if _uses_dictionary(verdict)]):
+        filter_users = [verdict for verdict in users if not _uses_dictionary(verdict)]
+        reason = f"all chunks are dictionary-encoded: {_join_names(dictionary_users, 'use')} the dictionary"
+        cautions.append(f"{reason}, so only {_join_names(filter_users, 'gain')} from a filter")
+    return tuple(cautions)
 
 
-def _asks_dictionary(verdict: EngineVerdict) -> bool:
-    return engine(verdict.engine).dictionary_first
+def _uses_dictionary(verdict: EngineVerdict) -> bool:
+    return find_engine(verdict.engine).dictionary_first
 
 
-def _names(verdicts: list[EngineVerdict]) -> str:
+def _join_names(verdicts: list[EngineVerdict], verb: str) -> str:
+    """Return the names of the engines and a verb, such as `Spark uses` or `Spark and DuckDB use`."""
     names = [verdict.name for verdict in verdicts]
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return f"{names[0]} {verb}s" if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]} {verb}"

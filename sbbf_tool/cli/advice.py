@@ -1,4 +1,4 @@
-"""How the report of `sbbf advise` is shown, and its plan saved."""
+"""Print the report of `sbbf advise`, and save its plan."""
 
 from __future__ import annotations
 
@@ -15,22 +15,34 @@ from sbbf_tool.cli.spelling import command_of, spell
 if TYPE_CHECKING:
     from sbbf_tool.reports.advise import AdviceReport, ColumnAdvice
 
-_HEADERS = ("column", "type", "verdict", "distinct", "left", "holding", "bitset", "all filters", "of data", "skipped if absent", "if there")
+_HEADERS = (
+    "column",
+    "type",
+    "verdict",
+    "distinct",
+    "remaining",
+    "with value",
+    "bitset",
+    "all filters",
+    "of data",
+    "skipped if absent",
+    "if present",
+)
 
 
-def query_lines(path: str | None) -> list[str]:
-    """Read the queries of a file, without comments; return none where no file is named."""
+def read_queries(path: str | None) -> list[str]:
+    """Read the queries in a file, without comments; return none if `path` is None."""
     if path is None:
         return []
     try:
         with click.open_file(path, encoding="utf-8") as stream:
             return [line.strip() for line in stream if line.strip() and not line.lstrip().startswith("--")]
     except (OSError, UnicodeDecodeError) as error:
-        raise click.UsageError(f"queries file {path}: {getattr(error, 'strerror', None) or 'not UTF-8'}") from None
+        raise click.UsageError(f"cannot read the queries file {path}: {getattr(error, 'strerror', None) or 'not UTF-8'}") from None
 
 
 def show_report(report: AdviceReport, paths: Sequence[str], plan_path: str | None, where: str | None, *, as_json: bool) -> int:
-    """Show the report on `paths`, save its plan where a path is given, and answer with the exit code. Raises WriteError."""
+    """Print the report on `paths`, save its plan if `plan_path` is given, and return the exit code. Raises WriteError."""
     from sbbf_tool.editing.plan_file import write_plan
 
     command = None if report.fix is None else [*command_of(report.fix), *(() if where is None else ("--where", where))]
@@ -44,13 +56,13 @@ def show_report(report: AdviceReport, paths: Sequence[str], plan_path: str | Non
     for reason in report.unreadable:
         say(f"sbbf: {spell(reason)}", err=True)
     if plan_path is not None and report.plan is not None:
-        # The report has the names without their signatures; to carry the plan out takes them.
+        # The report has the names without their signatures; add-filter needs them to apply the plan.
         for warning in write_plan(plan_path, {**report.plan, "files": list(paths)}):
             render.warn(warning)
         if where is not None:
-            render.warn(f"{plan_path} names no partitions: give add-filter --where too")
+            render.warn(f"{plan_path} does not contain --where: repeat it with add-filter --plan")
     elif plan_path is not None:
-        render.warn(f"{plan_path} was not written: there is nothing to add")
+        render.warn(f"{plan_path} was not written: no filter is advised")
     if not as_json and command is not None:
         say(shlex.join(command))
     stop_if_unread()
@@ -59,29 +71,29 @@ def show_report(report: AdviceReport, paths: Sequence[str], plan_path: str | Non
 
 def show_advice(report: AdviceReport) -> None:
     files = f"{report.paths[0]}" if report.files == 1 else f"{report.files:,} files"
-    say(f"{files}: {report.bytes:,} bytes, {report.row_groups:,} row groups; filters for an error rate of {report.fpp:g}")
-    render.show_table(_HEADERS, [_row(column) for column in report.columns], tuple(range(3, len(_HEADERS))))
+    say(f"{files}: {report.bytes:,} bytes, {report.row_groups:,} row groups; target FPP {report.fpp:g}")
+    render.show_table(_HEADERS, [_format_row(column) for column in report.columns], tuple(range(3, len(_HEADERS))))
     for column in report.columns:
         source = f" [distinct values: {column.ndv_source}]" if column.ndv_source else ""
         say(f"{column.column}: {column.verdict}: {column.reason}{source}")
         for caution in column.cautions:
             say(f"note: column {column.column}: {caution}")
     if report.queries:
-        headers = ("query", "row groups", "after min and max", "dictionaries", "filters there", "filters advised")
+        headers = ("query", "row groups", "after min and max", "after dictionaries", "after filters", "after advised filters")
         rows = [
             (
-                *(one.query, render.size(one.row_groups), render.size(one.after_statistics), render.size(one.after_dictionary)),
-                *(render.size(one.after_filters), f"{one.after_advice:.3g}"),
+                *(query.query, render.size(query.row_groups), render.size(query.after_statistics), render.size(query.after_dictionary)),
+                *(render.size(query.after_filters), f"{query.after_advice:.3g}"),
             )
-            for one in report.queries
+            for query in report.queries
         ]
         render.show_table(headers, rows, (1, 2, 3, 4, 5))
     if report.fix is None:
-        say("nothing to add")
+        say("no filter to add")
 
 
-def _row(column: ColumnAdvice) -> tuple[str, ...]:
-    """Return the cells of a column; a ~ marks what is estimated."""
+def _format_row(column: ColumnAdvice) -> tuple[str, ...]:
+    """Format the cells of a column; ~ marks an estimate."""
     ndv = render.estimate(column.ndv)
     return (
         *(column.column, column.type, column.verdict),

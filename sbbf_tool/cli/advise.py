@@ -5,19 +5,27 @@ from __future__ import annotations
 import click
 
 from sbbf_tool.bloom import DEFAULT_FPP
-from sbbf_tool.cli.advice import query_lines, show_report
+from sbbf_tool.cli.advice import read_queries, show_report
 from sbbf_tool.cli.files import Files, over_files
 from sbbf_tool.cli.page_limit import page_limit_option
 
 
-@click.command(short_help="Say which columns deserve a filter, and what it would save.")
-@click.option("--query", "queries", multiple=True, metavar="QUERY", help="To be served: \"user_id = 42 AND day IN ('2026-01-31')\".")
-@click.option("--queries", "queries_file", type=click.Path(), help="The queries in this file too, one per line; -- begins a comment.")
+@click.command(short_help="Recommend columns for filters, and estimate the savings.")
+@click.option(
+    "--query",
+    "queries",
+    multiple=True,
+    metavar="QUERY",
+    help="An expected query: \"user_id = 42 AND day IN ('2026-01-31')\" (repeat for more).",
+)
+@click.option(
+    "--queries", "queries_file", type=click.Path(), help="Read expected queries from this file, one per line; -- begins a comment."
+)
 @click.option("--fpp", default=DEFAULT_FPP, show_default=True, help="Target false-positive rate.")
-@click.option("--engine", "engines", multiple=True, metavar="NAME", help="Only what this engine gains counts (repeat for more).")
-@click.option("--plan", "plan_path", type=click.Path(), metavar="PLAN", help="Save what to add, for sbbf add-filter --plan.")
+@click.option("--engine", "engines", multiple=True, metavar="NAME", help="Advise for this query engine only (repeat for more).")
+@click.option("--plan", "plan_path", type=click.Path(), metavar="PLAN", help="Save the advised filters for sbbf add-filter --plan.")
 @page_limit_option
-@click.option("--json", "as_json", is_flag=True, help="The report as one JSON document.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON document.")
 @over_files()
 def command(
     files: Files,
@@ -29,10 +37,11 @@ def command(
     max_page_bytes: int | None,
     as_json: bool,
 ) -> int:
-    """Say which columns deserve a filter, at what size, and what it would save; then the one command that adds them.
+    """Recommend which columns deserve a filter and at what size, estimate the savings, and print the command that adds the filters.
 
-    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL; all files together get one answer. Reads footers,
-    filters and dictionaries of all, and data of a few row groups. Where queries are given, only columns in them get a filter.
+    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL; the advice covers all files together. The command
+    reads the footers, filters and dictionaries of all files, and the data of a few row groups. With queries, only their columns get a
+    filter.
     """
     from sbbf_tool.runner.advise import advise_files
 
@@ -40,7 +49,7 @@ def command(
     report = advise_files(
         files.rows,
         names,
-        queries=[*queries, *query_lines(queries_file)],
+        queries=[*queries, *read_queries(queries_file)],
         fpp=fpp,
         engine_names=engines,
         keys=files.keys,

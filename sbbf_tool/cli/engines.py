@@ -38,11 +38,11 @@ def _show_table(report: EnginesReport) -> None:
     readers = [engine for engine in report.engines if engine.uses_filters]
     notes: dict[str, str] = {}
 
-    def cell(verdict: EngineVerdict) -> str:
-        notable = [f"{told.sentence} [{told.source}]" for told in (verdict, verdict.older_verdict) if told is not None and told.effect]
-        return " ".join([_CELLS[verdict.verdict], *(notes.setdefault(note, str(len(notes) + 1)) for note in notable)])
+    def format_cell(verdict: EngineVerdict) -> str:
+        harmful = [f"{entry.sentence} [{entry.source}]" for entry in (verdict, verdict.older_verdict) if entry is not None and entry.effect]
+        return " ".join([_CELLS[verdict.verdict], *(notes.setdefault(note, str(len(notes) + 1)) for note in harmful)])
 
-    rows = [(family.name, *(cell(engine.verdicts[at]) for engine in readers)) for at, family in enumerate(report.families)]
+    rows = [(family.name, *(format_cell(engine.verdicts[index]) for engine in readers)) for index, family in enumerate(report.families)]
     render.show_table(("type", *(engine.id for engine in readers)), rows)
     for note, number in notes.items():
         say(f"{number}: {note}")
@@ -52,16 +52,16 @@ def _show_table(report: EnginesReport) -> None:
 def _show_engine(report: EnginesReport) -> None:
     (engine,) = report.engines
     say(f"{engine.name} {engine.version}: {engine.predicates or engine.default_explanation}")
-    for fact in ("default", "length", "metrics", "caution", "source"):
-        if getattr(engine, fact):
-            say(f"  {fact}: {getattr(engine, fact)}")
+    for field in ("default", "length", "metrics", "caution", "source"):
+        if getattr(engine, field):
+            say(f"  {field}: {getattr(engine, field)}")
     if engine.unused_arrow_types:
         say(f"  no filter is used where a file's ARROW:schema says {', '.join(engine.unused_arrow_types)}")
     rows = [
-        (label, mark, told.sentence.removeprefix(f"{engine.name}: "), told.evidence)
+        (label, mark, entry.sentence.removeprefix(f"{engine.name}: "), entry.evidence)
         for family, verdict in zip(report.families, engine.verdicts, strict=True)
-        for label, mark, told in ((family.name, _CELLS[verdict.verdict], verdict), ("", "", verdict.older_verdict))
-        if told is not None
+        for label, mark, entry in ((family.name, _CELLS[verdict.verdict], verdict), ("", "", verdict.older_verdict))
+        if entry is not None
     ]
     if engine.uses_filters:
         render.show_table(("type", "filter", "why", "known by"), rows)

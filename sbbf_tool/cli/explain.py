@@ -50,22 +50,22 @@ def command(
     """
     from sbbf_tool.runner import works
 
-    files, column, value = _split(files, column, named_values, ask_null)
+    files, column, value = _split_arguments(files, column, named_values, ask_null)
     work = works.explain(column, value, engine_name=engine_name, keys=files.keys, max_page_bytes=max_page_bytes)
     return report_files(files, work, _ExplainView(), as_json=as_json)
 
 
-def _split(files: Files, column: str | None, values: tuple[str, ...], ask_null: bool) -> tuple[Files, str, str | None]:
+def _split_arguments(files: Files, column: str | None, values: tuple[str, ...], ask_null: bool) -> tuple[Files, str, str | None]:
     """Return the files, the column and the value; None for null."""
     arguments = [unmark(argument) for argument in files.arguments]
     if len(values) > 1:
         raise click.UsageError("explain takes one value; probe takes many")
     value = unmark(values[0]) if values else None
     if column is None:
-        wanted = 1 if ask_null else 2
+        operands = 1 if ask_null else 2
         if files.is_listed or value is not None:
             raise click.UsageError("with --files-from or --value, name the column with -c COLUMN")
-        if len(arguments) <= wanted:
+        if len(arguments) <= operands:
             raise click.UsageError(
                 "no file was named: give PATH, or --files-from"
                 if not arguments
@@ -73,11 +73,11 @@ def _split(files: Files, column: str | None, values: tuple[str, ...], ask_null: 
                 if len(arguments) == 1
                 else "no value to query; --null queries null"
             )
-        arguments, (column, *rest) = arguments[:-wanted], arguments[-wanted:]
+        arguments, (column, *literals) = arguments[:-operands], arguments[-operands:]
         ensure_column(column)
         if ask_null and len(arguments) > 1 and _is_missing(arguments[-1]):
             raise click.UsageError("give VALUE or --null, not both")
-        value = rest[0] if rest else None
+        value = literals[0] if literals else None
     elif (value is None) != ask_null:
         raise click.UsageError("give --value or --null, not both" if ask_null else "no value to query; --null queries null")
     return files.of(tuple(arguments)), column, value
@@ -101,11 +101,11 @@ class _ExplainView(View["ExplainReport"]):
     def add(self, report: ExplainReport, row: FileRow) -> int:
         self._bytes += report.bytes
         self._row_groups += len(report.row_groups)
-        for one in report.engines:
-            sums = self._sums.setdefault(one.name, [0, 0, 0])
-            skipped = one.skipped_by_statistics + one.skipped_by_dictionary + one.skipped_by_filter
-            for at, count in enumerate((skipped, one.row_groups_read, one.bytes_skipped)):
-                sums[at] += count
+        for engine in report.engines:
+            sums = self._sums.setdefault(engine.name, [0, 0, 0])
+            skipped = engine.skipped_by_statistics + engine.skipped_by_dictionary + engine.skipped_by_filter
+            for index, count in enumerate((skipped, engine.row_groups_read, engine.bytes_skipped)):
+                sums[index] += count
         return ABSENT if report.absent else MAYBE
 
     def answer(self, codes: set[int]) -> int:
@@ -122,12 +122,12 @@ class _ExplainView(View["ExplainReport"]):
             for row in report.row_groups
         ]
         render.show_table(_HEADERS, groups, (0, 1, 2))
-        alike: dict[tuple[str, ...], list[EngineExplanation]] = {}
-        for one in report.engines:
-            counts = (one.skipped_by_statistics, one.skipped_by_dictionary, one.skipped_by_filter, one.row_groups_read)
-            shares = (render.percent(one.share_skipped), render.percent(one.share_of_column_skipped))
-            alike.setdefault((*map(str, counts), *shares, one.harm or ""), []).append(one)
-        rows = [(", ".join(one.name for one in engines), *cells) for cells, engines in alike.items()]
+        engines_by_cells: dict[tuple[str, ...], list[EngineExplanation]] = {}
+        for engine in report.engines:
+            counts = (engine.skipped_by_statistics, engine.skipped_by_dictionary, engine.skipped_by_filter, engine.row_groups_read)
+            shares = (render.percent(engine.share_skipped), render.percent(engine.share_of_column_skipped))
+            engines_by_cells.setdefault((*map(str, counts), *shares, engine.harm or ""), []).append(engine)
+        rows = [(", ".join(engine.name for engine in engines), *cells) for cells, engines in engines_by_cells.items()]
         render.show_table(_EFFECTS, rows, (1, 2, 3, 4, 5, 6))
         if len(report.engines) == 1:
             say(f"{report.engines[0].name}: {report.engines[0].explanation}")
@@ -140,15 +140,15 @@ class _ExplainView(View["ExplainReport"]):
             say(f"{report.file}: {render.value(report.value)}: {render.row_groups(numbers)}")
 
     def show_sums(self) -> None:
-        alike: dict[tuple[int, ...], list[str]] = {}
+        names_by_sums: dict[tuple[int, ...], list[str]] = {}
         for name, sums in self._sums.items():
-            alike.setdefault(tuple(sums), []).append(name)
+            names_by_sums.setdefault(tuple(sums), []).append(name)
         rows = [
             (
                 *(", ".join(names), *map(render.size, (self._row_groups, skipped, read))),
                 render.percent(size / self._bytes if self._bytes else None),
             )
-            for (skipped, read, size), names in alike.items()
+            for (skipped, read, size), names in names_by_sums.items()
         ]
         if rows:
             render.show_table(_SUMS, rows, (1, 2, 3, 4))

@@ -26,7 +26,7 @@ from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.hints import Hint, join
 from sbbf_tool.parquet.patch import ChunkKey
-from sbbf_tool.query_engines.verdicts import warnings_for
+from sbbf_tool.query_engines.verdicts import list_warnings
 from sbbf_tool.reports.add import AddReport
 
 if TYPE_CHECKING:
@@ -124,5 +124,5 @@ def _type_warnings(file: ParquetFile, keys: Iterable[ChunkKey]) -> Iterator[str]
 def _engine_warnings(file: ParquetFile, keys: Iterable[ChunkKey]) -> Iterator[str]:
     for index in sorted({column for _, column in keys}):
         column = file.footer.columns[index]
-        for warning in warnings_for(column):
+        for warning in list_warnings(column):
             yield f"column {column.name}: {warning}"

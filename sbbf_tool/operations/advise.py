@@ -1,32 +1,32 @@
 """`advise`: recommend which columns deserve a filter, at what size, and estimate what it would save.
 
-survey   read every file's footer, headers of dictionary pages and filters, and add up what is known exactly
+survey   read every file's footer, headers of dictionary pages and filters, and add up what they state exactly
 sample   read two row groups per column of a few random files: count distinct values, and those that both row groups hold
-judge    give each column a verdict and a sentence; queries, where given, tell which columns are queried and how often min and max suffice
+judge    give each column a verdict and a reason; the expected queries determine which columns are queried and how often min and max suffice
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from sbbf_tool.advice.queries import Query, QueryCounts, parse_query
-from sbbf_tool.advice.sample import sample, source_of
+from sbbf_tool.advice.sample import describe_ndv_source, sample
 from sbbf_tool.advice.survey import FileSurvey, Totals, survey
 from sbbf_tool.advice.surveys import Surveys
 from sbbf_tool.advice.verdicts import (
     ADD,
-    UNASKED,
+    NOT_QUERIED,
     Lookup,
-    cautions_of,
-    engines_for,
-    lookup_of,
-    useless_filters,
-    verdict_of,
-    with_data,
-    without_data,
+    choose_verdict,
+    estimate_lookup,
+    explain_useless_filters,
+    judge_with_data,
+    judge_without_data,
+    list_cautions,
+    select_engines,
 )
 from sbbf_tool.arguments import as_iterable, as_names
 from sbbf_tool.bloom import DEFAULT_FPP, sizing
@@ -61,23 +61,23 @@ def advise(
     of every column. `engine_names` are the query engines that will read the files, all known ones where empty. Files that cannot be read
     are listed in the report; a single one raises UnreadableError. Raises UsageError (an invalid query, a column that no file has).
     """
-    listed = tuple(os.fsdecode(name) for name in as_iterable(names))
-    asked = tuple(parse_query(query) for query in as_iterable(queries))
-    known, limit = Keys.of(keys), max_page_bytes
-    files = chain.from_iterable(map(parquet_files, listed))
-    surveys = ((path, _surveyed(path, asked, known, limit)) for path in files)
-    return advise_on(listed, surveys, queries=asked, fpp=fpp, engine_names=engine_names, keys=known, limit=limit)
+    paths = tuple(os.fsdecode(name) for name in as_iterable(names))
+    parsed_queries = tuple(parse_query(query) for query in as_iterable(queries))
+    key_set, limit = Keys.of(keys), max_page_bytes
+    files = chain.from_iterable(map(parquet_files, paths))
+    surveys = ((path, _survey_file(path, parsed_queries, key_set, limit)) for path in files)
+    return advise_on_surveys(paths, surveys, queries=parsed_queries, fpp=fpp, engine_names=engine_names, keys=key_set, limit=limit)
 
 
-def _surveyed(path: str, queries: tuple[Query, ...], keys: Keys | None, limit: MaxPageBytes) -> FileSurvey | SbbfError:
+def _survey_file(path: str, queries: tuple[Query, ...], keys: Keys | None, limit: MaxPageBytes) -> FileSurvey | SbbfError:
     try:
         return survey(path, queries, keys, limit)
     except SbbfError as error:
         return error
 
 
-def advise_on(
-    listed: tuple[str, ...],
+def advise_on_surveys(
+    paths: tuple[str, ...],
     surveys: Iterable[tuple[str, FileSurvey | SbbfError]],
     *,
     queries: Iterable[Query],
@@ -86,67 +86,73 @@ def advise_on(
     keys: Keys | None = None,
     limit: MaxPageBytes = None,
 ) -> AdviceReport:
-    """Advise on files that were surveyed elsewhere with the same queries; `listed` are the names under which they were found.
+    """Advise on files that were surveyed elsewhere with the same queries; `paths` are the arguments that named them.
 
     Some of the files are opened again here to count distinct values.
     """
-    asked, engines = tuple(queries), as_names(engine_names, "engine")
+    queries, engines = tuple(queries), as_names(engine_names, "engine")
     fpp = DEFAULT_FPP if fpp is None else fpp
     sizing.ensure_rate(fpp)
-    survey_of_all = Surveys(listed, surveys, asked)
-    found = survey_of_all.totals
-    users = {key: engines_for(totals, engines) for key, totals in found.items()}
-    lefts = {key: _share_left(totals, asked, survey_of_all.counts) for key, totals in found.items()}
-    reasons = {}
-    for key, totals in found.items():
-        left = lefts[key] * totals.row_groups
-        unasked = asked and not any(totals.column.name in counts.asked_of_column for counts in survey_of_all.counts)
-        reasons[key] = UNASKED if unasked else without_data(totals, *users[key], left, queried=bool(asked))
-    open_keys = [key for key, reason in reasons.items() if reason is None]
-    drawn = sorted({path for key in open_keys for path in found[key].drawn.kept})
-    for path in drawn:
+    summary = Surveys(paths, surveys, queries)
+    totals_by_column = summary.totals
+    users = {key: select_engines(totals, engines) for key, totals in totals_by_column.items()}
+    shares = {key: _estimate_share(totals, summary.counts) for key, totals in totals_by_column.items()}
+    reasons: dict[_Key, str | None] = {}
+    for key, totals in totals_by_column.items():
+        remaining = shares[key] * totals.row_groups
+        if queries and not any(totals.column.name in counts.row_groups_by_column for counts in summary.counts):
+            reasons[key] = NOT_QUERIED
+        else:
+            reasons[key] = judge_without_data(totals, *users[key], remaining, has_queries=bool(queries))
+    candidates = {key: totals_by_column[key] for key, reason in reasons.items() if reason is None}
+    sample_files = sorted({path for totals in candidates.values() for path in totals.sample_files.items})
+    for path in sample_files:
         try:
-            survey_of_all.unreadable += sample(path, {key: found[key] for key in open_keys if path in found[key].drawn.kept}, keys, limit)
+            chosen_totals = {key: totals for key, totals in candidates.items() if path in totals.sample_files.items}
+            summary.unreadable += sample(path, chosen_totals, keys, limit)
         except OversizedPageError as error:
-            if survey_of_all.files == 1:
+            if summary.files == 1:
                 raise
-            survey_of_all.unreadable.append(error)
+            summary.unreadable.append(error)
     columns = {}
-    for key, totals in found.items():
-        lookup = lookup_of(totals, lefts[key])
-        reason = reasons[key] or with_data(totals, lookup, fpp)
-        cautions = cautions_of(totals, users[key][0], engines) if reason is None else ()
-        columns[key] = _advice(totals, lookup, reason, fpp, cautions, queried=bool(asked))
-    plan = plan_of(tuple(map(redact, listed)), columns, found, fpp)
+    for key, totals in totals_by_column.items():
+        lookup = estimate_lookup(totals, shares[key])
+        reason = reasons[key] or judge_with_data(totals, lookup, fpp)
+        cautions = list_cautions(totals, users[key][0], engines) if reason is None else ()
+        columns[key] = _build_advice(totals, lookup, reason, fpp, cautions, has_queries=bool(queries))
+    plan = build_plan(tuple(map(redact, paths)), columns, totals_by_column, fpp)
     return AdviceReport(
-        paths=tuple(map(redact, listed)),
-        files=survey_of_all.files,
-        row_groups=survey_of_all.row_groups,
-        bytes=survey_of_all.bytes,
+        paths=tuple(map(redact, paths)),
+        files=summary.files,
+        row_groups=summary.row_groups,
+        bytes=summary.bytes,
         fpp=fpp,
         columns=tuple(columns.values()),
-        queries=tuple(_query(query, counts, plan) for query, counts in zip(asked, survey_of_all.counts, strict=True)),
-        sampled_files=tuple(map(redact, drawn)),
+        queries=tuple(_build_query_advice(query, counts, plan) for query, counts in zip(queries, summary.counts, strict=True)),
+        sampled_files=tuple(map(redact, sample_files)),
         fix=plan.fix(keys.path if keys is not None else None) if plan is not None else None,
         plan=plan.as_json() if plan is not None else None,
-        unreadable=tuple(map(str, survey_of_all.unreadable)),
-        exit_code=max((error.exit_code for error in survey_of_all.unreadable), default=0),
+        unreadable=tuple(map(str, summary.unreadable)),
+        exit_code=max((error.exit_code for error in summary.unreadable), default=0),
     )
 
 
-def _share_left(totals: Totals, queries: Sequence[Query], counts: Iterable[QueryCounts]) -> float:
-    """Return the share of row groups that min and max leave: for queries on the column, else for a value in the range of a row group."""
+def _estimate_share(totals: Totals, counts: Iterable[QueryCounts]) -> float:
+    """Estimate the share of row groups that remain after min and max: of queries on the column, else of a value in a row group's range."""
     name = totals.column.name
-    asked = [(one.by_column[name], one.asked_of_column[name]) for one in counts if name in one.asked_of_column]
-    return sum(left / total for left, total in asked) / len(asked) if asked else totals.share_left
+    queries = [query for query in counts if name in query.row_groups_by_column]
+    shares = [query.after_statistics_by_column[name] / query.row_groups_by_column[name] for query in queries]
+    return sum(shares) / len(shares) if shares else totals.share_after_statistics
 
 
-def _advice(totals: Totals, lookup: Lookup, reason: str | None, fpp: float, cautions: tuple[str, ...], *, queried: bool) -> ColumnAdvice:
-    verdict, sentence = verdict_of(totals, lookup, reason, queried=queried)
-    cost = totals.cost(fpp)
+def _build_advice(
+    totals: Totals, lookup: Lookup, reason: str | None, fpp: float, cautions: tuple[str, ...], *, has_queries: bool
+) -> ColumnAdvice:
+    verdict, sentence = choose_verdict(totals, lookup, reason, has_queries=has_queries)
+    cost = totals.estimate_cost(fpp)
     mean = totals.row_group_bytes / totals.row_groups if totals.row_groups else 0.0
-    rate = fpp if verdict == ADD or totals.mean_fpp is None else totals.mean_fpp
-    ndv_source, is_exact = source_of(totals)
+    expected_fpp = fpp if verdict == ADD or totals.mean_fpp is None else totals.mean_fpp
+    ndv_source, is_exact = describe_ndv_source(totals)
     return ColumnAdvice(
         column=totals.column.name,
         type=totals.column.type_name,
@@ -167,26 +173,28 @@ def _advice(totals: Totals, lookup: Lookup, reason: str | None, fpp: float, caut
         mean_fpp=totals.mean_fpp,
         bitset_bytes=cost[0] if cost is not None else None,
         cost_bytes=cost[1] if cost is not None else None,
-        skipped_if_absent=round(lookup.skipped(rate, present=False) * mean),
-        skipped_if_present=round(lookup.skipped(rate, present=True) * mean) if totals.repetition is not None else None,
+        skipped_if_absent=round(lookup.estimate_skipped(expected_fpp, present=False) * mean),
+        skipped_if_present=round(lookup.estimate_skipped(expected_fpp, present=True) * mean) if totals.repetition is not None else None,
     )
 
 
-def plan_of(names: tuple[str, ...], columns: Mapping[_Key, ColumnAdvice], found: Mapping[_Key, Totals], fpp: float) -> Plan | None:
-    chosen = {key: column for key, column in columns.items() if column.verdict == ADD}
-    if not chosen:
+def build_plan(names: tuple[str, ...], columns: Mapping[_Key, ColumnAdvice], totals: Mapping[_Key, Totals], fpp: float) -> Plan | None:
+    """Build the plan that adds the advised filters; None where none is advised."""
+    additions = {key: column for key, column in columns.items() if column.verdict == ADD}
+    if not additions:
         return None
-    sizes = {column.column: max(column.bitset_bytes or 0, sizing.MIN_BYTES) for column in chosen.values()}
+    sizes = {column.column: max(column.bitset_bytes or 0, sizing.MIN_BYTES) for column in additions.values()}
     # Where row groups merely lack filters, sound ones stay: a run over new files must not rebuild those of all others.
-    return Plan(files=names, fpp=fpp, replace=any(useless_filters(found[key]) is not None for key in chosen), columns=sizes)
+    rebuilds = any(explain_useless_filters(totals[key]) is not None for key in additions)
+    return Plan(files=names, fpp=fpp, replace=rebuilds, columns=sizes)
 
 
-def _query(query: Query, counts: QueryCounts, plan: Plan | None) -> QueryAdvice:
+def _build_query_advice(query: Query, counts: QueryCounts, plan: Plan | None) -> QueryAdvice:
     return QueryAdvice(
         query=query.text,
         row_groups=counts.row_groups,
         after_statistics=counts.after_statistics,
         after_dictionary=counts.after_dictionary,
         after_filters=counts.after_filters,
-        after_advice=counts.left_with(dict.fromkeys(plan.columns, plan.fpp) if plan is not None else {}),
+        after_advice=counts.estimate_remaining(dict.fromkeys(plan.columns, plan.fpp) if plan is not None else {}),
     )

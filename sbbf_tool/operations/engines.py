@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.query_engines.verdicts import engine, is_named, near_names, table
+from sbbf_tool.query_engines.verdicts import find_engine, is_match, load_table, suggest_names
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.engines import ColumnFamily, EnginesReport
@@ -18,33 +18,33 @@ def engines(type_name: str | None = None, engine_name: str | None = None) -> Eng
     A type is named as `inspect` prints it, or by a part of that: `INT64 TIMESTAMP(MILLIS,UTC)`, `timestamp`, `float16`. Raises
     UsageError, with similar names, for an unknown name.
     """
-    everything = table()
-    chosen = [everything.families.index(family) for family in _families_named(type_name)]
-    asked = everything.engines if engine_name is None else (engine(engine_name),)
+    report = load_table()
+    indexes = [report.families.index(family) for family in _find_families(type_name)]
+    reports = report.engines if engine_name is None else (find_engine(engine_name),)
     return replace(
-        everything,
-        families=tuple(everything.families[at] for at in chosen),
-        engines=tuple(replace(one, verdicts=tuple(one.verdicts[at] for at in chosen)) for one in asked),
+        report,
+        families=tuple(report.families[index] for index in indexes),
+        engines=tuple(replace(engine, verdicts=tuple(engine.verdicts[index] for index in indexes)) for engine in reports),
     )
 
 
-def _families_named(name: str | None) -> list[ColumnFamily]:
-    families = table().families
+def _find_families(name: str | None) -> list[ColumnFamily]:
+    families = load_table().families
     if name is None:
         return list(families)
-    wanted = " ".join(name.split()).casefold()
-    candidates = families if wanted else ()
-    exact = [family for family in candidates if wanted in (family.id, family.name.casefold(), *(kind.casefold() for kind in family.types))]
-    part = [family for family in candidates if any(wanted in kind.casefold() for kind in (family.id, family.name, *family.types))]
-    if not exact and not part:
+    text = " ".join(name.split()).casefold()
+    candidates = families if text else ()
+    exact = [family for family in candidates if text in (family.id, family.name.casefold(), *(kind.casefold() for kind in family.types))]
+    partial = [family for family in candidates if any(text in kind.casefold() for kind in (family.id, family.name, *family.types))]
+    if not exact and not partial:
         # A type with parameters, such as INT32 DECIMAL(9,2) or DECIMAL(9,2). The last family is left out: its types would match any name.
-        part = [family for family in families[:-1] if any(_means(wanted, kind.casefold()) for kind in family.types)]
-    if not exact and not part:
+        partial = [family for family in families[:-1] if any(_is_type(text, kind.casefold()) for kind in family.types)]
+    if not exact and not partial:
         names = {spelling.casefold() for family in families for spelling in (family.name, family.id)}
-        raise UsageError(f"no type {name!r}", hint=near_names(name, names, (family.name for family in families)))
-    return exact or part
+        raise UsageError(f"no type {name!r}", hint=suggest_names(name, names, (family.name for family in families)))
+    return exact or partial
 
 
-def _means(wanted: str, pattern: str) -> bool:
+def _is_type(text: str, pattern: str) -> bool:
     logical = pattern.partition(" ")[2]
-    return is_named(pattern, wanted) or (logical not in ("", "*") and is_named(logical, wanted))
+    return is_match(pattern, text) or (logical not in ("", "*") and is_match(logical, text))

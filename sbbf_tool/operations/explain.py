@@ -19,15 +19,16 @@ from sbbf_tool.file.question import Question, question_of
 from sbbf_tool.parquet.arrow_schema import arrow_type
 from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.parquet.literals import ABSENT
-from sbbf_tool.query_engines.terms import HARM, USED
-from sbbf_tool.query_engines.verdicts import engine, table, verdicts_for
+from sbbf_tool.query_engines.terms import HARM, UNUSED, USED
+from sbbf_tool.query_engines.verdicts import find_engine, list_verdicts, load_table
 from sbbf_tool.reports.engines import EngineReport, EngineVerdict
 from sbbf_tool.reports.explain import EngineExplanation, ExplainReport, RowGroupExplanation
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysGiven
 
-STATISTICS, DICTIONARY, FILTER, READ, HARMED = "statistics", "dictionary", "filter", "read", "harm"
+STATISTICS, DICTIONARY, FILTER, READ = "statistics", "dictionary", "filter", "read"
+"""What an engine does with a row group; `HARM` where its filter loses rows or fails."""
 
 
 def explain(
@@ -45,44 +46,44 @@ def explain(
     (no such column or engine, a value that the column cannot hold), UnreadableError (bytes that contradict the format), RefusedError
     (encrypted footer; a dictionary page that states more than `max_page_bytes` uncompressed bytes).
     """
-    asked = table().engines if engine_name is None else (engine(engine_name),)
+    engines = load_table().engines if engine_name is None else (find_engine(engine_name),)
     with ParquetFile.open(path, keys, max_page_bytes) as file:
         with file.named():
             question = question_of(find_column(file.footer.columns, column), (value,))
         (literal,) = question.literals
         file.expect_filters([question.column], whole=True)
-        known_as = arrow_type(file.footer, question.column)
-        row_groups = [_explained(file, number, question, known_as) for number in range(file.footer.num_row_groups)]
+        schema_type = arrow_type(file.footer, question.column)
+        row_groups = [_explain_row_group(file, number, question, schema_type) for number in range(file.footer.num_row_groups)]
         return ExplainReport(
             file=file.name,
             column=question.column.name,
             type=question.column.type_name,
             value=literal.text,
             note=literal.note,
-            absent=all(found.row_group.is_absent for found in row_groups),
-            bytes=sum(found.row_group.bytes for found in row_groups),
-            column_bytes=sum(found.row_group.column_bytes for found in row_groups),
-            row_groups=tuple(found.row_group for found in row_groups),
-            engines=tuple(_engine(one, question, row_groups, known_as) for one in asked),
+            absent=all(pruning.row_group.is_absent for pruning in row_groups),
+            bytes=sum(pruning.row_group.bytes for pruning in row_groups),
+            column_bytes=sum(pruning.row_group.column_bytes for pruning in row_groups),
+            row_groups=tuple(pruning.row_group for pruning in row_groups),
+            engines=tuple(_explain_engine(engine, question, row_groups, schema_type) for engine in engines),
         )
 
 
-class _Explained(NamedTuple):
+class _Pruning(NamedTuple):
     row_group: RowGroupExplanation
     verdicts: dict[str, EngineVerdict]
     """Verdict of each engine on this row group's filter, or on one that it could have."""
     has_filter: bool
 
 
-def _explained(file: ParquetFile, number: int, question: Question, known_as: str | None) -> _Explained:
+def _explain_row_group(file: ParquetFile, number: int, question: Question, schema_type: str | None) -> _Pruning:
     column = question.column
     stored = None if file.encryption_of(number, column) else file.stored_filter(number, column)
     (statistics,) = by_statistics(file, number, question)
     dictionary = by_dictionary(file, number, question)
     (answer,) = ask_row_group(file, number, question)
-    verdicts = verdicts_for(
+    verdicts = list_verdicts(
         column,
-        arrow_type=known_as,
+        arrow_type=schema_type,
         bitset_bytes=stored.header.num_bytes if stored is not None else None,
         has_length=stored is None or stored.place.length is not None,
     )
@@ -101,57 +102,58 @@ def _explained(file: ParquetFile, number: int, question: Question, known_as: str
         filter=answer.answer,
         filter_reason=answer.reason,
     )
-    return _Explained(explanation, {verdict.engine: verdict for verdict in verdicts}, stored is not None)
+    return _Pruning(explanation, {verdict.engine: verdict for verdict in verdicts}, stored is not None)
 
 
-def _engine(one: EngineReport, question: Question, row_groups: Sequence[_Explained], known_as: str | None) -> EngineExplanation:
+def _explain_engine(engine: EngineReport, question: Question, row_groups: Sequence[_Pruning], schema_type: str | None) -> EngineExplanation:
     """Explain what one engine skips, and why it queries the filters of the row groups or does not."""
-    of_column = next(verdict for verdict in verdicts_for(question.column, arrow_type=known_as) if verdict.engine == one.id)
-    pushed = of_column.verdict != "unused"
-    comparable = question.literals[0].verdict is None
-    steps = [_step(one, found, asks_dictionary=one.dictionary_first and pushed, comparable=comparable) for found in row_groups]
-    count = Counter(steps)
-    skipped = [found.row_group for found, step in zip(row_groups, steps, strict=True) if step in (STATISTICS, DICTIONARY, FILTER)]
-    total = sum(found.row_group.bytes for found in row_groups)
-    total_of_column = sum(found.row_group.column_bytes for found in row_groups)
+    column_verdict = next(verdict for verdict in list_verdicts(question.column, arrow_type=schema_type) if verdict.engine == engine.id)
+    uses_dictionary = engine.dictionary_first and column_verdict.verdict != UNUSED
+    is_comparable = question.literals[0].verdict is None
+    steps = [_choose_step(engine, pruning, uses_dictionary=uses_dictionary, is_comparable=is_comparable) for pruning in row_groups]
+    counts = Counter(steps)
+    skips = (STATISTICS, DICTIONARY, FILTER)
+    skipped_row_groups = [pruning.row_group for pruning, step in zip(row_groups, steps, strict=True) if step in skips]
+    total_bytes = sum(pruning.row_group.bytes for pruning in row_groups)
+    total_column_bytes = sum(pruning.row_group.column_bytes for pruning in row_groups)
     return EngineExplanation(
-        engine=one.id,
-        name=one.name,
+        engine=engine.id,
+        name=engine.name,
         steps=tuple(steps),
-        skipped_by_statistics=count[STATISTICS],
-        skipped_by_dictionary=count[DICTIONARY],
-        skipped_by_filter=count[FILTER],
-        row_groups_read=count[READ] + count[HARMED],
-        bytes_skipped=sum(row.bytes for row in skipped),
-        share_skipped=sum(row.bytes for row in skipped) / total if total else 0.0,
-        share_of_column_skipped=sum(row.column_bytes for row in skipped) / total_of_column if total_of_column else 0.0,
-        explanation=_says(one, of_column, row_groups, steps),
-        harm=next((found.verdicts[one.id].effect for found, step in zip(row_groups, steps, strict=True) if step == HARMED), None),
+        skipped_by_statistics=counts[STATISTICS],
+        skipped_by_dictionary=counts[DICTIONARY],
+        skipped_by_filter=counts[FILTER],
+        row_groups_read=counts[READ] + counts[HARM],
+        bytes_skipped=sum(row.bytes for row in skipped_row_groups),
+        share_skipped=sum(row.bytes for row in skipped_row_groups) / total_bytes if total_bytes else 0.0,
+        share_of_column_skipped=sum(row.column_bytes for row in skipped_row_groups) / total_column_bytes if total_column_bytes else 0.0,
+        explanation=_explain_steps(engine, column_verdict, row_groups, steps),
+        harm=next((pruning.verdicts[engine.id].effect for pruning, step in zip(row_groups, steps, strict=True) if step == HARM), None),
     )
 
 
-def _step(one: EngineReport, found: _Explained, *, asks_dictionary: bool, comparable: bool) -> str:
+def _choose_step(engine: EngineReport, pruning: _Pruning, *, uses_dictionary: bool, is_comparable: bool) -> str:
     """Return what the engine does with a row group. A value that the column cannot store is read: its conversion is not known."""
-    row_group, verdict = found.row_group, found.verdicts[one.id]
+    row_group, verdict = pruning.row_group, pruning.verdicts[engine.id]
     if row_group.statistics == ABSENT:
         return STATISTICS
-    if not comparable:
+    if not is_comparable:
         return READ
-    if asks_dictionary and row_group.dictionary is not None:
+    if uses_dictionary and row_group.dictionary is not None:
         return DICTIONARY if row_group.dictionary == ABSENT else READ
-    if found.has_filter and verdict.verdict == HARM:
-        return HARMED
-    return FILTER if found.has_filter and verdict.verdict == USED and row_group.filter == ABSENT else READ
+    if pruning.has_filter and verdict.verdict == HARM:
+        return HARM
+    return FILTER if pruning.has_filter and verdict.verdict == USED and row_group.filter == ABSENT else READ
 
 
-def _says(one: EngineReport, of_column: EngineVerdict, row_groups: Sequence[_Explained], steps: Sequence[str]) -> str:
+def _explain_steps(engine: EngineReport, column_verdict: EngineVerdict, row_groups: Sequence[_Pruning], steps: Sequence[str]) -> str:
     """Describe the harm where there is one, else what the engine does with the first filter, else with filters of the type."""
-    for wanted in (HARMED, FILTER):
-        for found, step in zip(row_groups, steps, strict=True):
-            if step == wanted:
-                verdict = found.verdicts[one.id]
-                return verdict.sentence.removeprefix(f"{one.name}: ") if wanted == HARMED else verdict.explanation
+    for decisive_step in (HARM, FILTER):
+        for pruning, step in zip(row_groups, steps, strict=True):
+            if step == decisive_step:
+                verdict = pruning.verdicts[engine.id]
+                return verdict.sentence.removeprefix(f"{engine.name}: ") if decisive_step == HARM else verdict.explanation
     if DICTIONARY in steps:
         return "The chunk's dictionary answers first, and exactly."
-    first = next((found for found in row_groups if found.has_filter), None)
-    return first.verdicts[one.id].explanation if first is not None else of_column.explanation
+    first = next((pruning for pruning in row_groups if pruning.has_filter), None)
+    return first.verdicts[engine.id].explanation if first is not None else column_verdict.explanation

@@ -16,7 +16,7 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.chunk_meta import ChunkMeta
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import FilterHeader, StoredFilter
-from sbbf_tool.query_engines.verdicts import warnings_for
+from sbbf_tool.query_engines.verdicts import list_warnings
 from sbbf_tool.reports.inspect import ColumnTotal, FilterReport, InspectReport, UnusedRange
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def _engine_notes(columns: Sequence[Column], rows: Sequence[FilterReport]) -> It
     """Yield a line for each column with a filter that some engine uses less than expected."""
     filtered = {row.column for row in rows if row.has_filter}
     for column in columns:
-        if column.name in filtered and (said := warnings_for(column)):
+        if column.name in filtered and (said := list_warnings(column)):
             yield f"column {column.name}: {'; '.join(said)}"
 
 

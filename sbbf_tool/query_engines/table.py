@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from fnmatch import filter as matching
+from fnmatch import filter as filter_names
 from functools import lru_cache
 from pkgutil import get_data
 from typing import Any
@@ -15,7 +15,7 @@ from sbbf_tool.reports.engines import ColumnFamily, EngineReport, EnginesReport,
 
 
 @lru_cache(maxsize=1)
-def load_table() -> EnginesReport:
+def read_table() -> EnginesReport:
     """Read the table, once."""
     # Not importlib.resources: it takes three times as long to import.
     data = get_data(__package__, "engines.toml")
@@ -25,62 +25,62 @@ def load_table() -> EnginesReport:
 
 def parse_table(data: Mapping[str, Any]) -> EnginesReport:
     """Parse the table in `engines.toml`. Raises ValueError or TypeError where it breaks the rules at its top."""
-    families = tuple(ColumnFamily(**{key: _frozen(value) for key, value in row.items()}) for row in data["families"])
-    found = tuple(_read_engine(row, [family.id for family in families]) for row in data["engine"])
-    for ids in ([family.id for family in families], [one.id for one in found]):
+    families = tuple(ColumnFamily(**{key: _freeze(value) for key, value in row.items()}) for row in data["families"])
+    reports = tuple(_read_engine(row, [family.id for family in families]) for row in data["engine"])
+    for ids in ([family.id for family in families], [report.id for report in reports]):
         if len(set(ids)) < len(ids):
             raise ValueError(f"an id is there twice: {ids}")
-    return EnginesReport(families, found)
+    return EnginesReport(families, reports)
 
 
 def _read_engine(row: Mapping[str, Any], families: Sequence[str]) -> EngineReport:
-    facts = {key: _frozen(value) for key, value in row.items() if key != "row"}
+    facts = {key: _freeze(value) for key, value in row.items() if key != "row"}
     common = {"engine": row["id"], "name": row["name"], "source": row["source"], "evidence": row["evidence"]}
-    today: dict[str, EngineVerdict] = {}
-    past: dict[str, EngineVerdict] = {}
+    current: dict[str, EngineVerdict] = {}
+    older: dict[str, EngineVerdict] = {}
     for entry in row.get("row", ()):
-        said = {key: value for key, value in entry.items() if key != "on"}
-        for family in _families_on(entry["on"], families):
-            verdict = EngineVerdict(**{**common, "family": family, **said})
+        fields = {key: value for key, value in entry.items() if key != "on"}
+        for family in _expand_patterns(entry["on"], families):
+            verdict = EngineVerdict(**{**common, "family": family, **fields})
             _check(verdict)
-            before = past if verdict.until else today
-            if family in before:
+            verdicts_by_family = older if verdict.until else current
+            if family in verdicts_by_family:
                 raise ValueError(f"{row['id']}: two rows on {family}")
-            before[family] = verdict
+            verdicts_by_family[family] = verdict
     default = {"verdict": UNUSED, "explanation": row["default_explanation"]}
     verdicts = [
-        replace(today.get(family) or EngineVerdict(**{**common, "family": family, **default}), older_verdict=past.get(family))
+        replace(current.get(family) or EngineVerdict(**{**common, "family": family, **default}), older_verdict=older.get(family))
         for family in families
     ]
     report = EngineReport(**facts, verdicts=tuple(verdicts))
-    if report.uses_filters != bool(today) or not set(report.places) <= PLACES.keys() or report.evidence not in EVIDENCE:
+    if report.uses_filters != bool(current) or not set(report.places) <= PLACES.keys() or report.evidence not in EVIDENCE:
         raise ValueError(f"{report.id}: places, rows or evidence")
     return report
 
 
-def _families_on(patterns: Iterable[str], families: Sequence[str]) -> list[str]:
-    found: list[str] = []
+def _expand_patterns(patterns: Iterable[str], families: Sequence[str]) -> list[str]:
+    matches: list[str] = []
     for pattern in patterns:
-        named = matching(families, pattern)
-        if not named:
+        ids = filter_names(families, pattern)
+        if not ids:
             raise ValueError(f"no family {pattern!r}")
-        found += named
-    return found
+        matches += ids
+    return matches
 
 
 def _check(verdict: EngineVerdict) -> None:
     """Check that a harm, and nothing else, has an effect and a remedy, and that an older release has a row for its harm only."""
     is_harm = verdict.verdict == HARM
-    sound = (
+    is_consistent = (
         verdict.verdict in (USED, UNUSED, HARM)
         and verdict.evidence in EVIDENCE
         and verdict.source.startswith("https://")
         and (verdict.effect in EFFECTS) == is_harm == (verdict.fix is not None)
         and (is_harm or verdict.until is None)
     )
-    if not sound:
+    if not is_consistent:
         raise ValueError(f"{verdict.engine}: the row on {verdict.family} breaks a rule: {verdict}")
 
 
-def _frozen(value: Any) -> Any:
+def _freeze(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value

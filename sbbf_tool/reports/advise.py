@@ -25,15 +25,15 @@ class ColumnAdvice:
     row_group_bytes: int
     """Compressed bytes of these row groups, all columns."""
     ndv: float | None
-    """Distinct values in the row group with the most; None where they were not counted, because the verdict did not need it."""
+    """Distinct values in the row group with the most; None where the verdict does not depend on them, so that they were not counted."""
     ndv_is_exact: bool
     ndv_source: str | None
     dictionary_encoded: int
     """Row groups in which all pages of the column are dictionary-encoded."""
     after_statistics: float
-    """Row groups that remain after min and max for one value: from the given queries, else a value in the range of a row group."""
+    """Row groups that remain after min and max: on average for the given queries, else for a value in the range of some row group."""
     row_groups_with_value: float | None
-    """Of these, the number that hold a present value, estimated from the samples."""
+    """Number of these that hold the value, if it is present; estimated from the samples."""
     filters: int
     filter_bytes: int
     mean_fpp: float | None
@@ -55,11 +55,11 @@ class QueryAdvice:
     row_groups: int
     after_statistics: int
     after_dictionary: int
-    """Row groups left after min and max and dictionaries, for query engines that use dictionaries."""
+    """Row groups that remain after min, max and dictionaries, for query engines that use dictionaries."""
     after_filters: int
-    """Row groups left after min and max and the existing filters."""
+    """Row groups that remain after min, max and the existing filters."""
     after_advice: float
-    """The same with the advised filters too, on average; row groups without a dictionary are assumed not to hold the values."""
+    """The same with the advised filters added, on average; row groups without a dictionary are assumed not to hold the values."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,9 @@ class AdviceReport:
     sampled_files: tuple[str, ...]
     """Files whose data was sampled."""
     fix: Fix | None
-    """The change that adds the filters; None where none is advised."""
+    """The change that adds the advised filters; None where none is advised."""
     plan: dict[str, object] | None
-    """The plan, without the passwords and signatures in the names of its files."""
+    """The plan as a JSON object, without the passwords and signatures in the names of its files."""
     unreadable: tuple[str, ...] = ()
     """Files that could not be read, each with the reason."""
     exit_code: int = 0

@@ -50,8 +50,8 @@ class EngineVerdict:
         if self.effect is None:
             return f"{self.name}: {self.explanation}"
         releases = f" {self.since} to {self.until}" if self.since and self.until else f" up to {self.until}" if self.until else ""
-        unproven = " (read in its source, not run)" if self.evidence == "source" else ""
-        return f"{self.name}{releases} {self.effect}: {self.explanation}{unproven}; {self.fix}"
+        evidence = " (read in its source, not run)" if self.evidence == "source" else ""
+        return f"{self.name}{releases} {self.effect}: {self.explanation}{evidence}; {self.fix}"
 
 
 @dataclass(frozen=True)

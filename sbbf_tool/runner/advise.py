@@ -9,7 +9,7 @@ from sbbf_tool.advice.queries import parse_query
 from sbbf_tool.advice.survey import FileSurvey
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.errors import SbbfError
-from sbbf_tool.operations.advise import advise_on
+from sbbf_tool.operations.advise import advise_on_surveys
 from sbbf_tool.parquet.encryption.keys import Keys
 from sbbf_tool.reports.advise import AdviceReport
 from sbbf_tool.reports.lake import SurveyRow
@@ -39,7 +39,9 @@ def advise_files(
     parsed_queries = tuple(parse_query(query) for query in as_iterable(queries))
     key_ring = Keys.of(keys)
     file_surveys = surveys(run(works.survey(parsed_queries, keys=key_ring, max_page_bytes=max_page_bytes)))
-    return advise_on(names, file_surveys, queries=parsed_queries, fpp=fpp, engine_names=engine_names, keys=key_ring, limit=max_page_bytes)
+    return advise_on_surveys(
+        names, file_surveys, queries=parsed_queries, fpp=fpp, engine_names=engine_names, keys=key_ring, limit=max_page_bytes
+    )
 
 
 def surveys(rows: Iterable[SurveyRow]) -> Iterator[tuple[str, FileSurvey | SbbfError]]:

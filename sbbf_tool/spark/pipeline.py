@@ -36,7 +36,7 @@ from sbbf_tool.arguments import as_iterable, as_names
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.file.page_limit import MaxPageBytes
-from sbbf_tool.operations.advise import advise_on
+from sbbf_tool.operations.advise import advise_on_surveys
 from sbbf_tool.operations.check import Policy
 from sbbf_tool.reports.add import AddRow
 from sbbf_tool.reports.advise import AdviceReport
@@ -250,7 +250,7 @@ def advise(
     """Advise which columns of all files together deserve a filter; `FilterSpec.of_plan` takes its plan. Reads some data on the driver."""
     parsed_queries = tuple(parse_query(query) for query in as_iterable(queries))
     rows = rows_of(run(files, works.survey(parsed_queries, keys=keys, max_page_bytes=max_page_bytes), tasks=tasks), SurveyRow)
-    return advise_on(
+    return advise_on_surveys(
         ("the lake",), surveys(rows), queries=parsed_queries, fpp=fpp, engine_names=engine_names, keys=keys, limit=max_page_bytes
     )
 

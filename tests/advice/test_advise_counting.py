@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sbbf_tool.advice.overlap import Reservoir, overlap
+from sbbf_tool.advice.overlap import Reservoir, measure_overlap
 from sbbf_tool.advice.survey import SAMPLED_BOUNDS
 from sbbf_tool.file import distinct
 from sbbf_tool.file.distinct import COMPARED, COUNTED, KEPT, STANDARD_ERROR, Distinct, Sketch, containment
@@ -95,16 +95,16 @@ def test_all_of_a_chunk_is_counted(tmp_path):
     ],
 )
 def test_overlap(ranges, share):
-    assert overlap([Bounds(low, high) for low, high in ranges]) == pytest.approx(share, abs=1e-6)
+    assert measure_overlap([Bounds(low, high) for low, high in ranges]) == pytest.approx(share, abs=1e-6)
 
 
 def test_one_range_overlaps_with_nothing():
-    assert overlap([Bounds(1, 2)]) is None
+    assert measure_overlap([Bounds(1, 2)]) is None
 
 
 def test_a_reservoir_is_bounded_and_fair():
     reservoir = Reservoir(SAMPLED_BOUNDS)
     for number in range(20 * SAMPLED_BOUNDS):
         reservoir.offer(Bounds(number, number))
-    assert (len(reservoir.kept), reservoir.offered) == (SAMPLED_BOUNDS, 20 * SAMPLED_BOUNDS)
-    assert np.mean([kept.low for kept in reservoir.kept]) == pytest.approx(10 * SAMPLED_BOUNDS, rel=0.15)
+    assert (len(reservoir.items), reservoir.total) == (SAMPLED_BOUNDS, 20 * SAMPLED_BOUNDS)
+    assert np.mean([kept.low for kept in reservoir.items]) == pytest.approx(10 * SAMPLED_BOUNDS, rel=0.15)

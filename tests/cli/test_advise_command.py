@@ -34,7 +34,7 @@ def test_the_last_line_is_the_command(events, capfd):
     assert run(command[1:]) == 0
     assert sizes(events) == {"user_id": {1024}, "session": {2048}, "amount": {2048}}
     assert run(["advise", str(events)]) == 0
-    assert capfd.readouterr().out.endswith("nothing to add\n")
+    assert capfd.readouterr().out.endswith("no filter to add\n")
 
 
 def test_a_plan_is_carried_out_on_the_file_it_names(events, tmp_path):

@@ -127,7 +127,7 @@ def test_the_text_null_is_text_or_null_by_type(tmp_path, name):
 def test_a_query_that_equals_null_is_refused_however_it_is_written(tmp_path, name):
     path = write(tmp_path / "v.parquet", name, filters=False)
     for text in ("v = NULL", "v = 'null'", "v IN ('null')", "v IN ('NULL', NULL)"):
-        with pytest.raises(UsageError, match="nothing equals NULL"), ParquetFile.open(path) as file:
+        with pytest.raises(UsageError, match="no value equals NULL"), ParquetFile.open(path) as file:
             count_query(file, parse_query(text))
 
 

@@ -26,7 +26,7 @@ from sbbf_tool.query_engines import table as module
 from sbbf_tool.query_engines import verdicts
 from sbbf_tool.query_engines.table import parse_table
 from sbbf_tool.query_engines.terms import EVIDENCE
-from sbbf_tool.query_engines.verdicts import engine, family_of, verdicts_for, warnings_for
+from sbbf_tool.query_engines.verdicts import find_engine, find_family, list_verdicts, list_warnings
 
 TABLE = Path(module.__file__).with_name("engines.toml")
 
@@ -71,7 +71,7 @@ def all_columns():
 
 
 def verdict_of(name: str, of: Column, **known):
-    (found,) = [verdict for verdict in verdicts_for(of, **known) if verdict.engine == name]
+    (found,) = [verdict for verdict in list_verdicts(of, **known) if verdict.engine == name]
     return found
 
 
@@ -160,12 +160,12 @@ class TestCompleteness:
     def test_every_column_gets_one_verdict_of_every_engine(self):
         known = [one.id for one in engines().engines]
         for one in all_columns():
-            verdicts = verdicts_for(one)
+            verdicts = list_verdicts(one)
             assert [verdict.engine for verdict in verdicts] == known
-            assert {verdict.family for verdict in verdicts} == {family_of(one).id}
+            assert {verdict.family for verdict in verdicts} == {find_family(one).id}
 
     def test_every_family_has_a_column(self):
-        assert {family_of(one).id for one in all_columns()} == {family.id for family in engines().families}
+        assert {find_family(one).id for one in all_columns()} == {family.id for family in engines().families}
 
     @pytest.mark.parametrize(
         ("of", "family"),
@@ -200,7 +200,7 @@ class TestCompleteness:
         ids=lambda value: value if isinstance(value, str) else value.type_name,
     )
     def test_a_column_is_of_the_family_one_expects(self, of, family):
-        assert family_of(of).id == family
+        assert find_family(of).id == family
 
 
 class TestVerdicts:
@@ -249,25 +249,25 @@ class TestVerdicts:
         assert verdict_of("datafusion", STRING, has_length=False).verdict == "used"
 
     def test_a_dictionary_answers_first(self):
-        assert engine("spark").dictionary_first
-        assert not engine("duckdb").dictionary_first
-        assert engine("iceberg-java").dictionary_first
+        assert find_engine("spark").dictionary_first
+        assert not find_engine("duckdb").dictionary_first
+        assert find_engine("iceberg-java").dictionary_first
 
 
 class TestWarnings:
     @pytest.mark.parametrize("physical", PLAIN)
     def test_plain_numbers_need_no_word(self, physical):
-        assert warnings_for(column(physical)) == []
+        assert list_warnings(column(physical)) == []
 
     def test_nor_do_strings_and_dates(self):
-        assert warnings_for(STRING) == warnings_for(column("INT32", Logical("DATE"))) == []
+        assert list_warnings(STRING) == list_warnings(column("INT32", Logical("DATE"))) == []
 
     def test_what_is_left_out_for_speed_has_nothing_to_say(self, monkeypatch):
         """The shortcut for plain types agrees with the table."""
         plain = [one for one in all_columns() if one.type_name in verdicts._PLAIN_TYPES and not one.max_repetition]
         assert len({one.type_name for one in plain}) == len(verdicts._PLAIN_TYPES)
         monkeypatch.setattr(verdicts, "_PLAIN_TYPES", frozenset())
-        assert [said for one in plain for said in warnings_for(one)] == []
+        assert [said for one in plain for said in list_warnings(one)] == []
 
     def test_plain_types_do_not_read_the_table(self):
         program = (
@@ -295,21 +295,21 @@ class TestWarnings:
         ids=lambda value: value if isinstance(value, str) else value.type_name,
     )
     def test_hazards_are_named_with_what_to_do(self, of, told):
-        (said,) = [warning for warning in warnings_for(of) if warning.startswith(told)]
+        (said,) = [warning for warning in list_warnings(of) if warning.startswith(told)]
         assert "; " in said
 
     def test_what_was_only_read_says_so(self):
-        assert "read in its source, not run" in warnings_for(MILLIS)[0]
-        assert "not run" not in warnings_for(FLOAT16)[0]
+        assert "read in its source, not run" in list_warnings(MILLIS)[0]
+        assert "not run" not in list_warnings(FLOAT16)[0]
 
     def test_harm_comes_first_and_the_lonely_types_last(self):
-        assert [warning.split()[0] for warning in warnings_for(FLOAT16)] == ["DuckDB", "of"]
-        assert warnings_for(FLOAT16)[-1].endswith("only parquet-java uses one on FLOAT16")
-        assert warnings_for(column("BOOLEAN"))[-1].endswith("none uses one on BOOLEAN")
+        assert [warning.split()[0] for warning in list_warnings(FLOAT16)] == ["DuckDB", "of"]
+        assert list_warnings(FLOAT16)[-1].endswith("only parquet-java uses one on FLOAT16")
+        assert list_warnings(column("BOOLEAN"))[-1].endswith("none uses one on BOOLEAN")
 
     def test_values_of_lists(self):
         item = column("INT64", path=("l", "list", "element"), repeated=1)
-        assert [warning.split(" engines ")[1] for warning in warnings_for(item)] == [
+        assert [warning.split(" engines ")[1] for warning in list_warnings(item)] == [
             "that use filters only parquet-java uses one on values inside lists and maps"
         ]
 
@@ -320,7 +320,7 @@ class TestWarnings:
 
     def test_inspect_notes_it_once_a_column(self, fixtures):
         path = fixtures / "pyarrow-types-filters.parquet"
-        assert inspect(path, ["half", "id"]).notes == (f"column half: {'; '.join(warnings_for(FLOAT16))}",)
+        assert inspect(path, ["half", "id"]).notes == (f"column half: {'; '.join(list_warnings(FLOAT16))}",)
         assert inspect(fixtures / "pyarrow-types.parquet", all_chunks=True).notes == ()
 
 
@@ -330,13 +330,13 @@ class TestNames:
         [("duckdb", "duckdb"), ("DuckDB", "duckdb"), ("Iceberg", "iceberg-java"), ("pandas", "pyarrow"), ("delta-rs", "datafusion")],
     )
     def test_an_engine_by_id_name_or_what_reads_through_it(self, name, found):
-        assert engine(name).id == found
+        assert find_engine(name).id == found
 
     def test_an_unknown_engine_offers_what_comes_near(self):
         with pytest.raises(UsageError, match=r"no engine 'duckbd'.*did you mean duckdb"):
-            engine("duckbd")
+            find_engine("duckbd")
         with pytest.raises(UsageError, match="there are parquet-java, spark"):
-            engine("xyzzy")
+            find_engine("xyzzy")
 
     @pytest.mark.parametrize(
         ("name", "families"),
@@ -374,7 +374,7 @@ class TestArrowTypes:
     def test_datafusion_uses_no_filter_on_types_that_it_has_no_case_for(self):
         uuids = column("FIXED_LEN_BYTE_ARRAY", Logical("UUID"), length=16)
         assert verdict_of("datafusion", uuids).verdict == "used"
-        for arrow_type in engine("datafusion").unused_arrow_types:
+        for arrow_type in find_engine("datafusion").unused_arrow_types:
             verdict = verdict_of("datafusion", uuids, arrow_type=arrow_type)
             assert verdict.verdict == "unused"
             assert f"ARROW:schema says {arrow_type}" in verdict.explanation
