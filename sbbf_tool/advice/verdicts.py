@@ -136,7 +136,7 @@ def list_cautions(totals: Totals, users: list[EngineVerdict], names: tuple[str, 
     if totals.dictionaries == totals.row_groups and (dictionary_users := [verdict for verdict in users if _uses_dictionary(verdict)]):
         filter_users = [verdict for verdict in users if not _uses_dictionary(verdict)]
         reason = f"all chunks are dictionary-encoded: {_join_names(dictionary_users, 'use')} the dictionary"
-        cautions.append(f"{reason}, so only {_join_names(filter_users, 'gain')} from a filter")
+        cautions.append(f"{reason}, so only {_join_names(filter_users, 'benefit')} from a filter")
     return tuple(cautions)
 
 
