@@ -16,17 +16,8 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.advise import AdviceReport, ColumnAdvice
 
 _HEADERS = (
-    "column",
-    "type",
-    "verdict",
-    "distinct",
-    "remaining",
-    "with value",
-    "bitset",
-    "all filters",
-    "of data",
-    "skipped if absent",
-    "if present",
+    *("column", "type", "verdict", "distinct", "remaining", "with value", "bitset", "all filters", "of data"),
+    *("skipped if absent", "if present"),
 )
 
 
