@@ -1,18 +1,21 @@
 """README and docs: every `console` block prints what it shows, every `python` block runs, and links lead somewhere.
 
 `pytest tests/test_docs.py --bless` writes what the commands print now. A block may use what the blocks above it on its page made: they
-run before it, each once, in a folder of the page that has the fixtures. In a tutorial the reader makes the files, whose sizes depend on
-the version of pyarrow: there the words and the form of numbers are compared, not the numbers.
+run before it, each once, in a folder of the page that has the fixtures; those in Python in one interpreter.
+
+In a tutorial the reader makes the files, whose sizes depend on the version of pyarrow: there the words and the form of numbers are
+compared, not the numbers.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -53,7 +56,7 @@ def parameters(kind: str) -> list[object]:
         pytest.param(
             block,
             id=f"{block.page.relative_to(REPOSITORY)}:{block.line}",
-            marks=[pytest.mark.engines] if "sbbf_tool.spark" in block.body else [],
+            marks=[pytest.mark.engines] if kind == "python" and "spark" in block.body else [],
         )
         for block in BLOCKS
         if block.kind == kind
@@ -79,29 +82,88 @@ def run_console(body: str, folder: Path) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def run_python(body: str, folder: Path) -> str:
-    """Run a program whose warnings are errors; return its traceback, or nothing."""
-    done = subprocess.run([sys.executable, "-W", "error", "-c", body], cwd=folder, env=environment(), capture_output=True, text=True)
-    return done.stderr if done.returncode else ""
+class Interpreter:
+    """A Python process of one page, in which warnings are errors. Its blocks share names, as cells of a notebook do."""
+
+    PROGRAM = """
+def main():
+    import json, os, sys, traceback
+    results = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        try:
+            exec(json.loads(line), globals())
+            result = ""
+        except BaseException:
+            result = traceback.format_exc()
+        print(json.dumps(result), file=results, flush=True)
+main()
+"""
+
+    def __init__(self, folder: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-W", "error", "-c", self.PROGRAM],
+            cwd=folder,
+            env=environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def run(self, body: str) -> str:
+        """Run a block; return its traceback, or nothing."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(json.dumps(body), file=self._process.stdin, flush=True)
+        result = self._process.stdout.readline()
+        return str(json.loads(result)) if result else "the interpreter ended"
+
+    def end(self) -> None:
+        self._process.communicate(timeout=60)
+
+
+class Place:
+    """The folder in which the blocks of a page run, and what they printed so far."""
+
+    def __init__(self, folder: Path, fixtures: Path) -> None:
+        self.folder = folder
+        shutil.copytree(fixtures, folder / "fixtures")
+        self._printed: list[str] = []
+        self._interpreter: Interpreter | None = None
+
+    def run(self, block: Block) -> str:
+        """Run a block after those above it on its page that have not run; return what it prints."""
+        for above in blocks_of(block.page)[len(self._printed) : block.number + 1]:
+            self._printed.append(self._run(above))
+        return self._printed[block.number]
+
+    def _run(self, block: Block) -> str:
+        if block.kind == "console":
+            return run_console(block.body, self.folder)
+        if block.kind != "python":
+            return ""
+        self._interpreter = self._interpreter or Interpreter(self.folder)
+        return self._interpreter.run(block.body)
+
+    def end(self) -> None:
+        if self._interpreter is not None:
+            self._interpreter.end()
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> Callable[[Block], str]:
-    """Run a block after those above it on its page; return what it prints."""
-    folders: dict[Path, Path] = {}
-    results: dict[Path, list[str]] = {}
-    runners = {"console": run_console, "python": run_python}
+def run(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> Iterator[Callable[[Block], str]]:
+    """Run a block in the place of its page; return what it prints."""
+    places: dict[Path, Place] = {}
 
     def run_block(block: Block) -> str:
-        if block.page not in folders:
-            folders[block.page] = tmp_path_factory.mktemp(block.page.stem)
-            shutil.copytree(fixtures, folders[block.page] / "fixtures")
-        done = results.setdefault(block.page, [])
-        for above in blocks_of(block.page)[len(done) : block.number + 1]:
-            done.append(runners[above.kind](above.body, folders[block.page]) if above.kind in runners else "")
-        return done[block.number]
+        if block.page not in places:
+            places[block.page] = Place(tmp_path_factory.mktemp(block.page.stem), fixtures)
+        return places[block.page].run(block)
 
-    return run_block
+    yield run_block
+    for place in places.values():
+        place.end()
 
 
 def write_output(block: Block, printed: str) -> None:
