@@ -33,6 +33,16 @@ def test_a_chunk_that_does_not_fit_is_forgotten_and_makes_room(monkeypatch):
     assert memory.of((1, 0)) == [RUN]
 
 
+def test_a_finished_chunk_makes_room(monkeypatch):
+    monkeypatch.setattr(HashMemory, "MOST_BYTES", 1000)
+    memory = HashMemory()
+    memory.keep((0, 0), RUN)
+    memory.forget((0, 0))
+    assert memory.of((0, 0)) is None
+    memory.keep((1, 0), RUN)
+    assert memory.of((1, 0)) == [RUN]
+
+
 @pytest.mark.parametrize("most_bytes", [0, 9000, 96 << 20])
 def test_a_filter_that_lies_is_not_appended_however_it_is_proven(tmp_path, monkeypatch, most_bytes):
     path = tmp_path / "f.parquet"

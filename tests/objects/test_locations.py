@@ -143,6 +143,14 @@ def test_a_planned_file_reads_as_it_will_be(tmp_path):
         assert planned.open_arrow().read() == whole
 
 
+def test_only_a_local_file_is_appended_to(tmp_path):
+    path = tmp_path / "local"
+    path.write_bytes(b"old")
+    with LocalSource(path) as source, pytest.raises(RefusedError, match="cannot grow"):
+        places.append(PlannedSource("s3://bucket/x", source, 3, ()), (b"new",), lambda _: None)
+    assert path.read_bytes() == b"old"
+
+
 @given(st.data())
 def test_a_stream_reads_as_the_file_does(data):
     whole = bytes(n % 251 for n in range(3000))

@@ -217,6 +217,11 @@ def test_the_bytes_of_a_row() -> None:
     assert build_row([], []) == bytes(12)
 
 
+def test_a_field_of_zeros_is_empty_text() -> None:
+    """Offset 0 and size 0: Paimon's BinaryRow copies no byte and reports no error."""
+    assert parse_row(bytes.fromhex("00000001") + bytes(16), [parse_type_text("STRING")]) == ("",)
+
+
 @given(st.binary(max_size=60), st.sampled_from([text for text, _ in TYPES_AND_VALUES]))
 def test_rows_of_noise(data: bytes, text: str) -> None:
     """What parses is a value that can be stored again."""

@@ -194,6 +194,15 @@ def test_nested_structs(depth):
             parse_prefix(PageHeader, data)
 
 
+@pytest.mark.parametrize("known", [b"\x5c", b"\x5c\x5c"], ids=["data_page_header", "its statistics"])
+@pytest.mark.parametrize("depth", [64, 65])
+def test_structs_of_the_definition_count_as_one_level_each(known, depth):
+    """An unknown struct is nested in fields that the definition has; `depth` counts the page header, these and the unknown ones."""
+    unknown = depth - 1 - len(known)
+    data = known + b"\xfc" + b"\x1c" * (unknown - 1) + b"\0" * depth
+    assert (by_python(PageHeader, data) is not None) == (depth == 64)
+
+
 @pytest.mark.parametrize("raw", FOOTERS)
 def test_written_bytes_depend_on_no_extension(raw):
     parsed = parse_prefix(FileMetaData, raw)[0]

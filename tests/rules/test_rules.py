@@ -22,8 +22,11 @@ from sbbf_tool.parquet.footer import FilterPlace, build_tail, set_filters
 from sbbf_tool.reports.findings import SEVERITIES, Finding
 from sbbf_tool.rules.catalog import RULES, THEMES
 from sbbf_tool.rules.facts import Reads, gather
+from support.defects import Edit
 
 GROUPS = 2
+MODULE = (44).to_bytes(4, "little") + bytes(44)
+"""A module of the length that an encrypted header may have."""
 
 
 def write(path: Path, columns: dict[str, pa.Array], *, groups: int = GROUPS, filters: tuple[str, ...] = (), **options: object) -> Path:
@@ -237,6 +240,26 @@ class TestSecrecy:
         report = check(conformance / "encrypted" / f"{name}.parquet", Policy(select=("secrecy",)))
         assert report.findings == ()
         assert {outcome.outcome for outcome in report.rules if outcome.rule.endswith("encrypted-filter")} == {"passed"}
+
+    @pytest.mark.parametrize(
+        ("header", "before_footer", "fact"),
+        [
+            (b"", 0, "the header's module would begin in the footer"),
+            (b"", 3, "the header's module would begin in the footer"),
+            (b"", 4, "the header's module has 0 bytes; nonce and tag alone take 28"),
+            (MODULE, 0, "the bitset's module would begin in the footer"),
+            (MODULE, 3, "the bitset's module would begin in the footer"),
+            (MODULE, 4, "the bitset's module has 0 bytes; nonce and tag alone take 28"),
+        ],
+    )
+    def test_modules_of_a_locked_column_begin_before_the_footer(self, header, before_footer, fact, tmp_path):
+        path = tmp_path / "f.parquet"
+        edit = Edit()
+        edit.append(0, "id", header, bytes(before_footer))
+        edit.encrypt(0, "id")
+        edit.write(path)
+        (finding,) = findings(path, "damaged-encrypted-filter")
+        assert [evidence.fact for evidence in finding.evidence] == [fact]
 
 
 class TestBoolean:
