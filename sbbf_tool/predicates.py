@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple, NoReturn
 
 from sbbf_tool.errors import UsageError
 
-_DEEPEST = 50
+_MAX_DEPTH = 50
 
 
 class Token(NamedTuple):
@@ -60,7 +60,7 @@ Expression = Comparison | IsNull | Not | AllOf | AnyOf
 class Parser:
     """Recursive-descent parser of one predicate: OR of ANDs of conditions."""
 
-    what: ClassVar[str]
+    name: ClassVar[str]
     """Name of the text in errors."""
     hint: ClassVar[str]
     token: ClassVar[re.Pattern[str]]
@@ -79,15 +79,15 @@ class Parser:
 
     def parse(self) -> Expression:
         """Parse the whole text as one expression. Raises UsageError with the part that cannot be parsed."""
-        expression = self._all_of() if self.only_and else self._any_of()
+        expression = self._parse_all_of() if self.only_and else self._parse_any_of()
         if self._peek().kind != "end":
             self.fail(self._peek())
         return expression
 
     def fail(self, token: Token) -> NoReturn:
-        raise UsageError(f"{self.what} {self.text!r} is not understood at {token.text!r}", hint=self.hint)
+        raise UsageError(f"{self.name} {self.text!r} is not understood at {token.text!r}", hint=self.hint)
 
-    def literal(self, token: Token) -> Token:
+    def check_literal(self, token: Token) -> Token:
         """Return the token if it is a literal; `fail` otherwise."""
         if token.kind not in ("text", "number"):
             self.fail(token)
@@ -113,76 +113,76 @@ class Parser:
         return token
 
     def _take(self, *words: str) -> bool:
-        found = self._peek().text in words or self._peek().is_word(*words)
-        self._at += found
-        return found
+        is_match = self._peek().text in words or self._peek().is_word(*words)
+        self._at += is_match
+        return is_match
 
     def _expect(self, *words: str) -> None:
         if not self._take(*words):
             self.fail(self._peek())
 
-    def _any_of(self) -> Expression:
-        operands = [self._all_of()]
+    def _parse_any_of(self) -> Expression:
+        operands = [self._parse_all_of()]
         while self._take("OR"):
-            operands.append(self._all_of())
+            operands.append(self._parse_all_of())
         return operands[0] if len(operands) == 1 else AnyOf(tuple(operands))
 
-    def _all_of(self) -> Expression:
-        one = self._condition if self.only_and else self._one
-        operands = [one()]
+    def _parse_all_of(self) -> Expression:
+        parse_operand = self._parse_condition if self.only_and else self._parse_operand
+        operands = [parse_operand()]
         while self._take("AND"):
-            operands.append(one())
+            operands.append(parse_operand())
         return operands[0] if len(operands) == 1 else AllOf(tuple(operands))
 
-    def _one(self) -> Expression:
+    def _parse_operand(self) -> Expression:
         self._depth += 1
-        if self._depth > _DEEPEST:
-            raise UsageError(f"{self.what} {self.text[:60]!r}...: more than {_DEEPEST} brackets deep")
+        if self._depth > _MAX_DEPTH:
+            raise UsageError(f"{self.name} {self.text[:60]!r}...: more than {_MAX_DEPTH} brackets deep")
         try:
             if self._take("NOT"):
-                return Not(self._one())
+                return Not(self._parse_operand())
             if self._take("("):
-                inner = self._any_of()
+                inner = self._parse_any_of()
                 self._expect(")")
                 return inner
-            return self._condition()
+            return self._parse_condition()
         finally:
             self._depth -= 1
 
-    def _condition(self) -> Expression:
+    def _parse_condition(self) -> Expression:
         column = self._next()
         if column.kind not in ("name", "quoted"):
             self.fail(column)
         if not self.only_and and self._take("IS"):
-            negated = self._take("NOT")
+            is_negated = self._take("NOT")
             self._expect("NULL")
         else:
-            negated = not self.only_and and self._take("NOT")
-            condition = self._comparison(column, negated)
-            return Not(condition) if negated else condition
-        return Not(IsNull(column)) if negated else IsNull(column)
+            is_negated = not self.only_and and self._take("NOT")
+            condition = self._parse_comparison(column, is_negated)
+            return Not(condition) if is_negated else condition
+        return Not(IsNull(column)) if is_negated else IsNull(column)
 
-    def _comparison(self, column: Token, negated: bool) -> Expression:
+    def _parse_comparison(self, column: Token, is_negated: bool) -> Expression:
         if self._take("IN"):
             self._expect("(")
-            literals = [self._literal()]
+            literals = [self._parse_literal()]
             while self._take(","):
-                literals.append(self._literal())
+                literals.append(self._parse_literal())
             self._expect(")")
             return Comparison(column, "=", tuple(literals))
         if not self.only_and and self._take("BETWEEN"):
-            low = self._literal()
+            low = self._parse_literal()
             self._expect("AND")
-            return AllOf((Comparison(column, ">=", (low,)), Comparison(column, "<=", (self._literal(),))))
+            return AllOf((Comparison(column, ">=", (low,)), Comparison(column, "<=", (self._parse_literal(),))))
         sign = self._next()
-        if negated or sign.text not in self.comparisons:
+        if is_negated or sign.text not in self.comparisons:
             self.fail(sign)
-        return Comparison(column, sign.text, (self._literal(),))
+        return Comparison(column, sign.text, (self._parse_literal(),))
 
-    def _literal(self) -> Token:
+    def _parse_literal(self) -> Token:
         token = self._next()
         if token.is_word(*self.prefixes):
             token = self._next()
             if token.kind != "text":
                 self.fail(token)
-        return self.literal(token)
+        return self.check_literal(token)

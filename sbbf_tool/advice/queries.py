@@ -40,7 +40,7 @@ class Query:
 
 
 class _Parser(Parser):
-    what, hint = "query", "write column = value or column IN (value, ...), joined by AND"
+    name, hint = "query", "write column = value or column IN (value, ...), joined by AND"
     token = re.compile(
         r"""\s*(?:(?P<text>'(?:[^']|'')*')|(?P<quoted>"(?:[^"]|"")*")|(?P<name>(?:`(?:[^`]|``)*`|[^\W\d][\w$]*)(?:\.(?:`(?:[^`]|``)*`|[\w$]+))*)"""
         r"""|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))|(?P<sign>[=(),;]))"""
@@ -53,10 +53,10 @@ class _Parser(Parser):
         tokens = super()._split()
         return tokens[:-1] if tokens and tokens[-1].text == ";" else tokens
 
-    def literal(self, token: Token) -> Token:
+    def check_literal(self, token: Token) -> Token:
         if token.is_word("NULL"):
             raise _build_null_error(self.text)
-        return token if token.is_word("TRUE", "FALSE") else super().literal(token)
+        return token if token.is_word("TRUE", "FALSE") else super().check_literal(token)
 
 
 def parse_query(text: str) -> Query:

@@ -11,7 +11,7 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.files import Files, over_files
 from sbbf_tool.cli.output import say
 from sbbf_tool.cli.page_limit import page_limit_option
-from sbbf_tool.cli.probe import ABSENT, MAYBE, NegativeValues, answer, ensure_column, unmark
+from sbbf_tool.cli.probe import ABSENT, MAYBE, NegativeValues, choose_exit_code, ensure_column, unmark
 from sbbf_tool.cli.report import View, report_files
 from sbbf_tool.reports.rows import FileRow
 
@@ -109,7 +109,7 @@ class _ExplainView(View["ExplainReport"]):
         return ABSENT if report.absent else MAYBE
 
     def answer(self, codes: set[int]) -> int:
-        return answer(codes)
+        return choose_exit_code(codes)
 
     def show(self, report: ExplainReport) -> None:
         say(f"{report.file}: column {report.column}, {report.type}, value {render.value(report.value)}")

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 MAYBE, ABSENT = 0, 1
 
-MOST_VALUES = 1_000_000
+MAX_VALUES = 1_000_000
 """From a file or a pipe: all are held, with an answer each, and a pipe may have no end."""
 
 
-_AS_IT_IS = "\0"
+_VALUE_MARK = "\0"
 """No argument can hold it. What begins with it is a value, whatever it looks like."""
 
 
@@ -38,19 +38,19 @@ class NegativeValues(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         end_of_options = args.index("--") if "--" in args else len(args)
-        marked = [
-            _AS_IT_IS + arg if self._NEGATIVE.match(arg) or (arg == "-" and at > end_of_options) else arg for at, arg in enumerate(args)
+        marked_args = [
+            _VALUE_MARK + arg if self._NEGATIVE.match(arg) or (arg == "-" and at > end_of_options) else arg for at, arg in enumerate(args)
         ]
-        rest = super().parse_args(ctx, marked)
-        for name, given in ctx.params.items():
-            if isinstance(given, str):
-                ctx.params[name] = unmark(given)
-        return rest
+        remaining_args = super().parse_args(ctx, marked_args)
+        for name, value in ctx.params.items():
+            if isinstance(value, str):
+                ctx.params[name] = unmark(value)
+        return remaining_args
 
 
 def unmark(argument: str) -> str:
     """Return an argument as it was typed."""
-    return argument.removeprefix(_AS_IT_IS)
+    return argument.removeprefix(_VALUE_MARK)
 
 
 @click.command(cls=NegativeValues, short_help="Look values up: may they be in a file?")
@@ -96,7 +96,7 @@ def command(
         view = _ProbeView(quiet=quiet)
         name, values = tuple(map(unmark, files.arguments[:1])), (*files.arguments[1:], *named_values)
         files.ensure_single_reader(values_file, *values)
-        report = probe_bare(files.of(name), type_name, queried_values(values, values_file, ask_null), dialect)
+        report = probe_bare(files.of(name), type_name, collect_values(values, values_file, ask_null), dialect)
         code = view.add(report)
         render.show_json("probe", report) if as_json else view.show(report)
     elif type_name is not None:
@@ -106,7 +106,7 @@ def command(
 
         files, column, values = split_arguments(files, column, named_values)
         files.ensure_single_reader(values_file, *values)
-        queried = queried_values(values, values_file, ask_null)
+        queried = collect_values(values, values_file, ask_null)
         if files.file is not None:
             view = _ProbeView(quiet=quiet)
             code = report_files(files, works.probe(column, queried, dialect=dialect, keys=files.keys), view, as_json=as_json)
@@ -137,7 +137,7 @@ def ensure_column(name: str) -> None:
         raise click.UsageError(f"{name} is a file, and stands where the column is expected: quote the glob, or use -c COLUMN --value VALUE")
 
 
-def answer(codes: set[int]) -> int:
+def choose_exit_code(codes: set[int]) -> int:
     """Return the code of a question to all files: an error of one, else 0 where any may hold a value, else 1."""
     if not codes:
         raise UnreadableError("no file was queried", hint="check the predicate of --where")
@@ -159,7 +159,7 @@ class _Answers(View[Any]):
         return ABSENT if report.is_absent else MAYBE
 
     def answer(self, codes: set[int]) -> int:
-        return answer(codes)
+        return choose_exit_code(codes)
 
     def show_stats(self) -> None:
         by_requests = f", by {self._requests:,} requests" if self._requests else ""
@@ -199,14 +199,14 @@ class _LookupView(_Answers):
     def __init__(self, values: int, *, quiet: bool) -> None:
         super().__init__(quiet=quiet)
         self._values = values
-        self._found: set[str] = set()
-        self._with_hits = self._inconclusive = 0
+        self._values_with_hits: set[str] = set()
+        self._files_with_hits = self._inconclusive_files = 0
 
     def add(self, report: ProbeReport | LookupReport, row: FileRow | None = None) -> int:
         report = cast("LookupReport", report)
-        self._found.update(hit.value for hit in report.hits)
-        self._with_hits += bool(report.hits)
-        self._inconclusive += bool(report.inconclusive)
+        self._values_with_hits.update(hit.value for hit in report.hits)
+        self._files_with_hits += bool(report.hits)
+        self._inconclusive_files += bool(report.inconclusive)
         return super().add(report)
 
     def show_line(self, report: LookupReport) -> None:
@@ -225,34 +225,34 @@ class _LookupView(_Answers):
             return None
         queried = f"{render.format_count(self._values, 'value')} queried in {render.format_count(self._files, 'file')}"
         return (
-            f"{queried}: {len(self._found):,} may be in "
-            f"{self._with_hits:,} of them; {self._inconclusive:,} have row groups without a filter that answers"
+            f"{queried}: {len(self._values_with_hits):,} may be in "
+            f"{self._files_with_hits:,} of them; {self._inconclusive_files:,} have row groups without a filter that answers"
         )
 
     def totals(self) -> dict[str, Any]:
         return {
             "values": self._values,
-            "values_with_hits": len(self._found),
-            "files_with_hits": self._with_hits,
-            "files_with_inconclusive_row_groups": self._inconclusive,
+            "values_with_hits": len(self._values_with_hits),
+            "files_with_hits": self._files_with_hits,
+            "files_with_inconclusive_row_groups": self._inconclusive_files,
             "bytes_read": self._bytes_read,
         }
 
 
-def queried_values(arguments: tuple[str, ...], values_file: str | None, ask_null: bool) -> tuple[str | None, ...]:
+def collect_values(arguments: tuple[str, ...], values_file: str | None, ask_null: bool) -> tuple[str | None, ...]:
     """Return the values of a command line: its arguments, those that come on standard input or in a file, and None for null."""
-    found: list[str | None] = [None] if ask_null else []
+    values: list[str | None] = [None] if ask_null else []
     for argument in arguments:
-        found += _few_of("-") if argument == "-" else [unmark(argument)]
+        values += _read_values("-") if argument == "-" else [unmark(argument)]
     if values_file is not None:
-        found += _few_of(values_file)
-    if not found:
+        values += _read_values(values_file)
+    if not values:
         raise click.UsageError("no value to query")
-    return tuple(found)
+    return tuple(values)
 
 
-def _few_of(name: str) -> list[str]:
-    found = list(islice(lines_of(name), MOST_VALUES + 1))
-    if len(found) > MOST_VALUES:
-        raise click.UsageError(f"more than {MOST_VALUES:,} values in {'standard input' if name == '-' else name}: ask in several runs")
-    return found
+def _read_values(name: str) -> list[str]:
+    values = list(islice(lines_of(name), MAX_VALUES + 1))
+    if len(values) > MAX_VALUES:
+        raise click.UsageError(f"more than {MAX_VALUES:,} values in {'standard input' if name == '-' else name}: ask in several runs")
+    return values

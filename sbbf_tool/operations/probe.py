@@ -34,29 +34,29 @@ def probe(
     `Reuse` among many files of one table, to parse schema and values once. Raises UsageError (no such column or dialect, a value that the
     column cannot hold) and UnreadableError (a filter that contradicts the format).
     """
-    listed = tuple(as_iterable(values))
-    spoken = None if dialect is None else _dialect(dialect)
+    value_list = tuple(as_iterable(values))
+    draft = None if dialect is None else _find_dialect(dialect)
     reuse = reuse or Reuse()
     with ParquetFile.open(path, keys, reuse=reuse) as file:
         with file.named():
-            found = reuse.find_column(file.footer.columns, column)
-            question = reuse.question_of(found, listed)
+            leaf = reuse.find_column(file.footer.columns, column)
+            question = reuse.question_of(leaf, value_list)
         expect_answers(file, question)
-        by_row_group = [ask_row_group(file, number, question, spoken) for number in range(file.footer.num_row_groups)]
+        by_row_group = [ask_row_group(file, number, question, draft) for number in range(file.footer.num_row_groups)]
         return ProbeReport(
             file=file.name,
-            column=found.name,
-            type=found.type_name,
+            column=leaf.name,
+            type=leaf.type_name,
             values=tuple(
-                ValueAnswer(literal.text, tuple(answers[at] for answers in by_row_group), literal.note)
-                for at, literal in enumerate(question.literals)
+                ValueAnswer(literal.text, tuple(answers[index] for answers in by_row_group), literal.note)
+                for index, literal in enumerate(question.literals)
             ),
             bytes_read=file.source.bytes_read,
             requests=file.source.requests,
         )
 
 
-def _dialect(name: str) -> Dialect:
+def _find_dialect(name: str) -> Dialect:
     from sbbf_tool.bloom.dialects import dialect_named
 
     return dialect_named(name)

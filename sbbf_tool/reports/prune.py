@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PrunedFile:
-    """File with row groups that remain to read."""
+    """A file with row groups that remain."""
 
     file: str
     row_groups: tuple[int, ...]
@@ -38,17 +38,17 @@ class PruneReport:
     """Bytes read to prune: footers, filter headers and blocks."""
     requests: int
     warnings: tuple[str, ...]
-    """Files that could not be pruned, so that all their row groups remain, each with the reason."""
+    """Files that cannot be pruned, each with the reason; all their row groups remain."""
     _dataset: ds.Dataset = field(repr=False, compare=False)
 
     @property
     def row_groups(self) -> int:
         """Number of row groups that remain."""
-        return sum(len(one.row_groups) for one in self.files)
+        return sum(len(file.row_groups) for file in self.files)
 
     def dataset(self) -> ds.Dataset:
         """Return the row groups that remain, with the schema and the partition columns of the whole dataset.
 
-        The rows still need filtering: a row group that remains has other rows as well, and may have none with the value.
+        The rows still need filtering: a remaining row group also has other rows, and may have none with the value.
         """
         return self._dataset

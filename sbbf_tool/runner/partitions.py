@@ -74,7 +74,7 @@ def parse_predicate(text: str) -> Predicate:
 
 
 class _Parser(Parser):
-    what = "predicate"
+    name = "predicate"
     hint = "write column = 'value', <, >=, IN (...), BETWEEN ... AND ..., IS NULL, joined by AND, OR, NOT and brackets"
     token = re.compile(
         r"""\s*(?:(?P<text>'(?:[^']|'')*')|(?P<quoted>"(?:[^"]|"")*"|`(?:[^`]|``)*`)|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?![\w.]))"""

@@ -110,7 +110,7 @@ class TestProbe:
 
     def test_more_values_than_can_be_held_are_refused(self, filtered, tmp_path, capfd, monkeypatch):
         """A pipe may have no end."""
-        monkeypatch.setattr("sbbf_tool.cli.probe.MOST_VALUES", 1000)
+        monkeypatch.setattr("sbbf_tool.cli.probe.MAX_VALUES", 1000)
         listed = tmp_path / "keys"
         for count, code in ((1000, 1), (1001, 2)):
             listed.write_text("-1\n" * count)

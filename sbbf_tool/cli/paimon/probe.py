@@ -9,7 +9,7 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.output import say, stop_if_unread
 from sbbf_tool.cli.paimon.options import json_option, table_options
-from sbbf_tool.cli.probe import ABSENT, MAYBE, NegativeValues, queried_values
+from sbbf_tool.cli.probe import ABSENT, MAYBE, NegativeValues, collect_values
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.paimon import ProbedFile, ProbeReport, ValueAnswer
@@ -47,7 +47,7 @@ def command(
     from sbbf_tool.storage.folders import LocalFolders
 
     files = LocalFolders()
-    report = probe_paimon(table, column, queried_values(values, values_file, with_null), files=files, **options)
+    report = probe_paimon(table, column, collect_values(values, values_file, with_null), files=files, **options)
     if as_json:
         render.show_json("paimon-probe", report)
     elif not quiet:
