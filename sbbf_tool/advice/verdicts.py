@@ -8,8 +8,8 @@ from sbbf_tool.advice.survey import Totals
 from sbbf_tool.query_engines.terms import HARM, USED
 from sbbf_tool.query_engines.verdicts import find_engine, list_verdicts, list_warnings
 from sbbf_tool.reports.engines import EngineVerdict
+from sbbf_tool.rules.efficiency import SATURATED_FPP
 from sbbf_tool.rules.rule import percent
-from sbbf_tool.rules.worth import SATURATED_FPP
 
 ADD, KEEP, NO_GAIN = "add", "keep", "no gain"
 

@@ -67,16 +67,16 @@ class _CheckView(View["CheckReport"]):
     def add(self, report: CheckReport, row: FileRow) -> int:
         self._findings.update(finding.severity for finding in report.findings)
         self._unchecked += row.status == OK and all(outcome.outcome == "not run" for outcome in report.rules)
-        for place in report.unread if row.status == OK else ():
+        for place in report.unreadable if row.status == OK else ():
             say(f"sbbf: {UnreadableError(place, file=row.path)}", err=True)
-        return max(int(report.failed), UnreadableError.exit_code if report.unread and row.status == OK else 0)
+        return max(int(report.failed), UnreadableError.exit_code if report.unreadable and row.status == OK else 0)
 
     def show(self, report: CheckReport) -> None:
         assert self._shown is not None, "JSON is shown as documents"
         self._shown.add(report)
 
     def show_line(self, report: CheckReport) -> None:
-        if report.findings or report.unread or self._form != "text":
+        if report.findings or report.unreadable or self._form != "text":
             self.show(report)
 
     def summary(self, files: str) -> str | None:

@@ -26,20 +26,20 @@ _SUM_HEADERS = ("column", "files", "row groups", "of", "filter bytes", "data byt
 @click.command(short_help="Show which columns have Bloom filters, and what they are worth.")
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column (repeat for more).")
 @click.option("--all", "all_chunks", is_flag=True, help="Show column chunks without a filter too.")
-@click.option("--bare", is_flag=True, help="PATH is one filter, header and bitset, and nothing else.")
+@click.option("--standalone", is_flag=True, help="PATH is a standalone filter: a header and a bitset, and nothing else.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document per file, and a summary of several.")
 @over_files()
-def command(files: Files, columns: tuple[str, ...], all_chunks: bool, bare: bool, as_json: bool) -> int:
+def command(files: Files, columns: tuple[str, ...], all_chunks: bool, standalone: bool, as_json: bool) -> int:
     """Show which columns have a Bloom filter and what it is worth.
 
     PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL. Of one file each row is a filter: its place and size
     in bytes, bits that are set, the false-positive rate and the distinct values, both estimated from those bits. Of several files each
     row is a column, with the sums over all files.
     """
-    if bare:
-        from sbbf_tool.cli.bare import inspect as inspect_bare
+    if standalone:
+        from sbbf_tool.cli.standalone import inspect as inspect_standalone
 
-        return inspect_bare(files, as_json)
+        return inspect_standalone(files, as_json)
     from sbbf_tool.runner import works
 
     return report_files(files, works.inspect(columns, all_chunks=all_chunks, keys=files.keys), _InspectView(), as_json=as_json)
@@ -56,9 +56,9 @@ class _InspectView(View["InspectReport"]):
 
     def add(self, report: InspectReport, row: FileRow) -> int:
         self._totals.add(report)
-        for broken in report.broken:
-            say(f"sbbf: {row.path}: {broken.broken}", err=True)
-        return UnreadableError.exit_code if report.broken else 0
+        for unreadable in report.unreadable_filters:
+            say(f"sbbf: {row.path}: {unreadable.unreadable}", err=True)
+        return UnreadableError.exit_code if report.unreadable_filters else 0
 
     def show(self, report: InspectReport) -> None:
         say(
@@ -74,19 +74,19 @@ class _InspectView(View["InspectReport"]):
                 + (f"; mean est. fpp {render.percent(total.mean_fpp)}" if total.mean_fpp is not None else "")
             )
         if not any(row.has_filter for row in report.filters) and "the file has no columns" not in report.notes:
-            which = "column whose metadata can be read" if report.closed else "column"
+            which = "column whose metadata can be read" if report.locked_columns else "column"
             say(f"no {which} has a Bloom filter; `sbbf add-filter` gives it one")
-        if report.closed:
-            say(f"not to be seen without their keys: {', '.join(report.closed)}")
-        if sealed := dict.fromkeys(row.column for row in report.filters if row.encrypted):
-            say(f"encrypted: {', '.join(sealed)}")
+        if report.locked_columns:
+            say(f"locked columns (their key was not given): {', '.join(report.locked_columns)}")
+        if encrypted := dict.fromkeys(row.column for row in report.filters if row.encrypted):
+            say(f"encrypted: {', '.join(encrypted)}")
         for row in report.filters:
-            for oddity in row.oddities:
-                say(f"odd: column {row.column}, row group {row.row_group}: {oddity}")
+            for warning in row.warnings:
+                say(f"warning: column {row.column}, row group {row.row_group}: {warning}")
         for note in report.notes:
             say(f"note: {spell(note)}")
-        for unused in report.unused:
-            say(f"unreferenced: {unused.length:,} bytes at byte {unused.offset}: {unused.what}")
+        for unreferenced in report.unreferenced:
+            say(f"unreferenced: {unreferenced.length:,} bytes at byte {unreferenced.offset}: {unreferenced.kind}")
 
     def show_sums(self) -> None:
         rows = [
@@ -110,13 +110,13 @@ class _InspectView(View["InspectReport"]):
 
 def _row(row: FilterReport) -> tuple[str, ...]:
     kind = f"{row.physical_type} {row.logical_type}" if row.logical_type else row.physical_type
-    status = "broken" if row.broken else "" if row.has_filter else "none"
+    status = "unreadable" if row.unreadable else "" if row.has_filter else "none"
     return (
         str(row.row_group),
         row.column,
         kind,
         render.size(row.offset) or status,
-        render.size(row.header_bytes) or (status if row.broken else ""),
+        render.size(row.header_bytes) or (status if row.unreadable else ""),
         render.size(row.bitset_bytes),
         render.size(row.blocks),
         render.percent(row.fill_ratio),

@@ -23,8 +23,8 @@ _OPTIONS = (
     click.option("--max-bytes-share", type=float, metavar="SHARE", help="Most bytes of a column's filters for each byte of its data."),
     click.option("--min-ndv", type=int, metavar="N", help="No filter may be of fewer distinct values."),
     click.option("--min-chunk-bytes", type=BYTES, metavar="BYTES", help="No filter may be of a column chunk with fewer bytes."),
-    click.option("--select", multiple=True, metavar="RULE", help="Run this rule, or rules of this theme, alone (repeat for more)."),
-    click.option("--ignore", multiple=True, metavar="RULE", help="Leave this rule, or rules of this theme, out (repeat for more)."),
+    click.option("--select", multiple=True, metavar="RULE", help="Run this rule, or rules of this group, alone (repeat for more)."),
+    click.option("--ignore", multiple=True, metavar="RULE", help="Leave this rule, or rules of this group, out (repeat for more)."),
     click.option("--quick", is_flag=True, default=None, help="Leave out the rules that read data."),
     click.option("--fail-on", metavar="SEVERITY", help="Fail on findings of this severity or a worse one.  [default: error]"),
     click.option("--config", metavar="FILE", help="Take settings from pyproject.toml ([tool.sbbf.check]) or another TOML file ([check])."),
@@ -54,7 +54,7 @@ def show_rules(*, as_json: bool) -> None:
     from sbbf_tool.rules.catalog import RULES
 
     rows = [
-        {"name": rule.name, "theme": rule.theme, "severity": rule.severity, "reads": rule.reads.name.lower(), "message": rule.message}
+        {"name": rule.name, "group": rule.group, "severity": rule.severity, "reads": rule.reads.name.lower(), "message": rule.message}
         for rule in RULES
     ]
     if as_json:

@@ -59,8 +59,8 @@ def unmark(argument: str) -> str:
 @click.option("--values-file", type=click.Path(), help="Query the values in this file too, one per line; - reads standard input.")
 @click.option("--null", "ask_null", is_flag=True, help="Query null.")
 @click.option("--dialect", metavar="NAME", help="Rely on filters of this draft of the format; else nothing is said of them.")
-@click.option("--bare", is_flag=True, help="PATH is one filter, header and bitset, and nothing else: there is no COLUMN, but --type.")
-@click.option("--type", "type_name", metavar="TYPE", help="With --bare: the type of its values, such as INT64 or STRING.")
+@click.option("--standalone", is_flag=True, help="PATH is a standalone filter: a header and a bitset. Takes --type, and no COLUMN.")
+@click.option("--type", "type_name", metavar="TYPE", help="With --standalone: type of the values, such as INT64 or STRING.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing; the exit code answers.")
 @click.option("--stats", is_flag=True, help="Report on standard error how many bytes of how many files were read, by how many requests.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document per file, and a summary of several.")
@@ -72,7 +72,7 @@ def command(
     values_file: str | None,
     ask_null: bool,
     dialect: str | None,
-    bare: bool,
+    standalone: bool,
     type_name: str | None,
     quiet: bool,
     stats: bool,
@@ -88,19 +88,19 @@ def command(
     The value `null` is text in a column of text or of bytes without a fixed length, and in any other column queries null, as --null does.
     """
     view: _ProbeView | _LookupView
-    if bare:
-        from sbbf_tool.cli.bare import probe as probe_bare
+    if standalone:
+        from sbbf_tool.cli.standalone import probe as probe_standalone
 
         if column is not None:
-            raise click.UsageError("--bare is of one filter, which has no COLUMN")
+            raise click.UsageError("--standalone takes no COLUMN: the file is one filter")
         view = _ProbeView(quiet=quiet)
         name, values = tuple(map(unmark, files.arguments[:1])), (*files.arguments[1:], *named_values)
         files.ensure_single_reader(values_file, *values)
-        report = probe_bare(files.of(name), type_name, collect_values(values, values_file, ask_null), dialect)
+        report = probe_standalone(files.of(name), type_name, collect_values(values, values_file, ask_null), dialect)
         code = view.add(report)
         render.show_json("probe", report) if as_json else view.show(report)
     elif type_name is not None:
-        raise click.UsageError("--type is for --bare; a Parquet file tells its own")
+        raise click.UsageError("--type applies only with --standalone")
     else:
         from sbbf_tool.runner import works
 

@@ -24,6 +24,9 @@ OPTIONS = {
     ("verify", "--engine"): "--runner local or --runner spark",
     ("check", "--engine"): "--runner local or --runner spark",
     ("advise", "--reader"): "--engine NAME",
+    ("inspect", "--bare"): "--standalone",
+    ("probe", "--bare"): "--standalone",
+    ("verify", "--bare"): "--standalone",
 }
 """By command and option."""
 

@@ -19,18 +19,22 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.repair import RepairReport
 
 
-@click.command(short_help="Fix what is wrong with filters, in the footer alone.")
+@click.command(short_help="Fix defects of filters by a new footer.")
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column's filters (repeat for more).")
-@click.option("--rebuild", is_flag=True, help="Build sound filters from the data in place of those that lie, are full, or of odd size.")
+@click.option(
+    "--rebuild",
+    is_flag=True,
+    help="Rebuild filters that have false negatives, are saturated, or have a size that some readers refuse.",
+)
 @click.option("--quick", is_flag=True, help="Do not verify filters against the data first.")
 @page_limit_option
 @over_changed_files
 def command(change: Change, **options: Any) -> int:
-    """Fix what is wrong with the filters of files: state lengths that are missing or wrong, drop filters that cannot be read or that
-    lie and offsets that lead nowhere, undo an append that was interrupted. Only the footer changes, unless --rebuild is given.
+    """Fix defects of the filters of files: set missing and wrong lengths, drop filters that cannot be read or have false negatives, drop
+    invalid offsets, undo an interrupted append. Only the footer changes, unless --rebuild is given.
 
-    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL. Exit code 0: nothing was wrong, or it was fixed; 1:
-    with --dry-run, something would be done; else, an error is left that takes --rebuild; 3: something could not be read; 4: refused.
+    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL. Exit code 0: no defect, or all were fixed; 1: with
+    --dry-run, there is something to fix; otherwise, an error remains that needs --rebuild; 3: something could not be read; 4: refused.
     """
     from sbbf_tool.file.cross_check import CrossChecks
     from sbbf_tool.runner import works
@@ -40,34 +44,36 @@ def command(change: Change, **options: Any) -> int:
 
 class _RepairView(View["RepairReport"]):
     schema = "repair"
-    sums = ("filters", "findings_left")
+    sums = ("filters", "findings_remaining")
 
     def add(self, report: RepairReport, row: FileRow) -> int:
-        self.total.update(filters=len(report.steps), findings_left=len(report.left))
-        for message in report.unproven:
+        self.total.update(filters=len(report.steps), findings_remaining=len(report.remaining))
+        for message in report.unreadable:
             render.warn(message)
         done = report.is_clean if report.dry_run else report.is_sound
-        return UnreadableError.exit_code if report.unproven else int(not done)
+        return UnreadableError.exit_code if report.unreadable else int(not done)
 
     def show(self, report: RepairReport) -> None:
-        rows = [(str(step.row_group), step.column, step.treatment, "; ".join(step.facts)) for step in report.steps]
+        rows = [(str(step.row_group), step.column, step.fix, "; ".join(step.facts)) for step in report.steps]
         if rows:
-            render.show_table(("row group", "column", "treatment", "for"), rows, (0,))
-        show_findings(report.left)
-        mood = "would be " if report.dry_run else ""
-        done = (
-            [] if report.cut_back_to is None else [f"{mood}cut back to {report.cut_back_to:,} bytes, from before an append was interrupted"]
-        )
-        done += [f"{mood}repaired in {len(rows)} places; {report.new_bytes - report.old_bytes:,} bytes are added"] if rows else []
-        said = " and ".join(done) or ("nothing was repaired" if report.left else "nothing to repair")
-        rebuild = f"; --rebuild repairs {', '.join(report.takes_rebuild)}" if report.takes_rebuild else ""
-        say(f"{report.output}: {said}{rebuild}")
+            render.show_table(("row group", "column", "fix", "reason"), rows, (0,))
+        show_findings(report.remaining)
+        would_be = "would be " if report.dry_run else ""
+        changes = []
+        if report.truncated_to is not None:
+            changes.append(f"{would_be}truncated to {report.truncated_to:,} bytes, its length before an interrupted append")
+        if rows:
+            added = f"{report.new_bytes - report.old_bytes:,} bytes {would_be}added"
+            changes.append(f"{render.format_count(len(rows), 'filter')} {would_be}repaired, {added}")
+        outcome = "; ".join(changes) or ("nothing repaired" if report.remaining else "nothing to repair")
+        rebuild = f"; --rebuild repairs {', '.join(report.needs_rebuild)}" if report.needs_rebuild else ""
+        say(f"{report.output}: {outcome}{rebuild}")
         render.say_not_cross_checked(report.not_cross_checked)
 
     def show_line(self, report: RepairReport) -> None:
-        if report.left or not report.is_clean:
+        if report.remaining or not report.is_clean:
             self.show(report)
 
     def summary(self, files: str) -> str:
-        filters, left = (self.total[name] for name in self.sums)
-        return f"{files}; {render.format_count(filters, 'filter')} repaired, {render.format_count(left, 'finding')} left"
+        filters, findings = (self.total[name] for name in self.sums)
+        return f"{files}; {render.format_count(filters, 'filter')} repaired, {render.format_count(findings, 'finding')} remaining"

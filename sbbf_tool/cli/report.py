@@ -116,7 +116,8 @@ def report_files(
                     save(row, document)
                 error = raw_row.error if is_single else None
                 if error is None:
-                    outcomes.warn(getattr(getattr(row, "report", None), "warnings", ()))
+                    # Other commands show the warnings of a report in its output.
+                    outcomes.warn(getattr(getattr(row, "report", None), "warnings", ()) if work.changes else ())
                     codes.add(_report_row(row, view, document, is_single=is_single, as_json=as_json))
                 count()
                 if not work.changes:

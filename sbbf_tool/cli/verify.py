@@ -16,24 +16,26 @@ from sbbf_tool.errors import UnreadableError
 from sbbf_tool.reports.rows import FileRow
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports.verify import VerifyReport
+    from sbbf_tool.reports.verify import FilterVerification, VerifyReport
 
-_HEADERS = ("row group", "column", "type", "values", "missed", "est. fpp", "measured fpp", "proof")
+_HEADERS = ("row group", "column", "type", "values", "false negatives", "est. fpp", "measured fpp", "result")
 
 
 @click.command(short_help="Verify filters against the data.")
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column (repeat for more).")
-@click.option("--bare", is_flag=True, help="PATH is one filter, header and bitset, and nothing else; takes --type and --values-file.")
-@click.option("--type", "type_name", metavar="TYPE", help="With --bare: the type of its values, such as INT64 or STRING.")
-@click.option("--values-file", type=click.Path(), help="With --bare: the values it should hold, one per line; - reads standard input.")
-@click.option("--dialect", metavar="NAME", help="With --bare: the draft of the format it is of, if the values are not to tell.")
+@click.option("--standalone", is_flag=True, help="PATH is a standalone filter: a header and a bitset. Takes --type and --values-file.")
+@click.option("--type", "type_name", metavar="TYPE", help="With --standalone: type of the values, such as INT64 or STRING.")
+@click.option(
+    "--values-file", type=click.Path(), help="With --standalone: values that the filter must hold, one per line; - reads standard input."
+)
+@click.option("--dialect", metavar="NAME", help="With --standalone: dialect of the filter; by default the values determine it.")
 @page_limit_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON document per file, and a summary of several.")
 @over_files()
 def command(
     files: Files,
     columns: tuple[str, ...],
-    bare: bool,
+    standalone: bool,
     type_name: str | None,
     values_file: str | None,
     dialect: str | None,
@@ -42,19 +44,19 @@ def command(
 ) -> int:
     """Verify the filters of files against their data: each filter is queried for every value of its column chunk.
 
-    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL. Shows the values that a filter misses, and why where
-    that can be found; the false-positive rate measured with keys that are not there; and what is wrong with a filter's place, header,
-    length and size. Exit code 0: no filter contradicts its data or the format; 1: some filter does; 3: something could not be read.
+    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL. Reports false negatives, with their cause where it is
+    known; the false-positive rate, measured with absent keys; and defects of offset, header, length and size. Exit code 0: no filter
+    contradicts its data or the format; 1: a filter does; 3: something could not be read.
     """
-    if bare:
-        from sbbf_tool.cli.bare import verify as verify_bare
+    if standalone:
+        from sbbf_tool.cli.standalone import verify as verify_standalone
         from sbbf_tool.cli.values import lines_of
 
         if values_file is None:
-            raise click.UsageError("a bare filter has no data beside it: give --values-file")
-        return verify_bare(files, type_name, lines_of(values_file), dialect, as_json)
+            raise click.UsageError("a standalone filter has no data to verify it against: give --values-file")
+        return verify_standalone(files, type_name, lines_of(values_file), dialect, as_json)
     if type_name is not None or values_file is not None or dialect is not None:
-        raise click.UsageError("--type, --values-file and --dialect are for --bare; a Parquet file tells its own")
+        raise click.UsageError("--type, --values-file and --dialect apply only with --standalone")
     from sbbf_tool.runner import works
 
     work = works.verify(columns, keys=files.keys, max_page_bytes=max_page_bytes)
@@ -66,29 +68,36 @@ class _VerifyView(View["VerifyReport"]):
     sums = ("filters", "verified")
 
     def add(self, report: VerifyReport, row: FileRow) -> int:
-        self.total.update(filters=len(report.filters), verified=sum(proof.is_proven for proof in report.filters))
-        for place in report.unread:
+        self.total.update(filters=len(report.filters), verified=sum(verification.is_verified for verification in report.filters))
+        for place in report.unreadable:
             say(f"sbbf: {UnreadableError(place, file=row.path)}", err=True)
-        return UnreadableError.exit_code if report.unread else int(not report.is_sound)
+        return UnreadableError.exit_code if report.unreadable else int(not report.is_sound)
 
     def show(self, report: VerifyReport) -> None:
         if report.filters:
             rows = [
                 (
-                    *(str(proof.row_group), proof.column, proof.type, render.size(proof.values), render.size(proof.missed)),
-                    *(render.percent(proof.estimated_fpp), render.percent(proof.measured_fpp)),
-                    proof.unproven
-                    or ("every value found" if proof.is_proven else "lies") + (f", as {proof.dialect}" if proof.dialect else ""),
+                    *(str(verification.row_group), verification.column, verification.type),
+                    *(render.size(verification.verified_values), render.size(verification.false_negatives)),
+                    *(render.percent(verification.estimated_fpp), render.percent(verification.measured_fpp)),
+                    _result(verification),
                 )
-                for proof in report.filters
+                for verification in report.filters
             ]
             render.show_table(_HEADERS, rows, (0, 3, 4, 5, 6))
         show_findings(report.findings)
-        proven = sum(proof.is_proven for proof in report.filters)
-        say(f"{report.file}: {f'{proven} of {len(report.filters)} filters proven' if report.filters else 'no filter to prove'}")
+        verified = sum(verification.is_verified for verification in report.filters)
+        say(f"{report.file}: {f'{verified} of {len(report.filters)} filters verified' if report.filters else 'no filter to verify'}")
 
     def show_line(self, report: VerifyReport) -> None:
         show_findings(report.findings)
 
     def summary(self, files: str) -> str:
-        return f"{files}; {self.total['verified']:,} of {self.total['filters']:,} filters proven"
+        return f"{files}; {self.total['verified']:,} of {self.total['filters']:,} filters verified"
+
+
+def _result(verification: FilterVerification) -> str:
+    if verification.problem is not None:
+        return verification.problem
+    result = "verified" if verification.is_verified else "false negatives"
+    return f"{result}, as {verification.dialect}" if verification.dialect else result

@@ -109,25 +109,25 @@ class Edit:
         what `target_of` does, UnreadableError, WriteError.
         """
         target = self.target_of(path)
-        warnings, cut_back_to = undo_append(path, target, self.keys, self.dry_run)
+        warnings, truncated_to = undo_append(path, target, self.keys, self.dry_run)
         with ExitStack() as stack:
             file = stack.enter_context(ParquetFile.open(path, self.keys, self.limit))
             if prebuilt is None:
                 prebuilt = PrebuiltFilters(stack.enter_context(places.open_spool(target, keeps=not self.dry_run)))
             prebuilt.keep_filters_of(file)
-            yield OpenEdit(self, file, target, warnings, cut_back_to, prebuilt)
+            yield OpenEdit(self, file, target, warnings, truncated_to, prebuilt)
 
 
 class OpenEdit:
     """A file that is open for a change, and its new filters."""
 
     def __init__(
-        self, edit: Edit, file: ParquetFile, target: str, warnings: list[str], cut_back_to: int | None, prebuilt: PrebuiltFilters
+        self, edit: Edit, file: ParquetFile, target: str, warnings: list[str], truncated_to: int | None, prebuilt: PrebuiltFilters
     ) -> None:
         self.file, self.target, self.spool = file, target, prebuilt.spool
         self.warnings = warnings
         """Text for the report."""
-        self.cut_back_to = cut_back_to
+        self.truncated_to = truncated_to
         """The length that the file had before an interrupted append, and has again."""
         self.filters: dict[ChunkKey, SpooledFilter] = {}
         """All filters to write."""

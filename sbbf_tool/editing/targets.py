@@ -92,14 +92,14 @@ def undo_append(path: str | os.PathLike[str], target: str, keys: KeysGiven = Non
     if dry_run:
         return [] if (warning := interrupted.warning_of(name)) is None else [join(f"{name}: ", warning)], None
     outcome = interrupted.finish(name, ring_of(name, keys), changes=target == name)
-    if target != name and outcome.cut_back_to is not None:
+    if target != name and outcome.truncated_to is not None:
         hint = Hint("undo it: {fix}", fix=Fix("repair", (name,)))
         raise RefusedError("an append to it was interrupted, and to undo that is to change it", file=name, hint=hint)
     places.sweep(name)
     message = (
-        f"{name}: an append to it had been interrupted; it was cut back to {outcome.cut_back_to:,} bytes" if outcome.cut_back_to else None
+        f"{name}: an append to it had been interrupted; it was cut back to {outcome.truncated_to:,} bytes" if outcome.truncated_to else None
     )
-    return [*filter(None, [message]), *outcome.warnings], outcome.cut_back_to
+    return [*filter(None, [message]), *outcome.warnings], outcome.truncated_to
 
 
 def check_changeable(file: ParquetFile) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Interrupted(NamedTuple):
     """The outcome for an interrupted append: the length that the file was, or would be, cut back to, if any."""
 
-    cut_back_to: int | None
+    truncated_to: int | None
     warnings: tuple[str, ...] = ()
 
 

@@ -26,42 +26,42 @@ _SEARCH_WINDOWS = (1 << 20, 8 << 20, 64 << 20)
 class Range(NamedTuple):
     start: int
     end: int
-    what: str
+    kind: str
 
     @property
     def length(self) -> int:
         return self.end - self.start
 
 
-class Used(NamedTuple):
+class OwnedRange(NamedTuple):
     """Bytes that belong to a column chunk."""
 
     start: int
     end: int
-    what: str
+    kind: str
     row_group: int
     column: int
 
 
-def unused_ranges(file: ParquetFile, filters: list[StoredFilter]) -> list[Range]:
+def unreferenced_ranges(file: ParquetFile, filters: list[StoredFilter]) -> list[Range]:
     """Return ranges before the footer that neither the footer nor these filters account for, in order, each with its likely content.
 
     Filters whose key is missing count as used where the footer states their place.
     """
-    pages = [(used.start, used.end) for used in used_ranges(file.footer)]
-    known = sorted([(0, len(MAGIC)), (file.footer.start, file.footer.end), *pages, *_filter_ranges(filters), *_locked_filters(file)])
-    found: list[Range] = []
+    pages = [(owned.start, owned.end) for owned in owned_ranges(file.footer)]
+    accounted = sorted([(0, len(MAGIC)), (file.footer.start, file.footer.end), *pages, *_filter_ranges(filters), *_locked_filters(file)])
+    gaps: list[Range] = []
     position = 0
-    for start, end in known:
+    for start, end in accounted:
         if start > position:
-            found += _classify(file, position, min(start, file.footer.start))
+            gaps += _classify(file, position, min(start, file.footer.start))
         position = max(position, end)
-    return found
+    return gaps
 
 
 def end_of_data(footer: Footer) -> int:
     """Return the byte after the last page and the last page index."""
-    return max((used.end for used in used_ranges(footer)), default=len(MAGIC))
+    return max((owned.end for owned in owned_ranges(footer)), default=len(MAGIC))
 
 
 def _filter_ranges(filters: list[StoredFilter]) -> Iterator[tuple[int, int]]:
@@ -77,13 +77,13 @@ def _locked_filters(file: ParquetFile) -> Iterator[tuple[int, int]]:
                 yield place.offset, place.offset + place.length
 
 
-def used_ranges(footer: Footer) -> Iterator[Used]:
+def owned_ranges(footer: Footer) -> Iterator[OwnedRange]:
     """Yield pages and page indexes of every chunk, as far as the footer states them unencrypted."""
     for number in range(footer.num_row_groups):
         for column, meta in enumerate(footer.chunk_metas(number)):
-            for what, start, length in meta.parts():
+            for kind, start, length in meta.parts():
                 if 0 < start < footer.start and length > 0:
-                    yield Used(start, min(start + length, footer.start), what, number, column)
+                    yield OwnedRange(start, min(start + length, footer.start), kind, number, column)
 
 
 def _classify(file: ParquetFile, start: int, end: int) -> Iterator[Range]:
@@ -111,26 +111,26 @@ def _filter_at(file: ParquetFile, start: int, end: int) -> Range | None:
 
 
 def _footer_at(file: ParquetFile, start: int, end: int) -> Range | None:
-    """Return the footer with length word and magic that starts here: the length word tells a real one from bytes that look alike."""
+    """Return the footer with length word and magic that starts here: the length word distinguishes it from bytes that look alike."""
     # Most footers are short, and most gaps hold several: the window grows only as far as needed.
     for size in _SEARCH_WINDOWS:
         window = file.source.read(start, min(end - start, size))
-        found = _footer_in(file, window, start)
-        if found is not None or len(window) < size:
-            return found
+        leftover = _footer_in(file, window, start)
+        if leftover is not None or len(window) < size:
+            return leftover
     return None
 
 
 def _footer_in(file: ParquetFile, window: bytes, start: int) -> Range | None:
-    found = window.find(_MAGICS)
-    while found >= 0:
-        length = found + len(MAGIC) - TAIL_BYTES
-        is_magic = window[found : found + len(MAGIC)] in (MAGIC, MAGIC_ENCRYPTED)
-        if is_magic and length > 0 and int.from_bytes(window[length:found], "little") == length:
+    at = window.find(_MAGICS)
+    while at >= 0:
+        length = at + len(MAGIC) - TAIL_BYTES
+        is_magic = window[at : at + len(MAGIC)] in (MAGIC, MAGIC_ENCRYPTED)
+        if is_magic and length > 0 and int.from_bytes(window[length:at], "little") == length:
             try:
                 file.parse_footer_ending_at(start + length + TAIL_BYTES)
             except (UnreadableError, RefusedError):
                 return None
             return Range(start, start + length + TAIL_BYTES, OLD_FOOTER)
-        found = window.find(_MAGICS, found + 1)
+        at = window.find(_MAGICS, at + 1)
     return None

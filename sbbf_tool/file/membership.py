@@ -22,7 +22,7 @@ from sbbf_tool.parquet import equals, literals
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.statistics import StatisticsCheck
-from sbbf_tool.reports.verify import FilterProof
+from sbbf_tool.reports.verify import FilterVerification
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     from sbbf_tool.parquet.values import PlainValues
 
 ABSENT_KEYS = 1 << 14
-_MOST_KEY_BYTES = 16 << 20
+_MAX_KEY_BYTES = 16 << 20
 _KEY_BYTES_OF_TEXT = 16
 # Random keys of this many bytes are in no chunk: the chance is about 1e-6 for a billion values of 8 bytes.
-_BYTES_NEVER_MET = 8
+_COLLISION_FREE_BYTES = 8
 _EXAMPLES = 3
-_SHOWN_CHARACTERS = 60
+_MAX_CHARACTERS = 60
 
 
-def prove(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -> FilterProof:
-    """Check one filter, whose bitset is `bloom`; `unproven` says why where the chunk's pages cannot be decoded.
+def verify_filter(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -> FilterVerification:
+    """Check one filter, whose bitset is `bloom`; `problem` says why not where the chunk's pages cannot be decoded.
 
     A draft's filter is queried in its own dialect, where the values determine it.
     """
@@ -48,15 +48,15 @@ def prove(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -> Filter
 
     column = file.footer.columns[stored.column]
     hasher: ValueHasher = hashing
-    decided = None
+    reading = None
     if stored.header.readings:
         from sbbf_tool.file import drafts
 
-        if (decided := drafts.decide_by_chunk(file, stored)) is not None:
-            stored, bloom = decided.stored, decided.bloom
-            hasher = drafts.hasher_for(decided.dialect, column, bloom.num_blocks)
+        if (reading := drafts.decide_by_chunk(file, stored)) is not None:
+            stored, bloom = reading.stored, reading.bloom
+            hasher = drafts.hasher_for(reading.dialect, column, bloom.num_blocks)
     tally, check = _Tally(column, bloom, hasher), StatisticsCheck(file.footer, stored.row_group, column)
-    unproven = None
+    problem = None
     try:
         if file.footer.chunk_meta(stored.row_group, column.index).external:
             raise UnreadableError("its pages are in another file")
@@ -65,10 +65,10 @@ def prove(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -> Filter
             tally.add(values)
             check.add(values.extremes())
     except UnreadableError as error:
-        unproven = error.message
+        problem = error.message
     cause = misses.explain(bloom, column, list(tally.sample)) if tally.sample else None
     absent = tally.absent_keys()
-    return FilterProof(
+    return FilterVerification(
         row_group=stored.row_group,
         column=column.name,
         type=column.type_name,
@@ -76,21 +76,21 @@ def prove(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -> Filter
         header_bytes=stored.header_bytes,
         bitset_bytes=stored.header.num_bytes,
         stated_length=stored.place.length,
-        values=tally.values,
-        missed=tally.missed,
-        examples=tuple(_shown(column, plain) for plain in list(tally.sample)[:_EXAMPLES]),
+        verified_values=tally.values,
+        false_negatives=tally.false_negatives,
+        examples=tuple(_format(column, plain) for plain in list(tally.sample)[:_EXAMPLES]),
         cause=cause.name if cause else None,
         explanation=cause.explanation if cause else None,
-        nans_missed=tally.nans_missed,
-        equals_missed=tuple(sorted({_shown(column, plain) for plain in tally.equals_missed})),
-        intervals_missed=tally.intervals_missed,
-        instants_missed=tally.instants_missed,
+        excluded_nans=tally.excluded_nans,
+        excluded_forms=tuple(sorted({_format(column, plain) for plain in tally.excluded_forms})),
+        excluded_intervals=tally.excluded_intervals,
+        excluded_instants=tally.excluded_instants,
         estimated_fpp=bloom.fpp,
         measured_fpp=1 - bloom.count_missing(absent.data) / len(absent) if len(absent) else None,
         absent_keys=len(absent),
-        unproven=unproven,
-        dialect=decided.dialect.name if decided else None,
-        wrong_statistics=check.contradictions(tally.values) if unproven is None else (),
+        problem=problem,
+        dialect=reading.dialect.name if reading else None,
+        wrong_statistics=check.contradictions(tally.values) if problem is None else (),
     )
 
 
@@ -102,11 +102,11 @@ class _Tally:
         self._bloom = bloom
         self._hasher = hasher
         self._keys = _random_keys(1 if column.physical == "BOOLEAN" else column.width or _KEY_BYTES_OF_TEXT, hasher)  # type: ignore[arg-type]
-        self._met = np.zeros(len(self._keys), np.bool_)
-        self.values = self.missed = self.nans_missed = self.intervals_missed = self.instants_missed = 0
+        self._stored_keys = np.zeros(len(self._keys), np.bool_)
+        self.values = self.false_negatives = self.excluded_nans = self.excluded_intervals = self.excluded_instants = 0
         self.sample: dict[bytes, None] = {}
         """Some of the false negatives, each once."""
-        self.equals_missed: set[bytes] = set()
+        self.excluded_forms: set[bytes] = set()
 
     def add(self, values: PlainValues) -> None:
         hashes = values.hashes(self._hasher)
@@ -114,41 +114,41 @@ class _Tally:
         if self._bloom.count_missing(hashes):
             absent = np.frombuffer(self._bloom.check_hashes(hashes), np.bool_) == 0
             nans = values.are_nan()
-            self.nans_missed += int(np.count_nonzero(absent & nans))
-            self._miss(values, np.flatnonzero(absent & ~nans))
-        if self._column.width is not None and self._column.width < _BYTES_NEVER_MET:
-            self._meet(np.frombuffer(hashes, np.uint64))
+            self.excluded_nans += int(np.count_nonzero(absent & nans))
+            self._count_false_negatives(values, np.flatnonzero(absent & ~nans))
+        if self._column.width is not None and self._column.width < _COLLISION_FREE_BYTES:
+            self._mark_keys(np.frombuffer(hashes, np.uint64))
         if equals.is_interval(self._column) and self._hasher is hashing:  # no reader queries a draft's filter for that form
-            self.intervals_missed += self._bloom.count_missing(values.hashes_of_equals())
+            self.excluded_intervals += self._bloom.count_missing(values.hashes_of_equals())
         if self._column.physical == "INT96" and self._hasher is hashing:
-            self.instants_missed += self._bloom.count_missing(values.hashes_of_instants_rounded_down())
-        self.equals_missed.update(plain for plain in values.equal_floats() if not self._bloom.check_hash(self._hasher.hash_value(plain)))
+            self.excluded_instants += self._bloom.count_missing(values.hashes_of_instants_rounded_down())
+        self.excluded_forms.update(plain for plain in values.equal_floats() if not self._bloom.check_hash(self._hasher.hash_value(plain)))
 
-    def _miss(self, values: PlainValues, positions: NDArray[np.intp]) -> None:
-        self.missed += len(positions)
+    def _count_false_negatives(self, values: PlainValues, positions: NDArray[np.intp]) -> None:
+        self.false_negatives += len(positions)
         for position in positions[: misses.SAMPLE]:
             if len(self.sample) < misses.SAMPLE:
                 self.sample[values[int(position)]] = None
 
-    def _meet(self, hashes: NDArray[np.uint64]) -> None:
+    def _mark_keys(self, hashes: NDArray[np.uint64]) -> None:
         at = np.minimum(np.searchsorted(self._keys, hashes), len(self._keys) - 1)
-        self._met[at[self._keys[at] == hashes]] = True
+        self._stored_keys[at[self._keys[at] == hashes]] = True
 
     def absent_keys(self) -> NDArray[np.uint64]:
         """Return hashes of random keys, none of which is a stored value; none for BOOLEAN, which has only two values."""
-        return self._keys[:0] if self._column.physical == "BOOLEAN" else self._keys[~self._met]
+        return self._keys[:0] if self._column.physical == "BOOLEAN" else self._keys[~self._stored_keys]
 
 
 @lru_cache(maxsize=32)
 def _random_keys(width: int, hasher: ValueHasher) -> NDArray[np.uint64]:
     """Return hashes of random keys of `width` bytes, sorted, each once. They are always the same, so that a report can be reproduced."""
-    count = max(1, min(ABSENT_KEYS, _MOST_KEY_BYTES // width))
+    count = max(1, min(ABSENT_KEYS, _MAX_KEY_BYTES // width))
     keys = hashlib.shake_128(b"keys that measure an error rate").digest(count * width)
     return np.unique(np.frombuffer(hasher.hash_fixed(keys, width), np.uint64))
 
 
-def _shown(column: Column, plain: bytes) -> str:
+def _format(column: Column, plain: bytes) -> str:
     if column.physical == "BOOLEAN":
         return "true" if plain[0] else "false"
     text = literals.format_plain(column, plain)
-    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
+    return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}..."

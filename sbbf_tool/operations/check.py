@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
@@ -13,13 +13,14 @@ from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.hints import Hint, join
 from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.reports.findings import ERROR, SEVERITIES, CheckReport, Evidence, Finding, RuleOutcome
-from sbbf_tool.rules.catalog import RULES, THEMES
-from sbbf_tool.rules.facts import ColumnFacts, Reads, gather, unread_chunks
-from sbbf_tool.rules.limits import REQUIRED_FILTER
+from sbbf_tool.rules.catalog import GROUPS, RENAMED, RULES
+from sbbf_tool.rules.encryption import GROUP as ENCRYPTION
+from sbbf_tool.rules.facts import ColumnFacts, Reads, gather, unreadable_chunks
+from sbbf_tool.rules.policy import MISSING_FILTER
 from sbbf_tool.rules.rule import Limits, Rule, find_all
-from sbbf_tool.rules.secrecy import THEME as SECRECY
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysGiven
@@ -31,7 +32,7 @@ PASSED, FAILED, NOT_RUN = "passed", "failed", "not run"
 class Policy:
     """Rules and limits to check. Raises UsageError where it contradicts itself, or names a rule that does not exist.
 
-    `select` and `ignore` name rules or themes; a given limit applies whatever `select` says. `quick` skips the rules that read data. A
+    `select` and `ignore` name rules or groups; a given limit applies whatever `select` says. `quick` skips the rules that read data. A
     finding of the severity `fail_on`, or a worse one, makes a file fail.
     """
 
@@ -44,24 +45,24 @@ class Policy:
     def __post_init__(self) -> None:
         object.__setattr__(self, "select", as_names(self.select, "rule"))
         object.__setattr__(self, "ignore", as_names(self.ignore, "rule"))
-        _among((self.fail_on,), SEVERITIES, "severity")
-        _among((*self.select, *self.ignore), [*(rule.name for rule in RULES), *THEMES], "rule")
+        _ensure_valid((self.fail_on,), SEVERITIES, "severity", {})
+        _ensure_valid((*self.select, *self.ignore), [*(rule.name for rule in RULES), *GROUPS], "rule", RENAMED)
         for rule in RULES:
             if rule.name in self.select and (reason := self.why_not(rule)) is not None:
-                raise UsageError(f"rule {rule.name} was selected and cannot run: {reason}")
+                raise UsageError(join(f"rule {rule.name} is selected but cannot run: ", reason))
         if all(self.why_not(rule) for rule in RULES):
-            raise UsageError("no rule is left to run")
+            raise UsageError("the policy runs no rule")
 
     def why_not(self, rule: Rule) -> str | None:
         """Return why a rule does not run; None where it does."""
-        names = (rule.name, rule.theme)
+        names = (rule.name, rule.group)
         if any(name in self.ignore for name in names):
             return "ignored"
         if rule.limit is not None:
-            return None if self.limits.demands(rule.limit) else f"no --{rule.limit.replace('_', '-')} was given"
+            return None if self.limits.demands(rule.limit) else Hint(f"{{{rule.limit}}} is not given", **{rule.limit: ...})
         if self.select and not any(name in self.select for name in names):
             return "not selected"
-        return "it reads the data, which a quick check leaves out" if self.quick and rule.reads is Reads.DATA else None
+        return "a quick check does not read the data" if self.quick and rule.reads is Reads.DATA else None
 
 
 def check(
@@ -84,9 +85,9 @@ def check(
     with ParquetFile.open(path, keys, max_page_bytes) as file:
         limits, findings = _resolve(file, policy)
         if reads is Reads.DATA:
-            from sbbf_tool.file.membership import prove
+            from sbbf_tool.file.membership import verify_filter
 
-            facts = gather(file, file.footer.columns, reads, prove, keeps_oversized=True, jobs=jobs)
+            facts = gather(file, file.footer.columns, reads, verify_filter, keeps_oversized=True, jobs=jobs)
         else:
             facts = gather(file, file.footer.columns, reads)
         findings += find_all(running, facts, limits)
@@ -96,27 +97,27 @@ def check(
             fail_on=policy.fail_on,
             rules=tuple(_outcome(rule, policy, facts, findings) for rule in RULES),
             findings=findings,
-            unread=unread_chunks(facts),
+            unreadable=unreadable_chunks(facts),
         )
 
 
 def ensure_columns(paths: Iterable[str], policy: Policy, keys: KeysGiven = None) -> None:
-    """Raise UsageError where a required column is in none of these files. Read footers until every column was found."""
-    unseen: dict[str, UsageError | None] = dict.fromkeys(policy.limits.require)
-    for path in paths if unseen else ():
+    """Raise UsageError where a required column is in none of these files. Read footers until every column is found."""
+    missing: dict[str, UsageError | None] = dict.fromkeys(policy.limits.require)
+    for path in paths if missing else ():
         try:
             with ParquetFile.open(path, keys) as file:
-                for column in list(unseen):
+                for column in list(missing):
                     try:
                         find_column(file.footer.columns, column)
-                        del unseen[column]
+                        del missing[column]
                     except UsageError as error:
-                        unseen[column] = unseen[column] or UsageError(error.message, file=path, place=error.place, hint=error.hint)
+                        missing[column] = missing[column] or UsageError(error.message, file=path, place=error.place, hint=error.hint)
         except (UnreadableError, RefusedError):
             continue  # `check` reports it
-        if not unseen:
+        if not missing:
             return
-    for reason in unseen.values():
+    for reason in missing.values():
         if reason is not None:
             raise reason
 
@@ -124,31 +125,35 @@ def ensure_columns(paths: Iterable[str], policy: Policy, keys: KeysGiven = None)
 def report_unreadable(path: str, policy: Policy, error: SbbfError) -> CheckReport:
     """Return the report of a file that cannot be opened: no rule was run on it."""
     outcomes = (RuleOutcome(rule.name, rule.severity, NOT_RUN, policy.why_not(rule) or error.message) for rule in RULES)
-    return CheckReport(redact(path), failed=True, fail_on=policy.fail_on, rules=tuple(outcomes), findings=(), unread=(error.message,))
+    return CheckReport(redact(path), failed=True, fail_on=policy.fail_on, rules=tuple(outcomes), findings=(), unreadable=(error.message,))
 
 
-def _among(names: Iterable[str], known: Sequence[str], what: str) -> None:
+def _ensure_valid(names: Iterable[str], valid: Sequence[str], noun: str, renamed: Mapping[str, str]) -> None:
+    """Raise UsageError where a name is not valid, with the new name where it was renamed."""
     for name in names:
-        if name not in known:
-            near = get_close_matches(name, known, n=3)
-            raise UsageError(f"no {what} {name!r}", hint=f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(known)}")
+        if name in renamed:
+            raise UsageError(f"{noun} {name!r} is now named {renamed[name]!r}")
+        if name not in valid:
+            near = get_close_matches(name, valid, n=3)
+            hint = f"did you mean {', '.join(near)}?" if near else f"choose from {', '.join(valid)}"
+            raise UsageError(f"unknown {noun} {name!r}", hint=hint)
 
 
 def _resolve(file: ParquetFile, policy: Policy) -> tuple[Limits, tuple[Finding, ...]]:
     """Return the limits with the full names of required columns, and a finding for each column that the file does not have."""
-    found, missing = [], []
-    rule = next(rule for rule in RULES if rule.name == REQUIRED_FILTER)
+    columns, missing = [], []
+    rule = next(rule for rule in RULES if rule.name == MISSING_FILTER)
     for name in policy.limits.require:
         try:
-            found.append(find_column(file.footer.columns, name).name)
+            columns.append(find_column(file.footer.columns, name).name)
         except UsageError as error:
             missing.append(Finding(rule.name, rule.severity, file.name, name, rule.message, (Evidence(None, error.message),)))
-    return replace(policy.limits, require=tuple(found)), tuple(missing) if policy.why_not(rule) is None else ()
+    return replace(policy.limits, require=tuple(columns)), tuple(missing) if policy.why_not(rule) is None else ()
 
 
 def _outcome(rule: Rule, policy: Policy, facts: Sequence[ColumnFacts], findings: Sequence[Finding]) -> RuleOutcome:
-    def outcome(what: str, reason: str | None = None) -> RuleOutcome:
-        return RuleOutcome(rule.name, rule.severity, what, reason)
+    def outcome(result: str, reason: str | None = None) -> RuleOutcome:
+        return RuleOutcome(rule.name, rule.severity, result, reason)
 
     if (reason := policy.why_not(rule)) is not None:
         return outcome(NOT_RUN, reason)
@@ -157,9 +162,12 @@ def _outcome(rule: Rule, policy: Policy, facts: Sequence[ColumnFacts], findings:
     filters = [chunk for column in facts for chunk in column.filters]
     if not filters and rule.limit != "require":
         return outcome(NOT_RUN, "the file has no filter")
-    if rule.reads is Reads.FOOTER or rule.theme == SECRECY:
+    if rule.reads is Reads.FOOTER or rule.group == ENCRYPTION:
         return outcome(PASSED)
-    unseen = [chunk for chunk in filters if chunk.stored is None or (rule.reads is Reads.DATA and chunk.is_unproven)]
-    if len(unseen) == len(filters):
-        return outcome(NOT_RUN, unseen[0].encryption or unseen[0].oversized or "no filter, or no chunk's pages, can be read")
-    return outcome(PASSED, f"{len(unseen)} of {len(filters)} filters could not be seen" if unseen else None)
+    unreadable = [chunk for chunk in filters if chunk.stored is None or (rule.reads is Reads.DATA and chunk.is_unverified)]
+    if len(unreadable) == len(filters):
+        return outcome(
+            NOT_RUN,
+            unreadable[0].encryption or unreadable[0].oversized or "none of the filters, or of the pages of their chunks, can be read",
+        )
+    return outcome(PASSED, f"{len(unreadable)} of {len(filters)} filters could not be checked" if unreadable else None)

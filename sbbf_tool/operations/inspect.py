@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import SbbfError, UnreadableError
 from sbbf_tool.file.interrupted import warning_of
-from sbbf_tool.file.layout import unused_ranges
+from sbbf_tool.file.layout import unreferenced_ranges
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.chunk_meta import ChunkMeta
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import FilterHeader, StoredFilter
 from sbbf_tool.query_engines.verdicts import list_warnings
-from sbbf_tool.reports.inspect import ColumnTotal, FilterReport, InspectReport, UnusedRange
+from sbbf_tool.reports.inspect import ColumnTotal, FilterReport, InspectReport, UnreferencedRange
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysGiven
@@ -36,7 +36,7 @@ def inspect(
 
     `columns` names the columns to inspect, all where empty; `keys` decrypts encrypted ones. `measure`, called with row group and full name,
     selects the filters whose bitset is read; figures that need the bitset are None for the others. `search` finds unreferenced bytes.
-    A filter whose bytes contradict the format is reported as `broken`. Raises UnreadableError (not a Parquet file), UsageError (no such
+    A filter whose bytes contradict the format is reported as `unreadable`. Raises UnreadableError (not a Parquet file), UsageError (no such
     column), RefusedError (encrypted footer without a key).
     """
     with ParquetFile.open(path, keys) as file:
@@ -51,8 +51,8 @@ def inspect(
                 for column in chosen
                 if all_chunks or file.footer.filter_place(row_group, column.index) is not None
             ]
-        complete = len(chosen) == len(file.footer.columns) and not any(row.broken for row in rows)
-        unused = unused_ranges(file, stored) if complete and search else []
+        complete = len(chosen) == len(file.footer.columns) and not any(row.unreadable for row in rows)
+        unreferenced = unreferenced_ranges(file, stored) if complete and search else []
         metadata, numbers = file.footer.metadata, range(file.footer.num_row_groups)
         locked = {at for number in numbers for at, meta in enumerate(file.footer.chunk_metas(number)) if meta.is_locked}
         return InspectReport(
@@ -64,9 +64,9 @@ def inspect(
             row_groups=file.footer.num_row_groups,
             filters=tuple(rows),
             columns=_totals(file, chosen, rows, all_chunks),
-            unused=tuple(UnusedRange(found.start, found.length, found.what) for found in unused),
+            unreferenced=tuple(UnreferencedRange(unit.start, unit.length, unit.kind) for unit in unreferenced),
             notes=(*_journal_notes(file), *_type_notes(file, chosen), *_engine_notes(chosen, rows), *_key_notes(file)),
-            closed=tuple(column.name for column in chosen if column.index in locked),
+            locked_columns=tuple(column.name for column in chosen if column.index in locked),
         )
 
 
@@ -78,23 +78,23 @@ def _key_notes(file: ParquetFile) -> Iterator[str]:
 def _chunk_report(file: ParquetFile, row_group: int, column: Column, stored_filters: list[StoredFilter], measure: bool) -> FilterReport:
     meta = file.footer.chunk_meta(row_group, column.index)
     place = file.footer.filter_place(row_group, column.index)
-    known: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     encrypted = file.encryption_of(row_group, column) if meta.is_encrypted else None
     if place is None or encrypted:
-        known["oddities"] = (encrypted,) if encrypted else _odd_places(meta)
+        fields["warnings"] = (encrypted,) if encrypted else _offset_warnings(meta)
     else:
-        known.update(offset=place.offset, stated_length=place.length)
+        fields.update(offset=place.offset, stated_length=place.length)
         try:
             stored = file.stored_filter(row_group, column)
             assert stored is not None
             read_as, of_draft = _draft(file, stored) if stored.header.readings else (stored, {})
             stored_filters.append(read_as)
-            known.update(_of_header(read_as, meta.bytes))
+            fields.update(_of_header(read_as, meta.bytes))
             if measure and not read_as.header.beyond_us:
-                known.update(_of_bitset(file, read_as))
-            known.update(of_draft)
+                fields.update(_of_bitset(file, read_as))
+            fields.update(of_draft)
         except UnreadableError as error:
-            known["broken"] = f"{error.place}: {error.message}" if error.place else error.message
+            fields["unreadable"] = f"{error.place}: {error.message}" if error.place else error.message
     return FilterReport(
         row_group=row_group,
         column=column.name,
@@ -104,21 +104,21 @@ def _chunk_report(file: ParquetFile, row_group: int, column: Column, stored_filt
         num_values=meta.values or 0,
         has_filter=place is not None,
         encrypted=meta.is_encrypted,
-        **known,
+        **fields,
     )
 
 
 def _of_header(stored: StoredFilter, chunk_bytes: int) -> dict[str, Any]:
     """Return the fields of a report that come from a filter's header."""
-    oddities = stored.oddities()
+    warnings = stored.warnings()
     if stored.header.beyond_us:
-        oddities.insert(0, f"cannot be interpreted: {stored.header.beyond_us}")
+        warnings.insert(0, f"cannot be interpreted: {stored.header.beyond_us}")
     return {
         "header_bytes": stored.header_bytes + stored.bitset_bytes - stored.header.num_bytes,
         "bitset_bytes": stored.header.num_bytes,
         "blocks": stored.num_blocks,
         "share_of_chunk": stored.length / chunk_bytes if chunk_bytes > 0 else None,
-        "oddities": tuple(oddities),
+        "warnings": tuple(warnings),
     }
 
 
@@ -138,19 +138,19 @@ def _draft(file: ParquetFile, stored: StoredFilter) -> tuple[StoredFilter, dict[
     """Read a draft's filter in the dialect that the column's values decide; return it with the fields of a report that name the dialect."""
     from sbbf_tool.file.drafts import decide_by_chunk
 
-    decided = decide_by_chunk(file, stored)
-    told = f"by the column's values it is {decided.dialect.name}" if decided else "which of them, the column's values do not tell"
-    read_as = decided.stored if decided else stored
-    if len({reading.length for reading in stored.header.readings}) == 1:  # every reading has the same bitset
+    reading = decide_by_chunk(file, stored)
+    dialect_note = f"by the column's values it is {reading.dialect.name}" if reading else "which of them, the column's values do not tell"
+    read_as = reading.stored if reading else stored
+    if len({each.length for each in stored.header.readings}) == 1:  # every reading has the same bitset
         read_as = replace(stored, header=FilterHeader(stored.header.length, stored.header.num_bytes))
     return read_as, {
-        "dialects": tuple(reading.dialect.name for reading in stored.header.readings),
-        "dialect": decided.dialect.name if decided else None,
-        "oddities": (f"no reader uses it: {stored.header.beyond_us}; {told}", *read_as.oddities()),
+        "dialects": tuple(each.dialect.name for each in stored.header.readings),
+        "dialect": reading.dialect.name if reading else None,
+        "warnings": (f"no reader uses it: {stored.header.beyond_us}; {dialect_note}", *read_as.warnings()),
     }
 
 
-def _odd_places(meta: ChunkMeta) -> tuple[str, ...]:
+def _offset_warnings(meta: ChunkMeta) -> tuple[str, ...]:
     offset, _ = meta.stated_filter
     return () if offset is None else (f"bloom_filter_offset is {offset}, which means none",)
 
@@ -172,8 +172,8 @@ def _engine_notes(columns: Sequence[Column], rows: Sequence[FilterReport]) -> It
     """Yield a line for each column with a filter that some engine uses less than expected."""
     filtered = {row.column for row in rows if row.has_filter}
     for column in columns:
-        if column.name in filtered and (said := list_warnings(column)):
-            yield f"column {column.name}: {'; '.join(said)}"
+        if column.name in filtered and (warnings := list_warnings(column)):
+            yield f"column {column.name}: {'; '.join(warnings)}"
 
 
 def _totals(file: ParquetFile, columns: Sequence[Column], rows: list[FilterReport], all_chunks: bool) -> tuple[ColumnTotal, ...]:
@@ -201,6 +201,6 @@ def _totals(file: ParquetFile, columns: Sequence[Column], rows: list[FilterRepor
     return tuple(totals)
 
 
-def broken_filter_error(report: InspectReport, row: FilterReport) -> SbbfError:
-    """Return the error of a broken filter in a report."""
-    return UnreadableError(row.broken or "", file=report.file)
+def unreadable_filter_error(report: InspectReport, row: FilterReport) -> SbbfError:
+    """Return the error of an unreadable filter in a report."""
+    return UnreadableError(row.unreadable or "", file=report.file)

@@ -18,7 +18,7 @@ from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.publish import ensure_same_footer
 from sbbf_tool.editing.targets import check_changeable, choose_columns
 from sbbf_tool.errors import NothingToDoError, RefusedError, UnreadableError
-from sbbf_tool.file.layout import OLD_FILTER, OLD_FOOTER, end_of_data, unused_ranges
+from sbbf_tool.file.layout import OLD_FILTER, OLD_FOOTER, end_of_data, unreferenced_ranges
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.hints import Hint
 from sbbf_tool.parquet.filters import StoredFilter
@@ -174,18 +174,18 @@ def _plan_compaction(file: ParquetFile, keys: set[ChunkKey], spool: Spool) -> Pa
     kept: another program may use them, even where they look like a filter.
     """
     kept_filters = _readable_filters(file, without=keys)
-    leftovers = unused_ranges(file, list(kept_filters.values()))
+    leftovers = unreferenced_ranges(file, list(kept_filters.values()))
     referenced_offsets = _filter_offsets(file.footer).union(
         *(
             _filter_offsets(before)
             for unused_range in leftovers
-            if unused_range.what == OLD_FOOTER and (before := _footer_ending_at(file, unused_range.end))
+            if unused_range.kind == OLD_FOOTER and (before := _footer_ending_at(file, unused_range.end))
         )
     )
     droppable = [
         unused_range
         for unused_range in leftovers
-        if unused_range.what == OLD_FOOTER or (unused_range.what == OLD_FILTER and unused_range.start in referenced_offsets)
+        if unused_range.kind == OLD_FOOTER or (unused_range.kind == OLD_FILTER and unused_range.start in referenced_offsets)
     ]
     keep = max([end_of_data(file.footer), *(unused_range.end for unused_range in leftovers if unused_range not in droppable)])
     # A filter that begins before the cut stays whole where it is.
@@ -205,12 +205,12 @@ def _count_unreferenced(file: ParquetFile, keys: set[ChunkKey], patch: Patch, me
     """
     if method == TRUNCATED:
         return 0
-    ranges = unused_ranges(file, list(_readable_filters(file, without=keys).values()))
+    ranges = unreferenced_ranges(file, list(_readable_filters(file, without=keys).values()))
     if _has_locked_columns(file.footer):
         places = {place for key in keys if (place := file.footer.filter_place(*key)) is not None and place.offset < patch.keep}
         num_bytes = sum(place.length or 0 for place in places)
         num_bytes += sum(
-            unused_range.length for unused_range in ranges if unused_range.what == OLD_FOOTER and unused_range.end <= patch.keep
+            unused_range.length for unused_range in ranges if unused_range.kind == OLD_FOOTER and unused_range.end <= patch.keep
         )
     else:
         num_bytes = sum(unused_range.length for unused_range in ranges if unused_range.end <= patch.keep)

@@ -1,6 +1,6 @@
 """`repair`: fix what the rules find wrong with a file's filters, where a new footer can.
 
-Each rule that `repair` can fix has two fixes: one changes only the footer (state the length, drop the filter), the other reads the data
+Each rule that `repair` can fix has two fixes: one changes only the footer (set the length, drop the filter), the other reads the data
 and replaces bad filters by correct ones. Bytes of the old file are never changed: a dropped filter is still there after a cut back to the
 old length, and no filter that a reader may safely use is lost.
 """
@@ -8,7 +8,7 @@ old length, and no filter that a reader may safely use is lost.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from enum import IntEnum
 from functools import partial
@@ -29,18 +29,18 @@ from sbbf_tool.parquet.footer import FilterPlace
 from sbbf_tool.parquet.patch import ChunkKey, Patch
 from sbbf_tool.reports.findings import Evidence, Finding
 from sbbf_tool.reports.repair import RepairReport, RepairStep
-from sbbf_tool.rules import secrecy, structure, truth, worth
-from sbbf_tool.rules.facts import PLAINTEXT, ChunkFacts, ColumnFacts, Reads, gather, unread_chunks
+from sbbf_tool.rules.catalog import RULES
+from sbbf_tool.rules.facts import PLAINTEXT, ChunkFacts, ColumnFacts, Reads, gather, unreadable_chunks
 from sbbf_tool.rules.rule import Limits, Rule
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysGiven
 
 
-class Treatment(IntEnum):
+class FilterFix(IntEnum):
     """Change of one filter; where rules need several of these, the last applies."""
 
-    STATE_LENGTH = 1
+    SET_LENGTH = 1
     DROP = 2
     REBUILD = 3
 
@@ -49,36 +49,36 @@ class Treatment(IntEnum):
         return self.name.lower().replace("_", " ")
 
 
-_STATE, _DROP, _REBUILD = Treatment
+_SET_LENGTH, _DROP, _REBUILD = FilterFix
 
 # By rule: without and with rebuilding; None leaves the filter as it is.
-TREATMENTS: dict[str, tuple[Treatment | None, Treatment]] = {
-    "missing-length": (_STATE, _STATE),
-    "wrong-length": (_STATE, _STATE),
-    "offset-means-none": (_DROP, _DROP),
+FIXES: dict[str, tuple[FilterFix | None, FilterFix]] = {
+    "missing-length": (_SET_LENGTH, _SET_LENGTH),
+    "wrong-length": (_SET_LENGTH, _SET_LENGTH),
+    "placeholder-offset": (_DROP, _DROP),
     "empty-boolean-filter": (_DROP, _DROP),
     "unreadable-filter": (_DROP, _REBUILD),
     "damaged-encrypted-filter": (_DROP, _REBUILD),
     "unknown-header": (_DROP, _REBUILD),
     "draft-dialect": (_DROP, _REBUILD),
     "empty-filter": (_DROP, _REBUILD),
-    "values-missed": (_DROP, _REBUILD),
+    "false-negatives": (_DROP, _REBUILD),
     "hashed-as-text": (_DROP, _REBUILD),
     "hashed-at-wrong-width": (_DROP, _REBUILD),
     "wrong-block": (_DROP, _REBUILD),
     "hashed-as-draft": (_DROP, _REBUILD),
     "interval-not-normalised": (_DROP, _REBUILD),
-    "int96-stored-form-only": (None, _REBUILD),
-    "one-zero-only": (None, _REBUILD),
+    "int96-form-missing": (None, _REBUILD),
+    "zero-form-missing": (None, _REBUILD),
     "overlapping-filter": (None, _REBUILD),
-    "ragged-bitset": (None, _REBUILD),
+    "partial-block": (None, _REBUILD),
     "not-power-of-two": (None, _REBUILD),
     "under-64-bytes": (None, _REBUILD),
     "over-128-mib": (None, _REBUILD),
     "identical-blocks": (None, _REBUILD),
     "saturated": (None, _REBUILD),
 }
-_RULES = tuple(rule for rule in (*truth.RULES, *structure.RULES, *secrecy.RULES, *worth.RULES) if rule.name in TREATMENTS)
+_RULES = tuple(rule for rule in RULES if rule.name in FIXES)
 _QUICK_RULES = tuple(rule for rule in _RULES if rule.reads < Reads.DATA)
 
 
@@ -112,31 +112,31 @@ def repair(
     edit = Edit(output, in_place, False, dry_run, allow_table_files, keys, limit, jobs, progress, checks)
     if dry_run:
         name, target = os.fsdecode(path), edit.target_of(path)
-        length = interrupted.finish(name, ring_of(name, keys), changes=False).cut_back_to
+        length = interrupted.finish(name, ring_of(name, keys), changes=False).truncated_to
         if length is not None:
-            return RepairReport(redact(path), redact(target), dry_run, os.stat(path).st_size, length, cut_back_to=length)
+            return RepairReport(redact(path), redact(target), dry_run, os.stat(path).st_size, length, truncated_to=length)
     with edit.open(path) as opened:
         file = opened.file
-        if opened.cut_back_to is not None:
-            # The report has the field `cut_back_to` for it.
+        if opened.truncated_to is not None:
+            # The report has the field `truncated_to` for it.
             opened.warnings.clear()
         facts = _facts(file, choose_columns(file, columns) or list(file.footer.columns), quick)
-        steps, left = _prescribe(_QUICK_RULES if quick else _RULES, facts, rebuild)
+        steps, remaining = _plan_steps(_QUICK_RULES if quick else _RULES, facts, rebuild)
         _ensure_allowed(file, steps)
         if steps:
             opened.ensure_replaceable()
-        opened.build({key: Sizing() for key, step in steps.items() if step.treatment is Treatment.REBUILD})
+        opened.build({key: Sizing() for key, step in steps.items() if step.fix is FilterFix.REBUILD})
         patch = opened.patch(
-            drop=[key for key, step in steps.items() if step.treatment is Treatment.DROP],
-            correct={key: place for key, step in steps.items() if (place := _stated(step)) is not None},
+            drop=[key for key, step in steps.items() if step.fix is FilterFix.DROP],
+            correct={key: place for key, step in steps.items() if (place := _place_with_length(step)) is not None},
         )
         report = partial(
             RepairReport,
             steps=tuple(_step_report(opened, patch, key, steps[key]) for key in sorted(steps)),
-            left=tuple(left),
-            takes_rebuild=() if rebuild else _takes_rebuild(facts, left),
-            unproven=unread_chunks(facts),
-            cut_back_to=opened.cut_back_to,
+            remaining=tuple(remaining),
+            needs_rebuild=() if rebuild else _rules_to_rebuild(facts, remaining),
+            unreadable=unreadable_chunks(facts),
+            truncated_to=opened.truncated_to,
             cross_checked=opened.cross_checked,
             not_cross_checked=opened.not_cross_checked,
         )
@@ -146,77 +146,87 @@ def repair(
 def _facts(file: ParquetFile, columns: list[Column], quick: bool) -> tuple[ColumnFacts, ...]:
     if quick:
         return gather(file, columns, Reads.FILTERS)
-    from sbbf_tool.file.membership import prove
+    from sbbf_tool.file.membership import verify_filter
 
-    return gather(file, columns, Reads.DATA, prove)
+    return gather(file, columns, Reads.DATA, verify_filter)
 
 
 class _Step(NamedTuple):
     """Change of one filter, with the rules that need it and the facts that they found."""
 
-    treatment: Treatment
+    fix: FilterFix
     rules: tuple[str, ...]
     facts: tuple[str, ...]
     stored: StoredFilter | None
 
 
-def _prescribe(rules: Iterable[Rule], columns: Iterable[ColumnFacts], rebuild: bool) -> tuple[dict[ChunkKey, _Step], list[Finding]]:
+def _plan_steps(rules: Iterable[Rule], columns: Iterable[ColumnFacts], rebuild: bool) -> tuple[dict[ChunkKey, _Step], list[Finding]]:
     """Return the step for each chunk that needs one, and the findings that the steps do not resolve everywhere."""
     steps: dict[ChunkKey, _Step] = {}
-    left: list[tuple[Rule, Finding, list[tuple[ChunkKey, ChunkFacts, Evidence]]]] = []
+    unresolved: list[tuple[Rule, Finding, list[tuple[ChunkKey, ChunkFacts, Evidence]]]] = []
     for column in columns:
         chunks = {chunk.row_group: chunk for chunk in column.chunks}
         for rule in rules:
             finding = rule.find(column, Limits())
-            uncured = []
-            for seen in finding.evidence if finding is not None else ():
-                assert seen.row_group is not None, "a rule with a treatment speaks of filters, one by one"
-                chunk, key = chunks[seen.row_group], (seen.row_group, column.column.index)
-                treatment = _treatment(rule, column.column, chunk, rebuild)
-                if treatment is None:
-                    uncured.append((key, chunk, seen))
+            unresolved_evidence = []
+            for observation in finding.evidence if finding is not None else ():
+                assert observation.row_group is not None, "a rule with a fix names the row group of each filter"
+                chunk, key = chunks[observation.row_group], (observation.row_group, column.column.index)
+                fix = _choose_fix(rule, column.column, chunk, rebuild)
+                if fix is None:
+                    unresolved_evidence.append((key, chunk, observation))
                 else:
-                    before = steps.get(key, _Step(treatment, (), (), chunk.stored))
-                    rules_and_facts = (*before.rules, rule.name), (*before.facts, seen.fact)
-                    steps[key] = _Step(max(before.treatment, treatment), *rules_and_facts, chunk.stored)
-            if finding is not None and uncured:
-                left.append((rule, finding, uncured))
-    gone = {key for key, step in steps.items() if step.treatment >= Treatment.DROP}
+                    before = steps.get(key, _Step(fix, (), (), chunk.stored))
+                    rules_and_facts = (*before.rules, rule.name), (*before.facts, observation.fact)
+                    steps[key] = _Step(max(before.fix, fix), *rules_and_facts, chunk.stored)
+            if finding is not None and unresolved_evidence:
+                unresolved.append((rule, finding, unresolved_evidence))
+    dropped = {key for key, step in steps.items() if step.fix >= FilterFix.DROP}
     return steps, [
-        replace(finding, evidence=tuple(seen for _, _, seen in still))
-        for rule, finding, uncured in left
-        if (still := [one for one in uncured if one[0] not in gone and not _has_its_bytes_again(rule, one[1], gone)])
+        replace(finding, evidence=remaining)
+        for rule, finding, evidence in unresolved
+        if (remaining := tuple(_remaining_evidence(rule, evidence, dropped)))
     ]
 
 
-def _has_its_bytes_again(rule: Rule, chunk: ChunkFacts, gone: Collection[ChunkKey]) -> bool:
+def _remaining_evidence(
+    rule: Rule, evidence: Iterable[tuple[ChunkKey, ChunkFacts, Evidence]], dropped: Collection[ChunkKey]
+) -> Iterator[Evidence]:
+    """Yield the evidence of a rule that dropping these filters does not resolve."""
+    for key, chunk, observation in evidence:
+        if key not in dropped and not _has_its_bytes_again(rule, chunk, dropped):
+            yield observation
+
+
+def _has_its_bytes_again(rule: Rule, chunk: ChunkFacts, dropped: Collection[ChunkKey]) -> bool:
     """Return whether a filter was verified and overlapped only filters that are dropped: then those were the damaged ones."""
-    is_proven = chunk.proof is not None and chunk.proof.is_proven
-    return rule.name == "overlapping-filter" and is_proven and all(overlap.filter_of in gone for overlap in chunk.overlaps)
+    is_verified = chunk.verification is not None and chunk.verification.is_verified
+    return rule.name == "overlapping-filter" and is_verified and all(overlap.filter_of in dropped for overlap in chunk.overlaps)
 
 
-def _treatment(rule: Rule, column: Column, chunk: ChunkFacts, rebuild: bool) -> Treatment | None:
-    light, thorough = TREATMENTS[rule.name]
-    if chunk.encryption or chunk.sealing == PLAINTEXT:
+def _choose_fix(rule: Rule, column: Column, chunk: ChunkFacts, rebuild: bool) -> FilterFix | None:
+    footer_fix, data_fix = FIXES[rule.name]
+    if chunk.encryption or chunk.module_defect == PLAINTEXT:
         # Encrypted modules that cannot be decrypted; or plaintext bytes that should not be in the file, which no new footer removes.
         return None
-    is_buildable = column.physical != "BOOLEAN" and not (chunk.proof is not None and chunk.proof.unproven)
-    return thorough if rebuild and is_buildable else light
+    is_buildable = column.physical != "BOOLEAN" and not (chunk.verification is not None and chunk.verification.problem)
+    return data_fix if rebuild and is_buildable else footer_fix
 
 
-def _takes_rebuild(columns: Iterable[ColumnFacts], left: Iterable[Finding]) -> tuple[str, ...]:
+def _rules_to_rebuild(columns: Iterable[ColumnFacts], remaining: Iterable[Finding]) -> tuple[str, ...]:
     """Return the rules with a remaining finding that rebuilding would repair."""
     chunks: Mapping[tuple[str | None, int], tuple[Column, ChunkFacts]] = {
         (column.name, chunk.row_group): (column.column, chunk) for column in columns for chunk in column.chunks
     }
     rules = {rule.name: rule for rule in _RULES}
-    repaired = (
+    rules_to_rebuild = (
         finding.rule
-        for finding in left
-        for seen in finding.evidence
-        if seen.row_group is not None and _treatment(rules[finding.rule], *chunks[finding.column, seen.row_group], rebuild=True) is not None
+        for finding in remaining
+        for observation in finding.evidence
+        if observation.row_group is not None
+        and _choose_fix(rules[finding.rule], *chunks[finding.column, observation.row_group], rebuild=True) is not None
     )
-    return tuple(dict.fromkeys(repaired))
+    return tuple(dict.fromkeys(rules_to_rebuild))
 
 
 def _ensure_allowed(file: ParquetFile, steps: Mapping[ChunkKey, _Step]) -> None:
@@ -227,13 +237,13 @@ def _ensure_allowed(file: ParquetFile, steps: Mapping[ChunkKey, _Step]) -> None:
         if (external := file.footer.chunk_meta(*key).external) is not None:
             hint = f"repair {external}"
             raise RefusedError("its pages and its filter are in another file", file=file.name, place=place_of(file, key), hint=hint)
-        if step.treatment is Treatment.REBUILD:
+        if step.fix is FilterFix.REBUILD:
             ensure_buildable(file, key[0], file.footer.columns[key[1]])
 
 
-def _stated(step: _Step) -> FilterPlace | None:
+def _place_with_length(step: _Step) -> FilterPlace | None:
     """Return the unchanged place of a filter with its true length."""
-    if step.treatment is not Treatment.STATE_LENGTH:
+    if step.fix is not FilterFix.SET_LENGTH:
         return None
     assert step.stored is not None, "what cannot be read is dropped"
     return FilterPlace(step.stored.place.offset, step.stored.length)
@@ -241,9 +251,9 @@ def _stated(step: _Step) -> FilterPlace | None:
 
 def _compare(opened: OpenEdit, steps: Mapping[ChunkKey, _Step], patch: Patch, fresh: ParquetFile) -> None:
     for key, step in steps.items():
-        found = fresh.footer.chunk_meta(*key).stated_filter
-        meant = patch.places.get(key) or _stated(step) or (None, None)
-        if found != tuple(meant):
+        place = fresh.footer.chunk_meta(*key).stated_filter
+        expected = patch.places.get(key) or _place_with_length(step) or (None, None)
+        if place != tuple(expected):
             raise mistake(opened.file, f"the new footer does not say of {place_of(opened.file, key)} what it should")
     opened.ensure_matches_plan(patch, fresh, steps)
 
@@ -252,8 +262,8 @@ def _step_report(opened: OpenEdit, patch: Patch, key: ChunkKey, step: _Step) -> 
     return RepairStep(
         row_group=key[0],
         column=opened.file.footer.columns[key[1]].name,
-        treatment=step.treatment.words,
+        fix=step.fix.words,
         rules=step.rules,
         facts=step.facts,
-        built=report_of(opened.file, patch, key, opened.built_filters[key]) if key in opened.built_filters else None,
+        new_filter=report_of(opened.file, patch, key, opened.built_filters[key]) if key in opened.built_filters else None,
     )

@@ -15,21 +15,22 @@ from sbbf_tool.arguments import as_iterable
 from sbbf_tool.bloom.dialects import TODAY, TODAYS, Dialect, dialect_named
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import UnreadableError, UsageError
-from sbbf_tool.file.drafts import SAMPLE, decide, hasher_for, read_as
+from sbbf_tool.file import drafts
+from sbbf_tool.file.drafts import SAMPLE, decide, hasher_for
 from sbbf_tool.parquet import int96, literals
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import HEADER_GUESS, FilterHeader, StoredFilter, parse_header
 from sbbf_tool.parquet.footer import FilterPlace
 from sbbf_tool.parquet.literals import Literal
 from sbbf_tool.parquet.type_names import column_of_type
-from sbbf_tool.reports.bare import BareProof, BareReport
 from sbbf_tool.reports.probe import ProbeReport, RowGroupAnswer, ValueAnswer
+from sbbf_tool.reports.standalone import StandaloneReport, StandaloneVerification
 from sbbf_tool.storage import places
 
 _EXAMPLES = 3
 
 
-class _BareFile:
+class _StandaloneFile:
     """An open file that is one filter. Use as a context manager; errors name the file."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -40,7 +41,7 @@ class _BareFile:
             self.source.close()
             raise error.at(file=self.source.name) from error.__cause__
 
-    def __enter__(self) -> _BareFile:
+    def __enter__(self) -> _StandaloneFile:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
@@ -60,25 +61,25 @@ class _BareFile:
             return tuple(reading.dialect for reading in self.stored.header.readings)
         return () if self.stored.header.beyond_us else (TODAY,)
 
-    def as_one(self, dialect: Dialect) -> StoredFilter:
+    def read_as(self, dialect: Dialect) -> StoredFilter:
         """Return the filter as read in this dialect. Raises UsageError where its header is not of this dialect."""
-        mine = read_as(self.stored, dialect)
-        if mine is None:
-            fits = " or ".join(one.name for one in self.dialects) or self.stored.header.beyond_us
+        stored = drafts.read_as(self.stored, dialect)
+        if stored is None:
+            fits = " or ".join(candidate.name for candidate in self.dialects) or self.stored.header.beyond_us
             raise UsageError(f"its header is not of {dialect.name}", file=self.source.name, hint=f"it fits {fits}")
-        return mine
+        return stored
 
     def bloom_of(self, stored: StoredFilter) -> BloomFilter:
         return BloomFilter(self.source.read(stored.bitset_offset, stored.header.num_bytes))
 
 
-def inspect_bare(path: str | os.PathLike[str]) -> BareReport:
+def inspect_standalone(path: str | os.PathLike[str]) -> StandaloneReport:
     """Inspect header and bitset. Raises UnreadableError where the file is not a filter."""
-    with _BareFile(path) as file:
+    with _StandaloneFile(path) as file:
         header = file.stored.header
         bloom = file.bloom_of(file.stored)
         ndv = bloom.estimated_ndv
-        return BareReport(
+        return StandaloneReport(
             file=file.source.name,
             file_bytes=file.source.size,
             header=_form(header),
@@ -89,28 +90,28 @@ def inspect_bare(path: str | os.PathLike[str]) -> BareReport:
             fill_ratio=bloom.fill_ratio,
             estimated_fpp=bloom.fpp,
             estimated_ndv=None if math.isinf(ndv) else ndv,
-            oddities=tuple(_oddities(file)),
+            warnings=tuple(_warnings(file)),
         )
 
 
-def probe_bare(path: str | os.PathLike[str], type_name: str, values: object, *, dialect: str | None = None) -> ProbeReport:
+def probe_standalone(path: str | os.PathLike[str], type_name: str, values: object, *, dialect: str | None = None) -> ProbeReport:
     """Query the filter for each value of the type `type_name`; the answer is `cannot say` for a header of a draft without `dialect`.
     In the report the filter belongs to row group 0. Raises UnreadableError, UsageError.
     """
     column = column_of_type(type_name)
-    asked = [literals.parse_object(column, value) for value in as_iterable(values)]
-    with _BareFile(path) as file:
-        spoken = TODAY if dialect is None else dialect_named(dialect)
+    queries = [literals.parse_object(column, value) for value in as_iterable(values)]
+    with _StandaloneFile(path) as file:
+        chosen = TODAY if dialect is None else dialect_named(dialect)
         if dialect is None and file.stored.header.beyond_us:
-            answers = [RowGroupAnswer(0, literals.CANNOT_SAY, file.stored.header.refusal) for _ in asked]
+            answers = [RowGroupAnswer(0, literals.CANNOT_SAY, file.stored.header.refusal) for _ in queries]
         else:
-            bloom = file.bloom_of(file.as_one(spoken))
-            answers = [_answer(bloom, spoken, column, literal) for literal in asked]
+            bloom = file.bloom_of(file.read_as(chosen))
+            answers = [_answer(bloom, chosen, column, literal) for literal in queries]
         return ProbeReport(
             file=file.source.name,
             column="",
             type=column.type_name,
-            values=tuple(ValueAnswer(literal.text, (answer,), literal.note) for literal, answer in zip(asked, answers, strict=True)),
+            values=tuple(ValueAnswer(literal.text, (answer,), literal.note) for literal, answer in zip(queries, answers, strict=True)),
             bytes_read=file.source.bytes_read,
         )
 
@@ -124,51 +125,53 @@ def _answer(bloom: BloomFilter, dialect: Dialect, column: Column, literal: Liter
     return RowGroupAnswer(0, literals.MAYBE if is_held else literals.CANNOT_SAY if uncertain else literals.ABSENT, uncertain)
 
 
-def verify_bare(path: str | os.PathLike[str], type_name: str, values: object, *, dialect: str | None = None) -> BareProof:
+def verify_standalone(
+    path: str | os.PathLike[str], type_name: str, values: object, *, dialect: str | None = None
+) -> StandaloneVerification:
     """Query the filter for values that are known to be in it; the first of them decide its dialect unless `dialect` names it.
 
     `values` are iterated once and not kept. Raises UnreadableError, UsageError.
     """
     column = column_of_type(type_name)
-    stream = _askable(column, values)
-    with _BareFile(path) as file:
+    stream = _checkable(column, values)
+    with _StandaloneFile(path) as file:
         first = list(islice(stream, SAMPLE))
-        named = None if dialect is None else dialect_named(dialect)
-        spoken = named or _decided(file, column, first)
-        stored = file.as_one(spoken) if spoken is not None else file.stored
+        named_dialect = None if dialect is None else dialect_named(dialect)
+        chosen = named_dialect or _decide(file, column, first)
+        stored = file.read_as(chosen) if chosen is not None else file.stored
         bloom = file.bloom_of(stored)
-        hasher = hasher_for(spoken or TODAY, column, bloom.num_blocks)
-        count = missed = 0
+        hasher = hasher_for(chosen or TODAY, column, bloom.num_blocks)
+        count = false_negatives = 0
         examples: list[str] = []
         for literal in chain(first, stream):
             count += 1
-            if spoken is None or not any(bloom.check_hash(hasher.hash_value(form)) for form in literal.forms):
-                missed += 1
-                examples += [literal.text] if missed <= _EXAMPLES else []
-        return BareProof(
+            if chosen is None or not any(bloom.check_hash(hasher.hash_value(form)) for form in literal.forms):
+                false_negatives += 1
+                examples += [literal.text] if false_negatives <= _EXAMPLES else []
+        return StandaloneVerification(
             file=file.source.name,
             type=column.type_name,
-            dialects=(named.name,) if named else tuple(one.name for one in file.dialects),
-            dialect=spoken.name if spoken else None,
-            values=count,
-            missed=missed,
+            dialects=(named_dialect.name,) if named_dialect else tuple(candidate.name for candidate in file.dialects),
+            dialect=chosen.name if chosen else None,
+            verified_values=count,
+            false_negatives=false_negatives,
             examples=tuple(examples),
             estimated_fpp=bloom.fpp,
         )
 
 
-def _askable(column: Column, values: object) -> Iterator[Literal]:
+def _checkable(column: Column, values: object) -> Iterator[Literal]:
     """Yield the values except null and NaN, which no filter answers. A value that the type cannot hold exactly is a false negative."""
-    parsed = (literals.parse_object(column, value) for value in as_iterable(values))
-    return (literal for literal in parsed if literal.verdict in (None, literals.ABSENT))
+    candidates = (literals.parse_object(column, value) for value in as_iterable(values))
+    return (literal for literal in candidates if literal.verdict in (None, literals.ABSENT))
 
 
-def _decided(file: _BareFile, column: Column, sample: list[Literal]) -> Dialect | None:
+def _decide(file: _StandaloneFile, column: Column, sample: list[Literal]) -> Dialect | None:
     if not file.stored.header.readings:
         return None if file.stored.header.beyond_us else TODAY
     # The stored form comes first.
-    decided = decide(file.stored, column, [literal.forms[0] for literal in sample if literal.forms], file.source.read)
-    return decided.dialect if decided else None
+    reading = decide(file.stored, column, [literal.forms[0] for literal in sample if literal.forms], file.source.read)
+    return reading.dialect if reading else None
 
 
 def _form(header: FilterHeader) -> str:
@@ -177,9 +180,9 @@ def _form(header: FilterHeader) -> str:
     return "unknown" if header.beyond_us else TODAYS
 
 
-def _oddities(file: _BareFile) -> Iterator[str]:
+def _warnings(file: _StandaloneFile) -> Iterator[str]:
     if file.stored.header.beyond_us:
         yield f"no reader uses it: {file.stored.header.beyond_us}"
-    if rest := file.source.size - file.stored.end:
-        yield f"{rest:,} bytes behind it are not its own"
-    yield from (oddity for oddity in file.stored.oddities() if "bloom_filter_length" not in oddity)
+    if trailing_bytes := file.source.size - file.stored.end:
+        yield f"{trailing_bytes:,} bytes behind it are not its own"
+    yield from (warning for warning in file.stored.warnings() if "bloom_filter_length" not in warning)

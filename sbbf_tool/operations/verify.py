@@ -10,8 +10,8 @@ from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.filters import StoredFilter
-from sbbf_tool.reports.verify import FilterProof, VerifyReport
-from sbbf_tool.rules.facts import ColumnFacts, Prove, Reads, gather
+from sbbf_tool.reports.verify import FilterVerification, VerifyReport
+from sbbf_tool.rules.facts import ColumnFacts, Reads, Verify, gather
 from sbbf_tool.rules.verification import report_of
 
 if TYPE_CHECKING:
@@ -30,27 +30,27 @@ def verify(
 ) -> VerifyReport:
     """Query each filter of `columns` (of all columns where empty) for every value of its column chunk.
 
-    Values are streamed, of `jobs` chunks concurrently, one per core where None. A filter that cannot be read, or cannot be decrypted
-    without a key, is reported as not verified; so is one whose chunk cannot be decoded, which `unread` lists too. Raises UnreadableError
-    (not a Parquet file), UsageError (no such column), RefusedError (encrypted footer without a key; a page that states more than
-    `max_page_bytes` uncompressed bytes).
+    Values are streamed from `jobs` chunks concurrently, one per core where None. A filter that cannot be read, or cannot be decrypted
+    without a key, is reported as not verified; so is one whose chunk cannot be decoded, which is also listed in `unreadable`. Raises
+    UnreadableError (not a Parquet file), UsageError (no such column), RefusedError (encrypted footer without a key; a page that states
+    more than `max_page_bytes` uncompressed bytes).
     """
     with ParquetFile.open(path, keys, max_page_bytes) as file:
         chosen = file.columns_named(columns)
-        return report_of(file, chosen, _telling(progress, gather(file, chosen, Reads.FOOTER)), jobs)
+        return report_of(file, chosen, _with_progress(progress, gather(file, chosen, Reads.FOOTER)), jobs)
 
 
-def _telling(progress: Progress | None, facts: Iterable[ColumnFacts]) -> Prove:
-    """Wrap `prove` so that it reports how much of the data of all filters is done."""
+def _with_progress(progress: Progress | None, facts: Iterable[ColumnFacts]) -> Verify:
+    """Wrap `verify_filter` so that it reports how much of the data of all filters is done."""
     from sbbf_tool.editing.build import Meter
-    from sbbf_tool.file.membership import prove
+    from sbbf_tool.file.membership import verify_filter
 
     sizes = {(chunk.row_group, column.column.index): chunk.chunk_bytes for column in facts for chunk in column.filters}
     meter = Meter(progress, sum(sizes.values()))
 
-    def prove_and_tell(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -> FilterProof:
-        proof = prove(file, stored, bloom)
-        meter.advance(f"proving {proof.column}", sizes[stored.row_group, stored.column])
-        return proof
+    def verify_and_report(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -> FilterVerification:
+        verification = verify_filter(file, stored, bloom)
+        meter.advance(f"verifying {verification.column}", sizes[stored.row_group, stored.column])
+        return verification
 
-    return prove_and_tell
+    return verify_and_report

@@ -104,7 +104,7 @@ class StoredFilter:
         """Blocks in use; where the bitset is not a multiple of 32 bytes (parquet-java can write one), its last bytes are unused."""
         return self.header.num_bytes // BLOCK_BYTES
 
-    def oddities(self) -> list[str]:
+    def warnings(self) -> list[str]:
         """List in words what some reader rejects or misreads; empty for a filter that every known reader accepts."""
         found = []
         stated, size = self.place.length, self.header.num_bytes

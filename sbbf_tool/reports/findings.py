@@ -55,7 +55,7 @@ class CheckReport:
     fail_on: str
     rules: tuple[RuleOutcome, ...]
     findings: tuple[Finding, ...]
-    unread: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
     """What could not be read (the whole file, or pages of a chunk), so that rules did not run on it: place and reason."""
 
 

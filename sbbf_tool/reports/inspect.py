@@ -9,7 +9,7 @@ from sbbf_tool.reports.rows import FileRow
 
 @dataclass(frozen=True)
 class FilterReport:
-    """Column chunk and its filter; all fields from `offset` on are None without a filter, or where it is `broken`."""
+    """Column chunk and its filter; all fields from `offset` on are None without a filter, or where it is `unreadable`."""
 
     row_group: int
     column: str
@@ -35,12 +35,12 @@ class FilterReport:
     bits_per_value: float | None = None
     share_of_chunk: float | None = None
     """Bytes of the filter per byte of the pages of the chunk."""
-    oddities: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     dialects: tuple[str, ...] = ()
     """For a filter with the header of a draft: the dialects that the header fits."""
     dialect: str | None = None
     """The one of these in which the filter holds the values of the column, where it is exactly one."""
-    broken: str | None = None
+    unreadable: str | None = None
     """Why the filter cannot be read: its bytes contradict the format."""
     encrypted: bool = False
     """Whether the column is encrypted; header and bitset then are modules, whose overhead counts in `header_bytes`."""
@@ -60,12 +60,12 @@ class ColumnTotal:
 
 
 @dataclass(frozen=True)
-class UnusedRange:
+class UnreferencedRange:
     """Bytes that nothing in the footer refers to."""
 
     offset: int
     length: int
-    what: str
+    kind: str
 
 
 @dataclass(frozen=True)
@@ -78,14 +78,14 @@ class InspectReport:
     row_groups: int
     filters: tuple[FilterReport, ...]
     columns: tuple[ColumnTotal, ...]
-    unused: tuple[UnusedRange, ...]
+    unreferenced: tuple[UnreferencedRange, ...]
     notes: tuple[str, ...] = ()
-    closed: tuple[str, ...] = ()
+    locked_columns: tuple[str, ...] = ()
     """Locked columns, which may have filters: their metadata is encrypted, and their key was not given."""
 
     @property
-    def broken(self) -> tuple[FilterReport, ...]:
-        return tuple(row for row in self.filters if row.broken)
+    def unreadable_filters(self) -> tuple[FilterReport, ...]:
+        return tuple(row for row in self.filters if row.unreadable)
 
 
 @dataclass(frozen=True)

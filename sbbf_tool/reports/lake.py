@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sbbf_tool.reports.rows import FileRow
-from sbbf_tool.reports.verify import FilterProof
+from sbbf_tool.reports.verify import FilterVerification
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class BuiltChunk(FileRow):
 class VerifiedFilter:
     column: int
     """Index of the leaf column in the schema."""
-    verification: FilterProof
+    verification: FilterVerification
 
 
 @dataclass(frozen=True)

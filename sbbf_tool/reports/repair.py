@@ -15,13 +15,13 @@ class RepairStep:
 
     row_group: int
     column: str
-    treatment: str
-    """`state length`, `drop` or `rebuild`."""
+    fix: str
+    """`set length`, `drop` or `rebuild`."""
     rules: tuple[str, ...]
     """Rules that found a defect of the filter."""
     facts: tuple[str, ...]
     """What each of these rules observed."""
-    built: BuiltFilter | None = None
+    new_filter: BuiltFilter | None = None
     """The filter that replaces it."""
 
 
@@ -33,13 +33,13 @@ class RepairReport:
     old_bytes: int
     new_bytes: int
     steps: tuple[RepairStep, ...] = ()
-    left: tuple[Finding, ...] = ()
+    remaining: tuple[Finding, ...] = ()
     """Findings that were not resolved: they need `rebuild`, or a key."""
-    takes_rebuild: tuple[str, ...] = ()
-    """Rules of `left` whose findings `rebuild` resolves."""
-    unproven: tuple[str, ...] = ()
+    needs_rebuild: tuple[str, ...] = ()
+    """Rules of `remaining` whose findings `rebuild` resolves."""
+    unreadable: tuple[str, ...] = ()
     """Chunks whose pages cannot be decoded, so that their filters cannot be verified: place and reason."""
-    cut_back_to: int | None = None
+    truncated_to: int | None = None
     """Length of the file before an interrupted append, to which it was truncated. A dry run then checks nothing else."""
     warnings: tuple[str, ...] = ()
     cross_checked: int = 0
@@ -50,12 +50,12 @@ class RepairReport:
     @property
     def is_clean(self) -> bool:
         """Whether there was nothing to do."""
-        return not self.steps and self.cut_back_to is None
+        return not self.steps and self.truncated_to is None
 
     @property
     def is_sound(self) -> bool:
-        """Whether no finding that is left is an error."""
-        return not any(finding.severity == ERROR for finding in self.left)
+        """Whether no remaining finding is an error."""
+        return not any(finding.severity == ERROR for finding in self.remaining)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from sbbf_tool.reports.rows import FileRow
 
 
 @dataclass(frozen=True)
-class FilterProof:
+class FilterVerification:
     """Membership check of one filter with every value of its column chunk."""
 
     row_group: int
@@ -21,9 +21,9 @@ class FilterProof:
     bitset_bytes: int | None
     stated_length: int | None
     """`bloom_filter_length` in the footer."""
-    values: int
+    verified_values: int
     """Number of non-null values of the chunk that were checked."""
-    missed: int
+    false_negatives: int
     """False negatives among them: rows that a query loses. NaN is counted separately."""
     examples: tuple[str, ...]
     """Some of the false negatives, as `probe` takes values."""
@@ -31,13 +31,13 @@ class FilterProof:
     """Form in which the filter holds the false negatives, where known: `text`, `width`, `block`, `draft`; `empty` for an empty filter."""
     explanation: str | None
     """The cause as a sentence."""
-    nans_missed: int
+    excluded_nans: int
     """NaN values that the filter excludes: no defect, since NaN is stored in many forms and equals nothing."""
-    equals_missed: tuple[str, ...]
+    excluded_forms: tuple[str, ...]
     """Values that the filter excludes although they equal a stored value in another form: the other zero; the canonical `nan`."""
-    intervals_missed: int
+    excluded_intervals: int
     """INTERVAL values whose normalised form the filter lacks, though the file states that it holds it; DuckDB queries only that form."""
-    instants_missed: int
+    excluded_instants: int
     """INT96 instants that are not stored rounded down, and whose rounded-down form the filter lacks."""
     estimated_fpp: float | None
     """False-positive rate, estimated from the bits that are set."""
@@ -45,7 +45,7 @@ class FilterProof:
     """False-positive rate, measured with `absent_keys`."""
     absent_keys: int
     """Number of random keys of the width of the column that the chunk does not hold."""
-    unproven: str | None = None
+    problem: str | None = None
     """Why the filter could not be verified."""
     dialect: str | None = None
     """For a filter with the header of a draft: the dialect in which it holds the values, if any."""
@@ -54,19 +54,19 @@ class FilterProof:
     """Statistics in the footer (min_value, max_value, null_count) that the values contradict: no defect of the filter."""
 
     @property
-    def is_proven(self) -> bool:
+    def is_verified(self) -> bool:
         """Whether the filter was verified and holds every value that it must."""
-        return self.unproven is None and not self.missed and not self.intervals_missed
+        return self.problem is None and not self.false_negatives and not self.excluded_intervals
 
 
 @dataclass(frozen=True)
 class VerifyReport:
     file: str
     created_by: str | None
-    filters: tuple[FilterProof, ...]
+    filters: tuple[FilterVerification, ...]
     findings: tuple[Finding, ...]
     """Contradictions of the data or the format, and what makes released readers lose rows or fail; never the cost of a filter."""
-    unread: tuple[str, ...]
+    unreadable: tuple[str, ...]
     """Chunks whose pages could not be decoded, so that their filters were not verified: place and reason."""
 
     @property

@@ -1,1 +1,1 @@
-"""The rules for the filters of a file, each with a name, a severity, a sentence and a fix. One module per theme."""
+"""The rules for the filters of a file, each with a name, a severity, a sentence and a fix. One module per group."""

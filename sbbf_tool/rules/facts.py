@@ -15,7 +15,7 @@ from itertools import accumulate
 
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import AuthenticationError, OversizedPageError, UnreadableError
-from sbbf_tool.file.layout import Used, used_ranges
+from sbbf_tool.file.layout import OwnedRange, owned_ranges
 from sbbf_tool.file.parallel import in_parallel
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.chunk_meta import ChunkMeta
@@ -23,7 +23,7 @@ from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import FilterPlace, Footer
 from sbbf_tool.parquet.patch import ChunkKey
-from sbbf_tool.reports.verify import FilterProof
+from sbbf_tool.reports.verify import FilterVerification
 
 _LENGTH_WORD, _NONCE_AND_TAG = 4, 12 + 16
 _WORTH_THREADS = 1 << 20
@@ -67,7 +67,7 @@ class ChunkFacts:
     place: FilterPlace | None = None
     encryption: str | None = None
     """The missing key without which the filter cannot be read."""
-    sealing: str | None = None
+    module_defect: str | None = None
     """The defect of the filter of an encrypted column, as far as the given keys show: `PLAINTEXT`, or how it is damaged."""
     stored: StoredFilter | None = None
     unreadable: str | None = None
@@ -75,14 +75,14 @@ class ChunkFacts:
     overlaps: tuple[Overlap, ...] = ()
     """The other ranges that share bytes with the filter."""
     bits: Bits | None = None
-    proof: FilterProof | None = None
+    verification: FilterVerification | None = None
     oversized: str | None = None
     """The page that states more bytes than may be decompressed: then there is no verification."""
 
     @property
-    def is_unproven(self) -> bool:
+    def is_unverified(self) -> bool:
         """Whether the chunk's values should have been read and could not be."""
-        return self.oversized is not None or (self.proof is not None and self.proof.unproven is not None)
+        return self.oversized is not None or (self.verification is not None and self.verification.problem is not None)
 
     @property
     def chunk_bytes(self) -> int:
@@ -92,8 +92,8 @@ class ChunkFacts:
     @property
     def values(self) -> int | None:
         """Non-null values: counted, or as the footer states them; None where neither is known."""
-        if self.proof is not None and self.proof.unproven is None:
-            return self.proof.values
+        if self.verification is not None and self.verification.problem is None:
+            return self.verification.verified_values
         return self.meta.non_null_values
 
 
@@ -126,30 +126,30 @@ class ColumnFacts:
         return self.footer.is_writable
 
 
-def unread_chunks(facts: Iterable[ColumnFacts]) -> tuple[str, ...]:
+def unreadable_chunks(facts: Iterable[ColumnFacts]) -> tuple[str, ...]:
     """Return place and reason for each chunk whose filter should have been verified and whose pages cannot be decoded."""
     return tuple(
-        f"column {column.name}, row group {chunk.row_group}: {chunk.proof.unproven}"
+        f"column {column.name}, row group {chunk.row_group}: {chunk.verification.problem}"
         for column in facts
         for chunk in column.filters
-        if chunk.proof is not None and chunk.proof.unproven
+        if chunk.verification is not None and chunk.verification.problem
     )
 
 
-Prove = Callable[[ParquetFile, StoredFilter, BloomFilter], FilterProof]
+Verify = Callable[[ParquetFile, StoredFilter, BloomFilter], FilterVerification]
 
 
 def gather(
     file: ParquetFile,
     columns: Sequence[Column],
     reads: Reads,
-    prove: Prove | None = None,
+    verify: Verify | None = None,
     row_groups: Sequence[int] | None = None,
     *,
     keeps_oversized: bool = False,
     jobs: int | None = 1,
 ) -> tuple[ColumnFacts, ...]:
-    """Gather the facts of these columns as far as `reads` goes; where that is DATA, `prove` queries a filter for its chunk's values.
+    """Gather the facts of these columns as far as `reads` goes; where that is DATA, `verify` queries a filter for its chunk's values.
 
     With `row_groups`, only chunks of those are gathered, without the facts that need all chunks. A page of more bytes than may be
     decompressed raises OversizedPageError, unless `keeps_oversized` makes it a fact. `jobs` filters are verified concurrently, by
@@ -162,10 +162,10 @@ def gather(
     if reads >= Reads.FILTERS:
         overlaps = _overlaps(file, [chunk.stored for chunk in chunks.values() if chunk.stored is not None])
         stored = {key: chunk.stored for key, chunk in chunks.items() if chunk.stored is not None}
-        is_little = not prove or sum(chunks[key].chunk_bytes for key in stored) < _WORTH_THREADS
+        is_little = not verify or sum(chunks[key].chunk_bytes for key in stored) < _WORTH_THREADS
 
         def look(key: ChunkKey) -> ChunkFacts:
-            return replace(_with_bits(file, chunks[key], stored[key], prove, keeps_oversized), overlaps=overlaps.get(key, ()))
+            return replace(_with_bits(file, chunks[key], stored[key], verify, keeps_oversized), overlaps=overlaps.get(key, ()))
 
         chunks |= in_parallel(look, stored, 1 if is_little else jobs)
     return tuple(
@@ -190,13 +190,13 @@ def _chunk(file: ParquetFile, row_group: int, column: Column, reads: Reads) -> C
     if chunk.place is None or reads < Reads.FILTERS:
         return chunk
     if file.is_encrypted(row_group, column) and _is_in_the_clear(file, row_group, column):
-        return replace(chunk, sealing=PLAINTEXT)
+        return replace(chunk, module_defect=PLAINTEXT)
     if chunk.encryption:
-        return replace(chunk, sealing=_damage_of_modules(file, chunk.place))
+        return replace(chunk, module_defect=_damage_of_modules(file, chunk.place))
     try:
         return replace(chunk, stored=file.stored_filter(row_group, column))
     except AuthenticationError as error:
-        return replace(chunk, sealing=error.message)
+        return replace(chunk, module_defect=error.message)
     except UnreadableError as error:
         return replace(chunk, unreadable=error.message)
 
@@ -228,15 +228,15 @@ def _damage_of_modules(file: ParquetFile, place: FilterPlace) -> str | None:
     return None
 
 
-def _with_bits(file: ParquetFile, chunk: ChunkFacts, stored: StoredFilter, prove: Prove | None, keeps_oversized: bool) -> ChunkFacts:
+def _with_bits(file: ParquetFile, chunk: ChunkFacts, stored: StoredFilter, verify: Verify | None, keeps_oversized: bool) -> ChunkFacts:
     try:
         bloom = BloomFilter(file.read_bitset(stored))
     except AuthenticationError as error:
-        return replace(chunk, stored=None, sealing=error.message)
+        return replace(chunk, stored=None, module_defect=error.message)
     ndv = bloom.estimated_ndv
     bits = Bits(bloom.fpp, None if math.isinf(ndv) else ndv, not bloom.bits_set, bloom.has_identical_blocks)
     try:
-        return replace(chunk, bits=bits, proof=prove(file, stored, bloom) if prove else None)
+        return replace(chunk, bits=bits, verification=verify(file, stored, bloom) if verify else None)
     except OversizedPageError as error:
         if not keeps_oversized:
             raise
@@ -250,25 +250,25 @@ _FILTER = "filter"
 
 def _overlaps(file: ParquetFile, filters: Iterable[StoredFilter]) -> dict[tuple[int, int], tuple[Overlap, ...]]:
     """Return the other owners of the bytes of each filter that shares them, by row group and column."""
-    own = [Used(stored.place.offset, stored.end, _FILTER, stored.row_group, stored.column) for stored in filters]
-    ranges = sorted([*own, *used_ranges(file.footer)])
-    starts = [used.start for used in ranges]
-    furthest = list(accumulate((used.end for used in ranges), max))
-    found = {}
+    own = [OwnedRange(stored.place.offset, stored.end, _FILTER, stored.row_group, stored.column) for stored in filters]
+    ranges = sorted([*own, *owned_ranges(file.footer)])
+    starts = [owned.start for owned in ranges]
+    furthest = list(accumulate((owned.end for owned in ranges), max))
+    overlaps = {}
     for mine in own:
         others = list(_meeting(ranges, starts, furthest, mine))
         if others:
-            found[mine.row_group, mine.column] = tuple(
+            overlaps[mine.row_group, mine.column] = tuple(
                 Overlap(
-                    f"the {other.what} of column {file.footer.columns[other.column].name}, row group {other.row_group}",
-                    (other.row_group, other.column) if other.what == _FILTER else None,
+                    f"the {other.kind} of column {file.footer.columns[other.column].name}, row group {other.row_group}",
+                    (other.row_group, other.column) if other.kind == _FILTER else None,
                 )
                 for other in others
             )
-    return found
+    return overlaps
 
 
-def _meeting(ranges: Sequence[Used], starts: Sequence[int], furthest: Sequence[int], mine: Used) -> Iterator[Used]:
+def _meeting(ranges: Sequence[OwnedRange], starts: Sequence[int], furthest: Sequence[int], mine: OwnedRange) -> Iterator[OwnedRange]:
     """Yield the other ranges that share a byte with `mine`. `furthest[i]` is the largest end among the first i + 1."""
     at = bisect_left(starts, mine.end) - 1
     while at >= 0 and furthest[at] > mine.start:

@@ -49,7 +49,7 @@ MakeFix = Callable[[ColumnFacts, Limits], Fix | None]
 class Rule:
     name: str
     """Stable, in kebab case."""
-    theme: str
+    group: str
     """The group of the rule."""
     severity: str
     reads: Reads

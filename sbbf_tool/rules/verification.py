@@ -6,32 +6,30 @@ from collections.abc import Sequence
 
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.reports.verify import FilterProof, VerifyReport
-from sbbf_tool.rules import secrecy, structure, truth
-from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Prove, Reads, gather, unread_chunks
+from sbbf_tool.reports.verify import FilterVerification, VerifyReport
+from sbbf_tool.rules.catalog import ABOUT_FILTERS, RULES
+from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads, Verify, gather, unreadable_chunks
 from sbbf_tool.rules.rule import Limits, find_all
 
-_RULES = (*truth.RULES, *structure.RULES, *secrecy.RULES)
+_RULES = tuple(rule for rule in RULES if rule.group in ABOUT_FILTERS)
 
 
-def report_of(file: ParquetFile, columns: Sequence[Column], prove: Prove, jobs: int | None = 1) -> VerifyReport:
-    """Build the report on an open file; `prove` checks each filter that can be queried, `jobs` of them concurrently."""
-    facts = gather(file, columns, Reads.DATA, prove, jobs=jobs)
-    proofs = sorted(
-        (chunk.proof or _unproven(column, chunk) for column in facts for chunk in column.filters), key=lambda proof: proof.row_group
-    )
+def report_of(file: ParquetFile, columns: Sequence[Column], verify: Verify, jobs: int | None = 1) -> VerifyReport:
+    """Build the report on an open file; `verify` checks each filter that can be queried, `jobs` of them concurrently."""
+    facts = gather(file, columns, Reads.DATA, verify, jobs=jobs)
+    verifications = [chunk.verification or _unverified(column, chunk) for column in facts for chunk in column.filters]
     return VerifyReport(
         file=file.name,
         created_by=file.footer.metadata.created_by,
-        filters=tuple(proofs),
+        filters=tuple(sorted(verifications, key=lambda verification: verification.row_group)),
         findings=find_all(_RULES, facts, Limits()),
-        unread=unread_chunks(facts),
+        unreadable=unreadable_chunks(facts),
     )
 
 
-def _unproven(column: ColumnFacts, chunk: ChunkFacts) -> FilterProof:
+def _unverified(column: ColumnFacts, chunk: ChunkFacts) -> FilterVerification:
     assert chunk.place is not None
-    return FilterProof(
+    return FilterVerification(
         row_group=chunk.row_group,
         column=column.name,
         type=column.column.type_name,
@@ -39,17 +37,17 @@ def _unproven(column: ColumnFacts, chunk: ChunkFacts) -> FilterProof:
         header_bytes=None,
         bitset_bytes=None,
         stated_length=chunk.place.length,
-        values=0,
-        missed=0,
+        verified_values=0,
+        false_negatives=0,
         examples=(),
         cause=None,
         explanation=None,
-        nans_missed=0,
-        equals_missed=(),
-        intervals_missed=0,
-        instants_missed=0,
+        excluded_nans=0,
+        excluded_forms=(),
+        excluded_intervals=0,
+        excluded_instants=0,
         estimated_fpp=None,
         measured_fpp=None,
         absent_keys=0,
-        unproven=chunk.unreadable or chunk.encryption or chunk.sealing,
+        problem=chunk.unreadable or chunk.encryption or chunk.module_defect,
     )

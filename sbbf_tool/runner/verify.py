@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.editing.build import chunk_bytes
-from sbbf_tool.file.membership import prove
+from sbbf_tool.file.membership import verify_filter
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.operations.verify import verify
@@ -22,7 +22,7 @@ from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.patch import ChunkKey
 from sbbf_tool.reports.lake import PlannedFile, VerifiedFilter, VerifiedSplit
 from sbbf_tool.reports.rows import OK, SKIPPED
-from sbbf_tool.reports.verify import FilterProof, VerifyRow
+from sbbf_tool.reports.verify import FilterVerification, VerifyRow
 from sbbf_tool.rules.facts import Reads, gather
 from sbbf_tool.rules.verification import report_of
 from sbbf_tool.runner.failures import row_of
@@ -88,12 +88,12 @@ def _verify_row_groups(
     with ParquetFile.open(path, keys, limit) as file:
         if file.fingerprint != planned_fingerprint:
             return {"status": SKIPPED, "reason": "the file changed after it was planned"}
-        facts = gather(file, file.columns_named(columns), Reads.DATA, prove, row_groups)
+        facts = gather(file, file.columns_named(columns), Reads.DATA, verify_filter, row_groups)
         filters = (
-            VerifiedFilter(column_facts.column.index, chunk.proof)
+            VerifiedFilter(column_facts.column.index, chunk.verification)
             for column_facts in facts
             for chunk in column_facts.filters
-            if chunk.proof is not None
+            if chunk.verification is not None
         )
         return {"fingerprint": planned_fingerprint, "filters": tuple(filters)}
 
@@ -108,7 +108,7 @@ def report_verification(
 def _report_file(
     path: str, splits: Iterable[VerifiedSplit], columns: tuple[str, ...], keys: KeysGiven, limit: MaxPageBytes
 ) -> dict[str, object]:
-    verifications: dict[ChunkKey, FilterProof] = {}
+    verifications: dict[ChunkKey, FilterVerification] = {}
     planned_fingerprint = None
     for split in splits:
         if split.status == OK:
@@ -120,7 +120,7 @@ def _report_file(
         if file.fingerprint != planned_fingerprint:
             verifications.clear()
 
-        def look_up(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -> FilterProof:
-            return verifications.get((stored.row_group, stored.column)) or prove(file, stored, bloom)
+        def look_up(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -> FilterVerification:
+            return verifications.get((stored.row_group, stored.column)) or verify_filter(file, stored, bloom)
 
         return {"report": report_of(file, file.columns_named(columns), look_up)}

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from sbbf_tool.file.reuse import Reuse
     from sbbf_tool.operations.check import Policy
     from sbbf_tool.reports.add import AddRow, PlanRow
-    from sbbf_tool.reports.bare import BareRow
     from sbbf_tool.reports.explain import ExplainRow
     from sbbf_tool.reports.findings import CheckRow
     from sbbf_tool.reports.inspect import InspectRow
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.remove import RemoveRow
     from sbbf_tool.reports.repair import RepairRow
     from sbbf_tool.reports.resize import ResizeRow
+    from sbbf_tool.reports.standalone import StandaloneRow
     from sbbf_tool.reports.verify import VerifyRow
 
 Row = TypeVar("Row", bound=FileRow, covariant=True)
@@ -91,11 +91,11 @@ def inspect(columns: Iterable[str] = (), *, all_chunks: bool = False, keys: Keys
     return _reporting(InspectRow, partial(operation, columns=as_names(columns), all_chunks=all_chunks, keys=keys))
 
 
-def inspect_bare() -> Work[BareRow]:
-    from sbbf_tool.operations.standalone import inspect_bare as operation
-    from sbbf_tool.reports.bare import BareRow
+def inspect_standalone() -> Work[StandaloneRow]:
+    from sbbf_tool.operations.standalone import inspect_standalone as operation
+    from sbbf_tool.reports.standalone import StandaloneRow
 
-    return _reporting(BareRow, operation)
+    return _reporting(StandaloneRow, operation)
 
 
 def probe(column: str, values: object, *, dialect: str | None = None, keys: KeysGiven = None) -> Work[ProbeRow]:

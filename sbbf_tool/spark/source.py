@@ -55,7 +55,7 @@ class SbbfDataSource(DataSource):
     - `all` (`true`): a row also for every column chunk without a filter, and for files without row groups.
     - `rules` (`true`): one row per finding of `sbbf check` instead: `rule`, `severity`, `file`, `column`, `message`, `evidence`,
       and the `fix`: the function of `sbbf_tool` that makes it (`verb`), the `files`, and its parameters.
-      `select` and `ignore` name rules or themes; `quick` skips the rules that read data; `require`, `maxFpp`, `maxBytesShare`,
+      `select` and `ignore` name rules or groups; `quick` skips the rules that read data; `require`, `maxFpp`, `maxBytesShare`,
       `minNdv` and `minChunkBytes` are the limits of `sbbf check`; `maxPageBytes` is the most bytes that a page may decompress to.
     - `paimon` (`true`): one row per index of the data files of Paimon tables, where each path is a table's folder or an `.index` file:
       `snapshot`, `data_file`, `partition`, `rows`, `place`, the `index` with its `bloom` figures, and its `findings`.

@@ -106,7 +106,7 @@ class Findings:
         report: CheckReport = check(path, self.policy, max_page_bytes=self.max_page_bytes, jobs=1)
         for finding in report.findings:
             yield _values(finding, columns) | {_STATUS: OK}
-        for reason in report.unread:
+        for reason in report.unreadable:
             yield {"file": plain(report.file), _STATUS: FAILED, _REASON: reason}
 
     def parts(self) -> list[View]:

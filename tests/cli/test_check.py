@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from sbbf_tool.cli import run
-from sbbf_tool.rules.catalog import RULES
+from sbbf_tool.rules.catalog import RENAMED, RULES
 from sbbf_tool.rules.facts import Reads
 
 PROJECT = Path(__file__).parent.parent.parent
@@ -55,15 +55,15 @@ class TestExitCodes:
         ("options", "said"),
         [
             (["--select", "missing-lenght"], "did you mean missing-length"),
-            (["--ignore", "truht"], "did you mean truth"),
-            (["--fail-on", "fatal"], "there are error, warning, info"),
+            (["--ignore", "corectness"], "did you mean correctness"),
+            (["--fail-on", "fatal"], "choose from error, warning, info"),
             (["--require", "flagg"], "did you mean flag?"),
-            (["--select", "values-missed", "--quick"], "a quick check leaves out"),
+            (["--select", "false-negatives", "--quick"], "a quick check does not read the data"),
             (["--max-fpp", "0"], "it must be above 0"),
             (["--max-fpp", "much"], "'much' is not a valid float"),
             (["--min-chunk-bytes", "few"], "write 65536, 64KiB or 1MB"),
             (["--format", "yaml"], "'yaml' is not one of"),
-            (["--selct", "truth"], "--select"),
+            (["--selct", "correctness"], "--select"),
         ],
     )
     def test_what_is_not_there_is_never_no_finding(self, options, said, lying, capfd):
@@ -83,11 +83,11 @@ class TestOptions:
     def test_limits(self, fixtures, capfd):
         path = str(fixtures / "pyarrow-filters.parquet")
         limits = ["--require", "id", "--max-fpp", "0.0001", "--max-bytes-share", "0.3", "--min-ndv", "50", "--min-chunk-bytes", "400"]
-        assert run(["check", path, *limits, "--format", "json", "--ignore", "worth", "--ignore", "structure"]) == 1
+        assert run(["check", path, *limits, "--format", "json", "--ignore", "efficiency", "--ignore", "format"]) == 1
         assert set(findings(capfd.readouterr().out)) == {"fpp-above-limit", "bytes-share-above-limit", "too-few-values", "chunk-too-small"}
 
     def test_require_in_a_folder_where_only_some_files_have_the_column(self, fixtures, capfd):
-        assert run(["check", str(fixtures / "*.parquet"), "--require", "user_id", "--select", "required-filter", "--format", "json"]) == 1
+        assert run(["check", str(fixtures / "*.parquet"), "--require", "user_id", "--select", "missing-filter", "--format", "json"]) == 1
         *reports, summary = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
         assert (summary["schema"], summary["totals"]) == (
             "sbbf.summary",
@@ -100,7 +100,7 @@ class TestOptions:
     def test_list_rules(self, capfd):
         assert run(["check", "--list-rules"]) == 0
         lines = capfd.readouterr().out.splitlines()
-        assert lines[0].split() == ["name", "theme", "severity", "reads", "message"]
+        assert lines[0].split() == ["name", "group", "severity", "reads", "message"]
         assert [line.split()[0] for line in lines[1:]] == [rule.name for rule in RULES]
         assert run(["check", "--list-rules", "--format", "json"]) == 0
         (document,) = map(json.loads, capfd.readouterr().out.splitlines())
@@ -123,8 +123,8 @@ class TestConfig:
             max-bytes-share = 1
             min-ndv = 2
             min-chunk-bytes = 1
-            select = ["structure", "worth"]
-            ignore = ["worth"]
+            select = ["format", "efficiency"]
+            ignore = ["efficiency"]
             quick = true
             fail-on = "warning"
             """,
@@ -134,18 +134,18 @@ class TestConfig:
         assert report["fail_on"] == "warning"
         assert {finding["rule"] for finding in report["findings"]} == {"under-64-bytes", "fpp-above-limit"}
         ran = {outcome["rule"] for outcome in report["rules"] if outcome["outcome"] != "not run"}
-        assert ran == {rule.name for rule in RULES if rule.theme in ("structure", "limits") and rule.reads < Reads.DATA}
+        assert ran == {rule.name for rule in RULES if rule.group in ("format", "policy") and rule.reads < Reads.DATA}
 
     def test_of_a_pyproject(self, tmp_path, lying):
-        config = self.config(tmp_path, '[project]\nname = "x"\n[tool.sbbf.check]\nignore = ["truth"]\n', "pyproject.toml")
+        config = self.config(tmp_path, '[project]\nname = "x"\n[tool.sbbf.check]\nignore = ["correctness"]\n', "pyproject.toml")
         assert run(["check", lying]) == 1
         assert run(["check", lying, "--config", config]) == 0
 
     def test_options_go_before_settings(self, tmp_path, lying):
-        config = self.config(tmp_path, '[check]\nignore = ["truth"]\nfail-on = "info"\n')
+        config = self.config(tmp_path, '[check]\nignore = ["correctness"]\nfail-on = "info"\n')
         assert run(["check", lying, "--config", config]) == 1
         assert run(["check", lying, "--config", config, "--fail-on", "error"]) == 0
-        assert run(["check", lying, "--config", config, "--fail-on", "error", "--ignore", "worth"]) == 1
+        assert run(["check", lying, "--config", config, "--fail-on", "error", "--ignore", "efficiency"]) == 1
 
     @pytest.mark.parametrize(
         ("text", "said"),
@@ -155,11 +155,11 @@ class TestConfig:
             ("[check]\nmax-fpp = '1 %'", "max-fpp is '1 %'; it takes a number"),
             ("[check]\nmax-fpp = true", "max-fpp is True; it takes a number"),
             ("[check]\nmin-ndv = 1.5", "min-ndv is 1.5; it takes an integer"),
-            ("[check]\nselect = 'truth'", "select is 'truth'; it takes a list of strings"),
+            ("[check]\nselect = 'correctness'", "select is 'correctness'; it takes a list of strings"),
             ("[check]\nselect = [1]", "it takes a list of strings"),
             ("[check]\nquick = 1", "quick is 1; it takes true or false"),
-            ("[check]\nfail-on = 'never'", "no severity 'never'"),
-            ("[check]\nignore = ['W3']", "no rule 'W3'"),
+            ("[check]\nfail-on = 'never'", "unknown severity 'never'"),
+            ("[check]\nignore = ['W3']", "unknown rule 'W3'"),
             ("[chekc]\nquick = true", "no table [check]"),
             ("check = 3", "no table [check]"),
             ("[check", "not TOML"),
@@ -239,7 +239,7 @@ class TestFormats:
         *reports, summary = [json.loads(line) for line in self.said("json", fixtures, capfd).splitlines()]
         assert [report["failed"] for report in reports] == [True, False, False, False]
         assert (summary["schema"], summary["files"], summary["exit_code"]) == ("sbbf.summary", 4, 1)
-        assert set(reports[0]) == {"schema", "version", "file", "failed", "fail_on", "rules", "findings", "unread"}
+        assert set(reports[0]) == {"schema", "version", "file", "failed", "fail_on", "rules", "findings", "unreadable"}
         assert set(reports[0]["rules"][0]) == {"rule", "severity", "outcome", "reason"}
 
     @pytest.mark.parametrize("form", ["text", "json", "junit", "sarif", "github"])
@@ -276,3 +276,14 @@ def test_a_side_file_without_end_is_an_error(fixtures, arguments, capfd):
     command, *rest = arguments
     assert run([command, str(fixtures / "pyarrow-filters.parquet"), *rest]) == 2
     assert "bytes" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(("old", "new"), RENAMED.items())
+@pytest.mark.parametrize("option", ["--select", "--ignore"])
+def test_former_names_are_answered_with_the_new_ones(option, old, new, lying, tmp_path, capfd):
+    config = tmp_path / "check.toml"
+    config.write_text(f'[check]\n{option[2:]} = ["{old}"]\n')
+    for given in ([option, old], ["--config", str(config)]):
+        assert run(["check", lying, *given]) == 2
+        out, err = capfd.readouterr()
+        assert (out, err) == ("", f"sbbf: rule {old!r} is now named {new!r}\n")

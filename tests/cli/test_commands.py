@@ -169,13 +169,13 @@ class TestInspect:
         assert run(["inspect", str(filtered), "--json"]) == 0
         document = json.loads(capfd.readouterr().out)
         assert set(document) == {
-            *("file", "file_bytes", "footer_bytes", "created_by", "rows", "row_groups", "filters", "columns", "unused", "notes"),
-            *("closed", "schema", "version"),
+            *("file", "file_bytes", "footer_bytes", "created_by", "rows", "row_groups", "filters", "columns", "unreferenced", "notes"),
+            *("locked_columns", "schema", "version"),
         }
         assert set(document["filters"][0]) >= {
             *("row_group", "column", "physical_type", "logical_type", "chunk_bytes", "num_values", "has_filter", "offset", "header_bytes"),
             *("bitset_bytes", "stated_length", "blocks", "fill_ratio", "estimated_fpp", "estimated_ndv", "bits_per_value"),
-            *("share_of_chunk", "oddities", "broken", "encrypted"),
+            *("share_of_chunk", "warnings", "unreadable", "encrypted"),
         }
         row = document["filters"][0]
         assert row["stated_length"] == row["header_bytes"] + row["bitset_bytes"]

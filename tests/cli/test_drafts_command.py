@@ -1,4 +1,4 @@
-"""The drafts on the command line: `--dialect` and `--bare`."""
+"""The drafts on the command line: `--dialect` and `--standalone`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VALUES = [f"value {n}" for n in range(1000)]
 
 
 @pytest.fixture
-def bare(tmp_path: Path) -> Path:
+def standalone(tmp_path: Path) -> Path:
     """A filter of the first draft, and its values in a file beside it."""
     bloom = BloomFilter.empty(2048)
     hasher = dialect_named("draft1-raw").hasher(bloom.num_blocks, is_number=False)
@@ -56,7 +56,7 @@ def test_a_parquet_file(drafted, capfd):
     assert err.startswith("sbbf: no dialect 'draft3'; there are today, ")
     code, out, _ = said(capfd, "verify", str(drafted))
     assert code == 1
-    assert out.count("every value found, as draft2-page") == 3
+    assert out.count("verified, as draft2-page") == 3
     assert "fix: sbbf repair" in out
     assert said(capfd, "repair", str(drafted), "--rebuild", "--in-place")[0] == 0
     assert said(capfd, "verify", str(drafted))[0] == 0
@@ -70,48 +70,53 @@ def test_json_tells_the_dialect(drafted, capfd):
     assert [proof["dialect"] for proof in json.loads(out)["filters"]] == ["draft2-page"] * 3
 
 
-def test_a_bare_file(bare, capfd):
-    values = str(bare.with_name("values.txt"))
-    code, out, _ = said(capfd, "inspect", "--bare", str(bare))
+def test_a_standalone_filter(standalone, capfd):
+    values = str(standalone.with_name("values.txt"))
+    code, out, _ = said(capfd, "inspect", "--standalone", str(standalone))
     assert code == 0
-    assert "a bare filter, header: 12 plain bytes" in out
+    assert "standalone filter, header: 12 plain bytes" in out
     assert "draft1-raw or branch-12" in out
-    code, out, _ = said(capfd, "verify", "--bare", str(bare), "--type", "STRING", "--values-file", values)
-    assert (code, "as draft1-raw: every one of 1000 values found" in out.replace(",", "")) == (0, True)
-    code, out, _ = said(capfd, "verify", "--bare", str(bare), "--type", "STRING", "--values-file", values, "--dialect", "branch-12")
+    code, out, _ = said(capfd, "verify", "--standalone", str(standalone), "--type", "STRING", "--values-file", values)
+    assert (code, "as draft1-raw: all 1000 values verified" in out.replace(",", "")) == (0, True)
+    code, out, _ = said(
+        capfd, "verify", "--standalone", str(standalone), "--type", "STRING", "--values-file", values, "--dialect", "branch-12"
+    )
     assert code == 1
-    assert "values are called absent, such as value" in out
-    code, out, _ = said(capfd, "probe", "--bare", str(bare), "--type", "STRING", "nobody")
+    assert "values are false negatives, such as value" in out
+    code, out, _ = said(capfd, "probe", "--standalone", str(standalone), "--type", "STRING", "nobody")
     assert (code, "cannot say" in out) == (0, True)
-    code, out, _ = said(capfd, "probe", "--bare", str(bare), "--type", "STRING", "nobody", "--dialect", "draft1-raw")
+    code, out, _ = said(capfd, "probe", "--standalone", str(standalone), "--type", "STRING", "nobody", "--dialect", "draft1-raw")
     assert code == 1
-    assert said(capfd, "probe", "--bare", str(bare), "--type", "STRING", "--values-file", values, "--dialect", "draft1-raw")[0] == 0
-    _, out, _ = said(capfd, "inspect", "--bare", str(bare), "--json")
+    assert (
+        said(capfd, "probe", "--standalone", str(standalone), "--type", "STRING", "--values-file", values, "--dialect", "draft1-raw")[0]
+        == 0
+    )
+    _, out, _ = said(capfd, "inspect", "--standalone", str(standalone), "--json")
     assert json.loads(out)["dialects"] == ["draft1-raw", "branch-12"]
-    _, out, _ = said(capfd, "verify", "--bare", str(bare), "--type", "STRING", "--values-file", values, "--json")
+    _, out, _ = said(capfd, "verify", "--standalone", str(standalone), "--type", "STRING", "--values-file", values, "--json")
     assert json.loads(out)["dialect"] == "draft1-raw"
 
 
 WRONG = {
-    "no type": (["probe", "--bare", "FILE", "x"], "give --type"),
-    "no such type": (["probe", "--bare", "FILE", "x", "--type", "WORDS"], "no type 'WORDS'"),
-    "no values": (["verify", "--bare", "FILE", "--type", "STRING"], "give --values-file"),
-    "a value of another type": (["probe", "--bare", "FILE", "x", "--type", "INT32"], "'x' is not a value of INT32"),
-    "a values file that is not there": (["verify", "--bare", "FILE", "--type", "INT32", "--values-file", "none"], "no such file"),
+    "no type": (["probe", "--standalone", "FILE", "x"], "give --type"),
+    "no such type": (["probe", "--standalone", "FILE", "x", "--type", "WORDS"], "no type 'WORDS'"),
+    "no values": (["verify", "--standalone", "FILE", "--type", "STRING"], "give --values-file"),
+    "a value of another type": (["probe", "--standalone", "FILE", "x", "--type", "INT32"], "'x' is not a value of INT32"),
+    "a values file that is not there": (["verify", "--standalone", "FILE", "--type", "INT32", "--values-file", "none"], "no such file"),
     "another dialect": (
-        ["probe", "--bare", "FILE", "x", "--type", "STRING", "--dialect", "draft1-page"],
+        ["probe", "--standalone", "FILE", "x", "--type", "STRING", "--dialect", "draft1-page"],
         "is not of draft1-page",
     ),
     "no column": (["probe", "FILE"], "no column was named"),
-    "a type of a Parquet file": (["probe", "FILE", "c", "x", "--type", "INT32"], "--type is for --bare"),
-    "values for a Parquet file": (["verify", "FILE", "--values-file", "none"], "are for --bare"),
-    "two bare files": (["verify", "--bare", "FILE", "FILE", "--type", "INT32", "--values-file", "none"], "name one file"),
+    "a type of a Parquet file": (["probe", "FILE", "c", "x", "--type", "INT32"], "--type applies only with --standalone"),
+    "values for a Parquet file": (["verify", "FILE", "--values-file", "none"], "apply only with --standalone"),
+    "two standalone files": (["verify", "--standalone", "FILE", "FILE", "--type", "INT32", "--values-file", "none"], "takes one file"),
 }
 
 
 @pytest.mark.parametrize(("arguments", "words"), WRONG.values(), ids=list(WRONG))
-def test_what_cannot_be_asked(bare, capfd, arguments, words):
-    code, out, err = said(capfd, *(str(bare) if argument == "FILE" else argument for argument in arguments))
+def test_what_cannot_be_asked(standalone, capfd, arguments, words):
+    code, out, err = said(capfd, *(str(standalone) if argument == "FILE" else argument for argument in arguments))
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert words in err
 
@@ -120,12 +125,12 @@ def test_what_is_no_filter(tmp_path, capfd):
     path = tmp_path / "no filter"
     for content in (b"", b"PAR1", bytes(100), b"\xff" * 100, (128 << 20).to_bytes(4, "little") + bytes(20)):
         path.write_bytes(content)
-        code, out, err = said(capfd, "inspect", "--bare", str(path))
+        code, out, err = said(capfd, "inspect", "--standalone", str(path))
         assert (code, out, err.count("\n")) == (3, "", 1)
         assert str(path) in err
 
 
-def test_code_of_the_drafts_is_loaded_for_drafts_alone(fixtures, bare):
+def test_code_of_the_drafts_is_loaded_for_drafts_alone(fixtures, standalone):
     def loaded(*arguments: str) -> bool:
         program = f"from sbbf_tool.cli import run; run({list(arguments)!r}); import sys; print('sbbf_tool.bloom.dialects' in sys.modules)"
         return subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout.endswith("True\n")
@@ -134,4 +139,4 @@ def test_code_of_the_drafts_is_loaded_for_drafts_alone(fixtures, bare):
     assert not loaded("inspect", path)
     assert not loaded("probe", path, "id", "1")
     assert not loaded("add-filter", path, "-c", "id", "--replace", "-n")
-    assert loaded("inspect", "--bare", str(bare))
+    assert loaded("inspect", "--standalone", str(standalone))

@@ -21,9 +21,9 @@ _TEXTS_BESIDE_FIELDS = re.compile(r"\(.*?\)")
 OTHER, BARE = "<OTHER>", "<BARE>"
 OF_SEVERAL = ("inspect", "add-filter", "remove-filter", "verify", "check", "repair", "resize", "advise")
 OTHERS = [
-    ["inspect", "--bare", BARE],
-    ["probe", "--bare", BARE, "1", "--type", "INT64"],
-    ["verify", "--bare", BARE, "--values-file", "values.txt", "--type", "INT64"],
+    ["inspect", "--standalone", BARE],
+    ["probe", "--standalone", BARE, "1", "--type", "INT64"],
+    ["verify", "--standalone", BARE, "--values-file", "values.txt", "--type", "INT64"],
     ["check", "--list-rules"],
     ["add-filter", FILE, "-c", COLUMN, "--replace", "--plan-only"],
     ["add-filter", FILE, "-c", COLUMN, "--in-place"],

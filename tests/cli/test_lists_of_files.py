@@ -174,7 +174,7 @@ ONE = "only one of --files-from -, --values-file - and the value - can read stan
         ["probe", "plain.parquet", "id", "-", "--values-file", "-"],
         ["probe", "plain.parquet", "id", "-", "-"],
         ["probe", "plain.parquet", "-c", "id", "--value", "-", "--value", "-"],
-        ["probe", "--bare", "plain.parquet", "-", "--values-file", "-", "--type", "INT64"],
+        ["probe", "--standalone", "plain.parquet", "-", "--values-file", "-", "--type", "INT64"],
     ],
     ids=" ".join,
 )

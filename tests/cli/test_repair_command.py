@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from sbbf_tool.cli import run
-from sbbf_tool.operations.repair import TREATMENTS
+from sbbf_tool.operations.repair import FIXES
 from support.defects import DEFECTS, SOUND
 
 
@@ -21,14 +21,15 @@ def folder(tmp_path, monkeypatch):
 def test_many_files_of_which_one_is_none(folder, capfd):
     DEFECTS["missing-length"].make(folder / "a.parquet")
     (folder / "b.parquet").write_text("PAR1, it says")
-    DEFECTS["values-missed"].make(folder / "c.parquet")
+    DEFECTS["false-negatives"].make(folder / "c.parquet")
     assert run(["repair", ".", "--in-place"]) == 3
     out, err = capfd.readouterr()
-    assert [line for line in out.splitlines() if line.startswith("./")] == [line for line in out.splitlines() if "repaired in" in line]
-    assert out.count("repaired in") == 2
+    lines = out.splitlines()
+    assert [line for line in lines if line.startswith("./")] == [line for line in lines if "bytes added" in line]
+    assert out.count("bytes added") == 2
     assert err.startswith("sbbf: ./b.parquet: ")
     assert run(["repair", "a.parquet", "c.parquet", "--in-place"]) == 0
-    assert capfd.readouterr().out == "2 files: 2 done; 0 filters repaired, 0 findings left\n"
+    assert capfd.readouterr().out == "2 files: 2 done; 0 filters repaired, 0 findings remaining\n"
     assert run(["repair", "a.parquet", "--in-place"]) == 0
     assert capfd.readouterr().out == "a.parquet: nothing to repair\n"
 
@@ -39,19 +40,19 @@ def test_a_dry_run_ends_with_1_where_something_would_be_done(folder, capfd):
     assert run(["repair", "a.parquet", "--dry-run"]) == 1
     said = capfd.readouterr().out
     assert "drop" in said
-    assert "would be repaired in 2 places" in said
+    assert "2 filters would be repaired" in said
     assert run(["repair", "b.parquet", "--dry-run"]) == 0
 
 
 def test_an_error_that_is_left_ends_with_1(folder, capfd):
-    DEFECTS["ragged-bitset"].make(folder / "a.parquet")
+    DEFECTS["partial-block"].make(folder / "a.parquet")
     assert run(["repair", "a.parquet", "--in-place"]) == 1
-    assert "ragged-bitset" in capfd.readouterr().out
+    assert "partial-block" in capfd.readouterr().out
     assert run(["repair", "a.parquet", "--rebuild", "--in-place"]) == 0
 
 
 # Of an overlap the other filter is dropped; the bitset of 256 MiB takes a while.
-TAKE_REBUILD = {rule for rule, (light, _) in TREATMENTS.items() if light is None} - {"overlapping-filter", "over-128-mib"}
+TAKE_REBUILD = {rule for rule, (light, _) in FIXES.items() if light is None} - {"overlapping-filter", "over-128-mib"}
 
 
 @pytest.mark.parametrize("rule", sorted(TAKE_REBUILD))
@@ -70,12 +71,12 @@ def test_what_takes_rebuilding_names_the_option(folder, capfd, rule, dry_run):
 
 
 def test_json_says_it_all(folder, capfd):
-    DEFECTS["values-missed"].make(folder / "a.parquet")
+    DEFECTS["false-negatives"].make(folder / "a.parquet")
     assert run(["repair", "a.parquet", "--rebuild", "-o", "b.parquet", "--json"]) == 0
     document = json.loads(capfd.readouterr().out)
     (step,) = document["steps"]
-    assert (step["row_group"], step["column"], step["treatment"], step["rules"]) == (1, "id", "rebuild", ["values-missed"])
-    assert step["built"]["bitset_bytes"] == 2048
+    assert (step["row_group"], step["column"], step["fix"], step["rules"]) == (1, "id", "rebuild", ["false-negatives"])
+    assert step["new_filter"]["bitset_bytes"] == 2048
     assert run(["verify", "b.parquet"]) == 0
 
 

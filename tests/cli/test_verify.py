@@ -14,7 +14,7 @@ from sbbf_tool.cli import run
 def test_exit_0_where_every_value_is_found(fixtures, capfd):
     assert run(["verify", str(fixtures / "pyarrow-filters.parquet")]) == 0
     out, err = capfd.readouterr()
-    assert out.splitlines()[-1].endswith("pyarrow-filters.parquet: 36 of 36 filters proven")
+    assert out.splitlines()[-1].endswith("pyarrow-filters.parquet: 36 of 36 filters verified")
     assert err == ""
 
 
@@ -22,14 +22,14 @@ def test_exit_1_where_a_filter_lies(fixtures, capfd):
     assert run(["verify", str(fixtures / "spark-boolean.parquet")]) == 1
     out = capfd.readouterr().out
     assert "error: empty-boolean-filter" in out
-    assert "0 of 4 filters proven" in out
+    assert "0 of 4 filters verified" in out
 
 
 def test_exit_3_where_a_file_cannot_be_read(fixtures, tmp_path, capfd):
     (tmp_path / "bad.parquet").write_text("no Parquet file, but long enough")
     assert run(["verify", str(tmp_path / "bad.parquet"), str(fixtures / "spark-boolean.parquet"), str(tmp_path / "nothere")]) == 3
     out, err = capfd.readouterr()
-    assert "0 of 4 filters proven" in out
+    assert "0 of 4 filters verified" in out
     assert len(err.splitlines()) == 2
 
 
@@ -47,7 +47,7 @@ def test_exit_3_where_pages_cannot_be_decoded(fixtures, tmp_path, capfd):
 def test_a_file_without_filters_is_said_to_have_none(fixtures, capfd):
     path = fixtures / "events.parquet"
     assert run(["verify", str(path)]) == 0
-    assert capfd.readouterr().out == f"{path}: no filter to prove\n"
+    assert capfd.readouterr().out == f"{path}: no filter to verify\n"
 
 
 def test_a_folder_is_proven_file_by_file(fixtures, tmp_path, capfd):
@@ -62,11 +62,31 @@ def test_a_folder_is_proven_file_by_file(fixtures, tmp_path, capfd):
 def test_json_has_stable_keys_and_no_rounding(fixtures, capfd):
     assert run(["verify", str(fixtures / "spark-boolean.parquet"), "--json", "-c", "flag"]) == 1
     document = json.loads(capfd.readouterr().out)
-    assert set(document) == {"schema", "version", "file", "created_by", "filters", "findings", "unread"}
+    assert set(document) == {"schema", "version", "file", "created_by", "filters", "findings", "unreadable"}
     assert set(document["filters"][0]) == {
-        *("row_group", "column", "type", "offset", "header_bytes", "bitset_bytes", "stated_length", "values", "missed", "examples"),
-        *("cause", "explanation", "nans_missed", "equals_missed", "intervals_missed", "instants_missed", "estimated_fpp", "measured_fpp"),
-        *("absent_keys", "dialect", "unproven", "wrong_statistics"),
+        *(
+            "row_group",
+            "column",
+            "type",
+            "offset",
+            "header_bytes",
+            "bitset_bytes",
+            "stated_length",
+            "verified_values",
+            "false_negatives",
+            "examples",
+        ),
+        *(
+            "cause",
+            "explanation",
+            "excluded_nans",
+            "excluded_forms",
+            "excluded_intervals",
+            "excluded_instants",
+            "estimated_fpp",
+            "measured_fpp",
+        ),
+        *("absent_keys", "dialect", "problem", "wrong_statistics"),
     }
     assert document["filters"][0]["cause"] == "empty"
     assert set(document["findings"][0]) == {"rule", "severity", "file", "column", "message", "evidence", "fix"}

@@ -88,7 +88,7 @@ class AnyOrder(RuleBasedStateMachine):
         before = self.path.read_bytes()
         report = repair(self.path, rebuild=rebuild, quick=quick, in_place=True, jobs=1)
         # Our own filters are never wrong; they may be full, where they were asked for so or made so.
-        assert {step.treatment for step in report.steps} <= ({"rebuild"} if rebuild else set())
+        assert {step.fix for step in report.steps} <= ({"rebuild"} if rebuild else set())
         assert report.steps or self.path.read_bytes() == before
         assert repair(self.path, rebuild=rebuild, quick=quick, dry_run=True).is_clean
 
@@ -100,7 +100,7 @@ class AnyOrder(RuleBasedStateMachine):
         report = verify(self.path)
         assert {proof.column for proof in report.filters} == self.with_filter
         assert len(report.filters) == 2 * len(self.with_filter)
-        assert all(proof.is_proven for proof in report.filters)
+        assert all(proof.is_verified for proof in report.filters)
         assert [path.name for path in self.folder.iterdir()] == ["a.parquet"]
 
 

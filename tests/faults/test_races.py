@@ -48,7 +48,7 @@ def race(rounds: int, before: Before, folder: Path, options: tuple[str, ...]) ->
             assert (path.read_bytes() == found) == (code == 0), "what one of them reported as done is there"
         report = verify(path)
         assert len(report.filters) == 6
-        assert all(proof.is_proven for proof in report.filters)
+        assert all(proof.is_verified for proof in report.filters)
 
 
 @WAYS

@@ -104,12 +104,12 @@ def test_filters_that_parquet_java_wrote(java: ParquetJava, tmp_path: Path, name
         codec="ZSTD" if "zstd" in pages else "SNAPPY",
     )
     report = verify(path, keys=how.keys())
-    assert [proof.unproven for proof in report.filters] == [None] * len(report.filters)
-    assert {(proof.row_group, proof.column): proof.values for proof in report.filters} == {
+    assert [proof.problem for proof in report.filters] == [None] * len(report.filters)
+    assert {(proof.row_group, proof.column): proof.verified_values for proof in report.filters} == {
         (number, column): len(values_of(column, number)) for number in range(ROW_GROUPS) for column in COLUMNS
     }
-    assert all(proof.missed == 0 for proof in report.filters)
-    assert all(row.header_bytes is not None and row.broken is None for row in inspect(path, keys=how.keys()).filters)
+    assert all(proof.false_negatives == 0 for proof in report.filters)
+    assert all(row.header_bytes is not None and row.unreadable is None for row in inspect(path, keys=how.keys()).filters)
     assert not probe(path, "name", [values_of("name", 0)[0]], keys=how.keys()).is_absent
     assert probe(path, "name", ["nobody"], keys=how.keys()).is_absent
 

@@ -99,7 +99,7 @@ def test_what_is_done_to_files_is_done_to_objects(lake, sbbf):
     code, files, summary, _ = sbbf("add-filter", good, "-c", "id", "--in-place")
     assert (code, [one["skipped"] for one in files], summary and summary["skipped"]) == (0, [1] * 3, 3)
     code, files, _, _ = sbbf("verify", good)
-    assert (code, [[proof["missed"] for proof in one["filters"]] for one in files]) == (0, [[0]] * 3)
+    assert (code, [[proof["false_negatives"] for proof in one["filters"]] for one in files]) == (0, [[0]] * 3)
     code, files, _, _ = sbbf("check", good, "--require", "id")
     assert (code, [one["failed"] for one in files]) == (0, [False] * 3)
     code, files, _, _ = sbbf("probe", good, "-c", "id", "--value", "15", "--value", "25")

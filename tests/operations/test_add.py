@@ -260,5 +260,5 @@ def test_files_of_every_writer_take_a_filter(fixtures, out, writer):
     add_filters(source, columns, output=out)
     assert out.read_bytes()[: source.stat().st_size] == source.read_bytes()
     assert pq.read_table(out).equals(pq.read_table(source))
-    assert inspect(out).broken == ()
-    assert [oddity for row in inspect(out).filters for oddity in row.oddities] == []
+    assert inspect(out).unreadable_filters == ()
+    assert [warning for row in inspect(out).filters for warning in row.warnings] == []

@@ -14,7 +14,7 @@ from sbbf_tool import Limits, Policy, add_filters, check, inspect
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.operations.check import ensure_columns
 from sbbf_tool.reports.findings import CheckReport
-from sbbf_tool.rules.catalog import RULES, THEMES
+from sbbf_tool.rules.catalog import GROUPS, RULES
 from sbbf_tool.rules.facts import Reads
 from sbbf_tool.runner import works
 
@@ -42,7 +42,7 @@ class TestThreeStates:
     def test_a_file_without_filters_passes_nothing(self, fixtures: Path):
         report = check(fixtures / "events.parquet")
         assert set(outcomes(report).values()) == {"not run"}
-        assert reason(report, "values-missed") == "the file has no filter"
+        assert reason(report, "false-negatives") == "the file has no filter"
         assert not report.failed
 
     def test_quick_leaves_out_what_reads_data(self, lying: Path):
@@ -53,14 +53,14 @@ class TestThreeStates:
 
     def test_what_only_a_key_can_read_was_not_run(self, conformance: Path):
         report = check(conformance / "encrypted" / "uniform_plainfooter.parquet")
-        assert outcomes(report)["values-missed"] == outcomes(report)["saturated"] == "not run"
-        assert reason(report, "values-missed") == "its column is encrypted"
+        assert outcomes(report)["false-negatives"] == outcomes(report)["saturated"] == "not run"
+        assert reason(report, "false-negatives") == "its column is encrypted"
         assert outcomes(report)["missing-length"] == "passed"
 
     def test_of_what_a_key_hides_in_part_the_rest_passes(self, conformance: Path):
         report = check(conformance / "encrypted" / "columns_plainfooter.parquet")
-        assert outcomes(report)["values-missed"] == "passed"
-        assert reason(report, "values-missed") == "6 of 10 filters could not be seen"
+        assert outcomes(report)["false-negatives"] == "passed"
+        assert reason(report, "false-negatives") == "6 of 10 filters could not be checked"
 
     def test_what_cannot_be_read_does_not_pass(self, tmp_path: Path):
         path = tmp_path / "gone.parquet"
@@ -72,7 +72,7 @@ class TestThreeStates:
         path.write_bytes(data)
         report = check(path)
         assert outcomes(report)["unreadable-filter"] == "failed"
-        assert (outcomes(report)["saturated"], reason(report, "saturated")) == ("passed", "1 of 2 filters could not be seen")
+        assert (outcomes(report)["saturated"], reason(report, "saturated")) == ("passed", "1 of 2 filters could not be checked")
         data[filters[1]] = 0
         path.write_bytes(data)
         assert outcomes(check(path))["saturated"] == "not run"
@@ -89,8 +89,8 @@ class TestThreeStates:
         data[4:3000] = b"\xff" * 2996
         path.write_bytes(data)
         report = check(path)
-        assert outcomes(report)["values-missed"] == "not run"
-        assert len(report.unread) == 8
+        assert outcomes(report)["false-negatives"] == "not run"
+        assert len(report.unreadable) == 8
         assert outcomes(report)["saturated"] == "passed"
 
 
@@ -101,31 +101,31 @@ class TestChoice:
         assert reason(report, "saturated") == "not selected"
 
     def test_a_theme_stands_for_its_rules(self, lying: Path):
-        for theme in THEMES[:-1]:
-            report = check(lying, Policy(select=(theme,)))
+        for group in GROUPS[:-1]:
+            report = check(lying, Policy(select=(group,)))
             ran = {rule for rule, outcome in outcomes(report).items() if outcome != "not run"}
-            assert ran == {rule.name for rule in RULES if rule.theme == theme}
+            assert ran == {rule.name for rule in RULES if rule.group == group}
 
     def test_ignore_goes_before_select(self, lying: Path):
-        report = check(lying, Policy(select=("structure",), ignore=("under-64-bytes",)))
+        report = check(lying, Policy(select=("format",), ignore=("under-64-bytes",)))
         assert reason(report, "under-64-bytes") == "ignored"
         assert report.findings == ()
 
     def test_a_limit_that_is_given_applies_whatever_is_selected(self, lying: Path):
-        report = check(lying, Policy(Limits(require=("id",)), select=("secrecy",)))
-        assert {finding.rule for finding in report.findings} == {"required-filter"}
+        report = check(lying, Policy(Limits(require=("id",)), select=("encryption",)))
+        assert {finding.rule for finding in report.findings} == {"missing-filter"}
 
     @pytest.mark.parametrize(
         ("choice", "said"),
         [
             ({"select": ("saturatd",)}, "did you mean saturated"),
-            ({"ignore": ("strcture",)}, "did you mean structure"),
-            ({"select": ("W7",)}, "there are values-missed"),
+            ({"ignore": ("formt",)}, "did you mean format"),
+            ({"select": ("W7",)}, "choose from false-negatives"),
             ({"fail_on": "warnings"}, "did you mean warning"),
-            ({"select": ("values-missed",), "quick": True}, "a quick check leaves out"),
-            ({"select": ("fpp-above-limit",)}, "no --max-fpp was given"),
-            ({"select": ("saturated",), "ignore": ("worth",)}, "ignored"),
-            ({"ignore": THEMES}, "no rule is left to run"),
+            ({"select": ("false-negatives",), "quick": True}, "a quick check does not read the data"),
+            ({"select": ("fpp-above-limit",)}, "max_fpp=... is not given"),
+            ({"select": ("saturated",), "ignore": ("efficiency",)}, "ignored"),
+            ({"ignore": GROUPS}, "the policy runs no rule"),
         ],
     )
     def test_what_contradicts_itself_is_an_error(self, choice, said):
@@ -157,17 +157,17 @@ class TestFailure:
 class TestRequired:
     def test_a_filter_in_every_row_group_is_asked_for(self, fixtures: Path):
         (finding,) = check(
-            fixtures / "duckdb-some-row-groups.parquet", Policy(Limits(require=("mixed",)), select=("required-filter",))
+            fixtures / "duckdb-some-row-groups.parquet", Policy(Limits(require=("mixed",)), select=("missing-filter",))
         ).findings
         assert [evidence.row_group for evidence in finding.evidence] == [2, 3]
 
     def test_a_nested_column_has_short_names(self, fixtures: Path):
         path = fixtures / "duckdb-types.parquet"
         for name in ("words", "words.list.element", "point.x"):
-            assert not check(path, Policy(Limits(require=(name,)), select=("required-filter",))).findings
+            assert not check(path, Policy(Limits(require=(name,)), select=("missing-filter",))).findings
 
     def test_a_file_without_the_column_fails(self, lying: Path):
-        report = check(lying, Policy(Limits(require=("flag", "nothere")), ignore=("truth", "structure", "worth")))
+        report = check(lying, Policy(Limits(require=("flag", "nothere")), ignore=("correctness", "format", "efficiency")))
         (finding,) = report.findings
         assert (finding.column, finding.severity, finding.fix) == ("nothere", "error", None)
         assert report.failed
@@ -192,7 +192,7 @@ class TestRequired:
         ensure_columns([name], policy)
         row = works.check(policy)(name)
         assert (row.exit_code, row.report.findings) == (UnreadableError.exit_code, ())
-        assert "PAR1" in row.report.unread[0]
+        assert "PAR1" in row.report.unreadable[0]
 
 
 class TestOfMany:

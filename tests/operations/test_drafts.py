@@ -20,7 +20,7 @@ from sbbf_tool.operations.inspect import inspect
 from sbbf_tool.operations.probe import probe
 from sbbf_tool.operations.remove import remove_filters
 from sbbf_tool.operations.repair import repair
-from sbbf_tool.operations.standalone import inspect_bare, probe_bare, verify_bare
+from sbbf_tool.operations.standalone import inspect_standalone, probe_standalone, verify_standalone
 from sbbf_tool.operations.verify import verify
 from sbbf_tool.parquet.filters import build_draft_header
 from sbbf_tool.parquet.footer import FilterPlace, build_tail, set_filters
@@ -71,12 +71,12 @@ def test_a_file_of_each_dialect_is_seen_and_proven(events, dialect):
     for row in inspect(path).filters:
         assert row.dialect == dialect
         assert dialect in row.dialects
-        assert row.broken is None
+        assert row.unreadable is None
         assert row.fill_ratio
-        assert f"it is {dialect}" in row.oddities[0]
+        assert f"it is {dialect}" in row.warnings[0]
     report = verify(path)
     assert len(report.filters) == 3 * len(COLUMNS)
-    assert all(proof.is_proven and proof.dialect == dialect and proof.values for proof in report.filters)
+    assert all(proof.is_verified and proof.dialect == dialect and proof.verified_values for proof in report.filters)
     assert {finding.rule for finding in report.findings} == {"draft-dialect"}
     assert not report.is_sound
     assert pq.read_table(path).equals(pq.read_table(events))
@@ -84,7 +84,7 @@ def test_a_file_of_each_dialect_is_seen_and_proven(events, dialect):
 
 def test_a_draft_with_todays_header_is_found_out_by_its_values(events):
     path = with_filters(events, "draft2-final", ("name",))
-    assert all(row.dialect is None and row.oddities == () for row in inspect(path).filters)
+    assert all(row.dialect is None and row.warnings == () for row in inspect(path).filters)
     assert {proof.cause for proof in verify(path).filters} == {"block"}
     assert {finding.rule for finding in verify(path).findings} == {"wrong-block"}
 
@@ -96,7 +96,7 @@ def test_every_type(fixtures, tmp_path, dialect):
     target = tmp_path / "typed.parquet"
     write_draft(source, columns, target, dialect)
     if dialect != "draft2-final":
-        assert all(proof.is_proven and proof.dialect == dialect for proof in verify(target).filters)
+        assert all(proof.is_verified and proof.dialect == dialect for proof in verify(target).filters)
 
 
 def test_a_name_that_is_none_is_refused(events):
@@ -167,7 +167,7 @@ def texts(tmp_path: Path) -> Path:
 def test_the_values_decide(texts, dialect, stated):
     put(texts, build_draft_header(dialect_named(dialect), 1024), built(dialect, VALUES, 1024), stated=stated)
     (row,), (proof,) = inspect(texts).filters, verify(texts).filters
-    assert (row.dialect, proof.dialect, proof.is_proven) == (dialect, dialect, True)
+    assert (row.dialect, proof.dialect, proof.is_verified) == (dialect, dialect, True)
     assert row.header_bytes == proof.header_bytes == len(build_draft_header(dialect_named(dialect), 1024))
 
 
@@ -188,14 +188,14 @@ def test_bits_that_tell_nothing(texts, bits):
     (row,), (proof,) = inspect(texts).filters, verify(texts).filters
     assert row.dialect is proof.dialect is None
     assert row.dialects == ("draft1-thrift", "draft2-thrift")
-    assert "do not tell" in row.oddities[0]
+    assert "do not tell" in row.warnings[0]
 
 
 def test_a_writer_that_only_forgot_the_compression(texts):
     put(texts, build_draft_header(dialect_named("draft2-thrift"), 1024), built("today", VALUES, 1024))
     report = verify(texts)
     assert report.filters[0].dialect is None
-    assert not report.filters[0].missed
+    assert not report.filters[0].false_negatives
     assert "as today's format hashes them" in report.findings[0].evidence[0].fact
 
 
@@ -211,7 +211,7 @@ def test_numbers_hashed_as_nothing_let_everything_pass(tmp_path):
     path = write_column(tmp_path / "n.parquet", pa.array(range(100), pa.int64()))
     write_draft(path, ["v"], path, "branch-12")
     (proof,) = verify(path).filters
-    assert (proof.dialect, proof.missed, proof.measured_fpp) == ("branch-12", 0, 1.0)
+    assert (proof.dialect, proof.false_negatives, proof.measured_fpp) == ("branch-12", 0, 1.0)
     assert not probe(path, "v", [12345], dialect="branch-12").is_absent
 
 
@@ -219,7 +219,7 @@ def test_a_chunk_without_values(tmp_path):
     path = write_column(tmp_path / "nulls.parquet", pa.array([None, None], pa.int32()))
     put(path, build_draft_header(dialect_named("draft1-raw"), 64), bytes(64))
     (proof,) = verify(path).filters
-    assert (proof.dialect, proof.values, proof.missed) == (None, 0, 0)
+    assert (proof.dialect, proof.verified_values, proof.false_negatives) == (None, 0, 0)
 
 
 # Cured
@@ -230,9 +230,9 @@ def test_repair_brings_it_to_todays_form(events, dialect):
     path = with_filters(events, dialect, ("id", "name"))
     before = pq.read_table(path)
     report = repair(path, rebuild=True, in_place=True)
-    assert {step.treatment for step in report.steps} == {"rebuild"}
+    assert {step.fix for step in report.steps} == {"rebuild"}
     assert verify(path).is_sound
-    assert all(proof.is_proven and proof.dialect is None for proof in verify(path).filters)
+    assert all(proof.is_verified and proof.dialect is None for proof in verify(path).filters)
     assert probe(path, "name", ["nobody"]).is_absent
     assert pq.read_table(path).equals(before)
 
@@ -241,7 +241,7 @@ def test_repair_brings_it_to_todays_form(events, dialect):
 def test_repair_drops_it_where_the_data_are_not_to_be_read(events, dialect):
     path = with_filters(events, dialect, ("id", "name"))
     report = repair(path, in_place=True)
-    assert {step.treatment for step in report.steps} == {"drop"}
+    assert {step.fix for step in report.steps} == {"drop"}
     assert inspect(path).filters == ()
 
 
@@ -270,55 +270,55 @@ def test_every_file_of_the_branch_answers_for_all_its_values_in_its_dialect_alon
         path = conformance / "drafts" / name
         right, kind = wrote[name.partition("_")[0]], types.get(entry["type"], entry["type"].upper())
         values = [bytes.fromhex(text) for text in entry["values_plain_hex"]]
-        report = inspect_bare(path)
+        report = inspect_standalone(path)
         assert right in report.dialects
         assert (report.header_bytes, report.bitset_bytes) == (entry["header_bytes"], entry["bitset_bytes"])
-        proof = verify_bare(path, kind, values)
-        assert (proof.dialect, proof.values, proof.missed, proof.is_proven) == (right, len(values), 0, True)
-        assert {value.row_groups[0].answer for value in probe_bare(path, kind, values).values} == {"cannot say"}
+        proof = verify_standalone(path, kind, values)
+        assert (proof.dialect, proof.verified_values, proof.false_negatives, proof.is_verified) == (right, len(values), 0, True)
+        assert {value.row_groups[0].answer for value in probe_standalone(path, kind, values).values} == {"cannot say"}
         for dialect in report.dialects:
-            named = verify_bare(path, kind, values, dialect=dialect)
-            asked = probe_bare(path, kind, values, dialect=dialect)
-            assert named.is_proven == (dialect == right)
+            named = verify_standalone(path, kind, values, dialect=dialect)
+            asked = probe_standalone(path, kind, values, dialect=dialect)
+            assert named.is_verified == (dialect == right)
             assert any(value.is_absent for value in asked.values) == (dialect != right)
 
 
 def test_the_public_samples(conformance):
     first, today = (conformance / "parquet-testing" / name for name in ("bloom_filter.bin", "bloom_filter.xxhash.bin"))
-    assert verify_bare(first, "STRING", PUBLIC_VALUES).dialect == "draft1-raw"
-    assert not verify_bare(first, "STRING", PUBLIC_VALUES, dialect="branch-12").is_proven
-    assert verify_bare(today, "STRING", PUBLIC_VALUES) == verify_bare(today, "STRING", PUBLIC_VALUES, dialect="today")
-    assert verify_bare(today, "STRING", PUBLIC_VALUES).is_proven
-    assert probe_bare(today, "STRING", ["hello", "nobody"]).values[1].is_absent
+    assert verify_standalone(first, "STRING", PUBLIC_VALUES).dialect == "draft1-raw"
+    assert not verify_standalone(first, "STRING", PUBLIC_VALUES, dialect="branch-12").is_verified
+    assert verify_standalone(today, "STRING", PUBLIC_VALUES) == verify_standalone(today, "STRING", PUBLIC_VALUES, dialect="today")
+    assert verify_standalone(today, "STRING", PUBLIC_VALUES).is_verified
+    assert probe_standalone(today, "STRING", ["hello", "nobody"]).values[1].is_absent
     with pytest.raises(UsageError, match="its header is not of draft1-raw; it fits today"):
-        probe_bare(today, "STRING", ["hello"], dialect="draft1-raw")
+        probe_standalone(today, "STRING", ["hello"], dialect="draft1-raw")
 
 
 @pytest.mark.parametrize("dialect", [dialect.name for dialect in DIALECTS])
 def test_a_bare_file_of_each_dialect(tmp_path, dialect):
     path = tmp_path / "filter.bin"
     path.write_bytes(build_draft_header(dialect_named(dialect), 1024) + built(dialect, VALUES, 1024))
-    report = inspect_bare(path)
+    report = inspect_standalone(path)
     assert (report.blocks, report.file_bytes) == (32, path.stat().st_size)
-    proof = verify_bare(path, "STRING", (value.decode() for value in VALUES))
-    assert proof.is_proven == (dialect != "draft2-final")  # whose header says today
-    assert verify_bare(path, "STRING", (value.decode() for value in VALUES), dialect=dialect).is_proven
-    assert probe_bare(path, "STRING", ["nobody"], dialect=dialect).is_absent
+    proof = verify_standalone(path, "STRING", (value.decode() for value in VALUES))
+    assert proof.is_verified == (dialect != "draft2-final")  # whose header says today
+    assert verify_standalone(path, "STRING", (value.decode() for value in VALUES), dialect=dialect).is_verified
+    assert probe_standalone(path, "STRING", ["nobody"], dialect=dialect).is_absent
 
 
 def test_values_that_are_not_there_decide_nothing(tmp_path):
     path = tmp_path / "filter.bin"
     path.write_bytes(build_draft_header(dialect_named("draft1-raw"), 1024) + built("draft1-raw", VALUES, 1024))
-    proof = verify_bare(path, "STRING", ["value 1", "nobody"])
-    assert (proof.dialect, proof.missed, proof.is_proven) == (None, 2, False)
-    proof = verify_bare(path, "STRING", ["value 1", "nobody"], dialect="draft1-raw")
-    assert (proof.missed, proof.examples) == (1, ("nobody",))
+    proof = verify_standalone(path, "STRING", ["value 1", "nobody"])
+    assert (proof.dialect, proof.false_negatives, proof.is_verified) == (None, 2, False)
+    proof = verify_standalone(path, "STRING", ["value 1", "nobody"], dialect="draft1-raw")
+    assert (proof.false_negatives, proof.examples) == (1, ("nobody",))
 
 
 def test_bytes_behind_a_bare_filter_are_told(tmp_path):
     path = tmp_path / "filter.bin"
     path.write_bytes(build_draft_header(dialect_named("draft1-page"), 64) + bytes(64) + b"junk")
-    assert "4 bytes behind it are not its own" in inspect_bare(path).oddities
+    assert "4 bytes behind it are not its own" in inspect_standalone(path).warnings
 
 
 @pytest.mark.parametrize("dialect", [dialect.name for dialect in DIALECTS])
@@ -329,7 +329,7 @@ def test_a_bare_file_cut_anywhere_is_unreadable(tmp_path, dialect):
     for length in range(len(whole) - 4 * (dialect == "branch-16")):
         path.write_bytes(whole[:length])
         with pytest.raises(UnreadableError) as raised:
-            inspect_bare(path)
+            inspect_standalone(path)
         assert str(path) in str(raised.value)
 
 
@@ -338,7 +338,7 @@ def test_a_size_that_is_not_there_costs_nothing(tmp_path, dialect):
     path = tmp_path / "filter.bin"
     path.write_bytes(build_draft_header(dialect_named(dialect), 128 << 20) + b"\xff" * 64)
     with pytest.raises(UnreadableError, match="past the end of the file"):
-        verify_bare(path, "INT32", [1])
+        verify_standalone(path, "INT32", [1])
 
 
 # Files that lie
@@ -347,9 +347,9 @@ def test_a_size_that_is_not_there_costs_nothing(tmp_path, dialect):
 @pytest.mark.parametrize("dialect", TOLD)
 def test_a_filter_that_would_run_into_the_footer(texts, dialect):
     put(texts, build_draft_header(dialect_named(dialect), 128 << 20), b"\xff" * 64)
-    assert "would run into" in (inspect(texts).filters[0].broken or "")
+    assert "would run into" in (inspect(texts).filters[0].unreadable or "")
     (proof,) = verify(texts).filters
-    assert proof.unproven
+    assert proof.problem
     with pytest.raises(UnreadableError):
         probe(texts, "v", ["value 1"], dialect=dialect)
 
@@ -365,7 +365,7 @@ def test_a_header_with_any_byte_changed(texts, dialect):
             changed[at] ^= change
             put(texts, bytes(changed), bitset, stated=False)
             (row,) = inspect(texts).filters
-            if row.broken:
+            if row.unreadable:
                 with pytest.raises(UnreadableError):
                     probe(texts, "v", values, dialect=dialect)
             else:
@@ -376,18 +376,18 @@ def test_a_header_with_any_byte_changed(texts, dialect):
 def test_an_interval_of_which_duckdb_asks_another_form(fixtures, tmp_path):
     path = tmp_path / "spans.parquet"
     write_draft(fixtures / "duckdb-types.parquet", ["span"], path, "draft1-page")
-    assert all(proof.is_proven for proof in verify(path, ["span"]).filters)
+    assert all(proof.is_verified for proof in verify(path, ["span"]).filters)
 
 
 def test_values_are_not_kept(tmp_path):
-    """A bare filter is asked for a stream of values, however long."""
+    """A standalone filter is queried for a stream of values, however long."""
     import tracemalloc
 
     path = tmp_path / "filter.bin"
     path.write_bytes(build_draft_header(dialect_named("branch-16"), 64) + b"\xff" * 64)
     tracemalloc.start()
     try:
-        assert verify_bare(path, "INT64", (str(n) for n in range(20_000)), dialect="branch-16").values == 20_000
+        assert verify_standalone(path, "INT64", (str(n) for n in range(20_000)), dialect="branch-16").verified_values == 20_000
         assert tracemalloc.get_traced_memory()[1] < 4 << 20
     finally:
         tracemalloc.stop()

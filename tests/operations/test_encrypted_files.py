@@ -72,7 +72,7 @@ def test_every_value_is_proven(file, name):
         add_filters(path, COLUMNS, in_place=True, keys=keys_of(name))
     report = verify(path, keys=keys_of(name))
     assert report.is_sound
-    assert {(proof.row_group, proof.column): (proof.values, proof.unproven) for proof in report.filters} == {
+    assert {(proof.row_group, proof.column): (proof.verified_values, proof.problem) for proof in report.filters} == {
         (number, column): (len(values(column, number)), None) for number in range(ROW_GROUPS) for column in COLUMNS
     }
     assert {row.encrypted for row in inspect(path, keys=keys_of(name)).filters if row.column in PLAIN[name]} <= {False}
@@ -104,7 +104,7 @@ def test_what_is_added_is_encrypted_and_comes_off_again(file, name, append):
         remove_filters(path, in_place=True, keys=keys)
         assert path.read_bytes() == old
     else:
-        assert {built.what for built in inspect(path, keys=keys).unused} == {"unreferenced filter", "superseded footer"}
+        assert {built.kind for built in inspect(path, keys=keys).unreferenced} == {"unreferenced filter", "superseded footer"}
         assert remove_filters(path, compact=True, in_place=True, keys=keys).unreferenced_bytes == 0
         assert path.stat().st_size < len(old)
 
@@ -186,7 +186,7 @@ def test_a_wrong_key_is_an_authentication_error(file, name, which):
 def test_without_a_column_key(file):
     path, some = file("java-columns"), keys_of("java-columns", keys={"footer": SECRET["footer"]})
     report = inspect(path, keys=some)
-    assert report.closed == ("name", "nested.tag")
+    assert report.locked_columns == ("name", "nested.tag")
     assert {row.column for row in report.filters} == {"id", "score", "nested.code"}
     (value,) = probe(path, "name", ["x"], keys=some).values
     why = "its column is encrypted with a key of its own (key id 'names'), which was not given"
@@ -210,7 +210,7 @@ def test_without_the_footer_key_of_a_signed_file(file):
     some = {"columns": {"name": SECRET["names"]}}
     add_filters(path, ["name", "id"], in_place=True, keys=keys_of("java-signed"))
     assert not probe(path, "name", [values("name", 0)[0]], keys=some).is_absent
-    assert [proof.unproven for proof in verify(path, ["name", "id"], keys=some).filters] == [None] * 2 * ROW_GROUPS
+    assert [proof.problem for proof in verify(path, ["name", "id"], keys=some).filters] == [None] * 2 * ROW_GROUPS
     with pytest.raises(RefusedError, match="its footer is signed"):
         add_filters(path, ["name"], in_place=True, replace=True, keys=some)
 
@@ -302,8 +302,8 @@ def test_a_flipped_bit_in_pages(file, column):
         with pytest.raises(FileNotFoundError):
             path.with_name("out").stat()
     report = verify(path, [column], keys=keys)
-    assert [proof.row_group for proof in report.filters if proof.unproven] == [2]
-    assert len(report.unread) == 1
+    assert [proof.row_group for proof in report.filters if proof.problem] == [2]
+    assert len(report.unreadable) == 1
 
 
 def modules_of(opened: ParquetFile, row_group: int, column: int) -> tuple[int, int, int]:
@@ -377,7 +377,7 @@ def test_a_damaged_filter_is_dropped_or_built_anew(damaged, tmp_path):
     assert finding.fix is not None
     assert command_of(finding.fix) == ("sbbf", "repair", str(damaged), "--rebuild", "-c", "name", "--in-place", "--keys", str(keys_path))
     dropped = repair(damaged, ["name"], output=tmp_path / "dropped", keys=keys)
-    assert [(step.row_group, step.treatment) for step in dropped.steps] == [(1, "drop")]
+    assert [(step.row_group, step.fix) for step in dropped.steps] == [(1, "drop")]
     assert run([*command_of(finding.fix)[1:]]) == 0
     assert verify(damaged, keys=keys).is_sound
     assert len(verify(damaged, ["name"], keys=keys).filters) == ROW_GROUPS
@@ -394,7 +394,7 @@ def test_a_filter_in_the_clear_on_an_encrypted_column(file):
     assert end - start > len(plain)
     with pytest.raises(AuthenticationError):
         probe(path, "name", ["x"], keys=keys)
-    report = check(path, Policy(select=("secrecy",)), keys=keys)
+    report = check(path, Policy(select=("encryption",)), keys=keys)
     assert [finding.rule for finding in report.findings] == ["plaintext-filter-on-encrypted-column"]
     assert [step for step in repair(path, in_place=True, keys=keys).steps if step.column == "name"] == []
 
@@ -433,7 +433,7 @@ class TestCommands:
         (tmp_path / "some.json").write_text(json.dumps({"footer_key": SECRET["footer"]}))
         assert run(["inspect", str(file("java-columns")), "--keys", str(tmp_path / "some.json")]) == 0
         out = capsys.readouterr().out
-        assert "not to be seen without their keys: name, nested.tag\n" in out
+        assert "locked columns (their key was not given): name, nested.tag\n" in out
         assert "encrypted: score\n" in out
 
     @pytest.mark.parametrize("given", ["000102030405060708090a0b0c0d0e0f", '{"footer_key": "000102030405060708090a0b0c0d0e0f"}'])
@@ -480,7 +480,7 @@ def test_conformance_files(conformance, tmp_path):
         path = conformance / name
         report = verify(path, keys=keys)
         assert report.is_sound, name
-        assert all(proof.is_proven for proof in report.filters), name
+        assert all(proof.is_verified for proof in report.filters), name
         columns = sorted({proof.column for proof in report.filters})
         copy = tmp_path / path.name
         remove_filters(path, output=copy, keys=keys)

@@ -35,7 +35,7 @@ def test_one_row_a_filter_in_the_order_of_the_file(filtered):
     assert (report.rows, report.row_groups, report.file_bytes) == (300, 3, filtered.stat().st_size)
     assert report.footer_bytes == filtered.stat().st_size - 8 - footer_start(filtered.read_bytes())
     assert report.created_by == pq.read_metadata(filtered).created_by
-    assert report.broken == ()
+    assert report.unreadable_filters == ()
 
 
 def test_each_filter_is_measured_from_its_own_bits(filtered):
@@ -52,7 +52,7 @@ def test_each_filter_is_measured_from_its_own_bits(filtered):
         assert row.share_of_chunk == place.length / row.chunk_bytes
         if row.column != "nothing":
             assert row.bits_per_value == row.bitset_bytes * 8 / row.estimated_ndv
-        assert row.oddities == ()
+        assert row.warnings == ()
 
 
 def test_bitsets_are_read_of_the_filters_that_are_to_be_measured(filtered, monkeypatch):
@@ -67,8 +67,8 @@ def test_bitsets_are_read_of_the_filters_that_are_to_be_measured(filtered, monke
     measured = dict.fromkeys(("fill_ratio", "estimated_fpp", "estimated_ndv", "bits_per_value"))
     for row, known in zip(report.filters, whole.filters, strict=True):
         assert row == (known if (row.row_group, row.column) == (1, "name") else dataclasses.replace(known, **measured))
-    assert report.unused == whole.unused != ()
-    assert inspect(filtered, search=False) == dataclasses.replace(whole, unused=())
+    assert report.unreferenced == whole.unreferenced != ()
+    assert inspect(filtered, search=False) == dataclasses.replace(whole, unreferenced=())
 
 
 def test_estimates_come_near_the_truth(filtered):
@@ -131,7 +131,7 @@ def test_nothing_is_written(filtered, tmp_path):
 
 
 def unused(path: Path) -> list[tuple[int, int, str]]:
-    return [(found.offset, found.length, found.what) for found in inspect(path).unused]
+    return [(found.offset, found.length, found.kind) for found in inspect(path).unreferenced]
 
 
 @pytest.mark.parametrize("page_index", [False, True])
@@ -202,7 +202,7 @@ def test_an_offset_that_means_none_is_said(plain):
 
     edit_footer(plain, zero)
     assert inspect(plain).filters == ()
-    assert inspect(plain, all_chunks=True).filters[0].oddities == ("bloom_filter_offset is 0, which means none",)
+    assert inspect(plain, all_chunks=True).filters[0].warnings == ("bloom_filter_offset is 0, which means none",)
 
 
 def test_sizes_of_spark_that_some_readers_refuse_are_said(fixtures):
@@ -210,7 +210,7 @@ def test_sizes_of_spark_that_some_readers_refuse_are_said(fixtures):
         rows = inspect(fixtures / f"{name}.parquet").filters
         assert rows
         for row in rows:
-            assert any(words in oddity for oddity in row.oddities)
+            assert any(words in warning for warning in row.warnings)
 
 
 def test_a_filter_without_a_length_is_said(conformance):
@@ -219,8 +219,8 @@ def test_a_filter_without_a_length_is_said(conformance):
         for name in ("data_index_bloom_encoding_stats.parquet", "data_index_bloom_encoding_with_length.parquet")
     )
     assert {row.stated_length for row in without.filters} == {None}
-    assert all("no bloom_filter_length" in row.oddities[0] for row in without.filters)
-    assert all(row.oddities == () for row in with_length.filters)
+    assert all("no bloom_filter_length" in row.warnings[0] for row in without.filters)
+    assert all(row.warnings == () for row in with_length.filters)
 
 
 # Encrypted files
@@ -235,6 +235,6 @@ def test_an_encrypted_footer_is_refused(conformance, name):
 @pytest.mark.parametrize("name", ["columns_plainfooter", "uniform_plainfooter"])
 def test_ciphertext_is_never_measured(conformance, name):
     report = inspect(conformance / "encrypted" / f"{name}.parquet", all_chunks=True)
-    encrypted = [row for row in report.filters if "its column is encrypted" in row.oddities]
+    encrypted = [row for row in report.filters if "its column is encrypted" in row.warnings]
     assert encrypted
-    assert {(row.fill_ratio, row.broken) for row in encrypted} == {(None, None)}
+    assert {(row.fill_ratio, row.unreadable) for row in encrypted} == {(None, None)}

@@ -80,8 +80,8 @@ def test_what_is_stored_is_found_whatever_its_form(tmp_path: Path, form: Callabl
         assert found[instant] <= kept(path, instant)
         report = explain(path, "at", text_of(instant))
         assert not any(report.row_groups[group].is_absent for group in found[instant])
-    assert all(proof.is_proven and not proof.instants_missed for proof in verify(path).filters)
-    assert not {finding.rule for finding in check(path).findings} & {"values-missed", "int96-stored-form-only"}
+    assert all(proof.is_verified and not proof.excluded_instants for proof in verify(path).filters)
+    assert not {finding.rule for finding in check(path).findings} & {"false-negatives", "int96-form-missing"}
     # A filter says something, too: nearly all that is not stored is absent.
     answers = [answer.answer for value in probe(path, "at", [text_of(instant) for instant in ABSENT]).values for answer in value.row_groups]
     assert answers.count("absent") > 0.9 * len(answers)
@@ -145,12 +145,12 @@ def test_the_form_that_is_missing_is_reported_and_rebuilt(tmp_path: Path) -> Non
     path = with_stored_forms_alone(write_int96(tmp_path / "a.parquet", row_groups(towards_zero)))
     report = verify(path)
     assert report.is_sound
-    assert all(proof.is_proven and proof.instants_missed for proof in report.filters)
-    assert "int96-stored-form-only" in {finding.rule for finding in report.findings}
+    assert all(proof.is_verified and proof.excluded_instants for proof in report.filters)
+    assert "int96-form-missing" in {finding.rule for finding in report.findings}
     repair(path, rebuild=True, in_place=True)
     report = verify(path)
-    assert not any(proof.instants_missed for proof in report.filters)
-    assert "int96-stored-form-only" not in {finding.rule for finding in report.findings}
+    assert not any(proof.excluded_instants for proof in report.filters)
+    assert "int96-form-missing" not in {finding.rule for finding in report.findings}
 
 
 @pytest.mark.parametrize("form", KNOWN_FORMS, ids=lambda form: form.__name__)

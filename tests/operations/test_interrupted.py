@@ -224,7 +224,7 @@ def test_whose_journals_are_followed(path, contents, file, journal):
     """Those of the file's owner, of root, and of whoever runs the command, who is root here."""
     os.chown(path, file, file)
     os.chown(place(path, entry_of(*contents)), journal, journal)
-    assert repair(path, in_place=True, quick=True).cut_back_to == len(contents[0])
+    assert repair(path, in_place=True, quick=True).truncated_to == len(contents[0])
     assert path.read_bytes() == contents[0]
 
 
@@ -238,7 +238,7 @@ def test_what_root_began_the_owner_can_undo(contents):
         with killed_append(path, contents[1][len(contents[0]) :], then="die"):
             pass
         with without_privileges():
-            assert repair(path, in_place=True, quick=True).cut_back_to == len(contents[0])
+            assert repair(path, in_place=True, quick=True).truncated_to == len(contents[0])
         assert path.read_bytes() == contents[0]
 
 
@@ -316,7 +316,7 @@ def test_an_append_that_was_killed_is_called_interrupted_by_all_who_read(path, c
         assert re.search("interrupted|not finished|cut back to", out + said), command
         assert "another process" not in out + said, command
         assert path.read_bytes() == contents[0] + tail
-    assert repair(path, in_place=True, quick=True).cut_back_to == len(contents[0])
+    assert repair(path, in_place=True, quick=True).truncated_to == len(contents[0])
     assert path.read_bytes() == contents[0]
 
 

@@ -43,9 +43,9 @@ def overwrite_filter(path: Path, raw: bytes) -> None:
 
 def assert_broken(path: Path, reason: str) -> None:
     """inspect shows the filter as broken, probe will not answer from it, and it can be replaced or taken away."""
-    (row,) = inspect(path).broken
+    (row,) = inspect(path).unreadable_filters
     assert (row.row_group, row.column) == (1, "id")
-    assert reason in row.broken
+    assert reason in row.unreadable
     assert len(inspect(path).filters) == 6
     error = outcome(lambda: probe(path, "id", [7]))
     assert isinstance(error, UnreadableError)
@@ -104,10 +104,10 @@ def test_a_broken_filter_is_told_in_one_line(filtered, capsys, command):
 
 def test_where_a_column_is_not_asked_for_its_broken_filter_is_no_matter(filtered):
     overwrite_filter(filtered, bytes(20))
-    assert inspect(filtered, ["name"]).broken == ()
+    assert inspect(filtered, ["name"]).unreadable_filters == ()
     out = filtered.with_name("out.parquet")
     add_filters(filtered, ["tags"], output=out)
-    assert len(inspect(out).broken) == 1
+    assert len(inspect(out).unreadable_filters) == 1
 
 
 @pytest.mark.parametrize("num_bytes", [1000, 96, 32])
@@ -126,7 +126,7 @@ def test_sizes_that_are_legal_and_odd_are_answered_from(tmp_path, fixtures, num_
     edit_footer(path, point_there)
     (row,) = inspect(path).filters
     assert (row.bitset_bytes, row.blocks, row.fill_ratio, row.estimated_fpp) == (num_bytes, num_bytes // 32, 1.0, 1.0)
-    assert row.oddities
+    assert row.warnings
     answer = probe(path, "id", [5]).values[0]
     assert [group.answer for group in answer.row_groups] == ["maybe", "no filter", "no filter"]
     remove_filters(path, in_place=True, compact=True)
@@ -137,8 +137,8 @@ def test_sizes_that_are_legal_and_odd_are_answered_from(tmp_path, fixtures, num_
 def test_a_length_that_disagrees_is_odd_and_the_header_is_believed(filtered, length):
     expected = probe(filtered, "id", [7 * 150, 3]).values
     move_filter(filtered, length=length)
-    (odd,) = [row for row in inspect(filtered).filters if row.oddities]
-    assert f"bloom_filter_length is {length}" in odd.oddities[0]
+    (odd,) = [row for row in inspect(filtered).filters if row.warnings]
+    assert f"bloom_filter_length is {length}" in odd.warnings[0]
     assert probe(filtered, "id", [7 * 150, 3]).values == expected
     answers = ask_everything(filtered, "id", 7)
     assert not any(isinstance(answer, SbbfError) for answer in answers.values())

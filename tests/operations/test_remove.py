@@ -167,8 +167,8 @@ def test_bytes_that_nothing_leads_to_any_more_are_said_and_shown(plain, out):
     old_footers = len(data) - footer_start(data) + len(plain_data) - footer_start(plain_data)
     report = remove_filters(plain, ["id"], output=out)
     assert report.unreferenced_bytes == id_bytes + old_footers
-    assert sum(unused.length for unused in inspect(out).unused) == report.unreferenced_bytes
-    assert {unused.what for unused in inspect(out).unused} == {"superseded footer", "unreferenced filter"}
+    assert sum(unused.length for unused in inspect(out).unreferenced) == report.unreferenced_bytes
+    assert {unused.kind for unused in inspect(out).unreferenced} == {"superseded footer", "unreferenced filter"}
 
 
 def test_filters_of_other_writers_are_taken_away(fixtures, out):
@@ -189,10 +189,10 @@ def test_a_broken_filter_can_be_taken_away(plain, out):
     with open(plain, "r+b") as stream:
         stream.seek(broken.offset)
         stream.write(b"\xff" * 8)
-    assert len(inspect(plain).broken) == 1
+    assert len(inspect(plain).unreadable_filters) == 1
     remove_filters(plain, ["id"], output=out)
     assert columns_with_filter(out) == {"name"}
-    assert inspect(out).broken == ()
+    assert inspect(out).unreadable_filters == ()
 
 
 # Cutting back only where it is proven

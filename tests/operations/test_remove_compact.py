@@ -53,9 +53,9 @@ def test_compacting_drops_old_footers_and_old_filters(plain, out):
     add_filters(plain, ["id", "name", "score"], in_place=True)
     remove_filters(plain, ["id"], in_place=True)
     add_filters(plain, ["id"], in_place=True, fpp=0.3)
-    assert inspect(plain).unused
+    assert inspect(plain).unreferenced
     remove_filters(plain, ["score"], output=out, compact=True)
-    assert inspect(out).unused == ()
+    assert inspect(out).unreferenced == ()
     assert columns_with_filter(out) == {"id", "name"}
     assert out.stat().st_size == size + sum(place.length for place in places(out).values()) + footer_growth(out, size)
     assert pq.read_table(out).equals(events())
@@ -143,5 +143,5 @@ def test_what_lies_before_bytes_that_must_stay_is_left_and_said(tmp_path, out, p
     assert len(stay) == 3
     report = remove_filters(path, ["id"], output=out, compact=True)
     assert contents(out) == stay
-    assert report.unreferenced_bytes == sum(unused.length for unused in inspect(out).unused) == (gone if page_index else 0)
+    assert report.unreferenced_bytes == sum(unused.length for unused in inspect(out).unreferenced) == (gone if page_index else 0)
     assert pq.read_table(out).equals(events())

@@ -24,7 +24,7 @@ from sbbf_tool import (
     verify,
 )
 from sbbf_tool.editing import build
-from sbbf_tool.operations.repair import TREATMENTS
+from sbbf_tool.operations.repair import FIXES
 from sbbf_tool.parquet import patch
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.rules.catalog import RULES
@@ -36,7 +36,7 @@ from support.samples import footer_start, listing, places
 # Takes a key: see test_encrypted_files.
 UNDER_A_KEY = {"damaged-encrypted-filter"}
 # Of each defect that the footer alone can cure: what is done without rebuilding.
-LIGHT = {name: light for name, (light, _) in TREATMENTS.items() if light is not None and name not in UNDER_A_KEY}
+LIGHT = {name: light for name, (light, _) in FIXES.items() if light is not None and name not in UNDER_A_KEY}
 # These files have more than one thing wrong with them.
 OTHERS_TOO = {"over-128-mib"}
 
@@ -47,11 +47,11 @@ def path(tmp_path):
 
 
 def rules_found(path: Path) -> set[str]:
-    return {finding.rule for finding in verify(path).findings} & TREATMENTS.keys()
+    return {finding.rule for finding in verify(path).findings} & FIXES.keys()
 
 
 def test_every_treatment_is_of_a_rule():
-    assert TREATMENTS.keys() <= {rule.name for rule in RULES}
+    assert FIXES.keys() <= {rule.name for rule in RULES}
 
 
 @pytest.mark.parametrize("rule", LIGHT)
@@ -59,39 +59,39 @@ def test_what_the_footer_can_cure(rule, path):
     DEFECTS[rule].make(path)
     old, rows = path.read_bytes(), pq.read_table(path) if rule != "interval-not-normalised" else None
     report = repair(path, in_place=True)
-    assert {(step.treatment, True) for step in report.steps if rule in step.rules} == {(LIGHT[rule].words, True)}
+    assert {(step.fix, True) for step in report.steps if rule in step.rules} == {(LIGHT[rule].words, True)}
     assert path.read_bytes().startswith(old)
     assert path.stat().st_size == report.new_bytes
     assert rule not in rules_found(path)
-    assert all(proof.is_proven for proof in verify(path).filters)
+    assert all(proof.is_verified for proof in verify(path).filters)
     assert repair(path, dry_run=True).is_clean
     if rows is not None:
         assert pq.read_table(path).equals(rows)
 
 
-@pytest.mark.parametrize("rule", sorted(TREATMENTS.keys() - OTHERS_TOO - UNDER_A_KEY))
+@pytest.mark.parametrize("rule", sorted(FIXES.keys() - OTHERS_TOO - UNDER_A_KEY))
 def test_what_rebuilding_cures(rule, path):
     DEFECTS[rule].make(path)
     had = {(row.row_group, row.column) for row in inspect(path).filters if row.has_filter and row.physical_type != "BOOLEAN"}
     report = repair(path, rebuild=True, in_place=True)
-    assert report.left == ()
+    assert report.remaining == ()
     assert any(rule in step.rules for step in report.steps)
     assert rules_found(path) == set()
     proofs = verify(path).filters
     assert {(proof.row_group, proof.column) for proof in proofs} == had
-    assert all(proof.is_proven for proof in proofs)
+    assert all(proof.is_verified for proof in proofs)
     for step in report.steps:
-        assert (step.built is not None) == (step.treatment == "rebuild")
+        assert (step.new_filter is not None) == (step.fix == "rebuild")
     assert repair(path, rebuild=True, dry_run=True).is_clean
 
 
 def test_a_filter_that_shared_its_bytes_with_one_that_lied_is_not_left_over(path):
     DEFECTS["overlapping-filter"].make(path)
     # Without the proof nobody knows which of the two is damaged.
-    assert {finding.rule for finding in repair(path, quick=True, dry_run=True).left} == {"overlapping-filter"}
+    assert {finding.rule for finding in repair(path, quick=True, dry_run=True).remaining} == {"overlapping-filter"}
     report = repair(path, in_place=True)
-    assert [(step.row_group, step.column, step.treatment) for step in report.steps] == [(0, "name", "drop")]
-    assert (report.left, report.is_sound) == ((), True)
+    assert [(step.row_group, step.column, step.fix) for step in report.steps] == [(0, "name", "drop")]
+    assert (report.remaining, report.is_sound) == ((), True)
     assert "overlapping-filter" not in rules_found(path)
 
 
@@ -111,7 +111,7 @@ def test_to_another_file_a_sound_one_is_copied(path, tmp_path):
 
 
 def test_a_dry_run_says_the_same_and_writes_nothing(path, tmp_path):
-    DEFECTS["values-missed"].make(path)
+    DEFECTS["false-negatives"].make(path)
     before = listing(tmp_path)
     for rebuild in (False, True):
         dry = repair(path, rebuild=rebuild, dry_run=True)
@@ -122,12 +122,12 @@ def test_a_dry_run_says_the_same_and_writes_nothing(path, tmp_path):
 
 
 def test_quickly_what_takes_the_data_to_see_is_not_seen(path):
-    DEFECTS["values-missed"].make(path)
+    DEFECTS["false-negatives"].make(path)
     assert repair(path, quick=True, dry_run=True).is_clean
     DEFECTS["missing-length"].make(path)
-    assert {step.treatment for step in repair(path, quick=True, dry_run=True).steps} == {"state length"}
+    assert {step.fix for step in repair(path, quick=True, dry_run=True).steps} == {"set length"}
     DEFECTS["empty-filter"].make(path)
-    assert {step.treatment for step in repair(path, quick=True, dry_run=True).steps} == {"drop"}
+    assert {step.fix for step in repair(path, quick=True, dry_run=True).steps} == {"drop"}
 
 
 def test_only_the_columns_that_were_asked_for(path):
@@ -140,9 +140,9 @@ def test_only_the_columns_that_were_asked_for(path):
 
 
 def test_what_takes_rebuilding_is_left_and_told(path):
-    DEFECTS["ragged-bitset"].make(path)
+    DEFECTS["partial-block"].make(path)
     report = repair(path, in_place=True)
-    assert {finding.rule for finding in report.left} >= {"ragged-bitset"}
+    assert {finding.rule for finding in report.remaining} >= {"partial-block"}
     assert not report.is_sound
 
 
@@ -156,7 +156,7 @@ def test_a_filter_that_lies_and_states_no_length_is_dropped(path):
     edit_footer(path, no_lengths)
     (first, second) = repair(path, in_place=True).steps
     assert first.rules == ("hashed-as-text", "missing-length")
-    assert (first.treatment, second.treatment) == ("drop", "drop")
+    assert (first.fix, second.fix) == ("drop", "drop")
     assert not [key for key in places(path) if key[1] == "id"]
 
 
@@ -172,10 +172,10 @@ def test_an_append_that_was_interrupted_is_cut_back(path):
             change(path, output=path.with_name("elsewhere"))
     assert path.read_bytes() == old + b"half of a filter"
     dry = repair(path, dry_run=True)
-    assert (dry.cut_back_to, dry.is_clean) == (len(old), False)
+    assert (dry.truncated_to, dry.is_clean) == (len(old), False)
     assert journal.exists()
     report = repair(path, in_place=True)
-    assert (report.cut_back_to, report.steps) == (len(old), ())
+    assert (report.truncated_to, report.steps) == (len(old), ())
     assert path.read_bytes() == old
     assert os.listdir(path.parent) == [path.name]
 
@@ -211,7 +211,7 @@ def test_where_pages_cannot_be_read_nothing_is_concluded(path):
         stream.seek(4)
         stream.write(b"\xff" * 64)
     report = repair(path, in_place=True)
-    assert [place.partition(":")[0] for place in report.unproven] == ["column id, row group 0"]
+    assert [place.partition(":")[0] for place in report.unreadable] == ["column id, row group 0"]
     assert report.is_clean
 
 
@@ -235,7 +235,7 @@ def test_a_length_that_arrives_wrong_is_not_published(path, tmp_path, monkeypatc
 
 
 def test_a_rebuilt_filter_that_lacks_values_is_not_published(path, tmp_path, monkeypatch):
-    DEFECTS["values-missed"].make(path)
+    DEFECTS["false-negatives"].make(path)
     before = listing(tmp_path)
     monkeypatch.setattr(build, "_count_missing", lambda *given: 1)
     with pytest.raises(SbbfError, match="are absent from the new filter"):
@@ -247,5 +247,5 @@ def test_what_was_repaired_can_be_added_to(path):
     DEFECTS["unreadable-filter"].make(path)
     repair(path, in_place=True)
     add_filters(path, ["name"], in_place=True)
-    assert all(proof.is_proven for proof in verify(path).filters)
+    assert all(proof.is_verified for proof in verify(path).filters)
     assert footer_start(path.read_bytes()) > 0

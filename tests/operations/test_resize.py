@@ -43,7 +43,7 @@ def test_a_smaller_filter_is_the_one_that_would_have_been_built(large, plain, tm
     assert report.data_bytes_read == 0
     assert large.read_bytes().startswith(old)
     assert pq.read_table(large).equals(events())
-    assert all(proof.is_proven for proof in verify(large).filters)
+    assert all(proof.is_verified for proof in verify(large).filters)
 
 
 def test_by_error_rate_it_is_the_one_that_adding_would_have_made(large, tmp_path):
@@ -68,7 +68,7 @@ def test_larger_takes_the_data_and_says_so(plain, tmp_path):
         report = resize_filters(plain, **wish, rebuild=True, output=tmp_path / "out.parquet")
         assert {row.method for row in report.filters} == {"rebuilt"}
         assert report.data_bytes_read > 0
-        assert all(proof.is_proven for proof in verify(tmp_path / "out.parquet").filters)
+        assert all(proof.is_verified for proof in verify(tmp_path / "out.parquet").filters)
         (tmp_path / "out.parquet").unlink()
 
 

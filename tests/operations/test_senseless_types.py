@@ -228,7 +228,7 @@ def test_warnings_come_before_the_file_is_replaced(plain, tmp_path, capfd, name,
         ("add", "report_of", ["add-filter", "-c", "sound", "--replace"]),
         ("remove", "_count_unreferenced", ["remove-filter"]),
         ("resize", "_report_filter", ["resize", "--bytes", "64"]),
-        ("repair", "unread_chunks", ["repair", "--rebuild"]),
+        ("repair", "unreadable_chunks", ["repair", "--rebuild"]),
     ],
 )
 def test_what_fails_while_a_report_is_made_changes_no_file(plain, tmp_path, capfd, monkeypatch, module, function, arguments):

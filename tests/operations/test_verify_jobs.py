@@ -53,7 +53,7 @@ def test_the_first_error_in_the_order_of_the_chunks_is_raised(path, jobs):
 def test_no_more_than_so_many_are_in_memory(path):
     running, most, lock = 0, 0, threading.Lock()
 
-    def prove(file, stored, bloom):
+    def verify_filter(file, stored, bloom):
         nonlocal running, most
         with lock:
             running += 1
@@ -61,10 +61,10 @@ def test_no_more_than_so_many_are_in_memory(path):
         time.sleep(0.01)
         with lock:
             running -= 1
-        return membership.prove(file, stored, bloom)
+        return membership.verify_filter(file, stored, bloom)
 
     with ParquetFile.open(path) as file:
-        gather(file, file.footer.columns, Reads.DATA, prove, jobs=3)
+        gather(file, file.footer.columns, Reads.DATA, verify_filter, jobs=3)
     assert most == 3
 
 
@@ -73,15 +73,15 @@ def test_after_an_error_no_chunk_is_begun(path, error):
     # Threads that fetch from stores outlive the tests that started them.
     begun, before = [], set(threading.enumerate())
 
-    def prove(file, stored, bloom):
+    def verify_filter(file, stored, bloom):
         begun.append(stored.row_group)
         if len(begun) == 1:
             raise error
         time.sleep(0.05)
-        return membership.prove(file, stored, bloom)
+        return membership.verify_filter(file, stored, bloom)
 
     with ParquetFile.open(path) as file, pytest.raises(error):
-        gather(file, file.footer.columns, Reads.DATA, prove, jobs=2)
+        gather(file, file.footer.columns, Reads.DATA, verify_filter, jobs=2)
     assert len(begun) < GROUPS
     assert not [thread for thread in set(threading.enumerate()) - before if thread.name.startswith("sbbf")]
 

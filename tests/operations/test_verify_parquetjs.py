@@ -63,10 +63,10 @@ def test_few_values_are_hashed_as_text_and_missed(parquetjs: Path):
     report = verify(written(parquetjs, 8))
     by_column = {proof.column: proof for proof in report.filters}
     assert found(report, "hashed-as-text") == {"id", "price", "small", "ratio", "flag"}
-    assert found(report, "values-missed") == set()
-    assert by_column["name"].is_proven
+    assert found(report, "false-negatives") == set()
+    assert by_column["name"].is_verified
     assert {proof.cause for proof in report.filters} == {"text", None}
-    assert all("JavaScript" in (proof.explanation or "") for proof in report.filters if proof.missed)
+    assert all("JavaScript" in (proof.explanation or "") for proof in report.filters if proof.false_negatives)
     assert found(report, "unknown-header") == found(report, "missing-length") == set(COLUMNS)
     assert not report.is_sound
 

@@ -63,22 +63,22 @@ KNOWN = {
     # Arrow C++ hashes the bits it stores: of a zero one sign, of NaN one payload.
     "pyarrow-edges-filters": Known(8, 100, findings=ONE_BLOCK),
     "pyarrow-filters": Known(36, 3440, findings=ONE_BLOCK),
-    "pyarrow-floats-filters": Known(12, 54, findings=("one-zero-only", "nan-unprotected", *ONE_BLOCK)),
-    "pyarrow-types-filters": Known(72, 3695, findings=("one-zero-only", *ONE_BLOCK)),
+    "pyarrow-floats-filters": Known(12, 54, findings=("zero-form-missing", "nan-forms-missing", *ONE_BLOCK)),
+    "pyarrow-types-filters": Known(72, 3695, findings=("zero-form-missing", *ONE_BLOCK)),
     # parquet-java takes any size it is told, and never fills the filter of a BOOLEAN column.
     "spark-filters": Known(32, 3040),
     "spark-types": Known(48, 2495),
     "spark-int96": Known(8, 400),
     "spark-96-bytes": Known(16, 1600, findings=("not-power-of-two",)),
-    "spark-1000-bytes": Known(16, 1600, findings=("ragged-bitset", "not-power-of-two")),
+    "spark-1000-bytes": Known(16, 1600, findings=("partial-block", "not-power-of-two")),
     "spark-boolean": Known(4, 400, missed=400, findings=("empty-boolean-filter", *ONE_BLOCK)),
 }
-ERRORS = {"ragged-bitset", "empty-boolean-filter"}
+ERRORS = {"partial-block", "empty-boolean-filter"}
 
 CONFORMANCE = {
     "parquet-testing/data_index_bloom_encoding_stats.parquet": Known(1, 14, findings=("missing-length",)),
     "parquet-testing/data_index_bloom_encoding_with_length.parquet": Known(1, 14),
-    "encrypted/plain.parquet": Known(10, 5858, findings=("one-zero-only",)),
+    "encrypted/plain.parquet": Known(10, 5858, findings=("zero-form-missing",)),
     # Encrypted columns have filters that only who holds the key can ask; what is in the clear is proven.
     "encrypted/columns_plainfooter.parquet": Known(10, 2000, unproven=6),
     "encrypted/uniform_plainfooter.parquet": Known(10, 0, unproven=10),
@@ -88,12 +88,12 @@ CONFORMANCE = {
 def assert_known(path: Path, known: Known) -> None:
     report = verify(path)
     assert len(report.filters) == known.filters
-    assert sum(proof.values for proof in report.filters) == known.values
-    assert sum(proof.missed for proof in report.filters) == known.missed
-    assert sum(proof.unproven is not None for proof in report.filters) == known.unproven
+    assert sum(proof.verified_values for proof in report.filters) == known.values
+    assert sum(proof.false_negatives for proof in report.filters) == known.missed
+    assert sum(proof.problem is not None for proof in report.filters) == known.unproven
     assert {finding.rule for finding in report.findings} == set(known.findings)
     assert report.is_sound == (not ERRORS & set(known.findings))
-    assert report.unread == ()
+    assert report.unreadable == ()
 
 
 def test_every_fixture_is_known():
@@ -160,7 +160,7 @@ def test_keys_that_are_there_do_not_count_as_absent(tmp_path: Path):
     pq.write_table(pa.table({"b": pa.array([bytes([n]) for n in range(246)], pa.binary(1))}), path)
     add_filters(path, ["b"], in_place=True)
     (proof,) = verify(path).filters
-    assert (proof.values, proof.missed, proof.absent_keys) == (246, 0, 10)
+    assert (proof.verified_values, proof.false_negatives, proof.absent_keys) == (246, 0, 10)
 
 
 def test_only_the_columns_that_are_named():
@@ -200,8 +200,8 @@ def test_a_missed_nan_is_no_fault(tmp_path: Path):
     with_doubles(path, stored=[0x7FF8_0000_DEAD_0001, *ordinary], hashed=[0x7FF8_0000_0000_0001, *ordinary])
     report = verify(path)
     (proof,) = report.filters
-    assert (proof.values, proof.missed, proof.nans_missed) == (3, 0, 1)
-    assert [finding.rule for finding in report.findings] == ["nan-unprotected"]
+    assert (proof.verified_values, proof.false_negatives, proof.excluded_nans) == (3, 0, 1)
+    assert [finding.rule for finding in report.findings] == ["nan-forms-missing"]
     assert report.findings[0].severity == "info"
     assert "1 stored NaNs are missing" in report.findings[0].evidence[0].fact
 
@@ -212,7 +212,7 @@ def test_a_missed_number_is_one_also_beside_a_nan(tmp_path: Path):
     with_doubles(path, stored=[0x7FF8_0000_DEAD_0001, first, third], hashed=[0x7FF8_0000_0000_0001, first, second])
     report = verify(path)
     (proof,) = report.filters
-    assert (proof.missed, proof.nans_missed, proof.examples) == (1, 1, ("3.5",))
+    assert (proof.false_negatives, proof.excluded_nans, proof.examples) == (1, 1, ("3.5",))
     assert not report.is_sound
 
 
@@ -243,10 +243,10 @@ def damaged(tmp_path: Path) -> Path:
 
 def test_pages_that_cannot_be_decoded_are_told_and_the_rest_is_proven(damaged: Path):
     report = verify(damaged)
-    assert [(proof.column, proof.row_group) for proof in report.filters if proof.unproven] == [("id", 1)]
-    (unread,) = report.unread
+    assert [(proof.column, proof.row_group) for proof in report.filters if proof.problem] == [("id", 1)]
+    (unread,) = report.unreadable
     assert unread.startswith("column id, row group 1: the pages cannot be decoded")
-    assert all(proof.is_proven for proof in report.filters if not proof.unproven)
+    assert all(proof.is_verified for proof in report.filters if not proof.problem)
 
 
 def test_pages_in_another_file_prove_nothing_here(tmp_path: Path):
@@ -256,7 +256,7 @@ def test_pages_in_another_file_prove_nothing_here(tmp_path: Path):
     metadata.row_groups[0].columns[0].file_path = "elsewhere.parquet"
     raw = serialized(metadata)
     path.write_bytes(path.read_bytes()[:start] + raw + build_tail(raw))
-    assert [proof.unproven for proof in verify(path, ["id"]).filters] == ["its pages are in another file", None, None, None]
+    assert [proof.problem for proof in verify(path, ["id"]).filters] == ["its pages are in another file", None, None, None]
 
 
 def serialized(metadata: object) -> bytes:

@@ -171,7 +171,7 @@ def stored(num_bytes: int, stated: int | None = -1) -> StoredFilter:
 
 @pytest.mark.parametrize("num_bytes", POWERS)
 def test_a_power_of_two_with_its_length_is_not_odd(num_bytes):
-    assert stored(num_bytes).oddities() == []
+    assert stored(num_bytes).warnings() == []
 
 
 ODD = {
@@ -189,7 +189,7 @@ ODD = {
 
 @pytest.mark.parametrize(("odd", "said"), ODD.values(), ids=list(ODD))
 def test_what_some_reader_refuses_or_misreads_is_said(odd, said):
-    found = odd.oddities()
+    found = odd.warnings()
     assert len(found) == len(said)
     for words, sentence in zip(said, found, strict=True):
         assert words in sentence

@@ -15,21 +15,21 @@ import pytest
 
 from sbbf_tool import Limits, Policy, add_filters, check
 from sbbf_tool.bloom.filter import BloomFilter
-from sbbf_tool.file.membership import prove
+from sbbf_tool.file.membership import verify_filter
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.footer import FilterPlace, build_tail, set_filters
 from sbbf_tool.reports.findings import SEVERITIES, Finding
-from sbbf_tool.rules.catalog import RULES, THEMES
+from sbbf_tool.rules.catalog import GROUPS, RENAMED, RULES
 from sbbf_tool.rules.facts import Reads, gather
 from support.defects import Edit
 
-GROUPS = 2
+ROW_GROUPS = 2
 MODULE = (44).to_bytes(4, "little") + bytes(44)
 """A module of the length that an encrypted header may have."""
 
 
-def write(path: Path, columns: dict[str, pa.Array], *, groups: int = GROUPS, filters: tuple[str, ...] = (), **options: object) -> Path:
+def write(path: Path, columns: dict[str, pa.Array], *, groups: int = ROW_GROUPS, filters: tuple[str, ...] = (), **options: object) -> Path:
     """A table in row groups of the same size, plain and uncompressed unless told otherwise."""
     table = pa.table(columns)
     settings = {"use_dictionary": False, "compression": "none", **options}
@@ -61,8 +61,8 @@ class TestTable:
     def test_names_are_stable_words(self):
         names = [rule.name for rule in RULES]
         assert len(set(names)) == len(names)
-        assert not set(names) & set(THEMES)
-        for name in (*names, *THEMES):
+        assert not set(names) & set(GROUPS)
+        for name in (*names, *GROUPS):
             assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name)
 
     @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
@@ -78,7 +78,7 @@ class TestTable:
         limits = Limits(require=("id",), max_fpp=1e-9, max_bytes_share=1e-9, min_ndv=10**6, min_chunk_bytes=10**6)
         with ParquetFile.open(fixtures / f"{name}.parquet") as file:
             footer, filters, data = (
-                [tuple(rule.look(column, limits)) for column in gather(file, file.footer.columns, reads, prove)] for reads in Reads
+                [tuple(rule.look(column, limits)) for column in gather(file, file.footer.columns, reads, verify_filter)] for reads in Reads
             )
         assert {Reads.FOOTER: footer, Reads.FILTERS: filters, Reads.DATA: data}[rule.reads] == data
 
@@ -92,7 +92,7 @@ class TestTable:
 
 
 class TestSorted:
-    def found(self, tmp_path: Path, values: pa.Array, groups: int = GROUPS) -> bool:
+    def found(self, tmp_path: Path, values: pa.Array, groups: int = ROW_GROUPS) -> bool:
         return bool(findings(write(tmp_path / "s.parquet", {"c": values}, groups=groups, filters=("c",)), "sorted-column"))
 
     @pytest.mark.parametrize("values", [[1, 2, 3, 4], [3, 4, 1, 2], [1, 2, 4, 3]])
@@ -136,7 +136,7 @@ class TestWorth:
         path = write(tmp_path / "f.parquet", {"c": pa.nulls(10, pa.int64())}, groups=1, filters=("c",))
         replace_filter(path, 0, BloomFilter.empty(1024))
         assert findings(path, "nearly-empty")
-        assert not check(path, Policy(select=("truth",))).findings
+        assert not check(path, Policy(select=("correctness",))).findings
 
     def test_a_filter_that_lies_by_being_empty_is_not_called_large(self, tmp_path):
         path = write(tmp_path / "f.parquet", {"c": shuffled(10)}, groups=1, filters=("c",))
@@ -237,7 +237,7 @@ class TestStructure:
 class TestSecrecy:
     @pytest.mark.parametrize("name", ["columns_plainfooter", "uniform_plainfooter"])
     def test_encrypted_filters_look_encrypted(self, name, conformance):
-        report = check(conformance / "encrypted" / f"{name}.parquet", Policy(select=("secrecy",)))
+        report = check(conformance / "encrypted" / f"{name}.parquet", Policy(select=("encryption",)))
         assert report.findings == ()
         assert {outcome.outcome for outcome in report.rules if outcome.rule.endswith("encrypted-filter")} == {"passed"}
 
@@ -265,5 +265,11 @@ class TestSecrecy:
 class TestBoolean:
     def test_what_arrow_rs_writes_is_true(self, fixtures):
         """One byte, 0 or 1: no other library hashes so, and nobody may lose a row by it here."""
-        report = check(fixtures / "datafusion-defaults.parquet", Policy(select=("truth",)))
+        report = check(fixtures / "datafusion-defaults.parquet", Policy(select=("correctness",)))
         assert report.findings == ()
+
+
+def test_former_names_are_no_rules_and_their_new_names_are():
+    present = {*(rule.name for rule in RULES), *GROUPS}
+    assert set(RENAMED.values()) <= present
+    assert not present & RENAMED.keys()

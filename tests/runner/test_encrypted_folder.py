@@ -96,7 +96,7 @@ def test_with_keys_they_are_files_as_others_are(lake, sbbf):
 
     code, documents, _ = sbbf("verify", lake, *with_keys)
     assert (code, statuses(documents)) == (0, dict.fromkeys(("java", "plain", "signed"), "ok"))
-    assert all(proof["unproven"] is None and not proof["missed"] for document in documents for proof in document["filters"])
+    assert all(proof["problem"] is None and not proof["false_negatives"] for document in documents for proof in document["filters"])
     code, documents, _ = sbbf("inspect", lake, "-c", "name", *with_keys)
     assert (code, [len(document["filters"]) for document in documents]) == (0, [3, 1, 3])
     code, documents, _ = sbbf("probe", lake, "-c", "name", "--value", "name-0", "--value", "u7", *with_keys)
@@ -136,7 +136,7 @@ def test_an_encrypted_file_is_verified_in_splits(lake):
         splits = [verify_split(path, planned.fingerprint, split.row_groups, keys=keys) for split in planned.splits]
         row = report_verification(path, splits, keys=keys)
         assert row.report == verify(path, keys=keys)
-        assert all(proof.is_proven for proof in row.report.filters)
+        assert all(proof.is_verified for proof in row.report.filters)
         if path.endswith("/java.parquet"):
             assert len(splits) == 3
 
@@ -146,7 +146,7 @@ def test_processes_get_the_keys(lake, monkeypatch):
     keys = read_keys(str(KEYS))
     rows = list(LocalRunner(2).run(Selection(lake), works.verify(keys=keys)))
     assert [row.report for row in rows] == [verify(path, keys=keys) for path in sorted(lake.iterdir())]
-    assert all(proof.is_proven for proof in rows[0].report.filters)
+    assert all(proof.is_verified for proof in rows[0].report.filters)
 
 
 @pytest.mark.engines

@@ -46,7 +46,7 @@ def test_from_nothing_to_an_audited_lake(lake, capsys):
     assert digests(lake) == before
     assert_filled(lake, ("id", "name"))
     code, out, _ = sbbf(capsys, "verify", lake)
-    assert (code, out) == (0, "3 files: 3 done; 6 of 6 filters proven\n")
+    assert (code, out) == (0, "3 files: 3 done; 6 of 6 filters verified\n")
     code, out, _ = sbbf(capsys, "inspect", lake)
     assert code == 0
     assert out.splitlines()[1].split()[:4] == ["id", "3", "3", "3"]

@@ -78,7 +78,7 @@ def test_each_stage_can_be_looked_at_saved_and_taken_up_again(spark, tmp_path):
     assert (lake / "a.parquet").read_bytes() == (alone / "a.parquet").read_bytes()
     assert [row.reason for row in outcomes(published)] == ["it has every filter"]
     verified = rows_of(pipeline.verify(files), VerifyRow)
-    assert sorted(sum(proof.is_proven for proof in row.report.filters) for row in verified) == [0, 10]
+    assert sorted(sum(proof.is_verified for proof in row.report.filters) for row in verified) == [0, 10]
 
 
 def test_a_large_file_is_verified_in_splits(spark, tmp_path):

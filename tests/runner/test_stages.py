@@ -25,7 +25,6 @@ from sbbf_tool.operations.check import Policy
 from sbbf_tool.operations.probe import probe
 from sbbf_tool.operations.verify import verify
 from sbbf_tool.reports.add import AddRow, PlanRow
-from sbbf_tool.reports.bare import BareRow
 from sbbf_tool.reports.explain import ExplainRow
 from sbbf_tool.reports.findings import CheckRow
 from sbbf_tool.reports.inspect import InspectRow
@@ -36,6 +35,7 @@ from sbbf_tool.reports.remove import RemoveRow
 from sbbf_tool.reports.repair import RepairRow
 from sbbf_tool.reports.resize import ResizeRow
 from sbbf_tool.reports.rows import FileRow, ListedFile
+from sbbf_tool.reports.standalone import StandaloneRow
 from sbbf_tool.reports.verify import VerifyRow
 from sbbf_tool.runner import works
 from sbbf_tool.runner.discover import discover, path_of
@@ -130,7 +130,7 @@ def test_every_row_goes_to_arrow_and_comes_back(tmp_path):
         InspectRow: works.inspect(),
         ProbeRow: works.probe("id", ["1", None]),
         LookupRow: works.look_up("id", ["1", "nonsense"]),
-        BareRow: works.inspect_bare(),
+        StandaloneRow: works.inspect_standalone(),
         ExplainRow: works.explain("id", "1"),
         VerifyRow: works.verify(),
         CheckRow: works.check(Policy()),
@@ -216,10 +216,10 @@ def test_results_from_before_a_change_are_discarded(large):
     results = [verify_split(str(large), planned.fingerprint, split.row_groups) for split in planned.splits]
     damaged = []
     for split in results:
-        filters = [replace(each, verification=replace(each.verification, missed=1)) for each in split.filters]
+        filters = [replace(each, verification=replace(each.verification, false_negatives=1)) for each in split.filters]
         damaged.append(replace(split, filters=tuple(filters)))
     # The results are reported as given.
-    assert not any(verified.is_proven for verified in report_verification(str(large), damaged).report.filters)
+    assert not any(verified.is_verified for verified in report_verification(str(large), damaged).report.filters)
     large_file(large, row_groups=2, rows_a_group=10_000)
     add_filters(large, ["id"], in_place=True)
     assert verify_split(str(large), planned.fingerprint, (0,)).status == "skipped"

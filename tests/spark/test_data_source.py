@@ -88,8 +88,8 @@ def test_rows_are_what_inspect_knows(read, fixtures, all_chunks):
 def test_the_columns_are_the_fields_of_the_reports(read, fixtures):
     types = dict(read(fixtures).dtypes)
     assert (types["file"], types["row_group"], types["column"], types["has_filter"]) == ("string", "bigint", "string", "boolean")
-    assert (types["fill_ratio"], types["oddities"]) == ("double", "array<string>")
-    assert types["unused"] == "array<struct<offset:bigint,length:bigint,what:string>>"
+    assert (types["fill_ratio"], types["warnings"]) == ("double", "array<string>")
+    assert types["unreferenced"] == "array<struct<offset:bigint,length:bigint,kind:string>>"
 
 
 def test_only_the_columns_that_are_asked_for(read, fixtures):
@@ -130,7 +130,7 @@ def test_a_broken_filter_is_a_row_that_says_why(read, lake):
     data[first.offset : first.offset + 16] = b"\xff" * 16
     file.write_bytes(data)
     rows = rows_of(read(file))
-    assert [row["broken"] is not None for row in rows] == [True] + [False] * 5
+    assert [row["unreadable"] is not None for row in rows] == [True] + [False] * 5
     assert {row["status"] for row in rows} == {"ok"}
 
 
@@ -188,15 +188,15 @@ def test_files_are_packed_into_tasks(read, lake):
 
 def test_a_row_a_finding(read, fixtures):
     file = fixtures / "duckdb-defaults.parquet"
-    policy = Policy(select=("worth", "under-64-bytes"), ignore=("dictionary-encoded",))
-    rows = rows_of(read(file, rules="true", select="worth,under-64-bytes", ignore="dictionary-encoded"))
+    policy = Policy(select=("efficiency", "under-64-bytes"), ignore=("dictionary-encoded",))
+    rows = rows_of(read(file, rules="true", select="efficiency,under-64-bytes", ignore="dictionary-encoded"))
     assert rows == [{**plain(finding), "status": "ok", "reason": None} for finding in check(file, policy).findings]
     assert len(rows) > 1
 
 
 def test_limits_and_what_could_not_be_read_are_findings_too(read, lake):
     rows = rows_of(read(lake, rules="true", quick="true", require="amount", max_fpp="0.000001"))
-    assert {row["rule"] for row in rows if row["status"] == "ok"} >= {"required-filter", "fpp-above-limit"}
+    assert {row["rule"] for row in rows if row["status"] == "ok"} >= {"missing-filter", "fpp-above-limit"}
     assert [Path(row["file"]).name for row in rows if row["status"] != "ok"] == ["broken.parquet"]
 
 
@@ -218,7 +218,7 @@ def test_indexes_of_a_paimon_table(read, fixtures):
     ("options", "said"),
     [
         ({"colums": "id"}, "no option 'colums'; did you mean columns?"),
-        ({"rules": "true", "select": "truht"}, "no rule 'truht'; did you mean truth"),
+        ({"rules": "true", "select": "corectness"}, "unknown rule 'corectness'; did you mean correctness"),
         ({"where": "dt >"}, "dt >"),
     ],
 )

@@ -33,9 +33,10 @@ def test_lists(text, columns):
 
 
 def test_rules_with_their_limits():
-    view = parse_options({"path": "/lake", "rules": "true", "select": "truth", "quick": "false", "maxFpp": "0.5", "require": "a,b"}).view
+    rules = {"rules": "true", "select": "correctness", "quick": "false", "maxFpp": "0.5", "require": "a,b"}
+    view = parse_options({"path": "/lake", **rules}).view
     assert isinstance(view, Findings)
-    assert view.policy.select == ("truth",)
+    assert view.policy.select == ("correctness",)
     assert (view.policy.limits.max_fpp, view.policy.limits.require) == (0.5, ("a", "b"))
     assert view.reads_data
 
@@ -57,12 +58,12 @@ def test_a_request_can_be_pickled():
         ({"path": "/lake", "filesPerTask": "many"}, "no number above 0"),
         ({"path": "/lake", "columns": '["a'}, "no list of texts"),
         ({"path": "/lake", "columns": "[1]"}, "no list of texts"),
-        ({"path": "/lake", "select": "truth"}, "belong to the option rules"),
+        ({"path": "/lake", "select": "correctness"}, "belong to the option rules"),
         ({"path": "/lake", "maxFpp": "0.1"}, "belong to the option rules"),
         ({"path": "/lake", "rules": "true", "columns": "a"}, "columns is not one of rules"),
         ({"path": "/lake", "paimon": "true", "where": "dt = '1'"}, "where is not one of Paimon's indexes"),
         ({"path": "/lake", "rules": "true", "maxFpp": "-1"}, "no number above 0"),
-        ({"path": "/lake", "rules": "true", "select": "no-such"}, "no rule 'no-such'"),
+        ({"path": "/lake", "rules": "true", "select": "no-such"}, "unknown rule 'no-such'"),
     ],
 )
 def test_what_is_refused(options, said):

@@ -248,7 +248,7 @@ class TestOfRealFiles:
         (note,) = [note for note in inspect(events).notes if "append" in note]
         assert f"repair({str(events)!r}, in_place=True), cuts it back" in note
         assert f"sbbf repair {events} --in-place, cuts it back" in spell(note)
-        assert repair(events, in_place=True).cut_back_to == events.stat().st_size
+        assert repair(events, in_place=True).truncated_to == events.stat().st_size
         assert not any("append" in note for note in inspect(events).notes)
 
     def test_killed_at_any_moment(self, events, fixtures):

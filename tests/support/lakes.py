@@ -135,5 +135,5 @@ def assert_filled(folder: Path, columns: tuple[str, ...]) -> None:
         report = verify(path)
         metadata = pq.read_metadata(path)
         wanted = {(number, column) for number in range(metadata.num_row_groups) for column in columns}
-        assert {(proof.row_group, proof.column) for proof in report.filters if proof.is_proven} >= wanted, path
+        assert {(proof.row_group, proof.column) for proof in report.filters if proof.is_verified} >= wanted, path
         pq.read_table(path)

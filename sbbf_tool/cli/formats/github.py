@@ -17,7 +17,7 @@ class Format:
     def add(self, report: CheckReport) -> None:
         for finding in report.findings:
             _annotate(_COMMANDS[finding.severity], report.file, finding.rule, *words.in_full([finding]))
-        for place in report.unread:
+        for place in report.unreadable:
             _annotate("error", report.file, "unreadable", place)
 
     def end(self) -> None:

@@ -10,6 +10,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 import click
 
 from sbbf_tool.cli.formats import words
+from sbbf_tool.cli.spelling import spell
 from sbbf_tool.display import escape
 from sbbf_tool.reports.findings import SEVERITIES, CheckReport, Finding, RuleOutcome
 
@@ -24,7 +25,7 @@ class Format:
         suite = SubElement(self._root, "testsuite", name=escape(report.file))
         for outcome in report.rules:
             _case(suite, report, outcome)
-        for place in report.unread:
+        for place in report.unreadable:
             case = SubElement(suite, "testcase", name="readable", classname=escape(report.file))
             SubElement(case, "error", message=escape(place), type="unreadable")
         for name, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
@@ -40,7 +41,7 @@ def _case(suite: Element, report: CheckReport, outcome: RuleOutcome) -> None:
     case = SubElement(suite, "testcase", name=outcome.rule, classname=escape(report.file))
     found = [finding for finding in report.findings if finding.rule == outcome.rule]
     if outcome.outcome == "not run":
-        SubElement(case, "skipped", message=escape(outcome.reason or ""))
+        SubElement(case, "skipped", message=escape(spell(outcome.reason or "")))
     elif found and SEVERITIES.index(outcome.severity) <= SEVERITIES.index(report.fail_on):
         failure = SubElement(case, "failure", message=escape(found[0].message), type=outcome.severity)
         failure.text = _in_full(found)

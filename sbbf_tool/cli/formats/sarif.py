@@ -23,18 +23,18 @@ class Format:
 
     def __init__(self) -> None:
         self._results: list[dict[str, Any]] = []
-        self._unread: list[dict[str, Any]] = []
+        self._unreadable: list[dict[str, Any]] = []
 
     def add(self, report: CheckReport) -> None:
         self._results += [_result(finding) for finding in report.findings]
         where = [{"physicalLocation": _file(report.file)}]
-        self._unread += [{"level": "error", "message": {"text": place}, "locations": where} for place in report.unread]
+        self._unreadable += [{"level": "error", "message": {"text": place}, "locations": where} for place in report.unreadable]
 
     def end(self) -> None:
         driver = {"name": "sbbf", "rules": [_descriptor(rule) for rule in RULES]}
         run = {
             "tool": {"driver": driver},
-            "invocations": [{"executionSuccessful": not self._unread, "toolExecutionNotifications": self._unread}],
+            "invocations": [{"executionSuccessful": not self._unreadable, "toolExecutionNotifications": self._unreadable}],
             "results": self._results,
         }
         say_json({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
@@ -46,7 +46,7 @@ def _descriptor(rule: Rule) -> dict[str, Any]:
         "shortDescription": {"text": rule.message},
         "fullDescription": {"text": rule.why},
         "defaultConfiguration": {"level": _LEVELS[rule.severity]},
-        "properties": {"tags": [rule.theme]},
+        "properties": {"tags": [rule.group]},
     }
 
 

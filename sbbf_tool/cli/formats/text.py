@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from sbbf_tool.cli.formats import words
 from sbbf_tool.cli.output import say
+from sbbf_tool.cli.spelling import spell
 from sbbf_tool.reports.findings import SEVERITIES, CheckReport, Finding
 
 
@@ -36,7 +37,7 @@ def _sum(report: CheckReport) -> str:
     counts = Counter(outcome.outcome for outcome in report.rules)
     if counts["not run"] == len(report.rules):
         ((reason, _),) = Counter(outcome.reason for outcome in report.rules).most_common(1)
-        return f"nothing was checked: {reason}"
+        return f"nothing was checked: {spell(reason or '')}"
     found = count_findings(Counter(finding.severity for finding in report.findings))
     return f"{found}; rules: {counts['passed']} passed, {counts['failed']} failed, {counts['not run']} not run"
 

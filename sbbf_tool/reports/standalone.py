@@ -1,0 +1,55 @@
+"""Results of `inspect` and `verify` for a standalone filter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sbbf_tool.reports.rows import FileRow
+
+
+@dataclass(frozen=True)
+class StandaloneReport:
+    """Standalone filter: header and bitset, without the column that they belong to."""
+
+    file: str
+    file_bytes: int
+    header: str
+    """Form of the header: the current one, or that of a draft."""
+    header_bytes: int
+    bitset_bytes: int
+    blocks: int
+    dialects: tuple[str, ...]
+    """Dialects that the header fits."""
+    fill_ratio: float
+    estimated_fpp: float
+    estimated_ndv: float | None
+    """None where the filter is saturated."""
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class StandaloneRow(FileRow):
+    report: StandaloneReport | None = None
+
+
+@dataclass(frozen=True)
+class StandaloneVerification:
+    """Membership check of a standalone filter."""
+
+    file: str
+    type: str
+    dialects: tuple[str, ...]
+    """Dialects that the header fits, or the given one."""
+    dialect: str | None
+    """The one of these that holds the values, or the given one; None where it is not exactly one."""
+    verified_values: int
+    """Number of values that were checked; nulls and NaN cannot be checked and do not count."""
+    false_negatives: int
+    """False negatives; all values where `dialect` is None."""
+    examples: tuple[str, ...]
+    """Some of the false negatives, as given."""
+    estimated_fpp: float
+
+    @property
+    def is_verified(self) -> bool:
+        return self.dialect is not None and not self.false_negatives

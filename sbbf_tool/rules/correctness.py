@@ -1,0 +1,193 @@
+"""Rules for false negatives: a filter that excludes stored values loses rows in every reader that trusts it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from sbbf_tool.file import misses
+from sbbf_tool.parquet.idl.ttypes import Type
+from sbbf_tool.reports.findings import ERROR, INFO, WARNING
+from sbbf_tool.reports.verify import FilterVerification
+from sbbf_tool.rules import fixes
+from sbbf_tool.rules.facts import ChunkFacts, Reads
+from sbbf_tool.rules.rule import Look, Rule, at_each_filter
+
+GROUP = "correctness"
+_error = partial(Rule, group=GROUP, severity=ERROR)
+_warning = partial(Rule, group=GROUP, severity=WARNING)
+_info = partial(Rule, group=GROUP, severity=INFO)
+
+_ZEROS = {"0.0": "-0.0", "-0.0": "0.0"}
+_NAN = "nan"
+
+
+def _empty(chunk: ChunkFacts, *, boolean: bool) -> str | None:
+    if chunk.bits is None or not chunk.bits.empty or not chunk.values or _is_boolean(chunk) != boolean:
+        return None
+    return f"no bit is set, for {chunk.values:,} values"
+
+
+def _is_boolean(chunk: ChunkFacts) -> bool:
+    return bool(chunk.meta.type == Type.BOOLEAN)
+
+
+def _at_each_verification(see: Callable[[FilterVerification], str | None]) -> Look:
+    return at_each_filter(lambda chunk: see(chunk.verification) if chunk.verification is not None else None)
+
+
+def _with_cause(cause: str) -> Look:
+    return _at_each_verification(lambda verification: _false_negatives(verification) if verification.cause == cause else None)
+
+
+def _unexplained(chunk: ChunkFacts) -> str | None:
+    """Return evidence of unexplained false negatives; not where the header is unknown, which `unknown-header` reports.
+
+    With an unknown header the meaning of the bits is unknown too, and no value need be in the filter.
+    """
+    verification = chunk.verification
+    if chunk.stored is None or chunk.stored.header.beyond_us is not None or verification is None or verification.cause is not None:
+        return None
+    return _false_negatives(verification)
+
+
+def _false_negatives(verification: FilterVerification) -> str | None:
+    if not verification.false_negatives:
+        return None
+    examples = ", ".join(verification.examples)
+    fact = f"{verification.false_negatives:,} of {verification.verified_values:,} values are false negatives, such as {examples}"
+    return f"{fact}; {verification.explanation}" if verification.explanation else fact
+
+
+def _excluded_intervals(verification: FilterVerification) -> str | None:
+    fact = f"{verification.excluded_intervals:,} of {verification.verified_values:,} values are missing in their normalised form"
+    return fact if verification.excluded_intervals else None
+
+
+def _excluded_instants(verification: FilterVerification) -> str | None:
+    fact = f"{verification.excluded_instants:,} of {verification.verified_values:,} values are missing in the form that is rounded down"
+    return fact if verification.excluded_instants else None
+
+
+def _excluded_zero(verification: FilterVerification) -> str | None:
+    absent = [zero for zero in _ZEROS if zero in verification.excluded_forms]
+    return f"the chunk holds {_ZEROS[absent[0]]}, the filter does not know {absent[0]}" if len(absent) == 1 else None
+
+
+def _excluded_nans(verification: FilterVerification) -> str | None:
+    stored = f"{verification.excluded_nans:,} stored NaNs are missing" if verification.excluded_nans else ""
+    canonical = "a canonical form of NaN is missing" if _NAN in verification.excluded_forms else ""
+    return " and ".join(filter(None, (stored, canonical))) or None
+
+
+def _wrong_statistics(verification: FilterVerification) -> str | None:
+    return "; ".join(verification.wrong_statistics) or None
+
+
+RULES = (
+    _error(
+        name="false-negatives",
+        reads=Reads.DATA,
+        message="The filter calls values absent that are there, for a reason that could not be found, so queries lose rows.",
+        why="A damaged bitset, the filter of another column or row group, a filter that was built before all values had come (arrow-go "
+        "18.4.0), or a writer that hashes in a way not known here.",
+        look=at_each_filter(_unexplained),
+        fix=fixes.rebuild,
+    ),
+    _error(
+        name="hashed-as-text",
+        reads=Reads.DATA,
+        message="The filter holds the text of the values instead of their bytes, so every reader that asks by the format loses rows.",
+        why="parquetjs hashes what `toString()` makes of a value. Strings come out right, numbers do not.",
+        look=_with_cause(misses.TEXT),
+        fix=fixes.rebuild,
+    ),
+    _error(
+        name="hashed-at-wrong-width",
+        reads=Reads.DATA,
+        message="The filter holds the values in another number or order of bytes than the file does, so readers lose rows.",
+        why="Libraries that hash their own form of a value: small integers in 1 or 2 bytes, decimals in 16, integers in 8 instead of 4.",
+        look=_with_cause(misses.WIDTH),
+        fix=fixes.rebuild,
+    ),
+    _error(
+        name="wrong-block",
+        reads=Reads.DATA,
+        message="The filter holds the values in other blocks than the format assigns to them, so readers lose rows.",
+        why="Drafts of the format chose the block by a remainder, and so do readers and writers that kept to them; or the header states "
+        "more bytes than the filter was built with.",
+        look=_with_cause(misses.BLOCK),
+        fix=fixes.rebuild,
+    ),
+    _error(
+        name="hashed-as-draft",
+        reads=Reads.DATA,
+        message="The filter holds the values as a draft of the format hashed them, and its header says otherwise, so readers lose rows.",
+        why="A tool that was written after a draft of 2018 or 2019 (MurmurHash3), or after builds of parquet-mr's branch, which hashed "
+        "numbers as nothing, and that was given today's header.",
+        look=_with_cause(misses.DRAFT),
+        fix=fixes.rebuild,
+    ),
+    _error(
+        name="empty-filter",
+        reads=Reads.FILTERS,
+        message="The filter holds nothing although the column chunk has values, so readers find none of them.",
+        why="arrow-go 18.4.0 writes adaptive filters without their values; other writers reserve the place and fail before they fill it.",
+        look=at_each_filter(lambda chunk: _empty(chunk, boolean=False)),
+        fix=fixes.rebuild,
+    ),
+    _error(
+        name="empty-boolean-filter",
+        reads=Reads.FILTERS,
+        message="The filter of this BOOLEAN column holds nothing, as parquet-java writes it, and readers that trust it find no row.",
+        why="Every parquet-java since 1.12, and Spark with it, writes such a filter where one is asked for, and does not trust it itself. "
+        "DataFusion and others do, and find nothing.",
+        look=at_each_filter(lambda chunk: _empty(chunk, boolean=True)),
+        fix=fixes.remove,
+    ),
+    _error(
+        name="interval-not-normalised",
+        reads=Reads.DATA,
+        message="The file says that its INTERVAL filters hold normalised values, and this one does not, so DuckDB loses rows.",
+        why="DuckDB 2.0 asks for the normalised form alone where the key duckdb.interval_bloom_filter is set; a tool that writes another "
+        "filter and keeps the key breaks the promise.",
+        look=_at_each_verification(_excluded_intervals),
+        fix=fixes.rebuild,
+    ),
+    _warning(
+        name="int96-form-missing",
+        reads=Reads.DATA,
+        message="The column has INT96 instants in an unusual form and the filter holds no other, so a reader that asks for the usual one "
+        "loses rows.",
+        why="Arrow C++ up to 22.0 stores an instant before 1970 as the day after and a negative time of day (apache/arrow issue 48246). "
+        "Readers take it for the instant that others store rounded down, and a reader that asks a filter asks for that.",
+        look=_at_each_verification(_excluded_instants),
+        fix=fixes.rebuild,
+    ),
+    _error(
+        name="wrong-statistics",
+        reads=Reads.DATA,
+        message="The statistics of the column chunk exclude values that it holds, so readers that prune by them lose rows.",
+        why="min_value, max_value and null_count come from the writer, and engines skip row groups by them before they read a filter. "
+        "No filter helps: write the file again.",
+        look=_at_each_verification(_wrong_statistics),
+    ),
+    _warning(
+        name="zero-form-missing",
+        reads=Reads.DATA,
+        message="The column has a zero and the filter knows only one of 0.0 and -0.0, so a reader that asks for the other loses rows.",
+        why="The format does not say (apache/parquet-format issue 407), and most writers hash the bits they store. SQL calls both zeros "
+        "equal; DataFusion and parquet-java ask for the one that was written in the query.",
+        look=_at_each_verification(_excluded_zero),
+        fix=fixes.add,
+    ),
+    _info(
+        name="nan-forms-missing",
+        reads=Reads.DATA,
+        message="The column has NaN values that the filter does not know in every form, so asking for NaN may find nothing.",
+        why="NaN has many bit patterns, and SQL engines disagree whether they are equal. parquet-java up to 1.17 stores one form and "
+        "hashes another. No fault of the filter: readers should not ask it for NaN.",
+        look=_at_each_verification(_excluded_nans),
+        fix=fixes.add,
+    ),
+)

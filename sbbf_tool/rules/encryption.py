@@ -1,0 +1,51 @@
+"""Rules for the filters of encrypted columns, which must be encrypted too: as far as visible without the key, for certain with it.
+
+See parquet-format Encryption.md.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from sbbf_tool.hints import Fix
+from sbbf_tool.reports.findings import ERROR
+from sbbf_tool.rules import fixes
+from sbbf_tool.rules.facts import PLAINTEXT, ChunkFacts, ColumnFacts, Reads
+from sbbf_tool.rules.rule import Limits, Rule, at_each_filter
+
+GROUP = "encryption"
+_error = partial(Rule, group=GROUP, severity=ERROR)
+
+
+def _in_the_clear(chunk: ChunkFacts) -> str | None:
+    return "header and bitset can be read without the key" if chunk.module_defect == PLAINTEXT else None
+
+
+def _damaged(chunk: ChunkFacts) -> str | None:
+    return chunk.module_defect if chunk.module_defect != PLAINTEXT else None
+
+
+def _rebuild(column: ColumnFacts, limits: Limits) -> Fix | None:
+    return None if any(chunk.encryption for chunk in column.filters) else fixes.rebuild(column, limits)
+
+
+RULES = (
+    _error(
+        name="plaintext-filter-on-encrypted-column",
+        reads=Reads.FILTERS,
+        message="The column is encrypted and its filter is not, so anybody can test which values the column holds.",
+        why="arrow-rs writes filters in the clear into encrypted files. It gives data away, and readers with the key expect ciphertext "
+        "and fail.",
+        look=at_each_filter(_in_the_clear),
+        fix=fixes.remove_bytes_too,
+    ),
+    _error(
+        name="damaged-encrypted-filter",
+        reads=Reads.FILTERS,
+        message="At the place of this encrypted column's filter there are no two encrypted modules, so readers with the key fail.",
+        why="A filter that was cut, overwritten, moved or exchanged, or that was not encrypted as modules 8 and 9 (parquet-go uses 6 and "
+        "7). Without the key only the lengths of header and bitset can be checked; with it, every bit.",
+        look=at_each_filter(_damaged),
+        fix=_rebuild,
+    ),
+)
