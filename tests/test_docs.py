@@ -22,6 +22,7 @@ from typing import NamedTuple
 import pytest
 
 import sbbf_tool
+from support.every_command import commands
 
 REPOSITORY = Path(__file__).parent.parent
 PAGES = [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
@@ -192,6 +193,17 @@ def test_commands_print_what_is_shown(block, run, request):
 @pytest.mark.parametrize("block", parameters("python"))
 def test_programs_run(block, run):
     assert run(block) == ""
+
+
+@pytest.mark.parametrize("page", [*PAGES, REPOSITORY / "fixtures" / "README.md"], ids=lambda page: str(page.relative_to(REPOSITORY)))
+def test_named_files_exist(page):
+    named = re.findall(r"`((?:docs|fixtures|pyspark_sbbf|sbbf_tool|tests|thrift)/[\w./-]+)`", page.read_text())
+    assert [path for path in named if not (REPOSITORY / path).exists()] == []
+
+
+def test_the_commands_page_shows_the_help_of_every_command():
+    page = (REPOSITORY / "docs" / "reference" / "commands.md").read_text()
+    assert {name for name in commands() if f"$ sbbf {name} --help" not in page} == set()
 
 
 def test_the_python_page_names_every_public_name():

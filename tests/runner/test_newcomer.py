@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).parents[2]
-BLOCK = re.compile(r"from nothing, in two commands.*?^```sh\n(?P<commands>.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"Two commands, run in a checkout.*?^```sh\n(?P<commands>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.heavy
