@@ -278,6 +278,13 @@ def test_zones_of_orc() -> None:
         hashed(orc_bytes(old, compression="uncompressed").replace(b"GMT", b"EST"), "x.orc", "t", "TIMESTAMP(6)")
 
 
+@pytest.mark.parametrize("field", [b"\xa1\x06" + bytes(8), b"\xa5\x06" + bytes(4)], ids=["64 bits", "32 bits"])
+def test_unknown_fields_of_fixed_width_in_orc_are_skipped(field: bytes) -> None:
+    """Field 100 of the postscript, which a later version may add."""
+    data = orc_bytes(TABLE, compression="uncompressed")
+    assert is_written_in_utc(data[:-1] + field + bytes([data[-1] + len(field)]))
+
+
 def test_a_file_that_does_not_tell_its_zone_was_not_written_in_utc() -> None:
     for noise in (b"", b"\0", b"\xff" * 30, ORC[:-1], ORC[: len(ORC) // 2]):
         assert not is_written_in_utc(noise)

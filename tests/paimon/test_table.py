@@ -151,6 +151,15 @@ def test_the_table_around_a_data_file(files: LocalFolders, new_table: NewTable, 
     assert table_around(files, str(tmp_path / "x.parquet")) is None
 
 
+def test_the_working_directory_is_not_around_a_file_elsewhere(
+    files: LocalFolders, new_table: NewTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    maker = new_table()
+    maker.commit(NewFile(COLUMNS, name="x.parquet"))
+    monkeypatch.chdir(maker.root)
+    assert table_around(files, str(tmp_path / "elsewhere" / "x.parquet")) is None
+
+
 def test_older_manifests_lack_fields_and_newer_have_more() -> None:
     entry = {
         "_VERSION": 2,
