@@ -12,20 +12,20 @@ from typing import Any
 from sbbf_tool.errors import UsageError
 
 
-def as_iterable(given: Any) -> Iterable[Any]:
-    """Return `given` itself where it is an iterable of values, else a tuple of the single value: text, bytes, a path, a number, None."""
-    if isinstance(given, str | bytes | bytearray | memoryview | os.PathLike):
-        return (given,)
+def as_iterable(values: Any) -> Iterable[Any]:
+    """Return `values` itself where it is an iterable of values, else a tuple of the single value: text, bytes, a path, a number, None."""
+    if isinstance(values, str | bytes | bytearray | memoryview | os.PathLike):
+        return (values,)
     try:
-        iter(given)
+        iter(values)
     except TypeError:  # also a numpy array without dimensions, which has the method and raises
-        return (given,)
-    return given  # type: ignore[no-any-return]
+        return (values,)
+    return values  # type: ignore[no-any-return]
 
 
-def as_names(given: str | Iterable[str], kind: str = "column") -> tuple[str, ...]:
+def as_names(names_or_name: str | Iterable[str], kind: str = "column") -> tuple[str, ...]:
     """Return names as a tuple; one text is one name. Raises UsageError for a name that is not text."""
-    names = tuple(as_iterable(given))
+    names = tuple(as_iterable(names_or_name))
     for name in names:
         if not isinstance(name, str):
             raise UsageError(f"the name of a {kind} is text, not {name!r} ({type(name).__name__})")

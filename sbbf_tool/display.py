@@ -37,10 +37,10 @@ def redact(name: str | os.PathLike[str]) -> str:
     Each redacted part is shown as `...`. A path of the local file system is returned unchanged.
     """
     text = os.fsdecode(name)
-    found = _URL.fullmatch(text)
-    if found is None or found[2].lower() == "file":
+    match = _URL.fullmatch(text)
+    if match is None or match[2].lower() == "file":
         return text
-    start, scheme, rest = found[1], found[2].lower(), found[3]
+    start, scheme, rest = match[1], match[2].lower(), match[3]
     is_store = scheme in _KEYS_ARE_LITERAL
     if _PASSWORD.match(rest):
         rest = f"{HIDDEN}@{rest.rpartition('@')[2]}" if "@" in rest else HIDDEN
@@ -59,13 +59,13 @@ def redact(name: str | os.PathLike[str]) -> str:
 
 def redact_text(text: str) -> str:
     """Redact the secrets in the URLs of a text."""
-    return _URL_IN_TEXT.sub(_redact_found, text) if ":/" in text else text
+    return _URL_IN_TEXT.sub(_redact_match, text) if ":/" in text else text
 
 
-def _redact_found(found: re.Match[str]) -> str:
+def _redact_match(match: re.Match[str]) -> str:
     # Punctuation after a URL belongs to the text.
-    url = found[0].rstrip(":;,)]}")
-    return redact(url) + found[0][len(url) :]
+    url = match[0].rstrip(":;,)]}")
+    return redact(url) + match[0][len(url) :]
 
 
 def escape(text: str) -> str:
@@ -74,11 +74,11 @@ def escape(text: str) -> str:
     Starts of commands to a CI runner are escaped too: `\\x3a:` for `::` at the beginning, `\\x23#[` for `##[`.
     """
     if not text.isprintable():
-        text = _replaced(text, _code)
+        text = _replace_unprintable(text, _code)
     if "#" in text:
         text = _COMMAND.sub(r"\\x23", text)
-    found = _COMMAND_AT_START.match(text)
-    return text if found is None else f"{found[1]}\\x3a{text[found.end() :]}"
+    match = _COMMAND_AT_START.match(text)
+    return text if match is None else f"{match[1]}\\x3a{text[match.end() :]}"
 
 
 def to_json(document: Any, *, indent: int | None = None, ascii_only: bool = False) -> str:
@@ -87,11 +87,11 @@ def to_json(document: Any, *, indent: int | None = None, ascii_only: bool = Fals
 
     text = json.dumps(document, ensure_ascii=ascii_only, indent=indent)
     if not text.isprintable():
-        text = _replaced(text, lambda character: character if character == "\n" else json.dumps(character)[1:-1])
+        text = _replace_unprintable(text, lambda character: character if character == "\n" else json.dumps(character)[1:-1])
     return _COMMAND.sub(r"\\u0023", text) if "#" in text else text
 
 
-def _replaced(text: str, code: Callable[[str], str]) -> str:
+def _replace_unprintable(text: str, code: Callable[[str], str]) -> str:
     return "".join(character if character.isprintable() else code(character) for character in text)
 
 

@@ -83,7 +83,7 @@ class ChangedError(RefusedError):
     """Another process is changing the file, or changed it after it was opened: a second attempt may succeed."""
 
     @classmethod
-    def since_opened(cls, file: str) -> ChangedError:
+    def after_open(cls, file: str) -> ChangedError:
         """Make the error of a file that changed after it was opened."""
         return cls("the file changed while it was worked on", file=file, hint="run the command again")
 

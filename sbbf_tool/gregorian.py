@@ -19,8 +19,8 @@ class Date(NamedTuple):
 
     def __str__(self) -> str:
         """Write the date as ISO 8601 and Java do: years of more than four digits, and those before 0, with a sign."""
-        written = f"{self.year:04d}" if 0 <= self.year <= 9999 else f"{self.year:+05d}"
-        return f"{written}-{self.month:02d}-{self.day:02d}"
+        year_text = f"{self.year:04d}" if 0 <= self.year <= 9999 else f"{self.year:+05d}"
+        return f"{year_text}-{self.month:02d}-{self.day:02d}"
 
 
 def days_of(date: Date) -> int | None:

@@ -38,15 +38,15 @@ class Fix:
     def parameters(self) -> dict[str, Parameter]:
         """Return the parameters of the function except the files, by name, in the order in which they are spelled."""
         names = ("rebuild", "columns", "replace", "compact", "fpp", "num_bytes")
-        given = {name: value for name in names if (value := getattr(self, name)) not in (None, False, ())}
-        return {**given, "in_place": True, **({} if self.keys is None else {"keys": self.keys})}
+        values = {name: value for name in names if (value := getattr(self, name)) not in (None, False, ())}
+        return {**values, "in_place": True, **({} if self.keys is None else {"keys": self.keys})}
 
     def __str__(self) -> str:
         """Spell the call in Python."""
         files = repr(self.files[0]) if len(self.files) == 1 else repr(list(self.files))
         # The function takes the keys themselves, which must not be in a text.
-        given = {**self.parameters(), **({} if self.keys is None else {"keys": ...})}
-        return f"{self.verb}({', '.join([files, *(_spell(name, value) for name, value in given.items())])})"
+        values = {**self.parameters(), **({} if self.keys is None else {"keys": ...})}
+        return f"{self.verb}({', '.join([files, *(_spell(name, value) for name, value in values.items())])})"
 
 
 Parameter: TypeAlias = str | float | bool | tuple[str, ...] | EllipsisType
@@ -75,9 +75,9 @@ class Hint(str):
     def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, Parameter | Fix]]:
         return (self.template,), self.values
 
-    def spell(self, spell_one: Callable[[str, Parameter | Fix], str]) -> str:
-        """Return the text with each value as `spell_one` writes it, called with name and value."""
-        return _fill(self.template, self.values, spell_one)
+    def spell(self, spell_value: Callable[[str, Parameter | Fix], str]) -> str:
+        """Return the text with each value as `spell_value` writes it, called with name and value."""
+        return _fill(self.template, self.values, spell_value)
 
 
 def join(*texts: str) -> str:
@@ -89,8 +89,8 @@ def join(*texts: str) -> str:
     return Hint("".join(templates), **{name: value for hint in hints for name, value in hint.values.items()})
 
 
-def _fill(template: str, values: dict[str, Parameter | Fix], spell_one: Callable[[str, Parameter | Fix], str]) -> str:
-    return template.format(**{name: spell_one(name, value) for name, value in values.items()})
+def _fill(template: str, values: dict[str, Parameter | Fix], spell_value: Callable[[str, Parameter | Fix], str]) -> str:
+    return template.format(**{name: spell_value(name, value) for name, value in values.items()})
 
 
 def _spell(name: str, value: Parameter | Fix) -> str:

@@ -7,7 +7,7 @@ one into a file; builds of branches did. Source: the history of `BloomFilter.md`
 `bloom-filter` of apache/parquet-mr (d473d17 2019-01, 35eba16 2019-07, ba28686 2020-01).
 
 Kernels do not know dialects. A dialect's hash is converted to today's form: the lower half, which chooses the bits, stays; the upper half
-becomes one that today's rule maps to the dialect's block (`placed`). So a `Hasher` can replace the module `hashing`.
+becomes one that today's rule maps to the dialect's block (`Dialect.convert_hash`). So a `Hasher` can replace the module `hashing`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ BLOCK_CHOICES: dict[str, Callable[[int, int], int]] = {
 }
 """The rules by which the upper half of a 64-bit hash chooses one of `z` blocks. MASK is meant for powers of two, where it equals MODULO."""
 
-TODAYS, BARE, PAGE, RAW_12, RAW_16 = "today's", "without compression", "in a page header", "12 plain bytes", "16 plain bytes"
+TODAYS, WITHOUT_COMPRESSION, PAGE, RAW_12, RAW_16 = "today's", "without compression", "in a page header", "12 plain bytes", "16 plain bytes"
 """Forms of the header: `BloomFilterHeader`; the same before it had a field 4; that inside a `PageHeader` of type 4; three or four u32."""
 
 
@@ -50,7 +50,7 @@ class Dialect:
     header: str
     hash: str
     block: str
-    written: str
+    writers: str
     """Dates and writers."""
     seed: int = 0
     numbers_as_nothing: bool = False
@@ -68,7 +68,7 @@ class Dialect:
         data = b"" if is_number and self.numbers_as_nothing else plain
         return murmur3(data, self.seed) if self.hash == MURMUR3 else hashing.hash_value(data)
 
-    def placed(self, h: int, num_blocks: int) -> int:
+    def convert_hash(self, h: int, num_blocks: int) -> int:
         """Return the hash that today's rule places where this dialect places `h`: the same bits, in the same block of `num_blocks`."""
         if self.block == MULTIPLY:
             return h
@@ -86,59 +86,61 @@ _WORDS = {MULTIPLY: "multiplication, as today", MODULO: "remainder", MASK: "lowe
 
 @dataclass(frozen=True, slots=True)
 class Hasher:
-    """A replacement of `hashing` for one filter of one dialect: every hash is already `placed`."""
+    """A replacement of `hashing` for one filter of one dialect: every hash is already converted."""
 
     dialect: Dialect
     num_blocks: int
     is_number: bool
 
     def hash_value(self, plain: Buffer) -> int:
-        return self.dialect.placed(self.dialect.hash_value(plain, is_number=self.is_number), self.num_blocks)
+        return self.dialect.convert_hash(self.dialect.hash_value(plain, is_number=self.is_number), self.num_blocks)
 
     def hash_fixed(self, values: Buffer, width: int) -> Hashes:
         if self.hashes_nothing:
             return memoryview(array("Q", [self.hash_value(b"")]) * (memoryview(values).nbytes // width))
         if self.dialect.hash == MURMUR3:
             view, count = buffers.rows(values, width)
-            return self._murmur(view, range(0, (count + 1) * width, width))
-        return self._placed(hashing.hash_fixed(values, width))
+            return self._hash_murmur(view, range(0, (count + 1) * width, width))
+        return self._convert_hashes(hashing.hash_fixed(values, width))
 
     def hash_variable(self, data: Buffer, offsets: Buffer, offset_width: int) -> Hashes:
         if self.dialect.hash == MURMUR3:
             view, places = buffers.offsets_in(data, offsets, offset_width)
-            return self._murmur(view, places.tolist())
-        return self._placed(hashing.hash_variable(data, offsets, offset_width))
+            return self._hash_murmur(view, places.tolist())
+        return self._convert_hashes(hashing.hash_variable(data, offsets, offset_width))
 
     @property
     def hashes_nothing(self) -> bool:
         """Whether all values have one hash, so that a filter of them has one bit in each word of one block, and no other."""
         return self.is_number and self.dialect.numbers_as_nothing
 
-    def _murmur(self, data: memoryview, offsets: Sequence[int]) -> Hashes:
+    def _hash_murmur(self, data: memoryview, offsets: Sequence[int]) -> Hashes:
         if any(start > end for start, end in pairwise(offsets)):
             raise ValueError(buffers.OFFSETS_DECREASE)
-        return self._placed(memoryview(array("Q", [murmur3(data[start:end], self.dialect.seed) for start, end in pairwise(offsets)])))
+        return self._convert_hashes(
+            memoryview(array("Q", [murmur3(data[start:end], self.dialect.seed) for start, end in pairwise(offsets)]))
+        )
 
-    def _placed(self, hashes: Hashes) -> Hashes:
-        """Apply `Dialect.placed` to many hashes."""
+    def _convert_hashes(self, hashes: Hashes) -> Hashes:
+        """Apply `Dialect.convert_hash` to many hashes."""
         if self.dialect.block == MULTIPLY:
             return hashes
         import numpy as np
 
         h, z = np.frombuffer(hashes, np.uint64), np.uint64(self.num_blocks)
-        half, low, one = np.uint64(32), np.uint64(0xFFFF_FFFF), np.uint64(1)
-        block = (h >> half) % z if self.dialect.block == MODULO else (h >> half) & (z - one)
-        placed = ((block << half) + (z - one)) // z << half | h & low
-        return placed.data.cast("B").cast("Q") if len(placed) else memoryview(b"").cast("Q")
+        half, low, unit = np.uint64(32), np.uint64(0xFFFF_FFFF), np.uint64(1)
+        block = (h >> half) % z if self.dialect.block == MODULO else (h >> half) & (z - unit)
+        converted_hashes = ((block << half) + (z - unit)) // z << half | h & low
+        return converted_hashes.data.cast("B").cast("Q") if len(converted_hashes) else memoryview(b"").cast("Q")
 
 
 TODAY = Dialect("today", TODAYS, XXH64, MULTIPLY, "since 2019-08-21, and by every released writer")
 
 DRAFTS = (
     Dialect("draft1-raw", RAW_12, MURMUR3, MASK, "2019-01 to 2019-03 by parquet-mr's branch; until 11.0 by Arrow C++'s class", GUAVA_SEED),
-    Dialect("draft1-thrift", BARE, MURMUR3, MODULO, "2018-10 to 2019-07, the text of the first draft"),
+    Dialect("draft1-thrift", WITHOUT_COMPRESSION, MURMUR3, MODULO, "2018-10 to 2019-07, the text of the first draft"),
     Dialect("draft1-page", PAGE, MURMUR3, MODULO, "2018-10 to 2019-07, the same as a page"),
-    Dialect("draft2-thrift", BARE, XXH64, MODULO, "2019-07-17 to 2019-08-13, the second draft"),
+    Dialect("draft2-thrift", WITHOUT_COMPRESSION, XXH64, MODULO, "2019-07-17 to 2019-08-13, the second draft"),
     Dialect("draft2-page", PAGE, XXH64, MODULO, "2019-07-04 to 2019-07-17, the same as a page"),
     Dialect("draft2-final", TODAYS, XXH64, MODULO, "2019-08-13 to 2019-08-21, the same with today's header"),
     Dialect("branch-12", RAW_12, XXH64, MASK, "2019-07 by parquet-mr's branch", numbers_as_nothing=True),
@@ -149,9 +151,9 @@ DRAFTS = (
 DIALECTS = (TODAY, *DRAFTS)
 
 
-def dialect_named(name: str) -> Dialect:
+def find_dialect(name: str) -> Dialect:
     """Return the dialect of this name. UsageError where there is none."""
-    found = next((dialect for dialect in DIALECTS if dialect.name == name), None)
-    if found is None:
+    match = next((dialect for dialect in DIALECTS if dialect.name == name), None)
+    if match is None:
         raise UsageError(f"no dialect {name!r}", hint=f"there are {', '.join(dialect.name for dialect in DIALECTS)}")
-    return found
+    return match

@@ -39,8 +39,8 @@ def check_block(block: Buffer, h: int) -> bool:
     """
     if len(view := flat(block)) != BLOCK_BYTES:
         raise ValueError(f"a block of {len(view)} bytes; it has {BLOCK_BYTES}")
-    wanted = _bits_in_block(h & 0xFFFF_FFFF)
-    return int.from_bytes(view, "little") & wanted == wanted
+    bits = _bits_in_block(h & 0xFFFF_FFFF)
+    return int.from_bytes(view, "little") & bits == bits
 
 
 # A query over many files looks up one value in thousands of blocks. The eight words of a block are little-endian and in order, so they are

@@ -40,7 +40,7 @@ def load(name: str) -> Kernel:
 
 def active() -> Kernel:
     """Return the kernel of this process, chosen at the first call and kept. UsageError when `SBBF_KERNEL` names an unavailable one."""
-    return _choice()[0]
+    return _get_choice()[0]
 
 
 def name() -> str:
@@ -50,18 +50,18 @@ def name() -> str:
 
 def describe() -> str:
     """Describe the active kernel in one line for people, with the reason when it is not the compiled one: "kernel: compiled (AVX2)"."""
-    kernel, remark = _choice()
+    kernel, remark = _get_choice()
     return f"kernel: {kernel.describe()}{remark}"
 
 
 def _choose() -> tuple[Kernel, str]:
     """Choose a kernel; return it and the remark that `describe` makes on the choice."""
-    if asked := os.environ.get(VARIABLE):
-        return load(asked), f" (chosen by {VARIABLE})"
+    if name := os.environ.get(VARIABLE):
+        return load(name), f" (chosen by {VARIABLE})"
     try:
         return load("compiled"), ""
     except UsageError as error:
         return load("numpy"), f" (no compiled kernel: {error.__cause__})"
 
 
-_choice = cache(_choose)
+_get_choice = cache(_choose)

@@ -95,12 +95,12 @@ def insert(bitset: Buffer, num_blocks: int, hashes: Buffer) -> None:
 
 def check(bitset: Buffer, num_blocks: int, hashes: Buffer) -> bytes:
     table = _table(buffers.blocks(bitset, num_blocks))
-    return b"".join(found.tobytes() for found in _found(table, hashes))
+    return b"".join(matches.tobytes() for matches in _check_batches(table, hashes))
 
 
 def count_missing(bitset: Buffer, num_blocks: int, hashes: Buffer) -> int:
     table = _table(buffers.blocks(bitset, num_blocks))
-    return sum(len(found) - int(np.count_nonzero(found)) for found in _found(table, hashes))
+    return sum(len(matches) - int(np.count_nonzero(matches)) for matches in _check_batches(table, hashes))
 
 
 def fold(bitset: Buffer, num_blocks: int) -> bytearray:
@@ -202,7 +202,7 @@ def _masks(h: U64) -> U64:
     return words.astype("<u4", copy=False).view(np.uint64)
 
 
-def _found(table: U64, hashes: Buffer) -> Iterator[NDArray[np.bool_]]:
+def _check_batches(table: U64, hashes: Buffer) -> Iterator[NDArray[np.bool_]]:
     """Check, per batch of hashes, whether the block of each has all the bits of its mask."""
     every = np.frombuffer(buffers.hashes_of(hashes), np.uint64)
     for batch in _batches(len(every)):

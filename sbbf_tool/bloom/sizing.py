@@ -66,7 +66,7 @@ def bytes_for(ndv: float, fpp: float) -> int:
 
     128 MiB also when even that is not enough: compare with `fpp_of`. UsageError where no filter has such an FPP.
     """
-    ensure_rate(fpp)
+    ensure_fpp(fpp)
     size = MIN_BYTES
     while size < MAX_BYTES and fpp_of(ndv, size) > fpp:
         size *= 2
@@ -77,7 +77,7 @@ LEAST_FPP = fpp_of(1, MAX_BYTES)
 """The lowest FPP of a filter that may be written: that of the largest one with a single value in it."""
 
 
-def ensure_rate(fpp: float) -> None:
+def ensure_fpp(fpp: float) -> None:
     """Ensure that some filter can have the FPP `fpp`. Raises UsageError."""
     if not 0.0 < fpp < 1.0:
         raise UsageError(f"an error rate of {fpp}: it must be above 0 and below 1", hint="0.01 is one in a hundred")

@@ -171,11 +171,11 @@ def _spans(data: Buffer, offsets: Buffer, offset_width: int) -> tuple[memoryview
 
 
 def _extremes(values: Iterable[bytes], key: Callable[[bytes], int | bytes]) -> tuple[bytes, bytes] | None:
-    found: tuple[bytes, bytes] | None = None
+    extremes: tuple[bytes, bytes] | None = None
     for value in values:
-        smallest, largest = found or (value, value)
-        found = min(smallest, value, key=key), max(largest, value, key=key)
-    return found
+        smallest, largest = extremes or (value, value)
+        extremes = min(smallest, value, key=key), max(largest, value, key=key)
+    return extremes
 
 
 def insert(bitset: Buffer, num_blocks: int, hashes: Buffer) -> None:
@@ -197,8 +197,8 @@ def fold(bitset: Buffer, num_blocks: int) -> bytearray:
     view = buffers.even_blocks(bitset, num_blocks)
     folded = bytearray(len(view) // 2)
     for i in range(num_blocks // 2):
-        left, right = read_block(view, 2 * i), read_block(view, 2 * i + 1)
-        write_block(folded, i, [a | b for a, b in zip(left, right, strict=True)])
+        even, odd = read_block(view, 2 * i), read_block(view, 2 * i + 1)
+        write_block(folded, i, [a | b for a, b in zip(even, odd, strict=True)])
     return folded
 
 

@@ -47,7 +47,7 @@ class Sizing:
     num_bytes: int | None = None
 
     def __post_init__(self) -> None:
-        sizing.ensure_rate(self.fpp)
+        sizing.ensure_fpp(self.fpp)
         if self.ndv is not None and self.ndv < 1:
             raise UsageError(f"{self.ndv} distinct values: it must be at least 1")
         if self.max_bytes < sizing.MIN_BYTES:

@@ -29,7 +29,7 @@ def publish(file: ParquetFile, target: str, patch: Patch, compare: Callable[[Par
         footer = file.footer
         # Other writers do not know an append's lock: one that rewrites the file in place leaves another footer before the new one.
         if append and footer.cipher is None and new_source.read_up_to(footer.start, len(footer.raw)) != footer.raw:
-            raise ChangedError.since_opened(file.name)
+            raise ChangedError.after_open(file.name)
         try:
             try:
                 compare(ParquetFile(new_source, file.ring, file.limit))
@@ -38,7 +38,7 @@ def publish(file: ParquetFile, target: str, patch: Patch, compare: Callable[[Par
         except SbbfError:
             # A copy made while another writer was at work is no defect of this package.
             if not append and not file.source.is_unchanged():
-                raise ChangedError.since_opened(file.name) from None
+                raise ChangedError.after_open(file.name) from None
             raise
 
     if append:

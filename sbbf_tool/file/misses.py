@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Literal, NamedTuple
 
-from sbbf_tool.bloom.dialects import Dialect, dialect_named
+from sbbf_tool.bloom.dialects import Dialect, find_dialect
 from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter
 from sbbf_tool.bloom.hashing import hash_value
 from sbbf_tool.file.drafts import hasher_for, holds
@@ -199,9 +199,9 @@ def _hypotheses() -> Iterator[Hypothesis]:
     ):
         yield Hypothesis(WIDTH, says, _hashed(form))
     says = "each is in the block that a remainder selects, as in a draft of the format"
-    yield Hypothesis(BLOCK, says, _as_in(dialect_named("draft2-final")))
+    yield Hypothesis(BLOCK, says, _as_in(find_dialect("draft2-final")))
     # One dialect for each remaining way of hashing: the others differ from these in their header alone.
-    for dialect in map(dialect_named, ("draft1-raw", "draft1-thrift", "branch-12", "branch-16")):
+    for dialect in map(find_dialect, ("draft1-raw", "draft1-thrift", "branch-12", "branch-16")):
         yield Hypothesis(DRAFT, f"they were hashed as in {dialect.name}, a draft of the format: {dialect.sentence}", _as_in(dialect))
     for divisor in (2, 4, 8, 16):
         yield Hypothesis(BLOCK, f"the header states {divisor} times as many bytes as the filter was built with", _of_blocks(divisor))

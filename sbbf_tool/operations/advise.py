@@ -92,7 +92,7 @@ def advise_on_surveys(
     """
     queries, engines = tuple(queries), as_names(engine_names, "engine")
     fpp = DEFAULT_FPP if fpp is None else fpp
-    sizing.ensure_rate(fpp)
+    sizing.ensure_fpp(fpp)
     summary = Surveys(paths, surveys, queries)
     totals_by_column = summary.totals
     users = {key: select_engines(totals, engines) for key, totals in totals_by_column.items()}

@@ -44,7 +44,7 @@ class Target:
         if (self.fpp is None) == (self.num_bytes is None):
             raise UsageError("say what size is wanted: either an error rate or a number of bytes")
         if self.fpp is not None:
-            sizing.ensure_rate(self.fpp)
+            sizing.ensure_fpp(self.fpp)
         size = self.num_bytes
         if size is not None and (size & (size - 1) or not sizing.MIN_BYTES <= size <= sizing.MAX_BYTES):
             raise UsageError(f"a size of {size:,} bytes", hint="readers agree on powers of two from 64 bytes to 128 MiB only")

@@ -51,15 +51,15 @@ def plan_batches(
     encodings = data_encodings(meta)
     if encodings is not None and encodings <= set(DICTIONARY_ENCODINGS):
         return Batches(max(1, int(MOST_INDICES / values_per_row)), as_dictionary=True)
-    decoded = _decoded_bytes(meta, encodings)
-    average = max(1.0, (decoded or meta.total_uncompressed_size or 0) / num_values)
-    if decoded is not None and decoded <= MOST_BYTES:
+    decoded_bytes = _estimate_decoded_bytes(meta, encodings)
+    average = max(1.0, (decoded_bytes or meta.total_uncompressed_size or 0) / num_values)
+    if decoded_bytes is not None and decoded_bytes <= MOST_BYTES:
         return Batches(rows_for(USUAL_BYTES / average))
     longest = _longest_value(list(pages()), longest_in_dictionary)
     return Batches(rows_for(min(USUAL_BYTES / average, MOST_BYTES / max(1.0, longest))))
 
 
-def _decoded_bytes(meta: ColumnMetaData, encodings: set[int] | None) -> int | None:
+def _estimate_decoded_bytes(meta: ColumnMetaData, encodings: set[int] | None) -> int | None:
     """Return an upper bound in bytes for all values of the chunk together; None where the footer does not state enough."""
     if meta.size_statistics is not None and meta.size_statistics.unencoded_byte_array_data_bytes is not None:
         return int(meta.size_statistics.unencoded_byte_array_data_bytes)

@@ -99,15 +99,15 @@ class ChunkMeta:
     def parts(self) -> list[tuple[str, int, int]]:
         """List the chunk's parts in this file, pages and page indexes, each with its first byte and its length, where they are stated."""
         chunk, meta = self._chunk, self._meta
-        found = []
+        parts = []
         if meta is not None and not chunk.file_path:
             starts = (meta.data_page_offset, meta.dictionary_page_offset, meta.index_page_offset)
-            found.append(("pages", min([start for start in starts if start and start > 0], default=0), meta.total_compressed_size or 0))
+            parts.append(("pages", min([start for start in starts if start and start > 0], default=0), meta.total_compressed_size or 0))
         if chunk.column_index_offset and chunk.column_index_length:
-            found.append(("column index", chunk.column_index_offset, chunk.column_index_length))
+            parts.append(("column index", chunk.column_index_offset, chunk.column_index_length))
         if chunk.offset_index_offset and chunk.offset_index_length:
-            found.append(("offset index", chunk.offset_index_offset, chunk.offset_index_length))
-        return found
+            parts.append(("offset index", chunk.offset_index_offset, chunk.offset_index_length))
+        return parts
 
 
 def _stated_count(number: int | None) -> int | None:

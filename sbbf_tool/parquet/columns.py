@@ -114,9 +114,9 @@ def find_column(columns: Sequence[Column], name: str) -> Column:
     from difflib import get_close_matches
 
     names = {column.name: None for column in columns} | {quote(column.short_path): None for column in columns}
-    near = get_close_matches(name, names, n=3) or [known for known in names if known.lower() == name.lower()]
-    listed = f"did you mean {_some(near)}?" if near else f"the file has {_some(list(names)) or 'no columns'}"
-    raise UsageError(f"no column {name!r}", hint=listed)
+    near = get_close_matches(name, names, n=3) or [candidate for candidate in names if candidate.lower() == name.lower()]
+    hint = f"did you mean {_some(near)}?" if near else f"the file has {_some(list(names)) or 'no columns'}"
+    raise UsageError(f"no column {name!r}", hint=hint)
 
 
 def _some(names: Sequence[str]) -> str:

@@ -166,7 +166,7 @@ def _within(buf: bytes, pos: int, end: int) -> int:
 
 def fields(buf: bytes, pos: int, ends: Ends | None = None) -> tuple[list[Field], int]:
     """List the fields of the struct at `pos` in their written order, and return the position of its stop byte too."""
-    found: list[Field] = []
+    field_list: list[Field] = []
     last_id = 0
     while (head := buf[pos]) & 0x0F != STOP:
         start, kind, delta = pos, head & 0x0F, head >> 4
@@ -177,9 +177,9 @@ def fields(buf: bytes, pos: int, ends: Ends | None = None) -> tuple[list[Field],
             raw, pos = read_varint(buf, pos)
             last_id = as_i16(raw >> 1 ^ -(raw & 1))
         end = skip(buf, pos, kind, 1, ends)
-        found.append(Field(last_id, kind, start, pos, end, bool(delta)))
+        field_list.append(Field(last_id, kind, start, pos, end, bool(delta)))
         pos = end
-    return found, pos
+    return field_list, pos
 
 
 def as_i16(number: int) -> int:
@@ -187,10 +187,10 @@ def as_i16(number: int) -> int:
     return (number + 0x8000 & 0xFFFF) - 0x8000
 
 
-def last_field(found: Iterable[Field], field_id: int, kind: int) -> Field | None:
+def last_field(fields: Iterable[Field], field_id: int, kind: int) -> Field | None:
     """Find the field that a Thrift reader would use: the last one of that id and kind. Fields of that id with another kind are skipped."""
     match = None
-    for field in found:
+    for field in fields:
         if field.id == field_id and field.kind == kind:
             match = field
     return match
@@ -202,22 +202,22 @@ def set_fields(buf: bytes, pos: int, changes: Mapping[int, tuple[int, bytes | No
     A field of the same id but another kind stays as it is: an old parquet-mr build used id 15 for a list.
     """
     old, stop = fields(buf, pos)
-    kept: list[tuple[int, int, bytes, bytes]] = []  # id, kind, header where it states the id itself, value
+    entries: list[tuple[int, int, bytes, bytes]] = []  # id, kind, header where it states the id itself, value
     pending = {field_id: value for field_id, (_, value) in changes.items() if value is not None}
     for field in old:
         header = b"" if field.relative else buf[field.start : field.value]
         change = changes.get(field.id)
         if change is None or change[0] != field.kind:
-            kept.append((field.id, field.kind, header, buf[field.value : field.end]))
+            entries.append((field.id, field.kind, header, buf[field.value : field.end]))
         elif change[1] is not None and last_field(old, field.id, field.kind) is field:
-            kept.append((field.id, field.kind, header, pending.pop(field.id)))
+            entries.append((field.id, field.kind, header, pending.pop(field.id)))
     for field_id in sorted(pending):
-        behind = max((at + 1 for at, entry in enumerate(kept) if entry[0] <= field_id), default=0)
-        kept.insert(behind, (field_id, changes[field_id][0], b"", pending[field_id]))
+        position = max((at + 1 for at, entry in enumerate(entries) if entry[0] <= field_id), default=0)
+        entries.insert(position, (field_id, changes[field_id][0], b"", pending[field_id]))
 
     out = bytearray()
     base = 0
-    for field_id, kind, header, value in kept:
+    for field_id, kind, header, value in entries:
         out += header or _field_header(field_id, kind, base)
         out += value
         base = field_id

@@ -74,15 +74,15 @@ def _type_at(schema: pa.Schema, path: Sequence[str]) -> pa.DataType | None:
     index = schema.get_field_index(path[0])
     if index < 0:
         return None
-    found = schema.field(index).type
+    data_type = schema.field(index).type
     for name in path[1:]:
-        if not pa.types.is_struct(found):
+        if not pa.types.is_struct(data_type):
             break
-        index = found.get_field_index(name)
+        index = data_type.get_field_index(name)
         if index < 0:
             return None
-        found = found.field(index).type
-    return found
+        data_type = data_type.field(index).type
+    return data_type
 
 
 def _keeps_values(stored: pa.DataType, read: pa.DataType) -> bool:

@@ -18,7 +18,7 @@ from functools import partial
 from typing import NamedTuple
 
 from sbbf_tool.bloom.buffers import BLOCK_BYTES
-from sbbf_tool.bloom.dialects import BARE, DRAFTS, PAGE, RAW_12, RAW_16, Dialect
+from sbbf_tool.bloom.dialects import DRAFTS, PAGE, RAW_12, RAW_16, WITHOUT_COMPRESSION, Dialect
 from sbbf_tool.bloom.sizing import MAX_BYTES
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet.idl.ttypes import (
@@ -35,7 +35,7 @@ from sbbf_tool.parquet.structs import build_struct, parse_prefix
 _RAW_12, _RAW_16 = struct.Struct("<3I"), struct.Struct("<4I")
 
 
-class Parsed(NamedTuple):
+class ParsedHeader(NamedTuple):
     """Bytes of a header, and of the bitset after it."""
 
     length: int
@@ -49,27 +49,27 @@ class Reading(NamedTuple):
     length: int
     num_bytes: int
 
-    def fits(self, room: int, stated: int | None) -> bool:
-        """Return whether header and bitset fit in `room` bytes, and take `stated` bytes, where that is not None."""
+    def fits(self, room: int, stated_length: int | None) -> bool:
+        """Return whether header and bitset fit in `room` bytes, and take `stated_length` bytes, where that is not None."""
         total = self.length + self.num_bytes
-        return total <= room and stated in (None, total)
+        return total <= room and stated_length in (None, total)
 
 
 def readings(data: bytes) -> tuple[Reading, ...]:
     """List what the header at the start of `data` may be, among the drafts whose header is not today's; empty where it is none of them."""
-    found = {}
+    headers = {}
     for form, (parse, _) in FORMS.items():
         try:
-            found[form] = parse(data)
+            headers[form] = parse(data)
         except UnreadableError:
             continue
-    return tuple(Reading(dialect, *found[dialect.header]) for dialect in DRAFTS if dialect.header in found)
+    return tuple(Reading(dialect, *headers[dialect.header]) for dialect in DRAFTS if dialect.header in headers)
 
 
 # --- No Thrift ---
 
 
-def _parse_raw(layout: struct.Struct, data: bytes) -> Parsed:
+def _parse_raw(layout: struct.Struct, data: bytes) -> ParsedHeader:
     """Parse the u32 fields of `layout`. Raises UnreadableError unless they are a size that the branch wrote, and zeros."""
     if len(data) < layout.size:
         raise UnreadableError(f"{len(data)} bytes; this header has {layout.size}")
@@ -79,24 +79,24 @@ def _parse_raw(layout: struct.Struct, data: bytes) -> Parsed:
     # By chance, many numbers are followed by that many zero bytes, and there is no magic: hence the strict check of the size.
     if not BLOCK_BYTES <= num_bytes <= MAX_BYTES or num_bytes & (num_bytes - 1):
         raise UnreadableError(f"a bitset of {num_bytes} bytes; the branch had powers of two, {BLOCK_BYTES} to {MAX_BYTES}")
-    return Parsed(layout.size, num_bytes)
+    return ParsedHeader(layout.size, num_bytes)
 
 
 # --- Thrift ---
 
 
-def _parse_bare(data: bytes) -> Parsed:
+def _parse_without_compression(data: bytes) -> ParsedHeader:
     """Parse a `BloomFilterPageHeader` of the drafts, without compression. Raises UnreadableError."""
     header, length = parse_prefix(BloomFilterPageHeader, data)
-    return Parsed(length, _num_bytes(header))
+    return ParsedHeader(length, _num_bytes(header))
 
 
-def _parse_page(data: bytes) -> Parsed:
+def _parse_page(data: bytes) -> ParsedHeader:
     """Parse the same header inside a `PageHeader`, whose own sizes repeat those inside. Raises UnreadableError."""
     page, length = parse_prefix(PageHeader, data)
     if page.type != PageType.BLOOM_FILTER_PAGE or page.bloom_filter_page_header is None:
         raise UnreadableError("not the page of a Bloom filter")
-    return Parsed(length, _num_bytes(page.bloom_filter_page_header))
+    return ParsedHeader(length, _num_bytes(page.bloom_filter_page_header))
 
 
 def _build_page(num_bytes: int) -> bytes:
@@ -128,10 +128,10 @@ def _num_bytes(header: BloomFilterPageHeader) -> int:
     return int(header.numBytes)
 
 
-FORMS: dict[str, tuple[Callable[[bytes], Parsed], Callable[[int], bytes]]] = {
+FORMS: dict[str, tuple[Callable[[bytes], ParsedHeader], Callable[[int], bytes]]] = {
     RAW_12: (partial(_parse_raw, _RAW_12), lambda num_bytes: _RAW_12.pack(num_bytes, 0, 0)),
     RAW_16: (partial(_parse_raw, _RAW_16), lambda num_bytes: _RAW_16.pack(num_bytes, 0, 0, 0)),
-    BARE: (_parse_bare, lambda num_bytes: build_struct(_header(num_bytes))),
+    WITHOUT_COMPRESSION: (_parse_without_compression, lambda num_bytes: build_struct(_header(num_bytes))),
     PAGE: (_parse_page, _build_page),
 }
 """The parser and the builder of each form of a header."""

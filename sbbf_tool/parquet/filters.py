@@ -54,9 +54,10 @@ class FilterHeader:
         """Why the filter answers no query, with a hint for a draft's; None where it answers."""
         return join(f"{self.beyond_us}; ", Hint("{dialect} asks it", dialect=...)) if self.readings else self.beyond_us
 
-    def within(self, room: int, stated: int | None) -> FilterHeader:
-        """Return the header without readings longer than `room` bytes, or of another length than `stated` while one has that length."""
-        fitting = [one for one in self.readings if one.fits(room, stated)] or [one for one in self.readings if one.fits(room, None)]
+    def within(self, room: int, stated_length: int | None) -> FilterHeader:
+        """Return the header without readings longer than `room` bytes, or, where one has the stated length, without those that have not."""
+        fitting = [reading for reading in self.readings if reading.fits(room, stated_length)]
+        fitting = fitting or [reading for reading in self.readings if reading.fits(room, None)]
         return _draft(tuple(fitting)) if fitting else self
 
 
@@ -106,21 +107,23 @@ class StoredFilter:
 
     def warnings(self) -> list[str]:
         """List in words what some reader rejects or misreads; empty for a filter that every known reader accepts."""
-        found = []
-        stated, size = self.place.length, self.header.num_bytes
-        if stated is None:
-            found.append("no bloom_filter_length: parquet-java 1.14.0 to 1.15.2 may lose rows, hyparquet ignores the filter")
-        elif stated != self.length:
-            found.append(f"bloom_filter_length is {stated}, header and bitset take {self.length}: some readers ignore or misread it")
+        warnings = []
+        stated_length, size = self.place.length, self.header.num_bytes
+        if stated_length is None:
+            warnings.append("no bloom_filter_length: parquet-java 1.14.0 to 1.15.2 may lose rows, hyparquet ignores the filter")
+        elif stated_length != self.length:
+            warnings.append(
+                f"bloom_filter_length is {stated_length}, header and bitset take {self.length}: some readers ignore or misread it"
+            )
         if size % BLOCK_BYTES:
-            found.append(f"a bitset of {size} bytes is not whole blocks; its last {size % BLOCK_BYTES} bytes are unused")
+            warnings.append(f"a bitset of {size} bytes is not whole blocks; its last {size % BLOCK_BYTES} bytes are unused")
         if size > sizing.MAX_BYTES:
-            found.append("a bitset over 128 MiB: Trino fails, parquet-java, Arrow and Velox refuse it")
+            warnings.append("a bitset over 128 MiB: Trino fails, parquet-java, Arrow and Velox refuse it")
         elif size < sizing.MIN_BYTES:
-            found.append("a bitset under 64 bytes: Impala reads past its end")
+            warnings.append("a bitset under 64 bytes: Impala reads past its end")
         elif size & (size - 1):
-            found.append("a bitset whose size is not a power of two: Arrow C++ and Velox refuse it, Impala misreads it")
-        return found
+            warnings.append("a bitset whose size is not a power of two: Arrow C++ and Velox refuse it, Impala misreads it")
+        return warnings
 
 
 def parse_header(data: bytes) -> FilterHeader:

@@ -74,8 +74,8 @@ class Footer:
         """Leaf columns in the schema's order; a column's `index` is its position in every row group."""
         for number, row_group in enumerate(self.metadata.row_groups):
             if row_group.columns is None or len(row_group.columns) != len(self.columns):
-                found = len(row_group.columns or ())
-                raise UnreadableError(f"{found} column chunks for {len(self.columns)} leaf columns", place=f"row group {number}")
+                num_chunks = len(row_group.columns or ())
+                raise UnreadableError(f"{num_chunks} column chunks for {len(self.columns)} leaf columns", place=f"row group {number}")
 
     @property
     def end(self) -> int:
@@ -93,8 +93,8 @@ class Footer:
 
     def is_closed(self, row_group: int, column: int) -> bool:
         """Return whether the full metadata of a column chunk are encrypted with a key that is missing."""
-        sealed = self.metadata.row_groups[row_group].columns[column].encrypted_column_metadata
-        return sealed is not None and not (self.cipher is not None and self.cipher.has_key((row_group, column)))
+        ciphertext = self.metadata.row_groups[row_group].columns[column].encrypted_column_metadata
+        return ciphertext is not None and not (self.cipher is not None and self.cipher.has_key((row_group, column)))
 
     def num_rows(self, row_group: int) -> int | None:
         """Return the rows of a row group as stated."""
@@ -123,12 +123,14 @@ class Footer:
     def ensure_type(self, row_group: int, column: Column) -> None:
         """Ensure that a chunk states the physical type of its column; another type would decode to other values. UnreadableError."""
         meta = self.chunk(row_group, column.index)
-        stated = meta.type if meta is not None else None
-        if stated is None or not 0 <= stated < len(PHYSICAL_TYPES):
-            other = "no type" if stated is None else f"type {stated}"
-        elif (other := PHYSICAL_TYPES[stated]) == column.physical:
+        stated_type = meta.type if meta is not None else None
+        if stated_type is None or not 0 <= stated_type < len(PHYSICAL_TYPES):
+            stated_name = "no type" if stated_type is None else f"type {stated_type}"
+        elif (stated_name := PHYSICAL_TYPES[stated_type]) == column.physical:
             return
-        raise UnreadableError(f"the schema states {column.physical}, the column chunk {other}", hint="the file is damaged: write it again")
+        raise UnreadableError(
+            f"the schema states {column.physical}, the column chunk {stated_name}", hint="the file is damaged: write it again"
+        )
 
     def ensure_counts(self, row_group: int, column: Column) -> None:
         """Ensure that the footer does not contradict itself on how many values a chunk has: a reader would stop early, and a filter would
@@ -197,27 +199,27 @@ def _edit_metadata(
     raw: bytes, chunks: Iterable[tuple[int, int]], change: _Change | None, cipher: FileCipher | None, leave_open: bool
 ) -> bytes:
     """Apply `change` to every `ColumnMetaData` of these chunks in `raw`: the plain one, the encrypted one, or both."""
-    wanted = set(chunks)
+    keys = set(chunks)
     edits: list[compact.Edit] = []
-    found = 0
+    num_edited = 0
     try:
-        for key, chunk in _chunk_positions(raw, wanted):
+        for key, chunk in _chunk_positions(raw, keys):
             fields = compact.fields(raw, chunk)[0]
             meta = compact.last_field(fields, _META_DATA, compact.STRUCT)
-            sealed = compact.last_field(fields, _ENCRYPTED_META_DATA, compact.BINARY)
+            ciphertext = compact.last_field(fields, _ENCRYPTED_META_DATA, compact.BINARY)
             if meta is not None and change is not None:
                 edits.append(change(key, raw, meta.value))
-            if sealed is not None and cipher is not None:
-                edits.append(_edit_sealed(raw, key, sealed, change, cipher, leave_open))
-            found += meta is not None or (sealed is not None and cipher is not None)
+            if ciphertext is not None and cipher is not None:
+                edits.append(_edit_encrypted(raw, key, ciphertext, change, cipher, leave_open))
+            num_edited += meta is not None or (ciphertext is not None and cipher is not None)
     except IndexError:
         raise UnreadableError("the footer ends in the middle of a value") from None
-    if found != len(wanted):
+    if num_edited != len(keys):
         raise UnreadableError("a chosen column chunk has no metadata in this footer")
     return compact.apply(raw, edits)
 
 
-def _edit_sealed(
+def _edit_encrypted(
     raw: bytes, key: tuple[int, int], field: compact.Field, change: _Change | None, cipher: FileCipher, leave_open: bool
 ) -> compact.Edit:
     if not cipher.has_key(key):
@@ -231,10 +233,10 @@ def _edit_sealed(
     return compact.Edit(field.value, field.end, compact.build_varint(len(plain)) + plain)
 
 
-def _chunk_positions(raw: bytes, wanted: set[tuple[int, int]]) -> list[tuple[tuple[int, int], int]]:
+def _chunk_positions(raw: bytes, chunks: set[tuple[int, int]]) -> list[tuple[tuple[int, int], int]]:
     """Locate the `ColumnChunk` struct of each of these chunks in the footer's bytes."""
     columns: dict[int, set[int]] = {}
-    for row_group, column in wanted:
+    for row_group, column in chunks:
         columns.setdefault(row_group, set()).add(column)
     ends: compact.Ends = {}
     return [
@@ -245,21 +247,21 @@ def _chunk_positions(raw: bytes, wanted: set[tuple[int, int]]) -> list[tuple[tup
 
 
 def _struct_list(
-    raw: bytes, struct: int, field_id: int, wanted: Mapping[int, object] | set[int], ends: compact.Ends
+    raw: bytes, struct: int, field_id: int, numbers: Mapping[int, object] | set[int], ends: compact.Ends
 ) -> list[tuple[int, int]]:
     """List (number, start) of the wanted elements of a list of structs that is a field of the struct at `struct`."""
     field = compact.last_field(compact.fields(raw, struct, ends)[0], field_id, compact.LIST)
     if field is None:
         return []
     kind, count, pos = compact.list_header(raw, field.value)
-    found = []
+    positions = []
     for number in range(count):
-        if number in wanted:
-            found.append((number, pos))
-            if len(found) == len(wanted):
+        if number in numbers:
+            positions.append((number, pos))
+            if len(positions) == len(numbers):
                 break
         pos = compact.skip(raw, pos, kind, 1, ends)
-    return found
+    return positions
 
 
 def build_tail(stored: bytes, magic: bytes = MAGIC) -> bytes:

@@ -76,7 +76,7 @@ def instants_read_as(instant: int) -> Iterator[int]:
             yield other
 
 
-def forms_beside_one(plain: bytes) -> tuple[bytes, ...]:
+def other_forms_of(plain: bytes) -> tuple[bytes, ...]:
     """Build the other forms in use of the instant in these 12 bytes; empty where its day needs more than 4 bytes."""
     try:
         return tuple(form for form in forms_of(instant_of(plain)) if form != plain)
@@ -96,14 +96,14 @@ def forms_beside(plain: memoryview) -> bytes:
 def rounded_down(plain: memoryview) -> bytes:
     """Build the rounded-down form of the values that are stored in another form."""
     stored, day, nanos = _split(plain)
-    return _joined(day, nanos, stored["nanos"] != nanos)
+    return _join_parts(day, nanos, stored["nanos"] != nanos)
 
 
 def _towards_zero(plain: memoryview) -> bytes:
     """Build the form rounded towards zero of the instants before 1970 that are stored in another form."""
     stored, day, nanos = _split(plain)
     lacks = (day < _JULIAN_DAY_OF_EPOCH) & (nanos != 0) & (stored["nanos"] != nanos - NANOS_PER_DAY)
-    return _joined(day + 1, nanos - NANOS_PER_DAY, lacks)
+    return _join_parts(day + 1, nanos - NANOS_PER_DAY, lacks)
 
 
 def _split(plain: memoryview) -> tuple[NDArray[np.void], NDArray[np.int64], NDArray[np.int64]]:
@@ -115,7 +115,7 @@ def _split(plain: memoryview) -> tuple[NDArray[np.void], NDArray[np.int64], NDAr
     return stored, stored["day"] + carried, nanos
 
 
-def _joined(day: NDArray[np.int64], nanos: NDArray[np.int64], chosen: NDArray[np.bool_]) -> bytes:
+def _join_parts(day: NDArray[np.int64], nanos: NDArray[np.int64], chosen: NDArray[np.bool_]) -> bytes:
     import numpy as np
 
     values = np.empty(np.count_nonzero(chosen), _PARTS)

@@ -16,29 +16,29 @@ def count_highest(levels: memoryview, highest: int, count: int) -> int:
     if not highest:
         return count
     width = highest.bit_length()
-    found, left, position = 0, count, 0
-    while left > 0:
+    num_highest, remaining, position = 0, count, 0
+    while remaining > 0:
         header, position = _varint(levels, position)
         if header & 1:
             size = (header >> 1) * width
             packed = levels[position : position + size]
             # The last group may be cut to the bytes that hold the remaining levels.
-            known = min(left, (header >> 1) * 8, len(packed) * 8 // width)
-            if not known:
+            num_levels = min(remaining, (header >> 1) * 8, len(packed) * 8 // width)
+            if not num_levels:
                 raise ValueError("the levels end early")
-            found += _count_packed(packed, highest, width, known)
+            num_highest += _count_packed(packed, highest, width, num_levels)
             position += size
-            left -= known
+            remaining -= num_levels
         else:
             size = (width + 7) // 8
             if position + size > len(levels) or not header:
                 raise ValueError("the levels end early, or a run has none")
-            run = min(left, header >> 1)
+            run = min(remaining, header >> 1)
             if int.from_bytes(levels[position : position + size], "little") == highest:
-                found += run
+                num_highest += run
             position += size
-            left -= run
-    return found
+            remaining -= run
+    return num_highest
 
 
 def _varint(data: memoryview, position: int) -> tuple[int, int]:

@@ -65,9 +65,11 @@ def parse(column: Column, text: str | None) -> Literal:
             return _parse_plain(column, notation, text)
         return notation.parse(column, text)
     except (ValueError, OverflowError):
-        shown = repr(text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "...")
+        quoted_text = repr(text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "...")
         raise UsageError(
-            f"{shown} is not a value of {column.type_name}", place=f"column {column.name}", hint=f"it takes {notation.expects(column)}"
+            f"{quoted_text} is not a value of {column.type_name}",
+            place=f"column {column.name}",
+            hint=f"it takes {notation.expects(column)}",
         ) from None
 
 
@@ -128,11 +130,11 @@ def _parse_plain(column: Column, notation: Notation, text: str) -> Literal:
     plain = bytes.fromhex(text[2:])
     if column.width is not None and len(plain) != column.width:
         raise ValueError
-    shown = format_plain(column, plain)
-    if shown.startswith("0x"):
-        return Literal(text, (plain, *int96.forms_beside_one(plain)) if column.physical == "INT96" else (plain,))
-    meant = notation.parse(column, shown)
-    return Literal(text, tuple(dict.fromkeys((plain, *meant.forms))), meant.verdict, f"plain bytes, which stand for {shown}")
+    notation_text = format_plain(column, plain)
+    if notation_text.startswith("0x"):
+        return Literal(text, (plain, *int96.other_forms_of(plain)) if column.physical == "INT96" else (plain,))
+    literal = notation.parse(column, notation_text)
+    return Literal(text, tuple(dict.fromkeys((plain, *literal.forms))), literal.verdict, f"plain bytes, which stand for {notation_text}")
 
 
 def _is_rounded(column: Column, value: object) -> bool:

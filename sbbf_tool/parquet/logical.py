@@ -86,8 +86,8 @@ def contradiction_of(element: SchemaElement) -> str | None:
 def doubt_of(physical: str, type_length: int | None, logical: Logical | None) -> str | None:
     """Explain why values of such a type cannot be interpreted; None where they can. `type_length` is as the schema states it."""
     if physical == "FIXED_LEN_BYTE_ARRAY" and (type_length or 0) <= 0:
-        stated = "is not stated" if type_length is None else f"is {type_length:,}"
-        return f"the length of its FIXED_LEN_BYTE_ARRAY values {stated}, and must be 1 or more"
+        length_text = "is not stated" if type_length is None else f"is {type_length:,}"
+        return f"the length of its FIXED_LEN_BYTE_ARRAY values {length_text}, and must be 1 or more"
     if logical is None:
         return None
     problem = None

@@ -102,10 +102,10 @@ def _parse_decimal(column: Column, text: str) -> Literal:
         raise ValueError from None
     if not value.is_finite() or (value and abs(value.adjusted()) > 2 * _MAX_DIGITS):
         raise ValueError
-    scaled = value.scaleb(logical.scale, Context(prec=4 * _MAX_DIGITS)) if value else Decimal(0)
-    unscaled = int(scaled)
+    scaled_value = value.scaleb(logical.scale, Context(prec=4 * _MAX_DIGITS)) if value else Decimal(0)
+    unscaled = int(scaled_value)
     _check_precision(column, unscaled)
-    if unscaled != scaled:
+    if unscaled != scaled_value:
         return Literal(text, verdict=ABSENT, note=f"finer than the column's scale of {logical.scale}")
     if column.physical != "BYTE_ARRAY":
         return Literal(text, (unscaled.to_bytes(width_of(column), _byte_order(column), signed=True),))

@@ -20,7 +20,7 @@ def _format_date(column: Column, plain: bytes) -> str:
     return iso8601.format_date(int.from_bytes(plain, "little", signed=True))
 
 
-def _counted(column: Column, text: str, instant: iso8601.Instant) -> Literal:
+def _count_units(column: Column, text: str, instant: iso8601.Instant) -> Literal:
     """Convert a time to the stored count of the column's unit."""
     logical = logical_of(column)
     if instant.zoned and not logical.utc:
@@ -37,7 +37,7 @@ def _finer(text: str, unit: str) -> Literal:
 
 
 def _parse_time(column: Column, text: str) -> Literal:
-    return _counted(column, text, iso8601.parse_time(text))
+    return _count_units(column, text, iso8601.parse_time(text))
 
 
 def _format_time(column: Column, plain: bytes) -> str:
@@ -45,7 +45,7 @@ def _format_time(column: Column, plain: bytes) -> str:
 
 
 def _parse_timestamp(column: Column, text: str) -> Literal:
-    return _counted(column, text, iso8601.parse_timestamp(text))
+    return _count_units(column, text, iso8601.parse_timestamp(text))
 
 
 def _format_timestamp(column: Column, plain: bytes) -> str:

@@ -75,7 +75,7 @@ class HeaderWalk:
         self._end = min(end, size)
         self._size = size
         # Readers stop at the last value: what follows it in the chunk is not read, and may be anything.
-        self._values_left = meta.num_values or 0
+        self._remaining_values = meta.num_values or 0
         self._ensure_size = ensure_size
 
     def check_up_to(self, position: int, read: Callable[[int, int], bytes]) -> None:
@@ -83,7 +83,7 @@ class HeaderWalk:
 
         Raises RefusedError, and UnreadableError where bytes are not a header or state more bytes than the file has.
         """
-        while self._position < min(position, self._end) and self._values_left > 0:
+        while self._position < min(position, self._end) and self._remaining_values > 0:
             try:
                 header, length = read_header(read, self._position, self._end)
             except UnreadableError as error:
@@ -96,7 +96,7 @@ class HeaderWalk:
             ensure_page(header, self._position, self._ensure_size)
             if header.type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2):
                 data = header.data_page_header if header.type == PageType.DATA_PAGE else header.data_page_header_v2
-                self._values_left -= count_of(data.num_values) if data is not None else 0
+                self._remaining_values -= count_of(data.num_values) if data is not None else 0
             self._position += length + stored
 
     def _undecodable(self, reason: str) -> UnreadableError:

@@ -60,8 +60,8 @@ class ReadStream(io.RawIOBase):
         return self._position
 
     def read(self, size: int | None = -1) -> bytes:
-        left = max(0, self._size - self._position)
-        data = self._read(self._position, left if size is None or size < 0 else min(size, left))
+        remaining = max(0, self._size - self._position)
+        data = self._read(self._position, remaining if size is None or size < 0 else min(size, remaining))
         self._position += len(data)
         return data
 
@@ -111,9 +111,9 @@ def data_encodings(meta: ColumnMetaData) -> set[int] | None:
     """Return the encodings of the chunk's data pages; None where the footer does not show them."""
     if meta.encoding_stats:
         return {entry.encoding for entry in meta.encoding_stats if entry.page_type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2)}
-    listed = set(meta.encodings or ()) - {Encoding.RLE, Encoding.BIT_PACKED}  # the encodings of levels
+    encodings = set(meta.encodings or ()) - {Encoding.RLE, Encoding.BIT_PACKED}  # the encodings of levels
     # Besides RLE_DICTIONARY, PLAIN is either that of the dictionary page or that of data pages after it.
-    return None if not listed or Encoding.RLE_DICTIONARY in listed else listed
+    return None if not encodings or Encoding.RLE_DICTIONARY in encodings else encodings
 
 
 def is_dictionary_encoded(meta: ColumnMetaData) -> bool:
@@ -122,9 +122,9 @@ def is_dictionary_encoded(meta: ColumnMetaData) -> bool:
     return bool(encodings) and set(DICTIONARY_ENCODINGS).issuperset(encodings or ())
 
 
-def count_of(stated: int | None) -> int:
+def count_of(number: int | None) -> int:
     """Return a size or count that a struct states; 0 where it states none, or a negative one."""
-    return max(0, stated or 0)
+    return max(0, number or 0)
 
 
 def read_header(read: Callable[[int, int], bytes], position: int, end: int) -> tuple[PageHeader, int]:

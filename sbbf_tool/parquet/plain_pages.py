@@ -159,19 +159,19 @@ class PlainChunk:
         """
         if not _is_readable(self._column, self._meta):
             raise NotPlainError
-        position, values_left = self._start, self._meta.num_values or 0
+        position, remaining_values = self._start, self._meta.num_values or 0
         has_dictionary = dictionary is not None
         if dictionary is not None:
             yield dictionary
             position += dictionary.stored_bytes
-        while values_left > 0:
+        while remaining_values > 0:
             header, length = self._header(position)
             if header.type == PageType.DICTIONARY_PAGE:
                 yield self._dictionary_page(header, position, length)
                 has_dictionary = True
             else:
                 data = _data_header(header)
-                values_left -= data.num_values
+                remaining_values -= data.num_values
                 if data.encoding == Encoding.PLAIN:
                     yield self._data_page(header, data, position, length)
                 elif data.encoding not in DICTIONARY_ENCODINGS or not has_dictionary:
@@ -179,7 +179,7 @@ class PlainChunk:
             position += length + header.compressed_page_size
             if position > self._end:
                 raise NotPlainError
-        if values_left:
+        if remaining_values:
             raise NotPlainError
 
     def _header(self, position: int) -> tuple[PageHeader, int]:
@@ -256,10 +256,10 @@ class PlainChunk:
             else:
                 hashes = hashing.hash_fixed(plain, column.width)
             hashes_of_equals = equals.hashes_of(column, plain, normalised_intervals=self._normalised_intervals)
-            found = extremes.of_plain(column, plain, count) if self._with_extremes else None
+            page_extremes = extremes.of_plain(column, plain, count) if self._with_extremes else None
         except UnreadableError as error:
             raise error.at(place=place) from error.__cause__
-        return PlainPage(hashes, hashes_of_equals, found, page_type, stored_bytes)
+        return PlainPage(hashes, hashes_of_equals, page_extremes, page_type, stored_bytes)
 
     def _split_v1(self, body: bytes, size: int, data: Any) -> tuple[memoryview, memoryview]:
         """Split a page into its values and its definition levels. A length precedes each kind of levels; where all are 0 there are none."""

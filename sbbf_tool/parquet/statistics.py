@@ -28,10 +28,10 @@ def bounds(footer: Footer, row_group: int, column: Column) -> Bounds | None:
     return Bounds(low, high) if low is not None and high is not None and low <= high else None
 
 
-def may_hold(known: Bounds, column: Column, plain: bytes) -> bool:
+def may_hold(bounds: Bounds, column: Column, plain: bytes) -> bool:
     """Return whether a value, as its plain bytes, lies within the bounds. True for values without an order, such as NaN."""
     key = _key(column, plain)
-    return key is None or bool(known.low <= key <= known.high)
+    return key is None or bool(bounds.low <= key <= bounds.high)
 
 
 class StatisticsCheck:
@@ -42,12 +42,12 @@ class StatisticsCheck:
 
     def __init__(self, footer: Footer, row_group: int, column: Column) -> None:
         meta = footer.chunk(row_group, column.index)
-        stated = meta.statistics if meta is not None else None
-        ordered = stated if stated is not None and has_extremes(column) and _has_order(footer, column) else None
+        statistics = meta.statistics if meta is not None else None
+        ordered = statistics if statistics is not None and has_extremes(column) and _has_order(footer, column) else None
         self._column = column
         self._low = _key(column, ordered.min_value) if ordered is not None else None
         self._high = _key(column, ordered.max_value) if ordered is not None else None
-        self._null_count = stated.null_count if stated is not None else None
+        self._null_count = statistics.null_count if statistics is not None else None
         self._num_values = (meta.num_values or 0) if meta is not None else 0
         self.smallest: Any = None
         """The smallest value so far, as a key that compares as it does; None before the first."""

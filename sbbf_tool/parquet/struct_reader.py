@@ -51,7 +51,7 @@ def _read_struct(target: Any, data: bytes, pos: int, depth: int) -> int:
         raise UnreadableError(f"structs nested more than {compact.MAX_DEPTH} deep", place=f"byte {pos}")
     cls: Any = type(target)
     fields = _fields(cls)
-    found: dict[str, object] = target.__dict__
+    values: dict[str, object] = target.__dict__
     field_id = 0
     while True:
         head = data[pos]
@@ -67,14 +67,14 @@ def _read_struct(target: Any, data: bytes, pos: int, depth: int) -> int:
         if kind in (compact.TRUE, compact.FALSE):
             # The value of a boolean field is its kind.
             if expected == compact.TRUE:
-                found[name] = kind == compact.TRUE
+                values[name] = kind == compact.TRUE
         elif kind != expected:
             pos = compact.skip(data, pos, kind, depth)
         elif (byte := data[pos]) < 0x80 and compact.I16 <= kind <= compact.I64:
-            found[name] = byte >> 1 ^ -(byte & 1)
+            values[name] = byte >> 1 ^ -(byte & 1)
             pos += 1
         else:
-            found[name], pos = _read_value(data, pos, kind, arguments, depth)
+            values[name], pos = _read_value(data, pos, kind, arguments, depth)
 
 
 def _read_value(data: bytes, pos: int, kind: int, arguments: Any, depth: int) -> tuple[object, int]:

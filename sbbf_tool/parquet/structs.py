@@ -18,7 +18,7 @@ from sbbf_tool.parquet import struct_reader
 _Struct = TypeVar("_Struct", bound=Any)
 
 # A protocol costs more to make than a small footer to parse, so each thread keeps one and replaces its bytes.
-_kept = local()
+_protocols = local()
 
 
 def parse_struct(cls: type[_Struct], data: bytes) -> _Struct:
@@ -28,8 +28,8 @@ def parse_struct(cls: type[_Struct], data: bytes) -> _Struct:
 
 def parse_prefix(cls: type[_Struct], data: bytes) -> tuple[_Struct, int]:
     """Parse an instance of a generated class from the beginning of `data`; return it and the bytes it took. Raises UnreadableError."""
-    if (found := _read_by_extension(cls, data)) is not None:
-        return found
+    if (struct_and_length := _read_by_extension(cls, data)) is not None:
+        return struct_and_length
     struct: _Struct = cls()
     try:
         return struct, struct_reader.read(struct, data)
@@ -63,9 +63,9 @@ def build_struct(struct: Any) -> bytes:
 
 
 def _protocol(transport: TMemoryBuffer, size: int) -> Any:
-    protocol = getattr(_kept, "protocol", None)
+    protocol = getattr(_protocols, "protocol", None)
     if protocol is None:
-        protocol = _kept.protocol = TCompactProtocolAcceleratedFactory().getProtocol(transport)
+        protocol = _protocols.protocol = TCompactProtocolAcceleratedFactory().getProtocol(transport)
     protocol.trans = transport
     # A container holds at least one byte per element and a string is inside the data: so memory stays within a multiple of its size.
     protocol.string_length_limit = protocol.container_length_limit = size

@@ -55,10 +55,10 @@ def _usual_physical(word: str) -> str | None:
 
 
 def _logical(word: str) -> Logical | None:
-    found = _LOGICAL.fullmatch(word)
-    if found is None:
+    match = _LOGICAL.fullmatch(word)
+    if match is None:
         return None
-    kind, first, second = found.groups()
+    kind, first, second = match.groups()
     if kind == "INT" and first in ("8", "16", "32", "64") and second in ("SIGNED", "UNSIGNED"):
         return Logical("INT", bits=int(first), signed=second == "SIGNED")
     if kind == "DECIMAL" and first and first.isdigit() and second.isdigit():

@@ -129,16 +129,16 @@ def read_chunk(
             chunk = _Chunk(stream, pq.read_metadata(pa.BufferReader(_narrow_file(footer, row_group, column, meta))))
             plan = plan_batches(column, meta, group.num_rows, lambda: read_pages(chunk.read, meta), chunk.longest_in_dictionary)
             arrays = chunk.leaves(plan.rows, as_dictionary=plan.as_dictionary)
-            for array in _within_dictionary(arrays) if plan.as_dictionary else _gathered(arrays):
+            for array in _within_dictionary(arrays) if plan.as_dictionary else _merge_arrays(arrays):
                 yield PlainValues(column, array, normalised_intervals=normalised)
     except (pa.ArrowException, OSError, NotImplementedError) as error:
         # Damage raises any of these; pyarrow also raises the last two where it was built without a codec, or knows no such encoding.
         reason = " ".join(str(error).split())
         raise UnreadableError(f"the pages cannot be decoded by pyarrow ({reason})", place=place) from error
-    if chunk.rows_decoded != group.num_rows:
+    if chunk.num_decoded_rows != group.num_rows:
         # Pages may be missing, or pyarrow took an empty page for the end, as version 26 does where lists begin with one. Either way a
         # filter would miss values that another reader may find.
-        counts = f"{chunk.rows_decoded:,} rows come out, the row group has {group.num_rows:,}"
+        counts = f"{chunk.num_decoded_rows:,} rows come out, the row group has {group.num_rows:,}"
         raise UnreadableError(f"the pages cannot be decoded ({counts})", place=place)
 
 
@@ -155,7 +155,7 @@ class _Chunk:
     def __init__(self, stream: pa.NativeFile, metadata: pq.FileMetaData) -> None:
         self._stream = stream
         self._metadata = metadata
-        self.rows_decoded = 0
+        self.num_decoded_rows = 0
 
     def read(self, offset: int, length: int) -> bytes:
         data: bytes = self._stream.read_at(length, offset)
@@ -171,7 +171,7 @@ class _Chunk:
             pre_buffer=False,
         )
         for batch in reader.iter_batches(rows, use_threads=False):
-            self.rows_decoded += len(batch)
+            self.num_decoded_rows += len(batch)
             array = _leaves(batch.column(0))
             if len(array):
                 yield array
@@ -185,20 +185,20 @@ class _Chunk:
         return int(np.diff(np.frombuffer(offsets, np.int32)).max())
 
 
-def _gathered(arrays: Iterator[pa.Array]) -> Iterator[pa.Array]:
+def _merge_arrays(arrays: Iterator[pa.Array]) -> Iterator[pa.Array]:
     """Merge the values into fewer arrays. Where rows may be long but are not, each array holds only a few values, and hashing those would
     cost more than decoding them.
     """
-    held: list[pa.Array] = []
+    arrays_to_merge: list[pa.Array] = []
     size = 0
     for array in arrays:
-        held.append(array)
+        arrays_to_merge.append(array)
         size += array.nbytes
         if size >= USUAL_BYTES:
-            yield pa.concat_arrays(held) if len(held) > 1 else array
-            held, size = [], 0
-    if held:
-        yield pa.concat_arrays(held)
+            yield pa.concat_arrays(arrays_to_merge) if len(arrays_to_merge) > 1 else array
+            arrays_to_merge, size = [], 0
+    if arrays_to_merge:
+        yield pa.concat_arrays(arrays_to_merge)
 
 
 def _leaves(array: pa.Array) -> pa.Array:
@@ -211,11 +211,11 @@ def _leaves(array: pa.Array) -> pa.Array:
     return array.drop_null() if array.null_count else array
 
 
-def _narrow_file(footer: Footer, row_group: int, column: Column, known: ColumnMetaData) -> bytes:
+def _narrow_file(footer: Footer, row_group: int, column: Column, meta: ColumnMetaData) -> bytes:
     """Build a file that consists of a footer only, with one column in one row group, and its values as raw physical ones."""
     source = footer.metadata.row_groups[row_group]
     chunk = source.columns[column.index]
-    meta = copy.copy(known)
+    meta = copy.copy(meta)
     meta.statistics = meta.bloom_filter_offset = meta.bloom_filter_length = meta.key_value_metadata = None
     meta.size_statistics = None
     if meta.type == Type.INT96:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_iterable
-from sbbf_tool.bloom.dialects import Dialect, dialect_named
+from sbbf_tool.bloom.dialects import Dialect, find_dialect
 from sbbf_tool.file.answers import NO_FILTER, may_hold
 from sbbf_tool.file.drafts import in_dialect
 from sbbf_tool.file.parquet_file import ParquetFile
@@ -28,7 +28,7 @@ def probe_values(
     `keys` decrypts encrypted filters; `reuse` keeps what files have in common. Raises UsageError (no such column, a value it cannot hold),
     UnreadableError (a filter that contradicts the format) and RefusedError (encrypted footer without a key).
     """
-    draft = None if dialect is None else dialect_named(dialect)
+    draft = None if dialect is None else find_dialect(dialect)
     reuse = reuse or Reuse()
     with ParquetFile.open(path, keys, reuse=reuse) as file:
         with file.named():

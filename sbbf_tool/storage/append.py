@@ -49,7 +49,7 @@ def append(source: LocalSource, pieces: Sequence[Piece], verify: Callable[[Local
     with _lock_file(source.name, real) as fd:
         # Since the source was opened, even a moment ago, the path may have come to name another file.
         if not is_open_file(source._stat, fd) or not source.is_unchanged():
-            raise ChangedError.since_opened(source.name)
+            raise ChangedError.after_open(source.name)
         tail = _Tail(source, fd, pieces)
         try:
             with _keep_journal(source, real, tail):
@@ -58,7 +58,7 @@ def append(source: LocalSource, pieces: Sequence[Piece], verify: Callable[[Local
                     _ensure_unchanged(source, real, fd, tail)
                     with LocalSource(source.name) as new_file:
                         if not is_open_file(new_file._stat, fd):
-                            raise ChangedError.since_opened(source.name)
+                            raise ChangedError.after_open(source.name)
                         verify(new_file)
                     _ensure_unchanged(source, real, fd, tail)
                 except OSError as error:
@@ -186,7 +186,7 @@ def _lock(fd: int, name: str, work: str, hint: str) -> None:
 def _ensure_unchanged(source: LocalSource, real: str, fd: int, tail: _Tail) -> None:
     """Raise ChangedError where the path names another file now, or the file is not the old one followed by the tail."""
     if not leads_to(real, fd) or os.fstat(fd).st_size != source.size + tail.length:
-        raise ChangedError.since_opened(source.name)
+        raise ChangedError.after_open(source.name)
 
 
 class _Tail:
@@ -209,18 +209,18 @@ class _Tail:
         """Write the blocks at the end of the file. Raises ChangedError where the file changed since it was locked, OSError."""
         remove_stale_checksum(real)
         if not self.source.is_unchanged():
-            raise ChangedError.since_opened(self.source.name)
+            raise ChangedError.after_open(self.source.name)
         self.is_written = True
         end = self.source.size
         for block in filter(len, blocks_of(self.pieces)):
             if os.fstat(self.fd).st_size != end:
-                raise ChangedError.since_opened(self.source.name)
+                raise ChangedError.after_open(self.source.name)
             write_all(self.fd, block)
             end += len(block)
             if (position := os.lseek(self.fd, 0, os.SEEK_CUR)) != end:
                 # Another writer changed the file's length between the check and the write.
                 self._stray_block = position - len(block), block
-                raise ChangedError.since_opened(self.source.name)
+                raise ChangedError.after_open(self.source.name)
         os.fsync(self.fd)
 
     def undo(self) -> None:

@@ -113,7 +113,7 @@ def replace(source: Source, target: str, keep: int, pieces: Iterable[Bytes], ver
     own = source if isinstance(source, LocalSource) and real == os.path.realpath(source.name) else None
     in_place = own is not None
     if in_place and not source.is_unchanged():
-        raise ChangedError.since_opened(source.name)
+        raise ChangedError.after_open(source.name)
     if in_place and not os.access(target, os.W_OK):
         raise RefusedError(
             "no permission to write the file", file=target, hint=Hint("chmod u+w it, or write elsewhere with {output}", output=...)
@@ -136,7 +136,7 @@ def replace(source: Source, target: str, keep: int, pieces: Iterable[Bytes], ver
         with LocalSource(temporary) as new_file:
             verify(new_file)
         if not source.is_unchanged():
-            raise ChangedError.since_opened(source.name)
+            raise ChangedError.after_open(source.name)
         if own is not None and own._stat.st_nlink > 1:
             warnings.append(f"{target}: has {own._stat.st_nlink} hard links; the other names keep the old content")
         try:
@@ -243,7 +243,7 @@ def _lock(source: LocalSource) -> int:
     try:
         lock(fd, source.name, "writing")
         if not os.path.samestat(os.fstat(fd), source._stat):
-            raise ChangedError.since_opened(source.name)
+            raise ChangedError.after_open(source.name)
     except BaseException:
         close(fd)
         raise

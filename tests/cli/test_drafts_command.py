@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sbbf_tool.bloom.dialects import dialect_named
+from sbbf_tool.bloom.dialects import find_dialect
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.cli import run
 from sbbf_tool.parquet.filters import build_draft_header
@@ -22,11 +22,11 @@ VALUES = [f"value {n}" for n in range(1000)]
 def standalone(tmp_path: Path) -> Path:
     """A filter of the first draft, and its values in a file beside it."""
     bloom = BloomFilter.empty(2048)
-    hasher = dialect_named("draft1-raw").hasher(bloom.num_blocks, is_number=False)
+    hasher = find_dialect("draft1-raw").hasher(bloom.num_blocks, is_number=False)
     for value in VALUES:
         bloom.insert_hash(hasher.hash_value(value.encode()))
     path = tmp_path / "filter.bin"
-    path.write_bytes(build_draft_header(dialect_named("draft1-raw"), 2048) + bytes(bloom))
+    path.write_bytes(build_draft_header(find_dialect("draft1-raw"), 2048) + bytes(bloom))
     (tmp_path / "values.txt").write_text("\n".join(VALUES))
     return path
 

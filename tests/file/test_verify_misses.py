@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import pytest
 
-from sbbf_tool.bloom.dialects import dialect_named
+from sbbf_tool.bloom.dialects import find_dialect
 from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter
 from sbbf_tool.bloom.hashing import hash_value
 from sbbf_tool.file import misses
@@ -214,7 +214,7 @@ def test_numbers_as_node_writes_them():
 @pytest.mark.parametrize("of", [column(INT64), column(BYTES)], ids=lambda of: of.type_name)
 def test_hashed_as_a_draft_has_it(name: str, of: Column):
     plain = [struct.pack("<q", n * n) for n in range(100)]
-    hasher = hasher_for(dialect_named(name), of, 32)
+    hasher = hasher_for(find_dialect(name), of, 32)
     bloom = BloomFilter.empty(1024)
     bloom.insert_hashes(hasher.hash_fixed(b"".join(plain), 8))
     missed = [value for value in plain if value not in bloom]

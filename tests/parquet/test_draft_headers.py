@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sbbf_tool.bloom.dialects import BARE, DIALECTS, DRAFTS, PAGE, RAW_12, RAW_16, TODAYS, dialect_named
+from sbbf_tool.bloom.dialects import DIALECTS, DRAFTS, PAGE, RAW_12, RAW_16, TODAYS, WITHOUT_COMPRESSION, find_dialect
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.parquet.draft_headers import FORMS, Parsed, readings
+from sbbf_tool.parquet.draft_headers import FORMS, ParsedHeader, readings
 from sbbf_tool.parquet.filters import HEADER_GUESS, FilterHeader, build_draft_header, build_header, parse_header
 from sbbf_tool.parquet.idl.ttypes import BloomFilterPageHeader, PageHeader, PageType
 from sbbf_tool.parquet.structs import parse_struct
@@ -21,12 +21,12 @@ POWERS = [32 << n for n in range(23)]
 NAMES = {
     RAW_12: ["draft1-raw", "branch-12"],
     RAW_16: ["draft1-raw", "branch-12", "branch-16"],
-    BARE: ["draft1-thrift", "draft2-thrift"],
+    WITHOUT_COMPRESSION: ["draft1-thrift", "draft2-thrift"],
     PAGE: ["draft1-page", "draft2-page"],
 }
 """By header, when the bitset behind it does not begin with a zero word."""
 BITSET = b"\xff" * 64
-BARE_32 = bytes.fromhex("15 40  1c 1c 00 00  1c 1c 00 00  00")
+WITHOUT_COMPRESSION_32 = bytes.fromhex("15 40  1c 1c 00 00  1c 1c 00 00  00")
 
 
 def names(found):
@@ -38,8 +38,8 @@ def test_the_bytes_of_each_form():
     assert built == {
         RAW_12: bytes.fromhex("20000000 00000000 00000000"),
         RAW_16: bytes.fromhex("20000000 00000000 00000000 00000000"),
-        BARE: BARE_32,
-        PAGE: bytes.fromhex("15 08  15 40  15 40  6c") + BARE_32 + b"\0",
+        WITHOUT_COMPRESSION: WITHOUT_COMPRESSION_32,
+        PAGE: bytes.fromhex("15 08  15 40  15 40  6c") + WITHOUT_COMPRESSION_32 + b"\0",
     }
 
 
@@ -48,7 +48,7 @@ def test_the_bytes_of_each_form():
 def test_every_form_of_every_size_is_read_back(form, num_bytes):
     parse, build = FORMS[form]
     written = build(num_bytes)
-    assert parse(written + BITSET) == Parsed(len(written), num_bytes)
+    assert parse(written + BITSET) == ParsedHeader(len(written), num_bytes)
     assert names(readings(written + BITSET)) == NAMES[form]
     parsed = parse_header(written + BITSET)
     assert (parsed.num_bytes, parsed.beyond_us is not None) == (num_bytes, True)
@@ -58,7 +58,7 @@ def test_every_form_of_every_size_is_read_back(form, num_bytes):
 def test_the_generated_classes_read_the_page():
     page = parse_struct(PageHeader, FORMS[PAGE][1](1024))
     assert page.type == PageType.BLOOM_FILTER_PAGE
-    assert page.bloom_filter_page_header == parse_struct(BloomFilterPageHeader, FORMS[BARE][1](1024))
+    assert page.bloom_filter_page_header == parse_struct(BloomFilterPageHeader, FORMS[WITHOUT_COMPRESSION][1](1024))
     assert page.bloom_filter_page_header.compression is None
 
 
@@ -84,12 +84,12 @@ def test_a_page_with_a_checksum_and_a_field_from_the_future():
 
 
 def test_twelve_bytes_before_four_zeros_are_sixteen_too():
-    raw = build_draft_header(dialect_named("draft1-raw"), 64)
+    raw = build_draft_header(find_dialect("draft1-raw"), 64)
     assert names(readings(raw + b"\0" * 4 + BITSET)) == ["draft1-raw", "branch-12", "branch-16"]
     assert names(readings(raw + b"\0\0\0\1" + BITSET)) == ["draft1-raw", "branch-12"]
 
 
-RAW = build_draft_header(dialect_named("branch-16"), 64) + BITSET
+RAW = build_draft_header(find_dialect("branch-16"), 64) + BITSET
 
 
 @pytest.mark.parametrize(
@@ -133,13 +133,13 @@ def test_sizes_that_the_branch_never_had(form, num_bytes):
 
 def test_another_hash_or_algorithm_is_none():
     for at in (4, 8):
-        raw = bytearray(build_draft_header(dialect_named("draft1-raw"), 64) + BITSET)
+        raw = bytearray(build_draft_header(find_dialect("draft1-raw"), 64) + BITSET)
         raw[at] = 1
         assert readings(bytes(raw)) == ()
 
 
 @pytest.mark.parametrize("num_bytes", [-1, 0, 4, 31])
-@pytest.mark.parametrize("form", [BARE, PAGE])
+@pytest.mark.parametrize("form", [WITHOUT_COMPRESSION, PAGE])
 def test_less_than_a_block_is_none(form, num_bytes):
     with pytest.raises(UnreadableError, match="one block takes 32"):
         FORMS[form][0](FORMS[form][1](num_bytes))
@@ -163,7 +163,7 @@ def a_draft_with_bytes_changed(draw: st.DrawFn) -> bytes:
 
 
 @given(st.binary(max_size=HEADER_GUESS) | a_draft_with_bytes_changed())
-@example(build_draft_header(dialect_named("draft2-thrift"), 32) + BITSET)
+@example(build_draft_header(find_dialect("draft2-thrift"), 32) + BITSET)
 def test_any_bytes_have_readings_or_none(data):
     for reading in readings(data):
         assert 0 < reading.length <= len(data)

@@ -13,7 +13,7 @@ from sbbf_tool.errors import AuthenticationError, RefusedError, UnreadableError,
 from sbbf_tool.parquet.encryption import modules
 from sbbf_tool.parquet.encryption.file_cipher import algorithm_of
 from sbbf_tool.parquet.encryption.key_material import parse_material, parse_material_file
-from sbbf_tool.parquet.encryption.keys import Keys, described
+from sbbf_tool.parquet.encryption.keys import Keys, describe_key
 from sbbf_tool.parquet.encryption.modules import FileAad, Key, Module
 from sbbf_tool.parquet.idl.ttypes import AesGcmCtrV1, AesGcmV1, EncryptionAlgorithm
 
@@ -206,10 +206,10 @@ class TestKeys:
     def test_ids_that_are_no_text(self):
         keys = Keys.of({"keys": {"0x000000ff": HEX}})
         assert keys.find(b"\0\0\0\xff", NOTHING) == Key(SECRETS[0])
-        assert described(b"\0\0\0\xff") == " (key id '0x000000ff')"
-        assert described(b"kf") == " (key id 'kf')"
-        assert described(bytes(100)) == ""
-        assert described(None) == ""
+        assert describe_key(b"\0\0\0\xff") == " (key id '0x000000ff')"
+        assert describe_key(b"kf") == " (key id 'kf')"
+        assert describe_key(bytes(100)) == ""
+        assert describe_key(None) == ""
 
     @pytest.mark.parametrize("key", [bytes(5), "text", 7])
     def test_a_size_that_is_none(self, key):
@@ -281,7 +281,7 @@ class TestKeyMaterial:
     def test_unwrapped_locally(self):
         for metadata in self.materials():
             assert self.KEYS.find(metadata, NOTHING) == Key(self.DEK)
-            assert described(metadata) == " (key id 'm')"
+            assert describe_key(metadata) == " (key id 'm')"
 
     def test_by_a_client_of_a_key_service(self):
         class Client:

@@ -54,7 +54,7 @@ def test_many_values_get_the_forms_that_one_gets(parts: list[tuple[int, int]]) -
     beside = int96.forms_beside(memoryview(b"".join(plains)))
     expected = sorted(form for plain in plains for form in int96.forms_of(int96.instant_of(plain)) if form != plain)
     assert sorted(beside[at : at + 12] for at in range(0, len(beside), 12)) == expected
-    assert expected == sorted(form for plain in plains for form in int96.forms_beside_one(plain))
+    assert expected == sorted(form for plain in plains for form in int96.other_forms_of(plain))
     rounded = int96.rounded_down(memoryview(b"".join(plains)))
     assert rounded == b"".join(
         stored(EPOCH + int96.instant_of(plain) // DAY, int96.instant_of(plain) % DAY) for plain in plains if not 0 <= _nanos(plain) < DAY
@@ -71,7 +71,7 @@ def test_stored_bytes_are_looked_up_as_they_are_and_as_their_instant(day: int, n
     plain = stored(day, nanos)
     literal = parse_object(INT96, plain)
     assert plain in literal.forms
-    assert set(literal.forms) - {plain} == set(int96.forms_beside_one(plain))
+    assert set(literal.forms) - {plain} == set(int96.other_forms_of(plain))
 
 
 def test_a_written_instant_before_1970_is_looked_up_in_both_forms() -> None:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from thrift.protocol.TCompactProtocol import TCompactProtocolAcceleratedFactory
 from thrift.transport.TTransport import TMemoryBuffer
 
-from sbbf_tool.bloom.dialects import dialect_named
+from sbbf_tool.bloom.dialects import find_dialect
 from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter, block_index
 from sbbf_tool.bloom.hashing import hash_value
 from sbbf_tool.file.parquet_file import ParquetFile
@@ -181,7 +181,7 @@ def wrong_block(path: Path) -> None:
 
 
 def _as_in(dialect: str, values: list[bytes]) -> BloomFilter:
-    hasher = dialect_named(dialect).hasher(SIZE // BLOCK_BYTES, is_number=False)
+    hasher = find_dialect(dialect).hasher(SIZE // BLOCK_BYTES, is_number=False)
     bloom = BloomFilter.empty(SIZE)
     for value in values:
         bloom.insert_hash(hasher.hash_value(value))
@@ -198,7 +198,7 @@ def hashed_as_draft(path: Path) -> None:
 def draft_dialect(path: Path) -> None:
     """A header without compression, which may be the first draft's or the second's, and is the second's."""
     edit = Edit()
-    header = build_draft_header(dialect_named("draft2-thrift"), SIZE)
+    header = build_draft_header(find_dialect("draft2-thrift"), SIZE)
     edit.append_everywhere("name", lambda values: _as_in("draft2-thrift", values), header)
     edit.write(path)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from sbbf_tool.bloom.dialects import dialect_named
+from sbbf_tool.bloom.dialects import find_dialect
 from sbbf_tool.file.drafts import hasher_for
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.operations.add import add_filters
@@ -17,7 +17,7 @@ from sbbf_tool.parquet.values import read_chunk
 
 def write_draft(source: Path, columns: Iterable[str], target: Path, dialect: str) -> None:
     """Write `source` to `target` with filters of a dialect behind it, of the sizes that `add_filters` chooses, and a new footer."""
-    drafted = dialect_named(dialect)
+    drafted = find_dialect(dialect)
     report = add_filters(source, columns, dry_run=True, replace=True)
     with ParquetFile.open(source) as file:
         filters = {}

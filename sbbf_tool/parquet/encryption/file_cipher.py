@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.encryption import modules
-from sbbf_tool.parquet.encryption.keys import Keys, described
+from sbbf_tool.parquet.encryption.keys import Keys, describe_key
 from sbbf_tool.parquet.encryption.modules import Bytes, FileAad, Key, Module
 from sbbf_tool.parquet.idl.ttypes import ColumnCryptoMetaData, EncryptionAlgorithm, FileMetaData
 
@@ -36,12 +36,12 @@ class Algorithm(NamedTuple):
     """AES_GCM_CTR_V1: pages are not authenticated; everything else is, as under AES_GCM_V1."""
 
 
-def algorithm_of(stated: EncryptionAlgorithm | None, prefix: bytes | None) -> Algorithm:
+def algorithm_of(algorithm: EncryptionAlgorithm | None, prefix: bytes | None) -> Algorithm:
     """Combine the stated algorithm with the caller's AAD prefix. Raises RefusedError where the prefix that the file was written with is
     missing or differs.
     """
-    form = (stated.AES_GCM_V1 or stated.AES_GCM_CTR_V1) if stated is not None else None
-    if stated is None or form is None:
+    form = (algorithm.AES_GCM_V1 or algorithm.AES_GCM_CTR_V1) if algorithm is not None else None
+    if algorithm is None or form is None:
         raise UnreadableError("it is encrypted by an algorithm that the format does not have")
     if form.aad_file_unique is None:
         # DuckDB 2.0 writes such files: modules without AAD, and columns that are not marked as encrypted.
@@ -52,7 +52,7 @@ def algorithm_of(stated: EncryptionAlgorithm | None, prefix: bytes | None) -> Al
         raise RefusedError("its AAD prefix is not the one that was given", hint="it is another file, or one that took another's place")
     if form.aad_prefix is None and not form.supply_aad_prefix and prefix is not None:
         raise RefusedError("it was written without an AAD prefix, and one was given", hint='leave out "aad_prefix" if that is right')
-    return Algorithm(FileAad(form.aad_prefix or prefix or b"", form.aad_file_unique), stated.AES_GCM_CTR_V1 is not None)
+    return Algorithm(FileAad(form.aad_prefix or prefix or b"", form.aad_file_unique), algorithm.AES_GCM_CTR_V1 is not None)
 
 
 class FileCipher:
@@ -75,29 +75,29 @@ class FileCipher:
     def learn(self, metadata: FileMetaData, columns: Sequence[Column]) -> None:
         """Find the key of each encrypted chunk. Raises what `Keys.find` raises."""
         self.columns = columns
-        named = _by_index(self._ring.keys.columns, columns)
+        keys_by_index = _by_index(self._ring.keys.columns, columns)
         # The key service is called once per key, however many row groups there are.
-        known: dict[tuple[int, bytes | None], Key | None] = {}
+        keys: dict[tuple[int, bytes | None], Key | None] = {}
         for number, row_group in enumerate(metadata.row_groups):
             self._ordinals.append(number if row_group.ordinal is None else row_group.ordinal)
             for index, chunk in enumerate(row_group.columns):
                 if chunk.crypto_metadata is None:
                     continue
                 own = chunk.crypto_metadata.ENCRYPTION_WITH_COLUMN_KEY
-                wanted = index, own.key_metadata if own is not None else None
-                if wanted not in known:
-                    known[wanted] = self._key_of(chunk.crypto_metadata, columns[index], named)
-                if (key := known[wanted]) is not None:
+                key_id = index, own.key_metadata if own is not None else None
+                if key_id not in keys:
+                    keys[key_id] = self._key_of(chunk.crypto_metadata, columns[index], keys_by_index)
+                if (key := keys[key_id]) is not None:
                     self._keys[number, index] = key
                 else:
-                    self.missing[number, index] = "the footer key" if own is None else f"a key of its own{described(own.key_metadata)}"
+                    self.missing[number, index] = "the footer key" if own is None else f"a key of its own{describe_key(own.key_metadata)}"
 
-    def _key_of(self, crypto: ColumnCryptoMetaData, column: Column, named: Mapping[int, Key]) -> Key | None:
+    def _key_of(self, crypto: ColumnCryptoMetaData, column: Column, keys_by_index: Mapping[int, Key]) -> Key | None:
         own = crypto.ENCRYPTION_WITH_COLUMN_KEY
         if own is None:
             return self.footer_key if crypto.ENCRYPTION_WITH_FOOTER_KEY is not None else None
         try:
-            return named.get(column.index) or self._ring.find(own.key_metadata)
+            return keys_by_index.get(column.index) or self._ring.find(own.key_metadata)
         except (UnreadableError, RefusedError) as error:
             raise error.at(place=f"column {column.name}") from error.__cause__
 
@@ -105,17 +105,17 @@ class FileCipher:
         return chunk in self._keys
 
     def open(
-        self, chunk: ChunkKey, module: Module, sealed: Bytes, page: int | None = None, *, written_for: ChunkKey | None = None
+        self, chunk: ChunkKey, module: Module, ciphertext: Bytes, page: int | None = None, *, written_for: ChunkKey | None = None
     ) -> bytes:
         """Decrypt a GCM module of this chunk, which may have been written for another one. Raises AuthenticationError."""
-        return modules.parse_gcm(self._keys[chunk], sealed, self._aad(written_for or chunk, module, page))
+        return modules.parse_gcm(self._keys[chunk], ciphertext, self._aad(written_for or chunk, module, page))
 
     def close(self, chunk: ChunkKey, module: Module, plain: Bytes) -> bytes:
         """Encrypt a GCM module of this chunk, with a new nonce."""
         return modules.build_gcm(self._keys[chunk], plain, self._aad(chunk, module, None))
 
-    def open_metadata(self, chunk: ChunkKey, sealed: bytes) -> bytes:
-        return self.open(chunk, Module.COLUMN_METADATA, sealed)
+    def open_metadata(self, chunk: ChunkKey, ciphertext: bytes) -> bytes:
+        return self.open(chunk, Module.COLUMN_METADATA, ciphertext)
 
     def close_metadata(self, chunk: ChunkKey, plain: bytes) -> bytes:
         return self.close(chunk, Module.COLUMN_METADATA, plain)
@@ -126,11 +126,11 @@ class FileCipher:
         assert key is not None, "whoever changes a footer asks first whether that can be done"
         return raw + modules.sign(key, raw, aad) if self.crypto is None else self.crypto + modules.build_gcm(key, raw, aad)
 
-    def open_page(self, chunk: ChunkKey, module: Module, sealed: Bytes, page: int | None) -> bytes:
+    def open_page(self, chunk: ChunkKey, module: Module, ciphertext: Bytes, page: int | None) -> bytes:
         """Decrypt a page, which may be a CTR module. Raises AuthenticationError under GCM."""
         if self.algorithm.has_ctr_pages:
-            return modules.parse_ctr(self._keys[chunk], sealed)
-        return self.open(chunk, module, sealed, page)
+            return modules.parse_ctr(self._keys[chunk], ciphertext)
+        return self.open(chunk, module, ciphertext, page)
 
     @property
     def page_overhead(self) -> int:
@@ -148,12 +148,12 @@ class FileCipher:
         return self.algorithm.aad.of(module, self._ordinals[chunk[0]], chunk[1], page)
 
 
-def _by_index(named: Mapping[str, Key], columns: Sequence[Column]) -> dict[int, Key]:
+def _by_index(keys: Mapping[str, Key], columns: Sequence[Column]) -> dict[int, Key]:
     """Map column indexes to keys; keys of columns that this file does not have are for other files."""
-    found = {}
-    for name, key in named.items():
+    keys_by_index = {}
+    for name, key in keys.items():
         try:
-            found[find_column(columns, name).index] = key
+            keys_by_index[find_column(columns, name).index] = key
         except UsageError:
             continue
-    return found
+    return keys_by_index

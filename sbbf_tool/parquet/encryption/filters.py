@@ -32,25 +32,25 @@ def open_filter(
     length = int.from_bytes(read(place.offset, min(LENGTH_BYTES, max(0, end - place.offset))), "little")
     if length + LENGTH_BYTES < GCM_OVERHEAD or length > _MOST_HEADER_BYTES or place.offset + LENGTH_BYTES + length > end:
         raise AuthenticationError(f"no encrypted header is there: its module would have {length:,} bytes")
-    sealed = read(place.offset, LENGTH_BYTES + length)
+    ciphertext = read(place.offset, LENGTH_BYTES + length)
     try:
-        header = parse_header(cipher.open(chunk, Module.BLOOM_FILTER_HEADER, sealed))
+        header = parse_header(cipher.open(chunk, Module.BLOOM_FILTER_HEADER, ciphertext))
     except AuthenticationError as error:
-        raise AuthenticationError((explain and _where_from(cipher, chunk, sealed)) or error.message) from None
-    found = StoredFilter(chunk[0], chunk[1], place, header, sealed_header_bytes=len(sealed))
-    if found.end <= end:
-        stated = int.from_bytes(read(found.bitset_offset, LENGTH_BYTES), "little") + LENGTH_BYTES
-        if stated != header.num_bytes + GCM_OVERHEAD:
+        raise AuthenticationError((explain and _where_from(cipher, chunk, ciphertext)) or error.message) from None
+    stored_filter = StoredFilter(chunk[0], chunk[1], place, header, sealed_header_bytes=len(ciphertext))
+    if stored_filter.end <= end:
+        stated_bytes = int.from_bytes(read(stored_filter.bitset_offset, LENGTH_BYTES), "little") + LENGTH_BYTES
+        if stated_bytes != header.num_bytes + GCM_OVERHEAD:
             raise AuthenticationError(
-                f"the bitset's module has {stated:,} bytes, not the {header.num_bytes + GCM_OVERHEAD:,} of the header"
+                f"the bitset's module has {stated_bytes:,} bytes, not the {header.num_bytes + GCM_OVERHEAD:,} of the header"
             )
-    return found
+    return stored_filter
 
 
-def open_bitset(cipher: FileCipher, stored: StoredFilter, sealed: Bytes) -> bytes:
+def open_bitset(cipher: FileCipher, stored: StoredFilter, ciphertext: Bytes) -> bytes:
     """Decrypt the bitset of a filter from its module. Raises AuthenticationError."""
     try:
-        return cipher.open((stored.row_group, stored.column), Module.BLOOM_FILTER_BITSET, sealed)
+        return cipher.open((stored.row_group, stored.column), Module.BLOOM_FILTER_BITSET, ciphertext)
     except AuthenticationError as error:
         raise AuthenticationError(f"its bitset: {error.message}") from None
 
@@ -74,17 +74,17 @@ def end_of_any_filter(read: Callable[[int, int], bytes], start: int, end: int, c
     return None
 
 
-def _where_from(cipher: FileCipher, chunk: ChunkKey, sealed: bytes) -> str | None:
+def _where_from(cipher: FileCipher, chunk: ChunkKey, ciphertext: bytes) -> str | None:
     """Say for which type or place a header module that does not authenticate was written, under the same key; None where unknown."""
     for module in _CONFUSED:
         try:
-            cipher.open(chunk, module, sealed)
+            cipher.open(chunk, module, ciphertext)
         except UnreadableError:
             continue
         return f"its header was encrypted as a module of type {int(module)} ({module.words}), not {int(Module.BLOOM_FILTER_HEADER)}"
     for other in cipher.chunks_of_same_key(chunk):
         try:
-            cipher.open(chunk, Module.BLOOM_FILTER_HEADER, sealed, written_for=other)
+            cipher.open(chunk, Module.BLOOM_FILTER_HEADER, ciphertext, written_for=other)
         except UnreadableError:
             continue
         return f"the filter of another chunk is there: column {cipher.columns[other[1]].name}, row group {other[0]}"

@@ -15,7 +15,7 @@ from sbbf_tool.hints import Hint
 from sbbf_tool.parquet import compact
 from sbbf_tool.parquet.encryption import modules
 from sbbf_tool.parquet.encryption.file_cipher import FileCipher, KeyRing, algorithm_of
-from sbbf_tool.parquet.encryption.keys import described
+from sbbf_tool.parquet.encryption.keys import describe_key
 from sbbf_tool.parquet.encryption.modules import SIGNATURE_BYTES
 from sbbf_tool.parquet.footer import Footer
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, FileCryptoMetaData
@@ -31,16 +31,16 @@ def parse_footer(stored: bytes, start: int, *, encrypted: bool, ring: KeyRing | 
     if encrypted:
         return _parse_encrypted(stored, start, ring)
     footer = Footer(stored, start)
-    stated = footer.metadata.encryption_algorithm
+    algorithm = footer.metadata.encryption_algorithm
     if ring is None:
         return footer
-    if stated is None:
+    if algorithm is None:
         if any(chunk.crypto_metadata is not None for row_group in footer.metadata.row_groups for chunk in row_group.columns):
             raise AuthenticationError("it has encrypted columns, and its footer is neither encrypted nor signed: nothing vouches for it")
         return footer
     raw, signature = stored[:-SIGNATURE_BYTES], stored[-SIGNATURE_BYTES:]
     key = ring.footer_key(footer.metadata.footer_signing_key_metadata)
-    cipher = FileCipher(ring, algorithm_of(stated, ring.keys.aad_prefix), key)
+    cipher = FileCipher(ring, algorithm_of(algorithm, ring.keys.aad_prefix), key)
     if key is not None:
         modules.ensure_signed(key, raw, signature, cipher.algorithm.aad.of_footer())
     footer = Footer(raw, start, stored_bytes=len(stored), cipher=cipher)
@@ -56,7 +56,7 @@ def _parse_encrypted(stored: bytes, start: int, ring: KeyRing | None) -> Footer:
     crypto = parse_struct(FileCryptoMetaData, stored)
     key = ring.footer_key(crypto.key_metadata) if ring is not None else None
     if ring is None or key is None:
-        raise RefusedError(f"its footer is encrypted{described(crypto.key_metadata)}", hint=Hint("give its key with {keys}", keys=...))
+        raise RefusedError(f"its footer is encrypted{describe_key(crypto.key_metadata)}", hint=Hint("give its key with {keys}", keys=...))
     cipher = FileCipher(ring, algorithm_of(crypto.encryption_algorithm, ring.keys.aad_prefix), key, stored[:length])
     try:
         raw = modules.parse_gcm(key, stored[length:], cipher.algorithm.aad.of_footer())

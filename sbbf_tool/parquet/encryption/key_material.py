@@ -47,13 +47,13 @@ class KeyMaterial:
             return by_master(self.wrapped, self.master_key_id)
         assert self.wrapped_wrapping_key is not None
         wrapping = by_master(self.wrapped_wrapping_key, self.master_key_id)
-        return self._opened(wrapping, self.wrapped, _from_base64(self.wrapping_key_id))
+        return self._unwrap_with(wrapping, self.wrapped, _from_base64(self.wrapping_key_id))
 
     def unwrap_locally(self, master: Key) -> Key:
         """Unwrap the key with its master key. Raises AuthenticationError for a wrong key, or where the key service wraps in another way."""
-        return self.unwrap(lambda wrapped, name: self._opened(master, _local_wrap(wrapped), name.encode()))
+        return self.unwrap(lambda wrapped, name: self._unwrap_with(master, _local_wrap(wrapped), name.encode()))
 
-    def _opened(self, key: Key, wrapped: str, aad: bytes) -> Key:
+    def _unwrap_with(self, key: Key, wrapped: str, aad: bytes) -> Key:
         try:
             plain = open_gcm(key, _from_base64(wrapped), aad)
         except AuthenticationError:
@@ -103,10 +103,10 @@ def _object(text: bytes) -> dict[str, Any] | None:
     if not text.lstrip().startswith(b"{"):
         return None
     try:
-        found = json.loads(text)
+        fields = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return fields if isinstance(fields, dict) else None
 
 
 def _text(fields: dict[str, Any], name: str) -> str:

@@ -65,15 +65,15 @@ class Keys:
         return f"<Keys: {', '.join(parts)}>"
 
     @classmethod
-    def of(cls, given: Keys | Mapping[str, Any] | KeyService | KmsClient | None) -> Keys | None:
+    def of(cls, value: Keys | Mapping[str, Any] | KeyService | KmsClient | None) -> Keys | None:
         """Make keys from what a caller may give: `Keys`, the object above (where keys may be bytes too), or a key service. UsageError."""
-        if given is None or isinstance(given, Keys):
-            return given
-        if isinstance(given, Mapping):
-            return _from_object(given)
-        if callable(given) or hasattr(given, "unwrap_key"):
-            return cls(service=given)
-        raise UsageError(f"keys are given as a {type(given).__name__}", hint="give Keys, a dict, a function or a KMS client")
+        if value is None or isinstance(value, Keys):
+            return value
+        if isinstance(value, Mapping):
+            return _from_object(value)
+        if callable(value) or hasattr(value, "unwrap_key"):
+            return cls(service=value)
+        raise UsageError(f"keys are given as a {type(value).__name__}", hint="give Keys, a dict, a function or a KMS client")
 
     @classmethod
     def from_json(cls, text: str | bytes, *, where: str = "keys") -> Keys:
@@ -98,8 +98,8 @@ class Keys:
             return None
         wrapped = parse_material(metadata, material)
         if wrapped is None:
-            known = self.by_id.get(id_of(metadata)) or self.by_id.get(f"0x{metadata.hex()}")
-            return known or self._ask(lambda ask: ask(metadata))
+            key = self.by_id.get(id_of(metadata)) or self.by_id.get(f"0x{metadata.hex()}")
+            return key or self._ask(lambda ask: ask(metadata))
         master = self.by_id.get(wrapped.master_key_id)
         return wrapped.unwrap_locally(master) if master is not None else self._ask(lambda ask: ask(wrapped.raw), wrapped)
 
@@ -108,11 +108,11 @@ class Keys:
         service = self.service
         try:
             if callable(service):
-                return _answered(question(service))
+                return _check_answer(question(service))
             if service is None or wrapped is None:
                 return None
             unwrap = service.unwrap_key
-            return wrapped.unwrap(lambda key, master: _answered(unwrap(key, master)))
+            return wrapped.unwrap(lambda key, master: _check_answer(unwrap(key, master)))
         except SbbfError:
             raise
         except (LookupError, PermissionError):
@@ -122,7 +122,7 @@ class Keys:
             raise RefusedError(f"the key service failed ({type(error).__name__})") from error
 
 
-def _answered(key: object) -> Key:
+def _check_answer(key: object) -> Key:
     if key is None:
         raise LookupError
     if not isinstance(key, bytes | bytearray) or len(key) not in KEY_SIZES:
@@ -139,37 +139,37 @@ def id_of(metadata: bytes) -> str:
     return text if text.isprintable() and text else f"0x{metadata.hex()}"
 
 
-def described(metadata: bytes | None) -> str:
+def describe_key(metadata: bytes | None) -> str:
     """Describe a missing key: its id in brackets, where it has one that is short enough to show."""
     if not metadata:
         return ""
     try:
-        found = parse_material(metadata, lambda reference: None)
+        material = parse_material(metadata, lambda reference: None)
     except UnreadableError:
         return ""
-    name = found.master_key_id if found is not None else id_of(metadata)
+    name = material.master_key_id if material is not None else id_of(metadata)
     return f" (key id {name!r})" if len(name) <= _SHOWN_CHARACTERS else ""
 
 
-def _from_object(found: Any) -> Keys:
-    if not isinstance(found, Mapping):
+def _from_object(parts: Any) -> Keys:
+    if not isinstance(parts, Mapping):
         raise UsageError("keys are one object", hint=f"with {', '.join(_PARTS)}")
-    for part in found:
+    for part in parts:
         if part not in _PARTS:
             raise UsageError("it has a part that is not known here", hint=f"there are {', '.join(_PARTS)}")
     for part in ("columns", "keys"):
-        if not isinstance(found.get(part, {}), Mapping):
+        if not isinstance(parts.get(part, {}), Mapping):
             raise UsageError("it takes an object of names and keys", place=part)
-    footer, prefix = found.get("footer_key"), found.get("aad_prefix")
+    footer, prefix = parts.get("footer_key"), parts.get("aad_prefix")
     return Keys(
         footer=None if footer is None else _key(footer, "footer_key"),
-        columns={str(name): _key(value, f"columns, {_shown(str(name))}") for name, value in found.get("columns", {}).items()},
-        by_id={str(name): _key(value, f"keys, {_shown(str(name))}") for name, value in found.get("keys", {}).items()},
+        columns={str(name): _key(value, f"columns, {_hide_key(str(name))}") for name, value in parts.get("columns", {}).items()},
+        by_id={str(name): _key(value, f"keys, {_hide_key(str(name))}") for name, value in parts.get("keys", {}).items()},
         aad_prefix=None if prefix is None else _prefix(prefix),
     )
 
 
-def _shown(name: str) -> str:
+def _hide_key(name: str) -> str:
     """Return a name in printable form: a caller who swaps names and keys passes keys as names."""
     return "a name that may be a key" if may_be_keys(name) else name
 
@@ -181,8 +181,8 @@ def may_be_keys(text: str) -> bool:
     """Return whether what should have been a path or a name is a key, or holds keys: then it must not be shown."""
     if _DIGITS_OF_A_KEY.search(text):
         return True
-    forms = (_formed(text.strip(), form) for form in _FORMS)
-    return text.lstrip().startswith("{") or any(found is not None and len(found) in KEY_SIZES for found in forms)
+    forms = (_decode(text.strip(), form) for form in _FORMS)
+    return text.lstrip().startswith("{") or any(candidate is not None and len(candidate) in KEY_SIZES for candidate in forms)
 
 
 _FORMS: dict[str, Callable[[str], bytes]] = {
@@ -195,17 +195,17 @@ _FORMS: dict[str, Callable[[str], bytes]] = {
 def _key(value: Any, place: str) -> Key:
     """Parse a key. The error says what is wrong with it and never what it is."""
     # 32 hexadecimal digits are also 24 bytes of base64, but no random key looks like that.
-    for candidate in (_formed(value, "hex"), _formed(value, "base64")) if isinstance(value, str) else (_explicit(value),):
+    for candidate in (_decode(value, "hex"), _decode(value, "base64")) if isinstance(value, str) else (_explicit(value),):
         if candidate is not None and len(candidate) in KEY_SIZES:
             return Key(candidate)
     raise UsageError("not a key", place=place, hint="it takes 16, 24 or 32 bytes in hexadecimal or base64")
 
 
 def _prefix(value: Any) -> bytes:
-    found = value.encode() if isinstance(value, str) else _explicit(value)
-    if found is None:
+    prefix = value.encode() if isinstance(value, str) else _explicit(value)
+    if prefix is None:
         raise UsageError("not an AAD prefix", place="aad_prefix", hint='it takes text, {"hex": ...} or {"base64": ...}')
-    return found
+    return prefix
 
 
 def _explicit(value: Any) -> bytes | None:
@@ -215,10 +215,10 @@ def _explicit(value: Any) -> bytes | None:
     if not isinstance(value, Mapping) or len(value) != 1:
         return None
     ((form, text),) = value.items()
-    return _formed(text, form) if isinstance(text, str) and form in _FORMS else None
+    return _decode(text, form) if isinstance(text, str) and form in _FORMS else None
 
 
-def _formed(text: str, form: str) -> bytes | None:
+def _decode(text: str, form: str) -> bytes | None:
     try:
         return _FORMS[form](text)
     except (ValueError, binascii.Error):

@@ -131,13 +131,13 @@ def parse_gcm(key: Key, module: Bytes, aad: bytes) -> bytes:
 def build_gcm(key: Key, plain: Bytes, aad: bytes) -> bytes:
     """Build the module of a plaintext, with a new random nonce."""
     nonce = os.urandom(NONCE_BYTES)
-    sealed = key.gcm.encrypt(nonce, plain, aad)
-    return b"".join(((NONCE_BYTES + len(sealed)).to_bytes(LENGTH_BYTES, "little"), nonce, sealed))
+    ciphertext = key.gcm.encrypt(nonce, plain, aad)
+    return b"".join(((NONCE_BYTES + len(ciphertext)).to_bytes(LENGTH_BYTES, "little"), nonce, ciphertext))
 
 
-def open_gcm(key: Key, sealed: Bytes, aad: bytes) -> bytes:
+def open_gcm(key: Key, ciphertext: Bytes, aad: bytes) -> bytes:
     """Decrypt nonce, ciphertext and tag, without a length word before them."""
-    view = memoryview(sealed)
+    view = memoryview(ciphertext)
     if len(view) < NONCE_BYTES + TAG_BYTES:
         raise AuthenticationError("it is shorter than nonce and tag")
     gcm = key.gcm

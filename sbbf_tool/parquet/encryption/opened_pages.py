@@ -77,26 +77,26 @@ class OpenedPages:
     def _read_header_or_page(self, offset: int, length: int) -> bytes:
         """Read as `read` does, but only to the end of a header where `offset` is in one: a walk over headers decrypts no page."""
         at = bisect_right(self._starts, offset) - 1
-        left = self._pages[at].start + len(self._pages[at].header) - offset if at >= 0 else 0
-        return self.read(offset, min(length, left) if left > 0 else length)
+        header_bytes = self._pages[at].start + len(self._pages[at].header) - offset if at >= 0 else 0
+        return self.read(offset, min(length, header_bytes) if header_bytes > 0 else length)
 
     def read(self, offset: int, length: int) -> bytes:
         """Read bytes of the decrypted chunk, which begins where a file's first page does; fewer at its end. Raises AuthenticationError."""
-        pieces = []
+        parts = []
         position, end = offset, min(offset + length, self._end)
         while position < end:
             if position < len(MAGIC):
-                piece = MAGIC[position:]
+                part = MAGIC[position:]
             else:
                 at = bisect_right(self._starts, position) - 1
                 page = self._pages[at]
                 inside = position - page.start
                 header = len(page.header)
-                piece = page.header[inside:] if inside < header else self._body(at)[inside - header :]
-            piece = piece[: end - position]
-            pieces.append(piece)
-            position += len(piece)
-        return b"".join(pieces)
+                part = page.header[inside:] if inside < header else self._body(at)[inside - header :]
+            part = part[: end - position]
+            parts.append(part)
+            position += len(part)
+        return b"".join(parts)
 
     def open_arrow(self) -> NativeFile:
         """Open a pyarrow stream of the decrypted chunk."""
@@ -108,9 +108,9 @@ class OpenedPages:
         start, ordinal = len(MAGIC), 0
         while position < end:
             place = f"page header at byte {position}"
-            sealed = self._module_at(position, end, place)
-            header, module = self._open_header(sealed, ordinal, place)
-            position += len(sealed)
+            ciphertext = self._module_at(position, end, place)
+            header, module = self._open_header(ciphertext, ordinal, place)
+            position += len(ciphertext)
             page = self._page(header, module, ordinal, start, position, place)
             if position + page.stored_bytes > end:
                 raise UnreadableError("its page would run past the end of its chunk", place=place)
@@ -125,15 +125,15 @@ class OpenedPages:
             raise AuthenticationError("its length is not that of a module in this chunk", place=place)
         return self._read(position, length)
 
-    def _open_header(self, sealed: bytes, ordinal: int, place: str) -> tuple[bytes, Module]:
+    def _open_header(self, ciphertext: bytes, ordinal: int, place: str) -> tuple[bytes, Module]:
         """Decrypt a header; return it and the type of its page. Only the first page may be a dictionary, and it alone has no ordinal."""
         if not self._pages:
             try:
-                return self._cipher.open(self._chunk, Module.DICTIONARY_PAGE_HEADER, sealed), Module.DICTIONARY_PAGE
+                return self._cipher.open(self._chunk, Module.DICTIONARY_PAGE_HEADER, ciphertext), Module.DICTIONARY_PAGE
             except AuthenticationError:
                 pass
         try:
-            return self._cipher.open(self._chunk, Module.DATA_PAGE_HEADER, sealed, ordinal), Module.DATA_PAGE
+            return self._cipher.open(self._chunk, Module.DATA_PAGE_HEADER, ciphertext, ordinal), Module.DATA_PAGE
         except SbbfError as error:
             raise error.at(place=place) from None
 
@@ -149,8 +149,8 @@ class OpenedPages:
         size = stored - self._cipher.page_overhead
         changes = {_COMPRESSED_PAGE_SIZE: (compact.I32, compact.build_int(size)), _CRC: (compact.I32, None)}
         # What follows the struct is padding, which could not be distinguished from the page.
-        bare = plain[:length]
-        rewritten = compact.apply(bare, [compact.set_fields(bare, 0, changes)])
+        struct = plain[:length]
+        rewritten = compact.apply(struct, [compact.set_fields(struct, 0, changes)])
         return _Page(start, rewritten, offset, stored, size, module, ordinal if module is Module.DATA_PAGE else None, levels)
 
     def _body(self, at: int) -> bytes:
@@ -178,5 +178,5 @@ class OpenedPages:
                 # Levels that look like a length word are improbable, but possible.
                 if not page.level_bytes:
                     raise
-        levels, sealed = stored[: page.level_bytes], stored[page.level_bytes :]
-        return levels + self._cipher.open_page(self._chunk, page.module, sealed, page.ordinal)
+        levels, ciphertext = stored[: page.level_bytes], stored[page.level_bytes :]
+        return levels + self._cipher.open_page(self._chunk, page.module, ciphertext, page.ordinal)
