@@ -50,7 +50,7 @@ def publish(file: ParquetFile, target: str, patch: Patch, compare: Callable[[Par
 def ensure_same_footer(file: ParquetFile, fresh: ParquetFile, chunks: Iterable[ChunkKey]) -> None:
     """Raise SbbfError unless the new footer is the old one, byte for byte, apart from the filters of these chunks."""
     no_filters: dict[ChunkKey, None] = dict.fromkeys(chunks)
-    old, new = (set_filters(footer.raw, no_filters, footer.cipher, leave_open=True) for footer in (file.footer, fresh.footer))
+    old, new = (set_filters(footer.raw, no_filters, footer.cipher, leave_decrypted=True) for footer in (file.footer, fresh.footer))
     if old != new:
         raise mistake(file, "the new footer differs from the old one in more than the filters' places")
 

@@ -89,7 +89,7 @@ def _blocks(file: ParquetFile, question: Question) -> Iterator[tuple[int, int]]:
 
 def _is_read_whole(stored: StoredFilter, blocks: Collection[int]) -> bool:
     # An encrypted bitset can only be authenticated as a whole.
-    return stored.is_sealed or len(blocks) > min(_BLOCKS_PER_BITSET_READ, stored.num_blocks // 4)
+    return stored.is_encrypted or len(blocks) > min(_BLOCKS_PER_BITSET_READ, stored.num_blocks // 4)
 
 
 def may_hold(file: ParquetFile, stored: StoredFilter, hashes: Sequence[int]) -> Sequence[int]:

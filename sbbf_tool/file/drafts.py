@@ -88,7 +88,7 @@ def in_dialect(file: ParquetFile, stored: StoredFilter, dialect: Dialect) -> tup
     It must not be queried where its header is of other dialects, or where values of its column, which are read for this, contradict it.
     """
     # The drafts had no encryption.
-    mine = None if stored.is_sealed else read_as(stored, dialect)
+    mine = None if stored.is_encrypted else read_as(stored, dialect)
     if mine is None:
         return stored, None, f"{stored.header.beyond_us}, not {dialect.name}" if stored.header.beyond_us else None
     if dialect == TODAY:

@@ -131,9 +131,9 @@ class ParquetFile:
             if place.offset >= self.footer.end:
                 raise UnreadableError(f"outside the file, which has {self.source.size:,} bytes")
             if cipher is not None:
-                from sbbf_tool.parquet.encryption import filters as sealed_filters
+                from sbbf_tool.parquet.encryption import filters as encrypted_filters
 
-                stored = sealed_filters.open_filter(self.source.read_up_to, self.footer.start, cipher, (row_group, column.index), place)
+                stored = encrypted_filters.read_filter(self.source.read_up_to, self.footer.start, cipher, (row_group, column.index), place)
             else:
                 header = parse_header(self.source.read(place.offset, min(HEADER_GUESS, self.source.size - place.offset)))
                 if header.readings:
@@ -167,22 +167,22 @@ class ParquetFile:
     def read_bitset(self, stored: StoredFilter) -> bytes:
         """Read the bitset of a filter. Raises AuthenticationError where an encrypted one is not what the writer encrypted."""
         data = self.source.read(stored.bitset_offset, stored.bitset_bytes)
-        if not stored.is_sealed:
+        if not stored.is_encrypted:
             return data
-        from sbbf_tool.parquet.encryption import filters as sealed_filters
+        from sbbf_tool.parquet.encryption import filters as encrypted_filters
 
         assert self.footer.cipher is not None
         column = self.footer.columns[stored.column]
         with self.named(lambda: f"column {column.name}, row group {stored.row_group}, filter at byte {stored.place.offset}"):
-            return sealed_filters.open_bitset(self.footer.cipher, stored, data)
+            return encrypted_filters.decrypt_bitset(self.footer.cipher, stored, data)
 
     def end_of_sealed_filter(self, start: int, end: int) -> int | None:
         """Return the byte after the encrypted filter, of any chunk, that begins at `start`; None where there is none before `end`."""
         if self.footer.cipher is None:
             return None
-        from sbbf_tool.parquet.encryption import filters as sealed_filters
+        from sbbf_tool.parquet.encryption import filters as encrypted_filters
 
-        return sealed_filters.end_of_any_filter(self.source.read_up_to, start, end, self.footer.cipher)
+        return encrypted_filters.end_of_any_filter(self.source.read_up_to, start, end, self.footer.cipher)
 
     def filter_pieces(
         self, row_group: int, column: int, bitset: bytes | bytearray | memoryview
@@ -193,9 +193,9 @@ class ParquetFile:
             raise RefusedError(reason, hint="a filter in the clear would leak it")
         if self.footer.cipher is None or not self.has_key(row_group, column):
             return header, bitset
-        from sbbf_tool.parquet.encryption import filters as sealed_filters
+        from sbbf_tool.parquet.encryption import filters as encrypted_filters
 
-        return sealed_filters.close_filter(self.footer.cipher, (row_group, column), header, bitset)
+        return encrypted_filters.encrypt_filter(self.footer.cipher, (row_group, column), header, bitset)
 
     def pages(self, row_group: int, column: Column) -> ChunkPages:
         """Return the place of a chunk's pages, decrypted. Raises UnreadableError where those of an encrypted one cannot be followed."""
@@ -203,10 +203,10 @@ class ParquetFile:
         assert meta is not None
         if self.footer.cipher is None or not self.has_key(row_group, column):
             return with_checked_sizes(ChunkPages(meta, self.source.read_up_to, self.source.open_arrow), self.limit.ensure)
-        from sbbf_tool.parquet.encryption.opened_pages import OpenedPages
+        from sbbf_tool.parquet.encryption.decrypted_pages import DecryptedPages
 
         with self.named(lambda: f"column {column.name}, row group {row_group}"):
-            opened = OpenedPages(self.source.read_up_to, self.footer.cipher, (row_group, column.index), meta)
+            opened = DecryptedPages(self.source.read_up_to, self.footer.cipher, (row_group, column.index), meta)
             return with_checked_sizes(opened.as_pages(), self.limit.ensure)
 
     def is_encrypted(self, row_group: int, column: Column) -> bool:

@@ -22,7 +22,7 @@ from sbbf_tool.file.layout import OLD_FILTER, OLD_FOOTER, end_of_data, unreferen
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.hints import Hint
 from sbbf_tool.parquet.filters import StoredFilter
-from sbbf_tool.parquet.footer import TAIL_BYTES, FilterPlace, Footer, open_metadata, set_filters
+from sbbf_tool.parquet.footer import TAIL_BYTES, FilterPlace, Footer, decrypt_metadata, set_filters
 from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
 from sbbf_tool.reports.remove import RemovedFilter, RemoveReport
 from sbbf_tool.storage.spool import Spool
@@ -69,7 +69,7 @@ def _choose_chunks(file: ParquetFile, names: tuple[str, ...], compact: bool) -> 
     check_changeable(file)
     columns = choose_columns(file, names) or list(file.footer.columns)
     for column in columns:
-        if any(file.footer.is_closed(number, column.index) for number in range(file.footer.num_row_groups)):
+        if any(file.footer.is_locked(number, column.index) for number in range(file.footer.num_row_groups)):
             hint = Hint("give its key with {keys}, or name other columns with {columns}", keys=..., columns=...)
             raise RefusedError("its metadata are encrypted", file=file.name, place=f"column {column.name}", hint=hint)
     recorded_chunks = _recorded_chunks(file.footer)
@@ -91,7 +91,7 @@ def _recorded_chunks(footer: Footer) -> set[ChunkKey]:
         (row_group, column.index)
         for row_group in range(footer.num_row_groups)
         for column in footer.columns
-        if footer.chunk_meta(row_group, column.index).stated_filter != (None, None) and not footer.is_closed(row_group, column.index)
+        if footer.chunk_meta(row_group, column.index).stated_filter != (None, None) and not footer.is_locked(row_group, column.index)
     }
 
 
@@ -136,7 +136,7 @@ def _is_footer_with(footer: Footer, before: Footer, filters: Mapping[ChunkKey, F
     """Return whether `footer` equals `before` with these filters set, to the byte."""
     try:
         # Encrypting the same metadata twice gives different bytes, so plaintexts are compared.
-        return set_filters(before.raw, filters, before.cipher, leave_open=True) == open_metadata(footer.raw, filters, footer.cipher)
+        return set_filters(before.raw, filters, before.cipher, leave_decrypted=True) == decrypt_metadata(footer.raw, filters, footer.cipher)
     except UnreadableError:
         # `before` has no such chunks: it is the footer of another file.
         return False
@@ -218,7 +218,7 @@ def _count_unreferenced(file: ParquetFile, keys: set[ChunkKey], patch: Patch, me
 
 
 def _has_locked_columns(footer: Footer) -> bool:
-    return any(footer.is_closed(number, column.index) for number in range(footer.num_row_groups) for column in footer.columns)
+    return any(footer.is_locked(number, column.index) for number in range(footer.num_row_groups) for column in footer.columns)
 
 
 def _compare(file: ParquetFile, keys: set[ChunkKey], fresh: ParquetFile) -> None:

@@ -69,17 +69,17 @@ class StoredFilter:
     column: int
     place: FilterPlace
     header: FilterHeader
-    sealed_header_bytes: int | None = None
+    encrypted_header_bytes: int | None = None
     """Bytes of the header's module, where header and bitset are encrypted; None where they are not."""
 
     @property
-    def is_sealed(self) -> bool:
-        return self.sealed_header_bytes is not None
+    def is_encrypted(self) -> bool:
+        return self.encrypted_header_bytes is not None
 
     @property
     def header_bytes(self) -> int:
         """Bytes of the header as stored."""
-        return self.header.length if self.sealed_header_bytes is None else self.sealed_header_bytes
+        return self.header.length if self.encrypted_header_bytes is None else self.encrypted_header_bytes
 
     @property
     def bitset_offset(self) -> int:
@@ -94,7 +94,7 @@ class StoredFilter:
     @property
     def bitset_bytes(self) -> int:
         """Bytes of the bitset as stored: a module adds a length word, nonce and tag."""
-        return self.header.num_bytes + (MODULE_OVERHEAD if self.is_sealed else 0)
+        return self.header.num_bytes + (MODULE_OVERHEAD if self.is_encrypted else 0)
 
     @property
     def end(self) -> int:

@@ -91,7 +91,7 @@ class Footer:
         """Whether a changed footer can replace this one; a signed footer must be signed again, which needs its key."""
         return self.cipher.footer_key is not None if self.cipher is not None else self.metadata.encryption_algorithm is None
 
-    def is_closed(self, row_group: int, column: int) -> bool:
+    def is_locked(self, row_group: int, column: int) -> bool:
         """Return whether the full metadata of a column chunk are encrypted with a key that is missing."""
         ciphertext = self.metadata.row_groups[row_group].columns[column].encrypted_column_metadata
         return ciphertext is not None and not (self.cipher is not None and self.cipher.has_key((row_group, column)))
@@ -117,7 +117,7 @@ class Footer:
         """Build the end of a file whose footer is `raw`: the footer, encrypted or signed as this one is, then length and magic."""
         if self.cipher is None:
             return raw, build_tail(raw)
-        stored = self.cipher.close_footer(raw)
+        stored = self.cipher.encrypt_footer(raw)
         return stored, build_tail(stored, MAGIC if self.cipher.crypto is None else MAGIC_ENCRYPTED)
 
     def ensure_type(self, row_group: int, column: Column) -> None:
@@ -168,11 +168,11 @@ def parse_tail(last_bytes: bytes, file_size: int) -> Tail:
 
 
 def set_filters(
-    raw: bytes, places: Mapping[tuple[int, int], FilterPlace | None], cipher: FileCipher | None = None, *, leave_open: bool = False
+    raw: bytes, places: Mapping[tuple[int, int], FilterPlace | None], cipher: FileCipher | None = None, *, leave_decrypted: bool = False
 ) -> bytes:
     """Set the filters of these (row group, leaf column) in `raw`, or remove those that are None; every other byte stays.
 
-    Where a chunk's metadata are encrypted too, `cipher` decrypts and encrypts them; with `leave_open` they stay decrypted, for comparison.
+    Where a chunk's metadata are encrypted too, `cipher` decrypts and encrypts them; `leave_decrypted` leaves them plain, for comparison.
     Raises UnreadableError where a chunk is missing or has no metadata to change, RefusedError where its key is missing.
     """
 
@@ -184,11 +184,11 @@ def set_filters(
             meta, position, {_BLOOM_FILTER_OFFSET: (compact.I64, offset), _BLOOM_FILTER_LENGTH: (compact.I32, length)}
         )
 
-    return _edit_metadata(raw, places, change, cipher, leave_open)
+    return _edit_metadata(raw, places, change, cipher, leave_decrypted)
 
 
-def open_metadata(raw: bytes, chunks: Iterable[tuple[int, int]], cipher: FileCipher | None) -> bytes:
-    """Decrypt the encrypted metadata of these chunks in `raw`, and change nothing else: the counterpart of `leave_open` in comparisons."""
+def decrypt_metadata(raw: bytes, chunks: Iterable[tuple[int, int]], cipher: FileCipher | None) -> bytes:
+    """Decrypt the encrypted metadata of these chunks in `raw`, nothing else: the counterpart of `leave_decrypted`."""
     return _edit_metadata(raw, chunks, None, cipher, True)
 
 
@@ -196,7 +196,7 @@ _Change = Callable[[tuple[int, int], bytes, int], compact.Edit]
 
 
 def _edit_metadata(
-    raw: bytes, chunks: Iterable[tuple[int, int]], change: _Change | None, cipher: FileCipher | None, leave_open: bool
+    raw: bytes, chunks: Iterable[tuple[int, int]], change: _Change | None, cipher: FileCipher | None, leave_decrypted: bool
 ) -> bytes:
     """Apply `change` to every `ColumnMetaData` of these chunks in `raw`: the plain one, the encrypted one, or both."""
     keys = set(chunks)
@@ -210,7 +210,7 @@ def _edit_metadata(
             if meta is not None and change is not None:
                 edits.append(change(key, raw, meta.value))
             if ciphertext is not None and cipher is not None:
-                edits.append(_edit_encrypted(raw, key, ciphertext, change, cipher, leave_open))
+                edits.append(_edit_encrypted(raw, key, ciphertext, change, cipher, leave_decrypted))
             num_edited += meta is not None or (ciphertext is not None and cipher is not None)
     except IndexError:
         raise UnreadableError("the footer ends in the middle of a value") from None
@@ -220,16 +220,16 @@ def _edit_metadata(
 
 
 def _edit_encrypted(
-    raw: bytes, key: tuple[int, int], field: compact.Field, change: _Change | None, cipher: FileCipher, leave_open: bool
+    raw: bytes, key: tuple[int, int], field: compact.Field, change: _Change | None, cipher: FileCipher, leave_decrypted: bool
 ) -> compact.Edit:
     if not cipher.has_key(key):
         raise RefusedError("a column's metadata are encrypted", hint=Hint("give its key with {keys}", keys=...))
     length, start = compact.read_varint(raw, field.value)
-    plain = cipher.open_metadata(key, raw[start : start + length])
+    plain = cipher.decrypt_metadata(key, raw[start : start + length])
     if change is not None:
         plain = compact.apply(plain, [change(key, plain, 0)])
-    if not leave_open:
-        plain = cipher.close_metadata(key, plain)
+    if not leave_decrypted:
+        plain = cipher.encrypt_metadata(key, plain)
     return compact.Edit(field.value, field.end, compact.build_varint(len(plain)) + plain)
 
 

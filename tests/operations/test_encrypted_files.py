@@ -33,7 +33,7 @@ from sbbf_tool.file.keys import read_keys
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.encryption.modules import Module
 from sbbf_tool.parquet.filters import build_header, parse_header
-from sbbf_tool.parquet.footer import open_metadata, set_filters
+from sbbf_tool.parquet.footer import decrypt_metadata, set_filters
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from support.corpus_edits import edit_footer
 from support.parquet_java import COLUMNS, FIRST_ID, ROW_GROUPS, ROWS, ROWS_A_GROUP
@@ -116,9 +116,9 @@ def test_all_else_of_a_footer_stays_as_it_was(file, name):
         add_filters(path, COLUMNS, output=path.with_suffix(".new"), replace=True, keys=keys)
     with ParquetFile.open(path.with_suffix(".new"), keys) as after:
         chunks = {(number, index): None for number in range(ROW_GROUPS) for index in range(len(COLUMNS))}
-        bare = [set_filters(one.footer.raw, chunks, one.footer.cipher, leave_open=True) for one in (before, after)]
+        bare = [set_filters(one.footer.raw, chunks, one.footer.cipher, leave_decrypted=True) for one in (before, after)]
         assert bare[0] == bare[1]
-        assert open_metadata(before.footer.raw, chunks, before.footer.cipher) != open_metadata(
+        assert decrypt_metadata(before.footer.raw, chunks, before.footer.cipher) != decrypt_metadata(
             after.footer.raw, chunks, after.footer.cipher
         )
         # Of an encrypted footer, what says how it is encrypted; of a signed one, the place of the signature.
@@ -135,8 +135,10 @@ def test_no_nonce_is_used_twice(file):
             starts = [start for row_group in range(ROW_GROUPS) for start in modules_of(opened, row_group, 1)[:2]]
             crypto = len(opened.footer.cipher.crypto)
             starts.append(opened.footer.start + crypto)
-            sealed = [opened.footer.metadata.row_groups[row_group].columns[1].encrypted_column_metadata for row_group in range(ROW_GROUPS)]
-            found += [out.read_bytes()[start + 4 : start + 16] for start in starts] + [module[4:16] for module in sealed]
+            ciphertext = [
+                opened.footer.metadata.row_groups[row_group].columns[1].encrypted_column_metadata for row_group in range(ROW_GROUPS)
+            ]
+            found += [out.read_bytes()[start + 4 : start + 16] for start in starts] + [module[4:16] for module in ciphertext]
     assert len(found) == len(set(found)) == 2 * 10
 
 
@@ -337,9 +339,9 @@ def test_a_header_encrypted_as_another_module(file, module):
     with ParquetFile.open(path, keys) as opened:
         start, bitset, _ = modules_of(opened, 0, 1)
         plain = build_header(512).ljust(bitset - start - 32, b"\0")
-        sealed = opened.footer.cipher.close((0, 1), module, plain)
+        ciphertext = opened.footer.cipher.encrypt((0, 1), module, plain)
     data = path.read_bytes()
-    path.write_bytes(data[:start] + sealed + data[bitset:])
+    path.write_bytes(data[:start] + ciphertext + data[bitset:])
     with pytest.raises(AuthenticationError, match=rf"encrypted as a module of type {int(module)} \({module.words}\), not 8"):
         probe(path, "name", ["x"], keys=keys)
 

@@ -6,5 +6,5 @@ key_material   the key metadata that parquet-java's key tools, and so Spark, wri
 file_cipher    encryption and decryption with the keys of one file
 footers        encrypted and signed footers <-> `Footer`
 filters        a filter as two modules
-opened_pages   the decrypted pages of a column chunk, laid out as in a plain file
+decrypted_pages  the decrypted pages of a column chunk, laid out as in a plain file
 """

@@ -104,33 +104,33 @@ class FileCipher:
     def has_key(self, chunk: ChunkKey) -> bool:
         return chunk in self._keys
 
-    def open(
+    def decrypt(
         self, chunk: ChunkKey, module: Module, ciphertext: Bytes, page: int | None = None, *, written_for: ChunkKey | None = None
     ) -> bytes:
         """Decrypt a GCM module of this chunk, which may have been written for another one. Raises AuthenticationError."""
         return modules.parse_gcm(self._keys[chunk], ciphertext, self._aad(written_for or chunk, module, page))
 
-    def close(self, chunk: ChunkKey, module: Module, plain: Bytes) -> bytes:
+    def encrypt(self, chunk: ChunkKey, module: Module, plain: Bytes) -> bytes:
         """Encrypt a GCM module of this chunk, with a new nonce."""
         return modules.build_gcm(self._keys[chunk], plain, self._aad(chunk, module, None))
 
-    def open_metadata(self, chunk: ChunkKey, ciphertext: bytes) -> bytes:
-        return self.open(chunk, Module.COLUMN_METADATA, ciphertext)
+    def decrypt_metadata(self, chunk: ChunkKey, ciphertext: bytes) -> bytes:
+        return self.decrypt(chunk, Module.COLUMN_METADATA, ciphertext)
 
-    def close_metadata(self, chunk: ChunkKey, plain: bytes) -> bytes:
-        return self.close(chunk, Module.COLUMN_METADATA, plain)
+    def encrypt_metadata(self, chunk: ChunkKey, plain: bytes) -> bytes:
+        return self.encrypt(chunk, Module.COLUMN_METADATA, plain)
 
-    def close_footer(self, raw: bytes) -> bytes:
+    def encrypt_footer(self, raw: bytes) -> bytes:
         """Encrypt or sign the footer with a new nonce; return it as stored."""
         key, aad = self.footer_key, self.algorithm.aad.of_footer()
         assert key is not None, "whoever changes a footer asks first whether that can be done"
         return raw + modules.sign(key, raw, aad) if self.crypto is None else self.crypto + modules.build_gcm(key, raw, aad)
 
-    def open_page(self, chunk: ChunkKey, module: Module, ciphertext: Bytes, page: int | None) -> bytes:
+    def decrypt_page(self, chunk: ChunkKey, module: Module, ciphertext: Bytes, page: int | None) -> bytes:
         """Decrypt a page, which may be a CTR module. Raises AuthenticationError under GCM."""
         if self.algorithm.has_ctr_pages:
             return modules.parse_ctr(self._keys[chunk], ciphertext)
-        return self.open(chunk, module, ciphertext, page)
+        return self.decrypt(chunk, module, ciphertext, page)
 
     @property
     def page_overhead(self) -> int:

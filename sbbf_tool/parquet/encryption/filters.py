@@ -22,7 +22,7 @@ _MOST_HEADER_BYTES = 64 << 10
 _CONFUSED = (Module.BLOOM_FILTER_BITSET, Module.COLUMN_INDEX, Module.OFFSET_INDEX)
 
 
-def open_filter(
+def read_filter(
     read: Callable[[int, int], bytes], end: int, cipher: FileCipher, chunk: ChunkKey, place: FilterPlace, *, explain: bool = True
 ) -> StoredFilter:
     """Read the filter at this position from its header module, without its bitset. `end` is the byte at which it must have ended.
@@ -34,10 +34,10 @@ def open_filter(
         raise AuthenticationError(f"no encrypted header is there: its module would have {length:,} bytes")
     ciphertext = read(place.offset, LENGTH_BYTES + length)
     try:
-        header = parse_header(cipher.open(chunk, Module.BLOOM_FILTER_HEADER, ciphertext))
+        header = parse_header(cipher.decrypt(chunk, Module.BLOOM_FILTER_HEADER, ciphertext))
     except AuthenticationError as error:
         raise AuthenticationError((explain and _where_from(cipher, chunk, ciphertext)) or error.message) from None
-    stored_filter = StoredFilter(chunk[0], chunk[1], place, header, sealed_header_bytes=len(ciphertext))
+    stored_filter = StoredFilter(chunk[0], chunk[1], place, header, encrypted_header_bytes=len(ciphertext))
     if stored_filter.end <= end:
         stated_bytes = int.from_bytes(read(stored_filter.bitset_offset, LENGTH_BYTES), "little") + LENGTH_BYTES
         if stated_bytes != header.num_bytes + GCM_OVERHEAD:
@@ -47,17 +47,17 @@ def open_filter(
     return stored_filter
 
 
-def open_bitset(cipher: FileCipher, stored: StoredFilter, ciphertext: Bytes) -> bytes:
+def decrypt_bitset(cipher: FileCipher, stored: StoredFilter, ciphertext: Bytes) -> bytes:
     """Decrypt the bitset of a filter from its module. Raises AuthenticationError."""
     try:
-        return cipher.open((stored.row_group, stored.column), Module.BLOOM_FILTER_BITSET, ciphertext)
+        return cipher.decrypt((stored.row_group, stored.column), Module.BLOOM_FILTER_BITSET, ciphertext)
     except AuthenticationError as error:
         raise AuthenticationError(f"its bitset: {error.message}") from None
 
 
-def close_filter(cipher: FileCipher, chunk: ChunkKey, header: bytes, bitset: Bytes) -> tuple[bytes, bytes]:
+def encrypt_filter(cipher: FileCipher, chunk: ChunkKey, header: bytes, bitset: Bytes) -> tuple[bytes, bytes]:
     """Encrypt a filter; return its two modules."""
-    return cipher.close(chunk, Module.BLOOM_FILTER_HEADER, header), cipher.close(chunk, Module.BLOOM_FILTER_BITSET, bitset)
+    return cipher.encrypt(chunk, Module.BLOOM_FILTER_HEADER, header), cipher.encrypt(chunk, Module.BLOOM_FILTER_BITSET, bitset)
 
 
 def end_of_any_filter(read: Callable[[int, int], bytes], start: int, end: int, cipher: FileCipher) -> int | None:
@@ -67,7 +67,7 @@ def end_of_any_filter(read: Callable[[int, int], bytes], start: int, end: int, c
         return None
     for chunk in cipher.chunks():
         try:
-            stop = open_filter(read, end, cipher, chunk, FilterPlace(start, None), explain=False).end
+            stop = read_filter(read, end, cipher, chunk, FilterPlace(start, None), explain=False).end
         except UnreadableError:
             continue
         return stop if stop <= end else None
@@ -78,13 +78,13 @@ def _where_from(cipher: FileCipher, chunk: ChunkKey, ciphertext: bytes) -> str |
     """Say for which type or place a header module that does not authenticate was written, under the same key; None where unknown."""
     for module in _CONFUSED:
         try:
-            cipher.open(chunk, module, ciphertext)
+            cipher.decrypt(chunk, module, ciphertext)
         except UnreadableError:
             continue
         return f"its header was encrypted as a module of type {int(module)} ({module.words}), not {int(Module.BLOOM_FILTER_HEADER)}"
     for other in cipher.chunks_of_same_key(chunk):
         try:
-            cipher.open(chunk, Module.BLOOM_FILTER_HEADER, ciphertext, written_for=other)
+            cipher.decrypt(chunk, Module.BLOOM_FILTER_HEADER, ciphertext, written_for=other)
         except UnreadableError:
             continue
         return f"the filter of another chunk is there: column {cipher.columns[other[1]].name}, row group {other[0]}"

@@ -75,7 +75,7 @@ def _open_columns(footer: Footer, cipher: FileCipher) -> None:
             if chunk.encrypted_column_metadata is None or not cipher.has_key((number, index)):
                 continue
             try:
-                plain = cipher.open_metadata((number, index), chunk.encrypted_column_metadata)
+                plain = cipher.decrypt_metadata((number, index), chunk.encrypted_column_metadata)
                 chunk.meta_data = parse_struct(ColumnMetaData, plain)
             except UnreadableError as error:
                 raise error.at(place=f"the metadata of column {footer.columns[index].name}, row group {number}") from None

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sbbf_tool.errors import AuthenticationError, UnreadableError
-from sbbf_tool.parquet.encryption.modules import KEY_SIZES, Key, open_gcm
+from sbbf_tool.parquet.encryption.modules import KEY_SIZES, Key, decrypt_gcm
 
 _TYPE = "PKMT1"
 
@@ -55,7 +55,7 @@ class KeyMaterial:
 
     def _unwrap_with(self, key: Key, wrapped: str, aad: bytes) -> Key:
         try:
-            plain = open_gcm(key, _from_base64(wrapped), aad)
+            plain = decrypt_gcm(key, _from_base64(wrapped), aad)
         except AuthenticationError:
             raise AuthenticationError(f"its key does not unwrap with master key {self.master_key_id!r}: a wrong master key") from None
         if len(plain) not in KEY_SIZES:

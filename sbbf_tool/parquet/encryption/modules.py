@@ -125,7 +125,7 @@ def parse_gcm(key: Key, module: Bytes, aad: bytes) -> bytes:
     view = memoryview(module)
     if len(view) < GCM_OVERHEAD or int.from_bytes(view[:LENGTH_BYTES], "little") != len(view) - LENGTH_BYTES:
         raise AuthenticationError("its length is not that of a module")
-    return open_gcm(key, view[LENGTH_BYTES:], aad)
+    return decrypt_gcm(key, view[LENGTH_BYTES:], aad)
 
 
 def build_gcm(key: Key, plain: Bytes, aad: bytes) -> bytes:
@@ -135,7 +135,7 @@ def build_gcm(key: Key, plain: Bytes, aad: bytes) -> bytes:
     return b"".join(((NONCE_BYTES + len(ciphertext)).to_bytes(LENGTH_BYTES, "little"), nonce, ciphertext))
 
 
-def open_gcm(key: Key, ciphertext: Bytes, aad: bytes) -> bytes:
+def decrypt_gcm(key: Key, ciphertext: Bytes, aad: bytes) -> bytes:
     """Decrypt nonce, ciphertext and tag, without a length word before them."""
     view = memoryview(ciphertext)
     if len(view) < NONCE_BYTES + TAG_BYTES:

@@ -51,7 +51,7 @@ class _Page(NamedTuple):
         return self.start + len(self.header) + self.size
 
 
-class OpenedPages:
+class DecryptedPages:
     """The decrypted pages of one chunk; threads must not share it."""
 
     def __init__(self, read: Callable[[int, int], bytes], cipher: FileCipher, chunk: ChunkKey, meta: ColumnMetaData) -> None:
@@ -109,7 +109,7 @@ class OpenedPages:
         while position < end:
             place = f"page header at byte {position}"
             ciphertext = self._module_at(position, end, place)
-            header, module = self._open_header(ciphertext, ordinal, place)
+            header, module = self._decrypt_header(ciphertext, ordinal, place)
             position += len(ciphertext)
             page = self._page(header, module, ordinal, start, position, place)
             if position + page.stored_bytes > end:
@@ -125,15 +125,15 @@ class OpenedPages:
             raise AuthenticationError("its length is not that of a module in this chunk", place=place)
         return self._read(position, length)
 
-    def _open_header(self, ciphertext: bytes, ordinal: int, place: str) -> tuple[bytes, Module]:
+    def _decrypt_header(self, ciphertext: bytes, ordinal: int, place: str) -> tuple[bytes, Module]:
         """Decrypt a header; return it and the type of its page. Only the first page may be a dictionary, and it alone has no ordinal."""
         if not self._pages:
             try:
-                return self._cipher.open(self._chunk, Module.DICTIONARY_PAGE_HEADER, ciphertext), Module.DICTIONARY_PAGE
+                return self._cipher.decrypt(self._chunk, Module.DICTIONARY_PAGE_HEADER, ciphertext), Module.DICTIONARY_PAGE
             except AuthenticationError:
                 pass
         try:
-            return self._cipher.open(self._chunk, Module.DATA_PAGE_HEADER, ciphertext, ordinal), Module.DATA_PAGE
+            return self._cipher.decrypt(self._chunk, Module.DATA_PAGE_HEADER, ciphertext, ordinal), Module.DATA_PAGE
         except SbbfError as error:
             raise error.at(place=place) from None
 
@@ -161,7 +161,7 @@ class OpenedPages:
             if len(stored) < page.stored_bytes:
                 raise UnreadableError("it is cut short", place=place)
             try:
-                body = self._open_page(page, stored)
+                body = self._decrypt_page(page, stored)
             except SbbfError as error:
                 raise error.at(place=place) from None
             if len(body) != page.size:
@@ -169,14 +169,14 @@ class OpenedPages:
             self._last = at, body
         return self._last[1]
 
-    def _open_page(self, page: _Page, stored: bytes) -> bytes:
+    def _decrypt_page(self, page: _Page, stored: bytes) -> bytes:
         is_whole = int.from_bytes(stored[:LENGTH_BYTES], "little") == len(stored) - LENGTH_BYTES
         if not page.level_bytes or is_whole:
             try:
-                return self._cipher.open_page(self._chunk, page.module, stored, page.ordinal)
+                return self._cipher.decrypt_page(self._chunk, page.module, stored, page.ordinal)
             except AuthenticationError:
                 # Levels that look like a length word are improbable, but possible.
                 if not page.level_bytes:
                     raise
         levels, ciphertext = stored[: page.level_bytes], stored[page.level_bytes :]
-        return levels + self._cipher.open_page(self._chunk, page.module, ciphertext, page.ordinal)
+        return levels + self._cipher.decrypt_page(self._chunk, page.module, ciphertext, page.ordinal)
