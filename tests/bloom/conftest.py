@@ -22,7 +22,7 @@ def kernel(request: pytest.FixtureRequest) -> Iterator[Kernel]:
     except UsageError as error:
         pytest.skip(str(error))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels, "_choice", lambda: (chosen, ""))
+        patch.setattr(kernels, "_get_choice", lambda: (chosen, ""))
         if not plain:
             yield chosen
             return

@@ -20,7 +20,7 @@ from sbbf_tool.bloom.filter import BloomFilter
 def fast_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels agree on every bit, and millions of hashes would take the slow one minutes."""
     if kernels.name() == "spec":
-        monkeypatch.setattr(kernels, "_choice", lambda: (kernels.load("numpy"), ""))
+        monkeypatch.setattr(kernels, "_get_choice", lambda: (kernels.load("numpy"), ""))
 
 
 def some_hashes(count: int, seed: int) -> array[int]:

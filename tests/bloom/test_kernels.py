@@ -202,7 +202,7 @@ def test_no_buffer_is_kept(kernel: Kernel) -> None:
 
 @pytest.fixture
 def unchosen(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    monkeypatch.setattr(kernels, "_choice", cache(kernels._choose))
+    monkeypatch.setattr(kernels, "_get_choice", cache(kernels._choose))
     monkeypatch.delenv("SBBF_KERNEL", raising=False)
     return monkeypatch
 
@@ -227,7 +227,7 @@ def test_without_the_extension_numpy_works_and_says_why(unchosen: pytest.MonkeyP
     unchosen.setitem(sys.modules, "sbbf_tool.bloom._kernel", None)  # as Python marks what cannot be imported
     assert kernels.name() == "numpy"
     assert kernels.describe().startswith("kernel: numpy (no compiled kernel: ")
-    unchosen.setattr(kernels, "_choice", cache(kernels._choose))
+    unchosen.setattr(kernels, "_get_choice", cache(kernels._choose))
     unchosen.setenv("SBBF_KERNEL", "compiled")
     with pytest.raises(UsageError, match=r"^SBBF_KERNEL: the compiled kernel is not available: "):
         kernels.active()
