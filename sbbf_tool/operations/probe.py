@@ -57,6 +57,6 @@ def probe(
 
 
 def _find_dialect(name: str) -> Dialect:
-    from sbbf_tool.bloom.dialects import dialect_named
+    from sbbf_tool.bloom.dialects import find_dialect
 
-    return dialect_named(name)
+    return find_dialect(name)
