@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import chain, islice
 
 from sbbf_tool.arguments import as_iterable
-from sbbf_tool.bloom.dialects import TODAY, TODAYS, Dialect, dialect_named
+from sbbf_tool.bloom.dialects import TODAY, TODAYS, Dialect, find_dialect
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.file import drafts
@@ -101,7 +101,7 @@ def probe_standalone(path: str | os.PathLike[str], type_name: str, values: objec
     column = column_of_type(type_name)
     queries = [literals.parse_object(column, value) for value in as_iterable(values)]
     with _StandaloneFile(path) as file:
-        chosen = TODAY if dialect is None else dialect_named(dialect)
+        chosen = TODAY if dialect is None else find_dialect(dialect)
         if dialect is None and file.stored.header.beyond_us:
             answers = [RowGroupAnswer(0, literals.CANNOT_SAY, file.stored.header.refusal) for _ in queries]
         else:
@@ -136,7 +136,7 @@ def verify_standalone(
     stream = _checkable(column, values)
     with _StandaloneFile(path) as file:
         first = list(islice(stream, SAMPLE))
-        named_dialect = None if dialect is None else dialect_named(dialect)
+        named_dialect = None if dialect is None else find_dialect(dialect)
         chosen = named_dialect or _decide(file, column, first)
         stored = file.read_as(chosen) if chosen is not None else file.stored
         bloom = file.bloom_of(stored)

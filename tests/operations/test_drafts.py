@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool.bloom.dialects import DIALECTS, DRAFTS, TODAYS, dialect_named
+from sbbf_tool.bloom.dialects import DIALECTS, DRAFTS, TODAYS, find_dialect
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.file.parquet_file import ParquetFile
@@ -56,7 +56,7 @@ def put(path: Path, header: bytes, bitset: bytes, *, stated: bool = True) -> Non
 
 def built(dialect: str, values: list[bytes], size: int, *, is_number: bool = False) -> bytes:
     bloom = BloomFilter.empty(size)
-    hasher = dialect_named(dialect).hasher(bloom.num_blocks, is_number=is_number)
+    hasher = find_dialect(dialect).hasher(bloom.num_blocks, is_number=is_number)
     for value in values:
         bloom.insert_hash(hasher.hash_value(value))
     return bytes(bloom)
@@ -165,10 +165,10 @@ def texts(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("stated", [True, False], ids=["with length", "without"])
 @pytest.mark.parametrize("dialect", TOLD)
 def test_the_values_decide(texts, dialect, stated):
-    put(texts, build_draft_header(dialect_named(dialect), 1024), built(dialect, VALUES, 1024), stated=stated)
+    put(texts, build_draft_header(find_dialect(dialect), 1024), built(dialect, VALUES, 1024), stated=stated)
     (row,), (proof,) = inspect(texts).filters, verify(texts).filters
     assert (row.dialect, proof.dialect, proof.is_verified) == (dialect, dialect, True)
-    assert row.header_bytes == proof.header_bytes == len(build_draft_header(dialect_named(dialect), 1024))
+    assert row.header_bytes == proof.header_bytes == len(build_draft_header(find_dialect(dialect), 1024))
 
 
 def test_twelve_bytes_before_a_bitset_that_begins_with_zeros(tmp_path):
@@ -176,7 +176,7 @@ def test_twelve_bytes_before_a_bitset_that_begins_with_zeros(tmp_path):
     bitset = built("draft1-raw", [b"alone"], 1024)
     assert bitset[:4] == b"\0" * 4
     for behind, fitting in ((b"", ("draft1-raw", "branch-12")), (b"else", ("draft1-raw", "branch-12", "branch-16"))):
-        put(path, build_draft_header(dialect_named("draft1-raw"), 1024), bitset + behind, stated=False)
+        put(path, build_draft_header(find_dialect("draft1-raw"), 1024), bitset + behind, stated=False)
         (row,) = inspect(path).filters
         assert row.dialects == fitting
         assert (row.dialect, row.header_bytes) == ("draft1-raw", 12)
@@ -184,7 +184,7 @@ def test_twelve_bytes_before_a_bitset_that_begins_with_zeros(tmp_path):
 
 @pytest.mark.parametrize("bits", [b"\0", b"\xff"], ids=["none", "all"])
 def test_bits_that_tell_nothing(texts, bits):
-    put(texts, build_draft_header(dialect_named("draft1-thrift"), 64), bits * 64)
+    put(texts, build_draft_header(find_dialect("draft1-thrift"), 64), bits * 64)
     (row,), (proof,) = inspect(texts).filters, verify(texts).filters
     assert row.dialect is proof.dialect is None
     assert row.dialects == ("draft1-thrift", "draft2-thrift")
@@ -192,7 +192,7 @@ def test_bits_that_tell_nothing(texts, bits):
 
 
 def test_a_writer_that_only_forgot_the_compression(texts):
-    put(texts, build_draft_header(dialect_named("draft2-thrift"), 1024), built("today", VALUES, 1024))
+    put(texts, build_draft_header(find_dialect("draft2-thrift"), 1024), built("today", VALUES, 1024))
     report = verify(texts)
     assert report.filters[0].dialect is None
     assert not report.filters[0].false_negatives
@@ -201,7 +201,7 @@ def test_a_writer_that_only_forgot_the_compression(texts):
 
 def test_the_seed_of_the_branch_in_a_header_of_the_text(texts):
     """No dialect, but what it is can be said."""
-    put(texts, build_draft_header(dialect_named("draft1-thrift"), 1024), built("draft1-raw", VALUES, 1024))
+    put(texts, build_draft_header(find_dialect("draft1-thrift"), 1024), built("draft1-raw", VALUES, 1024))
     (proof,) = verify(texts).filters
     assert (proof.dialect, proof.cause) == (None, "draft")
     assert "seed 1361930890" in (proof.explanation or "")
@@ -217,7 +217,7 @@ def test_numbers_hashed_as_nothing_let_everything_pass(tmp_path):
 
 def test_a_chunk_without_values(tmp_path):
     path = write_column(tmp_path / "nulls.parquet", pa.array([None, None], pa.int32()))
-    put(path, build_draft_header(dialect_named("draft1-raw"), 64), bytes(64))
+    put(path, build_draft_header(find_dialect("draft1-raw"), 64), bytes(64))
     (proof,) = verify(path).filters
     assert (proof.dialect, proof.verified_values, proof.false_negatives) == (None, 0, 0)
 
@@ -297,7 +297,7 @@ def test_the_public_samples(conformance):
 @pytest.mark.parametrize("dialect", [dialect.name for dialect in DIALECTS])
 def test_a_bare_file_of_each_dialect(tmp_path, dialect):
     path = tmp_path / "filter.bin"
-    path.write_bytes(build_draft_header(dialect_named(dialect), 1024) + built(dialect, VALUES, 1024))
+    path.write_bytes(build_draft_header(find_dialect(dialect), 1024) + built(dialect, VALUES, 1024))
     report = inspect_standalone(path)
     assert (report.blocks, report.file_bytes) == (32, path.stat().st_size)
     proof = verify_standalone(path, "STRING", (value.decode() for value in VALUES))
@@ -308,7 +308,7 @@ def test_a_bare_file_of_each_dialect(tmp_path, dialect):
 
 def test_values_that_are_not_there_decide_nothing(tmp_path):
     path = tmp_path / "filter.bin"
-    path.write_bytes(build_draft_header(dialect_named("draft1-raw"), 1024) + built("draft1-raw", VALUES, 1024))
+    path.write_bytes(build_draft_header(find_dialect("draft1-raw"), 1024) + built("draft1-raw", VALUES, 1024))
     proof = verify_standalone(path, "STRING", ["value 1", "nobody"])
     assert (proof.dialect, proof.false_negatives, proof.is_verified) == (None, 2, False)
     proof = verify_standalone(path, "STRING", ["value 1", "nobody"], dialect="draft1-raw")
@@ -317,13 +317,13 @@ def test_values_that_are_not_there_decide_nothing(tmp_path):
 
 def test_bytes_behind_a_bare_filter_are_told(tmp_path):
     path = tmp_path / "filter.bin"
-    path.write_bytes(build_draft_header(dialect_named("draft1-page"), 64) + bytes(64) + b"junk")
+    path.write_bytes(build_draft_header(find_dialect("draft1-page"), 64) + bytes(64) + b"junk")
     assert "4 bytes behind it are not its own" in inspect_standalone(path).warnings
 
 
 @pytest.mark.parametrize("dialect", [dialect.name for dialect in DIALECTS])
 def test_a_bare_file_cut_anywhere_is_unreadable(tmp_path, dialect):
-    whole = build_draft_header(dialect_named(dialect), 64) + built(dialect, VALUES[:3], 64)
+    whole = build_draft_header(find_dialect(dialect), 64) + built(dialect, VALUES[:3], 64)
     path = tmp_path / "filter.bin"
     # With 16 plain bytes in front and 4 cut off at the end, it may just as well be one with 12 in front.
     for length in range(len(whole) - 4 * (dialect == "branch-16")):
@@ -336,7 +336,7 @@ def test_a_bare_file_cut_anywhere_is_unreadable(tmp_path, dialect):
 @pytest.mark.parametrize("dialect", [dialect.name for dialect in DIALECTS])
 def test_a_size_that_is_not_there_costs_nothing(tmp_path, dialect):
     path = tmp_path / "filter.bin"
-    path.write_bytes(build_draft_header(dialect_named(dialect), 128 << 20) + b"\xff" * 64)
+    path.write_bytes(build_draft_header(find_dialect(dialect), 128 << 20) + b"\xff" * 64)
     with pytest.raises(UnreadableError, match="past the end of the file"):
         verify_standalone(path, "INT32", [1])
 
@@ -346,7 +346,7 @@ def test_a_size_that_is_not_there_costs_nothing(tmp_path, dialect):
 
 @pytest.mark.parametrize("dialect", TOLD)
 def test_a_filter_that_would_run_into_the_footer(texts, dialect):
-    put(texts, build_draft_header(dialect_named(dialect), 128 << 20), b"\xff" * 64)
+    put(texts, build_draft_header(find_dialect(dialect), 128 << 20), b"\xff" * 64)
     assert "would run into" in (inspect(texts).filters[0].unreadable or "")
     (proof,) = verify(texts).filters
     assert proof.problem
@@ -357,7 +357,7 @@ def test_a_filter_that_would_run_into_the_footer(texts, dialect):
 @pytest.mark.parametrize("dialect", TOLD)
 def test_a_header_with_any_byte_changed(texts, dialect):
     """Whatever it then is, it is said, and a stored value is never called absent."""
-    header, bitset = build_draft_header(dialect_named(dialect), 1024), built(dialect, VALUES, 1024)
+    header, bitset = build_draft_header(find_dialect(dialect), 1024), built(dialect, VALUES, 1024)
     values = [value.decode() for value in VALUES[::20]]
     for at in range(len(header)):
         for change in (0x01, 0x80, 0xFF):
@@ -384,7 +384,7 @@ def test_values_are_not_kept(tmp_path):
     import tracemalloc
 
     path = tmp_path / "filter.bin"
-    path.write_bytes(build_draft_header(dialect_named("branch-16"), 64) + b"\xff" * 64)
+    path.write_bytes(build_draft_header(find_dialect("branch-16"), 64) + b"\xff" * 64)
     tracemalloc.start()
     try:
         assert verify_standalone(path, "INT64", (str(n) for n in range(20_000)), dialect="branch-16").verified_values == 20_000
