@@ -103,14 +103,17 @@ def xml_server() -> Iterator[str]:
         server.wait()
 
 
+def google_account(url: str) -> str:
+    """The file of a service account whose requests go to `url`, unsigned."""
+    return json.dumps({"gcs_base_url": url, "disable_oauth": True, "client_email": "", "private_key": "", "private_key_id": ""})
+
+
 @pytest.fixture
 def google(xml_server: str, tmp_path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Put]:
     from sbbf_tool.storage.objects import s3_bucket
 
     account = tmp_path / "account.json"
-    account.write_text(
-        json.dumps({"gcs_base_url": xml_server, "disable_oauth": True, "client_email": "", "private_key": "", "private_key_id": ""})
-    )
+    account.write_text(google_account(xml_server))
     monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT", str(account))
     forget_clients()
     bucket = f"b{free_ports(1)[0]}"
@@ -181,10 +184,30 @@ def test_it_is_not_written(put, tmp_path):
     assert sbbf_tool.verify(tmp_path / "x.parquet").is_sound
 
 
-def test_no_credentials_are_told(monkeypatch, capsys):
-    for name in ("GOOGLE_SERVICE_ACCOUNT", "GOOGLE_APPLICATION_CREDENTIALS", "AZURE_STORAGE_USE_EMULATOR", "AZURE_STORAGE_ACCOUNT_NAME"):
-        monkeypatch.delenv(name, raising=False)
+@pytest.fixture
+def no_settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name in [name for name in os.environ if name.startswith(("GOOGLE_", "AZURE_", "AZURITE_"))]:
+        monkeypatch.delenv(name)
     forget_clients()
+    yield
+    forget_clients()
+
+
+@pytest.mark.usefixtures("no_settings")
+def test_no_credentials_are_told(capsys):
     assert run(["inspect", "az://container/x.parquet"]) == 3
     assert "no credentials that can be used; check AZURE_STORAGE_ACCOUNT_NAME" in capsys.readouterr().err
-    forget_clients()
+
+
+@pytest.mark.usefixtures("no_settings")
+def test_a_store_that_cannot_be_reached_does_not_lack_credentials(tmp_path, monkeypatch, capsys):
+    (port,) = free_ports(1)  # nothing listens there
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", ACCOUNT)
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", KEY)
+    monkeypatch.setenv("AZURE_STORAGE_ENDPOINT", f"http://127.0.0.1:{port}/{ACCOUNT}")
+    (tmp_path / "account.json").write_text(google_account(f"http://127.0.0.1:{port}"))
+    monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT", str(tmp_path / "account.json"))
+    # An HTTP server is given no credentials, whatever its URLs are called.
+    for url in ("az://container/x.parquet", "gs://bucket/x.parquet", f"http://127.0.0.1:{port}/Account/token.parquet"):
+        assert run(["inspect", url]) == 3
+        assert f"sbbf: {url}: it cannot be reached" in capsys.readouterr().err

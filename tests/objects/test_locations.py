@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
@@ -16,10 +16,10 @@ from sbbf_tool.storage import places
 from sbbf_tool.storage.local import LocalSource
 from sbbf_tool.storage.objects.listing import _build_matcher
 from sbbf_tool.storage.objects.location import parse_location
-from sbbf_tool.storage.objects.parts import LEAST_PART, MIB, MOST_PARTS, plan_parts
+from sbbf_tool.storage.objects.parts import plan_parts
 from sbbf_tool.storage.source import PlannedSource, open_stream
 
-GIB = 1 << 30
+MIB, GIB, TIB = 1 << 20, 1 << 30, 1 << 40
 
 
 @pytest.mark.parametrize(
@@ -95,22 +95,29 @@ def test_what_a_glob_means(pattern, yes, no):
     assert [key for key in no if matches(key)] == []
 
 
-@given(keep=st.integers(0, 4 << 40), tail=st.integers(0, 8 * GIB), can_copy=st.booleans())
+@given(keep=st.integers(0, 5 * TIB), tail=st.integers(0, 8 * GIB), can_copy=st.booleans())
+@example(keep=5 * TIB, tail=8 * GIB, can_copy=True)
+@example(keep=5 * TIB, tail=8 * GIB, can_copy=False)
+@example(keep=9 * GIB, tail=1, can_copy=True)
+@example(keep=0, tail=9 * GIB, can_copy=False)
+@example(keep=5 * MIB - 1, tail=0, can_copy=True)
+@example(keep=5 * MIB - 1, tail=1, can_copy=False)
 def test_parts_are_as_the_store_takes_them(keep, tail, can_copy):
+    """S3's limits (Amazon S3 multipart upload limits): parts of 5 MiB to 5 GiB, of which the last may be smaller; at most 10,000."""
     size = keep + tail
     parts = plan_parts(keep, size, can_copy)
     if parts is None:
-        assert size < LEAST_PART or (keep < LEAST_PART and not can_copy) or size < LEAST_PART
+        assert size < 5 * MIB
         return
     assert parts[0].start == 0
     assert parts[-1].end == size
-    assert len(parts) <= MOST_PARTS
+    assert len(parts) <= 10_000
     for part, following in pairwise(parts):
         assert part.end == following.start
-        assert part.end - part.start >= LEAST_PART
+        assert part.end - part.start >= 5 * MIB
     for part in parts:
-        assert 0 < part.end - part.start <= 5 << 30
-        assert part.is_copy == (can_copy and keep >= LEAST_PART and part.end <= keep)
+        assert 0 < part.end - part.start <= 5 * GIB
+        assert part.is_copy == (can_copy and keep >= 5 * MIB and part.end <= keep)
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,9 @@ def test_an_object_that_changes_while_it_is_read_is_told(bucket):
 
 
 def command(url: str) -> list[str]:
-    return [sys.executable, "-m", "sbbf_tool", "add-filter", url, "-c", "id", "--in-place"]
+    # Also where this test runs in a shell's background, whose processes ignore SIGINT.
+    program = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from sbbf_tool.__main__ import main; main()"
+    return [sys.executable, "-c", program, "add-filter", url, "-c", "id", "--in-place"]
 
 
 def killed_at(bucket, url: str, step: str, number: int) -> int:

@@ -52,8 +52,15 @@ def test_a_name_may_have_65535_bytes() -> None:
     [
         ("VARCHAR(2147483647)", "STRING"),
         ("bytes not null", "BYTES NOT NULL"),
+        # Without parameters a type has the defaults of Paimon's classes: CharType, BinaryType, TimestampType, DecimalType and so on.
+        ("CHAR", "CHAR(1)"),
         ("VARCHAR", "VARCHAR(1)"),
+        ("BINARY", "BINARY(1)"),
+        ("VARBINARY", "VARBINARY(1)"),
         ("TIMESTAMP", "TIMESTAMP(6)"),
+        ("TIMESTAMP_LTZ", "TIMESTAMP(6) WITH LOCAL TIME ZONE"),
+        ("TIMESTAMP WITH LOCAL TIME ZONE", "TIMESTAMP(6) WITH LOCAL TIME ZONE"),
+        ("DECIMAL", "DECIMAL(10, 0)"),
         ("TIMESTAMP(3) WITHOUT TIME ZONE NOT NULL", "TIMESTAMP(3) NOT NULL"),
         ("TIMESTAMP_LTZ(9)", "TIMESTAMP(9) WITH LOCAL TIME ZONE"),
         ("TIME", "TIME(0)"),

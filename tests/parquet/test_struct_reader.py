@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet import struct_reader
 from sbbf_tool.parquet.idl import ttypes
 from sbbf_tool.parquet.idl.ttypes import FileMetaData, PageHeader, SchemaElement, Statistics
-from sbbf_tool.parquet.structs import build_struct, parse_prefix
+from sbbf_tool.parquet.structs import build_struct, describe, parse_prefix
 from support import made_footers, wire
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -160,15 +162,43 @@ LEVELS = {
 }
 
 
+@pytest.fixture(params=["as installed", "without the extension"])
+def parse(request, monkeypatch) -> Iterator[Callable[[Any, bytes], tuple[Any, int]]]:
+    """`parse_prefix`, also where thrift has no extension: its own Python code must not decide then."""
+    if request.param == "as installed":
+        yield parse_prefix
+        return
+    monkeypatch.setitem(sys.modules, "thrift.protocol.fastbinary", None)  # as Python marks what cannot be imported
+    monkeypatch.delattr("thrift.protocol.fastbinary", raising=False)
+    with ThreadPoolExecutor(1) as thread:  # the protocol is created once per thread
+        assert thread.submit(describe).result().endswith("without its C extension, so that large footers take longer")
+        yield lambda cls, data: thread.submit(parse_prefix, cls, data).result()
+
+
 @pytest.mark.parametrize(("cls", "fields", "is_read"), LEVELS.values(), ids=list(LEVELS))
-def test_where_implementations_differ(cls, fields, is_read):
+def test_where_implementations_differ(parse, cls, fields, is_read):
     data = wire.write(fields)
     assert (by_python(cls, data) is not None) == is_read
     if is_read:
-        assert repr(parse_prefix(cls, data)) == repr(by_python(cls, data))
+        assert repr(parse(cls, data)) == repr(by_python(cls, data))
     else:
         with pytest.raises(UnreadableError, match=f"^not a readable {cls.__name__} \\("):
-            parse_prefix(cls, data)
+            parse(cls, data)
+
+
+def test_a_struct_is_the_same_after_one_that_cannot_be_read(parse):
+    """thrift's Python code keeps its place in a struct that it could not finish, such as the value of a boolean."""
+    sound = wire.write((wire.Field(7, wire.FALSE, b""), wire.Field(8, wire.TRUE, b"")))
+    before = repr(parse(Statistics, sound))
+    for length in range(len(sound)):
+        with pytest.raises(UnreadableError):
+            parse(Statistics, sound[:length])
+        assert repr(parse(Statistics, sound)) == before
+    for raw in FOOTERS[:5]:
+        expected = by_python(FileMetaData, raw)
+        with pytest.raises(UnreadableError):
+            parse(FileMetaData, raw[: len(raw) // 2])
+        assert parse(FileMetaData, raw) == expected
 
 
 @EXTENSION

@@ -382,7 +382,9 @@ def test_a_command_that_is_asked_to_end_leaves_nothing(tmp_path, number, exit_co
         add_filters(path, ["id"], in_place=True)
     before = digests(lake)
     program = (
-        "import os, sys, time\n"
+        "import os, signal, sys, time\n"
+        # Also where this test runs in a shell's background, whose processes ignore SIGINT.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from sbbf_tool.storage import local\n"
         "def linger(fresh):\n"
         "    print('begun', flush=True)\n"
