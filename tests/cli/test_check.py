@@ -260,6 +260,7 @@ class TestFormats:
             assert uri.isascii()
             assert uri.endswith("%FF.parquet")
         elif form == "github":
+            assert done.stdout
             assert all(line.startswith(b"::") for line in done.stdout.splitlines())
 
 

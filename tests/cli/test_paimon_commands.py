@@ -161,7 +161,9 @@ class TestProbe:
         assert err == ""
 
     def test_no_value_that_is_there_is_skipped(self, orders, tmp_path, capfd):
-        for path in orders.rglob("*.parquet"):
+        paths = list(orders.rglob("*.parquet"))
+        assert len(paths) == 4
+        for path in paths:
             values = tmp_path / "values"
             values.write_text("".join(f"{each}\n" for each in customers(path)))
             assert sbbf("probe", orders, "customer", "--values-file", values, "--json") == 0
@@ -456,7 +458,9 @@ class TestBrokenInput:
     )
     def test_metadata(self, orders, what, damage, capfd):
         """Whatever is broken, each command ends with a line about it or does not need it."""
-        for path in sorted(orders.glob(what)):
+        paths = sorted(orders.glob(what))
+        assert paths
+        for path in paths:
             kept = path.read_bytes()
             path.write_bytes(DAMAGES[damage](kept))
             codes = []

@@ -119,15 +119,17 @@ def test_two_at_a_time_are_one_after_the_other(tmp_path: Path) -> None:
     """Another of us commits right before our snapshot: ours is planned anew, and finds nothing left to do."""
     folder = lay_out(tmp_path / "it")
     calls = calls_of(tmp_path / "undisturbed", ("link",))
-    within = Disturbance(len(calls) - 1, lambda: None, only=("link",))
+    within, snapshots = Disturbance(len(calls) - 1, lambda: None, only=("link",)), []
 
     def commit_first() -> None:
         with within.paused():
             assert PATH.act(folder) == 0
+        snapshots.append(snapshot_of(folder / TABLE))
 
     within.strike = commit_first
     with within.in_force():
         assert PATH.act(folder) == 0
+    assert snapshots[:1] == [NEW], "another commit came first"
     assert snapshot_of(folder / TABLE) == NEW
     named = {name for name in contents(folder / TABLE) if name not in BEFORE_IT}
     undisturbed = {name for name in contents(tmp_path / "undisturbed" / TABLE) if name not in BEFORE_IT}

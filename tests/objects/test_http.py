@@ -23,6 +23,7 @@ def test_what_is_read_is_what_is_there(site):
     with open_source(url) as source:
         for offset, length in ((0, 4), (1_000_000, 3_000_000), (len(large()) - 8, 8)):
             assert source.read(offset, length) == large()[offset : offset + length]
+        assert len(site.asked) > 1
         assert all("if-match" in headers for _, _, headers in site.asked[1:])
     assert sbbf_tool.verify(url).is_sound
 
@@ -30,7 +31,7 @@ def test_what_is_read_is_what_is_there(site):
 def test_a_signed_url_is_asked_whole_and_shown_without_its_signature(site, capsys):
     url = site.put("events.parquet", small()) + "?X-Amz-Signature=hush&x=a%2Fb"
     assert run(["inspect", url]) == 0
-    assert all(path == "/events.parquet?X-Amz-Signature=hush&x=a%2Fb" for _, path, _ in site.asked)
+    assert {path for _, path, _ in site.asked} == {"/events.parquet?X-Amz-Signature=hush&x=a%2Fb"}
     site.status = 403
     assert run(["inspect", url]) == 3
     site.status = None

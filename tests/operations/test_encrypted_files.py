@@ -481,6 +481,7 @@ def test_conformance_files(conformance, tmp_path):
     for name, keys in conformance_keys(conformance).items():
         path = conformance / name
         report = verify(path, keys=keys)
+        assert report.filters, name
         assert report.is_sound, name
         assert all(proof.is_verified for proof in report.filters), name
         columns = sorted({proof.column for proof in report.filters})

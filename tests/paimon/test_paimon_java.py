@@ -53,7 +53,9 @@ def warehouse(java: PaimonJava, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 def all_tables(warehouse: Path) -> Iterator[Table]:
-    for folder in sorted(warehouse.iterdir()):
+    folders = sorted(warehouse.iterdir())
+    assert folders
+    for folder in folders:
         yield open_table(LocalFolders(), str(folder))
 
 
@@ -162,7 +164,9 @@ def test_indexes_added_to_its_tables_are_used(java: PaimonJava, warehouse: Path,
 
 
 def test_partitioned_tables_keep_their_rows(java: PaimonJava, warehouse: Path, tmp_path: Path) -> None:
-    for plain in sorted(warehouse.glob("partitions_*")):
+    tables = sorted(warehouse.glob("partitions_*"))
+    assert tables
+    for plain in tables:
         table = tmp_path / plain.name
         shutil.copytree(plain, table)
         report = add_paimon_index(str(table), [IndexRequest("s")])

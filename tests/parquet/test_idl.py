@@ -165,9 +165,12 @@ def test_the_modules_have_every_field_of_the_definition() -> None:
 def test_every_field_says_whether_it_is_required() -> None:
     """Thrift knows a third kind, neither required nor optional, which writers fill with defaults. The format has none."""
     text = re.sub(r"/\*.*?\*/|//[^\n]*", "", DEFINITION.read_text(), flags=re.DOTALL)
+    kinds = set()
     for kind, name, body in re.findall(r"\b(struct|union)\s+(\w+)\s*\{(.*?)\}", text, flags=re.DOTALL):
         for field in re.findall(r"\d+:\s*(\w+)", body):
             assert (field in ("required", "optional")) == (kind == "struct"), name
+            kinds.add(kind)
+    assert kinds == {"struct", "union"}
 
 
 def test_nothing_hides_the_installed_thrift() -> None:

@@ -131,11 +131,14 @@ def test_filters_of_encrypted_columns_are_handed_to_nobody(lake):
 
 def test_an_encrypted_file_is_verified_in_splits(lake):
     keys = read_keys(str(KEYS))
-    for path in sorted(map(str, lake.iterdir())):
+    paths = sorted(map(str, lake.iterdir()))
+    assert f"{lake}/java.parquet" in paths
+    for path in paths:
         planned = plan_verification(path, keys=keys, split_bytes=1)
         splits = [verify_split(path, planned.fingerprint, split.row_groups, keys=keys) for split in planned.splits]
         row = report_verification(path, splits, keys=keys)
         assert row.report == verify(path, keys=keys)
+        assert bool(row.report.filters) == path.endswith("/java.parquet")
         assert all(proof.is_verified for proof in row.report.filters)
         if path.endswith("/java.parquet"):
             assert len(splits) == 3

@@ -51,11 +51,15 @@ def failing(code: int):
 
 
 def test_two_writers_of_one_file_are_one_too_many(path):
+    refused = []
+
     def write_too(written: LocalSource) -> None:
         with pytest.raises(RefusedError, match="another process is writing this file"):
             append(path)
+        refused.append(written.name)
 
     append(path, verify=write_too)
+    assert len(refused) == 1
     assert path.read_bytes() == NEW
 
 
@@ -166,11 +170,14 @@ def test_what_dead_processes_left_is_swept_and_nothing_else(path):
 
 
 def test_what_a_living_process_writes_is_not_swept(path):
+    left = []
+
     def sweep_meanwhile(written: LocalSource) -> None:
         sweep(str(path))
-        assert os.path.exists(written.name)
+        left.append(os.path.exists(written.name))
 
     append(path, verify=sweep_meanwhile)
+    assert left == [True]
     assert path.read_bytes() == NEW
 
 
