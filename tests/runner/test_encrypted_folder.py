@@ -107,7 +107,7 @@ def test_with_keys_they_are_files_as_others_are(lake, sbbf):
     code, documents, said = sbbf("check", lake, "--fail-on", "error", *with_keys)
     assert (code, len(documents), said) == (0, 3, "")
     code, (report,), said = sbbf("advise", lake, "--query", f"id = {FIRST_ID}", *with_keys)
-    assert (code, report["files"], report["unread"]) == (0, 3, [])
+    assert (code, report["files"], report["unreadable"]) == (0, 3, [])
 
 
 def test_keys_of_the_environment(lake, sbbf, monkeypatch):
