@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 _CELLS = {"used": "used", "unused": "-", "harm": "HARM"}
 
 
-@click.command(short_help="Show which engine uses a filter on which type.")
-@click.option("--type", "type_name", metavar="TYPE", help="Only types of this name, or with it in their name, such as decimal.")
-@click.option("--engine", "engine_name", metavar="NAME", help="All about one engine, or about the one that a system reads through.")
-@click.option("--json", "as_json", is_flag=True, help="The table as one JSON document.")
+@click.command(short_help="List which query engines use filters, for each type.")
+@click.option("--type", "type_name", metavar="TYPE", help="Show only types whose name contains this, such as decimal.")
+@click.option("--engine", "engine_name", metavar="NAME", help="Show details of this engine, or of the one that this system reads through.")
+@click.option("--json", "as_json", is_flag=True, help="Print the table as one JSON document.")
 def command(type_name: str | None, engine_name: str | None, as_json: bool) -> None:
-    """Show which engine uses a Bloom filter on a column of which type, and which loses rows or fails.
+    """List which query engines use Bloom filters, for each type of column, and which of them lose rows or fail.
 
-    A dash: it looks at no filter of that type. Numbers lead to the notes below the table.
+    A dash means that the engine does not use filters of that type. Numbers refer to the notes below the table.
     """
     from sbbf_tool.operations.engines import engines
 
@@ -46,7 +46,7 @@ def _show_table(report: EnginesReport) -> None:
     render.show_table(("type", *(engine.id for engine in readers)), rows)
     for note, number in notes.items():
         say(f"{number}: {note}")
-    say(f"never, on any type: {', '.join(engine.name for engine in report.engines if not engine.uses_filters)}")
+    say(f"never use filters: {', '.join(engine.name for engine in report.engines if not engine.uses_filters)}")
 
 
 def _show_engine(report: EnginesReport) -> None:
@@ -56,7 +56,7 @@ def _show_engine(report: EnginesReport) -> None:
         if getattr(engine, field):
             say(f"  {field}: {getattr(engine, field)}")
     if engine.unused_arrow_types:
-        say(f"  no filter is used where a file's ARROW:schema says {', '.join(engine.unused_arrow_types)}")
+        say(f"  unused types in ARROW:schema: {', '.join(engine.unused_arrow_types)}")
     rows = [
         (label, mark, entry.sentence.removeprefix(f"{engine.name}: "), entry.evidence)
         for family, verdict in zip(report.families, engine.verdicts, strict=True)
@@ -64,4 +64,4 @@ def _show_engine(report: EnginesReport) -> None:
         if entry is not None
     ]
     if engine.uses_filters:
-        render.show_table(("type", "filter", "why", "known by"), rows)
+        render.show_table(("type", "filter", "explanation", "evidence"), rows)

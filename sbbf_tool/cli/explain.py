@@ -23,13 +23,13 @@ _EFFECTS = ("engine", "by statistics", "by dictionary", "by filter", "read", "by
 _SUMS = ("engine", "row groups", "skipped", "read", "bytes skipped")
 
 
-@click.command(cls=NegativeValues, short_help="Show what would skip each row group, and for which engines.")
-@click.option("-c", "--column", metavar="COLUMN", help="The column to query; then every argument is a PATH.")
-@click.option("--value", "named_values", multiple=True, metavar="VALUE", help="With -c: the value to query.")
-@click.option("--null", "ask_null", is_flag=True, help="Query null, in place of VALUE: what IS NULL reads.")
-@click.option("--engine", "engine_name", metavar="NAME", help="Only this engine, or the one that a system of this name reads through.")
+@click.command(cls=NegativeValues, short_help="Show which row groups a query skips, and in which engines.")
+@click.option("-c", "--column", metavar="COLUMN", help="Query this column; all arguments are then PATHs.")
+@click.option("--value", "named_values", multiple=True, metavar="VALUE", help="Query this value (with -c).")
+@click.option("--null", "ask_null", is_flag=True, help="Query null instead of VALUE, as IS NULL does.")
+@click.option("--engine", "engine_name", metavar="NAME", help="Show only this engine, or the one that this system reads through.")
 @page_limit_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON document per file, and a summary of several.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document per file, and a summary of several files.")
 @over_files("PATH... [COLUMN VALUE]")
 def command(
     files: Files,
@@ -40,13 +40,13 @@ def command(
     max_page_bytes: int | None,
     as_json: bool,
 ) -> int:
-    """Show what a query for COLUMN = VALUE reads, row group by row group: what min and max, the dictionary and the filter say.
+    """Show what a query for COLUMN = VALUE reads: the answers of min and max, dictionary and filter for each row group.
 
-    The last two arguments are column and value; with -c COLUMN --value VALUE all arguments are PATHs. Below, what each engine makes of it:
-    how many row groups each means skips, and the share of bytes it need not read. Of several files, a line for each that may hold the
-    value, and the sums. Exit code 0: some row group may hold the value; 1: it is certainly absent from all.
+    The last two arguments are column and value; with -c COLUMN --value VALUE, all arguments are PATHs. A second table shows, for each
+    engine, how many row groups it skips by which of these means, and the share of bytes skipped. For several files, the command prints a
+    line per file that may hold the value, and the totals. Exit code 0: some row group may hold the value; 1: it is certainly absent.
 
-    The value `null` is text in a column of text or of bytes without a fixed length, and in any other column queries null, as --null does.
+    In a column of text or of bytes of variable length, the value `null` is text; in other columns it queries null, as --null does.
     """
     from sbbf_tool.runner import works
 
@@ -56,10 +56,10 @@ def command(
 
 
 def _split_arguments(files: Files, column: str | None, values: tuple[str, ...], ask_null: bool) -> tuple[Files, str, str | None]:
-    """Return the files, the column and the value; None for null."""
+    """Return the files, the column and the value, which is None for null."""
     arguments = [unmark(argument) for argument in files.arguments]
     if len(values) > 1:
-        raise click.UsageError("explain takes one value; probe takes many")
+        raise click.UsageError("explain takes only one value; use probe for several")
     value = unmark(values[0]) if values else None
     if column is None:
         operands = 1 if ask_null else 2
@@ -71,7 +71,7 @@ def _split_arguments(files: Files, column: str | None, values: tuple[str, ...], 
                 if not arguments
                 else "no column was named"
                 if len(arguments) == 1
-                else "no value to query; --null queries null"
+                else "no value to query: give VALUE or --null"
             )
         arguments, (column, *literals) = arguments[:-operands], arguments[-operands:]
         ensure_column(column)
@@ -79,12 +79,12 @@ def _split_arguments(files: Files, column: str | None, values: tuple[str, ...], 
             raise click.UsageError("give VALUE or --null, not both")
         value = literals[0] if literals else None
     elif (value is None) != ask_null:
-        raise click.UsageError("give --value or --null, not both" if ask_null else "no value to query; --null queries null")
+        raise click.UsageError("give --value or --null, not both" if ask_null else "no value to query: give --value or --null")
     return files.of(tuple(arguments)), column, value
 
 
 def _is_missing(name: str) -> bool:
-    """Whether a PATH is a local file that does not exist, as a column is that stands before a value."""
+    """Return whether a PATH is no existing local file: probably a column followed by a value."""
     from sbbf_tool.storage.places import find_single_file, is_url
 
     return not is_url(name) and find_single_file(name) is not None and not os.path.lexists(name)

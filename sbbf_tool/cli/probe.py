@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 MAYBE, ABSENT = 0, 1
 
 MAX_VALUES = 1_000_000
-"""From a file or a pipe: all are held, with an answer each, and a pipe may have no end."""
+"""Maximum number of values from a file or a pipe, because all are held in memory and a pipe may be endless."""
 
 
 _VALUE_MARK = "\0"
-"""No argument can hold it. What begins with it is a value, whatever it looks like."""
+"""Marks an argument as a value that click must not parse as an option; no argument contains it."""
 
 
 class NegativeValues(click.Command):
-    """A command whose arguments may be negative numbers, which click would take for options, or a `-` after `--`, which is a value."""
+    """A command whose arguments may be negative numbers, which click would parse as options, or a `-` after `--`, which is a value."""
 
     _NEGATIVE = re.compile(r"-(\d|\.\d|inf|P)", re.IGNORECASE)
 
@@ -49,21 +49,21 @@ class NegativeValues(click.Command):
 
 
 def unmark(argument: str) -> str:
-    """Return an argument as it was typed."""
+    """Return an argument without its mark."""
     return argument.removeprefix(_VALUE_MARK)
 
 
-@click.command(cls=NegativeValues, short_help="Look values up: may they be in a file?")
-@click.option("-c", "--column", metavar="COLUMN", help="The column to query; then every argument is a PATH.")
+@click.command(cls=NegativeValues, short_help="Query filters: may a file hold these values?")
+@click.option("-c", "--column", metavar="COLUMN", help="Query this column; all arguments are then PATHs.")
 @click.option("--value", "named_values", multiple=True, metavar="VALUE", help="Query this value (repeat for more).")
-@click.option("--values-file", type=click.Path(), help="Query the values in this file too, one per line; - reads standard input.")
+@click.option("--values-file", type=click.Path(), help="Also query the values in this file, one per line; - reads standard input.")
 @click.option("--null", "ask_null", is_flag=True, help="Query null.")
-@click.option("--dialect", metavar="NAME", help="Rely on filters of this draft of the format; else nothing is said of them.")
+@click.option("--dialect", metavar="NAME", help="Query filters of this draft of the format; without it, they give no answer.")
 @click.option("--standalone", is_flag=True, help="PATH is a standalone filter: a header and a bitset. Takes --type, and no COLUMN.")
 @click.option("--type", "type_name", metavar="TYPE", help="With --standalone: type of the values, such as INT64 or STRING.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing; the exit code answers.")
-@click.option("--stats", is_flag=True, help="Report on standard error how many bytes of how many files were read, by how many requests.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document per file, and a summary of several.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing; only set the exit code.")
+@click.option("--stats", is_flag=True, help="Print the number of bytes, files and requests to standard error.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document per file, and a summary of several files.")
 @over_files("PATH [COLUMN VALUE...] | PATH...")
 def command(
     files: Files,
@@ -78,14 +78,14 @@ def command(
     stats: bool,
     as_json: bool,
 ) -> int:
-    """Query the Bloom filters of COLUMN: may a value be in the file?
+    """Query the Bloom filters of COLUMN: may the file hold a value?
 
     `sbbf probe PATH COLUMN VALUE...` takes one PATH: a Parquet file, a folder, a quoted glob or a URL. `sbbf probe PATH... -c COLUMN` takes
-    many, and values by --value and --values-file. Values are written as the column's type has them: 42, 0x00ff, text. A value of `-` reads
-    values from standard input, one per line, and empty lines are skipped; after `--` it is a value. Exit code 0: some value may be in some
-    row group; 1: all values are certainly absent from all files. Of several files, those that may hold a value are listed.
+    many, and reads values from --value and --values-file. The column's type determines how values are written: 42, 0x00ff, text. A value of
+    `-` reads values from standard input, one per line, and skips empty lines; after `--` it is a value. Exit code 0: some row group may
+    hold some value; 1: all values are certainly absent from all files. For several files, the command lists those that may hold a value.
 
-    The value `null` is text in a column of text or of bytes without a fixed length, and in any other column queries null, as --null does.
+    In a column of text or of bytes of variable length, the value `null` is text; in other columns it queries null, as --null does.
     """
     view: _ProbeView | _LookupView
     if standalone:
@@ -119,11 +119,11 @@ def command(
 
 
 def split_arguments(files: Files, column: str | None, values: tuple[str, ...]) -> tuple[Files, str, tuple[str, ...]]:
-    """Return the files, the column and the values of `PATH COLUMN VALUE...`, or of `PATH... -c COLUMN --value VALUE`."""
+    """Return the files, the column and the values of `PATH COLUMN VALUE...` or of `PATH... -c COLUMN --value VALUE`."""
     if column is not None:
         return files.of(tuple(map(unmark, files.arguments))), column, values
     if files.is_listed:
-        raise click.UsageError("with --files-from, name the column with -c COLUMN")
+        raise click.UsageError("with --files-from, give the column with -c COLUMN")
     if len(files.arguments) < 2:
         raise click.UsageError("no column was named" if files.arguments else "no file was named: give PATH, or --files-from")
     path, column, *rest = files.arguments
@@ -132,20 +132,20 @@ def split_arguments(files: Files, column: str | None, values: tuple[str, ...]) -
 
 
 def ensure_column(name: str) -> None:
-    """Raise click.UsageError where a file stands in the place of a column, as a shell leaves it that has expanded a glob."""
+    """Raise click.UsageError if the column is a file, as after a glob that the shell expanded."""
     if os.path.isfile(name) or (os.sep in name and os.path.exists(name)):
-        raise click.UsageError(f"{name} is a file, and stands where the column is expected: quote the glob, or use -c COLUMN --value VALUE")
+        raise click.UsageError(f"expected a column, not the file {name}: quote the glob, or use -c COLUMN --value VALUE")
 
 
 def choose_exit_code(codes: set[int]) -> int:
-    """Return the code of a question to all files: an error of one, else 0 where any may hold a value, else 1."""
+    """Return the exit code for all files: the highest of an error, else 0 if any file may hold a value, else 1."""
     if not codes:
         raise UnreadableError("no file was queried", hint="check the predicate of --where")
     return max(codes - {MAYBE, ABSENT}, default=MAYBE if MAYBE in codes else ABSENT)
 
 
 class _Answers(View[Any]):
-    """What the answers of all files add up to."""
+    """Totals of the answers of all files."""
 
     def __init__(self, *, quiet: bool) -> None:
         super().__init__()
@@ -162,12 +162,12 @@ class _Answers(View[Any]):
         return choose_exit_code(codes)
 
     def show_stats(self) -> None:
-        by_requests = f", by {self._requests:,} requests" if self._requests else ""
-        say(f"{self._bytes_read:,} bytes read of {self._files:,} files{by_requests}", err=True)
+        requests = f" in {self._requests:,} requests" if self._requests else ""
+        say(f"read {self._bytes_read:,} bytes of {render.counted(self._files, 'file')}{requests}", err=True)
 
 
 class _ProbeView(_Answers):
-    """Each value in each row group of one file."""
+    """Table of each value in each row group of one file."""
 
     schema = "probe"
 
@@ -192,7 +192,7 @@ class _ProbeView(_Answers):
 
 
 class _LookupView(_Answers):
-    """The files and row groups that may hold each of many values."""
+    """List of the files and row groups that may hold each of many values."""
 
     schema = "lookup"
 
@@ -240,7 +240,7 @@ class _LookupView(_Answers):
 
 
 def collect_values(arguments: tuple[str, ...], values_file: str | None, ask_null: bool) -> tuple[str | None, ...]:
-    """Return the values of a command line: its arguments, those that come on standard input or in a file, and None for null."""
+    """Collect the values of a command line: its arguments, those from standard input or a file, and None for null."""
     values: list[str | None] = [None] if ask_null else []
     for argument in arguments:
         values += _read_values("-") if argument == "-" else [unmark(argument)]
@@ -254,5 +254,6 @@ def collect_values(arguments: tuple[str, ...], values_file: str | None, ask_null
 def _read_values(name: str) -> list[str]:
     values = list(islice(lines_of(name), MAX_VALUES + 1))
     if len(values) > MAX_VALUES:
-        raise click.UsageError(f"more than {MAX_VALUES:,} values in {'standard input' if name == '-' else name}: ask in several runs")
+        source = "standard input" if name == "-" else name
+        raise click.UsageError(f"more than {MAX_VALUES:,} values in {source}: query them in several runs")
     return values

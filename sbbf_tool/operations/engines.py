@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def engines(type_name: str | None = None, engine_name: str | None = None) -> EnginesReport:
     """Return the table of query engines, or only the families of columns of `type_name` and the engine `engine_name`.
 
-    A type is named as `inspect` prints it, or by a part of that: `INT64 TIMESTAMP(MILLIS,UTC)`, `timestamp`, `float16`. Raises
-    UsageError, with similar names, for an unknown name.
+    A type is a name that `inspect` prints, or a part of it: `INT64 TIMESTAMP(MILLIS,UTC)`, `timestamp`, `float16`. Raises UsageError,
+    with similar names, for an unknown name.
     """
     report = load_table()
     indexes = [report.families.index(family) for family in _find_families(type_name)]
@@ -37,11 +37,11 @@ def _find_families(name: str | None) -> list[ColumnFamily]:
     exact = [family for family in candidates if text in (family.id, family.name.casefold(), *(kind.casefold() for kind in family.types))]
     partial = [family for family in candidates if any(text in kind.casefold() for kind in (family.id, family.name, *family.types))]
     if not exact and not partial:
-        # A type with parameters, such as INT32 DECIMAL(9,2) or DECIMAL(9,2). The last family is left out: its types would match any name.
+        # A type with parameters, such as INT32 DECIMAL(9,2) or DECIMAL(9,2). The types of the last family would match any name.
         partial = [family for family in families[:-1] if any(_is_type(text, kind.casefold()) for kind in family.types)]
     if not exact and not partial:
         names = {spelling.casefold() for family in families for spelling in (family.name, family.id)}
-        raise UsageError(f"no type {name!r}", hint=suggest_names(name, names, (family.name for family in families)))
+        raise UsageError(f"unknown type {name!r}", hint=suggest_names(name, names, (family.name for family in families)))
     return exact or partial
 
 

@@ -1,7 +1,7 @@
-"""`explain`: show for each row group what would skip it in a query for a value (min and max, dictionary, filter), and in which engines.
+"""`explain`: show for each row group whether min and max, the dictionary or the filter skip it in a query for a value, in which engines.
 
-Engines query these in that order and stop at the first `absent`. The table of `engines` has which of them query a dictionary, and which a
-filter on a column of this type; every engine is assumed to compare min and max.
+Engines query these in that order and stop at the first `absent`. The table of `engines` states which engines query a dictionary, and which
+query a filter on a column of this type; all engines are assumed to compare min and max.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ def explain(
     keys: KeysGiven = None,
     max_page_bytes: MaxPageBytes = None,
 ) -> ExplainReport:
-    """Explain what would skip each row group in a query for `column = value`, in each engine or only in `engine_name`.
+    """Explain what skips each row group in a query for `column = value`, in each engine or only in `engine_name`.
 
-    The value is text as a person writes it, or a Python object, as in `probe`; None queries null (`column IS NULL`). Raises UsageError
-    (no such column or engine, a value that the column cannot hold), UnreadableError (bytes that contradict the format), RefusedError
-    (encrypted footer; a dictionary page that states more than `max_page_bytes` uncompressed bytes).
+    The value is text or a Python object, as in `probe`; None queries null (`column IS NULL`). Raises UsageError (no such column or engine,
+    a value that the column cannot hold), UnreadableError (bytes that contradict the format) and RefusedError (an encrypted footer, or a
+    dictionary page that states more than `max_page_bytes` uncompressed bytes).
     """
     engines = load_table().engines if engine_name is None else (find_engine(engine_name),)
     with ParquetFile.open(path, keys, max_page_bytes) as file:
@@ -71,7 +71,7 @@ def explain(
 class _Pruning(NamedTuple):
     row_group: RowGroupExplanation
     verdicts: dict[str, EngineVerdict]
-    """Verdict of each engine on this row group's filter, or on one that it could have."""
+    """Verdict of each engine on this row group's filter; without a filter, on one that could be added."""
     has_filter: bool
 
 
@@ -106,7 +106,7 @@ def _explain_row_group(file: ParquetFile, number: int, question: Question, schem
 
 
 def _explain_engine(engine: EngineReport, question: Question, row_groups: Sequence[_Pruning], schema_type: str | None) -> EngineExplanation:
-    """Explain what one engine skips, and why it queries the filters of the row groups or does not."""
+    """Explain what one engine skips, and why it does or does not use the filters."""
     column_verdict = next(verdict for verdict in list_verdicts(question.column, arrow_type=schema_type) if verdict.engine == engine.id)
     uses_dictionary = engine.dictionary_first and column_verdict.verdict != UNUSED
     is_comparable = question.literals[0].verdict is None
@@ -133,7 +133,7 @@ def _explain_engine(engine: EngineReport, question: Question, row_groups: Sequen
 
 
 def _choose_step(engine: EngineReport, pruning: _Pruning, *, uses_dictionary: bool, is_comparable: bool) -> str:
-    """Return what the engine does with a row group. A value that the column cannot store is read: its conversion is not known."""
+    """Return what the engine does with a row group; it reads it for a value that the column cannot store, whose conversion is unknown."""
     row_group, verdict = pruning.row_group, pruning.verdicts[engine.id]
     if row_group.statistics == ABSENT:
         return STATISTICS
@@ -147,13 +147,13 @@ def _choose_step(engine: EngineReport, pruning: _Pruning, *, uses_dictionary: bo
 
 
 def _explain_steps(engine: EngineReport, column_verdict: EngineVerdict, row_groups: Sequence[_Pruning], steps: Sequence[str]) -> str:
-    """Describe the harm where there is one, else what the engine does with the first filter, else with filters of the type."""
+    """Explain the harm if there is one, else how the engine uses the first filter, else how it uses filters on this type."""
     for decisive_step in (HARM, FILTER):
         for pruning, step in zip(row_groups, steps, strict=True):
             if step == decisive_step:
                 verdict = pruning.verdicts[engine.id]
                 return verdict.sentence.removeprefix(f"{engine.name}: ") if decisive_step == HARM else verdict.explanation
     if DICTIONARY in steps:
-        return "The chunk's dictionary answers first, and exactly."
+        return "The chunk's dictionary is queried first, and its answer is exact."
     first = next((pruning for pruning in row_groups if pruning.has_filter), None)
     return first.verdicts[engine.id].explanation if first is not None else column_verdict.explanation

@@ -1,4 +1,4 @@
-"""`probe`: query the filters for values. Reads the footer, and per filter the header and the blocks that the values select."""
+"""`probe`: query the filters for values. Reads the footer, and of each filter the header and the blocks that the values select."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def probe(
 ) -> ProbeReport:
     """Query the filters of `column` for each value, per row group.
 
-    `values` is an iterable of values or one value: text as a person writes it, or a Python object (`parse_object`); None queries null,
-    and so does the text `null` where the column holds neither text nor bytes of any length. `absent` is certain, every other answer is
-    not. Filters of a draft answer only where `dialect` names their dialect (see `bloom.dialects`) and some of the column's values, which
-    are read for this, confirm it; filters of today's format are always queried as such. `keys` decrypts encrypted columns. Share one
-    `Reuse` among many files of one table, to parse schema and values once. Raises UsageError (no such column or dialect, a value that the
-    column cannot hold) and UnreadableError (a filter that contradicts the format).
+    `values` is an iterable of values or one value: text, or a Python object (`parse_object`); None queries null, and so does the text
+    `null` unless the column holds text or bytes of variable length. `absent` is certain, all other answers are not. Filters of a draft
+    answer only if `dialect` is their dialect (see `bloom.dialects`) and the column's values, some of which are read for this, confirm it;
+    filters of the released format are always queried as such. `keys` decrypts encrypted columns. Share one `Reuse` among the files of a
+    table to parse schema and values once. Raises UsageError (no such column or dialect, a value that the column cannot hold) and
+    UnreadableError (a filter that contradicts the format).
     """
     value_list = tuple(as_iterable(values))
     draft = None if dialect is None else _find_dialect(dialect)

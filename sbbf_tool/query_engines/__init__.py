@@ -1,1 +1,1 @@
-"""What query engines do with Bloom filters: the table, and the verdicts that follow from it."""
+"""Which query engines use Bloom filters: the table, and the verdicts that follow from it."""

@@ -1,4 +1,4 @@
-"""The table of engines in `engines.toml`, read and checked against the rules that its head states."""
+"""Read the table of engines in `engines.toml`, and check it against the rules in its head."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from sbbf_tool.reports.engines import ColumnFamily, EngineReport, EnginesReport,
 @lru_cache(maxsize=1)
 def read_table() -> EnginesReport:
     """Read the table, once."""
-    # Not importlib.resources: it takes three times as long to import.
+    # importlib.resources takes three times as long to import.
     data = get_data(__package__, "engines.toml")
-    assert data is not None, "it is part of the package"
+    assert data is not None, "the package contains the file"
     return parse_table(tomllib.loads(data.decode()))
 
 
 def parse_table(data: Mapping[str, Any]) -> EnginesReport:
-    """Parse the table in `engines.toml`. Raises ValueError or TypeError where it breaks the rules at its top."""
+    """Parse the table in `engines.toml`. Raises ValueError or TypeError where it breaks a rule in its head."""
     families = tuple(ColumnFamily(**{key: _freeze(value) for key, value in row.items()}) for row in data["families"])
     reports = tuple(_read_engine(row, [family.id for family in families]) for row in data["engine"])
     for ids in ([family.id for family in families], [report.id for report in reports]):
         if len(set(ids)) < len(ids):
-            raise ValueError(f"an id is there twice: {ids}")
+            raise ValueError(f"duplicate id in {ids}")
     return EnginesReport(families, reports)
 
 
@@ -69,7 +69,7 @@ def _expand_patterns(patterns: Iterable[str], families: Sequence[str]) -> list[s
 
 
 def _check(verdict: EngineVerdict) -> None:
-    """Check that a harm, and nothing else, has an effect and a remedy, and that an older release has a row for its harm only."""
+    """Check that only a harm has an effect and a fix, and that rows on older releases are about harm."""
     is_harm = verdict.verdict == HARM
     is_consistent = (
         verdict.verdict in (USED, UNUSED, HARM)

@@ -1,4 +1,4 @@
-"""The words of the table of engines."""
+"""The values in the table of engines: verdicts, effects, evidence, places in a schema."""
 
 from __future__ import annotations
 

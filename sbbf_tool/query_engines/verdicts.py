@@ -1,9 +1,9 @@
-"""The use that each engine makes of a filter on a column: the table's verdict, refined by what is known of the column and its filter.
+"""How each engine uses a filter on a column: the verdict in the table, refined by facts about the column and its filter.
 
-The facts are in `engines.toml`, beside this module, whose head states their form: each with the release for which it is true, where it
-is documented, and whether it was verified by running the engine. They become outdated; a verdict is advice, not a guarantee.
+The facts are in `engines.toml` beside this module; its head documents their format. Each fact has the release for which it is true, its
+source, and whether it was verified by running the engine. Facts become outdated; a verdict is advice, not a guarantee.
 
-The file is read at the first look-up. Columns of the plainest types need none: there is nothing to report about them.
+The file is read at the first look-up. The common types need none, because there are no warnings about them.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.engines import ColumnFamily, EngineReport, EnginesReport, EngineVerdict
 
 _FEW = 2
-"""The most engines that use a filter on a type for which there is a warning."""
+"""A type is reported as rarely used where at most this many engines use a filter on it."""
 
 
-# Nearly every engine that reads filters uses one on these, and none is harmed by it: a test holds the table to it.
+# Nearly every engine that reads filters uses them on these types, and none of them is harmful; a test verifies that.
 _PLAIN_TYPES = frozenset(
     ("INT32", "INT32 INT(32,signed)", "INT64", "INT64 INT(64,signed)", "FLOAT", "DOUBLE", "BYTE_ARRAY STRING", "INT32 DATE")
 )
 
 
 def find_engine(name: str) -> EngineReport:
-    """Return the engine of this name, whatever its case, or the one that the system of this name reads through. Raises UsageError."""
+    """Find the engine by its name in any case, or by the name of a system that reads through it. Raises UsageError."""
     reports = {spelling.casefold(): report for report in load_table().engines for spelling in (*report.aliases, report.name, report.id)}
     match = reports.get(name.casefold())
     if match is None:
-        raise UsageError(f"no engine {name!r}", hint=suggest_names(name, reports, (report.id for report in load_table().engines)))
+        raise UsageError(f"unknown engine {name!r}", hint=suggest_names(name, reports, (report.id for report in load_table().engines)))
     return match
 
 
@@ -47,10 +47,10 @@ def list_verdicts(
     bitset_bytes: int | None = None,
     has_length: bool = True,
 ) -> tuple[EngineVerdict, ...]:
-    """Return one verdict of each engine on a filter of `column`, in the table's order.
+    """List one verdict per engine on a filter of `column`, in the order of the table.
 
-    Knowledge about column and filter refines them: the column's type in the file's ARROW:schema (`arrow_schema.arrow_type`), the size
-    of the filter's bitset, and whether the footer states its length.
+    Optional facts refine them: the column's type in the file's ARROW:schema (`arrow_schema.arrow_type`), the size of the filter's bitset,
+    and whether the footer states the length of the filter.
     """
     index = load_table().families.index(find_family(column))
     place = _classify_place(column)
@@ -64,9 +64,9 @@ def list_verdicts(
 
 
 def list_warnings(column: Column) -> list[str]:
-    """Return what to know before relying on a filter of `column`, worst first; nothing for the common types.
+    """List the warnings about a filter of `column`, the worst first; none for the common types.
 
-    Engines that lose rows or fail come first, then those whose older releases did, then a note where hardly any engine uses the filter.
+    Engines that lose rows or fail come first, then those whose older releases did, then a note if few engines use the filter.
     """
     if column.type_name in _PLAIN_TYPES and not column.max_repetition:
         return []
@@ -78,12 +78,12 @@ def list_warnings(column: Column) -> list[str]:
         readers = sum(report.uses_filters for report in load_table().engines)
         columns = PLACES[_classify_place(column)] if column.max_repetition else find_family(column).name
         subject = f"only {' and '.join(users)} use{'s' if len(users) == 1 else ''}" if users else "none uses"
-        warnings.append(f"of {readers} engines that use filters {subject} one on {columns}")
+        warnings.append(f"of the {readers} engines that use filters, {subject} them on {columns}")
     return warnings
 
 
 def find_family(column: Column) -> ColumnFamily:
-    """Return the first family that fits the column."""
+    """Find the first family that fits the column."""
     digits = column.logical.precision if column.logical is not None else 0
     return _match_family(column.type_name, digits, column.type_length > _count_needed_bytes(digits))
 
@@ -101,9 +101,9 @@ def _match_family(type_name: str, digits: int, padded: bool) -> ColumnFamily:
 
 
 def is_match(pattern: str, type_name: str) -> bool:
-    """Return whether a pattern fits a type, physical by physical and logical by logical.
+    """Return whether a pattern fits a type: its physical part the physical type, its logical part the logical type.
 
-    `INT64` is not `INT64 DECIMAL(9,2)`, and `* *` is any type that has both.
+    `INT64` does not fit `INT64 DECIMAL(9,2)`, and `* *` fits any type with a logical part.
     """
     from fnmatch import fnmatchcase
 
@@ -111,7 +111,7 @@ def is_match(pattern: str, type_name: str) -> bool:
 
 
 def _count_needed_bytes(digits: int) -> int:
-    """Return the bytes of the largest two's complement number of this many decimal digits."""
+    """Return the number of bytes that any two's complement number with this many decimal digits fits into."""
     largest: int = 10**digits - 1
     return largest.bit_length() // 8 + 1
 
@@ -130,18 +130,18 @@ def _refine_verdict(
     bitset_bytes: int | None,
     has_length: bool,
 ) -> EngineVerdict:
-    """Refine a verdict: facts about column and filter may keep an engine from using it, or make a filter of a bad size harmful."""
+    """Refine a verdict: the facts may show that the engine does not use the filter, or that a filter of this size is harmful."""
     if place not in report.places:
         explanation = f"Comparisons of {PLACES[place]} do not reach its filters."
     elif arrow_type in report.unused_arrow_types:
-        explanation = f"The file's ARROW:schema says {arrow_type}, a type that its filter has no case for."
+        explanation = f"Its filter does not support {arrow_type}, the type in the file's ARROW:schema."
     elif report.needs_length and not has_length:
-        explanation = "It ignores filters whose bloom_filter_length is missing."
+        explanation = "It ignores filters without bloom_filter_length."
     elif bitset_bytes is not None and (limits := _list_violated_limits(report, bitset_bytes)):
-        explanation = f"it takes bitsets of {' and '.join(limits)}, and this one has {bitset_bytes:,} bytes"
+        explanation = f"it accepts only bitsets {' and '.join(limits)}, and this one has {bitset_bytes:,} bytes"
         if report.bad_size in EFFECTS:
             harm = replace(verdict, verdict=HARM, explanation=explanation, source=report.source, evidence=report.evidence)
-            return replace(harm, effect=report.bad_size, fix="give the column a filter of another size")
+            return replace(harm, effect=report.bad_size, fix="rebuild the filter with another size")
         explanation = f"Ignored: {explanation}."
     else:
         return verdict
@@ -152,26 +152,26 @@ def _refine_verdict(
 def _list_violated_limits(report: EngineReport, bitset_bytes: int) -> list[str]:
     limits = []
     if report.min_bytes is not None and bitset_bytes < report.min_bytes:
-        limits.append(f"at least {report.min_bytes:,} bytes")
+        limits.append(f"of at least {report.min_bytes:,} bytes")
     if report.max_bytes is not None and bitset_bytes > report.max_bytes:
-        limits.append(f"at most {report.max_bytes:,} bytes")
+        limits.append(f"of at most {report.max_bytes:,} bytes")
     if report.power_of_two and bitset_bytes & (bitset_bytes - 1):
-        limits.append("a power of two")
+        limits.append("whose size is a power of two")
     if report.whole_blocks and bitset_bytes % BLOCK_BYTES:
-        limits.append(f"whole blocks of {BLOCK_BYTES} bytes")
+        limits.append(f"of whole {BLOCK_BYTES}-byte blocks")
     return limits
 
 
 def load_table() -> EnginesReport:
-    # Most calls need no table, and reading it costs an import of tomllib.
+    # Imported here, because most calls need no table, and reading it imports tomllib.
     from sbbf_tool.query_engines.table import read_table
 
     return read_table()
 
 
 def suggest_names(name: str, spellings: Iterable[str], all_names: Iterable[str]) -> str:
-    """Return the hint for a name that is none of `known`."""
+    """Return the hint for an unknown name: those of `spellings` that are similar to it, else all names."""
     from difflib import get_close_matches
 
     matches = get_close_matches(name.casefold(), list(spellings), n=3)
-    return f"did you mean {' or '.join(matches)}?" if matches else f"there are {', '.join(all_names)}"
+    return f"did you mean {' or '.join(matches)}?" if matches else f"known names: {', '.join(all_names)}"

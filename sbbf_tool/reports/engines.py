@@ -1,4 +1,4 @@
-"""The table of query engines: what each does with a filter on a column of each family."""
+"""The table of query engines: how each uses a filter on a column of each family."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ColumnFamily:
-    """Columns that all query engines treat alike. `types` are their physical and logical types, with * for any."""
+    """Columns that all query engines treat alike; `types` are their physical and logical types, with * for any."""
 
     id: str
     name: str
@@ -20,29 +20,29 @@ class ColumnFamily:
 
 @dataclass(frozen=True)
 class EngineVerdict:
-    """What one query engine does with a filter on a column of one family."""
+    """How one query engine uses a filter on a column of one family."""
 
     engine: str
     name: str
     """The name of the query engine for display."""
     family: str
     verdict: str
-    """`used`, `unused`, or `harm`: with the filter a query loses rows or fails."""
+    """`used`, `unused`, or `harm`: a query loses rows or fails because of the filter."""
     explanation: str
     source: str
     """Public URL of the evidence."""
     evidence: str
-    """Kind of evidence: `run`, `source` (read in the source, not run) or `issue` (reported there)."""
+    """`run` (tested with this version), `source` (read in the source code, not tested) or `issue` (reported in an issue)."""
     effect: str | None = None
     """For `harm`: `loses rows` or `fails`."""
     fix: str | None = None
-    """For `harm`: what to do."""
+    """For `harm`: how to avoid it."""
     since: str | None = None
-    """First release to which this applies, where it is known and not the first that reads filters."""
+    """First release to which this applies; None if unknown, or if it is the first release that reads filters."""
     until: str | None = None
-    """Last release to which this applies; None where it applies to the current one."""
+    """Last release to which this applies; None if it applies to the current one."""
     older_verdict: EngineVerdict | None = None
-    """Verdict for older releases, where a filter did harm there."""
+    """Verdict for older releases, if a filter is harmful there."""
 
     @property
     def sentence(self) -> str:
@@ -50,13 +50,13 @@ class EngineVerdict:
         if self.effect is None:
             return f"{self.name}: {self.explanation}"
         releases = f" {self.since} to {self.until}" if self.since and self.until else f" up to {self.until}" if self.until else ""
-        evidence = " (read in its source, not run)" if self.evidence == "source" else ""
+        evidence = " (according to its source code, not tested)" if self.evidence == "source" else ""
         return f"{self.name}{releases} {self.effect}: {self.explanation}{evidence}; {self.fix}"
 
 
 @dataclass(frozen=True)
 class EngineReport:
-    """Query engine: facts about all columns, and one verdict per family of columns, in the order of the table."""
+    """A query engine: facts about all columns, and one verdict per family of columns, in the order of the table."""
 
     id: str
     name: str
@@ -71,13 +71,13 @@ class EngineReport:
     since: str | None = None
     """First release that reads filters."""
     predicates: str | None = None
-    """Predicates that query a filter; None for a query engine that never does."""
+    """Predicates that query a filter; None for an engine that never does."""
     default: str | None = None
-    """On or off by default, and the setting."""
+    """Whether the use of filters is on by default, and the setting that controls it."""
     places: tuple[str, ...] = ()
     """Where in the schema a filtered column may be: `top`, `struct` (a field of structs), `map` (its values), `list`."""
     unused_arrow_types: tuple[str, ...] = ()
-    """Types in the ARROW:schema of a file for whose columns no filter is used."""
+    """Types in a file's ARROW:schema; filters of such columns are not used."""
     min_bytes: int | None = None
     max_bytes: int | None = None
     power_of_two: bool = False
@@ -85,12 +85,12 @@ class EngineReport:
     bad_size: str | None = None
     """Effect of bitsets of other sizes: `ignored`, `loses rows` or `fails`."""
     dictionary_first: bool = False
-    """Whether the dictionary decides for a chunk whose pages all use it."""
+    """Whether the engine uses the dictionary instead of the filter, for a chunk whose pages all use one."""
     length: str | None = None
     """How `bloom_filter_length` is used."""
     needs_length: bool = False
     metrics: str | None = None
-    """How to see that row groups were skipped."""
+    """Where the engine reports skipped row groups."""
     caution: str | None = None
 
     @property

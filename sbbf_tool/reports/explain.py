@@ -18,12 +18,12 @@ class RowGroupExplanation:
     column_bytes: int
     """Compressed bytes of the pages of the queried column."""
     min_value: str | None
-    """Min and max, as `probe` takes values; None where the footer has no reliable ones."""
+    """Minimum and maximum, in the form that `probe` accepts; None if the footer has no reliable ones."""
     max_value: str | None
     statistics: str
     statistics_reason: str | None
     dictionary: str | None
-    """None where the dictionary does not hold all of the chunk's values."""
+    """None if the dictionary does not hold all values of the chunk."""
     dictionary_reason: str | None
     filter: str
     """As above, or `no filter`."""
@@ -36,12 +36,12 @@ class RowGroupExplanation:
 
 @dataclass(frozen=True)
 class EngineExplanation:
-    """What one query engine does with the row groups of a file."""
+    """Row groups of a file that one query engine skips and reads."""
 
     engine: str
     name: str
     steps: tuple[str, ...]
-    """Per row group, what skips it: `statistics`, `dictionary` or `filter`; or `read`; or `harm`: its filter loses rows or fails."""
+    """Per row group: `statistics`, `dictionary` or `filter` if that skips it, `read`, or `harm` if its filter loses rows or fails."""
     skipped_by_statistics: int
     skipped_by_dictionary: int
     skipped_by_filter: int
@@ -51,7 +51,7 @@ class EngineExplanation:
     share_skipped: float
     share_of_column_skipped: float
     explanation: str
-    """Why filters of this column are used, or not."""
+    """Why the engine uses filters of this column, or does not."""
     harm: str | None = None
     """Effect of a filter that harms the query: `loses rows` or `fails`."""
 

@@ -78,7 +78,7 @@ class TestProbe:
         out, err = capfd.readouterr()
         footer = int.from_bytes(filtered.read_bytes()[-8:-4], "little") + 8
         assert out == ""
-        assert err == f"{footer + 3 * (64 + 32):,} bytes read of 1 files\n"
+        assert err == f"read {footer + 3 * (64 + 32):,} bytes of 1 file\n"
 
     def test_quiet_prints_nothing(self, filtered, capfd):
         capfd.readouterr()

@@ -23,7 +23,7 @@ def test_a_row_a_type_and_a_column_an_engine(capfd):
     assert lines[0].split() == ["type", *readers]
     rows = lines[1 : len(engines().families) + 1]
     assert [row.startswith(family.name) for row, family in zip(rows, engines().families, strict=True)] == [True] * len(rows)
-    assert lines[-1].startswith("never, on any type: pyarrow, Polars")
+    assert lines[-1].startswith("never use filters: pyarrow, Polars")
 
 
 def test_harm_has_a_note_with_its_source(capfd):
@@ -70,8 +70,8 @@ def test_json_is_one_document_and_the_same_each_time(capfd, arguments):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--engine", "duckbd"], "no engine 'duckbd'; did you mean duckdb"),
-        (["--type", "flaot16"], "no type 'flaot16'; did you mean float16"),
+        (["--engine", "duckbd"], "unknown engine 'duckbd'; did you mean duckdb"),
+        (["--type", "flaot16"], "unknown type 'flaot16'; did you mean float16"),
         (["surplus"], "unexpected extra argument"),
     ],
 )

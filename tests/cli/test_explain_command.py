@@ -42,7 +42,7 @@ def test_a_row_a_row_group_then_a_row_a_kind_of_engine(numbers, capfd):
 def test_one_engine_says_why(numbers, capfd):
     capfd.readouterr()
     run(["explain", numbers, "n", "51", "--engine", "polars"])
-    assert capfd.readouterr().out.splitlines()[-1] == "Polars: Prunes by min and max only."
+    assert capfd.readouterr().out.splitlines()[-1] == "Polars: It prunes by min and max only."
 
 
 def test_json(numbers, capfd):

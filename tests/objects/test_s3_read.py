@@ -37,7 +37,7 @@ def test_a_probe_of_many_row_groups_takes_few_requests_in_one_round(bucket, caps
     counted = sum(one.downloaded for one in bucket.proxy.exchanges if one.operation == "GetObject")
     assert counted < size / 25
     requests = bucket.proxy.count("GetObject")
-    assert capsys.readouterr().err == f"{counted:,} bytes read of 1 files, by {requests} requests\n"
+    assert capsys.readouterr().err == f"read {counted:,} bytes of 1 file in {requests} requests\n"
     assert run(["probe", url, "id", str(PRESENT), "--quiet"]) == 0
 
 

@@ -117,5 +117,5 @@ def test_a_file_without_row_groups_holds_nothing(fixtures):
 def test_wrong_questions(known, arguments, said):
     with pytest.raises(UsageError, match=said):
         explain(known, *arguments)
-    with pytest.raises(UsageError, match="no engine"):
+    with pytest.raises(UsageError, match="unknown engine"):
         explain(known, "random_id", 1, engine_name="duckbd")
