@@ -163,7 +163,7 @@ class _Answers(View[Any]):
 
     def show_stats(self) -> None:
         requests = f" in {self._requests:,} requests" if self._requests else ""
-        say(f"read {self._bytes_read:,} bytes of {render.counted(self._files, 'file')}{requests}", err=True)
+        say(f"read {self._bytes_read:,} bytes of {render.format_count(self._files, 'file')}{requests}", err=True)
 
 
 class _ProbeView(_Answers):
