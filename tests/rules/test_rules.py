@@ -21,7 +21,7 @@ from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.footer import FilterPlace, build_tail, set_filters
 from sbbf_tool.reports.findings import SEVERITIES, Finding
 from sbbf_tool.rules.catalog import GROUPS, RENAMED, RULES
-from sbbf_tool.rules.facts import Reads, gather
+from sbbf_tool.rules.facts import ColumnFacts, Reads, gather
 from support.defects import Edit
 
 ROW_GROUPS = 2
@@ -271,11 +271,56 @@ class TestSecrecy:
         assert [evidence.fact for evidence in finding.evidence] == [fact]
 
 
+def value_of(path: Path, length: int) -> ColumnFacts:
+    """Write one text of this length, and a filter; return the facts of the column."""
+    write(path, {"c": pa.array(["x" * length])}, filters=("c",), write_statistics=False)
+    with ParquetFile.open(path) as file:
+        (column,) = gather(file, file.footer.columns, Reads.FILTERS, None)
+    return column
+
+
+class TestPolicy:
+    def test_an_fpp_at_the_limit_is_allowed_and_one_above_is_not(self, tmp_path):
+        path = tmp_path / "f.parquet"
+        bits = value_of(path, 100).filters[0].bits
+        assert bits is not None
+        assert not findings(path, "fpp-above-limit", Limits(max_fpp=bits.fpp))
+        assert findings(path, "fpp-above-limit", Limits(max_fpp=bits.fpp * 0.999))
+
+    def test_a_share_at_the_limit_is_allowed_and_one_above_is_not(self, tmp_path):
+        path = tmp_path / "f.parquet"
+        chunk = value_of(path, 5000).filters[0]
+        assert chunk.stored is not None
+        data_bytes = 64 * chunk.stored.length
+        assert value_of(path, 5000 + data_bytes - chunk.chunk_bytes).filters[0].chunk_bytes == data_bytes
+        assert not findings(path, "bytes-share-above-limit", Limits(max_bytes_share=1 / 64))
+        assert findings(path, "bytes-share-above-limit", Limits(max_bytes_share=1 / 65))
+
+    def test_chunk_bytes_at_the_limit_are_allowed_and_one_less_is_not(self, tmp_path):
+        path = tmp_path / "f.parquet"
+        chunk_bytes = value_of(path, 100).filters[0].chunk_bytes
+        assert not findings(path, "chunk-too-small", Limits(min_chunk_bytes=chunk_bytes))
+        assert findings(path, "chunk-too-small", Limits(min_chunk_bytes=chunk_bytes + 1))
+
+
 class TestBoolean:
     def test_what_arrow_rs_writes_is_true(self, fixtures):
         """One byte, 0 or 1: no other library hashes so, and nobody may lose a row by it here."""
         report = check(fixtures / "datafusion-defaults.parquet", Policy(select=("correctness",)))
         assert report.findings == ()
+
+    def test_a_filter_that_would_be_rebuilt_is_removed(self, fixtures, tmp_path):
+        """sbbf builds no filter of a BOOLEAN column."""
+        path = Path(shutil.copy(fixtures / "datafusion-defaults.parquet", tmp_path))
+        with ParquetFile.open(path) as file:
+            column = next(column for column in file.footer.columns if column.name == "flag")
+        other = BloomFilter.empty(64)
+        other.insert(b"neither 0 nor 1")
+        replace_filter(path, 0, other, column=column.index)
+        (finding,) = findings(path, "false-negatives")
+        assert finding.column == "flag"
+        assert finding.fix is not None
+        assert finding.fix.verb == "remove_filters"
 
 
 def test_former_names_are_no_rules_and_their_new_names_are():
