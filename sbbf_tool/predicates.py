@@ -1,7 +1,7 @@
 """Predicates such as `dt >= '2026-01-01' AND region IN ('eu', 'us')`: parse text to an expression. This module evaluates nothing.
 
-A language is a subclass of `Parser` with its own names, signs and literals: that of `advice.queries` has = and IN joined by AND, that of
-`runner.partitions` has the full syntax. Columns and literals remain tokens, since each language has its own values.
+A language is a subclass of `Parser` with its own names, operators and literals: `advice.queries` accepts = and IN joined by AND,
+`runner.partitions` the full syntax. Columns and literals remain tokens, because each language has its own types of values.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _MAX_DEPTH = 50
 
 
 class Token(NamedTuple):
-    """A token of the text. Its kind is text, quoted, number, name, sign, or end."""
+    """A token of the text; its kind is text, quoted, number, name, sign, or end."""
 
     kind: str
     text: str
@@ -31,7 +31,7 @@ class Token(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """True where the comparison holds between the column and one of the literals."""
+    """True if the comparison holds between the column and any of the literals."""
 
     column: Token
     sign: str
@@ -61,19 +61,19 @@ class Parser:
     """Recursive-descent parser of one predicate: OR of ANDs of conditions."""
 
     name: ClassVar[str]
-    """Name of the text in errors."""
+    """What errors call the text."""
     hint: ClassVar[str]
     token: ClassVar[re.Pattern[str]]
-    """Pattern of a token, in the group of its kind, and white space before it."""
+    """Pattern of a token, with optional white space before it; the group that matches is the token's kind."""
     comparisons: ClassVar[frozenset[str]]
     prefixes: ClassVar[tuple[str, ...]]
     """Words that may precede a literal in quotes, such as DATE."""
     only_and: ClassVar[bool]
-    """Whether the language has only = and IN, joined by AND."""
+    """Whether the language accepts only = and IN, joined by AND."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._tokens = [*self._split(), Token("end", "its end")]
+        self._tokens = [*self._split(), Token("end", "")]
         self._at = 0
         self._depth = 0
 
@@ -85,7 +85,8 @@ class Parser:
         return expression
 
     def fail(self, token: Token) -> NoReturn:
-        raise UsageError(f"{self.name} {self.text!r} is not understood at {token.text!r}", hint=self.hint)
+        place = "the end" if token.kind == "end" else repr(token.text)
+        raise UsageError(f"cannot parse {self.name} {self.text!r} at {place}", hint=self.hint)
 
     def check_literal(self, token: Token) -> Token:
         """Return the token if it is a literal; `fail` otherwise."""
@@ -137,7 +138,7 @@ class Parser:
     def _parse_operand(self) -> Expression:
         self._depth += 1
         if self._depth > _MAX_DEPTH:
-            raise UsageError(f"{self.name} {self.text[:60]!r}...: more than {_MAX_DEPTH} brackets deep")
+            raise UsageError(f"{self.name} {self.text[:60]!r}... has more than {_MAX_DEPTH} nested brackets")
         try:
             if self._take("NOT"):
                 return Not(self._parse_operand())

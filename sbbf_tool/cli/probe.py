@@ -106,13 +106,13 @@ def command(
 
         files, column, values = split_arguments(files, column, named_values)
         files.ensure_single_reader(values_file, *values)
-        queried = collect_values(values, values_file, ask_null)
+        all_values = collect_values(values, values_file, ask_null)
         if files.file is not None:
             view = _ProbeView(quiet=quiet)
-            code = report_files(files, works.probe(column, queried, dialect=dialect, keys=files.keys), view, as_json=as_json)
+            code = report_files(files, works.probe(column, all_values, dialect=dialect, keys=files.keys), view, as_json=as_json)
         else:
-            view = _LookupView(len(queried), quiet=quiet)
-            code = report_files(files, works.look_up(column, queried, dialect=dialect, keys=files.keys), view, as_json=as_json)
+            view = _LookupView(len(all_values), quiet=quiet)
+            code = report_files(files, works.look_up(column, all_values, dialect=dialect, keys=files.keys), view, as_json=as_json)
     if stats:
         view.show_stats()
     return code
@@ -223,11 +223,11 @@ class _LookupView(_Answers):
     def summary(self, files: str) -> str | None:
         if self._quiet:
             return None
-        queried = f"{render.format_count(self._values, 'value')} queried in {render.format_count(self._files, 'file')}"
-        return (
-            f"{queried}: {len(self._values_with_hits):,} may be in "
-            f"{self._files_with_hits:,} of them; {self._inconclusive_files:,} have row groups without a filter that answers"
-        )
+        values, total = render.format_count(self._values, "value"), render.format_count(self._files, "file")
+        hits = "no file may hold any of them"
+        if self._files_with_hits:
+            hits = f"{render.format_count(self._files_with_hits, 'file')} may hold {len(self._values_with_hits):,} of the values"
+        return f"Queried {values} in {total}: {hits}; filters gave no answer in {self._inconclusive_files:,} of the files"
 
     def totals(self) -> dict[str, Any]:
         return {

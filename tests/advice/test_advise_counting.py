@@ -1,4 +1,4 @@
-"""Distinct values within the bounds that are stated, and overlaps that can be worked out by hand."""
+"""Estimates of distinct values within their stated error, and overlaps that can be calculated by hand."""
 
 from __future__ import annotations
 
@@ -26,43 +26,43 @@ def sketch_of(values: np.ndarray, parts: int = 7) -> Sketch:
 
 
 @pytest.mark.parametrize("count", [0, 1, 1000, KEPT])
-def test_few_are_counted_exactly(count):
+def test_a_small_ndv_is_exact(count):
     values = hashes(count, 1)
     assert sketch_of(np.concatenate((values, values))).ndv == count
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_many_are_estimated_within_four_standard_errors(seed):
+def test_a_large_ndv_is_within_four_standard_errors(seed):
     sketch = sketch_of(hashes(400_000, seed))
     assert not sketch.is_complete
     assert sketch.ndv == pytest.approx(400_000, rel=4 * STANDARD_ERROR)
 
 
-def found(values: np.ndarray) -> Distinct:
+def build_distinct(values: np.ndarray) -> Distinct:
     sketch = sketch_of(values)
     return Distinct(len(values), sketch.ndv, COUNTED, *sketch.smallest(COMPARED))
 
 
 @pytest.mark.parametrize("shared", [0, 20_000, 50_000, 100_000])
-def test_shares_that_are_common(shared):
+def test_containment_is_estimated_for_large_sets(shared):
     common = hashes(shared, 1)
-    one = found(np.concatenate((common, hashes(100_000 - shared, 2))))
-    other = found(np.concatenate((common, hashes(150_000 - shared, 3))))
-    # A thousand hashes tell a share within some 1.5 %.
-    assert containment(one, other) == pytest.approx(shared / 100_000, abs=0.07)
-    assert containment(other, one) == pytest.approx(shared / 150_000, abs=0.07)
+    first = build_distinct(np.concatenate((common, hashes(100_000 - shared, 2))))
+    second = build_distinct(np.concatenate((common, hashes(150_000 - shared, 3))))
+    # A thousand hashes determine a share to within about 1.5 %.
+    assert containment(first, second) == pytest.approx(shared / 100_000, abs=0.07)
+    assert containment(second, first) == pytest.approx(shared / 150_000, abs=0.07)
 
 
-def test_small_sets_are_compared_exactly():
+def test_containment_of_small_sets_is_exact():
     values = hashes(10, 1)
-    assert containment(found(values[:4]), found(values)) == 1
-    assert containment(found(values), found(values[:4])) == 0.4
-    assert containment(found(values[:0]), found(values)) is None
+    assert containment(build_distinct(values[:4]), build_distinct(values)) == 1
+    assert containment(build_distinct(values), build_distinct(values[:4])) == 0.4
+    assert containment(build_distinct(values[:0]), build_distinct(values)) is None
 
 
 @pytest.mark.parametrize("domain", [50, 20_000, 200_000, 2**62])
-def test_the_beginning_of_a_very_large_chunk_never_tells_too_few(domain):
-    """A tenth is read. Of values that are all distinct the estimate is right; of values that repeat, at most too high."""
+def test_the_ndv_of_a_very_large_chunk_is_never_underestimated(domain):
+    """A tenth is read. The estimate is right if all values are distinct, and at most too high if values repeat."""
     values = np.random.default_rng(1).integers(0, domain, 400_000).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     ndv, seen, is_all = distinct._streamed(Sketch(), (memoryview(run) for run in np.split(values, 100)), 40_000, len(values))
     truth = len(np.unique(values))
@@ -72,7 +72,7 @@ def test_the_beginning_of_a_very_large_chunk_never_tells_too_few(domain):
         assert ndv == pytest.approx(truth, rel=0.01)
 
 
-def test_all_of_a_chunk_is_counted(tmp_path):
+def test_every_value_of_a_chunk_counts_towards_its_ndv(tmp_path):
     path = write(tmp_path / "small.parquet", table().select(["random_id"]))
     with ParquetFile.open(path) as file:
         known = distinct.count_distinct(file, 0, file.footer.columns[0], GROUP)
@@ -94,15 +94,15 @@ def test_all_of_a_chunk_is_counted(tmp_path):
         ([(b"id-0", b"id-9"), (b"id-0", b"id-9")], 1),
     ],
 )
-def test_overlap(ranges, share):
+def test_the_overlap_of_ranges_is_measured(ranges, share):
     assert measure_overlap([Bounds(low, high) for low, high in ranges]) == pytest.approx(share, abs=1e-6)
 
 
-def test_one_range_overlaps_with_nothing():
+def test_a_single_range_has_no_overlap():
     assert measure_overlap([Bounds(1, 2)]) is None
 
 
-def test_a_reservoir_is_bounded_and_fair():
+def test_a_reservoir_has_a_maximum_size_and_samples_uniformly():
     reservoir = Reservoir(SAMPLED_BOUNDS)
     for number in range(20 * SAMPLED_BOUNDS):
         reservoir.offer(Bounds(number, number))

@@ -1,4 +1,4 @@
-"""`sbbf advise` as a user meets it, and its plan carried out."""
+"""`sbbf advise` on the command line, and its plan applied by add-filter."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from sbbf_tool.cli import run
 
 @pytest.fixture
 def events(fixtures, tmp_path):
-    """In a folder whose name a shell would split."""
+    """A copy of the file in a folder whose name needs quotes in a shell."""
     (tmp_path / "a folder").mkdir()
     return shutil.copy(fixtures / "events.parquet", tmp_path / "a folder" / "events.parquet")
 
 
 def sizes(path) -> dict[str, set[int | None]]:
-    found: dict[str, set[int | None]] = {}
+    sizes_by_column: dict[str, set[int | None]] = {}
     for row in inspect(path).filters:
-        found.setdefault(row.column, set()).add(row.bitset_bytes)
-    return found
+        sizes_by_column.setdefault(row.column, set()).add(row.bitset_bytes)
+    return sizes_by_column
 
 
-def test_the_last_line_is_the_command(events, capfd):
+def test_the_last_line_is_a_command_that_adds_the_filters(events, capfd):
     assert run(["advise", str(events)]) == 0
     command = shlex.split(capfd.readouterr().out.splitlines()[-1])
     assert command[0] == "sbbf"
@@ -37,15 +37,15 @@ def test_the_last_line_is_the_command(events, capfd):
     assert capfd.readouterr().out.endswith("no filter to add\n")
 
 
-def test_a_plan_is_carried_out_on_the_file_it_names(events, tmp_path):
+def test_add_filter_applies_a_plan_to_the_file_it_names(events, tmp_path):
     plan = tmp_path / "plan.json"
     assert run(["advise", str(events), "--plan", str(plan)]) == 0
-    planned = json.loads(plan.read_text())["columns"]
+    sizes_in_plan = json.loads(plan.read_text())["columns"]
     assert run(["add-filter", "--plan", str(plan), "--in-place"]) == 0
-    assert sizes(events) == {column: {wish["max_bytes"]} for column, wish in planned.items()}
+    assert sizes(events) == {column: {size["max_bytes"]} for column, size in sizes_in_plan.items()}
 
 
-def test_a_plan_limits_each_column_and_may_go_to_another_file(events, tmp_path, fixtures):
+def test_a_plan_limits_each_column_and_applies_to_another_file(events, tmp_path, fixtures):
     plan = tmp_path / "plan.json"
     run(["advise", str(events), "--plan", str(plan)])
     document = json.loads(plan.read_text())
@@ -61,7 +61,7 @@ def test_a_plan_limits_each_column_and_may_go_to_another_file(events, tmp_path, 
     [(0o600, None), (0o644, None), (0o660, "its group"), (0o602, "every user"), (0o666, "every user")],
 )
 @pytest.mark.parametrize("command", [["add-filter", "--in-place"], ["add-filter", "FOLDER", "--in-place"]], ids=" ".join)
-def test_a_plan_that_others_may_change_is_a_warning(events, tmp_path, capfd, mode, who, command):
+def test_a_plan_that_others_may_change_causes_a_warning(events, tmp_path, capfd, mode, who, command):
     plan = tmp_path / "plan.json"
     run(["advise", str(events), "--plan", str(plan)])
     plan.chmod(mode)
@@ -74,7 +74,7 @@ def test_a_plan_that_others_may_change_is_a_warning(events, tmp_path, capfd, mod
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-def test_a_plan_of_another_user_is_a_warning(events, tmp_path, capfd):
+def test_a_plan_of_another_user_causes_a_warning(events, tmp_path, capfd):
     plan = tmp_path / "plan.json"
     run(["advise", str(events), "--plan", str(plan)])
     os.chown(plan, 12345, 12345)
@@ -82,13 +82,13 @@ def test_a_plan_of_another_user_is_a_warning(events, tmp_path, capfd):
     assert "can be changed by its owner (uid 12345)" in capfd.readouterr().err
 
 
-def test_a_plan_without_end_is_none(capfd):
+def test_an_endless_plan_is_rejected(capfd):
     assert run(["add-filter", "--plan", "/dev/zero", "--in-place"]) == 2
     assert "are no plan" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"colunms": {}}, "unknown key 'colunms'"),
         ({"columns": {"user_id": {"max_bytes": 1024, "ndv": 3}}}, "unknown key 'ndv'"),
@@ -102,43 +102,43 @@ def test_a_plan_without_end_is_none(capfd):
         ({"sbbf_plan": 2}, "sbbf_plan is 2"),
     ],
 )
-def test_a_plan_that_is_none(events, tmp_path, capfd, change, said):
+def test_an_invalid_plan_is_rejected(events, tmp_path, capfd, change, message):
     plan = tmp_path / "plan.json"
     run(["advise", str(events), "--plan", str(plan)])
     plan.write_text(json.dumps({**json.loads(plan.read_text()), **change}))
     capfd.readouterr()
     assert run(["add-filter", "--plan", str(plan), "--in-place"]) == 2
     err = capfd.readouterr().err
-    assert said in err
+    assert message in err
     assert err.count("\n") == 1
     assert sizes(events) == {}
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "null"])
-def test_what_is_no_json_object_is_no_plan(tmp_path, text):
+def test_a_plan_that_is_not_a_json_object_is_rejected(tmp_path, text):
     (tmp_path / "plan.json").write_text(text)
     assert run(["add-filter", "--plan", str(tmp_path / "plan.json"), "--in-place"]) == 2
     assert run(["add-filter", "--plan", str(tmp_path / "none.json"), "--in-place"]) == 2
 
 
 @pytest.mark.parametrize("option", [["-c", "user_id"], ["--fpp", "0.1"], ["--ndv", "3"], ["--max-bytes", "64"]])
-def test_a_plan_and_options_that_it_decides(events, tmp_path, option, capfd):
+def test_a_plan_excludes_the_options_that_it_sets(events, tmp_path, option, capfd):
     plan = tmp_path / "plan.json"
     run(["advise", str(events), "--plan", str(plan)])
     assert run(["add-filter", "--plan", str(plan), "--in-place", *option]) == 2
     assert "leave out" in capfd.readouterr().err
 
 
-def test_queries_from_a_file(events, tmp_path, capfd):
+def test_queries_are_read_from_a_file(events, tmp_path, capfd):
     (tmp_path / "queries.sql").write_text("-- what the dashboard asks\n\nsession = '7x';\nuser_id IN (500, 501) AND country = 'SE'\n")
     assert run(["advise", str(events), "--queries", str(tmp_path / "queries.sql"), "--json"]) == 0
     document = json.loads(capfd.readouterr().out)
-    assert [one["query"] for one in document["queries"]] == ["session = '7x'", "user_id IN (500, 501) AND country = 'SE'"]
+    assert [query["query"] for query in document["queries"]] == ["session = '7x'", "user_id IN (500, 501) AND country = 'SE'"]
     verdicts = {column["column"]: column["verdict"] for column in document["columns"]}
     assert (verdicts["session"], verdicts["amount"]) == ("add", "no gain")
 
 
-def test_several_files_at_a_time(events, tmp_path):
+def test_add_filter_changes_several_files(events, tmp_path):
     other = shutil.copy(events, tmp_path / "a folder" / "other.parquet")
     assert run(["add-filter", str(tmp_path / "a folder"), "-c", "user_id", "--in-place"]) == 0
     assert sizes(events) == sizes(other) == {"user_id": {1024}}

@@ -1,4 +1,4 @@
-"""`sbbf engines` as a user meets it."""
+"""`sbbf engines` on the command line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def printed(capfd, *arguments: str) -> str:
     return out
 
 
-def test_a_row_a_type_and_a_column_an_engine(capfd):
+def test_the_table_has_a_row_per_type_and_a_column_per_engine(capfd):
     lines = printed(capfd).splitlines()
     readers = [one.id for one in engines().engines if one.uses_filters]
     assert lines[0].split() == ["type", *readers]
@@ -34,60 +34,60 @@ def test_harm_has_a_note_with_its_source(capfd):
     assert "[https://github.com/duckdb/duckdb/" in note
 
 
-def test_what_older_releases_did_is_noted_beside_what_today_s_do(capfd):
+def test_notes_include_older_releases(capfd):
     _, row, *notes, _ = printed(capfd, "--type", "FIXED_LEN_BYTE_ARRAY(*)").splitlines()
     assert "used 1" in row
     assert notes[0].startswith("1: DuckDB 1.5.0 to 1.5.5 loses rows: ")
 
 
-def test_one_engine_with_reasons(capfd):
+def test_a_single_engine_has_a_row_per_type_with_explanations(capfd):
     out = printed(capfd, "--engine", "DuckDB")
     assert out.startswith("DuckDB 2.0.0: =")
     assert "\n  metrics: Row Groups Scanned" in out
     assert len(out.splitlines()) > len(engines().families)
 
 
-def test_an_engine_that_never_looks_has_no_table(capfd):
+def test_an_engine_that_never_uses_filters_has_no_table(capfd):
     out = printed(capfd, "--engine", "pandas")
     assert out.startswith("pyarrow ")
     assert "INT32" not in out
 
 
 @pytest.mark.parametrize("arguments", [[], ["--type", "decimal"], ["--engine", "spark"], ["--type", "uuid", "--engine", "polars"]])
-def test_json_is_one_document_and_the_same_each_time(capfd, arguments):
+def test_json_is_one_deterministic_document(capfd, arguments):
     out = printed(capfd, *arguments, "--json")
     assert out.count("\n") == 1
     assert out == printed(capfd, *arguments, "--json")
     document = json.loads(out)
     assert list(document) == ["schema", "version", "families", "engines"]
-    for one in document["engines"]:
-        assert [verdict["family"] for verdict in one["verdicts"]] == [family["id"] for family in document["families"]]
-        for verdict in one["verdicts"]:
+    for engine in document["engines"]:
+        assert [verdict["family"] for verdict in engine["verdicts"]] == [family["id"] for family in document["families"]]
+        for verdict in engine["verdicts"]:
             fields = {"engine", "verdict", "explanation", "source", "evidence", "effect", "fix", "since", "until", "older_verdict"}
             assert fields <= verdict.keys()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--engine", "duckbd"], "unknown engine 'duckbd'; did you mean duckdb"),
         (["--type", "flaot16"], "unknown type 'flaot16'; did you mean float16"),
         (["surplus"], "unexpected extra argument"),
     ],
 )
-def test_what_it_does_not_know_is_a_usage_error(capfd, arguments, said):
+def test_an_unknown_name_is_a_usage_error(capfd, arguments, message):
     assert run(["engines", *arguments]) == 2
     out, err = capfd.readouterr()
     assert out == ""
-    assert said in err
+    assert message in err
     assert err.count("\n") == 1
 
 
-def test_inspect_shows_notes(fixtures, capfd):
+def test_inspect_prints_the_warnings(fixtures, capfd):
     assert run(["inspect", str(fixtures / "pyarrow-types-filters.parquet"), "-c", "half"]) == 0
     assert "\nnote: column half: DuckDB loses rows: " in capfd.readouterr().out
 
 
-def test_add_filter_warns(fixtures, capfd):
+def test_add_filter_prints_the_warnings(fixtures, capfd):
     assert run(["add-filter", str(fixtures / "pyarrow-types.parquet"), "-c", "half", "--dry-run"]) == 0
     assert capfd.readouterr().err.startswith("sbbf: warning: column half: DuckDB loses rows: ")

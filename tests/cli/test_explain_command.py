@@ -1,4 +1,4 @@
-"""`sbbf explain` as a user meets it."""
+"""`sbbf explain` on the command line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_unreadable(tmp_path, capfd):
     assert capfd.readouterr().err.count("\n") == 1
 
 
-def test_a_row_a_row_group_then_a_row_a_kind_of_engine(numbers, capfd):
+def test_a_table_of_row_groups_and_a_table_of_engines(numbers, capfd):
     capfd.readouterr()
     assert run(["explain", numbers, "n", "51"]) == 1
     lines = capfd.readouterr().out.splitlines()
@@ -39,7 +39,7 @@ def test_a_row_a_row_group_then_a_row_a_kind_of_engine(numbers, capfd):
     assert any("Polars" in line and line.split()[-2:] != ["100", "%"] for line in lines[5:])
 
 
-def test_one_engine_says_why(numbers, capfd):
+def test_a_single_engine_has_an_explanation(numbers, capfd):
     capfd.readouterr()
     run(["explain", numbers, "n", "51", "--engine", "polars"])
     assert capfd.readouterr().out.splitlines()[-1] == "Polars: It prunes by min and max only."

@@ -153,7 +153,7 @@ def test_many_files_list_those_that_may_hold_a_value(capfd):
     assert capfd.readouterr().out.splitlines() == [
         "a.parquet: -5: row group 0",
         "b.parquet: 100: row group 0",
-        "3 values queried in 2 files: 2 may be in 2 of them; 0 have row groups without a filter that answers",
+        "Queried 3 values in 2 files: 2 files may hold 2 of the values; filters gave no answer in 0 of the files",
     ]
     assert run(["explain", *FILES, "n", "-5"]) == 0
     out = capfd.readouterr().out.splitlines()

@@ -1,4 +1,4 @@
-"""The advice on columns of which one knows what is right, and numbers that can be counted by hand."""
+"""Advice on columns whose right advice is known, and numbers that can be counted by hand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.advised import GROUP, advice, table, write
 
 
 @pytest.fixture(scope="module")
-def known(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write(tmp_path_factory.mktemp("advised") / "known.parquet")
 
 
@@ -33,13 +33,13 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("nothing", "no gain", "only nulls"),
     ],
 )
-def test_verdicts(known, column, verdict, because):
-    _, columns = advice(known)
+def test_verdicts(path, column, verdict, because):
+    _, columns = advice(path)
     assert (columns[column].verdict, because in columns[column].reason) == (verdict, True), columns[column].reason
 
 
-def test_numbers_that_are_counted(known):
-    _, columns = advice(known)
+def test_the_numbers_in_the_advice_are_those_of_the_data(path):
+    _, columns = advice(path)
     # Two of five row groups were read, so that even unique ids are an estimate for the others.
     assert (columns["random_id"].ndv, columns["random_id"].ndv_is_exact) == (GROUP, False)
     assert (columns["country"].ndv, columns["country"].ndv_is_exact) == (25, True)
@@ -50,10 +50,10 @@ def test_numbers_that_are_counted(known):
     assert columns["sorted_id"].after_statistics == 1
 
 
-def test_what_a_filter_costs_is_what_it_then_costs(known, tmp_path):
-    report, columns = advice(known)
+def test_the_estimated_size_is_the_size_of_the_built_filters(path, tmp_path):
+    report, columns = advice(path)
     chosen = [name for name, column in columns.items() if column.verdict == "add"]
-    add_filters(known, chosen, output=tmp_path / "filtered.parquet")
+    add_filters(path, chosen, output=tmp_path / "filtered.parquet")
     totals = {total.column: total for total in inspect(tmp_path / "filtered.parquet").columns}
     assert {name: columns[name].cost_bytes for name in chosen} == pytest.approx(
         {name: totals[name].filter_bytes for name in chosen}, rel=0.01
@@ -62,18 +62,18 @@ def test_what_a_filter_costs_is_what_it_then_costs(known, tmp_path):
     assert list(report.fix.columns) == chosen
 
 
-def test_filters_that_are_there_are_kept(known, tmp_path):
+def test_existing_filters_stay(path, tmp_path):
     filtered = tmp_path / "filtered.parquet"
-    add_filters(known, ["random_id", "sorted_id"], output=filtered)
+    add_filters(path, ["random_id", "sorted_id"], output=filtered)
     _, columns = advice(filtered)
     assert columns["random_id"].verdict == "keep"
     assert columns["sorted_id"].verdict == "no gain"
     assert "its 5 filters (" in columns["sorted_id"].reason
 
 
-def test_saturated_filters_are_to_be_built_anew(known, tmp_path):
+def test_saturated_filters_are_rebuilt(path, tmp_path):
     filtered = tmp_path / "filtered.parquet"
-    add_filters(known, ["random_id"], output=filtered, max_bytes=64)
+    add_filters(path, ["random_id"], output=filtered, max_bytes=64)
     report, columns = advice(filtered)
     assert columns["random_id"].verdict == "add"
     assert report.plan is not None
@@ -82,7 +82,7 @@ def test_saturated_filters_are_to_be_built_anew(known, tmp_path):
     assert report.fix.replace
 
 
-def test_engines_that_ask_the_dictionary_gain_nothing(tmp_path):
+def test_engines_that_use_the_dictionary_do_not_benefit(tmp_path):
     path = write(tmp_path / "dictionaries.parquet", table().select(["random_id"]), use_dictionary=True)
     assert advice(path, engine_names=["spark"])[1]["random_id"].verdict == "no gain"
     assert advice(path, engine_names=["duckdb"])[1]["random_id"].verdict == "add"
@@ -91,33 +91,33 @@ def test_engines_that_ask_the_dictionary_gain_nothing(tmp_path):
     assert "DuckDB" in caution.partition("only ")[2]
 
 
-def test_engines_that_use_no_filter_gain_nothing(known):
-    assert {column.verdict for column in advice(known, engine_names=["polars"])[1].values()} == {"no gain"}
+def test_engines_that_use_no_filter_do_not_benefit(path):
+    assert {column.verdict for column in advice(path, engine_names=["polars"])[1].values()} == {"no gain"}
 
 
-def test_many_files_get_one_answer(tmp_path):
-    """One row group a file, ids spread over all of them: only together do they show what min and max are worth."""
-    spread = table().select(["random_id", "sorted_id", "country"])
-    paths = [write(tmp_path / f"{at}.parquet", spread.slice(at * 2000, 2000)) for at in range(10)]
+def test_many_files_get_one_report(tmp_path):
+    """Each file has one row group, and ids are in all ranges: only all files together show how little min and max exclude."""
+    rows = table().select(["random_id", "sorted_id", "country"])
+    paths = [write(tmp_path / f"{at}.parquet", rows.slice(at * 2000, 2000)) for at in range(10)]
     report, columns = advice(tmp_path)
     assert (report.files, report.row_groups, len(report.sampled_files)) == (10, 10, 4)
     assert {name: column.verdict for name, column in columns.items()} == {"random_id": "add", "sorted_id": "no gain", "country": "no gain"}
     assert columns["random_id"].bytes == sum(pq.read_metadata(path).row_group(0).column(0).total_compressed_size for path in paths)
 
 
-def test_a_file_that_cannot_be_read_does_not_stop_the_rest(known, tmp_path):
-    broken = tmp_path / "broken.parquet"
-    broken.write_bytes(b"PAR1 nothing PAR1")
-    report = advise([known, broken])
+def test_an_unreadable_file_does_not_prevent_advice_on_others(path, tmp_path):
+    damaged_path = tmp_path / "broken.parquet"
+    damaged_path.write_bytes(b"PAR1 nothing PAR1")
+    report = advise([path, damaged_path])
     assert (report.files, len(report.unreadable)) == (1, 1)
     with pytest.raises(UnreadableError):
-        advise(broken)
+        advise(damaged_path)
 
 
-def test_queries_say_what_is_asked(known):
-    present = pq.read_table(known, columns=["random_id"])["random_id"][0].as_py()
+def test_only_queried_columns_get_a_filter(path):
+    present = pq.read_table(path, columns=["random_id"])["random_id"][0].as_py()
     queries = [f"random_id = {present}", "random_id IN (1, 2) AND country = 'AA'", "sorted_id = 5"]
-    report, columns = advice(known, queries=queries)
+    report, columns = advice(path, queries=queries)
     assert columns["random_id"].verdict == "add"
     assert columns["uuid"].reason == "none of the given queries uses it"
     one, both, none = report.queries
@@ -127,7 +127,7 @@ def test_queries_say_what_is_asked(known):
     assert none.after_advice == 0
 
 
-def test_a_dictionary_tells_which_row_groups_hold_a_value(tmp_path):
+def test_a_dictionary_shows_which_row_groups_hold_a_value(tmp_path):
     rows = pa.table({"v": [f"v{number // 1000}{number * 7919 % 1000:03}" for number in range(4000)]})
     # Every row group has the lowest and the highest value, so that min and max say nothing.
     groups = [pa.concat_tables([rows.slice(at * 1000, 998), pa.table({"v": ["v0", "w"]})]) for at in range(4)]
@@ -142,20 +142,20 @@ def test_a_dictionary_tells_which_row_groups_hold_a_value(tmp_path):
 @pytest.mark.parametrize(
     "query", ["random_id > 3", "random_id = ", "= 3", "", "random_id = 1 OR uuid = 'x'", "random_id = NULL", "uuid = 'x"]
 )
-def test_what_is_no_query_is_an_error(known, query):
+def test_an_invalid_query_is_an_error(path, query):
     with pytest.raises(UsageError, match="query"):
-        advise(known, queries=[query])
+        advise(path, queries=[query])
 
 
-def test_a_misspelt_column_is_an_error(known):
+def test_a_misspelt_column_is_an_error(path):
     with pytest.raises(UsageError, match="no column 'randm_id'") as caught:
-        advise(known, queries=["randm_id = 3"])
+        advise(path, queries=["randm_id = 3"])
     assert "random_id" in (caught.value.hint or "")
 
 
-def test_a_value_that_the_column_cannot_hold_is_an_error(known):
+def test_a_value_that_the_column_cannot_hold_is_an_error(path):
     with pytest.raises(UsageError, match="not a value"):
-        advise(known, queries=["random_id = 'x'"])
+        advise(path, queries=["random_id = 'x'"])
 
 
 def test_the_same_files_get_the_same_advice(tmp_path):

@@ -1,4 +1,4 @@
-"""What would skip each row group: by min and max, dictionary and filter; and that engines really read what is said."""
+"""`explain`: which row groups min and max, dictionary and filter skip, and in which engines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.advised import GROUP, write
 
 
 @pytest.fixture(scope="module")
-def known(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("explained")
     plain = write(folder / "plain.parquet")
     add_filters(plain, ["random_id", "sorted_id", "uuid", "half", "country"], output=folder / "filtered.parquet")
@@ -26,8 +26,8 @@ def steps(report, engine: str) -> list[str]:
     return list(found.steps)
 
 
-def test_a_value_that_only_a_filter_can_rule_out(known):
-    report = explain(known, "random_id", 500_000_000_000)
+def test_only_the_filter_excludes_a_value_within_min_and_max(path):
+    report = explain(path, "random_id", 500_000_000_000)
     assert {row.statistics for row in report.row_groups} == {"maybe"}
     assert {row.dictionary for row in report.row_groups} == {None}
     assert [row.filter for row in report.row_groups].count("absent") >= 4
@@ -35,17 +35,17 @@ def test_a_value_that_only_a_filter_can_rule_out(known):
     assert steps(report, "polars") == ["read"] * 5
 
 
-def test_a_value_that_is_there_is_read_by_all(known):
-    value = pq.read_table(known, columns=["random_id"])["random_id"][2 * GROUP].as_py()
-    report = explain(known, "random_id", value)
+def test_every_engine_reads_the_row_group_that_holds_the_value(path):
+    value = pq.read_table(path, columns=["random_id"])["random_id"][2 * GROUP].as_py()
+    report = explain(path, "random_id", value)
     assert not report.absent
     assert not report.row_groups[2].is_absent
     assert {one.steps[2] for one in report.engines} == {"read"}
 
 
-def test_sorted_row_groups_are_skipped_by_min_and_max(known):
-    value = pq.read_table(known, columns=["sorted_id"])["sorted_id"][GROUP].as_py()
-    report = explain(known, "sorted_id", value)
+def test_sorted_row_groups_are_skipped_by_min_and_max(path):
+    value = pq.read_table(path, columns=["sorted_id"])["sorted_id"][GROUP].as_py()
+    report = explain(path, "sorted_id", value)
     assert [row.statistics for row in report.row_groups] == ["absent", "maybe", "absent", "absent", "absent"]
     (pyarrow,) = (one for one in report.engines if one.engine == "pyarrow")
     total = sum(row.bytes for row in report.row_groups)
@@ -53,8 +53,8 @@ def test_sorted_row_groups_are_skipped_by_min_and_max(known):
     assert pyarrow.share_of_column_skipped == pytest.approx(1 - report.row_groups[1].column_bytes / report.column_bytes)
 
 
-def test_a_dictionary_goes_before_the_filter_where_the_engine_asks_it(known):
-    report = explain(known, "country", "BZ")
+def test_engines_that_use_dictionaries_query_them_before_the_filter(path):
+    report = explain(path, "country", "BZ")
     assert {(row.statistics, row.dictionary) for row in report.row_groups} == {("maybe", "absent")}
     assert report.absent
     assert steps(report, "spark") == ["dictionary"] * 5
@@ -62,15 +62,15 @@ def test_a_dictionary_goes_before_the_filter_where_the_engine_asks_it(known):
     assert steps(report, "pyarrow") == ["read"] * 5
 
 
-def test_harm_is_told_and_skips_nothing(known):
-    report = explain(known, "half", 1999.5)
+def test_a_harmful_filter_is_reported_and_skips_nothing(path):
+    report = explain(path, "half", 1999.5)
     (duckdb,) = (one for one in report.engines if one.engine == "duckdb")
     assert set(duckdb.steps) <= {"harm", "statistics"}
     assert (duckdb.harm, duckdb.skipped_by_filter) == ("loses rows", 0) if "harm" in duckdb.steps else (None, 0)
 
 
-def test_no_value_is_in_a_column_of_nulls(known):
-    report = explain(known, "nothing", 3)
+def test_no_value_is_in_a_column_of_nulls(path):
+    report = explain(path, "nothing", 3)
     assert report.absent
     assert {row.statistics for row in report.row_groups} == {"absent"}
 
@@ -91,31 +91,31 @@ def test_no_value_is_in_a_column_of_nulls(known):
         (pa.array([True, True]), "true", "maybe"),
     ],
 )
-def test_min_and_max_compare_in_the_column_s_order(tmp_path, column, value, answers):
+def test_min_and_max_use_the_order_of_the_column_type(tmp_path, column, value, answers):
     pq.write_table(pa.table({"v": column}), tmp_path / "v.parquet")
     (row,) = explain(tmp_path / "v.parquet", "v", value).row_groups
     assert row.statistics == answers
 
 
-def test_without_statistics_nothing_is_said(tmp_path):
+def test_without_statistics_there_is_no_answer(tmp_path):
     write(tmp_path / "bare.parquet", write_statistics=False)
     report = explain(tmp_path / "bare.parquet", "random_id", -1)
     assert {(row.statistics, row.filter) for row in report.row_groups} == {("cannot say", "no filter")}
     assert not report.absent
 
 
-def test_a_file_without_row_groups_holds_nothing(fixtures):
+def test_a_file_without_row_groups_holds_no_value(fixtures):
     report = explain(fixtures / "pyarrow-empty.parquet", pq.read_schema(fixtures / "pyarrow-empty.parquet").names[0], "1")
     assert report.absent
     assert {one.share_skipped for one in report.engines} == {0.0}
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [(("random_di", 1), "no column"), (("random_id", "x"), "not a value")],
 )
-def test_wrong_questions(known, arguments, said):
-    with pytest.raises(UsageError, match=said):
-        explain(known, *arguments)
+def test_invalid_arguments_are_usage_errors(path, arguments, message):
+    with pytest.raises(UsageError, match=message):
+        explain(path, *arguments)
     with pytest.raises(UsageError, match="unknown engine"):
-        explain(known, "random_id", 1, engine_name="duckbd")
+        explain(path, "random_id", 1, engine_name="duckbd")

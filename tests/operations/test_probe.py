@@ -1,4 +1,4 @@
-"""What `probe` answers, and how little it reads to know it."""
+"""`probe`: its answers, and the few bytes that it reads for them."""
 
 from __future__ import annotations
 
@@ -18,42 +18,42 @@ def filtered(tmp_path):
 
 
 def answers(path, column, value) -> list[str]:
-    (found,) = probe(path, column, [value]).values
-    return [answer.answer for answer in found.row_groups]
+    (value_answer,) = probe(path, column, [value]).values
+    return [answer.answer for answer in value_answer.row_groups]
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
 @pytest.mark.parametrize("row", [0, 1, 99])
-def test_the_row_group_that_has_a_value_may_have_it_and_the_others_do_not(filtered, number, row):
+def test_only_the_row_group_that_holds_a_value_may_hold_it(filtered, number, row):
     n = number * ROW_GROUP_ROWS + row
     expected = ["maybe" if at == number else "absent" for at in range(3)]
     assert answers(filtered, "id", n * 7) == answers(filtered, "id", str(n * 7)) == expected
     assert answers(filtered, "score", n / 4) == expected
 
 
-def test_no_value_that_is_stored_is_called_absent(filtered):
+def test_no_stored_value_is_absent(filtered):
     table = pq.read_table(filtered)
     for column, stored in (("id", table["id"]), ("name", table["name"]), ("tags", table["tags"].combine_chunks().flatten())):
         values = stored.drop_null().unique().to_pylist()
         assert all(not value.is_absent for value in probe(filtered, column, values).values)
 
 
-def test_absent_from_all_is_absent_and_one_that_may_be_there_is_enough(filtered):
+def test_a_file_is_absent_only_if_all_values_and_row_groups_are(filtered):
     assert probe(filtered, "id", [1, 2, 3]).is_absent
     assert not probe(filtered, "id", [1, 2, 7]).is_absent
     assert [value.is_absent for value in probe(filtered, "id", [1, 7]).values] == [True, False]
 
 
-def test_where_there_is_no_filter_nothing_is_known(filtered):
+def test_without_a_filter_the_answer_is_no_filter(filtered):
     remove_filters(filtered, ["name"], in_place=True)
     assert answers(filtered, "name", "not there") == ["no filter"] * 3
     assert not probe(filtered, "name", ["not there"]).is_absent
 
 
-def test_null_is_in_no_filter(filtered):
-    (found,) = probe(filtered, "id", [None]).values
-    assert {answer.answer for answer in found.row_groups} == {"cannot say"}
-    assert not found.is_absent
+def test_null_gets_no_answer_from_a_filter(filtered):
+    (value_answer,) = probe(filtered, "id", [None]).values
+    assert {answer.answer for answer in value_answer.row_groups} == {"cannot say"}
+    assert not value_answer.is_absent
 
 
 def test_a_file_without_rows_has_no_value(tmp_path):
@@ -66,14 +66,14 @@ def test_a_file_without_rows_has_no_value(tmp_path):
 
 
 @pytest.mark.parametrize(("column", "value"), [("idd", 7), ("id", "seven"), ("id", 2**63), ("point", 1)])
-def test_a_question_without_meaning_is_a_usage_error(filtered, column, value):
+def test_an_invalid_column_or_value_is_a_usage_error(filtered, column, value):
     with pytest.raises(UsageError) as caught:
         probe(filtered, column, [value])
     assert caught.value.file == str(filtered)
     assert caught.value.hint
 
 
-def test_of_a_large_filter_a_block_is_read(tmp_path):
+def test_only_one_block_of_a_large_filter_is_read(tmp_path):
     path = write_column(tmp_path / "large.parquet", pa.array(range(50_000), pa.int64()))
     add_filters(path, ["v"], in_place=True)
     (place,) = places(path).values()
@@ -90,20 +90,20 @@ def test_few_and_many_values_get_the_same_answers(filtered):
     assert [value.row_groups for value in together] == [probe(filtered, "id", [value]).values[0].row_groups for value in values]
 
 
-def test_an_unknown_header_is_never_answered_from(filtered):
+def test_a_filter_with_an_unknown_header_gives_no_answer(filtered):
     place = places(filtered)[1, "id"]
     data = filtered.read_bytes()
     header = data[place.offset : place.end]
     # Another hash than XXH64: the second member of its union.
     filtered.write_bytes(data.replace(header, header.replace(b"\x1c\x1c\0\0\x1c\x1c\0\0", b"\x1c\x1c\0\0\x1c\x2c\0\0", 1)))
-    (found,) = probe(filtered, "id", [1]).values
-    assert [answer.answer for answer in found.row_groups] == ["absent", "cannot say", "absent"]
-    assert "hash" in found.row_groups[1].reason
-    assert not found.is_absent
+    (value_answer,) = probe(filtered, "id", [1]).values
+    assert [answer.answer for answer in value_answer.row_groups] == ["absent", "cannot say", "absent"]
+    assert "hash" in value_answer.row_groups[1].reason
+    assert not value_answer.is_absent
 
 
-def test_a_column_under_a_key_is_not_answered_from(conformance):
+def test_an_encrypted_filter_gives_no_answer_without_its_key(conformance):
     path = conformance / "encrypted" / "uniform_plainfooter.parquet"
     column = pq.read_schema(path).names[0]
-    (found,) = probe(path, column, [None]).values
-    assert {answer.answer for answer in found.row_groups} == {"cannot say"}
+    (value_answer,) = probe(path, column, [None]).values
+    assert {answer.answer for answer in value_answer.row_groups} == {"cannot say"}

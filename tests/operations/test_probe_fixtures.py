@@ -1,4 +1,4 @@
-"""Every answer of `probe` over files of real writers, against the rows themselves: what is there is never `absent`."""
+"""Every answer of `probe` over files of real writers, compared with the rows: a stored value is never `absent`."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def columns_with_filters(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
-def test_no_value_that_is_there_is_absent(path):
-    asked = 0
+def test_no_stored_value_of_the_fixtures_is_absent(path):
+    queries = 0
     with pq.ParquetFile(path) as file:
         for name in columns_with_filters(path):
             for row_group in range(file.num_row_groups):
@@ -33,25 +33,25 @@ def test_no_value_that_is_there_is_absent(path):
                 try:
                     answers = probe(path, name, values).values
                 except UsageError:
-                    continue  # a type that pyarrow shows as another: the corpus of types asks for those
+                    continue  # pyarrow shows it as another type; the corpus of types has those
                 for value, answer in zip(values, answers, strict=True):
                     assert answer.row_groups[row_group].answer in ("maybe", "no filter", "cannot say"), (name, value)
-                asked += len(values)
+                queries += len(values)
     if path.stem.endswith("-filters"):
-        assert asked > 0
+        assert queries > 0
 
 
 @pytest.mark.parametrize("path", [path for path in FIXTURES if path.stem.endswith("-filters")], ids=lambda path: path.stem)
-def test_absent_values_pass_at_about_the_estimated_rate(path):
+def test_absent_values_pass_at_about_the_estimated_fpp(path):
     report = inspect(path)
     columns = {row.column for row in report.filters if (row.physical_type, row.logical_type) in NUMBERS}
     assert columns
     for column in columns:
-        expected = passed = asked = 0
+        expected = passed = queries = 0
         answers = probe(path, column, [10**15 + number for number in range(ABSENT_KEYS)]).values
         rates = {row.row_group: row.estimated_fpp for row in report.filters if row.column == column}
         for row_group, rate in rates.items():
-            asked += ABSENT_KEYS
+            queries += ABSENT_KEYS
             expected += rate * ABSENT_KEYS
             passed += sum(answer.row_groups[row_group].answer == "maybe" for answer in answers)
-        assert abs(passed - expected) <= 6 * math.sqrt(expected + 1), (column, passed, expected, asked)
+        assert abs(passed - expected) <= 6 * math.sqrt(expected + 1), (column, passed, expected, queries)

@@ -1,4 +1,4 @@
-"""`prune`: the same rows by fewer bytes, for readers that never ask a filter."""
+"""`prune`: readers that never query a filter get the same rows and read fewer bytes."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class _CountingFile:
         return data
 
 
-def test_the_same_rows_by_fewer_bytes(lake):
+def test_a_pruned_dataset_gives_the_same_rows_and_reads_fewer_bytes(lake):
     counting = CountingFiles()
     whole = ds.dataset(str(lake), filesystem=fs.PyFileSystem(counting), partitioning="hive", format="parquet")
     for value in (some_id(lake, 1, 25_000), (1 << 40) + 1):
@@ -123,13 +123,13 @@ def test_counts_add_up(lake):
     assert report.warnings == ()
 
 
-def test_statistics_count_too(lake):
+def test_statistics_prune_row_groups_too(lake):
     report = sbbf_tool.prune(lake, "number", [ROWS + 5])
     assert [(one.file[-9:], one.row_groups) for one in report.files] == [("1.parquet", (0,))]
     assert (report.skipped_by_statistics, report.skipped_by_filter) == (FILES * 4 - 1, 0)
 
 
-def test_several_values_each_by_the_one_or_the_other(lake):
+def test_statistics_and_filters_together_exclude_several_values(lake):
     values = [some_id(lake, 0, 5), some_id(lake, 3, 39_000), -5, 77]
     report = sbbf_tool.prune(lake, "id", values)
     assert 2 <= report.row_groups <= 4
@@ -137,21 +137,21 @@ def test_several_values_each_by_the_one_or_the_other(lake):
     assert report.dataset().to_table(filter=condition).num_rows == ds.dataset(lake, partitioning="hive").to_table(filter=condition).num_rows
 
 
-def test_null_and_columns_without_filter_keep_what_cannot_be_ruled_out(lake):
+def test_row_groups_that_nothing_excludes_remain(lake):
     report = sbbf_tool.prune(lake, "name", ["n17"])
     assert report.skipped_by_filter == 0
     assert report.row_groups >= FILES
     assert sbbf_tool.prune(lake, "id", [None]).row_groups in (0, FILES * 4)
 
 
-def test_partition_columns_stay(lake):
+def test_partition_columns_remain(lake):
     report = sbbf_tool.prune(lake, "id", [some_id(lake, 1, 3)])
     table = report.dataset().to_table(filter=ds.field("day") == 2)
     assert set(table["day"].to_pylist()) == {2}
     assert sbbf_tool.prune([next(lake.glob("*/1.parquet"))], "id", [some_id(lake, 1, 3)]).dataset().schema.names[-1] == "day"
 
 
-def test_what_the_dataset_left_out_already_stays_out(lake):
+def test_row_groups_outside_the_dataset_stay_outside(lake):
     value = some_id(lake, 0, 5)
     whole = ds.dataset(lake, partitioning="hive")
     with pytest.raises(UsageError, match="prune first, then filter"):
@@ -163,7 +163,7 @@ def test_what_the_dataset_left_out_already_stays_out(lake):
     assert [one.row_groups for one in report.files] == [(3,)]
 
 
-def test_a_union(lake):
+def test_a_union_of_datasets_is_pruned(lake):
     parts = [ds.dataset(lake / f"day={day}") for day in DAYS]
     value = some_id(lake, 1, 3)
     report = sbbf_tool.prune(ds.dataset(parts), "id", [value])
@@ -171,7 +171,7 @@ def test_a_union(lake):
     assert report.dataset().to_table(filter=ds.field("id") == value).num_rows == 1
 
 
-def test_polars_and_pandas_read_it(lake):
+def test_polars_and_pandas_read_the_pruned_dataset(lake):
     value = some_id(lake, 3, 12_345)
     left = sbbf_tool.prune(lake, "id", [value]).dataset()
     frame = pl.scan_pyarrow_dataset(left).filter(pl.col("id") == value).collect()
@@ -181,14 +181,14 @@ def test_polars_and_pandas_read_it(lake):
     assert left.to_table(filter=ds.field("id") == value)["number"].to_pylist() == frame["number"].to_list()
 
 
-def test_nothing_left_is_an_empty_dataset_of_the_same_schema(lake):
+def test_an_empty_result_keeps_the_schema(lake):
     report = sbbf_tool.prune(lake, "number", [-1])
     assert (report.files, report.row_groups, report.bytes_to_read) == ((), 0, 0)
     assert report.dataset().schema == ds.dataset(lake, partitioning="hive").schema
     assert report.dataset().to_table().num_rows == 0
 
 
-def test_a_file_that_cannot_be_asked_is_left_in(lake, tmp_path):
+def test_a_file_without_the_column_remains(lake, tmp_path):
     path = tmp_path / "other.parquet"
     pq.write_table(pa.table({"something": [1, 2]}), path)
     report = sbbf_tool.prune([*sorted(lake.glob("*/*.parquet")), path], "number", [-1])
@@ -196,7 +196,7 @@ def test_a_file_that_cannot_be_asked_is_left_in(lake, tmp_path):
     assert report.warnings[0].startswith(f"{path}: not pruned: no column 'number'")
 
 
-def test_what_cannot_be_asked(lake, tmp_path):
+def test_invalid_requests_are_usage_errors(lake, tmp_path):
     with pytest.raises(UsageError, match="no column 'idd'"):
         sbbf_tool.prune(lake, "idd", [1])
     with pytest.raises(UsageError, match="no value"):
@@ -209,7 +209,7 @@ def test_what_cannot_be_asked(lake, tmp_path):
         sbbf_tool.prune(ds.dataset(pa.table({"id": [1]})), "id", [1])
 
 
-def test_what_is_left_travels(lake):
+def test_a_pruned_dataset_can_be_pickled(lake):
     value = some_id(lake, 1, 3)
     left = sbbf_tool.prune(lake, "id", [value]).dataset()
     assert pickle.loads(pickle.dumps(left)).count_rows(filter=ds.field("id") == value) == 1

@@ -1,4 +1,4 @@
-"""`prune` where the value, or the dataset, has another type than the file: a row that a full scan finds is never taken out."""
+"""`prune` with values or datasets of other types than the file: it never removes a row that a full scan finds."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def values_read(dataset: ds.Dataset) -> list[object]:
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("name", STORED)
-def test_every_type_read_as_every_other(tmp_path, name):
+def test_pruning_is_correct_for_every_type_read_as_every_other_type(tmp_path, name):
     outcomes: Counter[str] = Counter()
     variants = [{}, {"statistics": False}, {"dictionary": False}, *([{"int96": True}] if name in ("ns", "us", "ms") else [])]
     for number, variant in enumerate(variants):
@@ -160,7 +160,7 @@ def test_every_type_read_as_every_other(tmp_path, name):
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("first", STORED)
-def test_two_files_of_every_pair_of_types(tmp_path, first):
+def test_pruning_is_correct_for_two_files_of_every_pair_of_types(tmp_path, first):
     for number, second in enumerate(STORED):
         folder = tmp_path / str(number)
         folder.mkdir()
@@ -195,7 +195,7 @@ NARROWER = [
 
 
 @pytest.mark.parametrize(("stored", "kind", "value"), NARROWER, ids=lambda given: str(getattr(given, "type", given)))
-def test_a_value_that_only_the_dataset_has_is_found(tmp_path, stored, kind, value):
+def test_a_value_that_only_the_dataset_type_holds_keeps_its_rows(tmp_path, stored, kind, value):
     path = tmp_path / "v.parquet"
     pq.write_table(pa.table({"v": stored, "at": [0, 1]}), path, row_group_size=1)
     sbbf_tool.add_filters(path, ["v"], in_place=True)
@@ -220,7 +220,7 @@ WIDER = [
 
 
 @pytest.mark.parametrize(("stored", "kind", "value"), WIDER, ids=lambda given: str(getattr(given, "type", given)))
-def test_a_cast_that_keeps_values_still_prunes(tmp_path, stored, kind, value):
+def test_a_cast_that_keeps_values_does_not_prevent_pruning(tmp_path, stored, kind, value):
     path = tmp_path / "v.parquet"
     pq.write_table(pa.table({"v": stored, "at": [0, 1]}), path, row_group_size=1)
     dataset = ds.dataset(path, schema=pa.schema([("v", kind), ("at", pa.int64())]))
@@ -229,7 +229,7 @@ def test_a_cast_that_keeps_values_still_prunes(tmp_path, stored, kind, value):
     assert (report.row_groups, report.warnings) == (1, ())
 
 
-def test_a_value_of_the_dataset_that_a_file_cannot_hold(tmp_path):
+def test_a_file_whose_type_cannot_hold_the_value_remains(tmp_path):
     path = tmp_path / "v.parquet"
     pq.write_table(pa.table({"v": pa.array([1], pa.int32()), "at": [0]}), path)
     dataset = ds.dataset(path, schema=pa.schema([("v", pa.int64()), ("at", pa.int64())]))
@@ -251,7 +251,7 @@ def test_a_float_for_a_decimal_is_refused(tmp_path, name, value):
         assert rows_of(sbbf_tool.prune(path, "v", [same]).dataset(), Decimal(str(same))) == rows_of(ds.dataset(path), Decimal(str(same)))
 
 
-def test_int96_that_the_dataset_reads_in_a_coarser_unit(tmp_path):
+def test_int96_read_in_a_coarser_unit_keeps_its_rows(tmp_path):
     path = tmp_path / "v.parquet"
     stored = pa.array([NOON, NOON + dt.timedelta(days=1)], pa.timestamp("ns"))
     pq.write_table(pa.table({"v": stored, "at": [0, 1]}), path, use_deprecated_int96_timestamps=True, row_group_size=1)
@@ -265,7 +265,7 @@ def test_int96_that_the_dataset_reads_in_a_coarser_unit(tmp_path):
 
 
 @pytest.mark.parametrize("flavor", ["hive", None, "expression"])
-def test_a_partition_column_that_the_files_hold_too(tmp_path, flavor):
+def test_a_partition_column_that_the_files_also_hold(tmp_path, flavor):
     folder = tmp_path / ("day=5" if flavor == "hive" else "5")
     folder.mkdir()
     pq.write_table(pa.table({"v": pa.array([1, 2], pa.int32()), "at": [0, 1]}), folder / "0.parquet", row_group_size=1)
@@ -331,7 +331,7 @@ def test_partition_columns_stay_last(tmp_path):
     assert dataset.to_table().to_pylist() == [{"a": 1, "v": None, "day": 1}, {"a": 2, "v": 5, "day": 2}]
 
 
-def test_a_later_file_that_is_no_parquet(tmp_path):
+def test_a_later_file_that_is_not_parquet(tmp_path):
     pq.write_table(pa.table({"v": [1]}), tmp_path / "0.parquet")
     (tmp_path / "1.parquet").write_bytes(b"PAR1 and nothing more")
     for data in (tmp_path, ds.dataset([tmp_path / "0.parquet", tmp_path / "1.parquet"])):
@@ -339,7 +339,7 @@ def test_a_later_file_that_is_no_parquet(tmp_path):
             sbbf_tool.prune(data, "v", [1])
 
 
-def test_a_time_of_pandas_with_nanoseconds(tmp_path):
+def test_a_pandas_timestamp_with_nanoseconds(tmp_path):
     import pandas as pd
 
     path = write(tmp_path / "v.parquet", "ns")

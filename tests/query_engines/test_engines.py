@@ -1,4 +1,4 @@
-"""The table of engines: sound, complete, without contradiction, and short where there is nothing to say."""
+"""The table of engines is valid, complete and consistent, and gives no warning for the common types."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ MILLIS = column("INT64", Logical("TIMESTAMP", unit="MILLIS"))
 
 
 def all_columns():
-    """Every physical type with every logical one, sensible or not, at every place in a schema."""
+    """Yield columns of every physical type with every logical type, valid or not, at every place in a schema."""
     places = (
         (("c",), 0),
         (("s", "c"), 0),
@@ -70,13 +70,13 @@ def all_columns():
             yield column(physical, logical, length=length, path=path, repeated=repeated)
 
 
-def verdict_of(name: str, of: Column, **known):
-    (found,) = [verdict for verdict in list_verdicts(of, **known) if verdict.engine == name]
-    return found
+def verdict_of(name: str, of: Column, **facts):
+    (verdict,) = [verdict for verdict in list_verdicts(of, **facts) if verdict.engine == name]
+    return verdict
 
 
 class TestData:
-    """What the file says, whatever it says."""
+    """Rules that every row of the table obeys."""
 
     def rows(self):
         for one in engines().engines:
@@ -85,13 +85,13 @@ class TestData:
                 if verdict.older_verdict is not None:
                     yield verdict.older_verdict
 
-    def test_each_row_has_a_public_source_and_says_how_it_is_known(self):
+    def test_each_row_has_a_public_source_and_its_kind_of_evidence(self):
         for verdict in self.rows():
             assert verdict.source.startswith("https://")
             assert verdict.evidence in EVIDENCE
             assert verdict.explanation
 
-    def test_each_row_names_its_effect_and_a_cure_where_it_harms(self):
+    def test_only_harmful_rows_have_an_effect_and_a_fix(self):
         for verdict in self.rows():
             assert verdict.verdict in ("used", "unused", "harm")
             assert (verdict.verdict == "harm") == (verdict.effect is not None) == (verdict.fix is not None)
@@ -102,14 +102,14 @@ class TestData:
             assert [verdict.family for verdict in one.verdicts] == [family.id for family in table.families]
             assert {verdict.engine for verdict in one.verdicts} == {one.id}
 
-    def test_an_engine_without_rows_uses_nothing(self):
+    def test_an_engine_without_rows_uses_no_filter(self):
         idle = [one for one in engines().engines if not one.uses_filters]
         assert {"pyarrow", "polars", "fastparquet", "presto"} <= {one.id for one in idle}
         for one in idle:
             assert {verdict.verdict for verdict in one.verdicts} == {"unused"}
             assert one.predicates is None
 
-    def test_no_two_engines_answer_to_one_name(self):
+    def test_names_and_aliases_of_engines_are_unique(self):
         names = [spelling.casefold() for one in engines().engines for spelling in {one.id, one.name.casefold(), *one.aliases}]
         assert len(names) == len(set(names))
 
@@ -127,26 +127,26 @@ class TestData:
             {"evidence": "hearsay"},
         ],
     )
-    def test_a_row_that_breaks_a_rule_is_no_table(self, spoil):
+    def test_a_row_that_breaks_a_rule_is_rejected(self, spoil):
         data = tomllib.loads(TABLE.read_text())
         data["engine"][0]["row"][0] |= spoil
         with pytest.raises(ValueError, match=r"family|rule"):
             parse_table(data)
 
-    def test_two_rows_on_one_column_are_a_contradiction(self):
+    def test_two_rows_on_the_same_family_are_rejected(self):
         data = tomllib.loads(TABLE.read_text())
         data["engine"][0]["row"].append({"on": ["int32"], "verdict": "unused", "explanation": "No longer."})
         with pytest.raises(ValueError, match="two rows on int32"):
             parse_table(data)
 
     @pytest.mark.parametrize("spoil", [{"places": ["attic"]}, {"places": []}, {"evidence": "hearsay"}])
-    def test_an_engine_that_breaks_a_rule_is_no_table(self, spoil):
+    def test_an_engine_that_breaks_a_rule_is_rejected(self, spoil):
         data = tomllib.loads(TABLE.read_text())
         data["engine"][0] |= spoil
         with pytest.raises(ValueError, match="parquet-java"):
             parse_table(data)
 
-    def test_an_id_or_a_field_too_many_is_no_table(self):
+    def test_a_duplicate_id_or_an_unknown_field_is_rejected(self):
         data = tomllib.loads(TABLE.read_text())
         twice = data | {"engine": [*data["engine"], copy.deepcopy(data["engine"][0])]}
         with pytest.raises(ValueError, match="duplicate id"):
@@ -157,7 +157,7 @@ class TestData:
 
 
 class TestCompleteness:
-    def test_every_column_gets_one_verdict_of_every_engine(self):
+    def test_every_column_gets_one_verdict_from_every_engine(self):
         known = [one.id for one in engines().engines]
         for one in all_columns():
             verdicts = list_verdicts(one)
@@ -199,28 +199,28 @@ class TestCompleteness:
         ],
         ids=lambda value: value if isinstance(value, str) else value.type_name,
     )
-    def test_a_column_is_of_the_family_one_expects(self, of, family):
+    def test_a_column_belongs_to_the_expected_family(self, of, family):
         assert find_family(of).id == family
 
 
 class TestVerdicts:
     @pytest.mark.parametrize("name", ["duckdb", "datafusion", "spark", "trino", "hyparquet", "cudf"])
     @pytest.mark.parametrize("physical", PLAIN)
-    def test_numbers_are_used_nearly_everywhere(self, name, physical):
+    def test_most_engines_use_filters_on_plain_numbers(self, name, physical):
         assert verdict_of(name, column(physical)).verdict == "used"
 
     @pytest.mark.parametrize("name", ["pyarrow", "polars", "fastparquet", "pyiceberg", "presto", "parquet-dotnet"])
-    def test_some_never_look(self, name):
+    def test_some_engines_never_use_filters(self, name):
         assert verdict_of(name, STRING, bitset_bytes=1000, has_length=False).verdict == "unused"
 
-    def test_fields_of_structs_and_values_of_lists(self):
+    def test_the_place_in_the_schema_decides_whether_a_filter_is_used(self):
         field, item = column("INT64", path=("s", "x")), column("INT64", path=("l", "list", "element"), repeated=1)
         value, key = (column("INT64", path=("m", "key_value", name), repeated=1) for name in ("value", "key"))
         assert [verdict_of("duckdb", one).verdict for one in (field, item, value, key)] == ["used", "unused", "used", "unused"]
         assert [verdict_of("clickhouse", one).verdict for one in (field, item)] == ["unused", "unused"]
         assert verdict_of("spark", field).verdict == "used"
 
-    def test_an_engine_that_never_asks_for_a_nested_value_takes_no_harm(self):
+    def test_a_filter_that_an_engine_does_not_reach_is_harmless(self):
         nested = column("FIXED_LEN_BYTE_ARRAY", Logical("FLOAT16"), length=2, path=("l", "list", "element"), repeated=1)
         assert verdict_of("duckdb", FLOAT16).verdict == "harm"
         assert verdict_of("duckdb", nested).verdict == "unused"
@@ -239,16 +239,16 @@ class TestVerdicts:
             ("duckdb", 32, "used", None),
         ],
     )
-    def test_the_size_of_a_bitset(self, name, bitset_bytes, verdict, effect):
+    def test_the_size_of_a_bitset_decides_the_verdict(self, name, bitset_bytes, verdict, effect):
         found = verdict_of(name, STRING, bitset_bytes=bitset_bytes)
         assert (found.verdict, found.effect) == (verdict, effect)
         assert (f"{bitset_bytes:,}" in found.explanation) == (verdict != "used")
 
-    def test_a_missing_length(self):
+    def test_a_missing_length_matters_only_to_engines_that_need_it(self):
         assert verdict_of("hyparquet", STRING, has_length=False).verdict == "unused"
         assert verdict_of("datafusion", STRING, has_length=False).verdict == "used"
 
-    def test_a_dictionary_answers_first(self):
+    def test_some_engines_query_the_dictionary_first(self):
         assert find_engine("spark").dictionary_first
         assert not find_engine("duckdb").dictionary_first
         assert find_engine("iceberg-java").dictionary_first
@@ -256,13 +256,13 @@ class TestVerdicts:
 
 class TestWarnings:
     @pytest.mark.parametrize("physical", PLAIN)
-    def test_plain_numbers_need_no_word(self, physical):
+    def test_plain_numbers_have_no_warning(self, physical):
         assert list_warnings(column(physical)) == []
 
-    def test_nor_do_strings_and_dates(self):
+    def test_strings_and_dates_have_no_warning(self):
         assert list_warnings(STRING) == list_warnings(column("INT32", Logical("DATE"))) == []
 
-    def test_what_is_left_out_for_speed_has_nothing_to_say(self, monkeypatch):
+    def test_the_shortcut_for_plain_types_hides_no_warning(self, monkeypatch):
         """The shortcut for plain types agrees with the table."""
         plain = [one for one in all_columns() if one.type_name in verdicts._PLAIN_TYPES and not one.max_repetition]
         assert len({one.type_name for one in plain}) == len(verdicts._PLAIN_TYPES)
@@ -279,7 +279,7 @@ class TestWarnings:
         subprocess.run([sys.executable, "-c", program, plain, exotic], check=True)
 
     @pytest.mark.parametrize(
-        ("of", "told"),
+        ("of", "beginning"),
         [
             (FLOAT16, "DuckDB loses rows"),
             (decimal(39, length=17), "DuckDB loses rows"),
@@ -294,20 +294,20 @@ class TestWarnings:
         ],
         ids=lambda value: value if isinstance(value, str) else value.type_name,
     )
-    def test_hazards_are_named_with_what_to_do(self, of, told):
-        (said,) = [warning for warning in list_warnings(of) if warning.startswith(told)]
-        assert "; " in said
+    def test_a_warning_names_the_engine_and_a_fix(self, of, beginning):
+        (warning_text,) = [warning for warning in list_warnings(of) if warning.startswith(beginning)]
+        assert "; " in warning_text
 
-    def test_what_was_only_read_says_so(self):
+    def test_a_warning_says_if_it_was_not_tested(self):
         assert "according to its source code, not tested" in list_warnings(MILLIS)[0]
         assert "not tested" not in list_warnings(FLOAT16)[0]
 
-    def test_harm_comes_first_and_the_lonely_types_last(self):
+    def test_harm_comes_first_and_rarely_used_types_last(self):
         assert [warning.split()[0] for warning in list_warnings(FLOAT16)] == ["DuckDB", "of"]
         assert list_warnings(FLOAT16)[-1].endswith("only parquet-java uses them on FLOAT16")
         assert list_warnings(column("BOOLEAN"))[-1].endswith("none uses them on BOOLEAN")
 
-    def test_values_of_lists(self):
+    def test_values_of_lists_have_a_warning(self):
         item = column("INT64", path=("l", "list", "element"), repeated=1)
         assert [warning.split(" engines ")[1] for warning in list_warnings(item)] == [
             "that use filters, only parquet-java uses them on values inside lists and maps"
@@ -318,7 +318,7 @@ class TestWarnings:
         assert [warning.split(": ")[0] for warning in report.warnings] == ["column half", "column half"]
         assert "DuckDB loses rows" in report.warnings[0]
 
-    def test_inspect_notes_it_once_a_column(self, fixtures):
+    def test_inspect_reports_a_warning_once_per_column(self, fixtures):
         path = fixtures / "pyarrow-types-filters.parquet"
         assert inspect(path, ["half", "id"]).notes == (f"column half: {'; '.join(list_warnings(FLOAT16))}",)
         assert inspect(fixtures / "pyarrow-types.parquet", all_chunks=True).notes == ()
@@ -326,13 +326,13 @@ class TestWarnings:
 
 class TestNames:
     @pytest.mark.parametrize(
-        ("name", "found"),
+        ("name", "engine_id"),
         [("duckdb", "duckdb"), ("DuckDB", "duckdb"), ("Iceberg", "iceberg-java"), ("pandas", "pyarrow"), ("delta-rs", "datafusion")],
     )
-    def test_an_engine_by_id_name_or_what_reads_through_it(self, name, found):
-        assert find_engine(name).id == found
+    def test_an_engine_has_an_id_a_name_and_aliases(self, name, engine_id):
+        assert find_engine(name).id == engine_id
 
-    def test_an_unknown_engine_offers_what_comes_near(self):
+    def test_the_error_for_an_unknown_engine_suggests_similar_names(self):
         with pytest.raises(UsageError, match=r"unknown engine 'duckbd'.*did you mean duckdb"):
             find_engine("duckbd")
         with pytest.raises(UsageError, match="known names: parquet-java, spark"):
@@ -351,27 +351,27 @@ class TestNames:
             ("other types", {"other"}),
         ],
     )
-    def test_a_type_by_name_or_by_part(self, name, families):
+    def test_a_type_is_found_by_its_name_or_a_part_of_it(self, name, families):
         assert {family.id for family in engines(name).families} == families
 
-    def test_an_unknown_type_offers_what_comes_near(self):
+    def test_the_error_for_an_unknown_type_suggests_similar_names(self):
         with pytest.raises(UsageError, match=r"unknown type 'flaot16'.*did you mean float16"):
             engines("flaot16")
 
-    def test_both_at_once(self):
+    def test_type_and_engine_filter_the_table_together(self):
         report = engines("uuid", "duckdb")
         assert [one.id for one in report.engines] == ["duckdb"]
         assert [(verdict.family, verdict.verdict) for verdict in report.engines[0].verdicts] == [("uuid", "used")]
 
 
-def test_the_table_is_public_and_plain_data():
+def test_the_table_is_public_and_serializes_to_json():
     assert json.loads(json.dumps(asdict(sbbf_tool.engines()))) == json.loads(json.dumps(asdict(engines())))
 
 
 class TestArrowTypes:
-    """What a file's ARROW:schema says of a column."""
+    """The type of a column in a file's ARROW:schema."""
 
-    def test_datafusion_uses_no_filter_on_types_that_it_has_no_case_for(self):
+    def test_datafusion_uses_no_filter_on_some_arrow_types(self):
         uuids = column("FIXED_LEN_BYTE_ARRAY", Logical("UUID"), length=16)
         assert verdict_of("datafusion", uuids).verdict == "used"
         for arrow_type in find_engine("datafusion").unused_arrow_types:
@@ -381,7 +381,7 @@ class TestArrowTypes:
             assert verdict_of("duckdb", uuids, arrow_type=arrow_type) == verdict_of("duckdb", uuids)
         assert verdict_of("datafusion", uuids, arrow_type="fixed_size_binary[16]").verdict == "used"
 
-    def test_the_command_says_so(self, capfd):
+    def test_the_command_lists_unused_arrow_types(self, capfd):
         from sbbf_tool.cli import run
 
         assert run(["engines", "--engine", "datafusion"]) == 0
@@ -390,7 +390,7 @@ class TestArrowTypes:
         (one,) = json.loads(capfd.readouterr().out)["engines"]
         assert "arrow.uuid" in one["unused_arrow_types"]
 
-    def test_advice_for_one_engine_knows_it(self, tmp_path):
+    def test_advice_for_one_engine_depends_on_the_arrow_type(self, tmp_path):
         import uuid
 
         from sbbf_tool import advise
@@ -410,7 +410,7 @@ class TestArrowTypes:
 
 
 @pytest.mark.parametrize("stored", ["", "AAAA", "not base64!", "/////w==", "Grüße"])
-def test_a_damaged_arrow_schema_says_nothing(tmp_path, stored):
+def test_a_damaged_arrow_schema_gives_no_type(tmp_path, stored):
     from sbbf_tool.file.parquet_file import ParquetFile
     from sbbf_tool.parquet.arrow_schema import arrow_type
     from sbbf_tool.parquet.idl.ttypes import KeyValue

@@ -1,4 +1,4 @@
-"""Many values looked up in many files: what is listed is what `probe` says of each file, also of filters of drafts."""
+"""A lookup of many values in many files gives the answers of `probe` for each file, also for filters of drafts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NULLS = "nulls are never in a Bloom filter"
 
 @pytest.fixture
 def lake(tmp_path: Path, fixtures: Path) -> Path:
-    """Files with today's filters, with a draft's, and without any."""
+    """Files with filters of the released format, with filters of a draft, and without filters."""
     folder = small_files(tmp_path / "lake", 3)
     add_filters(folder / "part-00001.parquet", ["id"], in_place=True)
     shutil.copy(fixtures / "drafts" / "draft1-thrift.parquet", folder)
@@ -34,7 +34,7 @@ def lake(tmp_path: Path, fixtures: Path) -> Path:
 
 
 def hits_of(report: ProbeReport) -> dict[str, tuple[int, ...]]:
-    """The row groups that may hold each value, as the filter says; or all, of a value that no filter holds."""
+    """Return the row groups that may hold each value according to `probe`."""
     found = {
         value.value: tuple(one.row_group for one in value.row_groups if one.answer == "maybe" or one.reason == NULLS)
         for value in report.values
@@ -48,7 +48,7 @@ def inconclusive_of(report: ProbeReport) -> set[int]:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_look_up_says_what_probe_says(lake, dialect):
+def test_a_lookup_gives_the_answers_of_probe(lake, dialect):
     rows = list(LocalRunner().run(Selection(lake), works.look_up("id", VALUES, dialect=dialect)))
     probed = list(open_files(lake).probe("id", VALUES, dialect=dialect))
     assert len(rows) == len(probed) == 6
@@ -63,15 +63,15 @@ def test_a_look_up_says_what_probe_says(lake, dialect):
         assert looked.is_absent == report.is_absent
 
 
-def test_a_draft_answers_where_it_is_named(lake, capsys):
-    def said(*options: str) -> dict:
+def test_a_draft_filter_answers_only_with_its_dialect(lake, capsys):
+    def look_up(*options: str) -> dict:
         capsys.readouterr()
         run(["probe", str(lake), "-c", "id", "--value", "1000", "--value", "999999", "--json", *options])
         documents = map(json.loads, capsys.readouterr().out.splitlines())
         return next(document for document in documents if document.get("file") == str(lake / "draft1-thrift.parquet"))
 
-    assert said()["hits"] == []
-    assert {one["answer"] for one in said()["inconclusive"]} == {"cannot say"}
-    named = said("--dialect", "draft1-thrift")
+    assert look_up()["hits"] == []
+    assert {one["answer"] for one in look_up()["inconclusive"]} == {"cannot say"}
+    named = look_up("--dialect", "draft1-thrift")
     assert named["inconclusive"] == []
     assert [hit["value"] for hit in named["hits"]] == ["1000"]
