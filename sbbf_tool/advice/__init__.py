@@ -1,1 +1,1 @@
-"""Which columns deserve a filter, as a file and its queries show."""
+"""Which columns deserve a filter, judged by the files and the expected queries."""

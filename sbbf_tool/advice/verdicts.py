@@ -45,7 +45,7 @@ def estimate_lookup(totals: Totals, share_after_statistics: float) -> Lookup:
 def judge_without_data(
     totals: Totals, users: list[EngineVerdict], harms: list[EngineVerdict], remaining: float, *, has_queries: bool
 ) -> str | None:
-    """Return why a filter brings no gain, by the footer and the table of engines; None where only the data can decide.
+    """Return why a filter is not worthwhile, by the footers and the table of engines; None where only the data can decide.
 
     `remaining` is the number of row groups that a query reads after min and max, on average.
     """
@@ -69,7 +69,7 @@ def judge_without_data(
 
 
 def judge_with_data(totals: Totals, lookup: Lookup, fpp: float) -> str | None:
-    """Return why a filter brings no gain, by the sampled data; None where it brings one."""
+    """Return why a filter is not worthwhile, by the sampled data; None where it is."""
     cost = totals.estimate_cost(fpp)
     ndv = totals.ndv
     if cost is None or ndv is None:

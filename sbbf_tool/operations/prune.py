@@ -218,7 +218,7 @@ def _open_dataset(names: list[str | os.PathLike[str]]) -> tuple[ds.Dataset, _Ope
 
     files = [file for name in names for file in places.parquet_files(os.fsdecode(name))]
     if not files:
-        raise UsageError("no file given")
+        raise UsageError("no file was named")
     filesystem, paths = places.arrow_files(files)
     by_path = dict(zip(paths, files, strict=True))
     try:

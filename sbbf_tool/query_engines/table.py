@@ -54,7 +54,7 @@ def _read_engine(row: Mapping[str, Any], families: Sequence[str]) -> EngineRepor
     ]
     report = EngineReport(**facts, verdicts=tuple(verdicts))
     if report.uses_filters != bool(current) or not set(report.places) <= PLACES.keys() or report.evidence not in EVIDENCE:
-        raise ValueError(f"{report.id}: places, rows or evidence")
+        raise ValueError(f"{report.id}: its places, rows or evidence break a rule")
     return report
 
 
@@ -63,7 +63,7 @@ def _expand_patterns(patterns: Iterable[str], families: Sequence[str]) -> list[s
     for pattern in patterns:
         ids = filter_names(families, pattern)
         if not ids:
-            raise ValueError(f"no family {pattern!r}")
+            raise ValueError(f"{pattern!r} matches no family")
         matches += ids
     return matches
 

@@ -47,7 +47,7 @@ class EngineExplanation:
     skipped_by_filter: int
     row_groups_read: int
     bytes_skipped: int
-    """Bytes of the row groups that are skipped."""
+    """Compressed bytes of the skipped row groups."""
     share_skipped: float
     share_of_column_skipped: float
     explanation: str
@@ -63,7 +63,7 @@ class ExplainReport:
     type: str
     value: str
     note: str | None
-    """Note on a kind of value that filters, or min and max, do not cover."""
+    """Note on a value that filters, or min and max, cannot answer for."""
     absent: bool
     """Whether the value is certainly in no row group."""
     bytes: int

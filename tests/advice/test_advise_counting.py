@@ -107,4 +107,4 @@ def test_a_reservoir_has_a_maximum_size_and_samples_uniformly():
     for number in range(20 * SAMPLED_BOUNDS):
         reservoir.offer(Bounds(number, number))
     assert (len(reservoir.items), reservoir.total) == (SAMPLED_BOUNDS, 20 * SAMPLED_BOUNDS)
-    assert np.mean([kept.low for kept in reservoir.items]) == pytest.approx(10 * SAMPLED_BOUNDS, rel=0.15)
+    assert np.mean([bounds.low for bounds in reservoir.items]) == pytest.approx(10 * SAMPLED_BOUNDS, rel=0.15)

@@ -19,7 +19,7 @@ def printed(capfd, *arguments: str) -> str:
 
 def test_the_table_has_a_row_per_type_and_a_column_per_engine(capfd):
     lines = printed(capfd).splitlines()
-    readers = [one.id for one in engines().engines if one.uses_filters]
+    readers = [engine.id for engine in engines().engines if engine.uses_filters]
     assert lines[0].split() == ["type", *readers]
     rows = lines[1 : len(engines().families) + 1]
     assert [row.startswith(family.name) for row, family in zip(rows, engines().families, strict=True)] == [True] * len(rows)

@@ -50,4 +50,4 @@ def test_json(numbers, capfd):
     run(["explain", numbers, "n", "51", "--json", "--engine", "duckdb"])
     document = json.loads(capfd.readouterr().out)
     assert document["absent"] is True
-    assert [one["engine"] for one in document["engines"]] == ["duckdb"]
+    assert [engine["engine"] for engine in document["engines"]] == ["duckdb"]

@@ -120,11 +120,11 @@ def test_only_queried_columns_get_a_filter(path):
     report, columns = advice(path, queries=queries)
     assert columns["random_id"].verdict == "add"
     assert columns["uuid"].reason == "none of the given queries uses it"
-    one, both, none = report.queries
-    assert (one.row_groups, one.after_statistics, one.after_filters) == (5, 5, 5)
-    assert one.after_advice == pytest.approx(5 * 0.01)
-    assert both.after_statistics == 0
-    assert none.after_advice == 0
+    present_value, two_columns, absent_value = report.queries
+    assert (present_value.row_groups, present_value.after_statistics, present_value.after_filters) == (5, 5, 5)
+    assert present_value.after_advice == pytest.approx(5 * 0.01)
+    assert two_columns.after_statistics == 0
+    assert absent_value.after_advice == 0
 
 
 def test_a_dictionary_shows_which_row_groups_hold_a_value(tmp_path):
@@ -135,8 +135,8 @@ def test_a_dictionary_shows_which_row_groups_hold_a_value(tmp_path):
         for group in groups:
             writer.write_table(group)
     report, _ = advice(tmp_path / "v.parquet", queries=["v = 'v2000'", "v IN ('v2000', 'v3000', 'v9')"])
-    assert [(one.after_statistics, one.after_dictionary) for one in report.queries] == [(4, 1), (4, 2)]
-    assert [one.after_advice for one in report.queries] == pytest.approx([1 + 3 * 0.01, 2 + 2 * (1 - 0.99**3)])
+    assert [(query.after_statistics, query.after_dictionary) for query in report.queries] == [(4, 1), (4, 2)]
+    assert [query.after_advice for query in report.queries] == pytest.approx([1 + 3 * 0.01, 2 + 2 * (1 - 0.99**3)])
 
 
 @pytest.mark.parametrize(

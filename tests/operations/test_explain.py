@@ -22,8 +22,8 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def steps(report, engine: str) -> list[str]:
-    (found,) = (one for one in report.engines if one.engine == engine)
-    return list(found.steps)
+    (explanation,) = (item for item in report.engines if item.engine == engine)
+    return list(explanation.steps)
 
 
 def test_only_the_filter_excludes_a_value_within_min_and_max(path):
@@ -40,14 +40,14 @@ def test_every_engine_reads_the_row_group_that_holds_the_value(path):
     report = explain(path, "random_id", value)
     assert not report.absent
     assert not report.row_groups[2].is_absent
-    assert {one.steps[2] for one in report.engines} == {"read"}
+    assert {engine.steps[2] for engine in report.engines} == {"read"}
 
 
 def test_sorted_row_groups_are_skipped_by_min_and_max(path):
     value = pq.read_table(path, columns=["sorted_id"])["sorted_id"][GROUP].as_py()
     report = explain(path, "sorted_id", value)
     assert [row.statistics for row in report.row_groups] == ["absent", "maybe", "absent", "absent", "absent"]
-    (pyarrow,) = (one for one in report.engines if one.engine == "pyarrow")
+    (pyarrow,) = (engine for engine in report.engines if engine.engine == "pyarrow")
     total = sum(row.bytes for row in report.row_groups)
     assert pyarrow.share_skipped == pytest.approx(1 - report.row_groups[1].bytes / total)
     assert pyarrow.share_of_column_skipped == pytest.approx(1 - report.row_groups[1].column_bytes / report.column_bytes)
@@ -64,7 +64,7 @@ def test_engines_that_use_dictionaries_query_them_before_the_filter(path):
 
 def test_a_harmful_filter_is_reported_and_skips_nothing(path):
     report = explain(path, "half", 1999.5)
-    (duckdb,) = (one for one in report.engines if one.engine == "duckdb")
+    (duckdb,) = (engine for engine in report.engines if engine.engine == "duckdb")
     assert set(duckdb.steps) <= {"harm", "statistics"}
     assert (duckdb.harm, duckdb.skipped_by_filter) == ("loses rows", 0) if "harm" in duckdb.steps else (None, 0)
 
@@ -107,7 +107,7 @@ def test_without_statistics_there_is_no_answer(tmp_path):
 def test_a_file_without_row_groups_holds_no_value(fixtures):
     report = explain(fixtures / "pyarrow-empty.parquet", pq.read_schema(fixtures / "pyarrow-empty.parquet").names[0], "1")
     assert report.absent
-    assert {one.share_skipped for one in report.engines} == {0.0}
+    assert {engine.share_skipped for engine in report.engines} == {0.0}
 
 
 @pytest.mark.parametrize(

@@ -104,9 +104,9 @@ def test_a_pruned_dataset_gives_the_same_rows_and_reads_fewer_bytes(lake):
         expected = whole.to_table(filter=condition)
         by_all, counting.read = counting.read, 0
         report = sbbf_tool.prune(whole, "id", [value])
-        found = report.dataset().to_table(filter=condition)
-        assert found.equals(expected)
-        assert found.schema.names == ["id", "number", "name", "day"]
+        rows = report.dataset().to_table(filter=condition)
+        assert rows.equals(expected)
+        assert rows.schema.names == ["id", "number", "name", "day"]
         assert counting.read < by_all / 4
         assert report.row_groups <= 2
         assert report.skipped_by_filter >= FILES * 4 - 2
@@ -117,7 +117,7 @@ def test_counts_add_up(lake):
     report = sbbf_tool.prune(lake, "id", [some_id(lake, 2, 15_000)])
     assert (report.total_files, report.total_row_groups) == (FILES, FILES * 4)
     assert report.row_groups + report.skipped_by_statistics + report.skipped_by_filter == FILES * 4
-    assert (str(next(lake.glob("*/2.parquet"))), 1) in [(one.file, number) for one in report.files for number in one.row_groups]
+    assert (str(next(lake.glob("*/2.parquet"))), 1) in [(file.file, number) for file in report.files for number in file.row_groups]
     assert report.bytes_to_read < report.total_bytes / 4
     assert report.bytes_read < report.total_bytes / 10
     assert report.warnings == ()
@@ -125,7 +125,7 @@ def test_counts_add_up(lake):
 
 def test_statistics_prune_row_groups_too(lake):
     report = sbbf_tool.prune(lake, "number", [ROWS + 5])
-    assert [(one.file[-9:], one.row_groups) for one in report.files] == [("1.parquet", (0,))]
+    assert [(file.file[-9:], file.row_groups) for file in report.files] == [("1.parquet", (0,))]
     assert (report.skipped_by_statistics, report.skipped_by_filter) == (FILES * 4 - 1, 0)
 
 
@@ -160,7 +160,7 @@ def test_row_groups_outside_the_dataset_stay_outside(lake):
     half = ds.FileSystemDataset(subsets, whole.schema, whole.format, whole.filesystem)
     report = sbbf_tool.prune(half, "number", [ROWS // 4 * 3 + 1, 1])
     assert report.total_row_groups == FILES * 2
-    assert [one.row_groups for one in report.files] == [(3,)]
+    assert [file.row_groups for file in report.files] == [(3,)]
 
 
 def test_a_union_of_datasets_is_pruned(lake):
@@ -173,12 +173,12 @@ def test_a_union_of_datasets_is_pruned(lake):
 
 def test_polars_and_pandas_read_the_pruned_dataset(lake):
     value = some_id(lake, 3, 12_345)
-    left = sbbf_tool.prune(lake, "id", [value]).dataset()
-    frame = pl.scan_pyarrow_dataset(left).filter(pl.col("id") == value).collect()
+    pruned_dataset = sbbf_tool.prune(lake, "id", [value]).dataset()
+    frame = pl.scan_pyarrow_dataset(pruned_dataset).filter(pl.col("id") == value).collect()
     expected = pl.scan_parquet(str(lake), hive_partitioning=True).filter(pl.col("id") == value).collect()
     assert frame.select(expected.columns).cast(expected.schema).equals(expected)
     assert len(frame) == 1
-    assert left.to_table(filter=ds.field("id") == value)["number"].to_pylist() == frame["number"].to_list()
+    assert pruned_dataset.to_table(filter=ds.field("id") == value)["number"].to_pylist() == frame["number"].to_list()
 
 
 def test_an_empty_result_keeps_the_schema(lake):
@@ -192,7 +192,7 @@ def test_a_file_without_the_column_remains(lake, tmp_path):
     path = tmp_path / "other.parquet"
     pq.write_table(pa.table({"something": [1, 2]}), path)
     report = sbbf_tool.prune([*sorted(lake.glob("*/*.parquet")), path], "number", [-1])
-    assert [one.file for one in report.files] == [str(path)]
+    assert [file.file for file in report.files] == [str(path)]
     assert report.warnings[0].startswith(f"{path}: not pruned: no column 'number'")
 
 
@@ -211,5 +211,5 @@ def test_invalid_requests_are_usage_errors(lake, tmp_path):
 
 def test_a_pruned_dataset_can_be_pickled(lake):
     value = some_id(lake, 1, 3)
-    left = sbbf_tool.prune(lake, "id", [value]).dataset()
-    assert pickle.loads(pickle.dumps(left)).count_rows(filter=ds.field("id") == value) == 1
+    pruned_dataset = sbbf_tool.prune(lake, "id", [value]).dataset()
+    assert pickle.loads(pickle.dumps(pruned_dataset)).count_rows(filter=ds.field("id") == value) == 1

@@ -79,8 +79,8 @@ class TestData:
     """Rules that every row of the table obeys."""
 
     def rows(self):
-        for one in engines().engines:
-            for verdict in one.verdicts:
+        for engine in engines().engines:
+            for verdict in engine.verdicts:
                 yield verdict
                 if verdict.older_verdict is not None:
                     yield verdict.older_verdict
@@ -98,19 +98,19 @@ class TestData:
 
     def test_each_engine_has_a_verdict_on_each_family_in_the_same_order(self):
         table = engines()
-        for one in table.engines:
-            assert [verdict.family for verdict in one.verdicts] == [family.id for family in table.families]
-            assert {verdict.engine for verdict in one.verdicts} == {one.id}
+        for engine in table.engines:
+            assert [verdict.family for verdict in engine.verdicts] == [family.id for family in table.families]
+            assert {verdict.engine for verdict in engine.verdicts} == {engine.id}
 
     def test_an_engine_without_rows_uses_no_filter(self):
-        idle = [one for one in engines().engines if not one.uses_filters]
-        assert {"pyarrow", "polars", "fastparquet", "presto"} <= {one.id for one in idle}
-        for one in idle:
-            assert {verdict.verdict for verdict in one.verdicts} == {"unused"}
-            assert one.predicates is None
+        idle = [engine for engine in engines().engines if not engine.uses_filters]
+        assert {"pyarrow", "polars", "fastparquet", "presto"} <= {engine.id for engine in idle}
+        for engine in idle:
+            assert {verdict.verdict for verdict in engine.verdicts} == {"unused"}
+            assert engine.predicates is None
 
     def test_names_and_aliases_of_engines_are_unique(self):
-        names = [spelling.casefold() for one in engines().engines for spelling in {one.id, one.name.casefold(), *one.aliases}]
+        names = [spelling.casefold() for engine in engines().engines for spelling in {engine.id, engine.name.casefold(), *engine.aliases}]
         assert len(names) == len(set(names))
 
     @pytest.mark.parametrize(
@@ -158,14 +158,14 @@ class TestData:
 
 class TestCompleteness:
     def test_every_column_gets_one_verdict_from_every_engine(self):
-        known = [one.id for one in engines().engines]
-        for one in all_columns():
-            verdicts = list_verdicts(one)
-            assert [verdict.engine for verdict in verdicts] == known
-            assert {verdict.family for verdict in verdicts} == {find_family(one).id}
+        engine_ids = [item.id for item in engines().engines]
+        for item in all_columns():
+            verdicts = list_verdicts(item)
+            assert [verdict.engine for verdict in verdicts] == engine_ids
+            assert {verdict.family for verdict in verdicts} == {find_family(item).id}
 
     def test_every_family_has_a_column(self):
-        assert {find_family(one).id for one in all_columns()} == {family.id for family in engines().families}
+        assert {find_family(column).id for column in all_columns()} == {family.id for family in engines().families}
 
     @pytest.mark.parametrize(
         ("of", "family"),
@@ -216,8 +216,8 @@ class TestVerdicts:
     def test_the_place_in_the_schema_decides_whether_a_filter_is_used(self):
         field, item = column("INT64", path=("s", "x")), column("INT64", path=("l", "list", "element"), repeated=1)
         value, key = (column("INT64", path=("m", "key_value", name), repeated=1) for name in ("value", "key"))
-        assert [verdict_of("duckdb", one).verdict for one in (field, item, value, key)] == ["used", "unused", "used", "unused"]
-        assert [verdict_of("clickhouse", one).verdict for one in (field, item)] == ["unused", "unused"]
+        assert [verdict_of("duckdb", leaf).verdict for leaf in (field, item, value, key)] == ["used", "unused", "used", "unused"]
+        assert [verdict_of("clickhouse", leaf).verdict for leaf in (field, item)] == ["unused", "unused"]
         assert verdict_of("spark", field).verdict == "used"
 
     def test_a_filter_that_an_engine_does_not_reach_is_harmless(self):
@@ -240,9 +240,9 @@ class TestVerdicts:
         ],
     )
     def test_the_size_of_a_bitset_decides_the_verdict(self, name, bitset_bytes, verdict, effect):
-        found = verdict_of(name, STRING, bitset_bytes=bitset_bytes)
-        assert (found.verdict, found.effect) == (verdict, effect)
-        assert (f"{bitset_bytes:,}" in found.explanation) == (verdict != "used")
+        engine_verdict = verdict_of(name, STRING, bitset_bytes=bitset_bytes)
+        assert (engine_verdict.verdict, engine_verdict.effect) == (verdict, effect)
+        assert (f"{bitset_bytes:,}" in engine_verdict.explanation) == (verdict != "used")
 
     def test_a_missing_length_matters_only_to_engines_that_need_it(self):
         assert verdict_of("hyparquet", STRING, has_length=False).verdict == "unused"
@@ -264,10 +264,10 @@ class TestWarnings:
 
     def test_the_shortcut_for_plain_types_hides_no_warning(self, monkeypatch):
         """The shortcut for plain types agrees with the table."""
-        plain = [one for one in all_columns() if one.type_name in verdicts._PLAIN_TYPES and not one.max_repetition]
-        assert len({one.type_name for one in plain}) == len(verdicts._PLAIN_TYPES)
+        plain = [leaf for leaf in all_columns() if leaf.type_name in verdicts._PLAIN_TYPES and not leaf.max_repetition]
+        assert len({leaf.type_name for leaf in plain}) == len(verdicts._PLAIN_TYPES)
         monkeypatch.setattr(verdicts, "_PLAIN_TYPES", frozenset())
-        assert [said for one in plain for said in list_warnings(one)] == []
+        assert [warning for leaf in plain for warning in list_warnings(leaf)] == []
 
     def test_plain_types_do_not_read_the_table(self):
         program = (
@@ -360,7 +360,7 @@ class TestNames:
 
     def test_type_and_engine_filter_the_table_together(self):
         report = engines("uuid", "duckdb")
-        assert [one.id for one in report.engines] == ["duckdb"]
+        assert [engine.id for engine in report.engines] == ["duckdb"]
         assert [(verdict.family, verdict.verdict) for verdict in report.engines[0].verdicts] == [("uuid", "used")]
 
 
@@ -387,8 +387,8 @@ class TestArrowTypes:
         assert run(["engines", "--engine", "datafusion"]) == 0
         assert "ARROW:schema: arrow.uuid, decimal32, decimal64" in capfd.readouterr().out
         assert run(["engines", "--engine", "datafusion", "--json"]) == 0
-        (one,) = json.loads(capfd.readouterr().out)["engines"]
-        assert "arrow.uuid" in one["unused_arrow_types"]
+        (engine,) = json.loads(capfd.readouterr().out)["engines"]
+        assert "arrow.uuid" in engine["unused_arrow_types"]
 
     def test_advice_for_one_engine_depends_on_the_arrow_type(self, tmp_path):
         import uuid
@@ -401,12 +401,12 @@ class TestArrowTypes:
         for store_schema in (True, False):
             path = tmp_path / f"{store_schema}.parquet"
             pq.write_table(table, path, row_group_size=1000, use_dictionary=False, store_schema=store_schema)
-            (found,) = advise(path, engine_names=["datafusion"]).columns
-            verdicts[store_schema] = found.verdict
+            (column_advice,) = advise(path, engine_names=["datafusion"]).columns
+            verdicts[store_schema] = column_advice.verdict
         assert verdicts == {True: "no gain", False: "add"}
         # Where files differ, some may gain.
-        (found,) = advise([tmp_path / "True.parquet", tmp_path / "False.parquet"], engine_names=["datafusion"]).columns
-        assert found.verdict == "add"
+        (column_advice,) = advise([tmp_path / "True.parquet", tmp_path / "False.parquet"], engine_names=["datafusion"]).columns
+        assert column_advice.verdict == "add"
 
 
 @pytest.mark.parametrize("stored", ["", "AAAA", "not base64!", "/////w==", "Grüße"])

@@ -35,16 +35,16 @@ def lake(tmp_path: Path, fixtures: Path) -> Path:
 
 def hits_of(report: ProbeReport) -> dict[str, tuple[int, ...]]:
     """Return the row groups that may hold each value according to `probe`."""
-    found = {
-        value.value: tuple(one.row_group for one in value.row_groups if one.answer == "maybe" or one.reason == NULLS)
+    hits = {
+        value.value: tuple(answer.row_group for answer in value.row_groups if answer.answer == "maybe" or answer.reason == NULLS)
         for value in report.values
     }
-    return {value: numbers for value, numbers in found.items() if numbers}
+    return {value: numbers for value, numbers in hits.items() if numbers}
 
 
 def inconclusive_of(report: ProbeReport) -> set[int]:
-    answers = (one for value in report.values if value.note != NULLS for one in value.row_groups)
-    return {one.row_group for one in answers if one.answer not in ("maybe", "absent")}
+    answers = (answer for value in report.values if value.note != NULLS for answer in value.row_groups)
+    return {answer.row_group for answer in answers if answer.answer not in ("maybe", "absent")}
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -59,7 +59,7 @@ def test_a_lookup_gives_the_answers_of_probe(lake, dialect):
         looked: LookupReport = row.report
         assert (looked.file, looked.column, looked.keys) == (report.file, report.column, len(VALUES))
         assert {hit.value: hit.row_groups for hit in looked.hits} == hits_of(report)
-        assert {number for one in looked.inconclusive for number in one.row_groups} == inconclusive_of(report)
+        assert {number for answer in looked.inconclusive for number in answer.row_groups} == inconclusive_of(report)
         assert looked.is_absent == report.is_absent
 
 
@@ -71,7 +71,7 @@ def test_a_draft_filter_answers_only_with_its_dialect(lake, capsys):
         return next(document for document in documents if document.get("file") == str(lake / "draft1-thrift.parquet"))
 
     assert look_up()["hits"] == []
-    assert {one["answer"] for one in look_up()["inconclusive"]} == {"cannot say"}
-    named = look_up("--dialect", "draft1-thrift")
-    assert named["inconclusive"] == []
-    assert [hit["value"] for hit in named["hits"]] == ["1000"]
+    assert {answer["answer"] for answer in look_up()["inconclusive"]} == {"cannot say"}
+    report = look_up("--dialect", "draft1-thrift")
+    assert report["inconclusive"] == []
+    assert [hit["value"] for hit in report["hits"]] == ["1000"]
