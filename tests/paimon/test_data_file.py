@@ -278,6 +278,13 @@ def test_zones_of_orc() -> None:
         hashed(orc_bytes(old, compression="uncompressed").replace(b"GMT", b"EST"), "x.orc", "t", "TIMESTAMP(6)")
 
 
+@pytest.mark.parametrize("compression", ["zlib", "zstd"])
+def test_an_orc_footer_of_several_compressed_chunks(compression: str) -> None:
+    """The name of the column alone takes more than one block."""
+    data = orc_bytes(pa.table({"x" * 100_000: [1]}), compression=compression, compression_block_size=1 << 16)
+    assert is_written_in_utc(data)
+
+
 @pytest.mark.parametrize("field", [b"\xa1\x06" + bytes(8), b"\xa5\x06" + bytes(4)], ids=["64 bits", "32 bits"])
 def test_unknown_fields_of_fixed_width_in_orc_are_skipped(field: bytes) -> None:
     """Field 100 of the postscript, which a later version may add."""

@@ -224,6 +224,12 @@ def test_the_bytes_of_a_row() -> None:
     assert build_row([], []) == bytes(12)
 
 
+@pytest.mark.parametrize("values", [[], [1, 2]])
+def test_a_row_has_one_value_per_type(values: list[Value]) -> None:
+    with pytest.raises(ValueError, match="zip"):
+        build_row(values, [parse_type_text("INT")])
+
+
 def test_a_field_of_zeros_is_empty_text() -> None:
     """Offset 0 and size 0: Paimon's BinaryRow copies no byte and reports no error."""
     assert parse_row(bytes.fromhex("00000001") + bytes(16), [parse_type_text("STRING")]) == ("",)

@@ -65,6 +65,14 @@ def test_what_is_not_there(files: LocalFolders, tmp_path: Path) -> None:
         files.create(str(tmp_path / "none" / "a"), b"")
 
 
+@pytest.mark.parametrize("url", ["s3://bucket/a", "hdfs://namenode:8020/a", "x-y.z+1://a"])
+def test_a_url_of_another_store_is_no_local_path(files: LocalFolders, url: str) -> None:
+    for call in (files.read, files.list, files.resolve):
+        with pytest.raises(OSError, match="only local folders") as raised:
+            call(url)
+        assert raised.value.errno == errno.ENOTSUP
+
+
 def test_a_pipe_is_not_waited_for(files: LocalFolders, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for name in ("pipe", "."):
