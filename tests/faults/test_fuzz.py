@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
 import resource
 import shutil
 import subprocess
-import sys
 import time
 import tracemalloc
 from pathlib import Path
@@ -16,6 +14,7 @@ import pytest
 
 from sbbf_tool.errors import SbbfError
 from support import fuzz_parsers
+from support.environments import NotInstallableError, install_python
 
 MUTATIONS = 4000
 TESTS = Path(__file__).parents[1]
@@ -105,13 +104,16 @@ def test_memory_stays_within_a_multiple_of_the_bytes(name):
 
 
 @pytest.mark.heavy
+@pytest.mark.environment(minutes=1)
 @pytest.mark.parametrize("name", fuzz_parsers.TARGETS)
 def test_guided_by_coverage(name, tmp_path):
-    if importlib.util.find_spec("atheris") is None:
-        pytest.skip("atheris is not installed")
+    try:
+        python = install_python("atheris", "atheris", shared=True)
+    except NotInstallableError as error:
+        pytest.skip(str(error))
     corpus = shutil.copytree(fuzz_parsers.corpus_of(name), tmp_path / "corpus")
     limits = ["-max_len=8192", "-timeout=10", "-rss_limit_mb=2048", f"-artifact_prefix={tmp_path}/"]
-    command = [sys.executable, "-m", "support.fuzz_guided", name, str(corpus), f"-runs={GUIDED_RUNS[name]}", "-seed=1", *limits]
+    command = [python, "-m", "support.fuzz_guided", name, str(corpus), f"-runs={GUIDED_RUNS[name]}", "-seed=1", *limits]
     done = subprocess.run(command, cwd=TESTS, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-4000:]
     assert f"Done {GUIDED_RUNS[name]}" in done.stderr

@@ -1,6 +1,6 @@
 """hyparquet, the reader for browsers, with `useBloomFilters`: the same rows with our filters and without, and fewer bytes fetched.
 
-It runs in Node from a folder where npm installs the version that `hyparquet/package.json` names.
+It runs in Node; npm installs the version that `hyparquet/package.json` names.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import pytest
 
 from sbbf_tool import add_filters
 from support.corpus_pairs import Pair, PairMaker
+from support.environments import NotInstallableError, install_npm
 
-pytestmark = [pytest.mark.engines, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engines, pytest.mark.environment(minutes=1), pytest.mark.timeout(600)]
 
 WRITERS = ["pyarrow-plain", "datafusion", "duckdb", "spark-plain"]
 PROGRAM = Path(__file__).parent / "hyparquet"
@@ -36,22 +37,18 @@ Ask = Callable[..., list[dict[str, Any]]]
 @pytest.fixture(scope="session")
 def ask(tmp_path_factory: pytest.TempPathFactory) -> Ask:
     """`ask(path, questions, bloom=...)`: rows found and bytes fetched for each."""
-    node, npm = shutil.which("node"), shutil.which("npm")
-    if node is None or npm is None:
-        pytest.skip("hyparquet needs Node and npm")
+    try:
+        installed = install_npm("hyparquet", (PROGRAM / "package.json").read_text())
+    except NotInstallableError as error:
+        pytest.skip(str(error))
     folder = tmp_path_factory.mktemp("hyparquet")
     for name in ("package.json", "ask.mjs"):
         shutil.copy(PROGRAM / name, folder)
-    try:
-        subprocess.run([npm, "install", "--no-audit", "--no-fund"], cwd=folder, check=True, capture_output=True, text=True, timeout=180)
-    except subprocess.CalledProcessError as error:
-        pytest.skip(f"npm could not install hyparquet: {error.stderr.strip().splitlines()[-1] if error.stderr.strip() else error}")
-    except subprocess.TimeoutExpired:
-        pytest.skip("npm could not install hyparquet within three minutes")
+    (folder / "node_modules").symlink_to(installed / "node_modules")
 
     def run(path: Path, questions: list[dict[str, Any]], *, bloom: bool = True, utf8: bool = False) -> list[dict[str, Any]]:
         request = json.dumps({"path": str(path), "bloom": bloom, "utf8": utf8, "questions": questions})
-        done = subprocess.run([node, "ask.mjs"], cwd=folder, input=request, capture_output=True, text=True, check=False, timeout=300)
+        done = subprocess.run(["node", "ask.mjs"], cwd=folder, input=request, capture_output=True, text=True, check=False, timeout=300)
         assert done.returncode == 0, done.stderr
         answers: list[dict[str, Any]] = json.loads(done.stdout)
         return answers

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -10,8 +9,9 @@ import pytest
 
 from sbbf_tool import check, verify
 from sbbf_tool.reports.verify import VerifyReport
+from support.environments import NotInstallableError, install_npm
 
-pytestmark = pytest.mark.heavy
+pytestmark = [pytest.mark.heavy, pytest.mark.environment(minutes=1)]
 
 COLUMNS = ["id", "name", "price", "small", "ratio", "flag"]
 PROGRAM = """
@@ -33,17 +33,12 @@ const XxHasher = require('@dsnp/parquetjs/dist/lib/bloom/xxhasher.js').default;
 @pytest.fixture(scope="module")
 def parquetjs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which node finds the writer."""
-    if shutil.which("npm") is None:
-        pytest.skip("there is no npm")
-    folder = tmp_path_factory.mktemp("parquetjs")
-    (folder / "package.json").write_text("{}")
-    command = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "@dsnp/parquetjs@1.8"]
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
-    except subprocess.TimeoutExpired:
-        pytest.skip("npm did not answer in time")
-    if done.returncode:
-        pytest.skip(f"npm could not install @dsnp/parquetjs: {done.stderr.splitlines()[-1] if done.stderr else 'no reason given'}")
+        installed = install_npm("parquetjs-1.8", '{"dependencies": {"@dsnp/parquetjs": "1.8"}}')
+    except NotInstallableError as error:
+        pytest.skip(str(error))
+    folder = tmp_path_factory.mktemp("parquetjs")
+    (folder / "node_modules").symlink_to(installed / "node_modules")
     (folder / "write.js").write_text(PROGRAM)
     return folder
 

@@ -28,17 +28,18 @@ from sbbf_tool.paimon.publish import publish
 from sbbf_tool.paimon.table import Table, open_table
 from sbbf_tool.paimon.table_schema import indexed_type, parse_indexed_column
 from sbbf_tool.storage.folders import LocalFolders
-from support.paimon_engines import NotHereError, PaimonJava
+from support.environments import NotInstallableError
+from support.paimon_engines import PaimonJava
 
-pytestmark = [pytest.mark.heavy, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.heavy, pytest.mark.environment(minutes=2), pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
 def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PaimonJava]:
     try:
         engine = PaimonJava(tmp_path_factory.mktemp("classes"))
-    except NotHereError as reason:
-        pytest.skip(f"Paimon's Java library is not to be had: {reason}")
+    except NotInstallableError as error:
+        pytest.skip(str(error))
     yield engine
     engine.close()
 

@@ -21,9 +21,10 @@ from sbbf_tool.paimon.index_options import IndexRequest, parse_bloom_columns
 from sbbf_tool.paimon.publish import publish
 from sbbf_tool.paimon.table import open_table
 from sbbf_tool.storage.folders import LocalFolders
-from support.paimon_engines import NotHereError, ask_rust, rust_python
+from support.environments import NotInstallableError
+from support.paimon_engines import ask_rust, rust_python
 
-pytestmark = [pytest.mark.heavy, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.heavy, pytest.mark.environment(minutes=2), pytest.mark.timeout(900)]
 
 INDEXED = ("in_file", "embedded", "partitioned", "tracked", "elsewhere", "moved")
 PLAIN = ("plain_file", "plain_embedded", "plain_partitioned", "plain_tracked")
@@ -33,8 +34,8 @@ PLAIN = ("plain_file", "plain_embedded", "plain_partitioned", "plain_tracked")
 def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     try:
         rust_python()
-    except NotHereError as reason:
-        pytest.skip(f"pypaimon-rust is not to be had: {reason}")
+    except NotInstallableError as error:
+        pytest.skip(str(error))
     folder = tmp_path_factory.mktemp("rust")
     outside = folder / "outside"
     outside.mkdir()

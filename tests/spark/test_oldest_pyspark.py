@@ -4,31 +4,25 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
 
+from support.environments import NotInstallableError, install_python
 from support.lake_folders import REPOSITORY
 
-pytestmark = [pytest.mark.engines, pytest.mark.heavy]
+pytestmark = [pytest.mark.engines, pytest.mark.heavy(minutes=5), pytest.mark.environment(minutes=3)]
 
 OLDEST = "4.0.0"
 
 
 @pytest.fixture(scope="module")
-def python(tmp_path_factory) -> Path:
+def python() -> Path:
     """The interpreter of an environment with that PySpark, in which all the rest is that of the environment that runs the tests."""
-    folder = tmp_path_factory.mktemp("oldest")
-    python = folder / "bin" / "python"
-    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    installed = subprocess.run([python, "-m", "pip", "install", "-q", f"pyspark=={OLDEST}"], capture_output=True, text=True)
-    if installed.returncode:
-        pytest.skip(f"PySpark {OLDEST} cannot be installed here: {installed.stderr[-300:]}")
-    # On the path behind the other's own.
-    shared = Path(sysconfig.get_path("purelib"))
-    (folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages" / "shared.pth").write_text(str(shared))
+    try:
+        python = install_python(f"pyspark-{OLDEST}", f"pyspark=={OLDEST}", shared=True)
+    except NotInstallableError as error:
+        pytest.skip(str(error))
     version = subprocess.run([python, "-c", "import pyspark; print(pyspark.__version__)"], capture_output=True, text=True, check=True)
     assert version.stdout.strip() == OLDEST
     return python
@@ -36,7 +30,7 @@ def python(tmp_path_factory) -> Path:
 
 def pass_on(python: Path, *tests: str) -> None:
     # This PySpark leaves sockets for the garbage collector.
-    command = [python, "-W", "ignore::ResourceWarning", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    command = [python, "-W", "ignore::ResourceWarning", "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider"]
     command += ["-W", "ignore::pytest.PytestUnraisableExceptionWarning", "-W", "ignore::ResourceWarning"]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     done = subprocess.run([*command, *tests], cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=900)

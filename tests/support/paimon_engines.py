@@ -1,8 +1,7 @@
 """Other readers and writers of Paimon tables: its Java library 0.9.0, and pypaimon-rust 0.4.0.
 
 Both come from PyPI: the jar lies inside the source distribution of pypaimon 0.2.0 (its Hadoop classes are in the jars PySpark bundles),
-the other is a wheel that gets an environment of its own. They are fetched once and kept; SBBF_PAIMON_JAR and SBBF_PAIMON_RUST_PYTHON name
-them where they are already.
+the other is a wheel. SBBF_PAIMON_JAR and SBBF_PAIMON_RUST_PYTHON name them where they are already.
 """
 
 from __future__ import annotations
@@ -17,25 +16,11 @@ import tarfile
 from pathlib import Path
 from typing import IO, Any
 
+from support.environments import NotInstallableError, install, install_python, run
+
 JAVA_SOURCE = Path(__file__).with_name("PaimonOracle.java")
-RUST_DRIVER = Path(__file__).with_name("rust_driver.py")
+RUST_DRIVER = Path(__file__).with_name("paimon_rust_driver.py")
 _HADOOP = ("hadoop-client-api-", "hadoop-client-runtime-", "slf4j-api-", "jcl-over-slf4j-")
-
-
-class NotHereError(Exception):
-    """The engine cannot be had on this machine; the message says why."""
-
-
-def cache() -> Path:
-    folder = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "sbbf-tests"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def _run(what: str, *command: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise NotHereError(f"{what}: {(done.stderr or done.stdout).strip().splitlines()[-1:]}")
 
 
 class PaimonJava:
@@ -44,8 +29,8 @@ class PaimonJava:
     def __init__(self, scratch: Path) -> None:
         class_path = os.pathsep.join([str(_jar()), *_hadoop_jars(), str(scratch)])
         if not shutil.which("javac"):
-            raise NotHereError("no Java compiler")
-        _run("javac", "javac", "-cp", class_path, "-d", str(scratch), str(JAVA_SOURCE))
+            raise NotInstallableError("paimon-java cannot be compiled: there is no Java compiler")
+        run("PaimonOracle", "javac", "-cp", class_path, "-d", str(scratch), str(JAVA_SOURCE))
         self._process = subprocess.Popen(
             ["java", "-Duser.timezone=UTC", "-cp", class_path, "PaimonOracle"],
             stdin=subprocess.PIPE,
@@ -82,54 +67,36 @@ class PaimonJava:
 def _jar() -> Path:
     if named := os.environ.get("SBBF_PAIMON_JAR"):
         return Path(named)
-    folder = cache() / "paimon-java-0.9.0"
-    if not list(folder.glob("*.jar")):
-        folder.mkdir(exist_ok=True)
-        _run(
-            "pypaimon 0.2.0",
-            sys.executable,
-            "-m",
-            "pip",
-            "download",
-            "-q",
-            "--no-deps",
-            "--no-binary",
-            ":all:",
-            "pypaimon==0.2.0",
-            "-d",
-            str(folder),
-        )
-        with tarfile.open(next(folder.glob("pypaimon-0.2.0.tar.gz"))) as archive:
-            for member in archive:
-                if member.name.endswith(".jar"):
-                    member.name = Path(member.name).name
-                    archive.extract(member, folder, filter="data")
-    return next(folder.glob("*.jar"))
+    return next(install("paimon-java-0.9.0", _download_jar).glob("*.jar"))
+
+
+def _download_jar(folder: Path) -> None:
+    options = ("-q", "--no-deps", "--no-binary", ":all:")
+    run("pypaimon 0.2.0", sys.executable, "-m", "pip", "download", *options, "pypaimon==0.2.0", "-d", str(folder))
+    with tarfile.open(next(folder.glob("pypaimon-0.2.0.tar.gz"))) as archive:
+        for member in archive:
+            if member.name.endswith(".jar"):
+                member.name = Path(member.name).name
+                archive.extract(member, folder, filter="data")
 
 
 def _hadoop_jars() -> list[str]:
     spark = importlib.util.find_spec("pyspark")
     if spark is None or spark.origin is None:
-        raise NotHereError("no PySpark, whose jars have the Hadoop classes that Paimon's Java needs")
+        raise NotInstallableError("paimon-java cannot run: PySpark, whose jars have the Hadoop classes it needs, is not installed")
     jars = Path(spark.origin).parent / "jars"
     return [str(path) for path in sorted(jars.glob("*.jar")) if path.name.startswith(_HADOOP)]
 
 
-def rust_python() -> str:
+def rust_python() -> Path:
     """The interpreter of an environment with pypaimon-rust."""
     if named := os.environ.get("SBBF_PAIMON_RUST_PYTHON"):
-        return named
-    folder = cache() / "pypaimon-rust-0.4.0"
-    python = folder / "bin" / "python"
-    if not (folder / "ready").is_file():
-        _run("venv", sys.executable, "-m", "venv", str(folder))
-        _run("pypaimon-rust 0.4.0", str(python), "-m", "pip", "install", "-q", "pypaimon-rust==0.4.0", "pyarrow")
-        (folder / "ready").touch()
-    return str(python)
+        return Path(named)
+    return install_python("pypaimon-rust-0.4.0", "pypaimon-rust==0.4.0", "pyarrow")
 
 
 def ask_rust(**question: Any) -> Any:
-    """One question to rust_driver.py in a process of its own."""
+    """One question to paimon_rust_driver.py in a process of its own."""
     done = subprocess.run([rust_python(), str(RUST_DRIVER)], input=json.dumps(question), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout.splitlines()[-1])
