@@ -7,7 +7,7 @@ import json
 import pytest
 
 from sbbf_tool.cli import run
-from support.three_files import BROKEN, CASES, FORMS, VALUE, WITH, WITHOUT, expected, words, write
+from support.three_files import BROKEN, CASES, FEW, FORMS, VALUE, WITH, WITHOUT, expected, words, write
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
@@ -28,8 +28,9 @@ def test_in_two_processes(case, tmp_path, monkeypatch):
 
 @pytest.mark.engines
 @pytest.mark.parametrize("form", FORMS)
-def test_on_spark(form, tmp_path, spark):
-    for number, case in enumerate(CASES):
+@pytest.mark.parametrize("cases", [FEW, pytest.param(dict.fromkeys(FORMS, CASES), marks=pytest.mark.heavy)], ids=["few", "all"])
+def test_on_spark(form, cases, tmp_path, spark):
+    for number, case in enumerate(cases[form]):
         folder = tmp_path / str(number)
         folder.mkdir()
         files = write(folder, case)

@@ -159,9 +159,17 @@ STAGES = {
 }
 
 
-@pytest.mark.parametrize(("place", "arguments"), STAGES.values(), ids=list(STAGES))
-def test_errors_of_each_stage(place, arguments):
-    assert_70_and_a_line(place, arguments, EVERY_ERROR)
+@pytest.mark.parametrize("stage", STAGES)
+def test_errors_of_each_stage(stage):
+    """Each stage with four errors, and so each error at five stages or more."""
+    row = list(STAGES).index(stage)
+    assert_70_and_a_line(*STAGES[stage], sorted((3 * row + column) % len(EVERY_ERROR) for column in range(4)))
+
+
+@pytest.mark.heavy(minutes=1)
+@pytest.mark.parametrize("stage", STAGES)
+def test_every_error_of_each_stage(stage):
+    assert_70_and_a_line(*STAGES[stage], EVERY_ERROR)
 
 
 def test_answers_without_an_error():

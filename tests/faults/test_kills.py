@@ -65,7 +65,7 @@ def kill_at_random_moments(count: int, path: str, before: Before, killer: Killer
 
 @pytest.mark.parametrize("path", WRITE_PATHS)
 def test_killed_at_random_moments(path, befores, killer, tmp_path):
-    kill_at_random_moments(20, path, befores[path], killer, tmp_path / "it")
+    kill_at_random_moments(8, path, befores[path], killer, tmp_path / "it")
 
 
 @pytest.mark.heavy

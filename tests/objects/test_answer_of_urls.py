@@ -5,15 +5,24 @@ from __future__ import annotations
 import pytest
 
 from sbbf_tool.cli import run
-from support.three_files import CASES, FORMS, expected, words
+from support.three_files import CASES, FEW, FORMS, expected, words
 
 
+def ask_of_urls(bucket, cases, *options):
+    for form in FORMS:
+        for case in cases[form]:
+            urls = [bucket.put(f"{case}/{name}.parquet", content) for name, content in zip("abc", CASES[case].files, strict=True)]
+            assert run([*words(form, bucket.url(f"{case}/"), urls), *options]) == expected(case, form), (case, form)
+
+
+def test_of_a_prefix_and_of_urls(bucket):
+    ask_of_urls(bucket, FEW)
+
+
+@pytest.mark.heavy(minutes=1)
 @pytest.mark.parametrize("jobs", [[], ["--jobs", "1"], ["--jobs", "2"]], ids=" ".join)
-def test_of_a_prefix_and_of_urls(bucket, jobs):
-    for number, (case, (contents, _)) in enumerate(CASES.items()):
-        urls = [bucket.put(f"{number}/{name}.parquet", content) for name, content in zip("abc", contents, strict=True)]
-        for form in FORMS:
-            assert run([*words(form, bucket.url(f"{number}/"), urls), *jobs]) == expected(case, form), (case, form)
+def test_every_case_in_every_form(bucket, jobs):
+    ask_of_urls(bucket, dict.fromkeys(FORMS, CASES), *jobs)
 
 
 def test_of_urls_and_files_together(bucket, tmp_path):

@@ -44,7 +44,7 @@ COLUMNS = [
     leaf(FLBA, length=16),
 ]
 every_column = pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.type_name)
-some_examples = settings(max_examples=40)  # for each of some fifty columns
+some_examples = settings(max_examples=20)  # for each of some fifty columns
 
 
 def plain_values(column: Column) -> st.SearchStrategy[bytes]:

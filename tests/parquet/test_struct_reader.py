@@ -265,16 +265,16 @@ def test_a_damaged_footer_spoils_no_later_one_without_the_extension():
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "damaged.parquet")
             for at in range(len(data) - 8 - length, len(data) - 8, 7):
-                for byte in (0x00, 0x1F, 0xFF):
-                    path.write_bytes(data[:at] + bytes([byte]) + data[at + 1:])
-                    try:
-                        inspect(path)
-                    except SbbfError:
-                        refused += 1
-                    assert inspect(sound) == before
+                byte = (0x00, 0x1F, 0xFF)[at % 3]
+                path.write_bytes(data[:at] + bytes([byte]) + data[at + 1:])
+                try:
+                    inspect(path)
+                except SbbfError:
+                    refused += 1
+                assert inspect(sound) == before
         print(refused)
     """
-    assert int(run_without_extension(program)) > 50
+    assert int(run_without_extension(program)) > 20
 
 
 def test_a_footer_with_text_that_is_not_utf_8_without_the_extension(tmp_path):

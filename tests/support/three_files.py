@@ -57,6 +57,10 @@ FORMS = {
 }
 
 
+FEW = {form: list(CASES)[number :: len(FORMS)] for number, form in enumerate(FORMS)}
+"""For each form a share of the cases, so that every case has one form: where a run takes a second."""
+
+
 def words(form: str, folder: str, files: list[str]) -> list[str]:
     """Return the arguments of a form of the question, of this folder or these files."""
     named = {"FOLDER": [folder], "FILES": files}
