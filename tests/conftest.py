@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,14 +11,15 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from sbbf_tool.errors import UsageError
-from support.newer_pyarrow import reason_to_skip
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytest_plugins = ("support.allowed_skips", "support.heavy_order", "support.newer_pyarrow", "support.workers")
+pytest.register_assert_rewrite("support")
+
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 CONFORMANCE = "SBBF_CONFORMANCE"
-START = time.monotonic()
 
 # How long one example takes says more about the machine, and about what was imported before, than about the code.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -30,8 +30,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--kernel", choices=("spec", "numpy", "compiled"), help="Run everything on this kernel rather than on the fastest that is built."
     )
-    parser.addoption("--heavy-seconds", type=float, help="Start no heavy test later than this after the run began; those left are skipped.")
-    parser.addoption("--oldest", action="store_true", help="Skip, by name, tests whose oracle is a newer pyarrow than the installed one.")
     parser.addoption("--bless", action="store_true", help="Write golden outputs, those of README and docs among them, as they are now.")
 
 
@@ -42,23 +40,6 @@ def pytest_configure(config: pytest.Config) -> None:
     if kernel:
         # Read at the first bulk operation, also by the processes that tests start.
         os.environ["SBBF_KERNEL"] = kernel
-
-
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    seconds = item.config.getoption("--heavy-seconds")
-    if seconds is not None and item.get_closest_marker("heavy") and time.monotonic() - START > seconds:
-        pytest.skip(f"the {seconds:.0f} seconds for heavy tests are over")
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    report = yield
-    if report.failed and call.excinfo is not None and item.config.getoption("--oldest"):
-        reason = reason_to_skip(item.nodeid, call.excinfo.value)
-        if reason is not None:
-            report.outcome = "skipped"
-            report.longrepr = (str(item.path), item.location[1] or 0, f"Skipped: {reason}")
-    return report
 
 
 @pytest.fixture(scope="session")

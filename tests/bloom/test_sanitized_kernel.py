@@ -78,6 +78,6 @@ def test_hostile_calls(sanitized, plain):
 
 def test_the_tests_of_the_kernel(sanitized):
     """On `compiled` and `compiled-plain`, both of the sanitized kernel."""
-    options = ["-q", "-p", "no:cacheprovider", "-m", "not heavy", "-k", "compiled"]
+    options = ["-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not heavy", "-k", "compiled"]
     told = run(["-m", "pytest", *options, *(str(HERE / name) for name in TESTS)], sanitized)
     assert " passed" in told
