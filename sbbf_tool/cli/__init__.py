@@ -40,14 +40,14 @@ INTERNAL_ERROR = 70
 
 
 class _Terminated(SystemExit):
-    """The process was asked to end: what is open is undone and cleaned up on the way out, as by Ctrl-C.
+    """The process received SIGTERM: open work is undone and cleaned up on the way out, as by Ctrl-C.
 
     A SystemExit with its code, so that a signal which arrives after every handler ends the process with that code too.
     """
 
 
 class CommandsByName(click.Group):
-    """A group that imports a command's module when the command is asked for; `modules` are listed by `--help` in their order."""
+    """A group that imports a command's module when the command is called; `modules` are listed by `--help` in their order."""
 
     def __init__(self, *args: Any, modules: Mapping[str, str], **settings: Any) -> None:
         super().__init__(*args, **settings)
@@ -81,7 +81,8 @@ class CommandsByName(click.Group):
 
             near = get_close_matches(args[0], self.modules, n=1)
             raise click.UsageError(
-                f"no command {args[0]!r}; " + (f"did you mean {near[0]}?" if near else f"there are {', '.join(self.modules)}"), ctx
+                f"unknown command {args[0]!r}; " + (f"did you mean {near[0]}?" if near else f"the commands are {', '.join(self.modules)}"),
+                ctx,
             )
         return super().resolve_command(ctx, args)
 
@@ -178,7 +179,7 @@ def _run(args: list[str]) -> int:
         name = error.ctx.info_name if error.ctx else None
         where = error.ctx.command_path if error.ctx else "sbbf"
         spelling = spelling_of(name, error.option_name)
-        message = error.format_message() if spelling is None else f"there is no {error.option_name} any more: {spelling}"
+        message = error.format_message() if spelling is None else f"{error.option_name} was removed: {spelling}"
         return _fail(context, error, f"{' '.join(message.split())} (see {where} --help)", UsageError.exit_code)
     except click.ClickException as error:
         where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "sbbf"

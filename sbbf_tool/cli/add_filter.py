@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Add Bloom filters to columns of existing files.")
-@click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Column to give a filter (repeat for more).")
-@click.option("--plan", "plan_path", metavar="PLAN", help="Carry out what sbbf advise planned, on the PATHs or on the files it names.")
-@click.option("--advise", "use_advice", is_flag=True, help="Columns and sizes as sbbf advise would have them.")
+@click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Add filters to this column (repeat for more).")
+@click.option("--plan", "plan_path", metavar="PLAN", help="Carry out a plan of sbbf advise, on the PATHs or on the files that it names.")
+@click.option("--advise", "use_advice", is_flag=True, help="Use the columns and sizes that sbbf advise recommends.")
 @click.option("--fpp", type=float, help=f"Target false-positive rate.  [default: {DEFAULT_FPP:g}]")
-@click.option("--ndv", type=int, help="Size for this many distinct values per row group, rather than for those that are found.")
+@click.option("--ndv", type=int, help="Size filters for this many distinct values per row group, instead of for those in the data.")
 @click.option("--max-bytes", type=BYTES, help="Largest bitset per row group, such as 1MiB.  [default: 128MiB]")
-@click.option("--replace", is_flag=True, help="Rebuild filters that are there already.")
+@click.option("--replace", is_flag=True, help="Rebuild existing filters.")
 @click.option(
     "--append",
     is_flag=True,
-    help="With --in-place: write behind the file itself rather than to a copy. Fast, but readers that "
-    "open it meanwhile fail; after a crash the next command, or sbbf repair, cuts it back.",
+    help="With --in-place: append to the file itself instead of writing a copy. Faster, but readers that "
+    "open the file meanwhile fail; after a crash, the next command or sbbf repair undoes the append.",
 )
-@click.option("--plan-only", is_flag=True, help="Report what each file would get, from its footer alone.")
+@click.option("--plan-only", is_flag=True, help="Report the filters that each file would get, from its footer alone.")
 @page_limit_option
 @over_changed_files
 def command(
@@ -56,10 +56,10 @@ def command(
 ) -> int:
     """Add Bloom filters to columns of existing files; no data page is touched.
 
-    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL; with --output, one file. Filters and a new footer go
-    behind the whole old file, so its first bytes stay the old, valid file, and `remove-filter` cuts back to it. Each filter is sized from
-    the values themselves, and queried for every value before the file is published. Column chunks that have a filter are skipped and
-    counted, so that a second run continues where a first one was stopped.
+    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL; with --output, one file. Filters and a new footer are
+    written after the old bytes, which stay a valid file; `remove-filter` truncates to them. Each filter is sized from the values, and
+    queried for every value before the file is published. Column chunks that have a filter are skipped and counted, so that a second run
+    continues where the first one stopped.
     """
     from sbbf_tool.editing.edit import Edit
     from sbbf_tool.file.page_limit import PageLimit
@@ -69,14 +69,14 @@ def command(
     if plan is not None and not change.files.arguments and not change.files.is_listed:
         change = dataclasses.replace(change, files=change.files.of(plan.files))
     if not (columns or plan or use_advice):
-        raise click.UsageError("say which columns: one of --column, --plan and --advise")
+        raise click.UsageError("no column was given: use one of --column, --plan and --advise")
     if plan_only:
         change = dataclasses.replace(change, dry_run=True)
     change.ensure_target()
     if use_advice:
         plan = _advise(change.files, DEFAULT_FPP if fpp is None else fpp, max_page_bytes)
         if plan is None:
-            render.warn("no column deserves a filter; sbbf advise tells why")
+            render.warn("no column deserves a filter; sbbf advise reports the reasons")
             return 0
     spec = _spec(plan, columns, fpp, ndv, max_bytes, replace)
     if plan is not None and change.files.file is None:
@@ -101,9 +101,9 @@ def _spec(
 def _plan(path: str | None, columns: tuple[str, ...], use_advice: bool, fpp: float | None, *sizes: float | None) -> Plan | None:
     """Read the plan that is named, if one is. Raises click.UsageError where several options say which columns, or how large."""
     if bool(columns) + bool(path) + use_advice > 1:
-        raise click.UsageError("--column, --plan and --advise each say which columns: leave out all but one")
+        raise click.UsageError("--column, --plan and --advise exclude each other: give one of them")
     if ((path is not None or use_advice) and any(size is not None for size in sizes)) or (path is not None and fpp is not None):
-        raise click.UsageError("the plan says which columns, and how large: leave out --fpp, --ndv and --max-bytes")
+        raise click.UsageError("the plan states the sizes: leave out --fpp, --ndv and --max-bytes")
     return None if path is None else plan_in(path)
 
 
@@ -134,8 +134,8 @@ class _AddView(View["AddReport"]):
     def show(self, report: AddReport) -> None:
         if not report.filters:
             done = "nothing was written" if report.dry_run or report.output == report.file else f"{report.output} is an exact copy"
-            reason = "its column chunks have filters already" if report.skipped else "it has no row group"
-            say(f"{report.file}: {reason}, so there is nothing to add; {done}")
+            reason = "all its column chunks have filters" if report.skipped else "it has no row groups"
+            say(f"{report.file}: nothing to add, {reason}; {done}")
             return
         render.show_table(
             ("row group", "column", "hashed", "est. ndv", "offset", "bitset", "fpp"),
@@ -162,11 +162,11 @@ class _AddView(View["AddReport"]):
 
     def _say(self, report: AddReport) -> None:
         growth = report.new_bytes - report.old_bytes
-        done, outcome = ("would be added to", "nothing was written") if report.dry_run else ("added to", "every value verified")
-        skipped = f"; {render.format_count(report.skipped, 'column chunk')} had a filter already" if report.skipped else ""
+        verb, outcome = ("Would add", "Nothing was written.") if report.dry_run else ("Added", "All values verified.")
+        skipped = f" {render.format_count(report.skipped, 'column chunk')} already had a filter." if report.skipped else ""
         share = render.percent(growth / report.old_bytes)
         filters = render.format_count(len(report.filters), "filter")
-        say(f"{filters} {done} {report.output}: {growth:,} bytes behind {report.old_bytes:,} ({share}); {outcome}{skipped}")
+        say(f"{verb} {filters} to {report.output}: {growth:,} bytes after byte {report.old_bytes:,} ({share}). {outcome}{skipped}")
 
     def summary(self, files: str) -> str:
         render.say_not_cross_checked(self.total["column_chunks_not_cross_checked"])

@@ -67,9 +67,9 @@ def _split_arguments(files: Files, column: str | None, values: tuple[str, ...], 
             raise click.UsageError("with --files-from or --value, name the column with -c COLUMN")
         if len(arguments) <= operands:
             raise click.UsageError(
-                "no file was named: give PATH, or --files-from"
+                "no file was given: give PATH or --files-from"
                 if not arguments
-                else "no column was named"
+                else "no column was given"
                 if len(arguments) == 1
                 else "no value to query: give VALUE or --null"
             )

@@ -25,11 +25,15 @@ LOCAL, SPARK = "local", "spark"
 
 _OPTIONS = (
     click.option("--files-from", metavar="FILE", help="Take the PATHs from this file, one per line; - reads standard input."),
-    click.option("--files0-from", metavar="FILE", help="As --files-from, of PATHs that each end with a NUL byte."),
+    click.option("--files0-from", metavar="FILE", help="Like --files-from, for PATHs that each end with a NUL byte."),
     click.option("--where", metavar="PREDICATE", help="Only files of these partitions: \"dt >= '2026-01-01' and region = 'eu'\"."),
     keys_option,
-    click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Workers of this machine, over all files.  [default: the cores]"),
-    click.option("--runner", type=click.Choice((LOCAL, SPARK)), help="Where to work.  [default: local; spark with --master or --remote]"),
+    click.option(
+        "--jobs", type=click.IntRange(min=1), metavar="N", help="Workers on this machine, for all files together.  [default: one per core]"
+    ),
+    click.option(
+        "--runner", type=click.Choice((LOCAL, SPARK)), help="Where the work runs.  [default: local; spark with --master or --remote]"
+    ),
     click.option("--master", metavar="URL", help="Spark's master: local[4], spark://host:port, yarn, k8s://...  [default: as configured]"),
     click.option("--remote", metavar="URL", help="A Spark Connect server: sc://host:port."),
     click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark (repeat for more)."),
@@ -72,10 +76,10 @@ class Files:
         """The PATHs. Raises click.UsageError where there is none, or where they come from two places."""
         if self.names_from is None:
             if not self.arguments:
-                raise click.UsageError("no file was named: give PATH, or --files-from")
+                raise click.UsageError("no file was given: give PATH or --files-from")
             return self.arguments
         if self.arguments:
-            raise click.UsageError(f"PATHs come from --files-from or from the command line, not from both: {self.arguments[0]}")
+            raise click.UsageError(f"give PATHs either with --files-from or on the command line, not both: {self.arguments[0]}")
         is_file = self.names_from[0] != "-" and os.path.isfile(self.names_from[0])
         return names_of(*self.names_from) if is_file else self._piped_names
 
@@ -186,12 +190,12 @@ def _spark(
 def _setting(text: str) -> tuple[str, str]:
     key, sign, value = text.partition("=")
     if not sign or not key:
-        raise click.UsageError(f"--conf {text}: write key=value")
+        raise click.UsageError(f"--conf must be key=value, not {text}")
     return key, value
 
 
 def warn_of_append(path: str) -> None:
-    """Warn of an append to a file that was not finished, or of a journal beside it that is not to be trusted: for commands that read."""
+    """Warn of an append to a file that was not finished, or of a journal that cannot be trusted: for commands that read."""
     from sbbf_tool.cli import render
     from sbbf_tool.file.interrupted import warning_of
     from sbbf_tool.storage.places import is_url

@@ -82,7 +82,7 @@ def say_traceback(error: BaseException) -> None:
 def patient_output() -> Iterator[PatientOutput]:
     """`sys.stdout` and `sys.stderr` are patient while the block runs; answers with the first.
 
-    Where one is not there at all, what is printed to it is thrown away. What becomes of messages never changes the exit code.
+    Output to a missing stream is discarded. Errors of the streams never change the exit code.
     """
     before = sys.stdout, sys.stderr
     patient = PatientOutput(_or_nowhere(sys.stdout))
@@ -100,7 +100,7 @@ def _or_nowhere(stream: TextIO | None) -> TextIO:
 
 
 def stop_if_unread(*, at_end: bool = True) -> None:
-    """For what only reads: ends the command with 141 where nobody reads its output any more. What writes files goes on.
+    """End a command that only reads with 141 where its output is closed. Commands that write files continue.
 
     Not `at_end`, what was printed may still wait in a buffer, and is left there.
     """

@@ -9,6 +9,6 @@ from sbbf_tool.cli.sizes import BYTES
 page_limit_option = click.option(
     "--max-page-bytes",
     type=BYTES,
-    help="Most uncompressed bytes of a page, such as 1GiB.  [default: see SECURITY.md]",
+    help="The largest uncompressed page to read, such as 1GiB.  [default: see SECURITY.md]",
 )
 """Hands `max_page_bytes`, as operations take it, to the command."""

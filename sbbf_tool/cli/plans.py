@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def plan_in(path: str) -> Plan:
-    """Read a plan, and warn where others decide what is in it: its files are taken as if they were typed. Raises UsageError."""
+    """Read a plan, and warn where other users can change it: its files are used like PATHs on the command line. Raises UsageError."""
     from sbbf_tool.editing.plan_file import exposure_of, read_plan
 
     if (exposure := exposure_of(path)) is not None:

@@ -125,7 +125,7 @@ def split_arguments(files: Files, column: str | None, values: tuple[str, ...]) -
     if files.is_listed:
         raise click.UsageError("with --files-from, give the column with -c COLUMN")
     if len(files.arguments) < 2:
-        raise click.UsageError("no column was named" if files.arguments else "no file was named: give PATH, or --files-from")
+        raise click.UsageError("no column was given" if files.arguments else "no file was given: give PATH or --files-from")
     path, column, *rest = files.arguments
     ensure_column(unmark(column))
     return files.of((unmark(path),)), unmark(column), (*rest, *values)

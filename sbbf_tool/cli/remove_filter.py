@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Remove Bloom filters.")
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column's filters (repeat for more).")
-@click.option("--compact", is_flag=True, help="Drop bytes behind the data that nothing refers to any more: old footers, old filters.")
+@click.option("--compact", is_flag=True, help="Drop unreferenced bytes after the data: superseded footers and removed filters.")
 @over_changed_files
 def command(change: Change, columns: tuple[str, ...], compact: bool) -> int:
-    """Remove Bloom filters, of all columns or of those named.
+    """Remove Bloom filters, of all columns or of those given.
 
-    Where they are the tail that `add-filter` wrote, the file becomes, byte for byte, what it was before. Else a new footer that does not
-    mention them is appended; their bytes stay, unless --compact drops them.
+    Where they are the last bytes, as `add-filter` wrote them, the file is truncated and is, byte for byte, what it was before. Otherwise a
+    new footer without them is appended; their bytes stay, unless --compact drops them.
     """
     from sbbf_tool.runner import works
 
@@ -47,13 +47,13 @@ class _RemoveView(View["RemoveReport"]):
     def show(self, report: RemoveReport) -> None:
         self.show_line(report)
         if report.unreferenced_bytes:
-            advice = "between bytes that stay where they are" if self._compact else "--compact drops them"
-            say(f"{report.unreferenced_bytes:,} bytes are left that nothing leads to; {advice}")
+            advice = "--compact cannot drop them" if self._compact else "--compact drops them"
+            say(f"{report.unreferenced_bytes:,} unreferenced bytes remain; {advice}")
 
     def show_line(self, report: RemoveReport) -> None:
-        done = "would be removed from" if report.dry_run else "removed from"
+        verb = "Would remove" if report.dry_run else "Removed"
         filters = render.format_count(len(report.filters), "filter")
-        say(f"{filters} {done} {report.output} ({report.method}): {report.old_bytes:,} -> {report.new_bytes:,} bytes")
+        say(f"{verb} {filters} from {report.output} ({report.method}): {report.old_bytes:,} -> {report.new_bytes:,} bytes")
 
     def summary(self, files: str) -> str:
         return f"{files}; {render.format_count(self.total['filters'], 'filter')}, {self.total['bytes_removed']:,} bytes"

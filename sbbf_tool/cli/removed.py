@@ -11,13 +11,13 @@ COMMANDS = {
     "lake add-filter": "sbbf add-filter PATH... --in-place",
     "lake verify": "sbbf verify PATH...",
     "lake check": "sbbf check PATH...",
-    "lake watch": "sbbf add-filter PATH... --in-place, again on a schedule: files that have their filters are skipped",
-    "lake": "sbbf COMMAND PATH...: every command takes many files, and --master or --remote sends its work to Spark",
+    "lake watch": "run sbbf add-filter PATH... --in-place on a schedule; files that have their filters are skipped",
+    "lake": "sbbf COMMAND PATH...; every command takes many files, and --master or --remote runs it on Spark",
 }
 """By what was typed behind `sbbf`."""
 
 OPTIONS = {
-    ("add-filter", "--dialect"): "filters of drafts are read, not written",
+    ("add-filter", "--dialect"): "sbbf reads filters of drafts, and does not write them",
     ("add-filter", "--engine"): "--runner local or --runner spark",
     ("inspect", "--engine"): "--runner local or --runner spark",
     ("probe", "--engine"): "--runner local or --runner spark",
@@ -35,7 +35,7 @@ def refuse_command(arguments: list[str]) -> None:
     """Raise click.UsageError where these arguments begin with a command of an earlier version."""
     for words, spelling in COMMANDS.items():
         if arguments[: words.count(" ") + 1] == words.split():
-            raise click.UsageError(f"there is no sbbf {words} any more: {spelling}")
+            raise click.UsageError(f"sbbf {words} was removed: {spelling}")
 
 
 def spelling_of(command: str | None, option: str) -> str | None:

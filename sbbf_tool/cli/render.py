@@ -1,4 +1,4 @@
-"""How reports are shown: rich tables on a terminal, aligned text in a pipe, JSON where asked. All of a report, never cut to a width."""
+"""Output of reports: rich tables on a terminal, aligned text in a pipe, JSON with --json. Nothing is truncated to a width."""
 
 from __future__ import annotations
 

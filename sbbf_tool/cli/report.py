@@ -56,7 +56,7 @@ class View(ABC, Generic[Report]):
         """Print what all reports together say, before the count of files."""
 
     def summary(self, files: str) -> str | None:
-        """Return the last line of several files, which begins with what became of them; None where there is none."""
+        """Return the last line of several files, which begins with the counts of files by status; None where there is none."""
         return files
 
     def totals(self) -> dict[str, Any]:
@@ -74,7 +74,7 @@ class _Outcomes:
     def __init__(self, skipped: str) -> None:
         self.counts: Counter[str] = Counter()
         self._warned: set[str] = set()
-        self._words = {OK: "done", SKIPPED: skipped, REFUSED: "refused", FAILED: "failed", LINK: "skipped, being links"}
+        self._words = {OK: "done", SKIPPED: skipped, REFUSED: "refused", FAILED: "failed", LINK: "skipped as links"}
 
     def __str__(self) -> str:
         """Return such as `1,000 files: 990 done, 10 failed`."""
@@ -124,7 +124,7 @@ def report_files(
                     stop_if_unread(at_end=False)
         except (KeyboardInterrupt, SystemExit):
             if work.changes and not is_single:
-                say(f"sbbf: interrupted; reported so far: {outcomes}; changed files stay changed, and the same command continues", err=True)
+                say(f"sbbf: interrupted; so far {outcomes}; changed files stay changed, and the same command continues the work", err=True)
             raise
         if error is None:
             code = view.answer(codes)

@@ -20,19 +20,23 @@ if TYPE_CHECKING:
 _HEADERS = ("row group", "column", "method", "old bitset", "new bitset", "old fpp", "new fpp")
 
 
-@click.command(short_help="Make filters smaller without reading the data, or larger from it.")
+@click.command(short_help="Make filters smaller without reading the data, or larger by rebuilding them.")
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column's filters (repeat for more).")
 @click.option("--fpp", type=float, metavar="RATE", help="The smallest size with at most this false-positive rate.")
 @click.option("--bytes", "num_bytes", type=BYTES, metavar="BYTES", help="This size per row group, such as 64KiB.")
-@click.option("--rebuild", is_flag=True, help="Build from the data what folding does not give: larger filters, and those of odd sizes.")
+@click.option(
+    "--rebuild",
+    is_flag=True,
+    help="Build from the data where folding does not reach the size: larger filters, and sizes that are not powers of two.",
+)
 @page_limit_option
 @over_changed_files
 def command(change: Change, **options: Any) -> int:
-    """Give filters another size, by a false-positive rate or in bytes.
+    """Change the size of filters, to a false-positive rate or to a size in bytes.
 
-    Smaller ones are folded, without reading the data, and are bit for bit what would have been built at that size. The new filters and
-    a new footer go behind the whole old file; `remove-filter` cuts back to it. Larger ones are built from the data, with --rebuild;
-    without it, filters that are smaller already stay as they are, and where all are, that is refused.
+    Filters are made smaller by folding, which reads no data and gives, bit for bit, the filter that would have been built at that size.
+    The new filters and a new footer are written after the old bytes; `remove-filter` truncates to them. Larger filters are built from
+    the data with --rebuild; without it, filters that are already smaller stay as they are, and where all are, the command refuses.
     """
     from sbbf_tool.file.cross_check import CrossChecks
     from sbbf_tool.runner import works
@@ -48,7 +52,7 @@ class _ResizeView(View["ResizeReport"]):
         old, new = (sum(getattr(row, name) for row in report.filters) for name in ("old_bytes", "new_bytes"))
         self.total.update(filters=len(report.filters), old_bitset_bytes=old, new_bitset_bytes=new)
         for place in report.not_resized:
-            render.warn(f"{place}; not changed, --rebuild builds it from the data")
+            render.warn(f"{place}; not resized, --rebuild builds it from the data")
         return 0
 
     def show(self, report: ResizeReport) -> None:
@@ -66,10 +70,11 @@ class _ResizeView(View["ResizeReport"]):
             self._say(report)
 
     def _say(self, report: ResizeReport) -> None:
-        done = "would be resized in" if report.dry_run else "resized in"
+        verb = "Would resize" if report.dry_run else "Resized"
         old, new = (sum(getattr(row, name) for row in report.filters) for name in ("old_bytes", "new_bytes"))
-        unchanged = f"; {report.unchanged} have that size already" if report.unchanged else ""
-        say(f"{render.format_count(len(report.filters), 'filter')} {done} {report.output}: {old:,} -> {new:,} bytes of bitsets{unchanged}")
+        unchanged = f"; {report.unchanged} already have that size" if report.unchanged else ""
+        filters = render.format_count(len(report.filters), "filter")
+        say(f"{verb} {filters} in {report.output}: {old:,} -> {new:,} bytes of bitsets{unchanged}")
         render.say_not_cross_checked(report.not_cross_checked)
 
     def summary(self, files: str) -> str:

@@ -1,4 +1,4 @@
-"""Values that stand in a file, one per line, and names of files that do."""
+"""Values in a file, one per line, and names of files in a list."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def lines_of(name: str) -> Iterator[str]:
                     raise click.UsageError(f"{_place(name, number)} has more than {_MOST_LINE_BYTES:,} bytes")
                 if number == 1:
                     if line.startswith(_UTF_16):
-                        raise click.UsageError(f"values file {name}: it is UTF-16; save it as UTF-8")
+                        raise click.UsageError(f"values file {name}: the file is UTF-16; save it as UTF-8")
                     line = line.removeprefix(codecs.BOM_UTF8)
                 line = line.removesuffix(b"\n")
                 if line.endswith(b"\r"):
                     line = line.removesuffix(b"\r")
                     if not carriage_returns:
                         carriage_returns = True
-                        warn(f"{_place(name, number)} ends with \\r\\n: the \\r is taken as part of the line end, not of the value")
+                        warn(f"{_place(name, number)} ends with \\r\\n: the \\r counts as part of the line end, not of the value")
                 text = line.decode("utf-8", "surrogateescape")
                 if not other_bytes and not text.isascii() and any("\udc80" <= character <= "\udcff" for character in text):
                     other_bytes = True
@@ -61,7 +61,7 @@ def names_of(source: str, end: bytes) -> Iterator[str]:
     for name in _names_of(source, end):
         yield name
     if name is None:
-        raise click.UsageError(f"list of files {source}: it names no file")
+        raise click.UsageError(f"list of files {source}: the list is empty")
 
 
 def _names_of(source: str, end: bytes) -> Iterator[str]:
@@ -84,7 +84,7 @@ def _check_names(names: list[bytes], end: bytes) -> Iterator[str]:
     for name in names:
         name = name.removesuffix(b"\r") if end == b"\n" else name
         if b"\0" in name:
-            raise click.UsageError("list of files: a name holds a NUL byte; read the list with --files0-from")
+            raise click.UsageError("list of files: a name contains a NUL byte; read the list with --files0-from")
         if name:
             yield os.fsdecode(name)
 

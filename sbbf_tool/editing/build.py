@@ -49,9 +49,9 @@ class Sizing:
     def __post_init__(self) -> None:
         sizing.ensure_fpp(self.fpp)
         if self.ndv is not None and self.ndv < 1:
-            raise UsageError(f"{self.ndv} distinct values: it must be at least 1")
+            raise UsageError(f"ndv must be at least 1, not {self.ndv}")
         if self.max_bytes < sizing.MIN_BYTES:
-            raise UsageError(f"a limit of {self.max_bytes} bytes: filters have at least {sizing.MIN_BYTES}, or some readers fail")
+            raise UsageError(f"max_bytes must be at least {sizing.MIN_BYTES}, not {self.max_bytes}: some readers fail on smaller filters")
 
     @property
     def is_stated(self) -> bool:
@@ -93,7 +93,7 @@ class SpooledFilter:
 
     @classmethod
     def of(cls, new_filter: NewFilter, spool: Spool, pieces: tuple[Bytes, ...]) -> SpooledFilter:
-        """Put the `pieces` of `built` into the spool. Raises WriteError."""
+        """Put the `pieces` of `new_filter` into the spool. Raises WriteError."""
         bloom = new_filter.bloom
         return cls(
             tuple(map(spool.append, pieces)),
@@ -191,21 +191,21 @@ def ensure_buildable(file: ParquetFile, row_group: int, column: Column) -> None:
 
     if column.physical == "BOOLEAN":
         raise RefusedError(
-            "BOOLEAN columns get no filter: parquet-java writes and expects an empty one, and two values prune nothing",
+            "a BOOLEAN column cannot have a filter: parquet-java writes and expects an empty one, and two values prune nothing",
             file=file.name,
             place=f"column {column.name}",
             hint="leave the column out",
         )
     if (form := equals.interval_form(file.footer, column)) not in (None, equals.INTERVAL_FORM):
         raise RefusedError(
-            f"this file's INTERVAL filters are marked {form!r}, a form of values that is not known here",
+            f"the file marks its INTERVAL filters as {form!r}, a form of values that sbbf does not know",
             file=file.name,
             place=f"column {column.name}",
             hint="leave the column out",
         )
     here = place_of(file, (row_group, column.index))
     if file.encryption_of(row_group, column):
-        hint = Hint("a filter in the clear would leak it; with the column's key ({keys}) it gets an encrypted one", keys=...)
+        hint = Hint("a plaintext filter would leak its values; give its key with {keys} to build an encrypted filter", keys=...)
         raise RefusedError("the column is encrypted", file=file.name, place=here, hint=hint)
     if external := file.footer.chunk_meta(row_group, column.index).external:
         raise RefusedError("its pages are in another file", file=file.name, place=here, hint=f"add the filter to {external}")
@@ -264,7 +264,7 @@ def statistics_warnings(file: ParquetFile, filters: Mapping[ChunkKey, SpooledFil
         if spooled.verdict.wrong_statistics:
             facts = "; ".join(spooled.verdict.wrong_statistics)
             place = place_of(file, key)
-            yield f"{place}: its statistics are wrong ({facts}), so readers that prune by them lose rows: write the file again"
+            yield f"{place}: its statistics are wrong ({facts}), so readers that prune by them lose rows: rewrite the file"
 
 
 def _count_missing(file: ParquetFile, key: ChunkKey, bloom: BloomFilter, memory: HashMemory) -> int:

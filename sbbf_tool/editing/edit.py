@@ -60,7 +60,7 @@ class PrebuiltFilters:
             return
         if self.fingerprint is not None:
             if self._has_changed:
-                raise RefusedError("the file keeps changing", file=file.name, hint="run again when its writer is done")
+                raise RefusedError("the file keeps changing", file=file.name, hint="run the command again when its writer has finished")
             self._has_changed = True
         self.filters.clear()
         self.spool.clear()
@@ -93,12 +93,16 @@ class Edit:
 
     def __post_init__(self) -> None:
         if self.jobs is not None and self.jobs < 1:
-            raise UsageError(f"{self.jobs} jobs: it must be at least 1")
+            raise UsageError(f"jobs must be at least 1, not {self.jobs}")
 
     def target_of(self, path: str | os.PathLike[str]) -> str:
         """Return where the result goes. Raises UsageError unless exactly one way is chosen, RefusedError where it must not be written."""
         if self.append and not self.in_place:
-            raise UsageError("an append changes the file in place", file=os.fsdecode(path), hint=Hint("give {in_place} too", in_place=True))
+            raise UsageError(
+                "append requires in_place: it changes the file itself",
+                file=os.fsdecode(path),
+                hint=Hint("give {in_place} too", in_place=True),
+            )
         return choose_target(path, self.output, self.in_place, self.allow_table_files, self.dry_run, self.append, self.tables)
 
     @contextmanager

@@ -38,7 +38,7 @@ class FilterSpec:
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", as_names(self.columns))
         if not self.columns:
-            raise UsageError("no column was named")
+            raise UsageError("no column was given")
         for most in self.max_bytes.values() if isinstance(self.max_bytes, Mapping) else (self.max_bytes,):
             self._sizing(most)
 

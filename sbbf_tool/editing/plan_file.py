@@ -62,7 +62,7 @@ def write_plan(path: str | os.PathLike[str], document: Mapping[str, Any]) -> lis
     if not has_secrets:
         return []
     private = ": only its owner can read it (mode 0600)" if os.path.isfile(path) else ""
-    return [f"{os.fsdecode(path)} holds signatures or passwords of URLs{private}"]
+    return [f"{os.fsdecode(path)} contains signatures or passwords of URLs{private}"]
 
 
 def exposure_of(path: str | os.PathLike[str]) -> str | None:
@@ -76,7 +76,7 @@ def exposure_of(path: str | os.PathLike[str]) -> str | None:
         writers.append(f"its owner (uid {status.st_uid})")
     if not stat.S_ISREG(status.st_mode) or not writers:
         return None
-    return f"{os.fsdecode(path)}: the plan can be changed by {writers[-1]}, who thereby chooses the files and columns"
+    return f"{os.fsdecode(path)}: the plan can be changed by {writers[-1]}, who can thus choose the files and columns"
 
 
 def read_plan(path: str | os.PathLike[str]) -> Plan:
@@ -86,12 +86,12 @@ def read_plan(path: str | os.PathLike[str]) -> Plan:
         with open(path, "rb") as stream:
             text = stream.read(_MOST_BYTES + 1)
         if len(text) > _MOST_BYTES:
-            raise UsageError(f"more than {_MOST_BYTES:,} bytes are no plan", file=name)
+            raise UsageError(f"the plan has more than {_MOST_BYTES:,} bytes", file=name)
         document = json.loads(text)
     except OSError as error:
         raise UsageError((error.strerror or "unreadable").lower(), file=name) from None
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"not JSON: {error}", file=name) from None
+        raise UsageError(f"the plan is not valid JSON: {error}", file=name) from None
     with ErrorPlace(name):
         return plan_of_document(document)
 
@@ -104,7 +104,7 @@ def plan_of_document(document: Any) -> Plan:
     _check(isinstance(files, list) and all(isinstance(file, str) and file for file in files), "files", files, "a list of names")
     _check(_is_number(fpp, float) and 0 < fpp < 1, "fpp", fpp, "a number above 0 and below 1")
     _check(isinstance(replace, bool), "replace", replace, "true or false")
-    _check(isinstance(columns, dict) and bool(columns), "columns", columns, "an object with a key a column")
+    _check(isinstance(columns, dict) and bool(columns), "columns", columns, "an object with one key per column")
     sizes = {}
     for column, limits in columns.items():
         _expect(limits, ("max_bytes",), f"column {column}")
@@ -128,12 +128,12 @@ def _expect(value: Any, keys: Iterable[str], place: str) -> None:
     expected_keys = tuple(keys)
     for key in value:
         if key not in expected_keys:
-            raise UsageError(f"unknown key {key!r}", place=place, hint=f"there are {', '.join(expected_keys)}")
+            raise UsageError(f"unknown key {key!r}", place=place, hint=f"the keys are {', '.join(expected_keys)}")
     for key in expected_keys:
         if key not in value:
-            raise UsageError(f"no key {key!r}", place=place)
+            raise UsageError(f"key {key!r} is missing", place=place)
 
 
 def _check(is_right: bool, key: str, value: object, takes: str) -> None:
     if not is_right:
-        raise UsageError(f"{key} is {value!r}", hint=f"it takes {takes}")
+        raise UsageError(f"{key} must be {takes}, not {value!r}")

@@ -52,7 +52,7 @@ def ensure_same_footer(file: ParquetFile, fresh: ParquetFile, chunks: Iterable[C
     no_filters: dict[ChunkKey, None] = dict.fromkeys(chunks)
     old, new = (set_filters(footer.raw, no_filters, footer.cipher, leave_decrypted=True) for footer in (file.footer, fresh.footer))
     if old != new:
-        raise mistake(file, "the new footer differs from the old one in more than the filters' places")
+        raise mistake(file, "the new footer differs from the old one in more than the offsets and lengths of filters")
 
 
 def read_new_filter(file: ParquetFile, fresh: ParquetFile, patch: Patch, key: ChunkKey) -> BloomFilter:
@@ -60,7 +60,7 @@ def read_new_filter(file: ParquetFile, fresh: ParquetFile, patch: Patch, key: Ch
     place = patch.places[key]
     stored = fresh.stored_filter(key[0], fresh.footer.columns[key[1]])
     if stored is None or stored.place != place or stored.length != place.length or stored.header.beyond_us:
-        raise mistake(file, f"the filter of {place_of(file, key)} is not where it should be")
+        raise mistake(file, f"the filter of {place_of(file, key)} is not at its planned offset")
     return BloomFilter(fresh.read_bitset(stored))
 
 
@@ -68,7 +68,7 @@ def ensure_new_filters(file: ParquetFile, fresh: ParquetFile, patch: Patch, filt
     """Ensure that these filters are in the new file as they were built."""
     for key, spooled in filters.items():
         if checksum_of(read_new_filter(file, fresh, patch, key)) != spooled.checksum:
-            raise mistake(file, f"the filter of {place_of(file, key)} is not what was built")
+            raise mistake(file, f"the filter of {place_of(file, key)} is not the one that was built")
 
 
 def ensure_same_pages(file: ParquetFile, fresh: ParquetFile, key: ChunkKey) -> None:
@@ -78,4 +78,4 @@ def ensure_same_pages(file: ParquetFile, fresh: ParquetFile, key: ChunkKey) -> N
     for position in range(start, end, _COMPARED_BYTES):
         length = min(_COMPARED_BYTES, end - position)
         if file.source.read(position, length) != fresh.source.read(position, length):
-            raise mistake(file, f"the pages of {place_of(file, key)} are not what they were")
+            raise mistake(file, f"the pages of {place_of(file, key)} are not those of the old file")

@@ -42,7 +42,7 @@ def choose_target(
     if table is not None:
         kind, folder = table
         raise RefusedError(
-            f"it lies in a {kind} table ({folder}), which records the size of each file",
+            f"the file belongs to a {kind} table ({folder}), which records the size of each file",
             file=target,
             hint=Hint("write elsewhere and commit the new file to the table, or allow it with {allow_table_files}", allow_table_files=True),
         )
@@ -52,8 +52,8 @@ def choose_target(
 def ensure_one_way(output: str | os.PathLike[str] | None, in_place: bool, dry_run: bool, file: str | None = None) -> None:
     """Raise UsageError unless either an output or in place is chosen; in a dry run, neither is needed."""
     if (output is not None) == in_place and (in_place or not dry_run):
-        hint = Hint("either an output path ({output}) or in place ({in_place})", output=..., in_place=True)
-        raise UsageError("say where the result goes", file=file, hint=hint)
+        hint = Hint("give either {output} or {in_place}", output=..., in_place=True)
+        raise UsageError("one target is required for the result", file=file, hint=hint)
 
 
 _COMMITS = {
@@ -63,7 +63,7 @@ _COMMITS = {
 
 
 def table_warnings(target: str, *, is_new: bool, growth: int, tables: places.TableFinder | None = None) -> list[str]:
-    """Return warnings for readers of the table in which `target` lies, about its change by `added` bytes; none outside a table.
+    """Return warnings for readers of the table in which `target` is, about its change by `growth` bytes; none outside a table.
 
     `is_new` says that the file did not exist before. For files that were changed because the caller allows files of tables.
     """
@@ -77,27 +77,29 @@ def table_warnings(target: str, *, is_new: bool, growth: int, tables: places.Tab
     kind, folder = table
     commit = _COMMITS.get(kind, "let the writer of the table record its new size")
     if is_new:
-        return [f"the {kind} table {folder} does not list the new file, and its readers do not read it; {commit}, in place of the old file"]
-    effect = "see the old footer, and nothing of this change" if growth > 0 else "fail, since the file is shorter now"
+        return [f"the {kind} table {folder} does not list the new file, so its readers do not read it; {commit}, in place of the old file"]
+    effect = "see the old footer, without this change" if growth > 0 else "fail, because the file is shorter now"
     return [f"the {kind} table {folder} records the size of each file: readers that use the recorded size {effect}; {commit}"]
 
 
 def undo_append(path: str | os.PathLike[str], target: str, keys: KeysGiven = None, dry_run: bool = False) -> tuple[list[str], int | None]:
-    """Undo what killed commands left of this file and beside it.
+    """Undo an interrupted append to this file, and remove temporary files of killed commands beside it.
 
-    Returns warnings as text, and the length that the file was cut back to, if it was. A dry run changes nothing, and returns what it
-    found. Raises WriteError, and RefusedError where that would change a file that is only read, with the result in another `target`.
+    Returns warnings as text, and the length that the file was truncated to, or None. A dry run changes nothing, and only warns. Raises
+    WriteError, and RefusedError where the file would have to change although the result goes to another `target`.
     """
     name = os.fsdecode(path)
     if dry_run:
         return [] if (warning := interrupted.warning_of(name)) is None else [join(f"{name}: ", warning)], None
     outcome = interrupted.finish(name, ring_of(name, keys), changes=target == name)
     if target != name and outcome.truncated_to is not None:
-        hint = Hint("undo it: {fix}", fix=Fix("repair", (name,)))
-        raise RefusedError("an append to it was interrupted, and to undo that is to change it", file=name, hint=hint)
+        hint = Hint("run {fix} first", fix=Fix("repair", (name,)))
+        raise RefusedError("an append to the file was interrupted, and undoing it would change the file", file=name, hint=hint)
     places.sweep(name)
     message = (
-        f"{name}: an append to it had been interrupted; it was cut back to {outcome.truncated_to:,} bytes" if outcome.truncated_to else None
+        f"{name}: an append to the file had been interrupted; the file was truncated to {outcome.truncated_to:,} bytes"
+        if outcome.truncated_to
+        else None
     )
     return [*filter(None, [message]), *outcome.warnings], outcome.truncated_to
 
@@ -106,7 +108,7 @@ def check_changeable(file: ParquetFile) -> None:
     """Raise RefusedError where a footer must not be rewritten without its keys."""
     if not file.footer.is_writable:
         hint = Hint("a changed footer must be signed again with the file's key: give it with {keys}", keys=...)
-        raise RefusedError("its footer is signed", file=file.name, hint=hint)
+        raise RefusedError("the footer of the file is signed", file=file.name, hint=hint)
 
 
 def choose_columns(file: ParquetFile, names: Iterable[str]) -> list[Column]:

@@ -105,14 +105,14 @@ def _size_warnings(file: ParquetFile, target_fpp: float, filters: Mapping[ChunkK
     for column, fpp in sorted(worst.items()):
         if fpp > target_fpp * 1.25:
             name = file.footer.columns[column].name
-            yield f"column {name}: the error rate is {fpp:.3g}, not {target_fpp:.3g}, within the size that was allowed"
+            yield f"column {name}: the false-positive rate is {fpp:.3g} instead of {target_fpp:.3g}, because the size is limited"
     for column in sorted(worst):
         filter_bytes = sum(spooled.num_bytes for (_, owner), spooled in filters.items() if owner == column)
         data_bytes = sum(chunk_bytes(file, key) for key in filters if key[1] == column)
         if filter_bytes > max(data_bytes, _NEGLIGIBLE_BYTES):
             name = file.footer.columns[column].name
-            sizes = f"column {name}: its filters take {filter_bytes:,} bytes and its data {data_bytes:,}; "
-            yield join(sizes, Hint("give a higher {fpp}, or leave it out", fpp=...))
+            sizes = f"column {name}: its filters take {filter_bytes:,} bytes, more than its data ({data_bytes:,} bytes); "
+            yield join(sizes, Hint("give a higher {fpp}, or leave the column out", fpp=...))
 
 
 def _type_warnings(file: ParquetFile, keys: Iterable[ChunkKey]) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """`remove_filters`: remove filters with the same write protocol as `add_filters`.
 
-Where the filters are at the end of the file as `add_filters` wrote them, the file is cut back to the previous footer, byte for byte as it
+Where the filters are at the end of the file as `add_filters` wrote them, the file is truncated to the previous footer, byte for byte as it
 was. This is recorded nowhere but verified: the old footer with those filters set must equal the present footer. In all other cases a new
 footer without the fields is appended, and the unreferenced bytes are reported, or dropped with `compact`.
 """
@@ -70,14 +70,14 @@ def _choose_chunks(file: ParquetFile, names: tuple[str, ...], compact: bool) -> 
     columns = choose_columns(file, names) or list(file.footer.columns)
     for column in columns:
         if any(file.footer.is_locked(number, column.index) for number in range(file.footer.num_row_groups)):
-            hint = Hint("give its key with {keys}, or name other columns with {columns}", keys=..., columns=...)
-            raise RefusedError("its metadata are encrypted", file=file.name, place=f"column {column.name}", hint=hint)
+            hint = Hint("give the column's key with {keys}, or other {columns}", keys=..., columns=...)
+            raise RefusedError("the metadata of the column are encrypted", file=file.name, place=f"column {column.name}", hint=hint)
     recorded_chunks = _recorded_chunks(file.footer)
     with_filter = {column for _, column in recorded_chunks}
     for column in columns:
         if names and column.index not in with_filter:
             kind = RefusedError if with_filter & {column.index for column in columns} else NothingToDoError
-            raise kind("it has no filter to remove", file=file.name, place=f"column {column.name}")
+            raise kind("the column has no filter to remove", file=file.name, place=f"column {column.name}")
     chosen = {column.index for column in columns}
     keys = {key for key in recorded_chunks if key[1] in chosen}
     if not keys and not compact:
@@ -108,7 +108,7 @@ def _plan(file: ParquetFile, keys: set[ChunkKey], compact: bool, spool: Spool) -
 
 
 def _footer_without(file: ParquetFile, keys: set[ChunkKey]) -> Footer | None:
-    """Return the superseded footer to which cutting the file back removes these filters and nothing else; None where there is none."""
+    """Return the superseded footer to which truncating the file removes these filters and nothing else; None where there is none."""
     footer = file.footer
     remaining = set(keys)
     while remaining:
@@ -226,7 +226,7 @@ def _compare(file: ParquetFile, keys: set[ChunkKey], fresh: ParquetFile) -> None
     ensure_same_footer(file, fresh, _recorded_chunks(file.footer) | _recorded_chunks(fresh.footer))
     old, new = _readable_filters(file, without=keys), _readable_filters(fresh, without=set())
     if old.keys() != new.keys():
-        raise mistake(file, "the filters that would remain are not those that should")
+        raise mistake(file, "the filters that would remain differ from those planned")
     for key, stored in old.items():
         if file.source.read(stored.place.offset, stored.length) != fresh.source.read(new[key].place.offset, new[key].length):
-            raise mistake(file, "a filter that stays would not be the same")
+            raise mistake(file, "a filter that should remain would change")

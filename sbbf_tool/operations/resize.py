@@ -42,18 +42,20 @@ class Target:
 
     def __post_init__(self) -> None:
         if (self.fpp is None) == (self.num_bytes is None):
-            raise UsageError("say what size is wanted: either an error rate or a number of bytes")
+            raise UsageError("give either fpp or num_bytes")
         if self.fpp is not None:
             sizing.ensure_fpp(self.fpp)
         size = self.num_bytes
         if size is not None and (size & (size - 1) or not sizing.MIN_BYTES <= size <= sizing.MAX_BYTES):
-            raise UsageError(f"a size of {size:,} bytes", hint="readers agree on powers of two from 64 bytes to 128 MiB only")
+            raise UsageError(
+                f"num_bytes must be a power of two from 64 bytes to 128 MiB, not {size:,}", hint="some readers reject other sizes"
+            )
 
     def fold(self, bloom: BloomFilter) -> tuple[BloomFilter, str | None]:
         """Fold a filter to the target; return the best fold, or the filter itself, with the reason where that misses the target."""
         if self.fpp is not None:
             folded_filter = bloom.fold_to_fpp(self.fpp)
-            return folded_filter, None if folded_filter.fpp <= self.fpp else f"it lets {folded_filter.fpp:.3%} of absent values pass"
+            return folded_filter, None if folded_filter.fpp <= self.fpp else f"its false-positive rate would be {folded_filter.fpp:.3%}"
         num_bytes = self.num_bytes or 0
         if bloom.num_bytes < num_bytes:
             return bloom, f"it has {bloom.num_bytes:,} bytes"
@@ -117,9 +119,7 @@ def resize_filters(
         if plan.reasons and not change.filters and not chunks_to_rebuild:
             key, reason = next(iter(plan.reasons.items()))
             hint = Hint("{rebuild} builds it from the data", rebuild=True)
-            raise RefusedError(
-                f"folding does not make it what was asked for: {reason}", file=file.name, place=place_of(file, key), hint=hint
-            )
+            raise RefusedError(f"folding does not reach the target: {reason}", file=file.name, place=place_of(file, key), hint=hint)
         for row_group, column in chunks_to_rebuild:
             ensure_buildable(file, row_group, file.footer.columns[column])
         if change.filters:
@@ -161,7 +161,7 @@ def _stored_filters(file: ParquetFile, columns: list[Column]) -> Iterable[Stored
     for column in columns:
         if not count[column.index]:
             kind = RefusedError if any(count.values()) else NothingToDoError
-            raise kind("it has no filter to resize", file=file.name, place=f"column {column.name}")
+            raise kind("the column has no filter to resize", file=file.name, place=f"column {column.name}")
     if not any(count.values()):
         raise NothingToDoError("no column has a filter to resize", file=file.name)
 

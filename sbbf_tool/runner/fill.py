@@ -1,7 +1,7 @@
 """Build and publish: build verified filters of a file's row groups separately, and add them to the file in one step.
 
 build     a split of a file (some row groups) -> the filter of each chunk, queried for every value that it was built from
-publish   one file, all its filters -> the edit that `add_filters` makes of one file, which builds missing filters
+publish   one file, all its filters -> the change that `add_filters` makes to one file, which builds missing filters
 
 Only the footer decides: a file that has every filter is skipped, so that a second run, a retried task and a speculative task do nothing.
 A file that changed between the stages is processed again as a whole.
@@ -49,7 +49,15 @@ def build_split(
                 raise ChangedError("the file changed after it was planned", file=path)
             for key, size in spec.sizes(file, spec.chunks(file)[0]).items():
                 if key[0] in numbers and file.has_key(*key):
-                    yield BuiltChunk(path, SKIPPED, "its column is encrypted: its publisher builds it", 0, 0.0, planned_fingerprint, *key)
+                    yield BuiltChunk(
+                        path,
+                        SKIPPED,
+                        "the column is encrypted: the process that publishes the file builds its filter",
+                        0,
+                        0.0,
+                        planned_fingerprint,
+                        *key,
+                    )
                 elif key[0] in numbers:
                     new_filter = build_filter(file, key, size, edit.cross_checks, HashMemory())
                     seconds, started = time.monotonic() - started, time.monotonic()
@@ -82,7 +90,7 @@ def fill_file(path: str, spec: FilterSpec, edit: Edit) -> AddRow:
 
 
 def publish_file(path: str, chunks: Iterable[BuiltChunk], spec: FilterSpec, edit: Edit) -> AddRow:
-    """Add the chunks' filters to the file, with one of them in memory at a time; build all again where the file changed since."""
+    """Add the chunks' filters to the file, with only one of them in memory; build all again where the file changed since."""
     return row_of(AddRow, path, partial(_publish, path, chunks, spec, edit))
 
 
@@ -114,6 +122,6 @@ def _add(path: str, spec: FilterSpec, edit: Edit, prebuilt: PrebuiltFilters) -> 
             if prebuilt.fingerprint is None or time.monotonic() > deadline:
                 raise
         else:
-            return {"report": report} if report.filters else {"status": SKIPPED, "reason": "it has every filter", "report": report}
+            return {"report": report} if report.filters else {"status": SKIPPED, "reason": "the file has every filter", "report": report}
         time.sleep(pause)
         pause = min(2 * pause, 1.0)

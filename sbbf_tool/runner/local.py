@@ -164,5 +164,5 @@ def _rows(work: Callable[[str, int], Row], jobs: int, paths: Sequence[str]) -> l
 def _build_lost_row(row: type[Row], path: str) -> Row:
     from sbbf_tool.runner.failures import INTERNAL_ERROR
 
-    reason = "the process that worked on it was killed, perhaps for want of memory"
+    reason = "the process that worked on the file was killed, perhaps for lack of memory"
     return row(path=path, status=FAILED, reason=reason, exit_code=INTERNAL_ERROR, seconds=0.0)

@@ -115,7 +115,7 @@ def _compare(values: Values, column: str, compare: Callable[[Any, Any], bool], l
     try:
         return compare(Decimal(value), literal)
     except InvalidOperation:
-        raise UsageError(f"partition {column}={value} is no number", hint=f"write '{literal}' to compare it as text") from None
+        raise UsageError(f"partition {column}={value} is not a number", hint=f"write '{literal}' to compare it as text") from None
 
 
 def _value(values: Values, column: str) -> str | None:

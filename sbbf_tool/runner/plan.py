@@ -43,7 +43,7 @@ def _plan_filters(path: str, spec: FilterSpec, edit: Edit, split_bytes: int, han
         is_whole = any(file.has_key(*key) for key in keys) or (handed_bytes is not None and filter_bytes > handed_bytes)
         return {
             "status": OK if keys else SKIPPED,
-            "reason": None if keys else "it has every filter",
+            "reason": None if keys else "the file has every filter",
             "bytes": file.source.size,
             "fingerprint": file.fingerprint,
             "columns": tuple(file.footer.columns[index].name for index in columns),

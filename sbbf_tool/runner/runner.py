@@ -21,4 +21,4 @@ class Runner(Protocol):
     def __exit__(self, *exc_info: object) -> None: ...
 
     def run(self, selection: Selection, work: Work[Row]) -> Iterator[Row]:
-        """Yield the row that the work makes of each file, in the order of the files on this machine."""
+        """Yield the row of each file, in the order of the files on this machine."""

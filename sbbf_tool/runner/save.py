@@ -27,9 +27,9 @@ def save_rows(path: str, row: type[FileRow]) -> Iterator[Save]:
     writers = {".parquet": _rows, ".jsonl": _lines}
     writer = writers.get(os.path.splitext(path)[1].lower())
     if writer is None:
-        raise UsageError("the name of a report ends with .parquet or .jsonl", file=path)
+        raise UsageError("the name of a report must end with .parquet or .jsonl", file=path)
     if os.path.lexists(path):
-        raise RefusedError("the report exists already", file=path, hint="name another, or remove it first")
+        raise RefusedError("the report already exists", file=path, hint="name another, or remove it first")
     with write_whole(path, overwrite=False) as stream, writer(path, stream, row) as save:
         yield save
 

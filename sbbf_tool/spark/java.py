@@ -62,8 +62,8 @@ def find_java(spark: Version) -> str:
     versions = "17, 21 or 25 (from 25.0.3)" if spark >= (4, 2) else "17 or 21"
     machine = f"there is only {', '.join(map(str, javas))}" if javas else "there is none by JAVA_HOME or on PATH"
     raise UsageError(
-        f"Spark {'.'.join(map(str, spark[:2]))} needs Java {versions}, and {machine}",
-        hint="install one, let JAVA_HOME name it, or pip install 'sbbf-tool[spark,jre]'",
+        f"Spark {'.'.join(map(str, spark[:2]))} needs Java {versions}, but {machine}",
+        hint="install one, set JAVA_HOME to it, or pip install 'sbbf-tool[spark,jre]'",
     )
 
 

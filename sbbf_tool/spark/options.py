@@ -42,17 +42,17 @@ def parse_options(options: Mapping[str, str]) -> ReadRequest:
     parsed = _Options(options)
     names = parsed.names()
     if parsed.flag("paimon"):
-        parsed.refuse(("columns", "rules", *_OF_RULES, "where"), "of Paimon's indexes")
+        parsed.refuse(("columns", "rules", *_OF_RULES, "where"), "Paimon indexes")
         view: View = PaimonIndexes(parsed.flag("all"))
     elif parsed.flag("rules"):
-        parsed.refuse(_OF_CHUNKS, "of rules")
+        parsed.refuse(_OF_CHUNKS, "rules")
         view = _findings(parsed)
     else:
-        parsed.refuse(_OF_RULES, "of filters; they belong to the option rules")
+        parsed.refuse(_OF_RULES, "filters, only with the option rules")
         view = Chunks(parsed.list("columns"), parsed.flag("all"))
     errors = parsed.text("errors") or "row"
     if errors not in ("row", "fail"):
-        raise UsageError(f"option errors: {errors!r} is neither row nor fail")
+        raise UsageError(f"option errors must be row or fail, not {errors!r}")
     return ReadRequest(names, view, parsed.text("where"), errors == "fail", parsed.number("filesPerTask", int) or FILES_PER_TASK)
 
 
@@ -75,7 +75,9 @@ class _Options:
         for name, value in options.items():
             if _key(name) not in names:
                 near = get_close_matches(_key(name), names, n=1)
-                raise UsageError(f"no option {name!r}", hint=f"did you mean {names[near[0]]}?" if near else f"there are {', '.join(NAMES)}")
+                raise UsageError(
+                    f"unknown option {name!r}", hint=f"did you mean {names[near[0]]}?" if near else f"there are {', '.join(NAMES)}"
+                )
             self._values[names[_key(name)]] = str(value)
 
     def names(self) -> tuple[str, ...]:
@@ -90,7 +92,7 @@ class _Options:
     def flag(self, name: str) -> bool:
         text = self._values.get(name, "false").lower()
         if text not in ("true", "false"):
-            raise UsageError(f"option {name}: {text!r} is neither true nor false")
+            raise UsageError(f"option {name} must be true or false, not {text!r}")
         return text == "true"
 
     def list(self, name: str) -> tuple[str, ...]:
@@ -103,7 +105,7 @@ class _Options:
         except ValueError:
             parts = None
         if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
-            raise UsageError(f"option {name}: {text:.80} is no list of texts as JSON has it")
+            raise UsageError(f"option {name} must be a JSON list of strings, not {text:.80}")
         return tuple(parts)
 
     def number(self, name: str, kind: Callable[[str], Number]) -> Number | None:
@@ -114,13 +116,13 @@ class _Options:
         except ValueError:
             number = kind("0")
         if not number > 0:
-            raise UsageError(f"option {name}: {self._values[name]!r} is no number above 0")
+            raise UsageError(f"option {name} must be a number above 0, not {self._values[name]!r}")
         return number
 
     def refuse(self, names: tuple[str, ...], why: str) -> None:
         for name in names:
             if name in self._values:
-                raise UsageError(f"option {name} is not one {why}")
+                raise UsageError(f"option {name} does not apply to {why}")
 
 
 def _key(name: str) -> str:

@@ -198,7 +198,7 @@ def verify(
     """Query the filters of each file for every value; rows are `VerifyRow`s. Accepts outcomes of `publish` too; evaluates `files` eagerly.
 
     Filters of files of more than `whole_bytes` are verified in splits of row groups; one task per file combines the results into the row
-    that `verify` makes of the whole file.
+    that `verify` returns for the whole file.
     """
     from pyspark.sql.functions import col
 
@@ -441,7 +441,7 @@ def _as_add_rows(plans: DataFrame) -> DataFrame:
 
 
 def _compute_once(spark: SparkSession, outcomes: DataFrame, report: str | None) -> DataFrame:
-    """Compute the outcomes once: to evaluate a lazy frame again would be a second run, which finds every filter already there."""
+    """Compute the outcomes once: to evaluate a lazy frame again would be a second run, which finds that every file has its filters."""
     if report is not None:
         outcomes.write.parquet(report)
         return spark.read.parquet(report)

@@ -121,7 +121,7 @@ def _call_with_spelling(spell: Callable[[str], str] | None, function: Callable[[
 
 
 def rows_of(frame: DataFrame, row: type[Row]) -> Iterator[Row]:
-    """Yield the rows of a frame on the driver, one partition at a time; all executors compute all rows first."""
+    """Yield the rows of a frame on the driver, one partition after another; all executors compute all rows first."""
     with convert_errors(), quiet_about_pandas():
         persisted_frame = frame.persist()
         try:
@@ -186,7 +186,10 @@ def convert_errors() -> Iterator[None]:
         if isinstance(error, PySparkException) and error.getCondition() == "PATH_NOT_FOUND":
             path = (error.getMessageParameters() or {}).get("path", "")
             raise UnreadableError("no such file or directory", file=path.removeprefix("file:")) from error
-        raise SbbfError(f"Spark failed: {cause_of(message) or type(error).__name__}", hint="what was published stays; run again") from error
+        raise SbbfError(
+            f"Spark failed: {cause_of(message) or type(error).__name__}",
+            hint="files that are published stay changed; run the command again",
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)

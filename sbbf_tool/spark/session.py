@@ -55,9 +55,9 @@ def session(master: str | None = None, conf: Mapping[str, str] | None = None, re
     Java is missing, or where Spark does not start.
     """
     if master is not None and remote is not None:
-        raise UsageError("a master and a remote were given", hint="give one of the two: a session has one server")
+        raise UsageError("both a master and a remote were given", hint="give one of them: a session has one server")
     if master is not None and not _MASTER.match(master):
-        raise UsageError(f"no master {master!r}", hint="there are local[N], spark://host:port, yarn and k8s://https://host:port")
+        raise UsageError(f"unknown master {master!r}", hint="there are local[N], spark://host:port, yarn and k8s://https://host:port")
     version = spark_version()
     settings = dict(conf or {})
     if remote is None or not remote.startswith("sc://"):
@@ -82,7 +82,7 @@ def session(master: str | None = None, conf: Mapping[str, str] | None = None, re
             if not isinstance(error, PySparkException) and not type(error).__module__.startswith("py4j."):
                 raise
             reason = cause_of(str(error)) or type(error).__name__
-            raise UsageError(f"Spark does not start: {reason}", place=redact(remote or master or "") or None) from error
+            raise UsageError(f"Spark failed to start: {reason}", place=redact(remote or master or "") or None) from error
 
 
 def cause_of(trace: str) -> str:

@@ -7,7 +7,7 @@
     forget      remove the journal: only now does the change count
 
 While the bytes arrive, other readers see a file without a footer. `local.replace` does not have this disadvantage. A journal that
-remains, and that no living process holds, means "cut back to the old length", unless another writer made the present content: the file
+remains, and that no living process holds, means "truncate to the old length", unless another writer made the present content: the file
 is longer, or it is complete and is not the new file.
 
 Other writers do not know the lock. So `append` writes only to the file that was read, and cuts off only its own bytes.
@@ -63,17 +63,17 @@ def append(source: LocalSource, pieces: Sequence[Piece], verify: Callable[[Local
                     _ensure_unchanged(source, real, fd, tail)
                 except OSError as error:
                     tail.undo()
-                    raise WriteError(reason_of(error), file=source.name, hint="the file was cut back to what it was") from error
+                    raise WriteError(reason_of(error), file=source.name, hint="the file was truncated to its old length") from error
                 except BaseException:
                     tail.undo()
                     raise
         except OSError as error:
-            hint = Hint("the next change of this file, or {fix}, cuts it back to what it was", fix=Fix("repair", (source.name,)))
+            hint = Hint("the next change of this file, or {fix}, truncates it to its old length", fix=Fix("repair", (source.name,)))
             raise WriteError(f"the append could not be finished: {reason_of(error)}", file=source.name, hint=hint) from error
     try:
         sync_folder(os.path.dirname(real))
     except OSError as error:
-        return [f"{source.name}: is in place, but may not survive a power failure: {reason_of(error)}"]
+        return [f"{source.name}: the new file is in place, but may not survive a power failure: {reason_of(error)}"]
     return []
 
 
@@ -101,10 +101,12 @@ def recover(path: str, ensure_footer: EnsureFooter) -> int | None:
         fd = open_to_change(real)
     except OSError as error:
         raise WriteError(
-            f"an append was interrupted, and the file cannot be cut back: {reason_of(error)}", file=path, hint="make it writable"
+            f"an append was interrupted, and the file cannot be truncated to its old length: {reason_of(error)}",
+            file=path,
+            hint="make it writable",
         ) from error
     try:
-        _lock(fd, path, "appending to", "nothing tells whether the append that was begun goes on")
+        _lock(fd, path, "appending to", "without a lock, sbbf cannot tell whether the append is still running")
         journal = read_journal(path, os.fstat(fd).st_uid)
         if journal is None:
             # The process that held the lock until now has finished.
@@ -140,7 +142,9 @@ def interrupted_length(path: str, ensure_footer: EnsureFooter) -> int | None:
     try:
         journal = read_journal(path, os.fstat(fd).st_uid)
         if journal is not None and is_locked(fd):
-            raise ChangedError("another process is appending to this file", file=path, hint="wait for it and run again")
+            raise ChangedError(
+                "another process is appending to this file", file=path, hint="wait until it has finished, and run the command again"
+            )
         # Without a lock, the journal belongs to an append that has ended, or it still exists.
         journal = read_journal(path, os.fstat(fd).st_uid)
         length = journal.old_length(fd) if journal is not None else None
@@ -159,16 +163,16 @@ def _lock_file(name: str, real: str) -> Iterator[int]:
     try:
         fd = open_to_change(real, os.O_APPEND)
     except OSError as error:
-        raise RefusedError(f"cannot be written: {reason_of(error)}", file=name, hint=ELSEWHERE) from error
+        raise RefusedError(f"the file cannot be written: {reason_of(error)}", file=name, hint=ELSEWHERE) from error
     try:
-        _lock(fd, name, "writing", Hint("another append at the same time would lose one of the two; leave out {append}", append=True))
+        _lock(fd, name, "writing", Hint("without a lock, concurrent appends could overwrite each other; leave out {append}", append=True))
         try:
             names = os.fstat(fd).st_nlink
         except OSError as error:
-            raise RefusedError(f"cannot be examined: {reason_of(error)}", file=name, hint="run the command again") from error
+            raise RefusedError(f"the file cannot be examined: {reason_of(error)}", file=name, hint="run the command again") from error
         if names > 1:
             # The journal is beside one of the names; a process that opens the file by another name does not see it.
-            reason = f"it has {names} names (hard links), and an append that is interrupted can be undone by one of them only"
+            reason = f"the file has {names} names (hard links), and an interrupted append can be undone through only one of them"
             hint = Hint("leave out {append}, or write elsewhere with {output}", append=True, output=...)
             raise RefusedError(reason, file=name, hint=hint)
         yield fd
@@ -180,7 +184,7 @@ def _lock(fd: int, name: str, work: str, hint: str) -> None:
     try:
         lock(fd, name, work)
     except OSError as error:
-        raise RefusedError(f"the file system gives no lock on it: {reason_of(error)}", file=name, hint=hint) from error
+        raise RefusedError(f"the file cannot be locked: {reason_of(error)}", file=name, hint=hint) from error
 
 
 def _ensure_unchanged(source: LocalSource, real: str, fd: int, tail: _Tail) -> None:
@@ -233,8 +237,8 @@ class _Tail:
         self.is_written = False
         size = self.source.size
         if start != size or os.pread(self.fd, len(self._old_end), size - len(self._old_end)) != self._old_end:
-            reason = "another process wrote to the file while it was appended to; what it wrote is still there"
-            raise ChangedError(reason, file=self.source.name, hint="wait for it, look at the file, and run again")
+            reason = "another process wrote to the file during the append; its bytes are still there"
+            raise ChangedError(reason, file=self.source.name, hint="wait until it has finished, check the file, and run the command again")
 
     def _find_start(self) -> int | None:
         """Return the byte where this tail begins, up to the end of the file; None where another writer's bytes are among or after it."""
@@ -274,8 +278,8 @@ def _keep_journal(source: LocalSource, real: str, tail: _Tail) -> Iterator[None]
             sync_folder(os.path.dirname(path))
         except OSError as error:
             kind = RefusedError if error.errno in FORBIDDEN else WriteError
-            hint = "without one a crash could not be undone"
-            raise kind(f"no journal can be written beside it: {reason_of(error)}", file=source.name, hint=hint) from error
+            hint = "without a journal, a crash during the append could not be undone"
+            raise kind(f"the journal cannot be written beside the file: {reason_of(error)}", file=source.name, hint=hint) from error
         yield
         is_accepted = True
     finally:

@@ -47,7 +47,7 @@ def carry_over(name: str, source: int, status: os.stat_result, fd: int) -> list[
     if mode != stat.S_IMODE(fresh.st_mode):
         # An access list has set the mode already; setting it again may change lists of other kinds.
         os.fchmod(fd, mode)
-    return [f"{name}: could not be carried over: {', '.join(losses)}"] if losses else []
+    return [f"{name}: these attributes could not be kept: {', '.join(losses)}"] if losses else []
 
 
 def _safe_mode(mode: int, old: os.stat_result, new: os.stat_result, keeps_list: bool | None) -> int:

@@ -38,7 +38,7 @@ class LocalFolders:
             if not stat.S_ISREG(status.st_mode):
                 raise OSError(errno.EINVAL, "not a regular file", path)
             if most is not None and status.st_size > most:
-                raise OSError(errno.EFBIG, f"has {status.st_size:,} bytes, where {most:,} are the most", path)
+                raise OSError(errno.EFBIG, f"has {status.st_size:,} bytes, more than the limit of {most:,}", path)
             data = stream.readall()
         self.bytes_read += len(data)
         self.files_read += 1
@@ -68,7 +68,7 @@ class LocalFolders:
                 raise FileExistsError(errno.EEXIST, "the file exists", path) from None
             except OSError as error:
                 if error.errno in _NO_LINKS:
-                    reason = "this file system has no hard links, without which a file cannot be created only where there is none"
+                    reason = "this file system has no hard links, which sbbf needs to create a file without replacing an existing one"
                     raise PermissionError(errno.EPERM, reason, path) from error
                 raise
         sync_folder(os.path.dirname(target))
@@ -112,5 +112,5 @@ def _local(path: str) -> str:
         if path.startswith(scheme):
             return path.removeprefix(scheme)
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", path):
-        raise OSError(errno.ENOTSUP, "only local folders are read here", path)
+        raise OSError(errno.ENOTSUP, "only local folders are supported", path)
     return path

@@ -105,7 +105,7 @@ def ensure_footer_there(path: str, journal: Journal, fd: int, ensure_footer: Ens
     except UnreadableError as error:
         status = _status_of(path)
         if status is not None:
-            rule = f"it states a length of {journal.length:,} bytes, and no footer ends there ({error.message})"
+            rule = f"its length is {journal.length:,} bytes, but no footer ends there ({error.message})"
             raise _trust_error(path, status, rule) from error
 
 
@@ -121,17 +121,17 @@ def parse_journal(data: bytes) -> Journal:
         entry = json.loads(data.decode("ascii"))
         journal = Journal(entry["length"], bytes.fromhex(entry["ends_with"]), entry["new_length"], bytes.fromhex(entry["new_ends_with"]))
     except (ValueError, RecursionError, LookupError, TypeError):
-        raise ValueError("it is not what an append writes") from None
+        raise ValueError("it is not a journal as sbbf writes it") from None
     if type(journal.length) is not int or type(journal.new_length) is not int:
-        raise ValueError("it states a length that is no whole number")
+        raise ValueError("its length is not an integer")
     if journal.length < _SMALLEST_FILE:
-        raise ValueError(f"it states a length of {journal.length:,} bytes, and the smallest Parquet file has {_SMALLEST_FILE}")
+        raise ValueError(f"its length is {journal.length:,} bytes, but the smallest Parquet file has {_SMALLEST_FILE}")
     if journal.new_length < journal.length:
-        raise ValueError("it states a new length below the old one")
+        raise ValueError("its new length is less than the old one")
     if len(journal.ends_with) != min(TAIL_BYTES, journal.length):
-        raise ValueError(f"it has {len(journal.ends_with)} of the file's last bytes, and not {min(TAIL_BYTES, journal.length)}")
+        raise ValueError(f"it stores {len(journal.ends_with)} of the file's last bytes instead of {min(TAIL_BYTES, journal.length)}")
     if not journal.ends_with.endswith(_MAGICS):
-        raise ValueError("it states last bytes that do not end in PAR1 or PARE")
+        raise ValueError("its last bytes do not end in PAR1 or PARE")
     return journal
 
 
@@ -142,7 +142,9 @@ def _status_of(path: str) -> os.stat_result | None:
     except OSError as error:
         if error.errno in _ABSENT:
             return None
-        raise RefusedError(f"nothing is known of a journal {journal}: {reason_of(error)}", file=path, hint="run again") from error
+        raise RefusedError(
+            f"the journal {journal} cannot be examined: {reason_of(error)}", file=path, hint="run the command again"
+        ) from error
 
 
 def _ensure_ours(path: str, status: os.stat_result, owner: int) -> None:
@@ -151,19 +153,19 @@ def _ensure_ours(path: str, status: os.stat_result, owner: int) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise _trust_error(path, status, "it is not a regular file")
     if status.st_uid not in (owner, os.geteuid(), 0):
-        raise _trust_error(path, status, "it belongs neither to the file's owner nor to you nor to root")
+        raise _trust_error(path, status, "it belongs neither to the file's owner, nor to you, nor to root")
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise _trust_error(path, status, f"its group or others may write it (mode {stat.S_IMODE(status.st_mode):04o})")
+        raise _trust_error(path, status, f"its group or other users can write it (mode {stat.S_IMODE(status.st_mode):04o})")
     if status.st_nlink != 1:
         raise _trust_error(path, status, f"it has {status.st_nlink} names (hard links)")
     if status.st_size > _LARGEST:
-        raise _trust_error(path, status, f"it has {status.st_size:,} bytes, and an append writes at most {_LARGEST:,}")
+        raise _trust_error(path, status, f"it has {status.st_size:,} bytes, but a journal has at most {_LARGEST:,}")
 
 
 def _trust_error(path: str, status: os.stat_result, rule: str) -> RefusedError:
     journal = journal_of(path)
     return RefusedError(
-        f"its journal {journal}, which belongs to {_user(status.st_uid)}, cannot be trusted: {rule}",
+        f"the journal {journal}, which belongs to {_user(status.st_uid)}, cannot be trusted: {rule}",
         file=path,
         hint=f"if no append was interrupted, remove it: rm {shlex.quote(journal)}",
     )

@@ -116,7 +116,9 @@ def replace(source: Source, target: str, keep: int, pieces: Iterable[Bytes], ver
         raise ChangedError.after_open(source.name)
     if in_place and not os.access(target, os.W_OK):
         raise RefusedError(
-            "no permission to write the file", file=target, hint=Hint("chmod u+w it, or write elsewhere with {output}", output=...)
+            "no permission to write the file",
+            file=target,
+            hint=Hint("make it writable (chmod u+w), or write elsewhere with {output}", output=...),
         )
     if not in_place:
         ensure_free(target)
@@ -147,7 +149,7 @@ def replace(source: Source, target: str, keep: int, pieces: Iterable[Bytes], ver
         try:
             sync_folder(folder)
         except OSError as error:
-            warnings.append(f"{target}: is in place, but may not survive a power failure: {reason_of(error)}")
+            warnings.append(f"{target}: the new file is in place, but may not survive a power failure: {reason_of(error)}")
     return warnings
 
 
@@ -174,7 +176,7 @@ def ensure_replaceable(target: str, *, append: bool = False) -> None:
     except OSError:
         return
     if not os.access(real, os.W_OK, effective_ids=True):
-        raise RefusedError("no permission to write the file", file=target, hint=f"chmod u+w it, or {hint}")
+        raise RefusedError("no permission to write the file", file=target, hint=f"make it writable (chmod u+w), or {hint}")
     if place.st_mode & stat.S_ISVTX and not append and os.geteuid() not in (old.st_uid, place.st_uid) and not _acts_as_any_owner():
         message = f"the file belongs to user {old.st_uid}, and its folder is sticky: only its owner can replace it"
         raise RefusedError(message, file=target, hint=f"{hint}, or append to the file")
@@ -183,7 +185,7 @@ def ensure_replaceable(target: str, *, append: bool = False) -> None:
 def ensure_open_to_new_files(folder: str, target: str) -> None:
     """Raise RefusedError, naming `target`, where this process may not create files in `folder`."""
     if not os.access(folder or ".", os.W_OK | os.X_OK, effective_ids=True):
-        raise RefusedError("cannot create a file beside it: no permission to write its folder", file=target, hint=_ELSEWHERE)
+        raise RefusedError("cannot create a file beside the target: no permission to write the folder", file=target, hint=_ELSEWHERE)
 
 
 def _acts_as_any_owner() -> bool:

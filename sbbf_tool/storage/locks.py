@@ -32,7 +32,9 @@ def lock(fd: int, name: str, work: str) -> None:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise ChangedError(f"another process is {work} this file", file=name, hint="wait for it and run again") from None
+        raise ChangedError(
+            f"another process is {work} this file", file=name, hint="wait until it has finished, and run the command again"
+        ) from None
 
 
 def is_locked(fd: int) -> bool:

@@ -132,7 +132,7 @@ def ensure_writable(target: str, *, in_place: bool, append: bool = False) -> Non
 
         if append:
             raise RefusedError(
-                "an object cannot grow where it stands",
+                "an object cannot be appended to",
                 file=target,
                 hint=Hint("leave out {append}: the store copies the old bytes itself", append=True),
             )
@@ -143,7 +143,7 @@ def ensure_writable(target: str, *, in_place: bool, append: bool = False) -> Non
     except UnreadableError as error:
         raise RefusedError(error.message, file=target, hint=error.hint) from None
     if not os.path.isdir(os.path.dirname(path) or "."):
-        raise RefusedError("its folder does not exist", file=target, hint="create it first")
+        raise RefusedError("the folder of the target does not exist", file=target, hint="create it first")
     if append:
         local_append.ensure_appendable(path)
     if not in_place:
@@ -182,7 +182,7 @@ def replace(source: Source, target: str, keep: int, pieces: Iterable[Piece], ver
 def append(source: Source, pieces: Sequence[Piece], verify: Callable[[Source], None]) -> list[str]:
     """Append to a local file: see `storage.append`."""
     if not isinstance(source, local.LocalSource):
-        raise RefusedError("an object cannot grow where it stands", file=source.name, hint=Hint("leave out {append}", append=True))
+        raise RefusedError("an object cannot be appended to", file=source.name, hint=Hint("leave out {append}", append=True))
     return local_append.append(source, pieces, verify)
 
 
@@ -193,12 +193,12 @@ def sweep(name: str) -> None:
 
 
 def recover(name: str, ensure_footer: EnsureFooter) -> int | None:
-    """Undo an interrupted append; return the length that the file was cut back to, if it was. Raises RefusedError, WriteError."""
+    """Undo an interrupted append; return the length that the file was truncated to, or None. Raises RefusedError, WriteError."""
     return None if is_url(name) else local_append.recover(_locate(name), ensure_footer)
 
 
 def interrupted_length(name: str, ensure_footer: EnsureFooter) -> int | None:
-    """Return the length that `recover` would cut this file back to; None where it would not. Only reads. Raises RefusedError."""
+    """Return the length that `recover` would truncate this file to; None where it would not. Only reads. Raises RefusedError."""
     return None if is_url(name) else local_append.interrupted_length(_locate(name), ensure_footer)
 
 
@@ -214,7 +214,7 @@ def _locate(name: str | os.PathLike[str]) -> str:
         try:
             os.getcwd()
         except OSError:
-            raise UnreadableError("the working folder does not exist any more", file=path, hint="change to one that does") from None
+            raise UnreadableError("the working directory no longer exists", file=path, hint="change to an existing directory") from None
     return path
 
 
@@ -227,7 +227,7 @@ def _path(name: str | os.PathLike[str]) -> str:
         return text
     host, slash, path = text.removeprefix("file://").partition("/")
     if host not in ("", "localhost") or not slash:
-        raise UsageError(f"a file of another machine, or no absolute path: {text}", hint="file:///PATH")
+        raise UsageError(f"the URL names a file of another machine, or a relative path: {text}", hint="file:///PATH")
     from urllib.parse import unquote
 
     return unquote(f"/{path}")

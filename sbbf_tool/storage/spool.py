@@ -1,6 +1,6 @@
 """Bytes of a file that is not written yet: in memory while they are few, else in a temporary file without a name.
 
-So a file built piece by piece takes memory for one piece, however many there are. The temporary file disappears with the process that
+So memory holds one filter at a time, however many are built. The temporary file disappears with the process that
 has it open, however that ends; only its owner can read it.
 """
 
@@ -62,9 +62,9 @@ class Spool:
         free_bytes, required_bytes = disk.f_bavail * disk.f_frsize, num_bytes * self._copies
         # Some network file systems do not report their size.
         if disk.f_blocks and free_bytes < required_bytes:
-            note = ", which are on the disk twice while the file is written" if self._copies > 1 else ""
+            note = ", which are on disk twice while the file is written" if self._copies > 1 else ""
             raise RefusedError(
-                f"its filters take {num_bytes:,} bytes{note}, and {self._folder} has {free_bytes:,} bytes free",
+                f"the filters take {num_bytes:,} bytes{note}, but {self._folder} has only {free_bytes:,} bytes free",
                 hint="choose fewer columns or smaller filters, or free space",
             )
 
@@ -129,4 +129,4 @@ class Spool:
                 view, position = view[count:], position + count
         except OSError as error:
             hint = "choose fewer columns or smaller filters, or free space" if error.errno in _NO_SPACE else None
-            raise WriteError(f"a temporary file cannot be written: {reason_of(error)}", file=self._folder, hint=hint) from error
+            raise WriteError(f"the temporary file cannot be written: {reason_of(error)}", file=self._folder, hint=hint) from error

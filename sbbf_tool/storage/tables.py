@@ -12,7 +12,7 @@ _MAX_ANCESTORS = 32
 
 
 def managing_table(path: str) -> tuple[str, str] | None:
-    """Return format and folder of the table that `path` lies in, such as `("Delta", "/lake/orders")`; None for a file outside tables."""
+    """Return format and folder of the table that `path` belongs to, such as `("Delta", "/lake/orders")`; None for a file outside tables."""
     folder = os.path.dirname(os.path.realpath(path))
     for _ in range(_MAX_ANCESTORS):
         kind = _kind_of(folder)

@@ -110,7 +110,7 @@ def temporary_file(folder: str, base: str, mode: int = PRIVATE) -> Iterator[tupl
             fd = open_locked(path, mode)
         except OSError as error:
             if error.errno in FORBIDDEN:
-                message = f"cannot create a file beside it: {reason_of(error)}"
+                message = f"cannot create a file beside the target: {reason_of(error)}"
                 raise RefusedError(message, file=os.path.join(folder, base), hint=ELSEWHERE) from error
             raise WriteError(reason_of(error), file=os.path.join(folder, base), hint=ELSEWHERE) from error
         try:

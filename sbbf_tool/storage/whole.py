@@ -103,7 +103,7 @@ def _ensure_own_link(name: str) -> None:
     except FileNotFoundError:
         return
     if stat.S_ISLNK(status.st_mode) and status.st_uid not in (os.geteuid(), 0):
-        raise RefusedError(f"it is a link of another user (uid {status.st_uid})", file=name, hint=_HINT)
+        raise RefusedError(f"the path is a symbolic link of another user (uid {status.st_uid})", file=name, hint=_HINT)
 
 
 def _status_of(name: str) -> os.stat_result | None:

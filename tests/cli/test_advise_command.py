@@ -68,7 +68,7 @@ def test_a_plan_that_others_may_change_causes_a_warning(events, tmp_path, capfd,
     capfd.readouterr()
     words = [str(events.parent) if word == "FOLDER" else word for word in command]
     assert run([*words, "--plan", str(plan)]) == 0
-    warning = f"{plan}: the plan can be changed by {who}, who thereby chooses the files and columns"
+    warning = f"{plan}: the plan can be changed by {who}, who can thus choose the files and columns"
     errors = capfd.readouterr().err
     assert (warning in errors) if who else ("can be changed by" not in errors)
 
@@ -84,7 +84,7 @@ def test_a_plan_of_another_user_causes_a_warning(events, tmp_path, capfd):
 
 def test_an_endless_plan_is_rejected(capfd):
     assert run(["add-filter", "--plan", "/dev/zero", "--in-place"]) == 2
-    assert "are no plan" in capfd.readouterr().err
+    assert "the plan has more than" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -101,14 +101,14 @@ def test_a_file_without_row_groups_is_left_as_it_is(tmp_path, append, capfd):
     pq.ParquetWriter(path, pa.schema([("x", pa.int64())])).close()
     before = path.read_bytes(), path.stat().st_ino
     assert run(["add-filter", str(path), "-c", "x", "--in-place", *append]) == 0
-    assert capfd.readouterr() == (f"{path}: it has no row group, so there is nothing to add; nothing was written\n", "")
+    assert capfd.readouterr() == (f"{path}: nothing to add, it has no row groups; nothing was written\n", "")
     assert (path.read_bytes(), path.stat().st_ino) == before
 
 
 def test_a_copy_of_a_file_without_row_groups_is_exact(tmp_path, capfd):
     path, output = tmp_path / "empty.parquet", tmp_path / "out.parquet"
     pq.ParquetWriter(path, pa.schema([("x", pa.int64())])).close()
-    said = f"{path}: it has no row group, so there is nothing to add; "
+    said = f"{path}: nothing to add, it has no row groups; "
     assert run(["add-filter", str(path), "-c", "x", "-o", str(output), "--dry-run"]) == 0
     assert capfd.readouterr() == (f"{said}nothing was written\n", "")
     assert not output.exists()

@@ -76,7 +76,7 @@ class TestExitCodes:
 
     def test_without_a_file_there_is_nothing_to_check(self, capfd):
         assert run(["check"]) == 2
-        assert "no file was named" in capfd.readouterr().err
+        assert "no file was given" in capfd.readouterr().err
 
 
 class TestOptions:

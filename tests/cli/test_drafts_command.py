@@ -107,7 +107,7 @@ WRONG = {
         ["probe", "--standalone", "FILE", "x", "--type", "STRING", "--dialect", "draft1-page"],
         "is not of draft1-page",
     ),
-    "no column": (["probe", "FILE"], "no column was named"),
+    "no column": (["probe", "FILE"], "no column was given"),
     "a type of a Parquet file": (["probe", "FILE", "c", "x", "--type", "INT32"], "--type applies only with --standalone"),
     "values for a Parquet file": (["verify", "FILE", "--values-file", "none"], "apply only with --standalone"),
     "two standalone files": (["verify", "--standalone", "FILE", "FILE", "--type", "INT32", "--values-file", "none"], "takes one file"),

@@ -123,7 +123,7 @@ def test_an_empty_list_is_a_usage_error(folder, give, capfd, option, content):
         assert run([*command, option, str(folder / "list")]) == 2
         out, err = capfd.readouterr()
         assert (out, err.count("\n")) == ("", 1)
-        assert f"list of files {folder}/list: it names no file" in err
+        assert f"list of files {folder}/list: the list is empty" in err
 
 
 @pytest.mark.parametrize(
@@ -134,10 +134,10 @@ def test_an_empty_list_is_a_usage_error(folder, give, capfd, option, content):
         (["inspect", "--files-from", ""], "list of files : no such file or directory"),
         (["inspect", "--files-from", "list", "plain.parquet"], "not from both: plain.parquet"),
         (["inspect", "--files-from", "list", "--files0-from", "list"], "give one of --files-from and --files0-from"),
-        (["inspect"], "no file was named"),
+        (["inspect"], "no file was given"),
         (["probe", "--files-from", "list", "id", "1"], "name the column with -c COLUMN"),
         (["explain", "--files-from", "list", "id", "1"], "name the column with -c COLUMN"),
-        (["probe", "-c", "id", "--value", "1"], "no file was named"),
+        (["probe", "-c", "id", "--value", "1"], "no file was given"),
         (["add-filter", "-c", "id", "--files-from", "list", "-o", "out.parquet"], "--output is for one file"),
         (["add-filter", "-c", "id", "--files-from", "list"], "(--in-place)"),
     ],

@@ -21,7 +21,7 @@ def answer(capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize("rest", [[], ["x.parquet", "-c", "a"], ["--help"]], ids=" ".join)
 def test_commands(name, rest, capfd):
-    assert answer(capfd, *name.split(), *rest) == f"sbbf: there is no sbbf {name} any more: {COMMANDS[name]} (see sbbf --help)\n"
+    assert answer(capfd, *name.split(), *rest) == f"sbbf: sbbf {name} was removed: {COMMANDS[name]} (see sbbf --help)\n"
 
 
 @pytest.mark.parametrize(("name", "option"), OPTIONS)
@@ -29,7 +29,7 @@ def test_commands(name, rest, capfd):
 def test_options(name, option, value, capfd):
     for given in ([option, *value], [f"{option}={''.join(value)}"]):
         said = answer(capfd, *name.split(), "x.parquet", *given)
-        assert said == f"sbbf: there is no {option} any more: {OPTIONS[name, option]} (see sbbf {name} --help)\n"
+        assert said == f"sbbf: {option} was removed: {OPTIONS[name, option]} (see sbbf {name} --help)\n"
 
 
 def test_what_was_removed_is_not_there():
@@ -55,4 +55,4 @@ def test_new_spellings_are_there():
 
 @pytest.mark.parametrize("words", [["lake"], ["lake", "nothing"], ["lake", "--debug"]], ids=" ".join)
 def test_the_group_alone(words, capfd):
-    assert answer(capfd, *words).startswith("sbbf: there is no sbbf lake any more: sbbf COMMAND PATH...")
+    assert answer(capfd, *words).startswith("sbbf: sbbf lake was removed: sbbf COMMAND PATH...")

@@ -21,7 +21,7 @@ def sound(tmp_path, monkeypatch):
 def test_smaller(capfd):
     assert run(["resize", "a.parquet", "-c", "id", "--bytes", "1KiB", "--in-place"]) == 0
     out, err = capfd.readouterr()
-    assert out.splitlines()[-1] == "2 filters resized in a.parquet: 4,096 -> 2,048 bytes of bitsets"
+    assert out.splitlines()[-1] == "Resized 2 filters in a.parquet: 4,096 -> 2,048 bytes of bitsets"
     assert err == ""
     assert run(["verify", "a.parquet"]) == 0
 
@@ -29,14 +29,14 @@ def test_smaller(capfd):
 def test_what_is_left_is_told(capfd):
     assert run(["resize", "a.parquet", "--bytes", "256", "-o", "out.parquet"]) == 0
     assert capfd.readouterr().err.splitlines() == [
-        f"sbbf: warning: column tag, row group {n}: it has 64 bytes; not changed, --rebuild builds it from the data" for n in (0, 1)
+        f"sbbf: warning: column tag, row group {n}: it has 64 bytes; not resized, --rebuild builds it from the data" for n in (0, 1)
     ]
 
 
 def test_larger(capfd):
     assert run(["resize", "a.parquet", "--bytes", "4096", "--in-place"]) == 4
     assert capfd.readouterr().err == (
-        "sbbf: a.parquet: column id, row group 0: folding does not make it what was asked for: it has 2,048 bytes; "
+        "sbbf: a.parquet: column id, row group 0: folding does not reach the target: it has 2,048 bytes; "
         "--rebuild builds it from the data\n"
     )
     assert run(["resize", "a.parquet", "--bytes", "4096", "--rebuild", "--in-place", "--json"]) == 0

@@ -75,11 +75,11 @@ def test_of_one_file_too(command, capfd):
 @pytest.mark.parametrize(
     ("name", "code", "said"),
     [
-        ("r.csv", 2, "ends with .parquet or .jsonl"),
-        ("r", 2, "ends with .parquet or .jsonl"),
-        ("", 2, "ends with .parquet or .jsonl"),
-        (".jsonl", 2, "ends with .parquet or .jsonl"),
-        ("there.jsonl", 4, "the report exists already"),
+        ("r.csv", 2, "must end with .parquet or .jsonl"),
+        ("r", 2, "must end with .parquet or .jsonl"),
+        ("", 2, "must end with .parquet or .jsonl"),
+        (".jsonl", 2, "must end with .parquet or .jsonl"),
+        ("there.jsonl", 4, "the report already exists"),
         ("no/such/r.parquet", 5, "no/such/r.parquet"),
         ("no/such/r.jsonl", 5, "no/such/r.jsonl"),
     ],
@@ -96,7 +96,7 @@ def test_a_report_that_cannot_be_saved_changes_no_file(command, name, code, said
     assert Path("there.jsonl").read_text() == "an older one"
 
 
-WHERE = "say where the result goes; either an output path (-o) or in place (--in-place)"
+WHERE = "one target is required for the result; give either -o or --in-place"
 
 
 @pytest.mark.parametrize(

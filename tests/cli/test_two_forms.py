@@ -124,21 +124,21 @@ def test_a_column_with_the_name_of_a_file_is_queried_by_the_option():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["probe"], "no file was named"),
-        (["probe", "a.parquet"], "no column was named"),
+        (["probe"], "no file was given"),
+        (["probe", "a.parquet"], "no column was given"),
         (["probe", "a.parquet", "n"], "no value to query"),
         (["probe", "a.parquet", "-c", "n"], "no value to query"),
-        (["probe", "-c", "n", "--value", "1"], "no file was named"),
+        (["probe", "-c", "n", "--value", "1"], "no file was given"),
         (["probe", "a.parquet", "", "1"], "no column ''"),
         (["probe", "a.parquet", "--standalone", "--type", "INT64", "-c", "n"], "takes no COLUMN"),
-        (["explain"], "no file was named"),
-        (["explain", "a.parquet"], "no column was named"),
+        (["explain"], "no file was given"),
+        (["explain", "a.parquet"], "no column was given"),
         (["explain", "a.parquet", "n"], "no value to query: give "),
         (["explain", "a.parquet", "n", "--value", "1"], "name the column with -c COLUMN"),
         (["explain", "a.parquet", "-c", "n"], "no value to query: give "),
         (["explain", "a.parquet", "n", "1", "--null"], "give VALUE or --null, not both"),
         (["explain", "a.parquet", "-c", "n", "--value", "1", "--null"], "give --value or --null, not both"),
-        (["explain", "-c", "n", "--value", "1"], "no file was named"),
+        (["explain", "-c", "n", "--value", "1"], "no file was given"),
     ],
 )
 def test_wrong_requests(arguments, said, capfd):

@@ -81,9 +81,13 @@ HEADER, BITSET, FOOTER, TAIL = 2, 3, 6, 7
 
 LIES = {
     "a header that was damaged": (HEADER, flip(0), "cannot be read back"),
-    "a header with another size": (HEADER, flip(2), "is not where it should be"),
-    "a header with another hash": (HEADER, lambda data: data.replace(b"\x1c\x1c\0\0\x1c\x1c", b"\x1c\x1c\0\0\x1c\x2c"), "is not where"),
-    "a bitset of zeros": (BITSET, lambda data: bytes(len(data)), "is not what was built"),
+    "a header with another size": (HEADER, flip(2), "is not at its planned offset"),
+    "a header with another hash": (
+        HEADER,
+        lambda data: data.replace(b"\x1c\x1c\0\0\x1c\x1c", b"\x1c\x1c\0\0\x1c\x2c"),
+        "is not at its planned",
+    ),
+    "a bitset of zeros": (BITSET, lambda data: bytes(len(data)), "is not the one that was built"),
     "a bitset cut short": (BITSET, lambda data: data[:-1], "nothing was changed"),
     "a footer that was damaged": (FOOTER, flip(-40), "nothing was changed"),
     "a footer cut short": (FOOTER, lambda data: data[:-1], "nothing was changed"),
@@ -108,7 +112,7 @@ def test_a_bitset_that_lost_one_bit(plain, tmp_path, monkeypatch):
         return data[:at] + bytes([data[at] & data[at] - 1]) + data[at + 1 :]
 
     monkeypatch.setattr(local, "write_all", Tampering(BITSET, lose_a_bit))
-    assert_nothing_is_published(lambda: add_filters(plain, ["id"], in_place=True), tmp_path, "is not what was built")
+    assert_nothing_is_published(lambda: add_filters(plain, ["id"], in_place=True), tmp_path, "is not the one that was built")
 
 
 def lying_splice(raw: bytes, places, cipher=None) -> bytes:
@@ -142,7 +146,7 @@ def test_two_filters_that_changed_places(plain, tmp_path, monkeypatch):
         return splice(raw, {**places, first: places[second], second: places[first]})
 
     monkeypatch.setattr(patch, "set_filters", swapped)
-    assert_nothing_is_published(lambda: add_filters(plain, ["id"], in_place=True), tmp_path, "is not where it should be")
+    assert_nothing_is_published(lambda: add_filters(plain, ["id"], in_place=True), tmp_path, "is not at its planned offset")
 
 
 # Removing
@@ -154,13 +158,13 @@ def test_removing_too_much(filtered, tmp_path, monkeypatch):
 
     monkeypatch.setattr(patch, "set_filters", all_of_them)
     work = lambda: remove_filters(filtered, ["id"], in_place=True)  # noqa: E731
-    assert_nothing_is_published(work, tmp_path, "filters that would remain are not those that should")
+    assert_nothing_is_published(work, tmp_path, "filters that would remain differ from those planned")
 
 
 def test_removing_too_little(filtered, tmp_path, monkeypatch):
     monkeypatch.setattr(patch, "set_filters", lambda raw, places, cipher=None: raw)
     work = lambda: remove_filters(filtered, ["id"], in_place=True)  # noqa: E731
-    assert_nothing_is_published(work, tmp_path, "filters that would remain are not those that should")
+    assert_nothing_is_published(work, tmp_path, "filters that would remain differ from those planned")
 
 
 @pytest.mark.parametrize("cut", [1, 8, 100])
@@ -181,7 +185,7 @@ def test_compacting_that_damages_a_filter_that_stays(filtered, tmp_path, monkeyp
 
     monkeypatch.setattr(remove, "_plan_compaction", damaged)
     work = lambda: remove_filters(filtered, ["id"], in_place=True, compact=True)  # noqa: E731
-    assert_nothing_is_published(work, tmp_path, "a filter that stays would not be the same")
+    assert_nothing_is_published(work, tmp_path, "a filter that should remain would change")
 
 
 # A check that ends in an error of another kind

@@ -47,10 +47,10 @@ def test_listing(store, tmp_path):
 def test_nothing_is_written(store, tmp_path):
     target = parse_location("hdfs://cluster/new")
     for in_place in (False, True):
-        with pytest.raises(RefusedError, match="sbbf reads from HDFS and does not write there"):
+        with pytest.raises(RefusedError, match="sbbf cannot write to HDFS"):
             store.ensure_writable(target, in_place=in_place)
     (tmp_path / "old").write_bytes(small())
-    with LocalSource(tmp_path / "old") as source, pytest.raises(RefusedError, match="does not write there"):
+    with LocalSource(tmp_path / "old") as source, pytest.raises(RefusedError, match="sbbf cannot write to"):
         store.replace(source, target, source.size, (b"x",))
     assert os.listdir(tmp_path) == ["old"]
 

@@ -65,7 +65,7 @@ def test_a_server_that_does_not_tell_versions_apart_is_not_read(site, tags):
 
 def test_a_server_without_ranges_is_not_misread(site):
     site.knows_ranges = False
-    with pytest.raises(UnreadableError, match="cannot give a part of a file: it answered with the whole; download it"):
+    with pytest.raises(UnreadableError, match="does not support range requests: it sent the whole file; download the file"):
         open_source(site.put("x", large()))
 
 

@@ -129,7 +129,9 @@ def test_a_write_whose_answer_is_lost_is_recognised(bucket, data):
 def test_tags_that_cannot_be_read_are_not_lost(bucket):
     url = bucket.put("x.parquet", small(), Tagging="a=b")
     bucket.proxy.fault = lambda one: 403 if one.operation == "GetObjectTagging" else None
-    with pytest.raises(RefusedError, match="its tags cannot be read, and would be lost; allow s3:GetObjectTagging"):
+    with pytest.raises(
+        RefusedError, match="the object's tags cannot be read, so the new version would lack them; allow s3:GetObjectTagging"
+    ):
         sbbf_tool.add_filters(url, ["id"], in_place=True)
     (warning,) = sbbf_tool.add_filters(url, ["id"], output=bucket.url("y.parquet")).warnings
     assert "tags could not be read" in warning
@@ -138,18 +140,18 @@ def test_tags_that_cannot_be_read_are_not_lost(bucket):
 def test_an_access_list_is_told(bucket):
     url = bucket.put("x.parquet", small(), ACL="public-read")
     (warning,) = sbbf_tool.add_filters(url, ["id"], in_place=True).warnings
-    assert "access list was not carried over" in warning
+    assert "access list was not kept" in warning
 
 
 def test_archives_and_locks_are_refused(bucket):
     url = bucket.put("cold.parquet", small(), StorageClass="DEEP_ARCHIVE")
-    with pytest.raises(RefusedError, match="it is in storage class DEEP_ARCHIVE"):
+    with pytest.raises(RefusedError, match="the object is in storage class DEEP_ARCHIVE"):
         sbbf_tool.add_filters(url, ["id"], in_place=True)
     bucket.client.create_bucket(Bucket=f"{bucket.name}-locked", ObjectLockEnabledForBucket=True)
     bucket.client.put_object(
         Bucket=f"{bucket.name}-locked", Key="x.parquet", Body=small(), ObjectLockLegalHoldStatus="ON", ChecksumAlgorithm="CRC32"
     )
     bucket.proxy.forget()
-    with pytest.raises(RefusedError, match="it is locked"):
+    with pytest.raises(RefusedError, match="the object is locked"):
         sbbf_tool.add_filters(f"s3://{bucket.name}-locked/x.parquet", ["id"], in_place=True)
     assert bucket.proxy.uploaded == 0

@@ -80,7 +80,7 @@ def test_an_abort_that_fails_is_told(bucket):
     url = bucket.put("large.parquet", large())
     part, abort = of("UploadPart", 500), of("AbortMultipartUpload", 500)
     bucket.proxy.fault = lambda one: part(one) or abort(one)
-    with pytest.raises(WriteError, match="an unfinished upload stays"):
+    with pytest.raises(WriteError, match="an unfinished upload remains"):
         sbbf_tool.add_filters(url, ["id"], in_place=True)
     assert bucket.unfinished() == ["large.parquet"]
 

@@ -181,8 +181,8 @@ def test_keys_are_taken_as_they_are_written(bucket):
 def test_what_cannot_be_asked_is_refused(bucket, capsys):
     url = bucket.put("small.parquet", small())
     assert run(["add-filter", url, "-c", "id", "--in-place", "--append"]) == 4
-    assert "an object cannot grow where it stands" in capsys.readouterr().err
-    with pytest.raises(UsageError, match="names no object"):
+    assert "an object cannot be appended to" in capsys.readouterr().err
+    with pytest.raises(UsageError, match="names a prefix, not an object"):
         sbbf_tool.add_filters(url, ["id"], output=bucket.url("folder/"))
     assert bucket.proxy.uploaded == 0
 
@@ -191,7 +191,7 @@ def test_a_prefix_that_becomes_a_table_is_one_at_once(bucket):
     url = bucket.put("orders/x.parquet", small())
     sbbf_tool.add_filters(url, ["id"], in_place=True)
     bucket.put("orders/_delta_log/0.json", b"{}")
-    with pytest.raises(RefusedError, match="it lies in a Delta table"):
+    with pytest.raises(RefusedError, match="the file belongs to a Delta table"):
         sbbf_tool.add_filters(url, ["id"], in_place=True, replace=True)
 
 
@@ -204,7 +204,7 @@ def test_files_of_tables_are_refused(bucket):
     for name, marker in markers.items():
         bucket.put(marker, b"{}")
         url = bucket.put(f"{name}/data/day=1/file.parquet", small())
-        with pytest.raises(RefusedError, match=f"(?i)it lies in a {name} table"):
+        with pytest.raises(RefusedError, match=f"(?i)belongs to a {name} table"):
             sbbf_tool.add_filters(url, ["id"], in_place=True)
         sbbf_tool.add_filters(url, ["id"], in_place=True, allow_table_files=True)
 
@@ -214,7 +214,7 @@ def test_unfinished_uploads_of_others_are_told_and_left_alone(bucket):
     bucket.client.create_multipart_upload(Bucket=bucket.name, Key="large.parquet")
     bucket.client.create_multipart_upload(Bucket=bucket.name, Key="large.parquet.other")
     warnings = sbbf_tool.add_filters(url, ["id"], in_place=True).warnings
-    assert any("1 unfinished upload of it from before" in warning for warning in warnings)
+    assert any("1 earlier unfinished upload of the object" in warning for warning in warnings)
     assert sorted(bucket.unfinished()) == ["large.parquet", "large.parquet.other"]
 
 

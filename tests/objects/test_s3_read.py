@@ -213,9 +213,9 @@ def test_errors_are_one_line_with_the_right_code(bucket, capsys, monkeypatch):
     assert told("s3://no-such-bucket/x.parquet", 3) == "s3://no-such-bucket/x.parquet: no such bucket: no-such-bucket"
     assert "too short" in told(bucket.url("empty.parquet"), 3) or "empty" in told(bucket.url("empty.parquet"), 3)
     assert bucket.url("text.parquet") in told(bucket.url("text.parquet"), 3)
-    assert "no bucket is named" in told("s3://", 2)
-    assert "cannot be a bucket's name" in told("s3://no bucket/x.parquet", 2)
-    assert "no such kind of place: ftp://" in told("ftp://host/x.parquet", 2)
+    assert "the URL names no bucket" in told("s3://", 2)
+    assert "is not a valid bucket name" in told("s3://no bucket/x.parquet", 2)
+    assert "unknown URL scheme ftp://" in told("ftp://host/x.parquet", 2)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
     assert "does not take the credentials (SignatureDoesNotMatch)" in told(url, 3)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test:guest")
@@ -226,7 +226,7 @@ def test_errors_are_one_line_with_the_right_code(bucket, capsys, monkeypatch):
     monkeypatch.delenv("AWS_NO_SIGN_REQUEST")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
-    assert "no credentials that can be used" in told(url, 3)
+    assert "no usable credentials" in told(url, 3)
     monkeypatch.setenv("AWS_PROFILE", "nobody")
     assert "the profile named by AWS_PROFILE" in told(url, 3)
 
@@ -273,5 +273,5 @@ def test_a_store_that_ignores_ranges_is_not_misread(bucket):
     with open_source(url) as source:
         assert isinstance(source, ObjectSource)
         source.store.client.meta.events.register("before-sign.s3.GetObject", lambda request, **_: request.headers.__delitem__("Range"))
-        with pytest.raises(UnreadableError, match="cannot give a part of an object"):
+        with pytest.raises(UnreadableError, match="does not support range requests"):
             source.read(100, 100)

@@ -142,4 +142,4 @@ def test_a_redirect_names_the_setting(monkeypatch, capfd):
         assert run(["inspect", URL]) == 3
         server.shutdown()
     forget_clients()
-    assert capfd.readouterr().err == f"sbbf: {URL}: what answers is not S3, or redirects; check AWS_ENDPOINT_URL\n"
+    assert capfd.readouterr().err == f"sbbf: {URL}: the server is not an S3 service, or redirects; check AWS_ENDPOINT_URL\n"

@@ -149,7 +149,7 @@ def test_a_plan_with_signatures_is_the_owners_alone(site, fixtures, tmp_path, ca
     plan.write_text("an older plan")
     plan.chmod(0o644)
     assert run(["advise", signed, "--plan", str(plan)]) == 0
-    assert f"{plan} holds signatures or passwords of URLs: only its owner can read it (mode 0600)" in capfd.readouterr().err
+    assert f"{plan} contains signatures or passwords of URLs: only its owner can read it (mode 0600)" in capfd.readouterr().err
     assert plan.stat().st_mode & 0o777 == 0o600
     assert json.loads(plan.read_text())["files"] == [signed]
     assert run(["add-filter", "--plan", str(plan), "-o", str(tmp_path / "out.parquet")]) == 0
@@ -163,7 +163,7 @@ def test_a_plan_without_signatures_is_as_any_other_file(fixtures, tmp_path, capf
     plan = tmp_path / "plan.json"
     assert run(["advise", str(fixtures / "pyarrow-plain.parquet"), "--plan", str(plan)]) == 0
     assert plan.stat().st_mode == plain.stat().st_mode
-    assert "holds signatures" not in capfd.readouterr().err
+    assert "contains signatures" not in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def test_a_limit_is_kept_and_what_it_costs_is_said(tmp_path):
     assert report.filters[0].bitset_bytes == 512
     assert report.filters[0].fpp > 0.5
     assert len(report.warnings) == 1
-    assert "column v: the error rate is" in report.warnings[0]
+    assert "column v: the false-positive rate is" in report.warnings[0]
     assert add_filters(path, ["v"], dry_run=True, max_bytes=8192).warnings == ()
 
 

@@ -196,8 +196,8 @@ def test_without_a_column_key(file):
     before = listing(path.parent)
     for work, message in (
         (lambda: add_filters(path, ["name"], in_place=True, keys=some), "the column is encrypted"),
-        (lambda: remove_filters(path, ["name"], in_place=True, keys=some), "its metadata are encrypted"),
-        (lambda: remove_filters(path, in_place=True, keys=some), "its metadata are encrypted"),
+        (lambda: remove_filters(path, ["name"], in_place=True, keys=some), "the metadata of the column are encrypted"),
+        (lambda: remove_filters(path, in_place=True, keys=some), "the metadata of the column are encrypted"),
     ):
         with pytest.raises(RefusedError, match=message) as caught:
             work()
@@ -213,7 +213,7 @@ def test_without_the_footer_key_of_a_signed_file(file):
     add_filters(path, ["name", "id"], in_place=True, keys=keys_of("java-signed"))
     assert not probe(path, "name", [values("name", 0)[0]], keys=some).is_absent
     assert [proof.problem for proof in verify(path, ["name", "id"], keys=some).filters] == [None] * 2 * ROW_GROUPS
-    with pytest.raises(RefusedError, match="its footer is signed"):
+    with pytest.raises(RefusedError, match="the footer of the file is signed"):
         add_filters(path, ["name"], in_place=True, replace=True, keys=some)
 
 

@@ -43,21 +43,21 @@ def test_a_group(plain, tmp_path):
 
 def test_a_boolean_column(plain, tmp_path):
     work = lambda: add_filters(plain, ["flag"], in_place=True)  # noqa: E731
-    assert_refused(work, tmp_path, message="BOOLEAN columns get no filter", hint="leave the column out", place="column flag")
+    assert_refused(work, tmp_path, message="a BOOLEAN column cannot have a filter", hint="leave the column out", place="column flag")
 
 
 def test_no_column_at_all(plain, tmp_path):
     before = listing(tmp_path)
-    with pytest.raises(UsageError, match="no column was named"):
+    with pytest.raises(UsageError, match="no column was given"):
         add_filters(plain, [], in_place=True)
     assert listing(tmp_path) == before
 
 
 def test_nothing_to_remove(plain, filtered, tmp_path):
     work = lambda: remove_filters(filtered, ["name"], in_place=True)  # noqa: E731
-    assert_refused(work, tmp_path, message="it has no filter to remove", hint="", place="column name", error=NothingToDoError)
+    assert_refused(work, tmp_path, message="the column has no filter to remove", hint="", place="column name", error=NothingToDoError)
     work = lambda: remove_filters(filtered, ["name", "id"], in_place=True)  # noqa: E731
-    assert_refused(work, tmp_path, message="it has no filter to remove", hint="", place="column name")
+    assert_refused(work, tmp_path, message="the column has no filter to remove", hint="", place="column name")
     remove_filters(filtered, in_place=True)
     work = lambda: remove_filters(filtered, in_place=True)  # noqa: E731
     assert_refused(work, tmp_path, message="no column has a filter to remove", hint="", error=NothingToDoError)
@@ -83,7 +83,7 @@ def test_a_signed_footer(filtered, tmp_path, change):
 
     edit_footer(filtered, sign)
     work = lambda: change(filtered, ["id"], in_place=True)  # noqa: E731
-    assert_refused(work, tmp_path, message="its footer is signed", hint="signed again with the file's key")
+    assert_refused(work, tmp_path, message="the footer of the file is signed", hint="signed again with the file's key")
 
 
 def test_a_column_under_a_key(plain, tmp_path):
@@ -120,7 +120,7 @@ def test_encrypted_files_of_parquet_java(conformance, tmp_path, name):
 def test_neither_or_both_ways_of_writing(filtered, tmp_path, change, both):
     ways = {"output": tmp_path / "out.parquet", "in_place": True} if both else {}
     work = lambda: change(filtered, ["id"], **ways)  # noqa: E731
-    assert_refused(work, tmp_path, message="say where the result goes", hint="", error=UsageError)
+    assert_refused(work, tmp_path, message="one target is required for the result", hint="", error=UsageError)
 
 
 @pytest.mark.parametrize("change", [add_filters, remove_filters])
@@ -146,14 +146,14 @@ def test_a_dry_run_that_says_where_is_refused_as_the_run_would_be(filtered, tmp_
     assert_refused(work, tmp_path, message="the target exists", hint="name another")
     (tmp_path / "_delta_log").mkdir()
     work = lambda: change(filtered, columns, in_place=True, dry_run=True)  # noqa: E731
-    assert_refused(work, tmp_path, message="it lies in a Delta table", hint="allow_table_files=True")
+    assert_refused(work, tmp_path, message="the file belongs to a Delta table", hint="allow_table_files=True")
     assert change(filtered, columns, dry_run=True).output == str(filtered)
 
 
 @pytest.mark.parametrize("out", ["nowhere/out.parquet", "nowhere/"])
 def test_a_target_in_a_folder_that_does_not_exist(plain, tmp_path, out):
     work = lambda: add_filters(plain, ["id"], output=f"{tmp_path}/{out}")  # noqa: E731
-    assert_refused(work, tmp_path, message="its folder does not exist", hint="create it first")
+    assert_refused(work, tmp_path, message="the folder of the target does not exist", hint="create it first")
 
 
 # Tables that record the sizes of their files
@@ -195,7 +195,7 @@ def test_a_file_of_a_table(tmp_path, kind, make):
     make(table)
     path = write_events(data / "part-0.parquet")
     outside = write_events(tmp_path / "loose.parquet")
-    refused = {"message": f"it lies in a {kind} table ({table})", "hint": "allow_table_files=True"}
+    refused = {"message": f"the file belongs to a {kind} table ({table})", "hint": "allow_table_files=True"}
     assert_refused(lambda: add_filters(path, ["id"], in_place=True), tmp_path, **refused)
     assert_refused(lambda: add_filters(outside, ["id"], output=data / "part-1.parquet"), tmp_path, **refused)
     linked = tmp_path / "linked.parquet"

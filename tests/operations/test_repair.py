@@ -182,7 +182,7 @@ def test_an_append_that_was_interrupted_is_cut_back(path):
 
 def test_what_is_refused(path, tmp_path):
     DEFECTS["missing-length"].make(path)
-    with pytest.raises(UsageError, match="say where the result goes"):
+    with pytest.raises(UsageError, match="one target is required for the result"):
         repair(path)
     (tmp_path / "_delta_log").mkdir()
     with pytest.raises(RefusedError, match="Delta table"):

@@ -122,7 +122,7 @@ def test_sizes_that_cannot_be_meant(large, wish):
 
 
 def test_what_has_no_filter_is_refused(plain, large):
-    with pytest.raises(RefusedError, match="it has no filter to resize"):
+    with pytest.raises(RefusedError, match="the column has no filter to resize"):
         resize_filters(large, ["score"], num_bytes=64, in_place=True)
     remove_filters(large, in_place=True)
     with pytest.raises(RefusedError, match="no column has a filter"):
@@ -137,7 +137,7 @@ def test_a_fold_that_does_not_arrive_is_not_published(large, tmp_path, monkeypat
         return resize.Patch(plan.keep, (plan.pieces[0], bytes(len(plan.pieces[1])), *plan.pieces[2:]), plan.footer, plan.places)
 
     monkeypatch.setattr(OpenEdit, "patch", damaged)
-    with pytest.raises(SbbfError, match="is not what was built"):
+    with pytest.raises(SbbfError, match="is not the one that was built"):
         resize_filters(large, num_bytes=64, in_place=True)
     assert listing(tmp_path) == before
 

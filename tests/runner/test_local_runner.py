@@ -408,7 +408,7 @@ def test_a_command_that_is_asked_to_end_leaves_nothing(tmp_path, number, exit_co
         assert process.returncode == exit_code
         # One line says how far it came.
         (line,) = process.stderr.read().splitlines()
-        assert line.startswith("sbbf: interrupted; reported so far: 0 files")
+        assert line.startswith("sbbf: interrupted; so far 0 files")
     assert time.monotonic() - started < 40
     assert not [pid for pid in workers if _is_alive(pid)]
     assert digests(lake) == before

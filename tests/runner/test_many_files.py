@@ -75,7 +75,7 @@ def test_advice_is_taken(tmp_path, capsys):
     assert last_line(out).startswith("1 file: 1 done; 6 filters added")
     assert_filled(lake, ("key",))
     code, _, err = sbbf(capsys, "add-filter", lake, "--advise", "--in-place")
-    assert (code, err) == (0, "sbbf: warning: no column deserves a filter; sbbf advise tells why\n")
+    assert (code, err) == (0, "sbbf: warning: no column deserves a filter; sbbf advise reports the reasons\n")
     assert sbbf(capsys, "add-filter", lake, "--plan", plan, "--in-place")[1].startswith("1 file: 1 had every filter")
 
 
@@ -114,7 +114,7 @@ def test_a_report_of_a_mixed_lake(tmp_path, capsys):
     assert {row["path"].removeprefix(f"{lake}/").removesuffix(".parquet"): row["status"] for row in rows} == MIXED
     assert [row["exit_code"] for row in rows if row["status"] == "failed"] == [3, 3, 3]
     code, _, err = sbbf(capsys, *add, "--report", report)
-    assert (code, err) == (4, f"sbbf: {report}: the report exists already; name another, or remove it first\n")
+    assert (code, err) == (4, f"sbbf: {report}: the report already exists; name another, or remove it first\n")
     assert sbbf(capsys, *add, "--report", tmp_path / "no" / "such.parquet")[0] == 5
 
 
@@ -175,7 +175,7 @@ def test_partitions(tmp_path, capsys):
     code, out, _ = sbbf(capsys, "add-filter", lake, "-c", "id", "--in-place", "--where", "dt >= '2026-01-02' and region = 'eu'")
     assert code == 0
     assert last_line(out).startswith("2 files: 2 done; ")
-    for predicate, said in (("day = 1", "no partition column 'day'"), ("dt >", "not understood"), ("dt > 5", "is no number")):
+    for predicate, said in (("day = 1", "no partition column 'day'"), ("dt >", "not understood"), ("dt > 5", "is not a number")):
         code, _, err = sbbf(capsys, "inspect", lake, "--where", predicate)
         assert code == 2
         assert said in err
@@ -197,13 +197,13 @@ def test_lies_are_findings(lake, capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["add-filter", "x", "--in-place"], "say which columns: one of --column, --plan and --advise"),
-        (["add-filter", "x", "-c", "a", "--advise"], "say which columns"),
+        (["add-filter", "x", "--in-place"], "no column was given: use one of --column, --plan and --advise"),
+        (["add-filter", "x", "-c", "a", "--advise"], "exclude each other"),
         (["add-filter", "x", "--advise", "--ndv", "5"], "leave out"),
         (["inspect", "x", "--master", "local[2]", "--runner", "local"], "are for --runner spark"),
         (["inspect", "x", "--conf", "a=b"], "are for --runner spark"),
         (["inspect", "x", "--runner", "spark", "--jobs", "2"], "--jobs is for --runner local"),
-        (["inspect", "x", "--runner", "spark", "--conf", "a"], "write key=value"),
+        (["inspect", "x", "--runner", "spark", "--conf", "a"], "must be key=value"),
         (["probe", "x", "-c", "id"], "no value to query"),
         (["inspcet", "x"], "did you mean inspect?"),
     ],
@@ -239,12 +239,12 @@ def test_links_in_a_folder_are_skipped_and_counted(lake, tmp_path, capsys, dry_r
     code, out, err = sbbf(capsys, "add-filter", lake / pattern, "-c", "id", "--in-place", "--report", report, *dry_run)
     assert (code, err) == (0, "")
     if not pattern:
-        assert last_line(out).startswith("5 files: 3 done, 2 skipped, being links; ")
+        assert last_line(out).startswith("5 files: 3 done, 2 skipped as links; ")
         rows = pq.read_table(report).to_pylist()
         skipped = {row["path"]: row["reason"] for row in rows if row["status"] == "skipped"}
         assert skipped.keys() == {str(lake / "link.parquet"), str(lake / "linked")}
         assert all("link" in reason for reason in skipped.values())
-    assert "skipped, being links" in out
+    assert "skipped as links" in out
     assert digests(elsewhere) == before
     assert (lake / "link.parquet").is_symlink()
 

@@ -85,5 +85,5 @@ def test_a_column_that_is_none_is_an_error():
 
 
 def test_a_number_is_not_compared_with_text():
-    with pytest.raises(UsageError, match="partition city=São Paulo is no number; write '7'"):
+    with pytest.raises(UsageError, match="partition city=São Paulo is not a number; write '7'"):
         parse_predicate("city > 7").accepts(PATH)

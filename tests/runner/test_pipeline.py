@@ -76,7 +76,7 @@ def test_each_stage_can_be_looked_at_saved_and_taken_up_again(spark, tmp_path):
     published = pipeline.publish(built, spec)
     assert [(row.status, len(row.report.filters)) for row in outcomes(published)] == [("ok", 10)]
     assert (lake / "a.parquet").read_bytes() == (alone / "a.parquet").read_bytes()
-    assert [row.reason for row in outcomes(published)] == ["it has every filter"]
+    assert [row.reason for row in outcomes(published)] == ["the file has every filter"]
     verified = rows_of(pipeline.verify(files), VerifyRow)
     assert sorted(sum(proof.is_verified for proof in row.report.filters) for row in verified) == [0, 10]
 
@@ -135,7 +135,7 @@ def test_what_is_wrong_with_the_request_is_told_as_elsewhere(spark, tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(UnreadableError, match=r"no \*\.parquet file below"):
         pipeline.add_filters(spark, str(tmp_path / "empty"), "id")
-    with pytest.raises(UsageError, match="no column was named"):
+    with pytest.raises(UsageError, match="no column was given"):
         pipeline.plan(pipeline.discover(spark, lake), [])
 
 

@@ -247,7 +247,7 @@ def test_publishing_again_changes_nothing(large):
         fill_file(str(large), SPEC, EDIT),
         plan_file(str(large), SPEC, EDIT),
     ):
-        assert (again.status, again.reason) == ("skipped", "it has every filter")
+        assert (again.status, again.reason) == ("skipped", "the file has every filter")
     assert digests(large.parent) == before
 
 
@@ -288,7 +288,7 @@ def test_a_bitset_that_lost_a_bit_is_not_published(large, monkeypatch):
     monkeypatch.setattr(edit, "publish", tampering)
     outcome = publish_file(str(large), chunks, SPEC, EDIT)
     assert outcome.status == "failed"
-    assert "is not what was built" in outcome.reason
+    assert "is not the one that was built" in outcome.reason
     assert large.read_bytes() == before
 
 
@@ -340,7 +340,7 @@ def test_a_twin_waits_for_the_one_who_holds_the_file(large, tmp_path):
         add_filters(large, ["id"], output=finished)
         shutil.move(finished, large)
     twin.join(30)
-    assert [(one.status, one.reason) for one in answers] == [("skipped", "it has every filter")]
+    assert [(one.status, one.reason) for one in answers] == [("skipped", "the file has every filter")]
 
 
 def test_replacing_builds_what_is_there_anew(large):

@@ -68,5 +68,5 @@ def test_a_master_that_nobody_is(lake):
     command = [sys.executable, "-m", "sbbf_tool", "inspect", str(lake), "--master", "spark://127.0.0.1:1"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "sbbf: spark://127.0.0.1:1: Spark does not start: " in done.stderr
+    assert "sbbf: spark://127.0.0.1:1: Spark failed to start: " in done.stderr
     assert "Traceback" not in done.stderr

@@ -114,7 +114,7 @@ def test_the_wrong_java_gets_one_line(machine, monkeypatch, said, code, seen):
         java.find_java(SPARK_4_0)
     assert str(error.value) == (
         f"Spark 4.0 needs Java 17 or 21, and {seen.format(home=machine / 'home')}; "
-        "install one, let JAVA_HOME name it, or pip install 'sbbf-tool[spark,jre]'"
+        "install one, set JAVA_HOME to it, or pip install 'sbbf-tool[spark,jre]'"
     )
 
 

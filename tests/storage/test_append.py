@@ -189,7 +189,7 @@ def test_a_journal_that_cannot_be_read_is_said(path):
     killed_while(path, "writing")
     with open(journal_of(path), "w") as stream:
         stream.write("{")
-    with pytest.raises(RefusedError, match="cannot be trusted: it is not what an append writes"):
+    with pytest.raises(RefusedError, match="cannot be trusted: it is not a journal as sbbf writes it"):
         recover(str(path), any_footer)
     assert os.path.exists(journal_of(path))
 
@@ -246,8 +246,8 @@ class TestOfRealFiles:
         )
         assert subprocess.run([sys.executable, "-c", program, str(events)], input=tail).returncode == -signal.SIGKILL
         (note,) = [note for note in inspect(events).notes if "append" in note]
-        assert f"repair({str(events)!r}, in_place=True), cuts it back" in note
-        assert f"sbbf repair {events} --in-place, cuts it back" in spell(note)
+        assert f"repair({str(events)!r}, in_place=True), truncates it" in note
+        assert f"sbbf repair {events} --in-place, truncates it" in spell(note)
         assert repair(events, in_place=True).truncated_to == events.stat().st_size
         assert not any("append" in note for note in inspect(events).notes)
 
@@ -281,5 +281,5 @@ def test_a_file_without_write_permission_is_refused(path):
 def test_write_error_is_what_a_failed_cut_is_called(path):
     killed_while(path, "writing")
     os.rename(path, path.with_name("elsewhere"))
-    with pytest.raises(WriteError, match="cannot be cut back"):
+    with pytest.raises(WriteError, match="cannot be truncated"):
         recover(str(path), any_footer)

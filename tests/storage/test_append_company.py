@@ -247,7 +247,7 @@ def test_a_folder_that_cannot_be_synced_leaves_no_journal(tmp_path, monkeypatch)
         real(fd)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    with LocalSource(path) as source, pytest.raises(SbbfError, match="no journal can be written beside it: input/output error"):
+    with LocalSource(path) as source, pytest.raises(SbbfError, match="the journal cannot be written beside the file: input/output error"):
         append(source, PIECES, verify)
     assert path.read_bytes() == OLD
     assert os.listdir(tmp_path) == [path.name]

@@ -142,7 +142,7 @@ def test_an_owner_that_cannot_be_kept_is_told():
         path.chmod(0o666)
         with without_privileges():
             (warning,) = append(path)
-        assert "could not be carried over: owner 12345:65534" in warning
+        assert "these attributes could not be kept: owner 12345:65534" in warning
         assert path.read_bytes() == NEW
         status = path.stat()
         assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (NOBODY, NOBODY, 0o666)
@@ -172,7 +172,7 @@ def test_an_attribute_that_cannot_be_kept_is_told(path, monkeypatch):
     set_attribute(path, "user.origin", b"x")
     monkeypatch.setattr(os, "setxattr", failing(errno.ENOTSUP))
     (warning,) = append(path)
-    assert "could not be carried over: attribute user.origin" in warning
+    assert "these attributes could not be kept: attribute user.origin" in warning
     assert path.read_bytes() == NEW
 
 

@@ -163,7 +163,7 @@ def test_a_link_of_another_user_is_not_followed(tmp_path, leads_to):
     (tmp_path / "victim").write_bytes(b"old")
     (tmp_path / "link").symlink_to(tmp_path / leads_to)
     os.chown(tmp_path / "link", 12345, 12345, follow_symlinks=False)
-    with pytest.raises(RefusedError, match=r"it is a link of another user \(uid 12345\)"):
+    with pytest.raises(RefusedError, match=r"the path is a symbolic link of another user \(uid 12345\)"):
         write(tmp_path / "link")
     assert sorted(os.listdir(tmp_path)) == ["link", "victim"]
     assert (tmp_path / "victim").read_bytes() == b"old"

@@ -82,7 +82,7 @@ def _raw_length(text: bytes) -> Callable[[Path, dict[str, Any]], None]:
     return _text(lambda entry: json.dumps({**entry, "length": 0}).encode().replace(b'"length": 0', b'"length": ' + text))
 
 
-_NOT_OURS = "is not what an append writes"
+_NOT_OURS = "is not a journal as sbbf writes it"
 PLANTS = {
     "a FIFO": Plant(lambda journal, entry: os.mkfifo(journal, 0o600), "not a regular file"),
     "a folder": Plant(lambda journal, entry: journal.mkdir(0o700), "not a regular file"),
@@ -92,8 +92,8 @@ PLANTS = {
     "a link to nothing": Plant(lambda journal, entry: journal.symlink_to("nothing"), "is a symbolic link"),
     "a link to a sound one": Plant(_link, "is a symbolic link"),
     "two links": Plant(_sound(lambda journal: os.link(journal, journal.with_name("other"))), "has 2 names"),
-    "group-writable": Plant(_sound(lambda journal: journal.chmod(0o620)), "its group or others may write it"),
-    "writable by others": Plant(_sound(lambda journal: journal.chmod(0o602)), "its group or others may write it"),
+    "group-writable": Plant(_sound(lambda journal: journal.chmod(0o620)), "its group or other users can write it"),
+    "writable by others": Plant(_sound(lambda journal: journal.chmod(0o602)), "its group or other users can write it"),
     "of another user": Plant(_sound(lambda journal: os.chown(journal, STRANGER, STRANGER)), "belongs neither to the file's owner", True),
     "too large": Plant(_text(lambda entry: json.dumps(entry).encode().ljust(4097)), "4,097 bytes"),
     "as large as a disk": Plant(_sound(lambda journal: os.truncate(journal, 1 << 40)), "1,099,511,627,776 bytes"),
@@ -106,27 +106,27 @@ PLANTS = {
     "UTF-16": Plant(_text(lambda entry: json.dumps(entry).encode("utf-16")), _NOT_OURS),
     "deep lists": Plant(_text(lambda entry: b"[" * 4096), _NOT_OURS),
     "deep objects": Plant(_text(lambda entry: b'{"length":' * 409), _NOT_OURS),
-    "deep inside": Plant(_raw_length(b"[" * 1700 + b"]" * 1700), f"no whole number|{_NOT_OURS}"),
+    "deep inside": Plant(_raw_length(b"[" * 1700 + b"]" * 1700), f"not an integer|{_NOT_OURS}"),
     "no length": Plant(_without("length"), _NOT_OURS),
     "no last bytes": Plant(_without("ends_with"), _NOT_OURS),
-    "1e400": Plant(_raw_length(b"1e400"), "no whole number"),
-    "-1e400": Plant(_raw_length(b"-1e400"), "no whole number"),
-    "NaN": Plant(_raw_length(b"NaN"), "no whole number"),
-    "a fraction": Plant(_raw_length(b"20.0"), "no whole number"),
-    "a length as text": Plant(_raw_length(b'"20"'), "no whole number"),
-    "true": Plant(_raw_length(b"true"), "no whole number"),
+    "1e400": Plant(_raw_length(b"1e400"), "not an integer"),
+    "-1e400": Plant(_raw_length(b"-1e400"), "not an integer"),
+    "NaN": Plant(_raw_length(b"NaN"), "not an integer"),
+    "a fraction": Plant(_raw_length(b"20.0"), "not an integer"),
+    "a length as text": Plant(_raw_length(b'"20"'), "not an integer"),
+    "true": Plant(_raw_length(b"true"), "not an integer"),
     "a new length of 1e400": Plant(
-        _text(lambda entry: json.dumps(entry).encode().replace(b'"new_length": ', b'"new_length": 1e400, "x": ')), "no whole number"
+        _text(lambda entry: json.dumps(entry).encode().replace(b'"new_length": ', b'"new_length": 1e400, "x": ')), "not an integer"
     ),
-    "3,000 digits": Plant(_raw_length(b"9" * 3000), "new length below"),
+    "3,000 digits": Plant(_raw_length(b"9" * 3000), "new length is less"),
     "length 0": Plant(_with(length=0, ends_with=""), "0 bytes, and the smallest"),
     "length 11": Plant(_with(length=11), "11 bytes, and the smallest"),
     "negative": Plant(_with(length=-1), "-1 bytes, and the smallest"),
-    "no bytes": Plant(_with(ends_with=""), "0 of the file's last bytes, and not 64"),
-    "63 bytes": Plant(_text(lambda entry: {**entry, "ends_with": entry["ends_with"][2:]}), "63 of the file's last bytes, and not 64"),
-    "65 bytes": Plant(_text(lambda entry: {**entry, "ends_with": "00" + entry["ends_with"]}), "65 of the file's last bytes, and not 64"),
+    "no bytes": Plant(_with(ends_with=""), "0 of the file's last bytes instead of 64"),
+    "63 bytes": Plant(_text(lambda entry: {**entry, "ends_with": entry["ends_with"][2:]}), "63 of the file's last bytes instead of 64"),
+    "65 bytes": Plant(_text(lambda entry: {**entry, "ends_with": "00" + entry["ends_with"]}), "65 of the file's last bytes instead of 64"),
     "wrong tail": Plant(_text(lambda entry: {**entry, "ends_with": entry["ends_with"][:-8] + b"PAR2".hex()}), "PAR1 or PARE"),
-    "shorter than before": Plant(_text(lambda entry: {**entry, "new_length": entry["length"] - 1}), "new length below"),
+    "shorter than before": Plant(_text(lambda entry: {**entry, "new_length": entry["length"] - 1}), "new length is less"),
 }
 
 

@@ -78,7 +78,7 @@ class ArrowStore(ReadOnlyStore):
             return MissingError("no such file")
         if isinstance(error, PermissionError):
             return DeniedError("access denied", hint="check the user (HADOOP_USER_NAME) or the Kerberos ticket (kinit)")
-        return UnreadableError(f"it cannot be read ({_reason(error)})")
+        return UnreadableError(f"the file cannot be read ({_reason(error)})")
 
 
 def file_system(urls: list[str]) -> tuple[Any, list[str]]:
@@ -86,15 +86,17 @@ def file_system(urls: list[str]) -> tuple[Any, list[str]]:
     locations = [parse_location(url) for url in urls]
     services = {location.service for location in locations}
     if len(services) > 1:
-        raise UsageError("files of several kinds of place in one dataset", hint="make a pyarrow dataset of each, and a union of them")
+        raise UsageError(
+            "one dataset cannot have files of several services", hint="make one pyarrow dataset per service, and a union of them"
+        )
     service, paths = locations[0].service, [f"{location.bucket}/{location.key}" for location in locations]
     if service == "s3":
         endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
         return arrow.S3FileSystem(endpoint_override=endpoint, region=os.environ.get("AWS_REGION") or None), paths
     if service == "gs":
         return arrow.GcsFileSystem(), paths
-    hint = "make a pyarrow dataset with the file system that you read them by, and prune that"
-    raise UsageError(f"sbbf makes no dataset of {locations[0].root}", hint=hint)
+    hint = "make a pyarrow dataset with the file system that you use, and prune that"
+    raise UsageError(f"sbbf cannot make a dataset of {locations[0].root}", hint=hint)
 
 
 def _reason(error: Exception) -> str:

@@ -86,7 +86,7 @@ class CloudStore(ReadOnlyStore):
 
     def keys(self, prefix: str, limit: int | None = None) -> Iterator[str]:
         if self._service == "http":
-            raise UsageError("an HTTP server lists nothing", hint="name its files")
+            raise UsageError("an HTTP server does not list its files", hint="name its files")
         # obstore takes only whole segments of a key as a prefix; the rest is compared here.
         folder = prefix[: prefix.rfind("/") + 1]
         pages = obstore.list(self._store, prefix=folder or None)
@@ -109,7 +109,7 @@ class CloudStore(ReadOnlyStore):
         version = _version(response.meta)
         if version.tag is None and version.modified is None:
             raise UnreadableError(
-                "the server gives neither ETag nor Last-Modified: a change could not be noticed", hint="download the file"
+                "the server sends neither ETag nor Last-Modified, so sbbf could not detect a change", hint="download the file"
             )
         return bytes(response.bytes()), version
 
@@ -129,18 +129,20 @@ class CloudStore(ReadOnlyStore):
         if isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError):
             return DeniedError("access denied", hint=hint)
         if isinstance(error, exceptions.NotSupportedError):
-            return UnreadableError("the server cannot give a part of a file: it answered with the whole", hint="download it")
+            return UnreadableError("the server does not support range requests: it sent the whole file", hint="download the file")
         if isinstance(error, exceptions.InvalidPathError):
-            return UsageError("this cannot be the name of an object")
+            return UsageError("the URL cannot be the name of an object")
         text = str(error)
         status = _STATUS.search(text)
         if status and status[1] == "416":
-            return UnreadableError("the server has no such range: the object is empty, or was cut short")
+            return UnreadableError("the server does not have the requested range: the object is empty or was truncated")
         if status:
             return UnreadableError(f"the server answered {status[1]}{f', {TRIES} tries' if status[1] >= '500' else ''}")
         if any(word in text for word in ("redential", "metadata endpoint", "Account", "oken")) and self._service != "http":
-            return DeniedError("no credentials that can be used", hint=hint)
-        return UnreadableError(f"it cannot be reached ({type(error).__name__}, {TRIES} tries)", hint="check the network and the name")
+            return DeniedError("no usable credentials", hint=hint)
+        return UnreadableError(
+            f"the service cannot be reached ({type(error).__name__}, {TRIES} tries)", hint="check the network and the name"
+        )
 
 
 _STATUS = re.compile(r"status code: (\d{3})\b")

@@ -1,4 +1,4 @@
-"""The Parquet files of a URL, and the table it lies in: `listing.entries` and `tables`, for URLs."""
+"""The Parquet files of a URL, and the table that it belongs to: `listing.entries` and `tables`, for URLs."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _build_matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def managing_table(url: str, kinds: dict[Location, str | None]) -> tuple[str, str] | None:
-    """Return table format and prefix of the table that the object lies in; None for an object outside tables.
+    """Return table format and prefix of the table that the object belongs to; None for an object outside tables.
 
     `kinds` caches what is known of prefixes, and is extended. Raises RefusedError where listing is denied.
     """
@@ -143,8 +143,10 @@ def managing_table(url: str, kinds: dict[Location, str | None]) -> tuple[str, st
             if kind is not None:
                 return kind, folder.name
     except DeniedError:
-        hint = Hint("allow listing the bucket, or say that it lies in none with {allow_table_files}", allow_table_files=True)
-        raise RefusedError("whether it lies in a table cannot be seen: listing is denied", file=location.name, hint=hint) from None
+        hint = Hint("allow sbbf to list the bucket, or, if the file is in no table, give {allow_table_files}", allow_table_files=True)
+        raise RefusedError(
+            "sbbf cannot tell whether the file belongs to a table: listing is denied", file=location.name, hint=hint
+        ) from None
     except SbbfError as error:
         raise error.at(file=location.name) from error.__cause__
     return None

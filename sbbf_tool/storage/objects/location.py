@@ -51,16 +51,18 @@ def parse_location(url: str) -> Location:
     service = _SERVICES.get(scheme)
     if match is None or service is None:
         schemes = ", ".join(f"{name}://" for name in _SERVICES)
-        raise UsageError(f"no such kind of place: {scheme}://", hint=f"there are {schemes} and paths")
+        raise UsageError(f"unknown URL scheme {scheme}://", hint=f"the schemes are {schemes}; a local file is a path")
     bucket, key = match[2], match[3] or ""
     if service == "http":
         return _parse_http(url)
     # In S3 only the name of an access point has a colon; anything else is an access key with its secret, cut off at a slash.
     is_key = service in ("s3", "gs") and ":" in bucket and not bucket.startswith("arn:")
     if is_key or ("@" in bucket and ":" in bucket.rpartition("@")[0]):
-        raise UsageError(f"{scheme}: a URL must not hold a password", hint="credentials are found in the environment, profiles and roles")
+        raise UsageError(
+            f"{scheme}: a URL must not contain a password", hint="sbbf takes credentials from the environment, profiles and roles"
+        )
     if not bucket and service != "hdfs":
-        raise UsageError(f"no bucket is named: {url}", hint=f"{scheme}://BUCKET/KEY")
+        raise UsageError(f"the URL names no bucket: {url}", hint=f"{scheme}://BUCKET/KEY")
     if service in ("s3", "gs"):
         # Different schemes of one service name the same place.
         scheme = service
@@ -72,11 +74,11 @@ def _parse_http(url: str) -> Location:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise UsageError("not a URL of the web", hint="https://HOST/PATH") from None
+        raise UsageError("not a valid HTTP URL", hint="https://HOST/PATH") from None
     if not host:
-        raise UsageError("no host is named", hint="https://HOST/PATH")
+        raise UsageError("the URL names no host", hint="https://HOST/PATH")
     if parts.username is not None or parts.password is not None:
-        raise UsageError(f"{parts.scheme}://{host}: a URL must not hold a password", hint="use a signed URL")
+        raise UsageError(f"{parts.scheme}://{host}: a URL must not contain a password", hint="use a signed URL")
     origin = f"[{host}]" if ":" in host else host
     root = f"{parts.scheme.lower()}://{origin}{f':{port}' if port else ''}"
     return Location("http", root, host, parts.path.lstrip("/"), parts.query)

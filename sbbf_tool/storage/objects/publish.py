@@ -58,8 +58,8 @@ def _read_back(target: str, planned_source: PlannedSource, samples: list[tuple[i
                 new_object.read(start, len(data)) == data for start, data in chain(samples, new)
             )
     except SbbfError as error:
-        hint = "it was verified and written; verify it again"
+        hint = "it was verified before it was written; verify it again"
         raise WriteError(f"the new object could not be read back ({error.message})", file=planned_source.name, hint=hint) from error
     if not is_same:
-        hint = "another process may have written it in the same moment; verify it"
-        raise WriteError("the object holds other bytes than were written to it", file=planned_source.name, hint=hint)
+        hint = "another process may have written it at the same time; verify it"
+        raise WriteError("the object does not have the bytes that were written to it", file=planned_source.name, hint=hint)

@@ -73,10 +73,10 @@ class S3Bucket:
                 first, last, size = (int(number) for number in match.groups())
                 if (first, last) != _expected_range(range_header, size) or last - first + 1 != length:
                     answer["Body"].close()
-                    raise UnreadableError(f"the store answered with bytes {first} to {last} where {range_header} were asked for")
+                    raise UnreadableError(f"the store sent bytes {first} to {last} instead of {range_header}")
             elif not range_header.startswith("bytes=-") or size > int(range_header.removeprefix("bytes=-")):
                 answer["Body"].close()
-                raise UnreadableError("the store cannot give a part of an object: it answered with the whole")
+                raise UnreadableError("the store does not support range requests: it sent the whole object")
             return answer["Body"].read(), Version(size, answer.get("ETag"))
 
         return call(lambda: retry(request, lambda error: isinstance(error, _BODY_ERRORS)), self.bucket)

@@ -32,7 +32,7 @@ class NotS3Error(UnreadableError):
     """The server's answer is not one of S3."""
 
     def __init__(self) -> None:
-        super().__init__("what answers is not S3, or redirects", hint="check AWS_ENDPOINT_URL")
+        super().__init__("the server is not an S3 service, or redirects", hint="check AWS_ENDPOINT_URL")
 
 
 class NoSuchRangeError(UnreadableError):
@@ -61,7 +61,7 @@ def describe(error: Exception, bucket: str) -> SbbfError:
     if not isinstance(error, wrong.BotoCoreError):
         return NotS3Error()
     if isinstance(error, wrong.ParamValidationError):
-        return UsageError(f"{bucket!r} cannot be a bucket's name, or the key is empty or too long")
+        return UsageError(f"{bucket!r} is not a valid bucket name, or the key is empty or too long")
     if isinstance(error, wrong.ProfileNotFound | wrong.ConfigParseError | wrong.InvalidConfigError | wrong.ConfigNotFound):
         return UnreadableError(f"the profile named by AWS_PROFILE, or the file it is in, cannot be used ({type(error).__name__})")
     if isinstance(error, wrong.HTTPClientError | wrong.ConnectionError):
@@ -70,8 +70,8 @@ def describe(error: Exception, bucket: str) -> SbbfError:
             f"the store cannot be reached ({name}, {TRIES} tries)", hint="check the network, AWS_ENDPOINT_URL, AWS_REGION"
         )
     if "Credential" in type(error).__name__ or "SSO" in type(error).__name__ or "Token" in type(error).__name__:
-        return DeniedError(f"no credentials that can be used ({type(error).__name__})", hint=_CREDENTIALS)
-    return UnreadableError(f"the store cannot be asked ({type(error).__name__})")
+        return DeniedError(f"no usable credentials ({type(error).__name__})", hint=_CREDENTIALS)
+    return UnreadableError(f"the request to the store failed ({type(error).__name__})")
 
 
 def _of_answer(error: wrong.ClientError, bucket: str) -> SbbfError:
@@ -82,7 +82,7 @@ def _of_answer(error: wrong.ClientError, bucket: str) -> SbbfError:
     if code == "NoSuchBucket":
         return MissingError(f"no such bucket: {bucket}")
     if code in ("InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "TokenRefreshRequired"):
-        return DeniedError(f"the store does not take the credentials ({code})", hint=_CREDENTIALS)
+        return DeniedError(f"the store rejects the credentials ({code})", hint=_CREDENTIALS)
     if code == "InvalidObjectState":
         return UnreadableError("the object is archived", hint="restore it first")
     if status == 404:

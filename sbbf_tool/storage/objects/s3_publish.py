@@ -48,7 +48,7 @@ _COPIED_ATTRIBUTES = (
 _ARCHIVES = ("GLACIER", "DEEP_ARCHIVE")
 _PARTS_IN_FLIGHT = 4
 _UNTOUCHED = "the old object is untouched"
-_UNCONDITIONAL = "this store has no conditional writes: whoever wrote the object in the moment of publishing was overwritten"
+_UNCONDITIONAL = "this store has no conditional writes: a concurrent write to the object may have been overwritten"
 
 
 class S3Store(S3Bucket):
@@ -57,7 +57,7 @@ class S3Store(S3Bucket):
     def ensure_writable(self, target: Location, in_place: bool) -> None:
         """Raise RefusedError where the key is taken, or the object is of a kind that is not replaced."""
         if not target.key or target.key.endswith("/"):
-            raise UsageError("this is a prefix and names no object")
+            raise UsageError("the URL names a prefix, not an object")
         if not in_place:
             if self.version(target.key) is not None:
                 raise _exists()
@@ -65,12 +65,13 @@ class S3Store(S3Bucket):
         metadata = self.head(target.key)
         if metadata.get("StorageClass") in _ARCHIVES:
             raise RefusedError(
-                f"it is in storage class {metadata['StorageClass']}, where a new version could not be read",
+                f"the object is in storage class {metadata['StorageClass']}, in which a new version could not be read",
                 hint=ELSEWHERE,
             )
         if metadata.get("ObjectLockMode") or metadata.get("ObjectLockLegalHoldStatus") == "ON":
             raise RefusedError(
-                "it is locked, and the lock would not go along", hint=Hint("write elsewhere with {output}, and lock that", output=...)
+                "the object is locked, and its new version would not be",
+                hint=Hint("write elsewhere with {output}, and lock the new object", output=...),
             )
 
     def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:
@@ -149,7 +150,7 @@ class _Upload:
         )
         tag = answer.get("CopyPartResult", {}).get("ETag")
         if not tag:
-            raise WriteError("the store says that it copied a part and not which", hint=_UNTOUCHED)
+            raise WriteError("the store reports that it copied a part, but not its ETag", hint=_UNTOUCHED)
         return str(tag)
 
     def _ensure_complete(self, upload_id: str, parts: tuple[Part, ...], tags: list[str]) -> None:
@@ -168,7 +169,7 @@ class _Upload:
             number: (part.end - part.start, _strip_quotes(tag)) for number, (part, tag) in enumerate(zip(parts, tags, strict=True), 1)
         }
         if stored_parts != expected_parts:
-            raise WriteError("the store holds other parts than were sent and copied", hint=_UNTOUCHED)
+            raise WriteError("the parts in the store are not those that were sent and copied", hint=_UNTOUCHED)
         if self.old is not None and self.old.store.version(self.old.location.key) != self.old.version:
             raise OtherVersionError().at(file=self.old.name)
 
@@ -216,12 +217,12 @@ class _Upload:
             return request()
         except ERRORS as error:
             if isinstance(error, wrong.ClientError) and code_of(error) == (501, "NotImplemented"):
-                raise _NoConditionsError("the store cannot do what is needed (NotImplemented)", hint=_UNTOUCHED) from error
+                raise _NoConditionsError("the store does not support a required operation (NotImplemented)", hint=_UNTOUCHED) from error
             reason = describe(error, self._place["Bucket"])
             if isinstance(reason, OtherVersionError | UsageError):
                 raise reason from error
             if isinstance(reason, DeniedError):
-                raise RefusedError(f"it may not be written: {reason.message}", hint=reason.hint) from error
+                raise RefusedError(f"the object cannot be written: {reason.message}", hint=reason.hint) from error
             raise WriteError(reason.message, hint=_UNTOUCHED) from error
 
     def _abort(self, upload_id: str, cause: BaseException) -> None:
@@ -230,7 +231,9 @@ class _Upload:
                 call(lambda: self.store.client.abort_multipart_upload(**self._place, UploadId=upload_id), self._place["Bucket"])
         except SbbfError as error:
             if isinstance(cause, SbbfError):
-                cause.hint = f"{_UNTOUCHED}, and an unfinished upload stays ({error.message}): aws s3api abort-multipart-upload removes it"
+                cause.hint = (
+                    f"{_UNTOUCHED}, but an unfinished upload remains ({error.message}): remove it with aws s3api abort-multipart-upload"
+                )
 
 
 class _NoConditionsError(RefusedError):
@@ -254,8 +257,8 @@ def _attributes(old: ObjectSource, in_place: bool) -> tuple[dict[str, Any], list
     except DeniedError as error:
         if in_place:
             hint = Hint("allow s3:GetObjectTagging, or write elsewhere with {output}", output=...)
-            raise RefusedError("its tags cannot be read, and would be lost", hint=hint) from error
-        warnings.append("the old object's tags could not be read, and were not carried over")
+            raise RefusedError("the object's tags cannot be read, so the new version would lack them", hint=hint) from error
+        warnings.append("the old object's tags could not be read, so the new object lacks them")
     except SbbfError as error:
         if "NotImplemented" not in error.message:
             raise
@@ -263,7 +266,9 @@ def _attributes(old: ObjectSource, in_place: bool) -> tuple[dict[str, Any], list
         acl = call(lambda: client.get_object_acl(**place), place["Bucket"])
         owner = acl.get("Owner", {}).get("ID")
         if any(grant.get("Grantee", {}).get("ID") != owner for grant in acl.get("Grants", ())):
-            warnings.append("the old object's access list was not carried over: the new one is its owner's alone, or as the bucket says")
+            warnings.append(
+                "the old object's access list was not kept: only the owner, or the bucket's policy, grants access to the new one"
+            )
     return carried, warnings
 
 
@@ -277,9 +282,8 @@ def _warn_of_uploads(store: S3Bucket, key: str) -> list[str]:
         answer = call(lambda: store.client.list_multipart_uploads(Bucket=store.bucket, Prefix=key), store.bucket)
         count = sum(upload.get("Key") == key for upload in answer.get("Uploads", ()))
         if count:
-            return [
-                f"{count} unfinished upload{'s' * (count > 1)} of it from before: aws s3api abort-multipart-upload, or a lifecycle rule"
-            ]
+            uploads = f"{count} earlier unfinished upload{'s' * (count > 1)} of the object"
+            return [f"{uploads}: remove with aws s3api abort-multipart-upload, or a lifecycle rule"]
     return []
 
 

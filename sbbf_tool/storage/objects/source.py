@@ -1,7 +1,7 @@
 """One version of an object, read by ranges.
 
 opening        one request for the last bytes: it returns size, ETag, and usually the whole footer
-pinned         every further request asks for that ETag; a changed object is an error, never a mixture
+pinned         every further request requires that ETag; a changed object is an error, never a mixture
 small reads    also fetch the bytes around them, in growing windows while reads are sequential
 large reads    are split, and the parts are fetched concurrently
 prefetch       near ranges in one request, the others concurrently
@@ -136,7 +136,7 @@ class ObjectSource(Source):
         with ErrorPlace(self.name):
             data = self.store.get(self.location.key, offset, length, self.version)
         if len(data) != length:
-            raise UnreadableError(f"{len(data):,} bytes came where {length:,} were asked for", file=self.name, place=f"byte {offset}")
+            raise UnreadableError(f"the service sent {len(data):,} bytes instead of {length:,}", file=self.name, place=f"byte {offset}")
         self._count(data)
         return data
 

@@ -82,7 +82,7 @@ class ReadOnlyStore:
 
     def ensure_writable(self, target: Location, in_place: bool) -> None:
         hint = Hint("write to a local file with {output}, verify it, and copy it there", output=...)
-        raise RefusedError(f"sbbf reads from {self.service_name} and does not write there", hint=hint)
+        raise RefusedError(f"sbbf cannot write to {self.service_name}", hint=hint)
 
     def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:
         self.ensure_writable(target, in_place=False)
@@ -90,7 +90,7 @@ class ReadOnlyStore:
 
 
 def retry(request: Callable[[], Answer], is_retryable: Callable[[Exception], bool]) -> Answer:
-    """Call `ask` at most TRIES times, as long as `again` says that another try may help."""
+    """Call `request` at most TRIES times, as long as its error `is_retryable`."""
     for _ in range(TRIES - 1):
         try:
             return request()
