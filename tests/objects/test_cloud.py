@@ -210,4 +210,4 @@ def test_a_store_that_cannot_be_reached_does_not_lack_credentials(tmp_path, monk
     # An HTTP server is given no credentials, whatever its URLs are called.
     for url in ("az://container/x.parquet", "gs://bucket/x.parquet", f"http://127.0.0.1:{port}/Account/token.parquet"):
         assert run(["inspect", url]) == 3
-        assert f"sbbf: {url}: it cannot be reached" in capsys.readouterr().err
+        assert f"sbbf: {url}: the service cannot be reached" in capsys.readouterr().err
