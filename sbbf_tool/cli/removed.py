@@ -11,7 +11,7 @@ COMMANDS = {
     "lake add-filter": "sbbf add-filter PATH... --in-place",
     "lake verify": "sbbf verify PATH...",
     "lake check": "sbbf check PATH...",
-    "lake watch": "run sbbf add-filter PATH... --in-place on a schedule; files that have their filters are skipped",
+    "lake watch": "sbbf add-filter PATH... --in-place, run on a schedule; files that have their filters are skipped",
     "lake": "sbbf COMMAND PATH...; every command takes many files, and --master or --remote runs it on Spark",
 }
 """By what was typed behind `sbbf`."""

@@ -132,14 +132,14 @@ def test_an_empty_list_is_a_usage_error(folder, give, capfd, option, content):
         (["inspect", "--files-from", "nowhere"], "list of files nowhere: no such file or directory"),
         (["inspect", "--files0-from", "."], "list of files .: is a directory"),
         (["inspect", "--files-from", ""], "list of files : no such file or directory"),
-        (["inspect", "--files-from", "list", "plain.parquet"], "not from both: plain.parquet"),
+        (["inspect", "--files-from", "list", "plain.parquet"], "not both: plain.parquet"),
         (["inspect", "--files-from", "list", "--files0-from", "list"], "give one of --files-from and --files0-from"),
         (["inspect"], "no file was given"),
         (["probe", "--files-from", "list", "id", "1"], "name the column with -c COLUMN"),
         (["explain", "--files-from", "list", "id", "1"], "name the column with -c COLUMN"),
         (["probe", "-c", "id", "--value", "1"], "no file was given"),
         (["add-filter", "-c", "id", "--files-from", "list", "-o", "out.parquet"], "--output is for one file"),
-        (["add-filter", "-c", "id", "--files-from", "list"], "(--in-place)"),
+        (["add-filter", "-c", "id", "--files-from", "list"], "give either -o or --in-place"),
     ],
 )
 def test_wrong_requests(folder, capfd, arguments, said):

@@ -113,7 +113,7 @@ def test_the_wrong_java_gets_one_line(machine, monkeypatch, said, code, seen):
     with pytest.raises(UsageError) as error:
         java.find_java(SPARK_4_0)
     assert str(error.value) == (
-        f"Spark 4.0 needs Java 17 or 21, and {seen.format(home=machine / 'home')}; "
+        f"Spark 4.0 needs Java 17 or 21, but {seen.format(home=machine / 'home')}; "
         "install one, set JAVA_HOME to it, or pip install 'sbbf-tool[spark,jre]'"
     )
 
@@ -173,5 +173,5 @@ def test_an_old_pyspark_is_refused(monkeypatch):
 
 @pytest.mark.parametrize("master", ["", "lokal[2]", "mesos://host:5050", "spark:/host"])
 def test_a_master_that_is_none_is_told_before_java_is_started(master):
-    with pytest.raises(UsageError, match=r"no master .*; there are local"):
+    with pytest.raises(UsageError, match=r"unknown master .*; there are local"):
         session(master)

@@ -119,9 +119,9 @@ PLANTS = {
         _text(lambda entry: json.dumps(entry).encode().replace(b'"new_length": ', b'"new_length": 1e400, "x": ')), "not an integer"
     ),
     "3,000 digits": Plant(_raw_length(b"9" * 3000), "new length is less"),
-    "length 0": Plant(_with(length=0, ends_with=""), "0 bytes, and the smallest"),
-    "length 11": Plant(_with(length=11), "11 bytes, and the smallest"),
-    "negative": Plant(_with(length=-1), "-1 bytes, and the smallest"),
+    "length 0": Plant(_with(length=0, ends_with=""), "0 bytes, but the smallest"),
+    "length 11": Plant(_with(length=11), "11 bytes, but the smallest"),
+    "negative": Plant(_with(length=-1), "-1 bytes, but the smallest"),
     "no bytes": Plant(_with(ends_with=""), "0 of the file's last bytes instead of 64"),
     "63 bytes": Plant(_text(lambda entry: {**entry, "ends_with": entry["ends_with"][2:]}), "63 of the file's last bytes instead of 64"),
     "65 bytes": Plant(_text(lambda entry: {**entry, "ends_with": "00" + entry["ends_with"]}), "65 of the file's last bytes instead of 64"),
