@@ -39,7 +39,7 @@ def flat(buffer: Buffer) -> memoryview:
 def rows(values: Buffer, width: int) -> tuple[memoryview, int]:
     """View `values` as bytes, and count the values of `width` bytes."""
     if width < 1:
-        raise ValueError(f"a width of {width} bytes")
+        raise ValueError(f"the width of a value must be at least 1 byte, not {width}")
     view = flat(values)
     count, rest = divmod(len(view), width)
     if rest:
@@ -50,15 +50,15 @@ def rows(values: Buffer, width: int) -> tuple[memoryview, int]:
 def offsets_in(data: Buffer, offsets: Buffer, offset_width: int) -> tuple[memoryview, memoryview]:
     """View `data` as bytes, and `offsets` as signed native integers whose ends lie in `data`. The kernel checks their order."""
     if offset_width not in (4, 8):
-        raise ValueError(f"offsets of {offset_width} bytes; Arrow has 4 and 8")
+        raise ValueError(f"offsets must have 4 or 8 bytes, not {offset_width}")
     view, raw = flat(data), flat(offsets)
     if len(raw) % offset_width:
         raise ValueError(f"{len(raw)} bytes are not a whole number of offsets of {offset_width} bytes")
     places = raw.cast("i" if offset_width == 4 else "q")
     if not len(places):
-        raise ValueError("no offsets; n values have n + 1")
+        raise ValueError("there are no offsets; n values have n + 1")
     if places[0] < 0 or places[-1] > len(view):
-        raise ValueError(f"offsets from {places[0]} to {places[-1]} leave the {len(view)} bytes of data")
+        raise ValueError(f"offsets from {places[0]} to {places[-1]} exceed the {len(view)} bytes of data")
     return view, places
 
 
@@ -66,12 +66,12 @@ def key_of_order(order: str, width: int) -> Callable[[bytes], int | bytes]:
     """Return the sort key for values of `width` bytes in an order (see `interface.Kernel.extremes_fixed`)."""
     if order in ("signed", "unsigned"):
         if width not in (4, 8):
-            raise ValueError(f"integers of {width} bytes; they have 4 or 8")
+            raise ValueError(f"integers must have 4 or 8 bytes, not {width}")
         return lambda value: int.from_bytes(value, "little", signed=order == "signed")
     if order == "decimal":
         return lambda value: int.from_bytes(value, "big", signed=True)
     if order != "bytes":
-        raise ValueError(f"no order is called {order!r}")
+        raise ValueError(f"unknown order {order!r}")
     return bytes
 
 
@@ -81,7 +81,7 @@ def prefixed_spans(page: memoryview, count: int) -> Iterator[tuple[int, int]]:
     Nothing may follow the last one.
     """
     if count < 0:
-        raise ValueError(f"a count of {count} values")
+        raise ValueError(f"the count must not be negative, not {count}")
     end = 0
     for i in range(count):
         start = end + 4
@@ -107,7 +107,7 @@ def blocks(bitset: Buffer, num_blocks: int) -> memoryview:
     """View the bytes of the first `num_blocks` blocks of `bitset`."""
     view = flat(bitset)
     if not 1 <= num_blocks <= MAX_BLOCKS:
-        raise ValueError(f"{num_blocks} blocks; a filter has 1 to 2^31 - 1")
+        raise ValueError(f"a filter has 1 to 2^31 - 1 blocks, not {num_blocks}")
     if num_blocks * BLOCK_BYTES > len(view):
         raise ValueError(f"{num_blocks} blocks do not fit in a bitset of {len(view)} bytes")
     return view[: num_blocks * BLOCK_BYTES]
@@ -124,7 +124,7 @@ def writable_blocks(bitset: Buffer, num_blocks: int) -> memoryview:
 def even_blocks(bitset: Buffer, num_blocks: int) -> memoryview:
     """View the blocks for folding, which needs an even number of them."""
     if num_blocks % 2:
-        raise ValueError(f"{num_blocks} blocks do not come in pairs")
+        raise ValueError(f"folding needs an even number of blocks, not {num_blocks}")
     return blocks(bitset, num_blocks)
 
 
@@ -139,7 +139,7 @@ def new_bitset(num_bytes: int) -> Buffer:
     try:
         memory = mmap.mmap(-1, num_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except OSError as error:
-        raise MemoryError(f"{num_bytes:,} bytes for a bitset") from error
+        raise MemoryError(f"cannot allocate a bitset of {num_bytes:,} bytes") from error
     with suppress(OSError):  # a kernel without huge pages
         memory.madvise(mmap.MADV_HUGEPAGE)
     return memory

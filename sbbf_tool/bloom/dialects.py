@@ -155,5 +155,5 @@ def find_dialect(name: str) -> Dialect:
     """Return the dialect of this name. UsageError where there is none."""
     match = next((dialect for dialect in DIALECTS if dialect.name == name), None)
     if match is None:
-        raise UsageError(f"no dialect {name!r}", hint=f"there are {', '.join(dialect.name for dialect in DIALECTS)}")
+        raise UsageError(f"there is no dialect {name!r}", hint=f"the dialects are {', '.join(dialect.name for dialect in DIALECTS)}")
     return match

@@ -38,7 +38,7 @@ def check_block(block: Buffer, h: int) -> bool:
     ValueError unless `block` is 32 bytes.
     """
     if len(view := flat(block)) != BLOCK_BYTES:
-        raise ValueError(f"a block of {len(view)} bytes; it has {BLOCK_BYTES}")
+        raise ValueError(f"a block has {BLOCK_BYTES} bytes, not {len(view)}")
     bits = _bits_in_block(h & 0xFFFF_FFFF)
     return int.from_bytes(view, "little") & bits == bits
 
@@ -68,13 +68,15 @@ class BloomFilter:
         self.num_blocks = len(self._bitset) // BLOCK_BYTES
         self._measured: tuple[int, int] | None = None
         if not 1 <= self.num_blocks <= MAX_BLOCKS:
-            raise UnreadableError(f"a bitset of {len(self._bitset):,} bytes", hint="a filter has 1 to 2^31 - 1 blocks of 32 bytes")
+            raise UnreadableError(
+                f"a bitset of {len(self._bitset):,} bytes is not a filter", hint="a filter has 1 to 2^31 - 1 blocks of 32 bytes"
+            )
 
     @classmethod
     def empty(cls, num_bytes: int) -> BloomFilter:
         """Make a filter of `num_bytes` bytes that holds nothing yet. UsageError below 32 bytes."""
         if num_bytes < BLOCK_BYTES:
-            raise UsageError(f"a filter of {num_bytes} bytes", hint=f"a block has {BLOCK_BYTES}")
+            raise UsageError(f"a filter has at least {BLOCK_BYTES} bytes, not {num_bytes}")
         return cls(new_bitset(num_bytes))
 
     @classmethod
@@ -172,7 +174,7 @@ class BloomFilter:
         """Build the filter that the insertions of both give. UsageError unless both have the same size."""
         if self.num_bytes != other.num_bytes:
             raise UsageError(
-                f"filters of {self.num_bytes:,} and {other.num_bytes:,} bytes cannot be united", hint="fold the larger one first"
+                f"filters of {self.num_bytes:,} and {other.num_bytes:,} bytes cannot be combined", hint="fold the larger one first"
             )
         bits = int.from_bytes(self._bitset, "little") | int.from_bytes(other._bitset, "little")
         return BloomFilter(bytearray(bits.to_bytes(self.num_bytes, "little")))

@@ -33,9 +33,9 @@ def fpp_of(ndv: float, num_bytes: int) -> float:
     `num_bytes` need not be a power of two, nor a multiple of 32. UsageError below 32 bytes or for a negative count.
     """
     if num_bytes < BLOCK_BYTES:
-        raise UsageError(f"a filter of {num_bytes} bytes", hint=f"a block has {BLOCK_BYTES}")
+        raise UsageError(f"a filter has at least {BLOCK_BYTES} bytes, not {num_bytes}")
     if not ndv >= 0:
-        raise UsageError(f"a count of {ndv} values")
+        raise UsageError(f"ndv must not be negative, not {ndv}")
     mean = ndv / (num_bytes // BLOCK_BYTES)
     return _sum(mean) if mean < _CROSSOVER else _closed_form(mean)
 
@@ -80,7 +80,7 @@ LEAST_FPP = fpp_of(1, MAX_BYTES)
 def ensure_fpp(fpp: float) -> None:
     """Ensure that some filter can have the FPP `fpp`. Raises UsageError."""
     if not 0.0 < fpp < 1.0:
-        raise UsageError(f"an error rate of {fpp}: it must be above 0 and below 1", hint="0.01 is one in a hundred")
+        raise UsageError(f"fpp must be above 0 and below 1, not {fpp}", hint="0.01 is one in a hundred")
     if fpp < LEAST_FPP:
-        largest = f"a filter of {MAX_BYTES >> 20} MiB, the largest"
-        raise UsageError(f"an error rate of {fpp}: {largest}, with one value in it has {LEAST_FPP:.2g}", hint="ask for that or more")
+        hint = f"that is the FPP of the largest filter, {MAX_BYTES >> 20} MiB, with one value"
+        raise UsageError(f"fpp must be at least {LEAST_FPP:.2g}, not {fpp}", hint=hint)

@@ -107,16 +107,17 @@ def find_column(columns: Sequence[Column], name: str) -> Column:
         if len(candidates) == 1:
             return candidates[0]
         if candidates:
-            raise UsageError(f"column {name!r} is there {len(candidates)} times, so the name does not tell which")
+            raise UsageError(f"column name {name!r} is ambiguous: the file has {len(candidates)} such columns")
     below = [column.name for column in columns if column.path[: len(path)] == path]
     if below:
-        raise UsageError(f"column {name!r} is a group", hint=f"name a leaf of it: {_some(below)}")
+        raise UsageError(f"column {name!r} is a group", hint=f"name one of its leaf columns: {_some(below)}")
     from difflib import get_close_matches
 
     names = {column.name: None for column in columns} | {quote(column.short_path): None for column in columns}
     near = get_close_matches(name, names, n=3) or [candidate for candidate in names if candidate.lower() == name.lower()]
-    hint = f"did you mean {_some(near)}?" if near else f"the file has {_some(list(names)) or 'no columns'}"
-    raise UsageError(f"no column {name!r}", hint=hint)
+    hint = f"the columns of the file are {_some(list(names))}" if names else "the file has no columns"
+    hint = f"did you mean {_some(near)}?" if near else hint
+    raise UsageError(f"there is no column {name!r}", hint=hint)
 
 
 def _some(names: Sequence[str]) -> str:
@@ -133,10 +134,10 @@ def leaf_columns(schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
     ) -> None:
         nonlocal pos
         if depth > MAX_DEPTH:
-            raise UnreadableError(f"a schema nested more than {MAX_DEPTH} deep")
+            raise UnreadableError(f"the schema is nested more than {MAX_DEPTH} deep")
         for _ in range(children):
             if pos >= len(schema):
-                raise UnreadableError("the schema's groups claim more children than it has elements")
+                raise UnreadableError("the groups of the schema state more children than it has elements")
             element = schema[pos]
             pos += 1
             if element.name is None:
@@ -147,7 +148,7 @@ def leaf_columns(schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
             name_here = () if _is_scaffolding(element, parent, path) else (element.name,)
             here, short_here = (*path, element.name), (*short, *name_here)
             if (element.num_children or 0) < 0:
-                raise UnreadableError(f"a group of {element.num_children} children", place=f"column {quote(here)}")
+                raise UnreadableError(f"the group states {element.num_children} children", place=f"column {quote(here)}")
             if element.num_children:
                 walk(here, short_here, element.num_children, element, (definition, repetition), depth + 1)
             else:
@@ -155,7 +156,7 @@ def leaf_columns(schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
 
     walk((), (), schema[0].num_children or 0, schema[0], (0, 0), 0)
     if pos != len(schema):
-        raise UnreadableError(f"the schema has {len(schema)} elements and its groups account for {pos}")
+        raise UnreadableError(f"the schema has {len(schema)} elements, but its groups state {pos}")
     return tuple(columns)
 
 
@@ -164,7 +165,7 @@ def _repetition(element: SchemaElement, number: int) -> Any:
     if element.repetition_type is None:
         return FieldRepetitionType.REQUIRED
     if element.repetition_type not in FieldRepetitionType._VALUES_TO_NAMES:
-        raise UnreadableError(f"repetition type {element.repetition_type} is not one of the format's", place=f"schema element {number}")
+        raise UnreadableError(f"the format has no repetition type {element.repetition_type}", place=f"schema element {number}")
     return element.repetition_type
 
 
@@ -185,7 +186,7 @@ def _is_list_or_map(element: SchemaElement) -> bool:
 
 def _leaf(index: int, path: tuple[str, ...], short: tuple[str, ...], element: SchemaElement, definition: int, repetition: int) -> Column:
     if element.type is None or not 0 <= element.type < len(PHYSICAL_TYPES):
-        raise UnreadableError(f"physical type {element.type} is not one of the format's", place=f"column {quote(path)}")
+        raise UnreadableError(f"the format has no physical type {element.type}", place=f"column {quote(path)}")
     length = max(element.type_length or 0, 0) if element.type == Type.FIXED_LEN_BYTE_ARRAY else 0
     physical = PHYSICAL_TYPES[element.type]
     logical = logical_of(element)

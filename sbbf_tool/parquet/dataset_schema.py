@@ -31,7 +31,7 @@ def why_read_differently(fragment: ds.ParquetFileFragment, schema: pa.Schema, co
     read = _type_at(schema, column.path)
     if read is None:
         hint = "a dataset has the columns of its first file: pass pyarrow.dataset.dataset a schema, or prune the paths"
-        raise UsageError(f"the dataset's schema has no column {column.name!r}, though a file has", hint=hint)
+        raise UsageError(f"the schema of the dataset has no column {column.name!r}, but one of its files has", hint=hint)
     stored = _type_at(fragment.physical_schema, column.path)
     if stored is None:
         return f"pyarrow finds no column {column.name!r} in the file"

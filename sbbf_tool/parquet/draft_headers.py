@@ -72,13 +72,13 @@ def readings(data: bytes) -> tuple[Reading, ...]:
 def _parse_raw(layout: struct.Struct, data: bytes) -> ParsedHeader:
     """Parse the u32 fields of `layout`. Raises UnreadableError unless they are a size that the branch wrote, and zeros."""
     if len(data) < layout.size:
-        raise UnreadableError(f"{len(data)} bytes; this header has {layout.size}")
+        raise UnreadableError(f"the header has {layout.size} bytes, but only {len(data)} are given")
     num_bytes, *others = layout.unpack_from(data)
     if any(others):
-        raise UnreadableError("another hash, algorithm or compression than the one that each has")
+        raise UnreadableError("the header states an unknown hash, algorithm or compression")
     # By chance, many numbers are followed by that many zero bytes, and there is no magic: hence the strict check of the size.
     if not BLOCK_BYTES <= num_bytes <= MAX_BYTES or num_bytes & (num_bytes - 1):
-        raise UnreadableError(f"a bitset of {num_bytes} bytes; the branch had powers of two, {BLOCK_BYTES} to {MAX_BYTES}")
+        raise UnreadableError(f"the branch wrote bitsets of powers of two from {BLOCK_BYTES} to {MAX_BYTES} bytes, not {num_bytes}")
     return ParsedHeader(layout.size, num_bytes)
 
 
@@ -95,7 +95,7 @@ def _parse_page(data: bytes) -> ParsedHeader:
     """Parse the same header inside a `PageHeader`, whose own sizes repeat those inside. Raises UnreadableError."""
     page, length = parse_prefix(PageHeader, data)
     if page.type != PageType.BLOOM_FILTER_PAGE or page.bloom_filter_page_header is None:
-        raise UnreadableError("not the page of a Bloom filter")
+        raise UnreadableError("the page is not that of a Bloom filter")
     return ParsedHeader(length, _num_bytes(page.bloom_filter_page_header))
 
 
@@ -120,11 +120,11 @@ def _header(num_bytes: int) -> BloomFilterPageHeader:
 
 def _num_bytes(header: BloomFilterPageHeader) -> int:
     if header.algorithm is None or header.algorithm.BLOCK is None or header.hash is None or header.hash.XXHASH is None:
-        raise UnreadableError("it names another algorithm or hash than the drafts had")
+        raise UnreadableError("the header names an algorithm or hash that the drafts did not have")
     if header.compression is not None:
-        raise UnreadableError("it states a compression, which the drafts did not have")
+        raise UnreadableError("the header states a compression, which the drafts did not have")
     if header.numBytes is None or header.numBytes < BLOCK_BYTES:
-        raise UnreadableError(f"a bitset of {header.numBytes} bytes; one block takes {BLOCK_BYTES}")
+        raise UnreadableError(f"the header states a bitset of {header.numBytes} bytes, but one block has {BLOCK_BYTES}")
     return int(header.numBytes)
 
 

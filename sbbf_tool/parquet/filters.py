@@ -52,7 +52,7 @@ class FilterHeader:
     @property
     def refusal(self) -> str | None:
         """Why the filter answers no query, with a hint for a draft's; None where it answers."""
-        return join(f"{self.beyond_us}; ", Hint("{dialect} asks it", dialect=...)) if self.readings else self.beyond_us
+        return join(f"{self.beyond_us}; ", Hint("query it with {dialect}", dialect=...)) if self.readings else self.beyond_us
 
     def within(self, room: int, stated_length: int | None) -> FilterHeader:
         """Return the header without readings longer than `room` bytes, or, where one has the stated length, without those that have not."""
@@ -110,19 +110,19 @@ class StoredFilter:
         warnings = []
         stated_length, size = self.place.length, self.header.num_bytes
         if stated_length is None:
-            warnings.append("no bloom_filter_length: parquet-java 1.14.0 to 1.15.2 may lose rows, hyparquet ignores the filter")
+            warnings.append("bloom_filter_length is missing: parquet-java 1.14.0 to 1.15.2 may lose rows, hyparquet ignores the filter")
         elif stated_length != self.length:
             warnings.append(
-                f"bloom_filter_length is {stated_length}, header and bitset take {self.length}: some readers ignore or misread it"
+                f"bloom_filter_length is {stated_length}, but header and bitset have {self.length} bytes: some readers ignore or misread it"
             )
         if size % BLOCK_BYTES:
-            warnings.append(f"a bitset of {size} bytes is not whole blocks; its last {size % BLOCK_BYTES} bytes are unused")
+            warnings.append(f"the bitset of {size} bytes is not a whole number of blocks; its last {size % BLOCK_BYTES} bytes are unused")
         if size > sizing.MAX_BYTES:
-            warnings.append("a bitset over 128 MiB: Trino fails, parquet-java, Arrow and Velox refuse it")
+            warnings.append("the bitset is larger than 128 MiB: Trino fails; parquet-java, Arrow and Velox reject it")
         elif size < sizing.MIN_BYTES:
-            warnings.append("a bitset under 64 bytes: Impala reads past its end")
+            warnings.append("the bitset is smaller than 64 bytes: Impala reads past its end")
         elif size & (size - 1):
-            warnings.append("a bitset whose size is not a power of two: Arrow C++ and Velox refuse it, Impala misreads it")
+            warnings.append("the size of the bitset is not a power of two: Arrow C++ and Velox reject it, Impala misreads it")
         return warnings
 
 
@@ -145,26 +145,26 @@ def parse_header(data: bytes) -> FilterHeader:
     header, length = parse_prefix(BloomFilterHeader, data)
     size = header.numBytes
     if size is None:
-        raise UnreadableError("not a filter header: it states no numBytes")
+        raise UnreadableError("not a filter header: numBytes is missing")
     if size < BLOCK_BYTES:
-        raise UnreadableError(f"a bitset of {size} bytes; one block takes {BLOCK_BYTES}")
+        raise UnreadableError(f"the header states a bitset of {size} bytes, but one block has {BLOCK_BYTES}")
     return FilterHeader(length, size, _beyond_us(header))
 
 
 def _draft(readings: tuple[Reading, ...]) -> FilterHeader:
     forms = " or ".join(dict.fromkeys(reading.dialect.header for reading in readings))
     names = " or ".join(reading.dialect.name for reading in readings)
-    reason = f"its header, {forms}, is of a draft of the format: {names}"
+    reason = f"its header ({forms}) is that of a draft of the format: {names}"
     return FilterHeader(readings[0].length, readings[0].num_bytes, reason, readings)
 
 
 def _beyond_us(header: BloomFilterHeader) -> str | None:
     if header.algorithm is None and header.hash is None:
-        return "its header names neither algorithm nor hash"
+        return "its header states neither algorithm nor hash"
     if header.algorithm is None or header.algorithm.BLOCK is None:
-        return "its header names an algorithm other than split blocks"
+        return "its header states an algorithm other than split blocks"
     if header.hash is None or header.hash.XXHASH is None:
-        return "its header names a hash other than XXH64"
+        return "its header states a hash other than XXH64"
     if header.compression is None or header.compression.UNCOMPRESSED is None:
         return "its bitset is compressed in a way the format does not have"
     return None

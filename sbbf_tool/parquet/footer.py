@@ -69,13 +69,16 @@ class Footer:
         if not self.metadata.schema or self.metadata.row_groups is None:
             raise UnreadableError("the footer has no schema or no list of row groups")
         if not self.metadata.row_groups and (self.metadata.num_rows or 0) > 0:
-            raise UnreadableError(f"the footer counts {self.metadata.num_rows:,} rows and has no row group")
+            raise UnreadableError(f"the footer states {self.metadata.num_rows:,} rows, but has no row group")
         self.columns: tuple[Column, ...] = leaves(self.metadata.schema)
         """Leaf columns in the schema's order; a column's `index` is its position in every row group."""
         for number, row_group in enumerate(self.metadata.row_groups):
             if row_group.columns is None or len(row_group.columns) != len(self.columns):
                 num_chunks = len(row_group.columns or ())
-                raise UnreadableError(f"{num_chunks} column chunks for {len(self.columns)} leaf columns", place=f"row group {number}")
+                raise UnreadableError(
+                    f"the row group has {num_chunks} column chunks, but the schema {len(self.columns)} leaf columns",
+                    place=f"row group {number}",
+                )
 
     @property
     def end(self) -> int:
@@ -129,7 +132,7 @@ class Footer:
         elif (stated_name := PHYSICAL_TYPES[stated_type]) == column.physical:
             return
         raise UnreadableError(
-            f"the schema states {column.physical}, the column chunk {stated_name}", hint="the file is damaged: write it again"
+            f"the schema states {column.physical}, but the column chunk {stated_name}", hint="the file is damaged: write it again"
         )
 
     def ensure_counts(self, row_group: int, column: Column) -> None:
@@ -141,7 +144,7 @@ class Footer:
         may_have_more = bool(rows) and bool(column.max_repetition)
         if rows is None or values is None or rows < 0 or values < rows or (values > rows and not may_have_more):
             counts = f"{'no' if values is None else f'{values:,}'} values in {'no' if rows is None else f'{rows:,}'} rows"
-            raise UnreadableError(f"the footer counts {counts}")
+            raise UnreadableError(f"the footer states {counts}")
 
     def filter_place(self, row_group: int, column: int) -> FilterPlace | None:
         """Return the position of this chunk's filter, or None. Offsets of 0 and below, from builds before parquet-mr 1.12, mean none."""
@@ -154,16 +157,18 @@ class Footer:
 def parse_tail(last_bytes: bytes, file_size: int) -> Tail:
     """Locate the footer from the last eight bytes of a file of `file_size` bytes."""
     if file_size < len(MAGIC) + TAIL_BYTES or len(last_bytes) < TAIL_BYTES:
-        raise UnreadableError(f"not a Parquet file: {file_size:,} bytes, and the smallest has 12")
+        raise UnreadableError(f"not a Parquet file: it has {file_size:,} bytes, and the smallest possible file has 12")
     magic = last_bytes[-4:]
     if magic not in (MAGIC, MAGIC_ENCRYPTED):
         raise UnreadableError(
-            "not a Parquet file, or cut short: it does not end in PAR1", place=f"byte {file_size - 4}", hint="write or copy it again"
+            "not a Parquet file, or truncated: it does not end with PAR1", place=f"byte {file_size - 4}", hint="write or copy it again"
         )
     length = int.from_bytes(last_bytes[-8:-4], "little")
     start = file_size - TAIL_BYTES - length
     if start < len(MAGIC):
-        raise UnreadableError(f"a footer of {length:,} bytes cannot be in a file of {file_size:,}", place=f"byte {file_size - 8}")
+        raise UnreadableError(
+            f"the stated footer of {length:,} bytes does not fit into the file of {file_size:,}", place=f"byte {file_size - 8}"
+        )
     return Tail(start, length, magic == MAGIC_ENCRYPTED)
 
 
@@ -213,9 +218,9 @@ def _edit_metadata(
                 edits.append(_edit_encrypted(raw, key, ciphertext, change, cipher, leave_decrypted))
             num_edited += meta is not None or (ciphertext is not None and cipher is not None)
     except IndexError:
-        raise UnreadableError("the footer ends in the middle of a value") from None
+        raise UnreadableError("the footer ends inside a value") from None
     if num_edited != len(keys):
-        raise UnreadableError("a chosen column chunk has no metadata in this footer")
+        raise UnreadableError("a column chunk to edit has no metadata in this footer")
     return compact.apply(raw, edits)
 
 
@@ -223,7 +228,7 @@ def _edit_encrypted(
     raw: bytes, key: tuple[int, int], field: compact.Field, change: _Change | None, cipher: FileCipher, leave_decrypted: bool
 ) -> compact.Edit:
     if not cipher.has_key(key):
-        raise RefusedError("a column's metadata are encrypted", hint=Hint("give its key with {keys}", keys=...))
+        raise RefusedError("the metadata of a column are encrypted", hint=Hint("give its key with {keys}", keys=...))
     length, start = compact.read_varint(raw, field.value)
     plain = cipher.decrypt_metadata(key, raw[start : start + length])
     if change is not None:

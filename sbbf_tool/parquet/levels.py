@@ -32,7 +32,7 @@ def count_highest(levels: memoryview, highest: int, count: int) -> int:
         else:
             size = (width + 7) // 8
             if position + size > len(levels) or not header:
-                raise ValueError("the levels end early, or a run has none")
+                raise ValueError("the levels end early, or a run is empty")
             run = min(remaining, header >> 1)
             if int.from_bytes(levels[position : position + size], "little") == highest:
                 num_highest += run

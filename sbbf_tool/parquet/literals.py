@@ -56,7 +56,7 @@ def parse(column: Column, text: str | None) -> Literal:
     if text is None or (text.lower() == "null" and not _may_be_text(column)):
         return Literal("null", verdict=CANNOT_SAY, note="nulls are never in a Bloom filter", is_null=True)
     if column.physical == "BOOLEAN":
-        return Literal(text, verdict=CANNOT_SAY, note="filters of BOOLEAN columns hold nothing (parquet-java) or are not written")
+        return Literal(text, verdict=CANNOT_SAY, note="filters of BOOLEAN columns are empty (parquet-java) or are not written")
     if column.doubt:
         return Literal(text, verdict=CANNOT_SAY, note=column.doubt)
     notation = _notation(column)

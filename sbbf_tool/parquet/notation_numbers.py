@@ -52,7 +52,7 @@ def _parse_float(column: Column, text: str) -> Literal:
         raise ValueError
     value = float(text)
     if value != value:
-        return Literal(text, verdict=MAYBE, note="NaN is stored in many forms, and a filter may know only some")
+        return Literal(text, verdict=MAYBE, note="NaN has many stored forms, and a filter may hold only some")
     if abs(value) == float("inf") and "inf" not in text.lower():
         raise ValueError
     layout = _FLOAT_LAYOUTS[width_of(column)]
@@ -106,14 +106,14 @@ def _parse_decimal(column: Column, text: str) -> Literal:
     unscaled = int(scaled_value)
     _check_precision(column, unscaled)
     if unscaled != scaled_value:
-        return Literal(text, verdict=ABSENT, note=f"finer than the column's scale of {logical.scale}")
+        return Literal(text, verdict=ABSENT, note=f"more digits than the column's scale of {logical.scale}")
     if column.physical != "BYTE_ARRAY":
         return Literal(text, (unscaled.to_bytes(width_of(column), _byte_order(column), signed=True),))
     widths = _widths(unscaled, logical.precision)
     return Literal(
         text,
         tuple(unscaled.to_bytes(width, "big", signed=True) for width in widths),
-        note=f"a BYTE_ARRAY decimal has other forms, with superfluous sign bytes: asked for those of {widths[0]} to {widths[-1]} bytes",
+        note=f"a BYTE_ARRAY decimal has other forms, with superfluous sign bytes: queried are those of {widths[0]} to {widths[-1]} bytes",
     )
 
 

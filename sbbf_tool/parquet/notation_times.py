@@ -33,7 +33,7 @@ def _count_units(column: Column, text: str, instant: iso8601.Instant) -> Literal
 
 
 def _finer(text: str, unit: str) -> Literal:
-    return Literal(text, verdict=ABSENT, note=f"finer than the column's unit, {unit.lower()}")
+    return Literal(text, verdict=ABSENT, note=f"more precise than the column's unit, {unit.lower()}")
 
 
 def _parse_time(column: Column, text: str) -> Literal:

@@ -90,7 +90,7 @@ class HeaderWalk:
                 raise self._undecodable(error.message) from error
             stored = header.compressed_page_size
             if stored is None or stored < 0:
-                raise self._undecodable("it does not state the size of its page")
+                raise self._undecodable("the header does not state the size of its page")
             if self._position + length + stored > self._size:
                 raise self._undecodable(f"its page of {stored:,} bytes would run past the end of the file")
             ensure_page(header, self._position, self._ensure_size)

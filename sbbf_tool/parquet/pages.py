@@ -92,7 +92,7 @@ def read_pages(read: Callable[[int, int], bytes], meta: ColumnMetaData) -> Itera
         place = f"page header at byte {position}"
         data = header.data_page_header_v2 or header.data_page_header or header.dictionary_page_header
         if header.compressed_page_size is None or header.compressed_page_size < 0 or header.uncompressed_page_size is None:
-            raise UnreadableError("it does not state the size of its page", place=place)
+            raise UnreadableError("the header does not state the size of its page", place=place)
         if data is not None:
             is_dictionary = header.type == PageType.DICTIONARY_PAGE
             yield Page(is_dictionary, data.encoding or 0, count_of(data.num_values), count_of(header.uncompressed_page_size))
@@ -136,5 +136,7 @@ def read_header(read: Callable[[int, int], bytes], position: int, end: int) -> t
             return parse_prefix(PageHeader, data)
         except UnreadableError as error:
             if window >= end - position or len(data) < window:
-                raise UnreadableError("it is cut short, or is none", place=f"page header at byte {position}") from error
+                raise UnreadableError(
+                    "the bytes are truncated, or are not a page header", place=f"page header at byte {position}"
+                ) from error
         window *= 4

@@ -205,18 +205,18 @@ class PlainChunk:
             raise NotPlainError
         place = f"dictionary page at byte {position}"
         if min(stored, size, count) < 0 or position + length + stored > self._end:
-            raise UnreadableError("it claims to be larger than its chunk, or less than nothing", place=place)
+            raise UnreadableError("the stated size is negative or exceeds the column chunk", place=place)
         body = self._read(position + length, stored)
         if len(body) != stored:
-            raise UnreadableError("it is cut short", place=place)
+            raise UnreadableError("the page is truncated", place=place)
         _ensure_sum(body, header, place)
         try:
             plain = self._decompress(body, size, self._meta.codec)
         except ValueError as error:
-            raise UnreadableError(f"it cannot be decompressed ({error})", place=place) from error
+            raise UnreadableError(f"the page cannot be decompressed ({error})", place=place) from error
         width = self._column.width
         if width is not None and len(plain) != count * width:
-            raise UnreadableError(f"{len(plain):,} bytes for {count:,} values of {width}", place=place)
+            raise UnreadableError(f"the page has {len(plain):,} bytes for {count:,} values of {width} bytes", place=place)
         return self._page(plain, count, length + stored, header.type, place)
 
     def _data_page(self, header: PageHeader, data: Any, position: int, length: int) -> PlainPage:
@@ -302,10 +302,10 @@ class PlainChunk:
         except cramjam.DecompressionError as error:
             raise ValueError(str(error)) from error
         if came != size:
-            raise ValueError(f"to {came:,} bytes, where its header says {size:,}")
+            raise ValueError(f"to {came:,} bytes, but the header states {size:,}")
         return plain
 
 
 def _ensure_sum(stored: bytes, header: PageHeader, place: str) -> None:
     if header.crc is not None and zlib.crc32(stored) != header.crc & 0xFFFF_FFFF:
-        raise UnreadableError("its checksum does not fit", place=place)
+        raise UnreadableError("the checksum does not match", place=place)

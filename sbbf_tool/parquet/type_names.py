@@ -69,4 +69,4 @@ def _logical(word: str) -> Logical | None:
 
 
 def _no_type(name: str) -> UsageError:
-    return UsageError(f"no type {name!r}", hint=_EXPECTS)
+    return UsageError(f"there is no type {name!r}", hint=_EXPECTS)

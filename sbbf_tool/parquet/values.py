@@ -134,7 +134,7 @@ def read_chunk(
     except (pa.ArrowException, OSError, NotImplementedError) as error:
         # Damage raises any of these; pyarrow also raises the last two where it was built without a codec, or knows no such encoding.
         reason = " ".join(str(error).split())
-        raise UnreadableError(f"the pages cannot be decoded by pyarrow ({reason})", place=place) from error
+        raise UnreadableError(f"pyarrow cannot decode the pages ({reason})", place=place) from error
     if chunk.num_decoded_rows != group.num_rows:
         # Pages may be missing, or pyarrow took an empty page for the end, as version 26 does where lists begin with one. Either way a
         # filter would miss values that another reader may find.

@@ -141,7 +141,7 @@ def test_numbers_that_are_hashed_as_nothing_set_eight_bits():
 def test_names_are_unique_and_one_that_is_none_is_told():
     assert len(set(IDS)) == len(IDS)
     assert find_dialect("today") is TODAY
-    with pytest.raises(UsageError, match="no dialect 'draft3'; there are today, draft1-raw"):
+    with pytest.raises(UsageError, match="there is no dialect 'draft3'; the dialects are today, draft1-raw"):
         find_dialect("draft3")
 
 

@@ -81,7 +81,7 @@ def test_one_block_answers_for_the_filter(num_blocks: int, inserted: int, asked:
 
 @pytest.mark.parametrize("length", [0, 31, 33, 64])
 def test_a_block_has_32_bytes(length: int) -> None:
-    with pytest.raises(ValueError, match=f"a block of {length} bytes"):
+    with pytest.raises(ValueError, match=f"a block has 32 bytes, not {length}"):
         check_block(bytes(length), 1)
 
 

@@ -87,17 +87,17 @@ def test_bytes_for() -> None:
 
 @pytest.mark.parametrize("fpp", [0, 1, -0.1, 1.5, math.nan, math.inf])
 def test_a_rate_is_a_fraction(fpp: float) -> None:
-    with pytest.raises(UsageError, match="an error rate of"):
+    with pytest.raises(UsageError, match="fpp must be above 0 and below 1"):
         sizing.bytes_for(100, fpp)
 
 
 @pytest.mark.parametrize("ndv", [-1, -0.5, math.nan])
 def test_a_count_is_not_negative(ndv: float) -> None:
-    with pytest.raises(UsageError, match="a count of"):
+    with pytest.raises(UsageError, match="ndv must not be negative"):
         sizing.fpp_of(ndv, 64)
 
 
 @pytest.mark.parametrize("num_bytes", [-64, 0, 31])
 def test_a_filter_has_a_block(num_bytes: int) -> None:
-    with pytest.raises(UsageError, match="a filter of"):
+    with pytest.raises(UsageError, match="a filter has at least"):
         sizing.fpp_of(1, num_bytes)

@@ -95,7 +95,7 @@ class TestOptions:
         )
         facts = {Path(report["file"]).stem: report["findings"][0]["evidence"][0]["fact"] for report in reports}
         assert facts["events"] == "it has no filter"
-        assert facts["spark-filters"] == "no column 'user_id'"
+        assert facts["spark-filters"] == "there is no column 'user_id'"
 
     def test_list_rules(self, capfd):
         assert run(["check", "--list-rules"]) == 0

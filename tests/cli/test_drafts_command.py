@@ -53,7 +53,7 @@ def test_a_parquet_file(drafted, capfd):
     assert (code, out.count("absent")) == (1, 3)
     code, out, err = said(capfd, "probe", str(drafted), "user_id", "42", "--dialect", "draft3")
     assert (code, out) == (2, "")
-    assert err.startswith("sbbf: no dialect 'draft3'; there are today, ")
+    assert err.startswith("sbbf: there is no dialect 'draft3'; the dialects are today, ")
     code, out, _ = said(capfd, "verify", str(drafted))
     assert code == 1
     assert out.count("verified, as draft2-page") == 3

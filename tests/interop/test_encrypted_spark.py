@@ -96,10 +96,10 @@ def test_filters_of_spark_and_ours(spark_with_keys: SparkSession, table: Path) -
 
 def test_wrong_and_missing_master_keys(table: Path) -> None:
     path = part_of(table)
-    with pytest.raises(AuthenticationError, match="does not unwrap with master key 'kf': a wrong master key"):
+    with pytest.raises(AuthenticationError, match="cannot be unwrapped with master key 'kf': the master key is wrong"):
         inspect(path, keys={"keys": {"kf": bytes(16)}})
     if path.read_bytes().startswith(b"PARE"):
-        with pytest.raises(RefusedError, match="its footer is encrypted"):
+        with pytest.raises(RefusedError, match="the footer is encrypted"):
             inspect(path, keys={"keys": {"k1": MASTER_KEYS["k1"]}})
 
 
@@ -113,7 +113,7 @@ def test_key_material_beside_a_file_does_not_come_along(spark_with_keys: SparkSe
         return
     (warning,) = [warning for warning in report.warnings if "_KEY_MATERIAL_FOR_" in warning]
     assert str(material) in warning
-    with pytest.raises(UnreadableError, match="its key material is missing; it is kept beside the file"):
+    with pytest.raises(UnreadableError, match="the key material of the file is missing; it is stored beside the file"):
         inspect(copy, keys=KEYS)
     shutil.copy(material, copy.with_name("_KEY_MATERIAL_FOR_file.parquet.json"))
     assert verify(copy, keys=KEYS).is_sound

@@ -89,7 +89,7 @@ def test_decimals_of_byte_arrays_may_be_padded_as_a_writer_likes(tmp_path: Path)
         (answer,) = probe(ours, "v", [f"{n * (-1) ** n / 100:.2f}"]).values
         assert not answer.is_absent
         assert answer.note is not None
-        assert "superfluous sign bytes: asked for those of 1 to 32 bytes" in answer.note
+        assert "superfluous sign bytes: queried are those of 1 to 32 bytes" in answer.note
     assert probe(ours, "v", ["0.99"]).is_absent
 
 

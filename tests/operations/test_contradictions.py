@@ -28,7 +28,7 @@ def test_a_chunk_that_counts_other_values_than_rows(plain, tmp_path, counted):
 
     edit_footer(plain, count)
     work = lambda: add_filters(plain, ["id"], in_place=True)  # noqa: E731
-    message = f"the footer counts {counted:,} values in 100 rows"
+    message = f"the footer states {counted:,} values in 100 rows"
     assert_refused(work, tmp_path, message=message, hint="", place="column id, row group 1", error=UnreadableError)
 
 
@@ -59,7 +59,7 @@ def test_a_row_group_that_counts_fewer_rows_than_there_are(plain, tmp_path, rows
 
     edit_footer(plain, count)
     work = lambda: add_filters(plain, ["id"], in_place=True)  # noqa: E731
-    assert_refused(work, tmp_path, message=f"the footer counts 100 values in {rows} rows", hint="", error=UnreadableError)
+    assert_refused(work, tmp_path, message=f"the footer states 100 values in {rows} rows", hint="", error=UnreadableError)
 
 
 @pytest.mark.parametrize("size", [0, 1, -1])

@@ -219,7 +219,7 @@ def test_without_the_footer_key_of_a_signed_file(file):
 
 @pytest.mark.parametrize(
     ("prefix", "error", "message"),
-    [(None, RefusedError, "does not store"), ("other", AuthenticationError, "another AAD prefix")],
+    [(None, RefusedError, "does not store"), ("other", AuthenticationError, "the AAD prefix differs")],
 )
 def test_an_aad_prefix_that_is_missing_or_another(file, prefix, error, message):
     with pytest.raises(error, match=message):
@@ -359,7 +359,7 @@ def test_ordinals_that_were_exchanged(file):
 
     edit_footer(path.with_name("bare"), exchange)
     path.write_bytes(path.read_bytes()[:start] + b"".join(footer.stored(path.with_name("bare").read_bytes()[4:-8])))
-    with pytest.raises(AuthenticationError, match="the metadata of column name, row group 0: it does not authenticate"):
+    with pytest.raises(AuthenticationError, match="the metadata of column name, row group 0: the module does not authenticate"):
         inspect(path, keys=keys)
 
 

@@ -210,7 +210,7 @@ def test_an_offset_that_means_none_is_said(plain):
 
 
 def test_sizes_of_spark_that_some_readers_refuse_are_said(fixtures):
-    for name, words in (("spark-1000-bytes", "1000 bytes is not whole blocks"), ("spark-96-bytes", "not a power of two")):
+    for name, words in (("spark-1000-bytes", "1000 bytes is not a whole number of blocks"), ("spark-96-bytes", "not a power of two")):
         rows = inspect(fixtures / f"{name}.parquet").filters
         assert rows
         for row in rows:
@@ -223,7 +223,7 @@ def test_a_filter_without_a_length_is_said(conformance):
         for name in ("data_index_bloom_encoding_stats.parquet", "data_index_bloom_encoding_with_length.parquet")
     )
     assert {row.stated_length for row in without.filters} == {None}
-    assert all("no bloom_filter_length" in row.warnings[0] for row in without.filters)
+    assert all("bloom_filter_length is missing" in row.warnings[0] for row in without.filters)
     assert [row.warnings for row in with_length.filters] == [()]
 
 
@@ -232,7 +232,7 @@ def test_a_filter_without_a_length_is_said(conformance):
 
 @pytest.mark.parametrize("name", ["columns_encfooter", "uniform_gcm"])
 def test_an_encrypted_footer_is_refused(conformance, name):
-    with pytest.raises(RefusedError, match="its footer is encrypted"):
+    with pytest.raises(RefusedError, match="the footer is encrypted"):
         inspect(conformance / "encrypted" / f"{name}.parquet")
 
 

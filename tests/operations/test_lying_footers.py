@@ -77,7 +77,7 @@ def test_an_offset_that_leads_elsewhere_is_a_broken_filter(filtered, offset):
 @pytest.mark.parametrize("num_bytes", [0, 8, 31, -1, -64])
 def test_a_bitset_smaller_than_a_block_is_a_broken_filter(filtered, num_bytes):
     overwrite_filter(filtered, build_header(num_bytes))
-    assert_broken(filtered, "one block takes 32")
+    assert_broken(filtered, "one block has 32")
 
 
 @pytest.mark.parametrize(

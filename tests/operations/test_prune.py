@@ -193,7 +193,7 @@ def test_a_file_without_the_column_remains(lake, tmp_path):
     pq.write_table(pa.table({"something": [1, 2]}), path)
     report = sbbf_tool.prune([*sorted(lake.glob("*/*.parquet")), path], "number", [-1])
     assert [file.file for file in report.files] == [str(path)]
-    assert report.warnings[0].startswith(f"{path}: not pruned: no column 'number'")
+    assert report.warnings[0].startswith(f"{path}: not pruned: there is no column 'number'")
 
 
 def test_invalid_requests_are_usage_errors(lake, tmp_path):

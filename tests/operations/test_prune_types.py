@@ -297,7 +297,7 @@ def test_a_field_of_a_struct_that_the_dataset_reads_narrower(tmp_path):
     assert sbbf_tool.prune(dataset, "s.x", [float(np.float32(0.1))]).row_groups == 2
     assert sbbf_tool.prune(dataset, "s.y", [1]).row_groups == 1
     without = pa.struct([("y", pa.int64())])
-    with pytest.raises(UsageError, match=r"the dataset's schema has no column 's\.x'"):
+    with pytest.raises(UsageError, match=r"the schema of the dataset has no column 's\.x'"):
         sbbf_tool.prune(ds.dataset(path, schema=pa.schema([("s", without)])), "s.x", [1])
 
 
@@ -310,7 +310,7 @@ def test_the_first_file_lacks_the_column(tmp_path):
     assert rows_of(report.dataset(), 40) == [1]
     assert [(one.file[-9:], one.row_groups) for one in report.files] == [("0.parquet", (0,)), ("1.parquet", (1,))]
     assert report.dataset().to_table(filter=ds.field("v").is_null())["a"].to_pylist() == [1, 2]
-    with pytest.raises(UsageError, match=r"the dataset's schema has no column 'v'.*pass pyarrow.dataset.dataset a schema"):
+    with pytest.raises(UsageError, match=r"the schema of the dataset has no column 'v'.*pass pyarrow.dataset.dataset a schema"):
         sbbf_tool.prune(ds.dataset(tmp_path), "v", [40])
     with pytest.raises(UsageError, match="no column 'w'"):
         sbbf_tool.prune(tmp_path, "w", [40])

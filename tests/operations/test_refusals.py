@@ -38,7 +38,7 @@ def test_a_column_that_is_not_there(filtered, tmp_path, change):
 
 def test_a_group(plain, tmp_path):
     work = lambda: add_filters(plain, ["point"], in_place=True)  # noqa: E731
-    assert_refused(work, tmp_path, message="'point' is a group", hint="name a leaf of it: point.x, point.y")
+    assert_refused(work, tmp_path, message="'point' is a group", hint="name one of its leaf columns: point.x, point.y")
 
 
 def test_a_boolean_column(plain, tmp_path):

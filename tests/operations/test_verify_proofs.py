@@ -119,7 +119,7 @@ def test_conformance(name: str, conformance: Path):
     ],
 )
 def test_an_encrypted_footer_is_refused(name: str, conformance: Path):
-    with pytest.raises(RefusedError, match="its footer is encrypted"):
+    with pytest.raises(RefusedError, match="the footer is encrypted"):
         verify(conformance / name)
 
 
@@ -270,7 +270,7 @@ def serialized(metadata: object) -> bytes:
 
 def test_what_is_no_parquet_file(tmp_path: Path):
     (tmp_path / "text").write_text("no Parquet file at all")
-    with pytest.raises(UnreadableError, match=re.escape("it does not end in PAR1")):
+    with pytest.raises(UnreadableError, match=re.escape("it does not end with PAR1")):
         verify(tmp_path / "text")
 
 

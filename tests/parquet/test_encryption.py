@@ -40,7 +40,7 @@ def test_aad(place, expected):
 
 @pytest.mark.parametrize("place", [(32768, 0), (0, 32768), (0, 0, 32768), (-1, 0)])
 def test_there_are_no_ordinals_past_16_bits(place):
-    with pytest.raises(UnreadableError, match="no ordinals past 32,767"):
+    with pytest.raises(UnreadableError, match="ordinals of an encrypted file end at 32,767"):
         AAD.of(Module.DATA_PAGE, *place)
 
 
@@ -98,7 +98,7 @@ def test_a_flipped_bit_anywhere_in_what_was_signed_or_the_signature():
     key, plain = Key(SECRETS[1]), b"a footer"
     signature = modules.sign(key, plain, b"aad")
     for damaged in flipped(plain + signature):
-        with pytest.raises(AuthenticationError, match="signature does not fit"):
+        with pytest.raises(AuthenticationError, match="signature of the footer does not match"):
             modules.ensure_signed(key, damaged[: len(plain)], damaged[len(plain) :], b"aad")
 
 
@@ -134,8 +134,8 @@ class TestAlgorithm:
         ("form", "prefix", "message"),
         [
             (AesGcmV1(aad_file_unique=b"u", supply_aad_prefix=True), None, "an AAD prefix that it does not store"),
-            (AesGcmV1(aad_prefix=b"p", aad_file_unique=b"u"), b"q", "is not the one that was given"),
-            (AesGcmV1(aad_file_unique=b"u"), b"q", "without an AAD prefix, and one was given"),
+            (AesGcmV1(aad_prefix=b"p", aad_file_unique=b"u"), b"q", "differs from the given one"),
+            (AesGcmV1(aad_file_unique=b"u"), b"q", "without an AAD prefix, but one was given"),
             (AesGcmV1(), None, "no aad_file_unique"),
         ],
     )
@@ -215,7 +215,7 @@ class TestKeys:
     def test_a_size_that_is_none(self, key):
         with pytest.raises(UsageError, match="not a key"):
             Keys.of({"footer_key": key})
-        with pytest.raises(UnreadableError, match="5 bytes"):
+        with pytest.raises(UnreadableError, match=r"not 5$"):
             Key(bytes(5))
 
 
@@ -249,7 +249,7 @@ class TestService:
             Keys.of(lambda metadata: b"short").find(b"k", NOTHING)
 
     def test_what_is_none(self):
-        with pytest.raises(UsageError, match="keys are given as a int"):
+        with pytest.raises(UsageError, match="a KMS client, not int"):
             Keys.of(5)
 
 
@@ -298,12 +298,12 @@ class TestKeyMaterial:
         stored = parse_material_file(json.dumps({"columnKey0": next(self.materials()).decode()}).encode())
         metadata = b'{"keyMaterialType":"PKMT1","internalStorage":false,"keyReference":"columnKey0"}'
         assert self.KEYS.find(metadata, stored.get) == Key(self.DEK)
-        with pytest.raises(UnreadableError, match="key material is missing"):
+        with pytest.raises(UnreadableError, match="key material of the file is missing"):
             self.KEYS.find(metadata, NOTHING)
 
     def test_another_master_key(self):
         for metadata in self.materials():
-            with pytest.raises(AuthenticationError, match="does not unwrap with master key 'm'"):
+            with pytest.raises(AuthenticationError, match="cannot be unwrapped with master key 'm'"):
                 Keys.of({"keys": {"m": bytes(16)}}).find(metadata, NOTHING)
             assert Keys.of({"keys": {"another": self.MASTER}}).find(metadata, NOTHING) is None
 

@@ -120,7 +120,7 @@ SIZES = [0, 1, 8, 31, -1, -32, -(2**31)]
 @pytest.mark.parametrize("num_bytes", SIZES)
 @pytest.mark.parametrize("unions", [ALL, ALL[:2]], ids=["today's", "draft"])
 def test_a_bitset_smaller_than_a_block_is_unreadable(num_bytes, unions):
-    with pytest.raises(UnreadableError, match="one block takes 32"):
+    with pytest.raises(UnreadableError, match="one block has 32"):
         parse_header(header(num_bytes, *unions))
 
 
@@ -175,15 +175,18 @@ def test_a_power_of_two_with_its_length_is_not_odd(num_bytes):
 
 
 ODD = {
-    "no length": (stored(64, None), ["no bloom_filter_length"]),
-    "a length that disagrees": (stored(64, 81), ["bloom_filter_length is 81, header and bitset take 80"]),
+    "no length": (stored(64, None), ["bloom_filter_length is missing"]),
+    "a length that disagrees": (stored(64, 81), ["bloom_filter_length is 81, but header and bitset have 80 bytes"]),
     "a negative length": (stored(64, -5), ["bloom_filter_length is -5"]),
     "96 bytes": (stored(96), ["not a power of two"]),
     "1000 bytes": (stored(1000), ["its last 8 bytes are unused", "not a power of two"]),
     "32 bytes": (stored(32), ["Impala reads past its end"]),
     "33 bytes": (stored(33), ["its last 1 bytes are unused", "Impala reads past its end"]),
-    "256 MiB": (stored(256 << 20), ["over 128 MiB"]),
-    "1000 bytes without a length": (stored(1000, None), ["no bloom_filter_length", "its last 8 bytes are unused", "not a power of two"]),
+    "256 MiB": (stored(256 << 20), ["larger than 128 MiB"]),
+    "1000 bytes without a length": (
+        stored(1000, None),
+        ["bloom_filter_length is missing", "its last 8 bytes are unused", "not a power of two"],
+    ),
 }
 
 

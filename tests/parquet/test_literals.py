@@ -231,7 +231,7 @@ def test_what_is_finer_than_the_unit_is_absent_and_not_rounded(leaf: Column, tex
     literal = parse(leaf, text)
 
     assert (literal.forms, literal.verdict) == ((), ABSENT)
-    assert literal.note == f"finer than the column's {unit}"
+    assert literal.note == f"more {'digits' if 'scale' in unit else 'precise'} than the column's {unit}"
 
 
 @pytest.mark.parametrize("leaf", [INT32, DOUBLE, DECIMAL9, DATE, UUID, FOUR_BYTES, INT96, INTERVAL, BSON])
@@ -272,7 +272,7 @@ def test_a_byte_array_decimal_is_asked_for_with_superfluous_sign_bytes_too() -> 
     literal = parse(DECIMAL_BYTES, "-1.28")
 
     assert literal.forms == tuple((-128).to_bytes(width, "big", signed=True) for width in range(1, 33))
-    assert literal.note == "a BYTE_ARRAY decimal has other forms, with superfluous sign bytes: asked for those of 1 to 32 bytes"
+    assert literal.note == "a BYTE_ARRAY decimal has other forms, with superfluous sign bytes: queried are those of 1 to 32 bytes"
     assert parse(DECIMAL_BYTES, "0").forms[0] == b"\x00"
     assert parse(DECIMAL_BYTES, "1.28").forms[0] == b"\x00\x80"
     assert parse(decimal("BYTE_ARRAY", 100, 0), "1").forms[-1] == (1).to_bytes(42, "big")

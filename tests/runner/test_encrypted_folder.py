@@ -71,7 +71,7 @@ def test_without_keys_encrypted_files_are_told_of(lake, sbbf):
     before = digests(lake)
     code, documents, said = sbbf("add-filter", lake, "-c", "id", "-c", "name", "--in-place")
     assert (code, statuses(documents)) == (4, {"java": "refused", "plain": "ok", "signed": "refused"})
-    assert "java.parquet: its footer is encrypted" in said
+    assert "java.parquet: the footer is encrypted" in said
     assert "signed.parquet: the footer of the file is signed" in said
     assert {name for name, digest in digests(lake).items() if digest != before[name]} == {"plain.parquet"}
     for command in (["inspect"], ["verify"], ["probe", "-c", "id", "--value", "1"]):

@@ -114,8 +114,8 @@ def test_a_mixed_lake_is_done_as_far_as_it_can_be(tmp_path, jobs, processes):
     found = outcomes(lake, jobs=jobs)
     assert {name: one.status for name, one in found.items()} == MIXED
     assert [len(found[name].report.filters) for name in ("half-filtered", "good-1", "filtered")] == [1, 2, 0]
-    assert found["empty"].reason == "not a Parquet file: 0 bytes, and the smallest has 12"
-    assert found["no-such-column"].reason == "no column 'id'; the file has other"
+    assert found["empty"].reason == "not a Parquet file: it has 0 bytes, and the smallest possible file has 12"
+    assert found["no-such-column"].reason == "there is no column 'id'; the columns of the file are other"
     assert "encrypted" in found["encrypted"].reason
     assert "Delta table" in found["managed/orders/part"].reason
     assert "column id, row group 0" in found["unreadable-pages"].reason

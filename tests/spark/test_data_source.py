@@ -104,7 +104,7 @@ def test_a_column_that_a_file_does_not_have_is_told_of_that_file(read, fixtures)
     files = [str(fixtures / "pyarrow-filters.parquet"), str(fixtures / "pyarrow-plain.parquet")]
     rows = rows_of(read(files, columns='["id", "nmae"]'))
     told = [(row["file"], row["column"], row["reason"]) for row in rows if row["status"] != "ok"]
-    assert told == [(file, None, "no column 'nmae'; did you mean name, maybe?") for file in files]
+    assert told == [(file, None, "there is no column 'nmae'; did you mean name, maybe?") for file in files]
     assert [row["column"] for row in rows if row["status"] == "ok"] == ["id"] * inspect(files[0]).row_groups
 
 

@@ -113,7 +113,7 @@ class DecryptedPages:
             position += len(ciphertext)
             page = self._page(header, module, ordinal, start, position, place)
             if position + page.stored_bytes > end:
-                raise UnreadableError("its page would run past the end of its chunk", place=place)
+                raise UnreadableError("the page extends past the end of its column chunk", place=place)
             self._pages.append(page)
             position += page.stored_bytes
             start = page.end
@@ -122,7 +122,7 @@ class DecryptedPages:
     def _module_at(self, position: int, end: int, place: str) -> bytes:
         length = int.from_bytes(self._read(position, LENGTH_BYTES), "little") + LENGTH_BYTES
         if length < GCM_OVERHEAD or position + length > end:
-            raise AuthenticationError("its length is not that of a module in this chunk", place=place)
+            raise AuthenticationError("the stated length is not that of a module in this column chunk", place=place)
         return self._read(position, length)
 
     def _decrypt_header(self, ciphertext: bytes, ordinal: int, place: str) -> tuple[bytes, Module]:
@@ -141,9 +141,9 @@ class DecryptedPages:
         header, length = parse_prefix(PageHeader, plain)
         stored = header.compressed_page_size
         if stored is None or stored < self._cipher.page_overhead:
-            raise UnreadableError("it does not state the size of a module", place=place)
+            raise UnreadableError("the header does not state the size of a module", place=place)
         if (header.type == PageType.DICTIONARY_PAGE) != (module is Module.DICTIONARY_PAGE):
-            raise UnreadableError("it was encrypted as the header of another kind of page", place=place)
+            raise UnreadableError("the header was encrypted as that of another kind of page", place=place)
         v2 = header.data_page_header_v2 if header.type == PageType.DATA_PAGE_V2 else None
         levels = count_of(v2.repetition_levels_byte_length) + count_of(v2.definition_levels_byte_length) if v2 is not None else 0
         size = stored - self._cipher.page_overhead
@@ -159,13 +159,13 @@ class DecryptedPages:
             place = f"page at byte {page.offset}"
             stored = self._read(page.offset, page.stored_bytes)
             if len(stored) < page.stored_bytes:
-                raise UnreadableError("it is cut short", place=place)
+                raise UnreadableError("the page is truncated", place=place)
             try:
                 body = self._decrypt_page(page, stored)
             except SbbfError as error:
                 raise error.at(place=place) from None
             if len(body) != page.size:
-                raise UnreadableError("it does not have the size that its header states", place=place)
+                raise UnreadableError("the page does not have the size that its header states", place=place)
             self._last = at, body
         return self._last[1]
 

@@ -42,16 +42,20 @@ def algorithm_of(algorithm: EncryptionAlgorithm | None, prefix: bytes | None) ->
     """
     form = (algorithm.AES_GCM_V1 or algorithm.AES_GCM_CTR_V1) if algorithm is not None else None
     if algorithm is None or form is None:
-        raise UnreadableError("it is encrypted by an algorithm that the format does not have")
+        raise UnreadableError("the file is encrypted with an algorithm that the format does not have")
     if form.aad_file_unique is None:
         # DuckDB 2.0 writes such files: modules without AAD, and columns that are not marked as encrypted.
-        raise UnreadableError("its encryption has no aad_file_unique, and so is not the format's", hint="DuckDB alone reads such files")
+        raise UnreadableError("the encryption has no aad_file_unique, which the format requires", hint="only DuckDB reads such files")
     if form.supply_aad_prefix and prefix is None:
-        raise RefusedError("it was written with an AAD prefix that it does not store", hint='give it as "aad_prefix" beside the keys')
+        raise RefusedError("the file was written with an AAD prefix that it does not store", hint='give it as "aad_prefix" beside the keys')
     if form.aad_prefix is not None and prefix is not None and form.aad_prefix != prefix:
-        raise RefusedError("its AAD prefix is not the one that was given", hint="it is another file, or one that took another's place")
+        raise RefusedError(
+            "the AAD prefix of the file differs from the given one", hint="this is another file, or one that replaced the expected file"
+        )
     if form.aad_prefix is None and not form.supply_aad_prefix and prefix is not None:
-        raise RefusedError("it was written without an AAD prefix, and one was given", hint='leave out "aad_prefix" if that is right')
+        raise RefusedError(
+            "the file was written without an AAD prefix, but one was given", hint='remove "aad_prefix" if the file is the expected one'
+        )
     return Algorithm(FileAad(form.aad_prefix or prefix or b"", form.aad_file_unique), algorithm.AES_GCM_CTR_V1 is not None)
 
 
@@ -123,7 +127,7 @@ class FileCipher:
     def encrypt_footer(self, raw: bytes) -> bytes:
         """Encrypt or sign the footer with a new nonce; return it as stored."""
         key, aad = self.footer_key, self.algorithm.aad.of_footer()
-        assert key is not None, "whoever changes a footer asks first whether that can be done"
+        assert key is not None, "callers check first that the footer can be changed"
         return raw + modules.sign(key, raw, aad) if self.crypto is None else self.crypto + modules.build_gcm(key, raw, aad)
 
     def decrypt_page(self, chunk: ChunkKey, module: Module, ciphertext: Bytes, page: int | None) -> bytes:

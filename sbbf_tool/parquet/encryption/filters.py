@@ -31,7 +31,7 @@ def read_filter(
     """
     length = int.from_bytes(read(place.offset, min(LENGTH_BYTES, max(0, end - place.offset))), "little")
     if length + LENGTH_BYTES < GCM_OVERHEAD or length > _MOST_HEADER_BYTES or place.offset + LENGTH_BYTES + length > end:
-        raise AuthenticationError(f"no encrypted header is there: its module would have {length:,} bytes")
+        raise AuthenticationError(f"there is no encrypted header: its module would have {length:,} bytes")
     ciphertext = read(place.offset, LENGTH_BYTES + length)
     try:
         header = parse_header(cipher.decrypt(chunk, Module.BLOOM_FILTER_HEADER, ciphertext))
@@ -42,7 +42,7 @@ def read_filter(
         stated_bytes = int.from_bytes(read(stored_filter.bitset_offset, LENGTH_BYTES), "little") + LENGTH_BYTES
         if stated_bytes != header.num_bytes + GCM_OVERHEAD:
             raise AuthenticationError(
-                f"the bitset's module has {stated_bytes:,} bytes, not the {header.num_bytes + GCM_OVERHEAD:,} of the header"
+                f"the module of the bitset states {stated_bytes:,} bytes, but the header {header.num_bytes + GCM_OVERHEAD:,}"
             )
     return stored_filter
 
@@ -52,7 +52,7 @@ def decrypt_bitset(cipher: FileCipher, stored: StoredFilter, ciphertext: Bytes) 
     try:
         return cipher.decrypt((stored.row_group, stored.column), Module.BLOOM_FILTER_BITSET, ciphertext)
     except AuthenticationError as error:
-        raise AuthenticationError(f"its bitset: {error.message}") from None
+        raise AuthenticationError(f"the bitset: {error.message}") from None
 
 
 def encrypt_filter(cipher: FileCipher, chunk: ChunkKey, header: bytes, bitset: Bytes) -> tuple[bytes, bytes]:

@@ -36,7 +36,7 @@ def parse_footer(stored: bytes, start: int, *, encrypted: bool, ring: KeyRing | 
         return footer
     if algorithm is None:
         if any(chunk.crypto_metadata is not None for row_group in footer.metadata.row_groups for chunk in row_group.columns):
-            raise AuthenticationError("it has encrypted columns, and its footer is neither encrypted nor signed: nothing vouches for it")
+            raise AuthenticationError("the file has encrypted columns, but its footer is neither encrypted nor signed")
         return footer
     raw, signature = stored[:-SIGNATURE_BYTES], stored[-SIGNATURE_BYTES:]
     key = ring.footer_key(footer.metadata.footer_signing_key_metadata)
@@ -52,11 +52,11 @@ def _parse_encrypted(stored: bytes, start: int, ring: KeyRing | None) -> Footer:
     try:
         length = compact.skip(stored, 0, compact.STRUCT)
     except IndexError:
-        raise UnreadableError("the footer ends in the middle of its FileCryptoMetaData", place=f"byte {start}") from None
+        raise UnreadableError("the footer ends inside its FileCryptoMetaData", place=f"byte {start}") from None
     crypto = parse_struct(FileCryptoMetaData, stored)
     key = ring.footer_key(crypto.key_metadata) if ring is not None else None
     if ring is None or key is None:
-        raise RefusedError(f"its footer is encrypted{describe_key(crypto.key_metadata)}", hint=Hint("give its key with {keys}", keys=...))
+        raise RefusedError(f"the footer is encrypted{describe_key(crypto.key_metadata)}", hint=Hint("give its key with {keys}", keys=...))
     cipher = FileCipher(ring, algorithm_of(crypto.encryption_algorithm, ring.keys.aad_prefix), key, stored[:length])
     try:
         raw = modules.parse_gcm(key, stored[length:], cipher.algorithm.aad.of_footer())

@@ -57,9 +57,11 @@ class KeyMaterial:
         try:
             plain = decrypt_gcm(key, _from_base64(wrapped), aad)
         except AuthenticationError:
-            raise AuthenticationError(f"its key does not unwrap with master key {self.master_key_id!r}: a wrong master key") from None
+            raise AuthenticationError(
+                f"the key cannot be unwrapped with master key {self.master_key_id!r}: the master key is wrong"
+            ) from None
         if len(plain) not in KEY_SIZES:
-            raise UnreadableError("its key material does not hold a key")
+            raise UnreadableError("the key material has no key of 16, 24 or 32 bytes")
         return Key(plain)
 
 
@@ -75,7 +77,9 @@ def parse_material(metadata: bytes, stored: Callable[[str], bytes | None]) -> Ke
         metadata = stored(_text(fields, "keyReference")) or b""
         fields = _object(metadata)
         if fields is None:
-            raise UnreadableError("its key material is missing", hint="it is kept beside the file, as _KEY_MATERIAL_FOR_<file name>.json")
+            raise UnreadableError(
+                "the key material of the file is missing", hint="it is stored beside the file, as _KEY_MATERIAL_FOR_<file name>.json"
+            )
     is_double = fields.get("doubleWrapping") is True
     return KeyMaterial(
         raw=metadata,
@@ -112,7 +116,7 @@ def _object(text: bytes) -> dict[str, Any] | None:
 def _text(fields: dict[str, Any], name: str) -> str:
     value = fields.get(name)
     if not isinstance(value, str):
-        raise UnreadableError(f"its key material has no {name}")
+        raise UnreadableError(f"the key material has no {name}")
     return value
 
 
@@ -120,4 +124,4 @@ def _from_base64(text: str) -> bytes:
     try:
         return b64decode(text, validate=True)
     except (ValueError, binascii.Error):
-        raise UnreadableError("its key material is not base64") from None
+        raise UnreadableError("the key material is not base64") from None

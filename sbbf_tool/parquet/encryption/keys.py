@@ -73,7 +73,7 @@ class Keys:
             return _from_object(value)
         if callable(value) or hasattr(value, "unwrap_key"):
             return cls(service=value)
-        raise UsageError(f"keys are given as a {type(value).__name__}", hint="give Keys, a dict, a function or a KMS client")
+        raise UsageError(f"keys must be Keys, a dict, a function or a KMS client, not {type(value).__name__}")
 
     @classmethod
     def from_json(cls, text: str | bytes, *, where: str = "keys") -> Keys:
@@ -82,9 +82,9 @@ class Keys:
             return _from_object(json.loads(text))
         except ValueError as error:
             line = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
-            raise UsageError(f"not JSON{line}", file=where) from None
+            raise UsageError(f"the file of keys is not valid JSON{line}", file=where) from None
         except RecursionError:
-            raise UsageError("not JSON that anybody would write", file=where) from None
+            raise UsageError("the JSON is nested too deep", file=where) from None
         except UsageError as error:
             raise error.at(file=where) from None
 
@@ -126,7 +126,7 @@ def _check_answer(key: object) -> Key:
     if key is None:
         raise LookupError
     if not isinstance(key, bytes | bytearray) or len(key) not in KEY_SIZES:
-        raise RefusedError("the key service did not answer with a key of 16, 24 or 32 bytes")
+        raise RefusedError("the key service did not return a key of 16, 24 or 32 bytes")
     return Key(bytes(key))
 
 
@@ -153,13 +153,13 @@ def describe_key(metadata: bytes | None) -> str:
 
 def _from_object(parts: Any) -> Keys:
     if not isinstance(parts, Mapping):
-        raise UsageError("keys are one object", hint=f"with {', '.join(_PARTS)}")
+        raise UsageError("keys must be one object", hint=f"its members are {', '.join(_PARTS)}")
     for part in parts:
         if part not in _PARTS:
-            raise UsageError("it has a part that is not known here", hint=f"there are {', '.join(_PARTS)}")
+            raise UsageError("the object has an unknown member", hint=f"the members are {', '.join(_PARTS)}")
     for part in ("columns", "keys"):
         if not isinstance(parts.get(part, {}), Mapping):
-            raise UsageError("it takes an object of names and keys", place=part)
+            raise UsageError("the value must be an object of names and keys", place=part)
     footer, prefix = parts.get("footer_key"), parts.get("aad_prefix")
     return Keys(
         footer=None if footer is None else _key(footer, "footer_key"),
@@ -198,13 +198,13 @@ def _key(value: Any, place: str) -> Key:
     for candidate in (_decode(value, "hex"), _decode(value, "base64")) if isinstance(value, str) else (_explicit(value),):
         if candidate is not None and len(candidate) in KEY_SIZES:
             return Key(candidate)
-    raise UsageError("not a key", place=place, hint="it takes 16, 24 or 32 bytes in hexadecimal or base64")
+    raise UsageError("the value is not a key", place=place, hint="a key is 16, 24 or 32 bytes in hexadecimal or base64")
 
 
 def _prefix(value: Any) -> bytes:
     prefix = value.encode() if isinstance(value, str) else _explicit(value)
     if prefix is None:
-        raise UsageError("not an AAD prefix", place="aad_prefix", hint='it takes text, {"hex": ...} or {"base64": ...}')
+        raise UsageError("the value is not an AAD prefix", place="aad_prefix", hint='give text, {"hex": ...} or {"base64": ...}')
     return prefix
 
 

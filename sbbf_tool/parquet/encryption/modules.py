@@ -68,7 +68,7 @@ class FileAad(NamedTuple):
         """Build the AAD; `row_group` is the ordinal that the footer states, `column` the leaf's position. UnreadableError above 16 bits."""
         ordinals = (row_group, column) if page is None else (row_group, column, page)
         if max(ordinals) > MOST_ORDINAL or min(ordinals) < 0:
-            raise UnreadableError(f"an encrypted file has no ordinals past {MOST_ORDINAL:,}")
+            raise UnreadableError(f"the ordinals of an encrypted file end at {MOST_ORDINAL:,}")
         return self.prefix + self.unique + bytes([module]) + b"".join(number.to_bytes(2, "little") for number in ordinals)
 
 
@@ -79,7 +79,7 @@ class Key:
 
     def __init__(self, key: bytes) -> None:
         if len(key) not in KEY_SIZES:
-            raise UnreadableError(f"a key of {len(key)} bytes; AES has keys of 16, 24 and 32")
+            raise UnreadableError(f"an AES key has 16, 24 or 32 bytes, not {len(key)}")
         self._bytes = bytes(key)
         self._gcm: AESGCM | None = None
 
@@ -117,14 +117,16 @@ def ensure_cryptography() -> None:
     try:
         import cryptography  # noqa: F401
     except ImportError:
-        raise RefusedError("it is encrypted, and the package cryptography is missing", hint="pip install 'sbbf-tool[encryption]'") from None
+        raise RefusedError(
+            "the file is encrypted, and the package cryptography is not installed", hint="pip install 'sbbf-tool[encryption]'"
+        ) from None
 
 
 def parse_gcm(key: Key, module: Bytes, aad: bytes) -> bytes:
     """Decrypt a whole module, its length word included. AuthenticationError where key, place or bytes are not the writer's."""
     view = memoryview(module)
     if len(view) < GCM_OVERHEAD or int.from_bytes(view[:LENGTH_BYTES], "little") != len(view) - LENGTH_BYTES:
-        raise AuthenticationError("its length is not that of a module")
+        raise AuthenticationError("the stated length is not that of a module")
     return decrypt_gcm(key, view[LENGTH_BYTES:], aad)
 
 
@@ -139,21 +141,23 @@ def decrypt_gcm(key: Key, ciphertext: Bytes, aad: bytes) -> bytes:
     """Decrypt nonce, ciphertext and tag, without a length word before them."""
     view = memoryview(ciphertext)
     if len(view) < NONCE_BYTES + TAG_BYTES:
-        raise AuthenticationError("it is shorter than nonce and tag")
+        raise AuthenticationError("the module is shorter than nonce and tag")
     gcm = key.gcm
     from cryptography.exceptions import InvalidTag
 
     try:
         return gcm.decrypt(bytes(view[:NONCE_BYTES]), view[NONCE_BYTES:], aad)
     except InvalidTag:
-        raise AuthenticationError("it does not authenticate: a wrong key, another AAD prefix, or changed bytes") from None
+        raise AuthenticationError(
+            "the module does not authenticate: the key is wrong, the AAD prefix differs, or the bytes were changed"
+        ) from None
 
 
 def parse_ctr(key: Key, module: Bytes) -> bytes:
     """Decrypt a CTR module, whose bytes are not authenticated."""
     view = memoryview(module)
     if len(view) < CTR_OVERHEAD or int.from_bytes(view[:LENGTH_BYTES], "little") != len(view) - LENGTH_BYTES:
-        raise UnreadableError("its length is not that of a module")
+        raise UnreadableError("the stated length is not that of a module")
     return key.ctr(bytes(view[LENGTH_BYTES:CTR_OVERHEAD]), view[CTR_OVERHEAD:])
 
 
@@ -169,4 +173,6 @@ def ensure_signed(key: Key, plain: bytes, signature: bytes, aad: bytes) -> None:
 
     nonce, tag = signature[:NONCE_BYTES], signature[NONCE_BYTES:]
     if len(tag) != TAG_BYTES or not compare_digest(key.gcm.encrypt(nonce, plain, aad)[-TAG_BYTES:], tag):
-        raise AuthenticationError("the footer's signature does not fit: a wrong key, another AAD prefix, or changed bytes")
+        raise AuthenticationError(
+            "the signature of the footer does not match: the key is wrong, the AAD prefix differs, or the bytes were changed"
+        )
