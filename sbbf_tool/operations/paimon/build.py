@@ -42,7 +42,7 @@ def build_paimon_index(
     """
     path = os.fsdecode(data_file)
     if output is not None and not os.fsdecode(output):
-        raise UsageError("the path of the output file is empty")
+        raise UsageError("the name of the output file is empty")
     target = path + INDEX_SUFFIX if output is None else os.fsdecode(output)
     files = files or LocalFolders()
     if not dry_run and os.path.basename(target) in list_names(files, os.path.dirname(target) or "."):
