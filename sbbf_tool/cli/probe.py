@@ -123,7 +123,7 @@ def split_arguments(files: Files, column: str | None, values: tuple[str, ...]) -
     if column is not None:
         return files.of(tuple(map(unmark, files.arguments))), column, values
     if files.is_listed:
-        raise click.UsageError("with --files-from, give the column with -c COLUMN")
+        raise click.UsageError("with --files-from, name the column with -c COLUMN")
     if len(files.arguments) < 2:
         raise click.UsageError("no column was given" if files.arguments else "no file was given: give PATH or --files-from")
     path, column, *rest = files.arguments

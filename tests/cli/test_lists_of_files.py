@@ -199,7 +199,7 @@ def test_the_others_are_read_from_files(folder, give, capfd, arguments, content)
     Path("values").write_text("2\n")
     give(content)
     assert run(arguments) == 0
-    assert capfd.readouterr().out.startswith("plain.parquet: 2: row group 0\n1 value queried in 1 file")
+    assert capfd.readouterr().out.startswith("plain.parquet: 2: row group 0\nQueried 1 value in 1 file")
 
 
 def test_closed_standard_input(folder, monkeypatch, capfd):

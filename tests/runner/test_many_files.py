@@ -159,7 +159,7 @@ def test_who_may_hold_these_people(lake, capsys, tmp_path):
     lines = out.splitlines()
     assert f"{lake}/part-00000.parquet: 7: row group 0" in lines
     assert f"{lake}/part-00001.parquet: 250: row group 0" in lines
-    assert lines[-1].startswith("3 values queried in 3 files: ")
+    assert lines[-1].startswith("Queried 3 values in 3 files: ")
     code, out, _ = sbbf(capsys, "probe", lake, "-c", "id", "--value", "-5", "--json")
     files, summary = documents(out)
     assert code in (0, 1)
