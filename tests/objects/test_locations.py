@@ -153,7 +153,7 @@ def test_a_planned_file_reads_as_it_will_be(tmp_path):
 def test_only_a_local_file_is_appended_to(tmp_path):
     path = tmp_path / "local"
     path.write_bytes(b"old")
-    with LocalSource(path) as source, pytest.raises(RefusedError, match="cannot grow"):
+    with LocalSource(path) as source, pytest.raises(RefusedError, match="cannot be appended to"):
         places.append(PlannedSource("s3://bucket/x", source, 3, ()), (b"new",), lambda _: None)
     assert path.read_bytes() == b"old"
 

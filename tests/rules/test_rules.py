@@ -260,6 +260,7 @@ class TestSecrecy:
             (MODULE, 3, "the bitset's module would begin in the footer"),
             (MODULE, 4, "the bitset's module has 0 bytes; nonce and tag alone take 28"),
         ],
+        ids=["header at", "header 3 before", "header 4 before", "bitset at", "bitset 3 before", "bitset 4 before"],
     )
     def test_modules_of_a_locked_column_begin_before_the_footer(self, header, before_footer, fact, tmp_path):
         path = tmp_path / "f.parquet"
