@@ -163,7 +163,7 @@ def test_a_plan_of_one_file_has_an_output(fixtures):
         (["verify", "d/a.parquet", "--values-file", ""], "apply only with --standalone"),
         (["inspect", "d/a.parquet", "-c", ""], "no column ''"),
         (["inspect", "d/a.parquet", "--keys", ""], "no such file"),
-        (["inspect", "d/a.parquet", "--where", ""], "not understood"),
+        (["inspect", "d/a.parquet", "--where", ""], "cannot parse"),
         (["inspect", "d/a.parquet", "--master", "", "--runner", "local"], "are for --runner spark"),
         (["check", "d/a.parquet", "--select", ""], "unknown rule"),
         (["check", "d/a.parquet", "--fail-on", ""], "choose from error, warning, info"),

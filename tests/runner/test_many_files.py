@@ -175,7 +175,7 @@ def test_partitions(tmp_path, capsys):
     code, out, _ = sbbf(capsys, "add-filter", lake, "-c", "id", "--in-place", "--where", "dt >= '2026-01-02' and region = 'eu'")
     assert code == 0
     assert last_line(out).startswith("2 files: 2 done; ")
-    for predicate, said in (("day = 1", "no partition column 'day'"), ("dt >", "not understood"), ("dt > 5", "is not a number")):
+    for predicate, said in (("day = 1", "no partition column 'day'"), ("dt >", "cannot parse"), ("dt > 5", "is not a number")):
         code, _, err = sbbf(capsys, "inspect", lake, "--where", predicate)
         assert code == 2
         assert said in err
