@@ -34,7 +34,7 @@ def sample(path: str, totals_by_column: Mapping[tuple[str, str], Totals], keys: 
 
 def describe_ndv_source(totals: Totals) -> tuple[str | None, bool]:
     """Return the source of the number of distinct values, and whether it is exact."""
-    from sbbf_tool.file.distinct import COUNTED, ESTIMATED, EXTRAPOLATED, STANDARD_ERROR
+    from sbbf_tool.file.distinct import ESTIMATED, EXACT, EXTRAPOLATED, STANDARD_ERROR
 
     if totals.row_groups and totals.counted_dictionaries == totals.row_groups:
         return "the dictionaries of all row groups", True
@@ -47,4 +47,4 @@ def describe_ndv_source(totals: Totals) -> tuple[str | None, bool]:
     if ESTIMATED in methods:
         return f"all values of {row_groups}, accurate to {2 * STANDARD_ERROR:.1%}", False
     is_exact = len(totals.samples) == totals.row_groups
-    return f"{'all values' if COUNTED in methods else 'the dictionaries'} of {row_groups}", is_exact
+    return f"{'all values' if EXACT in methods else 'the dictionaries'} of {row_groups}", is_exact

@@ -26,7 +26,7 @@ from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.statistics import Bounds, bounds
 
 if TYPE_CHECKING:
-    from sbbf_tool.file.keys import KeysGiven
+    from sbbf_tool.file.keys import KeysLike
 
 SAMPLED_FILES, SAMPLED_BOUNDS = 4, 512
 
@@ -70,7 +70,7 @@ class FileSurvey:
 
 
 def survey(
-    path: str, queries: Sequence[Query], keys: KeysGiven = None, limit: MaxPageBytes = None, reuse: Reuse | None = None
+    path: str, queries: Sequence[Query], keys: KeysLike = None, limit: MaxPageBytes = None, reuse: Reuse | None = None
 ) -> FileSurvey:
     """Read the footer, the header of each dictionary page, the filters, and for queries the dictionaries of their columns."""
     reuse = reuse or Reuse()
@@ -116,7 +116,7 @@ def _survey_chunk(file: ParquetFile, number: int, column: Column, meta: ChunkMet
 def _read_dictionary_length(file: ParquetFile, number: int, column: Column) -> int:
     from sbbf_tool.parquet.pages import page_range, read_header
 
-    with file.named(f"column {column.name}, row group {number}"):
+    with file.locate_errors(f"column {column.name}, row group {number}"):
         pages = file.pages(number, column)
         header, _ = read_header(pages.read, *page_range(pages.meta))
     page = header.dictionary_page_header

@@ -21,20 +21,21 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.findings import CheckReport
 
 
-@click.command(short_help="Hold filters to rules, as a gate for CI.")
+@click.command(short_help="Check filters against rules, as a gate for CI.")
 @policy_options
 @page_limit_option
-@click.option("--format", "form", type=click.Choice(formats.NAMES), default="text", show_default=True, help="How to report what was found.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document per file, and a summary of several: as --format json.")
-@click.option("--list-rules", is_flag=True, help="Show all rules, and check nothing.")
+@click.option("--format", "form", type=click.Choice(formats.NAMES), default="text", show_default=True, help="Format of the findings.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document per file, and a summary of several: the same as --format json.")
+@click.option("--list-rules", is_flag=True, help="List all rules and exit.")
 @over_files()
 def command(
     files: Files, form: str, as_json: bool, config: str | None, max_page_bytes: int | None, list_rules: bool, **options: Any
 ) -> int:
-    """Hold the filters of files to rules: whether they are true, well formed, secret where the data is, and worth their bytes.
+    """Check the filters of files against rules: for correctness, format, encryption and efficiency.
 
     PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL. Command-line options override --config.
-    Exit code 0: no finding is as bad as --fail-on; 1: some is; 2: an unknown rule, column or setting; 3: something could not be read.
+    Exit code 0: no finding is as severe as --fail-on; 1: some finding is; 2: a rule, column or setting does not exist; 3: something could
+    not be read.
     """
     from sbbf_tool.cli import policy
 
@@ -50,16 +51,16 @@ def command(
     work = works.check(chosen, keys=files.keys, max_page_bytes=max_page_bytes)
     if form == "json":
         return report_files(files, work, _CheckView(None, form), as_json=True)
-    with formats.opened(form) as shown:
-        return report_files(files, work, _CheckView(shown, form), as_json=False)
+    with formats.open_format(form) as output:
+        return report_files(files, work, _CheckView(output, form), as_json=False)
 
 
 class _CheckView(View["CheckReport"]):
     schema = "check"
 
-    def __init__(self, shown: formats.Format | None, form: str) -> None:
+    def __init__(self, output: formats.Format | None, form: str) -> None:
         super().__init__()
-        self._shown = shown
+        self._output = output
         self._form = form
         self._findings: Counter[str] = Counter()
         self._unchecked = 0
@@ -72,8 +73,8 @@ class _CheckView(View["CheckReport"]):
         return max(int(report.failed), UnreadableError.exit_code if report.unreadable and row.status == OK else 0)
 
     def show(self, report: CheckReport) -> None:
-        assert self._shown is not None, "JSON is shown as documents"
-        self._shown.add(report)
+        assert self._output is not None, "JSON is printed as documents"
+        self._output.add(report)
 
     def show_line(self, report: CheckReport) -> None:
         if report.findings or report.unreadable or self._form != "text":
@@ -82,7 +83,7 @@ class _CheckView(View["CheckReport"]):
     def summary(self, files: str) -> str | None:
         from sbbf_tool.cli.formats.text import count_findings
 
-        unchecked = f"; nothing was checked in {render.format_count(self._unchecked, 'file')}" if self._unchecked else ""
+        unchecked = f"; no rule ran on {render.format_count(self._unchecked, 'file')}" if self._unchecked else ""
         return f"{files}; {count_findings(self._findings)}{unchecked}" if self._form == "text" else None
 
     def totals(self) -> dict[str, Any]:

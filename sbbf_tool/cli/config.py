@@ -1,6 +1,6 @@
 """The settings of `sbbf check` in a file: `[tool.sbbf.check]` of a pyproject.toml, `[check]` of any other TOML file.
 
-Keys are the long options without their dashes. What is not known, or is of the wrong type, is an error and never passed over.
+Keys are the long options without their dashes. An unknown setting, or one of the wrong type, is an error.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sbbf_tool.errors import UsageError
 
 
 class _Kind(NamedTuple):
-    takes: str
+    description: str
     fits: Callable[[object], bool]
 
 
@@ -36,7 +36,7 @@ _SETTINGS = {
 
 
 def read_config(path: str) -> dict[str, Any]:
-    """Read the settings of the file, under the options' names as Python writes them, lists as tuples. Raises UsageError."""
+    """Read the settings of the file, by their Python names, lists as tuples. Raises UsageError."""
     document = _read_toml(path)
     table: Any = document
     if os.path.basename(path) == "pyproject.toml":
@@ -46,11 +46,11 @@ def read_config(path: str) -> dict[str, Any]:
         name = "[check]"
     settings = table.get("check")
     if not isinstance(settings, dict):
-        raise UsageError(f"no table {name}", file=path)
+        raise UsageError(f"the file has no table {name}", file=path)
     _among(settings, _SETTINGS, path, name)
     for key, value in settings.items():
         if not _SETTINGS[key].fits(value):
-            raise UsageError(f"{key} is {value!r}", file=path, place=name, hint=f"it takes {_SETTINGS[key].takes}")
+            raise UsageError(f"{key} must be {_SETTINGS[key].description}, not {value!r}", file=path, place=name)
     return {key.replace("-", "_"): tuple(value) if isinstance(value, list) else value for key, value in settings.items()}
 
 
@@ -61,7 +61,7 @@ def _read_toml(path: str) -> dict[str, Any]:
         with open(path, "rb") as stream:
             text = stream.read(_MOST_BYTES + 1)
         if len(text) > _MOST_BYTES:
-            raise UsageError(f"more than {_MOST_BYTES:,} bytes are no configuration", file=path)
+            raise UsageError(f"a configuration file must have at most {_MOST_BYTES:,} bytes", file=path)
         return tomllib.loads(text.decode())
     except OSError as error:
         raise UsageError((error.strerror or "unreadable").lower(), file=path) from None
@@ -73,5 +73,5 @@ def _among(keys: Iterable[str], known: Iterable[str], path: str, table: str) -> 
     for key in keys:
         if key not in known:
             near = get_close_matches(key, list(known), n=3)
-            hint = f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(known)}"
-            raise UsageError(f"no setting {key!r}", file=path, place=table, hint=hint)
+            hint = f"did you mean {', '.join(near)}?" if near else f"choose from {', '.join(known)}"
+            raise UsageError(f"unknown setting {key!r}", file=path, place=table, hint=hint)

@@ -23,18 +23,18 @@ _NUMBERS = (0, 3, 4, 5, 6, 7, 8, 9, 10, 11)
 _SUM_HEADERS = ("column", "files", "row groups", "of", "filter bytes", "data bytes", "mean est. fpp")
 
 
-@click.command(short_help="Show which columns have Bloom filters, and what they are worth.")
+@click.command(short_help="Show which columns have Bloom filters, and how selective they are.")
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column (repeat for more).")
-@click.option("--all", "all_chunks", is_flag=True, help="Show column chunks without a filter too.")
+@click.option("--all", "all_chunks", is_flag=True, help="Also show column chunks without a filter.")
 @click.option("--standalone", is_flag=True, help="PATH is a standalone filter: a header and a bitset, and nothing else.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document per file, and a summary of several.")
 @over_files()
 def command(files: Files, columns: tuple[str, ...], all_chunks: bool, standalone: bool, as_json: bool) -> int:
-    """Show which columns have a Bloom filter and what it is worth.
+    """Show which columns have Bloom filters and how selective they are.
 
-    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL. Of one file each row is a filter: its place and size
-    in bytes, bits that are set, the false-positive rate and the distinct values, both estimated from those bits. Of several files each
-    row is a column, with the sums over all files.
+    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL. For one file, each row is a filter: its offset and
+    sizes in bytes, the share of bits set, and the false-positive rate and number of distinct values estimated from it. For several files,
+    each row is a column, with the sums over all files.
     """
     if standalone:
         from sbbf_tool.cli.standalone import inspect as inspect_standalone
@@ -63,19 +63,19 @@ class _InspectView(View["InspectReport"]):
     def show(self, report: InspectReport) -> None:
         say(
             f"{report.file}: {report.file_bytes:,} bytes, {report.rows:,} rows in {report.row_groups} row groups, "
-            f"written by {report.created_by or 'an unnamed writer'}"
+            f"written by {report.created_by or 'an unknown writer'}"
         )
         if report.filters:
             render.show_table(_HEADERS, [_row(row) for row in report.filters], _NUMBERS)
         for total in report.columns:
             say(
                 f"{total.column}: {total.row_groups_with_filter} of {total.row_groups} row groups have a filter, "
-                f"{total.filter_bytes:,} bytes for {total.chunk_bytes:,} of data"
+                f"{total.filter_bytes:,} bytes for {total.chunk_bytes:,} bytes of data"
                 + (f"; mean est. fpp {render.percent(total.mean_fpp)}" if total.mean_fpp is not None else "")
             )
         if not any(row.has_filter for row in report.filters) and "the file has no columns" not in report.notes:
             which = "column whose metadata can be read" if report.locked_columns else "column"
-            say(f"no {which} has a Bloom filter; `sbbf add-filter` gives it one")
+            say(f"no {which} has a Bloom filter; `sbbf add-filter` adds one")
         if report.locked_columns:
             say(f"locked columns (their key was not given): {', '.join(report.locked_columns)}")
         if encrypted := dict.fromkeys(row.column for row in report.filters if row.encrypted):

@@ -1,4 +1,4 @@
-"""From the options and settings of `sbbf check` to the policy they mean."""
+"""The options of `sbbf check` and the policy that they and the configuration file state."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ _LIMITS = ("require", "max_fpp", "max_bytes_share", "min_ndv", "min_chunk_bytes"
 
 _OPTIONS = (
     click.option("--require", multiple=True, metavar="COLUMN", help="This column must have a filter in every row group (repeat for more)."),
-    click.option("--max-fpp", type=float, metavar="RATE", help="No filter may let a larger share of absent values pass."),
-    click.option("--max-bytes-share", type=float, metavar="SHARE", help="Most bytes of a column's filters for each byte of its data."),
-    click.option("--min-ndv", type=int, metavar="N", help="No filter may be of fewer distinct values."),
-    click.option("--min-chunk-bytes", type=BYTES, metavar="BYTES", help="No filter may be of a column chunk with fewer bytes."),
-    click.option("--select", multiple=True, metavar="RULE", help="Run this rule, or rules of this group, alone (repeat for more)."),
-    click.option("--ignore", multiple=True, metavar="RULE", help="Leave this rule, or rules of this group, out (repeat for more)."),
-    click.option("--quick", is_flag=True, default=None, help="Leave out the rules that read data."),
-    click.option("--fail-on", metavar="SEVERITY", help="Fail on findings of this severity or a worse one.  [default: error]"),
-    click.option("--config", metavar="FILE", help="Take settings from pyproject.toml ([tool.sbbf.check]) or another TOML file ([check])."),
+    click.option("--max-fpp", type=float, metavar="RATE", help="Highest false-positive rate of a filter."),
+    click.option("--max-bytes-share", type=float, metavar="SHARE", help="Most bytes of a column's filters per byte of its data."),
+    click.option("--min-ndv", type=int, metavar="N", help="Fewest distinct values of a filter."),
+    click.option("--min-chunk-bytes", type=BYTES, metavar="BYTES", help="Fewest bytes of a column chunk that has a filter."),
+    click.option("--select", multiple=True, metavar="RULE", help="Run only this rule, or the rules of this group (repeat for more)."),
+    click.option("--ignore", multiple=True, metavar="RULE", help="Skip this rule, or the rules of this group (repeat for more)."),
+    click.option("--quick", is_flag=True, default=None, help="Skip the rules that read data."),
+    click.option("--fail-on", metavar="SEVERITY", help="Fail on findings of at least this severity.  [default: error]"),
+    click.option("--config", metavar="FILE", help="Read settings from pyproject.toml ([tool.sbbf.check]) or another TOML file ([check])."),
 )
 
 
 def policy_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options, and the file of settings, that say what to check."""
+    """Add the options of the policy to a command."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
 def from_options(options: dict[str, Any], config: str | None) -> Policy:
-    """Options that were given, then settings of the file. Raises UsageError."""
+    """Merge command-line options over the settings of the configuration file. Raises UsageError."""
     from sbbf_tool.operations.check import Policy
     from sbbf_tool.rules.rule import Limits
 
-    given = {name: value for name, value in options.items() if value not in (None, ())}
-    settings = {**({} if config is None else read_config(config)), **given}
+    overrides = {name: value for name, value in options.items() if value not in (None, ())}
+    settings = {**({} if config is None else read_config(config)), **overrides}
     limits = Limits(**{name: settings.pop(name) for name in _LIMITS if name in settings})
     return Policy(limits=limits, **settings)
 
 
 def show_rules(*, as_json: bool) -> None:
-    """All rules, in the order of their families."""
+    """Print all rules, group by group."""
     from sbbf_tool.rules.catalog import RULES
 
     rows = [

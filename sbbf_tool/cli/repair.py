@@ -63,8 +63,8 @@ class _RepairView(View["RepairReport"]):
         if report.truncated_to is not None:
             changes.append(f"{would_be}truncated to {report.truncated_to:,} bytes, its length before an interrupted append")
         if rows:
-            added = f"{report.new_bytes - report.old_bytes:,} bytes {would_be}added"
-            changes.append(f"{render.format_count(len(rows), 'filter')} {would_be}repaired, {added}")
+            size = f"{report.new_bytes - report.old_bytes:,} bytes {would_be}added"
+            changes.append(f"{render.format_count(len(rows), 'filter')} {would_be}repaired, {size}")
         outcome = "; ".join(changes) or ("nothing repaired" if report.remaining else "nothing to repair")
         rebuild = f"; --rebuild repairs {', '.join(report.needs_rebuild)}" if report.needs_rebuild else ""
         say(f"{report.output}: {outcome}{rebuild}")

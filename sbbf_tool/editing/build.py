@@ -209,7 +209,7 @@ def ensure_buildable(file: ParquetFile, row_group: int, column: Column) -> None:
         raise RefusedError("the column is encrypted", file=file.name, place=here, hint=hint)
     if external := file.footer.chunk_meta(row_group, column.index).external:
         raise RefusedError("its pages are in another file", file=file.name, place=here, hint=f"add the filter to {external}")
-    with file.named(here):
+    with file.locate_errors(here):
         file.footer.ensure_type(row_group, column)
         ensure_length(column, here)
 
@@ -233,14 +233,14 @@ def build_filters(
     def build(key: ChunkKey) -> SpooledFilter:
         new_filter = build_filter(file, key, sizes[key], checks, memory)
         meter.advance(f"reading {file.footer.columns[key[1]].name}", chunk_bytes(file, key))
-        return SpooledFilter.of(new_filter, spool, file.filter_pieces(*key, new_filter.bloom.bitset))
+        return SpooledFilter.of(new_filter, spool, file.filter_parts(*key, new_filter.bloom.bitset))
 
     return in_parallel(build, sizes, jobs)
 
 
 def build_filter(file: ParquetFile, key: ChunkKey, target: Sizing, checks: CrossChecks, memory: HashMemory) -> NewFilter:
     """Build the filter of one chunk from values that `checks` verified, and query it for each. Raises UnreadableError, RefusedError."""
-    with file.named(lambda: place_of(file, key)):
+    with file.locate_errors(lambda: place_of(file, key)):
         new_filter = _build(file, key, target, checks, memory)
         false_negatives = _count_missing(file, key, new_filter.bloom, memory)
     memory.forget(key)
@@ -280,7 +280,7 @@ def _build(file: ParquetFile, key: ChunkKey, target: Sizing, checks: CrossChecks
     from sbbf_tool.parquet.statistics import StatisticsCheck
 
     column = file.footer.columns[key[1]]
-    with file.named(f"column {column.name}, row group {key[0]}"):
+    with file.locate_errors(f"column {column.name}, row group {key[0]}"):
         file.footer.ensure_counts(key[0], column)
     forms = _forms(file, key)
     check = StatisticsCheck(file.footer, key[0], column)

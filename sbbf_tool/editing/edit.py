@@ -35,7 +35,7 @@ from sbbf_tool.storage import places
 from sbbf_tool.storage.spool import Spool
 
 if TYPE_CHECKING:
-    from sbbf_tool.file.keys import KeysGiven
+    from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.reports.add import AddReport
     from sbbf_tool.reports.remove import RemoveReport
     from sbbf_tool.reports.repair import RepairReport
@@ -79,7 +79,7 @@ class Edit:
     dry_run: bool = False
     """Do everything but publish."""
     allow_table_files: bool = False
-    keys: KeysGiven = field(default=None, repr=False, compare=False)
+    keys: KeysLike = field(default=None, repr=False, compare=False)
     """Keys of encrypted files, whose encrypted columns get encrypted filters."""
     limit: PageLimit = field(default_factory=PageLimit, compare=False)
     """The limit on the decompressed size that a page may state."""
@@ -147,7 +147,7 @@ class OpenEdit:
 
     def add(self, key: ChunkKey, bloom: BloomFilter) -> None:
         """Write this filter for a chunk. Raises WriteError."""
-        self.filters[key] = SpooledFilter.of(NewFilter(bloom, 0, 0), self.spool, self.file.filter_pieces(*key, bloom.bitset))
+        self.filters[key] = SpooledFilter.of(NewFilter(bloom, 0, 0), self.spool, self.file.filter_parts(*key, bloom.bitset))
 
     def build(self, sizes: Mapping[ChunkKey, Sizing]) -> None:
         """Build the filters of these chunks from their values, and verify each against them.

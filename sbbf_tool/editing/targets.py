@@ -15,7 +15,7 @@ from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
-    from sbbf_tool.file.keys import KeysGiven
+    from sbbf_tool.file.keys import KeysLike
 
 
 def choose_target(
@@ -82,7 +82,7 @@ def table_warnings(target: str, *, is_new: bool, growth: int, tables: places.Tab
     return [f"the {kind} table {folder} records the size of each file: readers that use the recorded size {effect}; {commit}"]
 
 
-def undo_append(path: str | os.PathLike[str], target: str, keys: KeysGiven = None, dry_run: bool = False) -> tuple[list[str], int | None]:
+def undo_append(path: str | os.PathLike[str], target: str, keys: KeysLike = None, dry_run: bool = False) -> tuple[list[str], int | None]:
     """Undo an interrupted append to this file, and remove temporary files of killed commands beside it.
 
     Returns warnings as text, and the length that the file was truncated to, or None. A dry run changes nothing, and only warns. Raises

@@ -25,7 +25,7 @@ _MANY_HASHES = 1024
 """More hashes than this select more blocks than that, and counting the blocks would cost more than the answer."""
 
 
-def ask_row_group(file: ParquetFile, row_group: int, question: Question, dialect: Dialect | None = None) -> list[RowGroupAnswer]:
+def query_row_group(file: ParquetFile, row_group: int, question: Question, dialect: Dialect | None = None) -> list[RowGroupAnswer]:
     """Query one row group's filter for each value; in `dialect` where the filter is of that dialect."""
     reason = file.encryption_of(row_group, question.column)
     stored = None if reason else file.stored_filter(row_group, question.column)
@@ -37,19 +37,19 @@ def ask_row_group(file: ParquetFile, row_group: int, question: Question, dialect
 
             stored, hasher, reason = in_dialect(file, stored, dialect)
             if hasher is not None:
-                hashes = question.hashed_by(hasher).hashes
+                hashes = question.rehash(hasher).hashes
     uncertain = equals.uncertainty(file.footer, question.column)
     flags = iter(() if stored is None or reason else may_hold(file, stored, [h for forms in hashes for h in forms]))
     answers = []
     for literal, forms in zip(question.literals, hashes, strict=True):
-        found = [*islice(flags, len(forms))]
+        matches = [*islice(flags, len(forms))]
         if literal.verdict is not None:
             answers.append(RowGroupAnswer(row_group, literal.verdict, literal.note))
         elif reason:
             answers.append(RowGroupAnswer(row_group, literals.CANNOT_SAY, reason))
         elif stored is None:
             answers.append(RowGroupAnswer(row_group, NO_FILTER))
-        elif any(found):
+        elif any(matches):
             answers.append(RowGroupAnswer(row_group, literals.MAYBE))
         else:
             answers.append(RowGroupAnswer(row_group, literals.CANNOT_SAY if uncertain else literals.ABSENT, uncertain))

@@ -44,7 +44,7 @@ class StoredValues:
         """Bytes of the chunk that were read."""
         self._dictionary: plain_pages.PlainPage | None = None
         if is_dictionary_encoded(self._pages.meta):
-            with self._named():
+            with self._locate_errors():
                 self._dictionary = self._plain_chunk().dictionary()
         self.distinct = len(self._dictionary) if self._dictionary is not None else None
         """Upper bound on the distinct values, where the footer says that all are in a dictionary."""
@@ -57,17 +57,17 @@ class StoredValues:
     def hashes(self) -> Iterator[memoryview]:
         """Yield all hashes that go into a filter of these values, run by run; some may appear twice."""
         self.are_decoded = False
-        with self._named():
+        with self._locate_errors():
             if plain_pages.may_be_plain(self._column, self._pages.meta):
                 try:
-                    yield from self._counted(self._plain_pages())
+                    yield from self._count_values(self._plain_pages())
                     return
                 except plain_pages.NotPlainError:
                     pass  # the hashes so far are of stored values and do no harm
             self.are_decoded = True
-            yield from self._counted(self._decoded())
+            yield from self._count_values(self._decode_pages())
 
-    def _counted(self, runs: Iterator[_Run]) -> Iterator[memoryview]:
+    def _count_values(self, runs: Iterator[_Run]) -> Iterator[memoryview]:
         self.count = 0
         for count, hashes, hashes_of_equals, extremes in runs:
             yield hashes
@@ -91,7 +91,7 @@ class StoredValues:
             with_extremes=self._check is not None,
         )
 
-    def _decoded(self) -> Iterator[_Run]:
+    def _decode_pages(self) -> Iterator[_Run]:
         from sbbf_tool.parquet.values import read_chunk
 
         self.bytes_read += self._pages.bytes
@@ -103,5 +103,5 @@ class StoredValues:
         self.bytes_read += len(data)
         return data
 
-    def _named(self) -> AbstractContextManager[None]:
-        return self._file.named(lambda: f"column {self._column.name}, row group {self._row_group}")
+    def _locate_errors(self) -> AbstractContextManager[None]:
+        return self._file.locate_errors(lambda: f"column {self._column.name}, row group {self._row_group}")

@@ -1,6 +1,6 @@
 """Verification of the values that the page reader read, independent of it: against the footer's statistics, and against pyarrow.
 
-statistics     every value lies within min_value and max_value, and as many are null as null_count says: for every chunk
+statistics     every value is within min_value and max_value, and as many are null as null_count says: for every chunk
 pyarrow        the filter holds every value that pyarrow decodes, and as many: for one chunk of each kind where statistics are missing or
                the tests do not cover the writer; for every chunk that contradicts its statistics
 
@@ -77,11 +77,11 @@ class CrossChecks:
             return Verdict(wrong_statistics=contradictions)
         if contradictions:
             try:
-                decoded = _decode(file, key, values, check, bloom)
+                wrong_statistics = _decode(file, key, values, check, bloom)
             except UnreadableError as error:
                 raise _refusal(file, key, f"{', '.join(contradictions)}, and pyarrow cannot decode it ({error.message})") from error
             # Only a dictionary, which may have unused entries, leaves nothing to contradict.
-            return Verdict(is_cross_checked=True, wrong_statistics=decoded)
+            return Verdict(is_cross_checked=True, wrong_statistics=wrong_statistics)
         if check.is_complete and is_tested(file.footer.metadata.created_by):
             return NO_FINDING
         kind = self._kind(file, key, values)
@@ -89,15 +89,15 @@ class CrossChecks:
             if kind.is_checked:
                 return NO_FINDING
             try:
-                decoded = _decode(file, key, values, check, bloom)
+                wrong_statistics = _decode(file, key, values, check, bloom)
             except UnreadableError:
                 return Verdict(is_undecodable=True)
             kind.is_checked = True
-            return Verdict(is_cross_checked=True, wrong_statistics=decoded)
+            return Verdict(is_cross_checked=True, wrong_statistics=wrong_statistics)
 
     def _kind(self, file: ParquetFile, key: ChunkKey, values: StoredValues) -> _Kind:
         meta, column = file.footer.chunk_meta(*key), file.footer.columns[key[1]]
-        described = (
+        description = (
             file.footer.metadata.created_by,
             column.type_name,
             meta.encodings,
@@ -105,7 +105,7 @@ class CrossChecks:
             (column.max_definition, column.max_repetition),
         )
         with self._lock:
-            return self._kinds.setdefault(described, _Kind())
+            return self._kinds.setdefault(description, _Kind())
 
 
 @lru_cache(maxsize=8)
@@ -131,17 +131,18 @@ def _decode(file: ParquetFile, key: ChunkKey, values: StoredValues, check: Stati
 
     column = file.footer.columns[key[1]]
     pages = file.pages(key[0], column)
-    decoded = StatisticsCheck(file.footer, key[0], column)
+    decoded_values = StatisticsCheck(file.footer, key[0], column)
     count = missing = 0
     for run in read_chunk(pages.open_arrow, file.footer, key[0], column, pages.meta):
         missing += bloom.count_missing(run.hashes())
-        decoded.add(run.extremes())
+        decoded_values.add(run.extremes())
         count += len(run)
     if missing:
         raise _refusal(file, key, f"pyarrow decodes {missing:,} values that the page reader did not read")
-    if values.non_null_count is not None and (count, decoded.smallest, decoded.largest) != (values.count, check.smallest, check.largest):
-        raise _refusal(file, key, f"the page reader reads {values.count:,} values, pyarrow decodes {count:,}, or others")
-    return decoded.contradictions(count)
+    figures = count, decoded_values.smallest, decoded_values.largest
+    if values.non_null_count is not None and figures != (values.count, check.smallest, check.largest):
+        raise _refusal(file, key, f"the page reader reads {values.count:,} values, but pyarrow decodes {count:,}, or different ones")
+    return decoded_values.contradictions(count)
 
 
 def is_tested(created_by: str | None) -> bool:
@@ -155,5 +156,5 @@ def _refusal(file: ParquetFile, key: ChunkKey, reason: str) -> RefusedError:
         f"its values cannot be read with certainty: {reason}",
         file=file.name,
         place=f"column {file.footer.columns[key[1]].name}, row group {key[0]}",
-        hint="leave the column out, or write the file again; if other readers agree on its values, please report a defect of sbbf",
+        hint="omit the column, or rewrite the file; if other readers agree on its values, please report a bug of sbbf",
     )

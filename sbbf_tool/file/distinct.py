@@ -1,7 +1,7 @@
 """The number of distinct values in a column chunk, and the share of them in another chunk, from a bounded number of hashes.
 
 A hash is a random number, so the k smallest distinct hashes of a set are a random sample of the set, and the k-th smallest shows how
-densely all of them lie: n is about (k - 1) / (k-th smallest / 2^64), with a standard error of 1 / sqrt(k - 2) (Bar-Yossef et al.,
+dense they are: n is about (k - 1) / (k-th smallest / 2^64), with a standard error of 1 / sqrt(k - 2) (Bar-Yossef et al.,
 "Counting distinct elements in a data stream", 2002; Beyer et al., "On synopses for distinct-value estimation", 2007). A set of fewer
 than k values is counted exactly. Two such samples give the share of one set that is in the other.
 """
@@ -24,24 +24,24 @@ from sbbf_tool.parquet.plain_pages import PlainChunk
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-KEPT = 1 << 16
+SKETCH_SIZE = 1 << 16
 """Hashes in a sketch: a standard error of 0.4 %."""
-STANDARD_ERROR = 1 / sqrt(KEPT - 2)
+STANDARD_ERROR = 1 / sqrt(SKETCH_SIZE - 2)
 COMPARED = 1 << 10
 """Hashes used to compare two chunks."""
 WHOLE_BYTES = 256 << 20
 """Largest chunk that is read as a whole; of a larger one only the beginning is read."""
 PART_VALUES = 1 << 22
 
-DICTIONARY, COUNTED, ESTIMATED, EXTRAPOLATED = "dictionary", "counted", "estimated", "extrapolated"
+DICTIONARY, EXACT, ESTIMATED, EXTRAPOLATED = "dictionary", "counted", "estimated", "extrapolated"
 _HASHES = 2.0**64
 
 
 class Sketch:
     """The smallest distinct hashes of a stream."""
 
-    def __init__(self, kept: int = KEPT) -> None:
-        self._kept = kept
+    def __init__(self, size: int = SKETCH_SIZE) -> None:
+        self._size = size
         self._smallest: NDArray[np.uint64] = np.empty(0, np.uint64)
         self.is_complete = True
         """No hash was dropped, so the count is exact."""
@@ -51,15 +51,15 @@ class Sketch:
         if not self.is_complete:
             fresh = fresh[fresh < self._smallest[-1]]
         merged: NDArray[np.uint64] = np.unique(np.concatenate((self._smallest, fresh)))
-        if len(merged) > self._kept:
-            merged, self.is_complete = merged[: self._kept], False
+        if len(merged) > self._size:
+            merged, self.is_complete = merged[: self._size], False
         self._smallest = merged
 
     @property
     def ndv(self) -> float:
         if self.is_complete:
             return float(len(self._smallest))
-        return (self._kept - 1) * _HASHES / float(self._smallest[-1])
+        return (self._size - 1) * _HASHES / float(self._smallest[-1])
 
     def smallest(self, count: int) -> tuple[NDArray[np.uint64], bool]:
         """Return up to `count` of the hashes, and whether there are no more."""
@@ -90,7 +90,7 @@ def count_distinct(file: ParquetFile, row_group: int, column: Column, count: int
     sketch = Sketch()
     pages = file.pages(row_group, column)
     meta = pages.meta
-    with file.named(f"column {column.name}, row group {row_group}"):
+    with file.locate_errors(f"column {column.name}, row group {row_group}"):
         if is_dictionary_encoded(meta):
             page = PlainChunk(pages.read, column, meta, pages.ensure_size).dictionary()
             if page is not None:
@@ -98,32 +98,32 @@ def count_distinct(file: ParquetFile, row_group: int, column: Column, count: int
                 return Distinct(count, float(len(page)), DICTIONARY, *sketch.smallest(COMPARED))
         enough = None if pages.bytes <= WHOLE_BYTES else PART_VALUES
         runs = values.read_chunk(pages.open_arrow, file.footer, row_group, column, meta)
-        ndv, seen, is_all = _streamed(sketch, (run.hashes() for run in runs), enough, count)
-    how = EXTRAPOLATED if not is_all else COUNTED if sketch.is_complete else ESTIMATED
-    return Distinct(seen if is_all else count, ndv, how, *sketch.smallest(COMPARED))
+        ndv, num_values, is_all = _estimate_ndv(sketch, (run.hashes() for run in runs), enough, count)
+    how = EXTRAPOLATED if not is_all else EXACT if sketch.is_complete else ESTIMATED
+    return Distinct(num_values if is_all else count, ndv, how, *sketch.smallest(COMPARED))
 
 
-def _streamed(sketch: Sketch, runs: Iterable[memoryview], enough: int | None, count: int) -> tuple[float, int, bool]:
+def _estimate_ndv(sketch: Sketch, runs: Iterable[memoryview], enough: int | None, count: int) -> tuple[float, int, bool]:
     """Return the distinct values of the stream, how many values were read (at least `enough`), and whether those were all.
 
     In repetitive data, new values become rarer as the reading goes on. So the rate in the second half of the values read, extrapolated
     over the rest, is an upper bound: a filter sized for it is not too small.
     """
-    seen = half = 0
+    num_values = half = 0
     ndv_of_half = 0.0
     for hashes in runs:
-        if enough is not None and seen >= enough:
-            slope = max(0.0, sketch.ndv - ndv_of_half) / max(1, seen - half)
-            return min(float(count), sketch.ndv + slope * (count - seen)), seen, False
+        if enough is not None and num_values >= enough:
+            slope = max(0.0, sketch.ndv - ndv_of_half) / max(1, num_values - half)
+            return min(float(count), sketch.ndv + slope * (count - num_values)), num_values, False
         sketch.add(hashes)
-        seen += len(hashes)
-        if enough is not None and seen <= enough / 2:
-            half, ndv_of_half = seen, sketch.ndv
-    return min(sketch.ndv, float(seen)), seen, True
+        num_values += len(hashes)
+        if enough is not None and num_values <= enough / 2:
+            half, ndv_of_half = num_values, sketch.ndv
+    return min(sketch.ndv, float(num_values)), num_values, True
 
 
-def containment(one: Distinct, other: Distinct) -> float | None:
-    """Return the share of `one`'s distinct values that `other` holds too; None where `one` has none to compare."""
-    limit = min((float(found.hashes[-1]) for found in (one, other) if not found.has_all_hashes), default=_HASHES)
-    mine = one.hashes[one.hashes <= limit]
-    return float(np.isin(mine, other.hashes, assume_unique=True).mean()) if len(mine) else None
+def containment(first: Distinct, second: Distinct) -> float | None:
+    """Return the share of the distinct values of `first` that `second` holds too; None where `first` has none to compare."""
+    limit = min((float(distinct.hashes[-1]) for distinct in (first, second) if not distinct.has_all_hashes), default=_HASHES)
+    hashes = first.hashes[first.hashes <= limit]
+    return float(np.isin(hashes, second.hashes, assume_unique=True).mean()) if len(hashes) else None

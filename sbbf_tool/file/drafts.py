@@ -22,13 +22,13 @@ from sbbf_tool.parquet.filters import FilterHeader, StoredFilter
 
 SAMPLE = 256
 """Distinct values used to determine a dialect, where there are as many."""
-_MOST_TO_LOOK_AT = 1 << 14
+_MAX_POSITIONS = 1 << 14
 
 _NUMBERS = ("INT32", "INT64", "FLOAT", "DOUBLE")
 """Types that parquet-mr hashes by a method of their own; all other types are `Binary` to it."""
 
 
-class Decided(NamedTuple):
+class DraftFilter(NamedTuple):
     """A filter whose dialect is known: its true place and size, and its bits."""
 
     dialect: Dialect
@@ -49,7 +49,7 @@ def read_as(stored: StoredFilter, dialect: Dialect) -> StoredFilter | None:
     return None if reading is None else replace(stored, header=FilterHeader(reading.length, reading.num_bytes))
 
 
-def decide(stored: StoredFilter, column: Column, sample: Sequence[bytes], read: Callable[[int, int], bytes]) -> Decided | None:
+def decide(stored: StoredFilter, column: Column, sample: Sequence[bytes], read: Callable[[int, int], bytes]) -> DraftFilter | None:
     """Return the only dialect, of those that the header fits, that holds every value of `sample`; None for none or several.
 
     `read(offset, length)` returns bytes of the file.
@@ -57,14 +57,14 @@ def decide(stored: StoredFilter, column: Column, sample: Sequence[bytes], read: 
     blooms: dict[int, BloomFilter] = {}
     fitting = []
     for reading in stored.header.readings if sample else ():
-        mine = read_as(stored, reading.dialect)
-        assert mine is not None
-        if mine.bitset_offset not in blooms:
-            blooms[mine.bitset_offset] = BloomFilter(read(mine.bitset_offset, mine.header.num_bytes))
-        bloom = blooms[mine.bitset_offset]
+        candidate = read_as(stored, reading.dialect)
+        assert candidate is not None
+        if candidate.bitset_offset not in blooms:
+            blooms[candidate.bitset_offset] = BloomFilter(read(candidate.bitset_offset, candidate.header.num_bytes))
+        bloom = blooms[candidate.bitset_offset]
         hasher = hasher_for(reading.dialect, column, bloom.num_blocks)
         if all(holds(bloom, hasher, plain) for plain in sample):
-            fitting.append(Decided(reading.dialect, mine, bloom))
+            fitting.append(DraftFilter(reading.dialect, candidate, bloom))
     return fitting[0] if len(fitting) == 1 else None
 
 
@@ -73,7 +73,7 @@ def holds(bloom: BloomFilter, hasher: Hasher, plain: bytes) -> bool:
     return bloom.check_hash(hasher.hash_value(plain)) and not (hasher.hashes_nothing and bloom.bits_set != WORDS_PER_BLOCK)
 
 
-def decide_by_chunk(file: ParquetFile, stored: StoredFilter) -> Decided | None:
+def decide_by_chunk(file: ParquetFile, stored: StoredFilter) -> DraftFilter | None:
     """Apply `decide` to values of the filter's own column chunk; return None also where those cannot be read."""
     column = file.footer.columns[stored.column]
     try:
@@ -88,27 +88,27 @@ def in_dialect(file: ParquetFile, stored: StoredFilter, dialect: Dialect) -> tup
     It must not be queried where its header is of other dialects, or where values of its column, which are read for this, contradict it.
     """
     # The drafts had no encryption.
-    mine = None if stored.is_encrypted else read_as(stored, dialect)
-    if mine is None:
+    draft_filter = None if stored.is_encrypted else read_as(stored, dialect)
+    if draft_filter is None:
         return stored, None, f"{stored.header.beyond_us}, not {dialect.name}" if stored.header.beyond_us else None
     if dialect == TODAY:
         return stored, None, None
     column = file.footer.columns[stored.column]
-    bloom = BloomFilter(file.source.read(mine.bitset_offset, mine.header.num_bytes))
+    bloom = BloomFilter(file.source.read(draft_filter.bitset_offset, draft_filter.header.num_bytes))
     hasher = hasher_for(dialect, column, bloom.num_blocks)
     try:
         sample = sample_of(file, stored.row_group, column)
     except UnreadableError as error:
-        return mine, hasher, f"no value of the column can be read to see that it is of {dialect.name}: {error.message}"
-    refuted = not all(holds(bloom, hasher, plain) for plain in sample)
-    return mine, hasher, f"it is not of {dialect.name}: values that are stored are not found" if refuted else None
+        return draft_filter, hasher, f"no value of the column can be read to verify that the filter is of {dialect.name}: {error.message}"
+    is_refuted = not all(holds(bloom, hasher, plain) for plain in sample)
+    return draft_filter, hasher, f"it is not of {dialect.name}: it excludes stored values" if is_refuted else None
 
 
 def sample_of(file: ParquetFile, row_group: int, column: Column) -> list[bytes]:
     """Return some values of a chunk, each once, from its first pages. Raises UnreadableError."""
     from sbbf_tool.parquet.values import read_chunk
 
-    found: dict[bytes, None] = {}
+    sample: dict[bytes, None] = {}
     reason = file.encryption_of(row_group, column)
     if reason is not None:
         raise UnreadableError(reason)
@@ -116,11 +116,11 @@ def sample_of(file: ParquetFile, row_group: int, column: Column) -> list[bytes]:
     with closing(read_chunk(pages.open_arrow, file.footer, row_group, column, pages.meta)) as runs:
         for values in runs:
             # NaN is stored in one form and may have been hashed in another.
-            told = (position for position, is_nan in enumerate(values.are_nan()[:_MOST_TO_LOOK_AT]) if not is_nan)
-            for position in told:
-                found[values[position]] = None
-                if len(found) == SAMPLE:
-                    return list(found)
-            if found:
+            positions = (position for position, is_nan in enumerate(values.are_nan()[:_MAX_POSITIONS]) if not is_nan)
+            for position in positions:
+                sample[values[position]] = None
+                if len(sample) == SAMPLE:
+                    return list(sample)
+            if sample:
                 break
-    return list(found)
+    return list(sample)

@@ -19,27 +19,27 @@ if TYPE_CHECKING:
     from sbbf_tool.parquet.encryption.file_cipher import KeyRing
 
 
-class Interrupted(NamedTuple):
-    """The outcome for an interrupted append: the length that the file was, or would be, cut back to, if any."""
+class InterruptedAppend(NamedTuple):
+    """The outcome for an interrupted append: the length that the file was, or would be, truncated to, if any."""
 
     truncated_to: int | None
     warnings: tuple[str, ...] = ()
 
 
-def finish(name: str, ring: KeyRing | None, *, changes: bool) -> Interrupted:
+def finish(name: str, ring: KeyRing | None, *, changes: bool) -> InterruptedAppend:
     """Undo an interrupted append to a file; where the command does not change this file, only report it.
 
     Raises RefusedError where the file must change first and the journal cannot be trusted, ChangedError where the append is still
     running, WriteError.
     """
     if changes:
-        return Interrupted(places.recover(name, partial(ensure_footer, ring)))
+        return InterruptedAppend(places.recover(name, partial(ensure_footer, ring)))
     try:
-        return Interrupted(places.interrupted_length(name, partial(ensure_footer, ring)))
+        return InterruptedAppend(places.interrupted_length(name, partial(ensure_footer, ring)))
     except ChangedError:
         raise
     except RefusedError as error:
-        return Interrupted(None, (str(error),))
+        return InterruptedAppend(None, (str(error),))
 
 
 def ensure_footer(ring: KeyRing | None, read: Callable[[int, int], bytes], end: int) -> None:
@@ -68,20 +68,21 @@ def warning_of(name: str) -> str | None:
         return str(SbbfError(error.message, hint=error.hint))
     if length is None:
         return None
-    return Hint("an append to it was begun and not finished: the next command that changes it, or {fix}, cuts it back", fix=_repair(name))
+    return Hint("an append to it was not finished: the next command that changes it, or {fix}, undoes the append", fix=_repair(name))
 
 
 def explain(error: UnreadableError, name: str) -> None:
     """Add to the error of an unreadable file that an append is the reason, if one is."""
     try:
         length = places.interrupted_length(name, partial(ensure_footer, None))
-    except ChangedError as going_on:
-        error.message, error.hint = f"{going_on.message} ({error.message})", going_on.hint
+    except ChangedError as running:
+        error.message, error.hint = f"{running.message} ({error.message})", running.hint
     except SbbfError:
         return
     else:
         if length is not None:
-            error.message, error.hint = f"an append to it was interrupted ({error.message})", Hint("{fix} cuts it back", fix=_repair(name))
+            error.message = f"an append to it was interrupted ({error.message})"
+            error.hint = Hint("{fix} undoes the append", fix=_repair(name))
 
 
 def _repair(name: str) -> Fix:

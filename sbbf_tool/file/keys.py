@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from sbbf_tool.parquet.encryption.keys import Keys as Keys
     from sbbf_tool.parquet.encryption.keys import KeyService, KmsClient
 
-    KeysGiven: TypeAlias = Keys | Mapping[str, Any] | KeyService | KmsClient | None
+    KeysLike: TypeAlias = Keys | Mapping[str, Any] | KeyService | KmsClient | None
     """What `Keys.of` takes: `Keys`, what a keys file holds (keys may be bytes), a function from key metadata to a key, or a KMS client."""
 
 _FILE_VARIABLE, _JSON_VARIABLE = "SBBF_KEYS_FILE", "SBBF_KEYS"
-_MOST_BYTES = 8 << 20
+_MAX_BYTES = 8 << 20
 
 
 def read_keys(path: str | None) -> Keys | None:
@@ -48,7 +48,7 @@ def exposure_of(path: str) -> str | None:
     if not stat.S_ISREG(status.st_mode) or not readers:
         return None
     mode = stat.S_IMODE(status.st_mode)
-    return f"{path}: the keys can be read by {readers[-1]} (mode {mode:04o}); chmod 600 {shlex.quote(path)} keeps them to its owner"
+    return f"{path}: {readers[-1]} can read the keys (mode {mode:04o}); run chmod 600 {shlex.quote(path)}"
 
 
 def _read_file(path: str) -> Keys:
@@ -56,15 +56,15 @@ def _read_file(path: str) -> Keys:
 
     try:
         with open(path, "rb") as stream:
-            text = stream.read(_MOST_BYTES + 1)
+            text = stream.read(_MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         if may_be_keys(path):
-            hint = "and let nobody use that key any more: a command line can be read by others"
-            raise UsageError("keys are given in a file, and not on the command line", hint=hint) from None
+            hint = "replace that key: other users can read a command line"
+            raise UsageError("keys must be given in a file, not on the command line", hint=hint) from None
         if not isinstance(error, OSError):
-            raise UsageError("the keys cannot be read: no file can have this name") from None
+            raise UsageError("the keys cannot be read: this is not a valid file name") from None
         raise UsageError(f"the keys cannot be read: {(error.strerror or 'unreadable').lower()}", file=path) from None
-    if len(text) > _MOST_BYTES:
-        raise UsageError(f"more than {_MOST_BYTES:,} bytes are no file of keys", file=path)
+    if len(text) > _MAX_BYTES:
+        raise UsageError(f"a keys file must have at most {_MAX_BYTES:,} bytes", file=path)
     keys = Keys.from_json(text, where=path)
     return Keys(keys.footer, keys.columns, keys.by_id, keys.aad_prefix, path=path)

@@ -98,7 +98,7 @@ def _classify(file: ParquetFile, start: int, end: int) -> Iterator[Range]:
 
 
 def _filter_at(file: ParquetFile, start: int, end: int) -> Range | None:
-    if (stop := file.end_of_sealed_filter(start, end)) is not None:
+    if (stop := file.end_of_encrypted_filter(start, end)) is not None:
         return Range(start, stop, OLD_FILTER)
     try:
         header = parse_header(file.source.read(start, min(HEADER_GUESS, end - start)))

@@ -23,7 +23,7 @@ TEXT, WIDTH, BLOCK, DRAFT, EMPTY = "text", "width", "block", "draft", "empty"
 SAMPLE = 256
 """False negatives that are queried again under each hypothesis."""
 # The chance that some hypothesis fits a sample by accident must stay below this.
-_LUCK = 1e-3
+_MAX_CHANCE = 1e-3
 
 _FLOATS = {"FLOAT": "<f", "DOUBLE": "<d"}
 
@@ -34,21 +34,21 @@ class Cause(NamedTuple):
 
 
 class Hypothesis(NamedTuple):
-    """`finds` returns whether the filter holds a value (its plain bytes) in the way that `explanation` describes."""
+    """`holds_value` returns whether the filter holds a value (its plain bytes) in the way that `explanation` describes."""
 
     cause: str
     explanation: str
-    finds: Callable[[BloomFilter, Column, bytes], bool]
+    holds_value: Callable[[BloomFilter, Column, bytes], bool]
 
 
-def explain(bloom: BloomFilter, column: Column, missed: Sequence[bytes]) -> Cause | None:
+def explain(bloom: BloomFilter, column: Column, false_negatives: Sequence[bytes]) -> Cause | None:
     """Return the first hypothesis that explains these false negatives, of which there is at least one; None where none does."""
     if not bloom.bits_set:
-        return Cause(EMPTY, "no bit is set: nothing was ever inserted")
-    if bloom.fpp ** len(missed) * len(HYPOTHESES) > _LUCK:
+        return Cause(EMPTY, "no bit is set: no value was inserted")
+    if bloom.fpp ** len(false_negatives) * len(HYPOTHESES) > _MAX_CHANCE:
         return None
     for hypothesis in HYPOTHESES:
-        if all(hypothesis.finds(bloom, column, plain) for plain in missed):
+        if all(hypothesis.holds_value(bloom, column, plain) for plain in false_negatives):
             return Cause(hypothesis.cause, hypothesis.explanation)
     return None
 
@@ -59,18 +59,18 @@ Form = Callable[[Column, bytes], bytes | None]
 """Callable that returns the bytes that may have been hashed instead of a value's plain bytes; None where the form does not apply."""
 
 
-def _hashed(form: Form) -> Callable[[BloomFilter, Column, bytes], bool]:
-    def finds(bloom: BloomFilter, column: Column, plain: bytes) -> bool:
+def _check_form(form: Form) -> Callable[[BloomFilter, Column, bytes], bool]:
+    def holds_value(bloom: BloomFilter, column: Column, plain: bytes) -> bool:
         with suppress(ValueError, OverflowError, struct.error):
-            other = form(column, plain)
-            return other is not None and other != plain and bloom.check_hash(hash_value(other))
+            variant = form(column, plain)
+            return variant is not None and variant != plain and bloom.check_hash(hash_value(variant))
         return False
 
-    return finds
+    return holds_value
 
 
 def _javascript_text(column: Column, plain: bytes) -> bytes | None:
-    """Return `String(value)` as JavaScript writes it, which parquetjs hashes."""
+    """Return `String(value)` as in JavaScript, which parquetjs hashes."""
     if column.physical in ("INT32", "INT64"):
         return str(int.from_bytes(plain, "little", signed=column.logical is None or column.logical.signed)).encode()
     if column.physical in _FLOATS:
@@ -103,8 +103,8 @@ def _javascript_number(number: float) -> str:
         return f"{sign}{digits[:point]}.{digits[point:]}"
     if -6 < point <= 0:
         return f"{sign}0.{'0' * -point}{digits}"
-    rest = f".{digits[1:]}" if len(digits) > 1 else ""
-    return f"{sign}{digits[0]}{rest}e{'+' if point > 0 else '-'}{abs(point - 1)}"
+    fraction = f".{digits[1:]}" if len(digits) > 1 else ""
+    return f"{sign}{digits[0]}{fraction}e{'+' if point > 0 else '-'}{abs(point - 1)}"
 
 
 def _text_of_value(column: Column, plain: bytes) -> bytes | None:
@@ -145,7 +145,7 @@ def _decimal_of(width: int | None, order: Literal["little", "big"]) -> Form:
     return form
 
 
-def _reversed(column: Column, plain: bytes) -> bytes | None:
+def _reverse_bytes(column: Column, plain: bytes) -> bytes | None:
     return plain[::-1] if column.width else None
 
 
@@ -156,56 +156,56 @@ def _with_length(column: Column, plain: bytes) -> bytes | None:
 # --- Hashed correctly, but stored elsewhere ---
 
 
-def _as_in(dialect: Dialect) -> Callable[[BloomFilter, Column, bytes], bool]:
+def _check_dialect(dialect: Dialect) -> Callable[[BloomFilter, Column, bytes], bool]:
     """Build the query for a value hashed and stored as a draft of the format does, whatever the header says."""
 
-    def finds(bloom: BloomFilter, column: Column, plain: bytes) -> bool:
+    def holds_value(bloom: BloomFilter, column: Column, plain: bytes) -> bool:
         return holds(bloom, hasher_for(dialect, column, bloom.num_blocks), plain)
 
-    return finds
+    return holds_value
 
 
-def _of_blocks(divisor: int) -> Callable[[BloomFilter, Column, bytes], bool]:
+def _check_first_blocks(divisor: int) -> Callable[[BloomFilter, Column, bytes], bool]:
     """Build the query in the first part of the bitset alone, as if the header stated `divisor` times too many bytes."""
 
-    def finds(bloom: BloomFilter, column: Column, plain: bytes) -> bool:
+    def holds_value(bloom: BloomFilter, column: Column, plain: bytes) -> bool:
         blocks = bloom.num_blocks // divisor
         return blocks > 0 and BloomFilter(bloom.bitset[: blocks * BLOCK_BYTES]).check_hash(hash_value(plain))
 
-    return finds
+    return holds_value
 
 
-def _hypotheses() -> Iterator[Hypothesis]:
+def _list_hypotheses() -> Iterator[Hypothesis]:
     form: Form
-    for says, form in (
-        ("their text, as JavaScript writes it, was hashed: parquetjs does so", _javascript_text),
-        ("their text, as JavaScript writes it, was hashed: parquetjs does so", _javascript_text_of_short),
-        ("their text was hashed, not their bytes", _text_of_value),
+    for explanation, form in (
+        ("their JavaScript text was hashed, as parquetjs does", _javascript_text),
+        ("their JavaScript text was hashed, as parquetjs does", _javascript_text_of_short),
+        ("their text was hashed instead of their bytes", _text_of_value),
     ):
-        yield Hypothesis(TEXT, says, _hashed(form))
-    for says, form in (
-        ("they were hashed in 8 bytes", _integer_of(8)),
-        ("they were hashed in 8 bytes, without their sign", _integer_of(8, signed=False)),
-        ("they were hashed in 4 bytes", _integer_of(4)),
-        ("they were hashed in 2 bytes", _integer_of(2)),
-        ("they were hashed in 1 byte", _integer_of(1)),
+        yield Hypothesis(TEXT, explanation, _check_form(form))
+    for explanation, form in (
+        ("they were hashed as integers of 8 bytes", _integer_of(8)),
+        ("they were hashed as integers of 8 bytes, without their sign", _integer_of(8, signed=False)),
+        ("they were hashed as integers of 4 bytes", _integer_of(4)),
+        ("they were hashed as integers of 2 bytes", _integer_of(2)),
+        ("they were hashed as integers of 1 byte", _integer_of(1)),
         ("they were hashed as decimals of 16 bytes, little-endian", _decimal_of(16, "little")),
         ("they were hashed as decimals of 16 bytes, big-endian", _decimal_of(16, "big")),
-        ("they were hashed as decimals of as few bytes as each needs", _decimal_of(None, "big")),
+        ("they were hashed as decimals of the fewest bytes that hold each", _decimal_of(None, "big")),
         ("they were hashed as 8-byte floating-point numbers", _float_of("<d")),
         ("they were hashed as 4-byte floating-point numbers", _float_of("<f")),
-        ("they were hashed with their bytes in reverse", _reversed),
+        ("they were hashed with reversed bytes", _reverse_bytes),
         ("they were hashed together with their length", _with_length),
     ):
-        yield Hypothesis(WIDTH, says, _hashed(form))
-    says = "each is in the block that a remainder selects, as in a draft of the format"
-    yield Hypothesis(BLOCK, says, _as_in(find_dialect("draft2-final")))
+        yield Hypothesis(WIDTH, explanation, _check_form(form))
+    explanation = "their block was selected by a remainder, as in a draft of the format"
+    yield Hypothesis(BLOCK, explanation, _check_dialect(find_dialect("draft2-final")))
     # One dialect for each remaining way of hashing: the others differ from these in their header alone.
     for dialect in map(find_dialect, ("draft1-raw", "draft1-thrift", "branch-12", "branch-16")):
-        yield Hypothesis(DRAFT, f"they were hashed as in {dialect.name}, a draft of the format: {dialect.sentence}", _as_in(dialect))
+        yield Hypothesis(DRAFT, f"they were hashed as in the draft {dialect.name}: {dialect.sentence}", _check_dialect(dialect))
     for divisor in (2, 4, 8, 16):
-        yield Hypothesis(BLOCK, f"the header states {divisor} times as many bytes as the filter was built with", _of_blocks(divisor))
+        yield Hypothesis(BLOCK, f"the header states {divisor} times the bytes that the filter was built with", _check_first_blocks(divisor))
 
 
-HYPOTHESES: tuple[Hypothesis, ...] = tuple(_hypotheses())
+HYPOTHESES: tuple[Hypothesis, ...] = tuple(_list_hypotheses())
 """All hypotheses, in the order of the trials."""

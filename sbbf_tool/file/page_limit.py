@@ -26,18 +26,18 @@ class PageLimit:
     """The limit with which an operation opens files; it can be sent to other processes and machines. Raises UsageError below 1."""
 
     max_page_bytes: int | None = None
-    """Bytes; None stands for 256 MiB or 1,000 times the compressed size, whichever is larger, and at most a worker's share of memory."""
+    """Bytes; None stands for 256 MiB or 1,000 times the compressed size, the larger of the two, and at most a worker's share of memory."""
     jobs: int | None = None
     """Workers that share the memory of the machine; where None, the cores of the machine that reads."""
 
     def __post_init__(self) -> None:
         if self.max_page_bytes is not None and self.max_page_bytes < 1:
-            raise UsageError(f"max-page-bytes is {self.max_page_bytes}", hint="it must be above 0")
+            raise UsageError(f"max_page_bytes must be above 0, not {self.max_page_bytes}")
 
     @classmethod
-    def of(cls, given: MaxPageBytes, jobs: int | None = None) -> PageLimit:
+    def of(cls, value: MaxPageBytes, jobs: int | None = None) -> PageLimit:
         """Return the limit for a caller's `max_page_bytes`."""
-        return given if isinstance(given, PageLimit) else cls(given, jobs)
+        return value if isinstance(value, PageLimit) else cls(value, jobs)
 
     def bytes_of(self, stored: int) -> int:
         """Return the bytes that a page of `stored` compressed bytes may decompress to, on this machine."""
@@ -48,13 +48,13 @@ class PageLimit:
 
     def ensure(self, stored: int, plain: int) -> None:
         """Check a page with these numbers of compressed and uncompressed bytes. Raises OversizedPageError."""
-        most = max(stored, plain)
-        if most <= _ALWAYS_READ and self.max_page_bytes is None:
+        larger = max(stored, plain)
+        if larger <= _ALWAYS_READ and self.max_page_bytes is None:
             return
-        if most > (limit := self.bytes_of(stored)):
+        if larger > (limit := self.bytes_of(stored)):
             raise OversizedPageError(
-                f"its page of {stored:,} bytes would take {plain:,} bytes uncompressed, and the limit is {limit:,}",
-                hint=Hint("if the file is to be trusted, {max_page_bytes} allows it", max_page_bytes=most),
+                f"its page of {stored:,} bytes states {plain:,} uncompressed bytes; the limit is {limit:,}",
+                hint=Hint("if you trust the file, set {max_page_bytes}", max_page_bytes=larger),
             )
 
 

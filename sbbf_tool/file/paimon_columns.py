@@ -15,7 +15,7 @@ from sbbf_tool.parquet.page_sizes import HeaderWalk
 
 
 def read_columns(data: bytes, name: str, columns: ColumnTypes, max_page_bytes: MaxPageBytes = None) -> ColumnHashes:
-    """Open the wanted columns of a data file's bytes; its name states the format.
+    """Hash the columns of a data file's bytes; its name states the format.
 
     Raises as `hash_columns` does, and OversizedPageError.
     """

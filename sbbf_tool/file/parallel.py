@@ -17,13 +17,13 @@ def in_parallel(work: Callable[[ChunkKey], _Answer], keys: Iterable[ChunkKey], j
 
     It uses threads: decoding, hashing and inserting let other threads run. After the first error no further key is started.
     """
-    listed = list(keys)
-    workers = min(len(listed), max(1, jobs if jobs is not None else os.cpu_count() or 1))
+    key_list = list(keys)
+    workers = min(len(key_list), max(1, jobs if jobs is not None else os.cpu_count() or 1))
     if workers <= 1:
-        return {key: work(key) for key in listed}
+        return {key: work(key) for key in key_list}
     with ThreadPoolExecutor(workers, thread_name_prefix="sbbf") as pool:
         try:
-            return dict(zip(listed, pool.map(work, listed), strict=True))
+            return dict(zip(key_list, pool.map(work, key_list), strict=True))
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise

@@ -27,7 +27,7 @@ from sbbf_tool.storage.source import Source
 
 # Most files are not encrypted, and commands start sooner without the modules about keys: those are imported when needed.
 if TYPE_CHECKING:
-    from sbbf_tool.file.keys import KeysGiven
+    from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.reuse import Reuse
     from sbbf_tool.parquet.encryption.file_cipher import FileCipher, KeyRing
 
@@ -45,14 +45,14 @@ class ParquetFile:
         self.ring = ring
         self._leaves = reuse.leaf_columns if reuse is not None else leaf_columns
         self.limit = PageLimit.of(max_page_bytes)
-        with self.named():
+        with self.locate_errors():
             size = source.size
             tail = parse_tail(source.read(max(0, size - TAIL_BYTES), min(size, TAIL_BYTES)), size)
             self.footer = self._parse_footer(tail)
 
     @classmethod
     def open(
-        cls, path: str | os.PathLike[str], keys: KeysGiven = None, max_page_bytes: MaxPageBytes = None, reuse: Reuse | None = None
+        cls, path: str | os.PathLike[str], keys: KeysLike = None, max_page_bytes: MaxPageBytes = None, reuse: Reuse | None = None
     ) -> ParquetFile:
         """Open a file. Raises UnreadableError, and RefusedError where the footer is encrypted and its key is not among `keys`.
 
@@ -61,7 +61,7 @@ class ParquetFile:
         return cls.of(places.open_source(path), keys, max_page_bytes, reuse)
 
     @classmethod
-    def of(cls, source: Source, keys: KeysGiven = None, max_page_bytes: MaxPageBytes = None, reuse: Reuse | None = None) -> ParquetFile:
+    def of(cls, source: Source, keys: KeysLike = None, max_page_bytes: MaxPageBytes = None, reuse: Reuse | None = None) -> ParquetFile:
         """Open the file of a source, which is closed with it, or at once on an error."""
         try:
             return cls(source, ring_of(source.name, keys), max_page_bytes, reuse)
@@ -81,9 +81,9 @@ class ParquetFile:
         if isinstance(error, SbbfError):
             error.at(file=self.name)
 
-    def columns_named(self, names: Iterable[str]) -> list[Column]:
+    def find_columns(self, names: Iterable[str]) -> list[Column]:
         """Return the columns of these names, all where empty. Raises UsageError."""
-        with self.named():
+        with self.locate_errors():
             return [find_column(self.footer.columns, name) for name in as_names(names)] or list(self.footer.columns)
 
     @property
@@ -117,7 +117,7 @@ class ParquetFile:
         """
         return self._stored_filter(row_group, column, self.footer.cipher if self.has_key(row_group, column) else None)
 
-    def filter_in_the_clear(self, row_group: int, column: Column) -> StoredFilter | None:
+    def plaintext_filter(self, row_group: int, column: Column) -> StoredFilter | None:
         """Return the filter as a reader without keys would read it. Raises UnreadableError where no plain filter is there."""
         return self._stored_filter(row_group, column, None)
 
@@ -125,11 +125,11 @@ class ParquetFile:
         place = self.footer.filter_place(row_group, column.index)
         if place is None:
             return None
-        with self.named(lambda: f"column {column.name}, row group {row_group}"):
+        with self.locate_errors(lambda: f"column {column.name}, row group {row_group}"):
             self.footer.ensure_type(row_group, column)
-        with self.named(lambda: f"column {column.name}, row group {row_group}, filter at byte {place.offset}"):
+        with self.locate_errors(lambda: f"column {column.name}, row group {row_group}, filter at byte {place.offset}"):
             if place.offset >= self.footer.end:
-                raise UnreadableError(f"outside the file, which has {self.source.size:,} bytes")
+                raise UnreadableError(f"the offset is outside the file, which has {self.source.size:,} bytes")
             if cipher is not None:
                 from sbbf_tool.parquet.encryption import filters as encrypted_filters
 
@@ -141,7 +141,7 @@ class ParquetFile:
                 stored = StoredFilter(row_group, column.index, place, header)
             if stored.end > self.footer.start:
                 where = "the footer" if stored.end <= self.source.size else "the end of the file"
-                raise UnreadableError(f"a bitset of {stored.header.num_bytes:,} bytes would run into {where}")
+                raise UnreadableError(f"a bitset of {stored.header.num_bytes:,} bytes runs into {where}")
             return stored
 
     def expect_filters(
@@ -173,10 +173,10 @@ class ParquetFile:
 
         assert self.footer.cipher is not None
         column = self.footer.columns[stored.column]
-        with self.named(lambda: f"column {column.name}, row group {stored.row_group}, filter at byte {stored.place.offset}"):
+        with self.locate_errors(lambda: f"column {column.name}, row group {stored.row_group}, filter at byte {stored.place.offset}"):
             return encrypted_filters.decrypt_bitset(self.footer.cipher, stored, data)
 
-    def end_of_sealed_filter(self, start: int, end: int) -> int | None:
+    def end_of_encrypted_filter(self, start: int, end: int) -> int | None:
         """Return the byte after the encrypted filter, of any chunk, that begins at `start`; None where there is none before `end`."""
         if self.footer.cipher is None:
             return None
@@ -184,13 +184,13 @@ class ParquetFile:
 
         return encrypted_filters.end_of_any_filter(self.source.read_up_to, start, end, self.footer.cipher)
 
-    def filter_pieces(
+    def filter_parts(
         self, row_group: int, column: int, bitset: bytes | bytearray | memoryview
     ) -> tuple[bytes | bytearray | memoryview, ...]:
         """Return header and bitset as this file stores them for a chunk, plain or encrypted. Raises RefusedError without its key."""
         header = build_header(len(bitset))
         if (reason := self.encryption_of(row_group, self.footer.columns[column])) is not None:
-            raise RefusedError(reason, hint="a filter in the clear would leak it")
+            raise RefusedError(reason, hint="a plaintext filter would disclose its values")
         if self.footer.cipher is None or not self.has_key(row_group, column):
             return header, bitset
         from sbbf_tool.parquet.encryption import filters as encrypted_filters
@@ -205,9 +205,9 @@ class ParquetFile:
             return with_checked_sizes(ChunkPages(meta, self.source.read_up_to, self.source.open_arrow), self.limit.ensure)
         from sbbf_tool.parquet.encryption.decrypted_pages import DecryptedPages
 
-        with self.named(lambda: f"column {column.name}, row group {row_group}"):
-            opened = DecryptedPages(self.source.read_up_to, self.footer.cipher, (row_group, column.index), meta)
-            return with_checked_sizes(opened.as_pages(), self.limit.ensure)
+        with self.locate_errors(lambda: f"column {column.name}, row group {row_group}"):
+            decrypted_pages = DecryptedPages(self.source.read_up_to, self.footer.cipher, (row_group, column.index), meta)
+            return with_checked_sizes(decrypted_pages.as_pages(), self.limit.ensure)
 
     def is_encrypted(self, row_group: int, column: Column) -> bool:
         return self.footer.chunk_meta(row_group, column.index).is_encrypted
@@ -222,7 +222,7 @@ class ParquetFile:
         mine, copied = key_material_path(self.name), key_material_path(target)
         if self.footer.cipher is None or os.path.abspath(mine) == os.path.abspath(copied) or not os.path.lexists(mine):
             return []
-        return [redact_text(f"{target}: readers look for its keys in {copied}: copy {mine}")]
+        return [redact_text(f"{target}: readers look for its keys in {copied}; copy {mine} there")]
 
     def encryption_of(self, row_group: int, column: Column) -> str | None:
         """Return which missing key makes a chunk unreadable; None where it is not encrypted, or the key is present."""
@@ -231,20 +231,20 @@ class ParquetFile:
         missing = self.footer.cipher.missing.get((row_group, column.index)) if self.footer.cipher is not None else None
         return f"its column is encrypted with {missing}, which was not given" if missing else "its column is encrypted"
 
-    def named(self, place: str | Callable[[], str] | None = None) -> ErrorPlace:
+    def locate_errors(self, place: str | Callable[[], str] | None = None) -> ErrorPlace:
         """Return a block that adds this file and the place to errors of rooms that know only bytes."""
         return ErrorPlace(self.name, place)
 
 
-def ring_of(name: str, keys: KeysGiven) -> KeyRing | None:
+def ring_of(name: str, keys: KeysLike) -> KeyRing | None:
     """Return the key ring for the file of this name; None without keys."""
     if keys is None:
         return None
     from sbbf_tool.parquet.encryption.file_cipher import KeyRing
     from sbbf_tool.parquet.encryption.keys import Keys
 
-    given = Keys.of(keys)
-    return None if given is None else KeyRing(given, _material_beside(name))
+    known_keys = Keys.of(keys)
+    return None if known_keys is None else KeyRing(known_keys, _material_beside(name))
 
 
 def key_material_path(path: str) -> str:

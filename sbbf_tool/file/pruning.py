@@ -14,7 +14,7 @@ from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.literals import ABSENT, CANNOT_SAY, MAYBE, Literal, format_plain
 from sbbf_tool.parquet.statistics import bounds, may_hold, stated_bounds
 
-_SHOWN_CHARACTERS = 40
+_MAX_CHARACTERS = 40
 _BOOLEANS = {"true": b"\1", "false": b"\0"}
 
 
@@ -24,39 +24,39 @@ class Answer(NamedTuple):
 
 
 def by_statistics(file: ParquetFile, row_group: int, question: Question) -> list[Answer]:
-    """Return for each value whether it lies between min and max of the chunk; for null, whether the count of nulls allows it."""
+    """Return for each value whether it is between min and max of the chunk; for null, whether the count of nulls allows it."""
     column = question.column
     if encrypted := file.encryption_of(row_group, column):
         return [Answer(CANNOT_SAY, encrypted)] * len(question.literals)
     is_empty = file.footer.chunk_meta(row_group, column.index).has_only_nulls
-    known = bounds(file.footer, row_group, column)
+    statistics = bounds(file.footer, row_group, column)
     answers = []
     for literal in question.literals:
         forms = _forms(column, literal)
         if literal.is_null:
             answers.append(_of_null(file, row_group, column))
         elif is_empty:
-            answers.append(Answer(ABSENT, "it holds no value but null"))
+            answers.append(Answer(ABSENT, "all its values are null"))
         elif not forms:
             answers.append(Answer(CANNOT_SAY, literal.note))
-        elif known is None:
-            answers.append(Answer(CANNOT_SAY, "no min and max that one may rely on"))
+        elif statistics is None:
+            answers.append(Answer(CANNOT_SAY, "it has no reliable min and max"))
         else:
-            answers.append(Answer(MAYBE if any(may_hold(known, column, plain) for plain in forms) else ABSENT))
+            answers.append(Answer(MAYBE if any(may_hold(statistics, column, plain) for plain in forms) else ABSENT))
     return answers
 
 
 def _of_null(file: ParquetFile, row_group: int, column: Column) -> Answer:
     """Return whether a row of the chunk may be null. In some files a list's count of nulls includes empty lists, so it is not used."""
     if column.max_repetition:
-        return Answer(CANNOT_SAY, "a count of nulls does not tell which rows of a list are null")
+        return Answer(CANNOT_SAY, "a count of nulls does not identify the rows of a list that are null")
     if column.max_definition == 0:
         return Answer(ABSENT, "its column is required")
     if file.footer.num_rows(row_group) == 0:
         return Answer(ABSENT, "it has no rows")
     nulls = file.footer.chunk_meta(row_group, column.index).nulls
     if nulls is None:
-        return Answer(CANNOT_SAY, "its nulls are not counted")
+        return Answer(CANNOT_SAY, "the footer does not count its nulls")
     return Answer(MAYBE if nulls else ABSENT)
 
 
@@ -71,29 +71,29 @@ def by_dictionary(file: ParquetFile, row_group: int, question: Question) -> list
     column = question.column
     if file.encryption_of(row_group, column) or not file.footer.chunk_meta(row_group, column.index).is_dictionary_encoded:
         return None
-    with file.named(f"column {column.name}, row group {row_group}"):
+    with file.locate_errors(f"column {column.name}, row group {row_group}"):
         pages = file.pages(row_group, column)
         normalised = equals.compares_normalised(file.footer, column)
         page = PlainChunk(pages.read, column, pages.meta, pages.ensure_size, normalised_intervals=normalised).dictionary()
         if page is None:
-            return [Answer(CANNOT_SAY, "its dictionary page is very large, or of a codec that is not read here")] * len(question.literals)
-        held = {*page.hashes, *page.hashes_of_equals}
+            return [Answer(CANNOT_SAY, "its dictionary page is very large, or has an unsupported codec")] * len(question.literals)
+        entries = {*page.hashes, *page.hashes_of_equals}
     return [
-        Answer(CANNOT_SAY, literal.note) if literal.verdict is not None else Answer(MAYBE if not held.isdisjoint(hashes) else ABSENT)
+        Answer(CANNOT_SAY, literal.note) if literal.verdict is not None else Answer(ABSENT if entries.isdisjoint(hashes) else MAYBE)
         for literal, hashes in zip(question.literals, question.hashes, strict=True)
     ]
 
 
-def shown_bounds(file: ParquetFile, row_group: int, column: Column) -> tuple[str, str] | None:
+def format_bounds(file: ParquetFile, row_group: int, column: Column) -> tuple[str, str] | None:
     """Return min and max in the form in which `probe` takes values, shortened to fit a table."""
     pair = stated_bounds(file.footer, row_group, column) if bounds(file.footer, row_group, column) is not None else None
-    return None if pair is None else (_shown(column, pair[0]), _shown(column, pair[1]))
+    return None if pair is None else (_format(column, pair[0]), _format(column, pair[1]))
 
 
-def _shown(column: Column, plain: bytes) -> str:
+def _format(column: Column, plain: bytes) -> str:
     text = next((name for name, form in _BOOLEANS.items() if form == plain), "") if column.physical == "BOOLEAN" else ""
     text = text or format_plain(column, plain)
-    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[: _SHOWN_CHARACTERS - 3]}..."
+    return text if len(text) <= _MAX_CHARACTERS else f"{text[: _MAX_CHARACTERS - 3]}..."
 
 
 def _forms(column: Column, literal: Literal) -> Sequence[bytes]:

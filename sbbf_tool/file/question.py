@@ -33,7 +33,7 @@ class Question:
     literals: list[Literal]
     hashes: list[list[int]]
 
-    def hashed_by(self, hasher: Hasher) -> Question:
+    def rehash(self, hasher: Hasher) -> Question:
         """Return the same question for filters of another hash function."""
         return replace(self, hashes=[[hasher.hash_value(form) for form in literal.forms] for literal in self.literals])
 
@@ -52,5 +52,5 @@ class Question:
 
 def question_of(column: Column, values: tuple[object, ...]) -> Question:
     """Build the question to a column for these values: see `probe`."""
-    asked = [literals.parse_object(column, value) for value in values]
-    return Question(column, values, asked, [[hash_value(form) for form in literal.forms] for literal in asked])
+    query_literals = [literals.parse_object(column, value) for value in values]
+    return Question(column, values, query_literals, [[hash_value(form) for form in literal.forms] for literal in query_literals])

@@ -27,8 +27,8 @@ class Reuse:
 
     def leaf_columns(self, schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
         """Call `parquet.columns.leaf_columns`; return the identical tuple for an equal schema, which is cheaper to compare than to walk."""
-        known, columns = self._leaves
-        if schema != known:
+        schema_before, columns = self._leaves
+        if schema != schema_before:
             columns = leaf_columns(schema)
             self._leaves = schema, columns
         return columns
@@ -51,7 +51,7 @@ class Reuse:
         return last
 
 
-_WRITTEN_IN_ONE_WAY = {str, bytes, int, type(None)}
+_ONE_FORM_TYPES = {str, bytes, int, type(None)}
 
 
 def _is_same(question: Question, column: Column, values: tuple[object, ...]) -> bool:
@@ -61,5 +61,5 @@ def _is_same(question: Question, column: Column, values: tuple[object, ...]) -> 
     return question.values is values or (
         question.values == values
         and [*map(type, question.values)] == [*map(type, values)]
-        and _WRITTEN_IN_ONE_WAY.issuperset(map(type, values))
+        and _ONE_FORM_TYPES.issuperset(map(type, values))
     )

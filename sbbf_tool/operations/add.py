@@ -30,7 +30,7 @@ from sbbf_tool.query_engines.verdicts import list_warnings
 from sbbf_tool.reports.add import AddReport
 
 if TYPE_CHECKING:
-    from sbbf_tool.file.keys import KeysGiven
+    from sbbf_tool.file.keys import KeysLike
 
 
 def add_filters(
@@ -46,7 +46,7 @@ def add_filters(
     replace: bool = False,
     dry_run: bool = False,
     allow_table_files: bool = False,
-    keys: KeysGiven = None,
+    keys: KeysLike = None,
     jobs: int | None = None,
     max_page_bytes: MaxPageBytes = None,
     progress: Progress | None = None,

@@ -39,7 +39,7 @@ from sbbf_tool.reports.advise import AdviceReport, ColumnAdvice, QueryAdvice
 from sbbf_tool.storage.places import parquet_files
 
 if TYPE_CHECKING:
-    from sbbf_tool.file.keys import KeysGiven
+    from sbbf_tool.file.keys import KeysLike
 
 
 _Key = tuple[str, str]
@@ -52,7 +52,7 @@ def advise(
     queries: Iterable[str] = (),
     fpp: float = DEFAULT_FPP,
     engine_names: Iterable[str] = (),
-    keys: KeysGiven = None,
+    keys: KeysLike = None,
     max_page_bytes: MaxPageBytes = None,
 ) -> AdviceReport:
     """Advise on the columns of these files together: each of `names` is a file, a folder or a glob.

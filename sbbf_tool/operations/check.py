@@ -23,7 +23,7 @@ from sbbf_tool.rules.policy import MISSING_FILTER
 from sbbf_tool.rules.rule import Limits, Rule, find_all
 
 if TYPE_CHECKING:
-    from sbbf_tool.file.keys import KeysGiven
+    from sbbf_tool.file.keys import KeysLike
 
 PASSED, FAILED, NOT_RUN = "passed", "failed", "not run"
 
@@ -69,7 +69,7 @@ def check(
     path: str | os.PathLike[str],
     policy: Policy | None = None,
     *,
-    keys: KeysGiven = None,
+    keys: KeysLike = None,
     max_page_bytes: MaxPageBytes = None,
     jobs: int | None = None,
 ) -> CheckReport:
@@ -101,7 +101,7 @@ def check(
         )
 
 
-def ensure_columns(paths: Iterable[str], policy: Policy, keys: KeysGiven = None) -> None:
+def ensure_columns(paths: Iterable[str], policy: Policy, keys: KeysLike = None) -> None:
     """Raise UsageError where a required column is in none of these files. Read footers until every column is found."""
     missing: dict[str, UsageError | None] = dict.fromkeys(policy.limits.require)
     for path in paths if missing else ():
@@ -168,6 +168,6 @@ def _outcome(rule: Rule, policy: Policy, facts: Sequence[ColumnFacts], findings:
     if len(unreadable) == len(filters):
         return outcome(
             NOT_RUN,
-            unreadable[0].encryption or unreadable[0].oversized or "none of the filters, or of the pages of their chunks, can be read",
+            unreadable[0].encryption or unreadable[0].oversized_page or "none of the filters, or of the pages of their chunks, can be read",
         )
     return outcome(PASSED, f"{len(unreadable)} of {len(filters)} filters could not be checked" if unreadable else None)

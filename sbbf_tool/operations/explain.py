@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from sbbf_tool.file.answers import ask_row_group
+from sbbf_tool.file.answers import query_row_group
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.file.pruning import by_dictionary, by_statistics, row_group_bytes, shown_bounds
+from sbbf_tool.file.pruning import by_dictionary, by_statistics, format_bounds, row_group_bytes
 from sbbf_tool.file.question import Question, question_of
 from sbbf_tool.parquet.arrow_schema import arrow_type
 from sbbf_tool.parquet.columns import find_column
@@ -25,7 +25,7 @@ from sbbf_tool.reports.engines import EngineReport, EngineVerdict
 from sbbf_tool.reports.explain import EngineExplanation, ExplainReport, RowGroupExplanation
 
 if TYPE_CHECKING:
-    from sbbf_tool.file.keys import KeysGiven
+    from sbbf_tool.file.keys import KeysLike
 
 STATISTICS, DICTIONARY, FILTER, READ = "statistics", "dictionary", "filter", "read"
 """What an engine does with a row group; `HARM` where its filter loses rows or fails."""
@@ -37,7 +37,7 @@ def explain(
     value: object,
     *,
     engine_name: str | None = None,
-    keys: KeysGiven = None,
+    keys: KeysLike = None,
     max_page_bytes: MaxPageBytes = None,
 ) -> ExplainReport:
     """Explain what skips each row group in a query for `column = value`, in each engine or only in `engine_name`.
@@ -48,7 +48,7 @@ def explain(
     """
     engines = load_table().engines if engine_name is None else (find_engine(engine_name),)
     with ParquetFile.open(path, keys, max_page_bytes) as file:
-        with file.named():
+        with file.locate_errors():
             question = question_of(find_column(file.footer.columns, column), (value,))
         (literal,) = question.literals
         file.expect_filters([question.column], whole=True)
@@ -80,14 +80,14 @@ def _explain_row_group(file: ParquetFile, number: int, question: Question, schem
     stored = None if file.encryption_of(number, column) else file.stored_filter(number, column)
     (statistics,) = by_statistics(file, number, question)
     dictionary = by_dictionary(file, number, question)
-    (answer,) = ask_row_group(file, number, question)
+    (answer,) = query_row_group(file, number, question)
     verdicts = list_verdicts(
         column,
         arrow_type=schema_type,
         bitset_bytes=stored.header.num_bytes if stored is not None else None,
         has_length=stored is None or stored.place.length is not None,
     )
-    min_value, max_value = shown_bounds(file, number, column) or (None, None)
+    min_value, max_value = format_bounds(file, number, column) or (None, None)
     explanation = RowGroupExplanation(
         row_group=number,
         rows=file.footer.num_rows(number) or 0,

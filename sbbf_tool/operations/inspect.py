@@ -20,7 +20,7 @@ from sbbf_tool.query_engines.verdicts import list_warnings
 from sbbf_tool.reports.inspect import ColumnTotal, FilterReport, InspectReport, UnreferencedRange
 
 if TYPE_CHECKING:
-    from sbbf_tool.file.keys import KeysGiven
+    from sbbf_tool.file.keys import KeysLike
 
 
 def inspect(
@@ -30,7 +30,7 @@ def inspect(
     all_chunks: bool = False,
     measure: Callable[[int, str], bool] | None = None,
     search: bool = True,
-    keys: KeysGiven = None,
+    keys: KeysLike = None,
 ) -> InspectReport:
     """Inspect the file's Bloom filters: one `FilterReport` per filter, and with `all_chunks` one per chunk without a filter.
 
@@ -40,7 +40,7 @@ def inspect(
     column), RefusedError (encrypted footer without a key).
     """
     with ParquetFile.open(path, keys) as file:
-        chosen = file.columns_named(columns)
+        chosen = file.find_columns(columns)
         file.expect_filters(chosen, whole=True)
         rows: list[FilterReport] = []
         stored: list[StoredFilter] = []
@@ -72,7 +72,7 @@ def inspect(
 
 def _key_notes(file: ParquetFile) -> Iterator[str]:
     if file.ring is not None and not file.footer.is_writable:
-        yield "the footer's signature was not checked: its key was not given"
+        yield "the footer's signature was not verified: its key was not given"
 
 
 def _chunk_report(file: ParquetFile, row_group: int, column: Column, stored_filters: list[StoredFilter], measure: bool) -> FilterReport:
@@ -112,7 +112,7 @@ def _of_header(stored: StoredFilter, chunk_bytes: int) -> dict[str, Any]:
     """Return the fields of a report that come from a filter's header."""
     warnings = stored.warnings()
     if stored.header.beyond_us:
-        warnings.insert(0, f"cannot be interpreted: {stored.header.beyond_us}")
+        warnings.insert(0, f"its bits cannot be interpreted: {stored.header.beyond_us}")
     return {
         "header_bytes": stored.header_bytes + stored.bitset_bytes - stored.header.num_bytes,
         "bitset_bytes": stored.header.num_bytes,
@@ -135,11 +135,11 @@ def _of_bitset(file: ParquetFile, stored: StoredFilter) -> dict[str, Any]:
 
 
 def _draft(file: ParquetFile, stored: StoredFilter) -> tuple[StoredFilter, dict[str, Any]]:
-    """Read a draft's filter in the dialect that the column's values decide; return it with the fields of a report that name the dialect."""
+    """Read a draft's filter in the dialect that its values determine; return it with the fields of a report that name the dialect."""
     from sbbf_tool.file.drafts import decide_by_chunk
 
     reading = decide_by_chunk(file, stored)
-    dialect_note = f"by the column's values it is {reading.dialect.name}" if reading else "which of them, the column's values do not tell"
+    dialect_note = f"the values of the column match {reading.dialect.name}" if reading else "the values of the column match several or none"
     read_as = reading.stored if reading else stored
     if len({each.length for each in stored.header.readings}) == 1:  # every reading has the same bitset
         read_as = replace(stored, header=FilterHeader(stored.header.length, stored.header.num_bytes))
@@ -152,7 +152,7 @@ def _draft(file: ParquetFile, stored: StoredFilter) -> tuple[StoredFilter, dict[
 
 def _offset_warnings(meta: ChunkMeta) -> tuple[str, ...]:
     offset, _ = meta.stated_filter
-    return () if offset is None else (f"bloom_filter_offset is {offset}, which means none",)
+    return () if offset is None else (f"bloom_filter_offset is {offset}, which means that there is no filter",)
 
 
 def _journal_notes(file: ParquetFile) -> Iterator[str]:
@@ -165,7 +165,7 @@ def _type_notes(file: ParquetFile, columns: Sequence[Column]) -> Iterator[str]:
         yield "the file has no columns"
     for column in columns:
         if column.doubt:
-            yield f"column {column.name}: cannot say what its values mean: {column.doubt}"
+            yield f"column {column.name}: the meaning of its values is unknown: {column.doubt}"
 
 
 def _engine_notes(columns: Sequence[Column], rows: Sequence[FilterReport]) -> Iterator[str]:

@@ -6,14 +6,14 @@ import os
 from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_iterable
-from sbbf_tool.file.answers import ask_row_group, expect_answers
+from sbbf_tool.file.answers import expect_answers, query_row_group
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.reports.probe import ProbeReport, ValueAnswer
 
 if TYPE_CHECKING:
     from sbbf_tool.bloom.dialects import Dialect
-    from sbbf_tool.file.keys import KeysGiven
+    from sbbf_tool.file.keys import KeysLike
 
 
 def probe(
@@ -22,7 +22,7 @@ def probe(
     values: object,
     *,
     dialect: str | None = None,
-    keys: KeysGiven = None,
+    keys: KeysLike = None,
     reuse: Reuse | None = None,
 ) -> ProbeReport:
     """Query the filters of `column` for each value, per row group.
@@ -38,11 +38,11 @@ def probe(
     draft = None if dialect is None else _find_dialect(dialect)
     reuse = reuse or Reuse()
     with ParquetFile.open(path, keys, reuse=reuse) as file:
-        with file.named():
+        with file.locate_errors():
             leaf = reuse.find_column(file.footer.columns, column)
             question = reuse.question_of(leaf, value_list)
         expect_answers(file, question)
-        by_row_group = [ask_row_group(file, number, question, draft) for number in range(file.footer.num_row_groups)]
+        by_row_group = [query_row_group(file, number, question, draft) for number in range(file.footer.num_row_groups)]
         return ProbeReport(
             file=file.name,
             column=leaf.name,

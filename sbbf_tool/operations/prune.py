@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
-from sbbf_tool.file.answers import ask_row_group, expect_answers
+from sbbf_tool.file.answers import expect_answers, query_row_group
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import by_statistics, row_group_bytes
 from sbbf_tool.file.question import Question
@@ -132,7 +132,7 @@ def _prune_fragment(
             answer = replace(answer, file=file.name, total_bytes=sum(row_group_bytes(file, number) for number in numbers))
             answer = replace(answer, bytes_to_read=answer.total_bytes)
             try:
-                with file.named():
+                with file.locate_errors():
                     leaf = reuse.find_column(file.footer.columns, column)
             except UsageError as error:
                 # pyarrow reads null in its rows.
@@ -140,7 +140,7 @@ def _prune_fragment(
             if difference := why_read_differently(fragment, schema, leaf):
                 return replace(answer, warning=difference)
             try:
-                with file.named():
+                with file.locate_errors():
                     question = reuse.question_of(leaf, _add_equal_values(leaf, values))
             except UsageError as error:
                 if not is_cast(fragment, schema, leaf):
@@ -190,7 +190,7 @@ def _prune_row_groups(file: ParquetFile, answer: _FragmentAnswer, question: Ques
             skipped_by_statistics += 1
             continue
         # Statistics may exclude one value, and the filter another one.
-        absent_by_filter = [answer.is_absent for answer in ask_row_group(file, number, question)]
+        absent_by_filter = [answer.is_absent for answer in query_row_group(file, number, question)]
         if all(map(or_, absent_by_statistics, absent_by_filter)):
             skipped_by_filter += 1
         else:

@@ -28,7 +28,7 @@ from sbbf_tool.reports.remove import RemovedFilter, RemoveReport
 from sbbf_tool.storage.spool import Spool
 
 if TYPE_CHECKING:
-    from sbbf_tool.file.keys import KeysGiven
+    from sbbf_tool.file.keys import KeysLike
 
 TRUNCATED, COMPACTED, NEW_FOOTER = "truncated", "compacted", "new footer"
 
@@ -42,7 +42,7 @@ def remove_filters(
     compact: bool = False,
     dry_run: bool = False,
     allow_table_files: bool = False,
-    keys: KeysGiven = None,
+    keys: KeysLike = None,
 ) -> RemoveReport:
     """Remove the filters of `columns` (of all columns where empty), writing to `output` or `in_place`.
 

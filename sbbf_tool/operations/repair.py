@@ -1,4 +1,4 @@
-"""`repair`: fix what the rules find wrong with a file's filters, where a new footer can.
+"""`repair`: fix the findings about a file's filters that a new footer can fix.
 
 Each rule that `repair` can fix has two fixes: one changes only the footer (set the length, drop the filter), the other reads the data
 and replaces bad filters by correct ones. Bytes of the old file are never changed: a dropped filter is still there after a cut back to the
@@ -34,7 +34,7 @@ from sbbf_tool.rules.facts import PLAINTEXT, ChunkFacts, ColumnFacts, Reads, gat
 from sbbf_tool.rules.rule import Limits, Rule
 
 if TYPE_CHECKING:
-    from sbbf_tool.file.keys import KeysGiven
+    from sbbf_tool.file.keys import KeysLike
 
 
 class FilterFix(IntEnum):
@@ -92,7 +92,7 @@ def repair(
     quick: bool = False,
     dry_run: bool = False,
     allow_table_files: bool = False,
-    keys: KeysGiven = None,
+    keys: KeysLike = None,
     jobs: int | None = None,
     max_page_bytes: MaxPageBytes = None,
     progress: Progress | None = None,
@@ -115,32 +115,32 @@ def repair(
         length = interrupted.finish(name, ring_of(name, keys), changes=False).truncated_to
         if length is not None:
             return RepairReport(redact(path), redact(target), dry_run, os.stat(path).st_size, length, truncated_to=length)
-    with edit.open(path) as opened:
-        file = opened.file
-        if opened.truncated_to is not None:
+    with edit.open(path) as open_edit:
+        file = open_edit.file
+        if open_edit.truncated_to is not None:
             # The report has the field `truncated_to` for it.
-            opened.warnings.clear()
+            open_edit.warnings.clear()
         facts = _facts(file, choose_columns(file, columns) or list(file.footer.columns), quick)
         steps, remaining = _plan_steps(_QUICK_RULES if quick else _RULES, facts, rebuild)
         _ensure_allowed(file, steps)
         if steps:
-            opened.ensure_replaceable()
-        opened.build({key: Sizing() for key, step in steps.items() if step.fix is FilterFix.REBUILD})
-        patch = opened.patch(
+            open_edit.ensure_replaceable()
+        open_edit.build({key: Sizing() for key, step in steps.items() if step.fix is FilterFix.REBUILD})
+        patch = open_edit.patch(
             drop=[key for key, step in steps.items() if step.fix is FilterFix.DROP],
             correct={key: place for key, step in steps.items() if (place := _place_with_length(step)) is not None},
         )
         report = partial(
             RepairReport,
-            steps=tuple(_step_report(opened, patch, key, steps[key]) for key in sorted(steps)),
+            steps=tuple(_step_report(open_edit, patch, key, steps[key]) for key in sorted(steps)),
             remaining=tuple(remaining),
             needs_rebuild=() if rebuild else _rules_to_rebuild(facts, remaining),
             unreadable=unreadable_chunks(facts),
-            truncated_to=opened.truncated_to,
-            cross_checked=opened.cross_checked,
-            not_cross_checked=opened.not_cross_checked,
+            truncated_to=open_edit.truncated_to,
+            cross_checked=open_edit.cross_checked,
+            not_cross_checked=open_edit.not_cross_checked,
         )
-        return opened.publish(patch, report, partial(_compare, opened, steps, patch))
+        return open_edit.publish(patch, report, partial(_compare, open_edit, steps, patch))
 
 
 def _facts(file: ParquetFile, columns: list[Column], quick: bool) -> tuple[ColumnFacts, ...]:
@@ -245,25 +245,25 @@ def _place_with_length(step: _Step) -> FilterPlace | None:
     """Return the unchanged place of a filter with its true length."""
     if step.fix is not FilterFix.SET_LENGTH:
         return None
-    assert step.stored is not None, "what cannot be read is dropped"
+    assert step.stored is not None, "an unreadable filter is dropped"
     return FilterPlace(step.stored.place.offset, step.stored.length)
 
 
-def _compare(opened: OpenEdit, steps: Mapping[ChunkKey, _Step], patch: Patch, fresh: ParquetFile) -> None:
+def _compare(open_edit: OpenEdit, steps: Mapping[ChunkKey, _Step], patch: Patch, fresh: ParquetFile) -> None:
     for key, step in steps.items():
         place = fresh.footer.chunk_meta(*key).stated_filter
         expected = patch.places.get(key) or _place_with_length(step) or (None, None)
         if place != tuple(expected):
-            raise mistake(opened.file, f"the new footer does not say of {place_of(opened.file, key)} what it should")
-    opened.ensure_matches_plan(patch, fresh, steps)
+            raise mistake(open_edit.file, f"the new footer does not state the planned filter of {place_of(open_edit.file, key)}")
+    open_edit.ensure_matches_plan(patch, fresh, steps)
 
 
-def _step_report(opened: OpenEdit, patch: Patch, key: ChunkKey, step: _Step) -> RepairStep:
+def _step_report(open_edit: OpenEdit, patch: Patch, key: ChunkKey, step: _Step) -> RepairStep:
     return RepairStep(
         row_group=key[0],
-        column=opened.file.footer.columns[key[1]].name,
+        column=open_edit.file.footer.columns[key[1]].name,
         fix=step.fix.words,
         rules=step.rules,
         facts=step.facts,
-        new_filter=report_of(opened.file, patch, key, opened.built_filters[key]) if key in opened.built_filters else None,
+        new_filter=report_of(open_edit.file, patch, key, open_edit.built_filters[key]) if key in open_edit.built_filters else None,
     )

@@ -28,7 +28,7 @@ from sbbf_tool.parquet.patch import ChunkKey, Patch
 from sbbf_tool.reports.resize import ResizedFilter, ResizeReport
 
 if TYPE_CHECKING:
-    from sbbf_tool.file.keys import KeysGiven
+    from sbbf_tool.file.keys import KeysLike
 
 FOLDED, REBUILT = "folded", "rebuilt"
 
@@ -92,7 +92,7 @@ def resize_filters(
     rebuild: bool = False,
     dry_run: bool = False,
     allow_table_files: bool = False,
-    keys: KeysGiven = None,
+    keys: KeysLike = None,
     jobs: int | None = None,
     max_page_bytes: MaxPageBytes = None,
     progress: Progress | None = None,

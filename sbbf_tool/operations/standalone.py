@@ -51,7 +51,7 @@ class _StandaloneFile:
         size = self.source.size
         header = parse_header(self.source.read(0, min(size, HEADER_GUESS))).within(size, size)
         if header.length + header.num_bytes > size:
-            raise UnreadableError(f"a bitset of {header.num_bytes:,} bytes would run past the end of the file, which has {size:,}")
+            raise UnreadableError(f"a bitset of {header.num_bytes:,} bytes runs past the end of the file, which has {size:,} bytes")
         return StoredFilter(0, 0, FilterPlace(0, None), header)
 
     @property
@@ -66,7 +66,7 @@ class _StandaloneFile:
         stored = drafts.read_as(self.stored, dialect)
         if stored is None:
             fits = " or ".join(candidate.name for candidate in self.dialects) or self.stored.header.beyond_us
-            raise UsageError(f"its header is not of {dialect.name}", file=self.source.name, hint=f"it fits {fits}")
+            raise UsageError(f"the header does not fit the dialect {dialect.name}", file=self.source.name, hint=f"it fits {fits}")
         return stored
 
     def bloom_of(self, stored: StoredFilter) -> BloomFilter:
@@ -184,5 +184,5 @@ def _warnings(file: _StandaloneFile) -> Iterator[str]:
     if file.stored.header.beyond_us:
         yield f"no reader uses it: {file.stored.header.beyond_us}"
     if trailing_bytes := file.source.size - file.stored.end:
-        yield f"{trailing_bytes:,} bytes behind it are not its own"
+        yield f"{trailing_bytes:,} bytes after the filter do not belong to it"
     yield from (warning for warning in file.stored.warnings() if "bloom_filter_length" not in warning)

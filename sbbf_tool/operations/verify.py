@@ -16,14 +16,14 @@ from sbbf_tool.rules.verification import report_of
 
 if TYPE_CHECKING:
     from sbbf_tool.editing.build import Progress
-    from sbbf_tool.file.keys import KeysGiven
+    from sbbf_tool.file.keys import KeysLike
 
 
 def verify(
     path: str | os.PathLike[str],
     columns: Iterable[str] = (),
     *,
-    keys: KeysGiven = None,
+    keys: KeysLike = None,
     max_page_bytes: MaxPageBytes = None,
     jobs: int | None = None,
     progress: Progress | None = None,
@@ -36,7 +36,7 @@ def verify(
     more than `max_page_bytes` uncompressed bytes).
     """
     with ParquetFile.open(path, keys, max_page_bytes) as file:
-        chosen = file.columns_named(columns)
+        chosen = file.find_columns(columns)
         return report_of(file, chosen, _with_progress(progress, gather(file, chosen, Reads.FOOTER)), jobs)
 
 

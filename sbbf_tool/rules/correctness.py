@@ -25,15 +25,15 @@ _NAN = "nan"
 def _empty(chunk: ChunkFacts, *, boolean: bool) -> str | None:
     if chunk.bits is None or not chunk.bits.empty or not chunk.values or _is_boolean(chunk) != boolean:
         return None
-    return f"no bit is set, for {chunk.values:,} values"
+    return f"no bit is set, but the chunk has {chunk.values:,} values"
 
 
 def _is_boolean(chunk: ChunkFacts) -> bool:
     return bool(chunk.meta.type == Type.BOOLEAN)
 
 
-def _at_each_verification(see: Callable[[FilterVerification], str | None]) -> Look:
-    return at_each_filter(lambda chunk: see(chunk.verification) if chunk.verification is not None else None)
+def _at_each_verification(examine: Callable[[FilterVerification], str | None]) -> Look:
+    return at_each_filter(lambda chunk: examine(chunk.verification) if chunk.verification is not None else None)
 
 
 def _with_cause(cause: str) -> Look:
@@ -60,23 +60,23 @@ def _false_negatives(verification: FilterVerification) -> str | None:
 
 
 def _excluded_intervals(verification: FilterVerification) -> str | None:
-    fact = f"{verification.excluded_intervals:,} of {verification.verified_values:,} values are missing in their normalised form"
+    fact = f"{verification.excluded_intervals:,} of {verification.verified_values:,} values are excluded in their normalised form"
     return fact if verification.excluded_intervals else None
 
 
 def _excluded_instants(verification: FilterVerification) -> str | None:
-    fact = f"{verification.excluded_instants:,} of {verification.verified_values:,} values are missing in the form that is rounded down"
+    fact = f"{verification.excluded_instants:,} of {verification.verified_values:,} values are excluded in the form that is rounded down"
     return fact if verification.excluded_instants else None
 
 
 def _excluded_zero(verification: FilterVerification) -> str | None:
-    absent = [zero for zero in _ZEROS if zero in verification.excluded_forms]
-    return f"the chunk holds {_ZEROS[absent[0]]}, the filter does not know {absent[0]}" if len(absent) == 1 else None
+    excluded = [zero for zero in _ZEROS if zero in verification.excluded_forms]
+    return f"the chunk holds {_ZEROS[excluded[0]]}, but the filter excludes {excluded[0]}" if len(excluded) == 1 else None
 
 
 def _excluded_nans(verification: FilterVerification) -> str | None:
-    stored = f"{verification.excluded_nans:,} stored NaNs are missing" if verification.excluded_nans else ""
-    canonical = "a canonical form of NaN is missing" if _NAN in verification.excluded_forms else ""
+    stored = f"{verification.excluded_nans:,} stored NaNs are excluded" if verification.excluded_nans else ""
+    canonical = "a canonical form of NaN is excluded" if _NAN in verification.excluded_forms else ""
     return " and ".join(filter(None, (stored, canonical))) or None
 
 
@@ -88,25 +88,26 @@ RULES = (
     _error(
         name="false-negatives",
         reads=Reads.DATA,
-        message="The filter calls values absent that are there, for a reason that could not be found, so queries lose rows.",
-        why="A damaged bitset, the filter of another column or row group, a filter that was built before all values had come (arrow-go "
-        "18.4.0), or a writer that hashes in a way not known here.",
+        message="The filter has false negatives of unknown cause, so queries lose rows.",
+        why="Possible causes: a damaged bitset, the filter of another column or row group, a filter that was built before all "
+        "values were added (arrow-go 18.4.0), or a hash that sbbf does not know.",
         look=at_each_filter(_unexplained),
         fix=fixes.rebuild,
     ),
     _error(
         name="hashed-as-text",
         reads=Reads.DATA,
-        message="The filter holds the text of the values instead of their bytes, so every reader that asks by the format loses rows.",
-        why="parquetjs hashes what `toString()` makes of a value. Strings come out right, numbers do not.",
+        message="The filter holds the values as text instead of as bytes, so every reader that follows the format loses rows.",
+        why="parquetjs hashes the result of `toString()`, which is right for strings and wrong for numbers.",
         look=_with_cause(misses.TEXT),
         fix=fixes.rebuild,
     ),
     _error(
         name="hashed-at-wrong-width",
         reads=Reads.DATA,
-        message="The filter holds the values in another number or order of bytes than the file does, so readers lose rows.",
-        why="Libraries that hash their own form of a value: small integers in 1 or 2 bytes, decimals in 16, integers in 8 instead of 4.",
+        message="The filter holds the values with another width or byte order than the file, so readers lose rows.",
+        why="Some libraries hash their own representation of a value: small integers in 1 or 2 bytes, decimals in 16, integers in 8 "
+        "instead of 4.",
         look=_with_cause(misses.WIDTH),
         fix=fixes.rebuild,
     ),
@@ -114,53 +115,55 @@ RULES = (
         name="wrong-block",
         reads=Reads.DATA,
         message="The filter holds the values in other blocks than the format assigns to them, so readers lose rows.",
-        why="Drafts of the format chose the block by a remainder, and so do readers and writers that kept to them; or the header states "
-        "more bytes than the filter was built with.",
+        why="Drafts of the format chose the block by a remainder, and some readers and writers still do; or the header states more "
+        "bytes than the filter was built with.",
         look=_with_cause(misses.BLOCK),
         fix=fixes.rebuild,
     ),
     _error(
         name="hashed-as-draft",
         reads=Reads.DATA,
-        message="The filter holds the values as a draft of the format hashed them, and its header says otherwise, so readers lose rows.",
-        why="A tool that was written after a draft of 2018 or 2019 (MurmurHash3), or after builds of parquet-mr's branch, which hashed "
-        "numbers as nothing, and that was given today's header.",
+        message="The filter holds hashes of a draft of the format but has a header of the released format, so readers lose rows.",
+        why="The writer follows a draft of 2018 or 2019 (MurmurHash3), or builds of parquet-mr's branch, which hash every number as "
+        "the empty string, but writes the header of the released format.",
         look=_with_cause(misses.DRAFT),
         fix=fixes.rebuild,
     ),
     _error(
         name="empty-filter",
         reads=Reads.FILTERS,
-        message="The filter holds nothing although the column chunk has values, so readers find none of them.",
-        why="arrow-go 18.4.0 writes adaptive filters without their values; other writers reserve the place and fail before they fill it.",
+        message="The filter is empty although the column chunk has values, so readers find none of them.",
+        why="arrow-go 18.4.0 writes adaptive filters without their values; other writers reserve space for a filter and fail before "
+        "they fill it.",
         look=at_each_filter(lambda chunk: _empty(chunk, boolean=False)),
         fix=fixes.rebuild,
     ),
     _error(
         name="empty-boolean-filter",
         reads=Reads.FILTERS,
-        message="The filter of this BOOLEAN column holds nothing, as parquet-java writes it, and readers that trust it find no row.",
-        why="Every parquet-java since 1.12, and Spark with it, writes such a filter where one is asked for, and does not trust it itself. "
-        "DataFusion and others do, and find nothing.",
+        message="The filter of this BOOLEAN column is empty, as parquet-java writes it, so readers that use it find no rows.",
+        why="parquet-java since 1.12, and Spark with it, writes such a filter on request and ignores it when reading. DataFusion "
+        "and other readers use it and find no rows.",
         look=at_each_filter(lambda chunk: _empty(chunk, boolean=True)),
         fix=fixes.remove,
     ),
     _error(
         name="interval-not-normalised",
         reads=Reads.DATA,
-        message="The file says that its INTERVAL filters hold normalised values, and this one does not, so DuckDB loses rows.",
-        why="DuckDB 2.0 asks for the normalised form alone where the key duckdb.interval_bloom_filter is set; a tool that writes another "
-        "filter and keeps the key breaks the promise.",
+        message="The file states that its INTERVAL filters hold normalised values, but this one does not, so DuckDB loses rows.",
+        why="DuckDB 2.0 queries only the normalised form where the key duckdb.interval_bloom_filter is set. A tool that writes "
+        "another filter must remove the key.",
         look=_at_each_verification(_excluded_intervals),
         fix=fixes.rebuild,
     ),
     _warning(
         name="int96-form-missing",
         reads=Reads.DATA,
-        message="The column has INT96 instants in an unusual form and the filter holds no other, so a reader that asks for the usual one "
-        "loses rows.",
-        why="Arrow C++ up to 22.0 stores an instant before 1970 as the day after and a negative time of day (apache/arrow issue 48246). "
-        "Readers take it for the instant that others store rounded down, and a reader that asks a filter asks for that.",
+        message="The filter excludes the usual form of INT96 timestamps that are stored in another form, so readers that query the "
+        "usual form lose rows.",
+        why="Arrow C++ up to 22.0 stores an instant before 1970 as the following day with a negative time of day (apache/arrow "
+        "issue 48246). Readers treat it as the instant that other writers store rounded down to the day, and query the filter "
+        "for that form.",
         look=_at_each_verification(_excluded_instants),
         fix=fixes.rebuild,
     ),
@@ -168,25 +171,25 @@ RULES = (
         name="wrong-statistics",
         reads=Reads.DATA,
         message="The statistics of the column chunk exclude values that it holds, so readers that prune by them lose rows.",
-        why="min_value, max_value and null_count come from the writer, and engines skip row groups by them before they read a filter. "
-        "No filter helps: write the file again.",
+        why="min_value, max_value and null_count come from the writer, and query engines skip row groups by them before they read a "
+        "filter. No filter helps: rewrite the file.",
         look=_at_each_verification(_wrong_statistics),
     ),
     _warning(
         name="zero-form-missing",
         reads=Reads.DATA,
-        message="The column has a zero and the filter knows only one of 0.0 and -0.0, so a reader that asks for the other loses rows.",
-        why="The format does not say (apache/parquet-format issue 407), and most writers hash the bits they store. SQL calls both zeros "
-        "equal; DataFusion and parquet-java ask for the one that was written in the query.",
+        message="The column holds a zero, but the filter holds only one of 0.0 and -0.0, so readers that query the other form lose rows.",
+        why="The format does not specify which form is hashed (apache/parquet-format issue 407), and most writers hash the stored "
+        "bits. SQL treats both zeros as equal; DataFusion and parquet-java query only the form in the query.",
         look=_at_each_verification(_excluded_zero),
         fix=fixes.add,
     ),
     _info(
         name="nan-forms-missing",
         reads=Reads.DATA,
-        message="The column has NaN values that the filter does not know in every form, so asking for NaN may find nothing.",
-        why="NaN has many bit patterns, and SQL engines disagree whether they are equal. parquet-java up to 1.17 stores one form and "
-        "hashes another. No fault of the filter: readers should not ask it for NaN.",
+        message="The column holds NaN, but the filter does not hold every form of NaN, so a query for NaN may find no rows.",
+        why="NaN has many bit patterns, and SQL engines disagree on whether they are equal. parquet-java up to 1.17 stores one form "
+        "and hashes another. The filter is correct: readers should not query it for NaN.",
         look=_at_each_verification(_excluded_nans),
         fix=fixes.add,
     ),

@@ -28,33 +28,33 @@ def _identical_blocks(chunk: ChunkFacts) -> str | None:
     """Return evidence of identical blocks, other than those of an empty or full filter."""
     if chunk.bits is None or chunk.stored is None or chunk.bits.empty or chunk.bits.ndv is None or not chunk.bits.identical_blocks:
         return None
-    return f"all {chunk.stored.num_blocks:,} blocks are the same; {percent(chunk.bits.fpp)} of absent values pass"
+    return f"all {chunk.stored.num_blocks:,} blocks are identical; estimated fpp {percent(chunk.bits.fpp)}"
 
 
 def _saturated(chunk: ChunkFacts) -> str | None:
     if chunk.bits is None or chunk.bits.fpp <= SATURATED_FPP:
         return None
-    return f"{percent(chunk.bits.fpp)} of absent values pass"
+    return f"estimated fpp {percent(chunk.bits.fpp)}"
 
 
 def _nearly_empty(chunk: ChunkFacts) -> str | None:
     """Return evidence of a filter far larger than its values need: a quarter of it would still keep the usual FPP."""
-    needed = _needed(chunk)
-    if chunk.bits is None or chunk.stored is None or chunk.bits.ndv is None or needed is None:
+    num_bytes = _sufficient_bytes(chunk)
+    if chunk.bits is None or chunk.stored is None or chunk.bits.ndv is None or num_bytes is None:
         return None
     size = chunk.stored.header.num_bytes
-    if size < _MUCH_SMALLER * needed:
+    if size < _MUCH_SMALLER * num_bytes:
         return None
-    return f"{size:,} bytes for some {max(0.0, chunk.bits.ndv):,.0f} distinct values; {needed:,} would do"
+    return f"{size:,} bytes for about {max(0.0, chunk.bits.ndv):,.0f} distinct values; {num_bytes:,} suffice"
 
 
-def _needed(chunk: ChunkFacts) -> int | None:
+def _sufficient_bytes(chunk: ChunkFacts) -> int | None:
     """Return the bytes that its distinct values need at the usual FPP; None where the bits do not show their number."""
     if chunk.bits is None or chunk.bits.ndv is None:
         return None
-    lies = chunk.bits.empty and chunk.values != 0
+    is_defective = chunk.bits.empty and chunk.values != 0
     shares_a_block = chunk.bits.identical_blocks and not chunk.bits.empty
-    return None if lies or shares_a_block else sizing.bytes_for(max(1.0, chunk.bits.ndv), DEFAULT_FPP)
+    return None if is_defective or shares_a_block else sizing.bytes_for(max(1.0, chunk.bits.ndv), DEFAULT_FPP)
 
 
 def _share(chunk: ChunkFacts) -> float:
@@ -76,14 +76,14 @@ def _cost(chunk: ChunkFacts) -> str:
 
 def _shrink_or_remove(column: ColumnFacts, limits: Limits) -> Fix:
     """Return the fix that shrinks, where every filter then is smaller than its data; else the one that removes."""
-    fits = all((needed := _needed(chunk)) is not None and needed < chunk.chunk_bytes for chunk in column.filters)
+    fits = all((num_bytes := _sufficient_bytes(chunk)) is not None and num_bytes < chunk.chunk_bytes for chunk in column.filters)
     return fixes.shrink(column, limits) if fits else fixes.remove(column, limits)
 
 
 def _shrink_if_it_helps(column: ColumnFacts, limits: Limits) -> Fix | None:
     """Return the fix that shrinks; None where no filter is larger than its values need: then the data is small, which is no defect."""
-    sizes = [(chunk.stored.header.num_bytes, _needed(chunk)) for chunk in column.filters if chunk.stored is not None]
-    return fixes.shrink(column, limits) if any(needed is not None and needed < size for size, needed in sizes) else None
+    sizes = [(chunk.stored.header.num_bytes, _sufficient_bytes(chunk)) for chunk in column.filters if chunk.stored is not None]
+    return fixes.shrink(column, limits) if any(sufficient is not None and sufficient < size for size, sufficient in sizes) else None
 
 
 def _only_some_row_groups(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
@@ -97,10 +97,10 @@ def _only_some_row_groups(column: ColumnFacts, limits: Limits) -> Iterator[Evide
 
 def _sorted(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     """Yield evidence that at most one row group can hold a value, and that min and max identify it."""
-    filled = [chunk for chunk in column.chunks if chunk.values != 0]
-    known = [found for chunk in filled if (found := bounds(column.footer, chunk.row_group, column.column)) is not None]
-    if column.filters and len(known) == len(filled) > 1 and all(one.high < other.low for one, other in pairwise(sorted(known))):
-        yield Evidence(None, f"min and max of its {len(filled)} row groups do not overlap")
+    non_empty = [chunk for chunk in column.chunks if chunk.values != 0]
+    ranges = [pair for chunk in non_empty if (pair := bounds(column.footer, chunk.row_group, column.column)) is not None]
+    if column.filters and len(ranges) == len(non_empty) > 1 and all(lower.high < upper.low for lower, upper in pairwise(sorted(ranges))):
+        yield Evidence(None, f"min and max of its {len(non_empty)} row groups do not overlap")
 
 
 def _dictionary_encoded(chunk: ChunkFacts) -> str | None:
@@ -111,66 +111,69 @@ RULES = (
     _warning(
         name="identical-blocks",
         reads=Reads.FILTERS,
-        message="All blocks of the filter are the same, so it knows no more than one of them would and skips hardly anything.",
-        why="parquetjs makes one block and refers to it from every place.",
+        message="All blocks of the filter are identical, so it is no more selective than one block and skips hardly anything.",
+        why="parquetjs creates one block and uses it for every block of the filter.",
         look=at_each_filter(_identical_blocks),
         fix=fixes.rebuild,
     ),
     _warning(
         name="saturated",
         reads=Reads.FILTERS,
-        message="The filter is so full that it lets many absent values pass, so it is read and seldom skips anything.",
-        why="Any writer that was told too few distinct values, or too small a maximum size.",
+        message="The filter has so many bits set that most queries gain nothing from it: it is read but seldom skips a row group.",
+        why="The writer expected too few distinct values, or limits the size of filters too much.",
         look=at_each_filter(_saturated),
         fix=fixes.rebuild,
     ),
     _info(
         name="nearly-empty",
         reads=Reads.FILTERS,
-        message="The filter is far larger than its values need: a quarter of it would let no more than one absent value in a hundred pass.",
-        why="Any writer that was told too many distinct values; unless told otherwise, parquet-java takes 1 MiB and pyarrow a million.",
+        message="The filter is far larger than its values need: at a quarter of its size the false-positive rate would still be at most "
+        "1 %.",
+        why="The writer expected too many distinct values. By default, parquet-java writes 1 MiB and pyarrow expects a million values.",
         look=at_each_filter(_nearly_empty),
         fix=fixes.shrink,
     ),
     _warning(
         name="larger-than-chunk",
         reads=Reads.FILTERS,
-        message="The filter is larger than the data it could save reading.",
-        why="Small row groups with a filter sized by default. StarRocks skips it; everybody else reads more than without it.",
+        message="The filter is larger than the data that it can skip.",
+        why="Small row groups with filters of default size. StarRocks ignores such a filter; all other readers read more than without it.",
         look=at_each_filter(_larger_than_chunk),
         fix=_shrink_or_remove,
     ),
     _info(
         name="large-for-chunk",
         reads=Reads.FILTERS,
-        message="The filter is larger than a quarter of the data it could save reading.",
-        why="Numbers that compress well, or a filter sized by a guess. It pays only where most lookups are for values that are not there.",
+        message="The filter is larger than a quarter of the data that it can skip.",
+        why="The data compresses well, or the size of the filter is a guess. The filter pays only where most lookups are for absent "
+        "values.",
         look=at_each_filter(_large_for_chunk),
         fix=_shrink_if_it_helps,
     ),
     _warning(
         name="only-some-row-groups",
         reads=Reads.FOOTER,
-        message="Only some row groups have a filter for this column, so the others are read by every query, and some readers use none.",
-        why="parquet-java, DuckDB and Trino decide row group by row group, by whether a dictionary was kept. ClickHouse in older versions "
-        "looks at the first row group only.",
+        message="Only some row groups have a filter for this column, so every query reads the others, and some readers use no filter at "
+        "all.",
+        why="parquet-java, DuckDB and Trino decide for each row group, by whether they kept a dictionary. Older versions of "
+        "ClickHouse look only at the first row group.",
         look=_only_some_row_groups,
         fix=fixes.add,
     ),
     _info(
         name="sorted-column",
         reads=Reads.FOOTER,
-        message="Row groups are sorted by this column, so min and max already leave at most one row group to read.",
-        why="A filter then only tells whether that one has the value.",
+        message="The row groups are sorted by this column, so min and max already leave at most one row group to read.",
+        why="The filter can exclude only that row group.",
         look=_sorted,
         fix=fixes.remove,
     ),
     _info(
         name="dictionary-encoded",
         reads=Reads.FOOTER,
-        message="Every value of the column chunk is in its dictionary, which parquet-java and Impala ask instead of the filter.",
-        why="DuckDB and arrow-rs write filters for such chunks, and use them; Spark, Iceberg and Trino look into the dictionary first, "
-        "Impala does not look at the filter at all.",
+        message="Every value of the column chunk is in its dictionary, which parquet-java and Impala query instead of the filter.",
+        why="DuckDB and arrow-rs write and use filters for such chunks; Spark, Iceberg and Trino query the dictionary first; Impala "
+        "does not read the filter.",
         look=at_each_filter(_dictionary_encoded),
         fix=fixes.remove,
     ),

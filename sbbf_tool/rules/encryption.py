@@ -17,11 +17,11 @@ GROUP = "encryption"
 _error = partial(Rule, group=GROUP, severity=ERROR)
 
 
-def _in_the_clear(chunk: ChunkFacts) -> str | None:
+def _plaintext(chunk: ChunkFacts) -> str | None:
     return "header and bitset can be read without the key" if chunk.module_defect == PLAINTEXT else None
 
 
-def _damaged(chunk: ChunkFacts) -> str | None:
+def _module_defect(chunk: ChunkFacts) -> str | None:
     return chunk.module_defect if chunk.module_defect != PLAINTEXT else None
 
 
@@ -33,19 +33,19 @@ RULES = (
     _error(
         name="plaintext-filter-on-encrypted-column",
         reads=Reads.FILTERS,
-        message="The column is encrypted and its filter is not, so anybody can test which values the column holds.",
-        why="arrow-rs writes filters in the clear into encrypted files. It gives data away, and readers with the key expect ciphertext "
+        message="The column is encrypted but its filter is not, so anyone can test which values the column holds.",
+        why="arrow-rs writes plaintext filters into encrypted files. They disclose data, and readers with the key expect ciphertext "
         "and fail.",
-        look=at_each_filter(_in_the_clear),
+        look=at_each_filter(_plaintext),
         fix=fixes.remove_bytes_too,
     ),
     _error(
         name="damaged-encrypted-filter",
         reads=Reads.FILTERS,
-        message="At the place of this encrypted column's filter there are no two encrypted modules, so readers with the key fail.",
-        why="A filter that was cut, overwritten, moved or exchanged, or that was not encrypted as modules 8 and 9 (parquet-go uses 6 and "
-        "7). Without the key only the lengths of header and bitset can be checked; with it, every bit.",
-        look=at_each_filter(_damaged),
+        message="The filter of this encrypted column does not consist of two valid encrypted modules, so readers with the key fail.",
+        why="The filter was truncated, overwritten, moved or exchanged, or was not encrypted as modules 8 and 9 (parquet-go uses 6 "
+        "and 7). Without the key only the lengths of header and bitset are checked; with it, every bit.",
+        look=at_each_filter(_module_defect),
         fix=_rebuild,
     ),
 )

@@ -31,7 +31,7 @@ _WORTH_THREADS = 1 << 20
 
 
 class Reads(IntEnum):
-    """The extent of reads; each member includes all before it."""
+    """What a rule reads; each member includes all before it."""
 
     FOOTER = 1
     FILTERS = 2
@@ -76,13 +76,13 @@ class ChunkFacts:
     """The other ranges that share bytes with the filter."""
     bits: Bits | None = None
     verification: FilterVerification | None = None
-    oversized: str | None = None
+    oversized_page: str | None = None
     """The page that states more bytes than may be decompressed: then there is no verification."""
 
     @property
     def is_unverified(self) -> bool:
         """Whether the chunk's values should have been read and could not be."""
-        return self.oversized is not None or (self.verification is not None and self.verification.problem is not None)
+        return self.oversized_page is not None or (self.verification is not None and self.verification.problem is not None)
 
     @property
     def chunk_bytes(self) -> int:
@@ -203,7 +203,7 @@ def _chunk(file: ParquetFile, row_group: int, column: Column, reads: Reads) -> C
 
 def _is_in_the_clear(file: ParquetFile, row_group: int, column: Column) -> bool:
     try:
-        return file.filter_in_the_clear(row_group, column) is not None
+        return file.plaintext_filter(row_group, column) is not None
     except UnreadableError:
         return False
 
@@ -216,15 +216,15 @@ def _damage_of_modules(file: ParquetFile, place: FilterPlace) -> str | None:
     position = place.offset
     for module in ("header", "bitset"):
         if position + _LENGTH_WORD > file.footer.start:
-            return f"the {module}'s module would begin in the footer"
+            return f"the {module}'s module begins in the footer"
         length = int.from_bytes(file.source.read(position, _LENGTH_WORD), "little")
         if length <= _NONCE_AND_TAG:
-            return f"the {module}'s module has {length} bytes; nonce and tag alone take {_NONCE_AND_TAG}"
+            return f"the {module}'s module has {length} bytes, but nonce and tag take {_NONCE_AND_TAG}"
         position += _LENGTH_WORD + length
         if position > file.footer.start:
-            return f"the {module}'s module of {length:,} bytes would run into the footer"
+            return f"the {module}'s module of {length:,} bytes runs into the footer"
     if place.length is not None and position - place.offset != place.length:
-        return f"its two modules take {position - place.offset:,} bytes, bloom_filter_length is {place.length:,}"
+        return f"its two modules take {position - place.offset:,} bytes, but bloom_filter_length is {place.length:,}"
     return None
 
 
@@ -242,7 +242,7 @@ def _with_bits(file: ParquetFile, chunk: ChunkFacts, stored: StoredFilter, verif
             raise
         # The evidence names column and row group itself.
         place = (error.place or "").rpartition(", ")[2]
-        return replace(chunk, bits=bits, oversized=f"{place}: {error.message}")
+        return replace(chunk, bits=bits, oversized_page=f"{place}: {error.message}")
 
 
 _FILTER = "filter"

@@ -16,53 +16,54 @@ _error = partial(Rule, group=GROUP, severity=ERROR)
 MISSING_FILTER = "missing-filter"
 
 
-def _required(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
+def _missing_filter(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     if column.name in limits.require:
         for chunk in column.chunks:
             if chunk.place is None:
-                yield Evidence(chunk.row_group, "it has no filter" if not chunk.meta.is_locked else "without the key none is to be seen")
+                reason = "its metadata is encrypted, and the key was not given" if chunk.meta.is_locked else "it has no filter"
+                yield Evidence(chunk.row_group, reason)
 
 
 def _fpp(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     for chunk in column.filters:
         if chunk.bits is not None and limits.max_fpp is not None and chunk.bits.fpp > limits.max_fpp:
-            yield Evidence(chunk.row_group, f"{percent(chunk.bits.fpp)} of absent values pass, {percent(limits.max_fpp)} may")
+            yield Evidence(chunk.row_group, f"estimated fpp {percent(chunk.bits.fpp)}; the limit is {percent(limits.max_fpp)}")
 
 
 def _bytes_share(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     filters = sum(chunk.stored.length for chunk in column.filters if chunk.stored is not None)
     data = sum(chunk.chunk_bytes for chunk in column.chunks)
     if limits.max_bytes_share is not None and filters > limits.max_bytes_share * data:
-        yield Evidence(None, f"{filters:,} bytes of filters for {data:,} of data: {percent(filters / data) if data else 'all'} of it")
+        yield Evidence(None, f"{filters:,} bytes of filters for {data:,} bytes of data" + (f" ({percent(filters / data)})" if data else ""))
 
 
 def _ndv(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     for chunk in column.filters:
         ndv = chunk.bits.ndv if chunk.bits is not None else None
         if ndv is not None and limits.min_ndv is not None and ndv < limits.min_ndv:
-            yield Evidence(chunk.row_group, f"some {max(0.0, ndv):,.0f} distinct values, at least {limits.min_ndv:,} are asked for")
+            yield Evidence(chunk.row_group, f"about {max(0.0, ndv):,.0f} distinct values; the limit is {limits.min_ndv:,}")
 
 
 def _chunk_bytes(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     for chunk in column.filters:
         if limits.min_chunk_bytes is not None and not chunk.meta.is_locked and chunk.chunk_bytes < limits.min_chunk_bytes:
-            yield Evidence(chunk.row_group, f"{chunk.chunk_bytes:,} bytes of data, at least {limits.min_chunk_bytes:,} are asked for")
+            yield Evidence(chunk.row_group, f"{chunk.chunk_bytes:,} bytes of data; the limit is {limits.min_chunk_bytes:,}")
 
 
 RULES = (
     _error(
         name=MISSING_FILTER,
         reads=Reads.FOOTER,
-        message="A filter is required for this column and is not there.",
+        message="The policy requires a filter for this column, but there is none.",
         why="Runs for the columns that `require` names.",
-        look=_required,
+        look=_missing_filter,
         fix=fixes.add,
         limit="require",
     ),
     _error(
         name="fpp-above-limit",
         reads=Reads.FILTERS,
-        message="The filter lets more absent values pass than was allowed.",
+        message="The false-positive rate of the filter is above the limit.",
         why="Runs where `max_fpp` is given.",
         look=_fpp,
         fix=fixes.add,
@@ -71,7 +72,7 @@ RULES = (
     _error(
         name="bytes-share-above-limit",
         reads=Reads.FILTERS,
-        message="The column's filters take more bytes, compared with its data, than was allowed.",
+        message="The filters of the column take more bytes per byte of data than the limit allows.",
         why="Runs where `max_bytes_share` is given.",
         look=_bytes_share,
         fix=fixes.shrink_to_share,
@@ -80,7 +81,7 @@ RULES = (
     _error(
         name="too-few-values",
         reads=Reads.FILTERS,
-        message="The filter holds fewer distinct values than a filter was said to be for.",
+        message="The filter holds fewer distinct values than the limit requires.",
         why="Runs where `min_ndv` is given.",
         look=_ndv,
         fix=fixes.remove,
@@ -89,7 +90,7 @@ RULES = (
     _error(
         name="chunk-too-small",
         reads=Reads.FOOTER,
-        message="The filter is for less data than a filter was said to be for.",
+        message="The column chunk of the filter has fewer bytes than the limit requires.",
         why="Runs where `min_chunk_bytes` is given.",
         look=_chunk_bytes,
         fix=fixes.remove,

@@ -33,9 +33,9 @@ class Limits:
         for name in ("max_fpp", "max_bytes_share", "min_ndv", "min_chunk_bytes"):
             value = getattr(self, name)
             if value is not None and not value > 0:
-                raise UsageError(f"{name.replace('_', '-')} is {value}", hint="it must be above 0")
+                raise UsageError(f"{name} must be above 0, not {value}")
         if self.max_fpp is not None and self.max_fpp >= 1:
-            raise UsageError(f"max-fpp is {self.max_fpp}", hint="it must be above 0 and below 1")
+            raise UsageError(f"max_fpp must be above 0 and below 1, not {self.max_fpp}")
 
     def demands(self, name: str) -> bool:
         return getattr(self, name) not in (None, ())
@@ -56,14 +56,14 @@ class Rule:
     message: str
     """One sentence for a reader who sees the finding for the first time."""
     why: str
-    """Which writers make such filters, and whom they harm."""
+    """Which writers make such filters, and which readers they harm."""
     look: Look
     fix: MakeFix | None = None
     limit: str | None = None
     """The field of `Limits` without which the rule does not run."""
 
     def find(self, column: ColumnFacts, limits: Limits) -> Finding | None:
-        """Return what the rule finds wrong with a column; None where nothing is."""
+        """Return the rule's finding for a column; None without evidence."""
         evidence = tuple(self.look(column, limits))
         if not evidence:
             return None
@@ -78,12 +78,12 @@ class Rule:
         )
 
 
-def at_each_filter(see: Callable[[ChunkFacts], str | None]) -> Look:
+def at_each_filter(examine: Callable[[ChunkFacts], str | None]) -> Look:
     """Build the look of a rule that examines each filter by itself."""
 
     def look(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
         for chunk in column.filters:
-            fact = see(chunk)
+            fact = examine(chunk)
             if fact is not None:
                 yield Evidence(chunk.row_group, fact)
 
@@ -92,8 +92,8 @@ def at_each_filter(see: Callable[[ChunkFacts], str | None]) -> Look:
 
 def find_all(rules: Sequence[Rule], columns: Sequence[ColumnFacts], limits: Limits) -> tuple[Finding, ...]:
     """Return the findings of the rules, the worst first; findings of one severity by rule, then by column."""
-    found = [finding for rule in rules for column in columns if (finding := rule.find(column, limits)) is not None]
-    return tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
+    findings = [finding for rule in rules for column in columns if (finding := rule.find(column, limits)) is not None]
+    return tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
 
 
 def percent(ratio: float) -> str:

@@ -18,7 +18,7 @@ from sbbf_tool.runner import works
 from sbbf_tool.runner.failures import error_of
 
 if TYPE_CHECKING:
-    from sbbf_tool.file.keys import KeysGiven
+    from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.page_limit import MaxPageBytes
 
 
@@ -29,7 +29,7 @@ def advise_files(
     queries: Iterable[str] = (),
     fpp: float | None = None,
     engine_names: Iterable[str] = (),
-    keys: KeysGiven = None,
+    keys: KeysLike = None,
     max_page_bytes: MaxPageBytes = None,
 ) -> AdviceReport:
     """Advise on the columns of all files together; see `operations.advise`.

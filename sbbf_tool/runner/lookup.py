@@ -17,11 +17,11 @@ from sbbf_tool.parquet.literals import CANNOT_SAY
 from sbbf_tool.reports.lookup import InconclusiveRowGroups, KeyHit, LookupReport
 
 if TYPE_CHECKING:
-    from sbbf_tool.file.keys import KeysGiven
+    from sbbf_tool.file.keys import KeysLike
 
 
 def probe_values(
-    path: str, column: str, values: object, *, dialect: str | None = None, keys: KeysGiven = None, reuse: Reuse | None = None
+    path: str, column: str, values: object, *, dialect: str | None = None, keys: KeysLike = None, reuse: Reuse | None = None
 ) -> LookupReport:
     """Query the filters of `column` for the values: an iterable or one value, as for `probe`; None queries null.
 
@@ -31,7 +31,7 @@ def probe_values(
     draft = None if dialect is None else find_dialect(dialect)
     reuse = reuse or Reuse()
     with ParquetFile.open(path, keys, reuse=reuse) as file:
-        with file.named():
+        with file.locate_errors():
             leaf_column = reuse.find_column(file.footer.columns, column)
             question = reuse.question_of(leaf_column, tuple(as_iterable(values)))
         hits: dict[int, list[int]] = {}
@@ -71,7 +71,7 @@ def _query_row_group(
         reason = stored.header.beyond_us
         if dialect is not None:
             stored, hasher, reason = in_dialect(file, stored, dialect)
-            rows = rows if hasher is None else question.hashed_by(hasher).row
+            rows = rows if hasher is None else question.rehash(hasher).row
     if reason:
         return CANNOT_SAY, reason
     if stored is None:

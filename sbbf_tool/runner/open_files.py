@@ -17,7 +17,7 @@ from sbbf_tool.runner.selection import Selection
 if TYPE_CHECKING:
     import os
 
-    from sbbf_tool.file.keys import KeysGiven
+    from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.page_limit import MaxPageBytes
     from sbbf_tool.operations.check import Policy
     from sbbf_tool.reports.add import AddReport
@@ -53,31 +53,29 @@ class Files:
         self.jobs = jobs
 
     def inspect(
-        self, columns: str | Iterable[str] = (), *, all_chunks: bool = False, keys: KeysGiven = None
+        self, columns: str | Iterable[str] = (), *, all_chunks: bool = False, keys: KeysLike = None
     ) -> Iterator[InspectReport | SbbfError]:
         """Inspect the filters of each file; see `sbbf_tool.inspect`."""
         return self._run(works.inspect(columns, all_chunks=all_chunks, keys=keys))
 
-    def probe(
-        self, column: str, values: object, *, dialect: str | None = None, keys: KeysGiven = None
-    ) -> Iterator[ProbeReport | SbbfError]:
+    def probe(self, column: str, values: object, *, dialect: str | None = None, keys: KeysLike = None) -> Iterator[ProbeReport | SbbfError]:
         """Query the filters of one column; see `sbbf_tool.probe`."""
         return self._run(works.probe(column, values, dialect=dialect, keys=keys))
 
     def explain(
-        self, column: str, value: object, *, engine_name: str | None = None, keys: KeysGiven = None, max_page_bytes: MaxPageBytes = None
+        self, column: str, value: object, *, engine_name: str | None = None, keys: KeysLike = None, max_page_bytes: MaxPageBytes = None
     ) -> Iterator[ExplainReport | SbbfError]:
         """Explain what a query for one value reads; see `sbbf_tool.explain`."""
         return self._run(works.explain(column, value, engine_name=engine_name, keys=keys, max_page_bytes=max_page_bytes))
 
     def verify(
-        self, columns: str | Iterable[str] = (), *, keys: KeysGiven = None, max_page_bytes: MaxPageBytes = None
+        self, columns: str | Iterable[str] = (), *, keys: KeysLike = None, max_page_bytes: MaxPageBytes = None
     ) -> Iterator[VerifyReport | SbbfError]:
         """Verify filters against the data; see `sbbf_tool.verify`."""
         return self._run(works.verify(columns, keys=keys, max_page_bytes=max_page_bytes))
 
     def check(
-        self, policy: Policy | None = None, *, keys: KeysGiven = None, max_page_bytes: MaxPageBytes = None
+        self, policy: Policy | None = None, *, keys: KeysLike = None, max_page_bytes: MaxPageBytes = None
     ) -> Iterator[CheckReport | SbbfError]:
         """Run the rules; see `sbbf_tool.check`."""
         from sbbf_tool.operations.check import Policy

@@ -29,7 +29,7 @@ from sbbf_tool.runner.failures import row_of
 from sbbf_tool.runner.plan import SPLIT_BYTES, split_row_groups
 
 if TYPE_CHECKING:
-    from sbbf_tool.file.keys import KeysGiven
+    from sbbf_tool.file.keys import KeysLike
 
 
 @dataclass(frozen=True)
@@ -37,21 +37,21 @@ class VerifyFile:
     """`verify` as work; a runner may also verify the row groups of one file in separate tasks."""
 
     columns: tuple[str, ...] = ()
-    keys: KeysGiven = None
+    keys: KeysLike = None
     max_page_bytes: MaxPageBytes = None
 
     def __call__(self, path: str, **options: Any) -> dict[str, object]:
         return {"report": verify(path, self.columns, keys=self.keys, max_page_bytes=self.max_page_bytes, **options)}
 
 
-def plan_verification(path: str, columns: tuple[str, ...] = (), keys: KeysGiven = None, split_bytes: int = SPLIT_BYTES) -> PlannedFile:
+def plan_verification(path: str, columns: tuple[str, ...] = (), keys: KeysLike = None, split_bytes: int = SPLIT_BYTES) -> PlannedFile:
     """Plan the splits in which the filters of these columns (of all, where empty) are verified; a reason where the status is not `ok`."""
     return row_of(PlannedFile, path, partial(_plan_file, path, columns, keys, split_bytes))
 
 
-def _plan_file(path: str, names: tuple[str, ...], keys: KeysGiven, split_bytes: int) -> dict[str, object]:
+def _plan_file(path: str, names: tuple[str, ...], keys: KeysLike, split_bytes: int) -> dict[str, object]:
     with ParquetFile.open(path, keys) as file:
-        columns = file.columns_named(names)
+        columns = file.find_columns(names)
         row_groups = range(file.footer.num_row_groups)
         chunks = [
             (row_group, column.index)
@@ -75,7 +75,7 @@ def verify_split(
     planned_fingerprint: str | None,
     row_groups: Iterable[int],
     columns: tuple[str, ...] = (),
-    keys: KeysGiven = None,
+    keys: KeysLike = None,
     limit: MaxPageBytes = None,
 ) -> VerifiedSplit:
     """Verify those filters of these row groups that can be queried; the row is `skipped` where the file changed since the plan."""
@@ -83,12 +83,12 @@ def verify_split(
 
 
 def _verify_row_groups(
-    path: str, planned_fingerprint: str | None, row_groups: tuple[int, ...], columns: tuple[str, ...], keys: KeysGiven, limit: MaxPageBytes
+    path: str, planned_fingerprint: str | None, row_groups: tuple[int, ...], columns: tuple[str, ...], keys: KeysLike, limit: MaxPageBytes
 ) -> dict[str, object]:
     with ParquetFile.open(path, keys, limit) as file:
         if file.fingerprint != planned_fingerprint:
             return {"status": SKIPPED, "reason": "the file changed after it was planned"}
-        facts = gather(file, file.columns_named(columns), Reads.DATA, verify_filter, row_groups)
+        facts = gather(file, file.find_columns(columns), Reads.DATA, verify_filter, row_groups)
         filters = (
             VerifiedFilter(column_facts.column.index, chunk.verification)
             for column_facts in facts
@@ -99,14 +99,14 @@ def _verify_row_groups(
 
 
 def report_verification(
-    path: str, splits: Iterable[VerifiedSplit], columns: tuple[str, ...] = (), keys: KeysGiven = None, limit: MaxPageBytes = None
+    path: str, splits: Iterable[VerifiedSplit], columns: tuple[str, ...] = (), keys: KeysLike = None, limit: MaxPageBytes = None
 ) -> VerifyRow:
     """Make the row of `verify` from the results of the splits; filters without a result are verified here."""
     return row_of(VerifyRow, path, partial(_report_file, path, splits, columns, keys, limit))
 
 
 def _report_file(
-    path: str, splits: Iterable[VerifiedSplit], columns: tuple[str, ...], keys: KeysGiven, limit: MaxPageBytes
+    path: str, splits: Iterable[VerifiedSplit], columns: tuple[str, ...], keys: KeysLike, limit: MaxPageBytes
 ) -> dict[str, object]:
     verifications: dict[ChunkKey, FilterVerification] = {}
     planned_fingerprint = None
@@ -123,4 +123,4 @@ def _report_file(
         def look_up(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -> FilterVerification:
             return verifications.get((stored.row_group, stored.column)) or verify_filter(file, stored, bloom)
 
-        return {"report": report_of(file, file.columns_named(columns), look_up)}
+        return {"report": report_of(file, file.find_columns(columns), look_up)}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sbbf_tool.editing.build import Progress
     from sbbf_tool.editing.edit import Edit
     from sbbf_tool.editing.filter_spec import FilterSpec
-    from sbbf_tool.file.keys import KeysGiven
+    from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.page_limit import MaxPageBytes
     from sbbf_tool.file.reuse import Reuse
     from sbbf_tool.operations.check import Policy
@@ -84,7 +84,7 @@ def _report(operation: Callable[..., object], path: str, **options: object) -> d
     return {"report": operation(path, **options)}
 
 
-def inspect(columns: Iterable[str] = (), *, all_chunks: bool = False, keys: KeysGiven = None) -> Work[InspectRow]:
+def inspect(columns: Iterable[str] = (), *, all_chunks: bool = False, keys: KeysLike = None) -> Work[InspectRow]:
     from sbbf_tool.operations.inspect import inspect as operation
     from sbbf_tool.reports.inspect import InspectRow
 
@@ -98,14 +98,14 @@ def inspect_standalone() -> Work[StandaloneRow]:
     return _reporting(StandaloneRow, operation)
 
 
-def probe(column: str, values: object, *, dialect: str | None = None, keys: KeysGiven = None) -> Work[ProbeRow]:
+def probe(column: str, values: object, *, dialect: str | None = None, keys: KeysLike = None) -> Work[ProbeRow]:
     from sbbf_tool.operations.probe import probe as operation
     from sbbf_tool.reports.probe import ProbeRow
 
     return _reporting(ProbeRow, partial(operation, column=column, values=tuple(as_iterable(values)), dialect=dialect, keys=keys))
 
 
-def look_up(column: str, values: object, *, dialect: str | None = None, keys: KeysGiven = None) -> Work[LookupRow]:
+def look_up(column: str, values: object, *, dialect: str | None = None, keys: KeysLike = None) -> Work[LookupRow]:
     """Look up many values in one column: only the row groups that may hold each are reported."""
     from sbbf_tool.file.reuse import Reuse
     from sbbf_tool.reports.lookup import LookupRow
@@ -117,7 +117,7 @@ def look_up(column: str, values: object, *, dialect: str | None = None, keys: Ke
 
 
 def explain(
-    column: str, value: object, *, engine_name: str | None = None, keys: KeysGiven = None, max_page_bytes: MaxPageBytes = None
+    column: str, value: object, *, engine_name: str | None = None, keys: KeysLike = None, max_page_bytes: MaxPageBytes = None
 ) -> Work[ExplainRow]:
     from sbbf_tool.operations.explain import explain as operation
     from sbbf_tool.reports.explain import ExplainRow
@@ -126,14 +126,14 @@ def explain(
     return _reporting(ExplainRow, partial(operation, **options, keys=keys, max_page_bytes=max_page_bytes))
 
 
-def verify(columns: Iterable[str] = (), *, keys: KeysGiven = None, max_page_bytes: MaxPageBytes = None) -> Work[VerifyRow]:
+def verify(columns: Iterable[str] = (), *, keys: KeysLike = None, max_page_bytes: MaxPageBytes = None) -> Work[VerifyRow]:
     from sbbf_tool.reports.verify import VerifyRow
     from sbbf_tool.runner.verify import VerifyFile
 
     return Work(VerifyRow, VerifyFile(as_names(columns), keys, max_page_bytes), reads_data=True, is_parallel=True)
 
 
-def check(policy: Policy, *, keys: KeysGiven = None, max_page_bytes: MaxPageBytes = None) -> Work[CheckRow]:
+def check(policy: Policy, *, keys: KeysLike = None, max_page_bytes: MaxPageBytes = None) -> Work[CheckRow]:
     from sbbf_tool.reports.findings import CheckRow
 
     fields = partial(_check, policy=policy, keys=keys, max_page_bytes=max_page_bytes)
@@ -149,7 +149,7 @@ def _check(path: str, *, policy: Policy, progress: Progress | None = None, **opt
         return {"report": report_unreadable(path, policy, error), **failure(path, error)}
 
 
-def survey(queries: Iterable[Query] = (), *, keys: KeysGiven = None, max_page_bytes: MaxPageBytes = None) -> Work[SurveyRow]:
+def survey(queries: Iterable[Query] = (), *, keys: KeysLike = None, max_page_bytes: MaxPageBytes = None) -> Work[SurveyRow]:
     """Survey each file for `advise`; see `survey_of`."""
     from sbbf_tool.file.reuse import Reuse
     from sbbf_tool.reports.lake import SurveyRow
@@ -157,7 +157,7 @@ def survey(queries: Iterable[Query] = (), *, keys: KeysGiven = None, max_page_by
     return Work(SurveyRow, partial(_survey, queries=tuple(as_iterable(queries)), keys=keys, max_page_bytes=max_page_bytes, reuse=Reuse()))
 
 
-def _survey(path: str, *, queries: tuple[Query, ...], keys: KeysGiven, max_page_bytes: MaxPageBytes, reuse: Reuse) -> dict[str, object]:
+def _survey(path: str, *, queries: tuple[Query, ...], keys: KeysLike, max_page_bytes: MaxPageBytes, reuse: Reuse) -> dict[str, object]:
     import pickle
 
     from sbbf_tool.advice.survey import survey

@@ -75,7 +75,7 @@ from sbbf_tool.storage.temporary import share_listings
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from sbbf_tool.file.keys import Keys, KeysGiven
+    from sbbf_tool.file.keys import Keys, KeysLike
 
 Part = TypeVar("Part", bound=FileRow)
 Row = TypeVar("Row", bound=FileRow)
@@ -175,12 +175,12 @@ def run(files: DataFrame, work: Work[Row], *, tasks: int | None = None) -> DataF
     return map_units(bundle_units(files, ListedFile, "bytes" if work.reads_data else None, tasks), ListedFile, work.row, work_on)
 
 
-def inspect(files: DataFrame, columns: Iterable[str] = (), *, keys: KeysGiven = None, tasks: int | None = None) -> DataFrame:
+def inspect(files: DataFrame, columns: Iterable[str] = (), *, keys: KeysLike = None, tasks: int | None = None) -> DataFrame:
     """Inspect the filters of each file, of all columns where none is named; rows are `InspectRow`s."""
     return run(files, works.inspect(columns, keys=keys), tasks=tasks)
 
 
-def probe(files: DataFrame, column: str, values: object, *, keys: KeysGiven = None, tasks: int | None = None) -> DataFrame:
+def probe(files: DataFrame, column: str, values: object, *, keys: KeysLike = None, tasks: int | None = None) -> DataFrame:
     """Look up one or many values: which row groups of each file may hold which of them; rows are `LookupRow`s."""
     return run(files, works.look_up(column, values, keys=keys), tasks=tasks)
 
@@ -189,7 +189,7 @@ def verify(
     files: DataFrame,
     columns: Iterable[str] = (),
     *,
-    keys: KeysGiven = None,
+    keys: KeysLike = None,
     max_page_bytes: MaxPageBytes = None,
     whole_bytes: int = TASK_COST,
     split_bytes: int = SPLIT_BYTES,
@@ -229,7 +229,7 @@ def check(
     files: DataFrame,
     policy: Policy | None = None,
     *,
-    keys: KeysGiven = None,
+    keys: KeysLike = None,
     max_page_bytes: MaxPageBytes = None,
     tasks: int | None = None,
 ) -> DataFrame:

@@ -8,7 +8,7 @@ import pytest
 from sbbf_tool.advice.overlap import Reservoir, measure_overlap
 from sbbf_tool.advice.survey import SAMPLED_BOUNDS
 from sbbf_tool.file import distinct
-from sbbf_tool.file.distinct import COMPARED, COUNTED, KEPT, STANDARD_ERROR, Distinct, Sketch, containment
+from sbbf_tool.file.distinct import COMPARED, EXACT, SKETCH_SIZE, STANDARD_ERROR, Distinct, Sketch, containment
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.statistics import Bounds
 from support.advised import GROUP, table, write
@@ -25,7 +25,7 @@ def sketch_of(values: np.ndarray, parts: int = 7) -> Sketch:
     return sketch
 
 
-@pytest.mark.parametrize("count", [0, 1, 1000, KEPT])
+@pytest.mark.parametrize("count", [0, 1, 1000, SKETCH_SIZE])
 def test_a_small_ndv_is_exact(count):
     values = hashes(count, 1)
     assert sketch_of(np.concatenate((values, values))).ndv == count
@@ -40,7 +40,7 @@ def test_a_large_ndv_is_within_four_standard_errors(seed):
 
 def build_distinct(values: np.ndarray) -> Distinct:
     sketch = sketch_of(values)
-    return Distinct(len(values), sketch.ndv, COUNTED, *sketch.smallest(COMPARED))
+    return Distinct(len(values), sketch.ndv, EXACT, *sketch.smallest(COMPARED))
 
 
 @pytest.mark.parametrize("shared", [0, 20_000, 50_000, 100_000])
@@ -64,7 +64,7 @@ def test_containment_of_small_sets_is_exact():
 def test_the_ndv_of_a_very_large_chunk_is_never_underestimated(domain):
     """A tenth is read. The estimate is right if all values are distinct, and at most too high if values repeat."""
     values = np.random.default_rng(1).integers(0, domain, 400_000).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    ndv, seen, is_all = distinct._streamed(Sketch(), (memoryview(run) for run in np.split(values, 100)), 40_000, len(values))
+    ndv, seen, is_all = distinct._estimate_ndv(Sketch(), (memoryview(run) for run in np.split(values, 100)), 40_000, len(values))
     truth = len(np.unique(values))
     assert (seen, is_all) == (40_000, False)
     assert truth * 0.99 <= ndv <= len(values)
@@ -76,7 +76,7 @@ def test_every_value_of_a_chunk_counts_towards_its_ndv(tmp_path):
     path = write(tmp_path / "small.parquet", table().select(["random_id"]))
     with ParquetFile.open(path) as file:
         known = distinct.count_distinct(file, 0, file.footer.columns[0], GROUP)
-    assert (known.how, known.ndv, known.values) == (COUNTED, GROUP, GROUP)
+    assert (known.how, known.ndv, known.values) == (EXACT, GROUP, GROUP)
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def said(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 def test_a_parquet_file(drafted, capfd):
     code, out, _ = said(capfd, "inspect", str(drafted))
     assert code == 0
-    assert out.count("by the column's values it is draft2-page") == 3
+    assert out.count("the values of the column match draft2-page") == 3
     code, out, _ = said(capfd, "probe", str(drafted), "user_id", "42")
     assert (code, out.count("cannot say")) == (0, 3)
     code, out, _ = said(capfd, "probe", str(drafted), "user_id", "42", "--dialect", "draft2-page")
@@ -105,7 +105,7 @@ WRONG = {
     "a values file that is not there": (["verify", "--standalone", "FILE", "--type", "INT32", "--values-file", "none"], "no such file"),
     "another dialect": (
         ["probe", "--standalone", "FILE", "x", "--type", "STRING", "--dialect", "draft1-page"],
-        "is not of draft1-page",
+        "does not fit the dialect draft1-page",
     ),
     "no column": (["probe", "FILE"], "no column was given"),
     "a type of a Parquet file": (["probe", "FILE", "c", "x", "--type", "INT32"], "--type applies only with --standalone"),

@@ -87,7 +87,7 @@ def test_no_file_gives_no_answer(lake, capsys):
 def test_what_was_not_checked_is_said(lake, capsys):
     capsys.readouterr()
     assert run(["check", str(lake)]) == 0
-    assert capsys.readouterr().out.splitlines()[-1].endswith("nothing was checked in 2 files")
+    assert capsys.readouterr().out.splitlines()[-1].endswith("no rule ran on 2 files")
 
 
 def test_a_list_of_another_kind(lake, tmp_path, capsys):

@@ -40,7 +40,7 @@ def test_a_file_that_others_may_read_gets_a_warning(mode, readers, fixtures, tmp
     path.write_text(json.dumps({"footer_key": HEX}))
     path.chmod(mode)
     file = str(fixtures / "pyarrow-filters.parquet")
-    warning = f"sbbf: warning: {path}: the keys can be read by {readers} (mode {mode:04o}); chmod 600 '{path}' keeps them to its owner\n"
+    warning = f"sbbf: warning: {path}: {readers} can read the keys (mode {mode:04o}); run chmod 600 '{path}'\n"
     assert run(["inspect", file, "--json", "--keys", str(path)]) == 0
     assert capfd.readouterr().err == (warning if readers else "")
     monkeypatch.setenv("SBBF_KEYS_FILE", str(path))

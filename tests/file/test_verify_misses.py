@@ -85,11 +85,11 @@ CASES = [
     (INT8, SMALL, packed("<i"), packed("<h"), WIDTH, "2 bytes"),
     (DECIMAL, NUMBERS, integer(9, "big"), integer(16, "little"), WIDTH, "16 bytes, little-endian"),
     (DECIMAL, NUMBERS, integer(9, "big"), integer(16, "big"), WIDTH, "16 bytes, big-endian"),
-    (DECIMAL, NUMBERS, integer(9, "big"), integer(None, "big"), WIDTH, "as few bytes"),
+    (DECIMAL, NUMBERS, integer(9, "big"), integer(None, "big"), WIDTH, "fewest bytes"),
     (column(FLOAT), HALVES, packed("<f"), packed("<d"), WIDTH, "8-byte floating"),
     (column(DOUBLE), HALVES, packed("<d"), packed("<f"), WIDTH, "4-byte floating"),
     (HALF, HALVES, packed("<e"), packed("<f"), WIDTH, "4-byte floating"),
-    (column(INT64), NUMBERS, packed("<q"), packed(">q"), WIDTH, "reverse"),
+    (column(INT64), NUMBERS, packed("<q"), packed(">q"), WIDTH, "reversed"),
     (column(BYTES), WORDS, same, lambda word: len(word).to_bytes(4, "little") + word, WIDTH, "length"),
 ]
 

@@ -277,7 +277,7 @@ def test_a_flipped_bit_anywhere_in_a_footer(file, name):
     for bit in range(first + 1, last, 41):
         flip(path, data, bit)
         try:
-            assert "signature was not checked" in inspect(path, keys=keys).notes[-1]
+            assert "signature was not verified" in inspect(path, keys=keys).notes[-1]
         except SbbfError as error:
             found.add(type(error))
     assert AuthenticationError in found
@@ -404,7 +404,7 @@ def test_a_filter_in_the_clear_on_an_encrypted_column(file):
 def test_no_filter_in_the_clear_is_made_for_an_encrypted_column(file):
     some = keys_of("java-columns", keys={"footer": SECRET["footer"]})
     with ParquetFile.open(file("java-columns"), some) as opened, pytest.raises(RefusedError, match="encrypted"):
-        opened.filter_pieces(0, 1, bytes(64))
+        opened.filter_parts(0, 1, bytes(64))
 
 
 # The command line
@@ -452,7 +452,7 @@ class TestCommands:
         )
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
         assert done.returncode == 4
-        assert [line for line in done.stderr.splitlines() if "the keys can be read by" not in line] == done.stderr.splitlines()[-1:]
+        assert [line for line in done.stderr.splitlines() if "can read the keys" not in line] == done.stderr.splitlines()[-1:]
         assert done.stderr.endswith("the package cryptography is missing; pip install 'sbbf-tool[encryption]'\n")
 
     def test_plain_files_take_keys_too(self, fixtures, keys_path):

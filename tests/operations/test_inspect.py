@@ -206,7 +206,7 @@ def test_an_offset_that_means_none_is_said(plain):
 
     edit_footer(plain, zero)
     assert inspect(plain).filters == ()
-    assert inspect(plain, all_chunks=True).filters[0].warnings == ("bloom_filter_offset is 0, which means none",)
+    assert inspect(plain, all_chunks=True).filters[0].warnings == ("bloom_filter_offset is 0, which means that there is no filter",)
 
 
 def test_sizes_of_spark_that_some_readers_refuse_are_said(fixtures):

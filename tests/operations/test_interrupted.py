@@ -326,7 +326,7 @@ NAMES = ["a b.parquet", "it's.parquet", "$(touch pwned).parquet", "a;b&c.parquet
 def suggested(text: str) -> list[str]:
     """The words of the `sbbf` command in a message."""
     text = spell(text)
-    return shlex.split(text[text.index("sbbf ") :].replace("--in-place, cuts", "--in-place cuts"))
+    return shlex.split(text[text.index("sbbf ") :].replace("--in-place, undoes", "--in-place undoes"))
 
 
 @pytest.mark.parametrize("name", NAMES)

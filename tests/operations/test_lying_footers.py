@@ -85,7 +85,7 @@ def test_a_bitset_smaller_than_a_block_is_a_broken_filter(filtered, num_bytes):
 )
 def test_a_bitset_larger_than_its_place_is_a_broken_filter(filtered, num_bytes, into):
     overwrite_filter(filtered, build_header(num_bytes))
-    assert_broken(filtered, f"{num_bytes:,} bytes would run into {into}")
+    assert_broken(filtered, f"{num_bytes:,} bytes runs into {into}")
 
 
 @pytest.mark.parametrize("raw", [bytes(20), b"\xff" * 20, b"PAR1PAR1PAR1", b"\x16"], ids=["zeros", "ones", "magic", "a size of 64 bits"])

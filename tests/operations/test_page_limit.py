@@ -129,8 +129,8 @@ def test_the_message_names_file_place_sizes_and_option(tmp_path, capsys):
     assert run(["verify", str(path)]) == 4
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"sbbf: {path}: column v, row group 0, page header at byte ")
-    assert f"would take {GIB:,} bytes uncompressed" in line
-    assert line.endswith(f"--max-page-bytes {GIB} allows it")
+    assert f"states {GIB:,} uncompressed bytes" in line
+    assert line.endswith(f"set --max-page-bytes {GIB}")
 
 
 def test_the_other_files_are_done(tmp_path, capsys):
@@ -188,7 +188,7 @@ def test_the_usual_limit():
     assert PageLimit(jobs=4).bytes_of(1 << 40) == share // 4
     assert PageLimit(jobs=1 << 40).bytes_of(1) == MIB
     assert PageLimit(5, jobs=4).bytes_of(1 << 40) == 5
-    with pytest.raises(UsageError, match="max-page-bytes"):
+    with pytest.raises(UsageError, match="max_page_bytes must be above 0, not 0"):
         PageLimit(0)
 
 

@@ -203,7 +203,7 @@ def test_a_missed_nan_is_no_fault(tmp_path: Path):
     assert (proof.verified_values, proof.false_negatives, proof.excluded_nans) == (3, 0, 1)
     assert [finding.rule for finding in report.findings] == ["nan-forms-missing"]
     assert report.findings[0].severity == "info"
-    assert "1 stored NaNs are missing" in report.findings[0].evidence[0].fact
+    assert "1 stored NaNs are excluded" in report.findings[0].evidence[0].fact
 
 
 def test_a_missed_number_is_one_also_beside_a_nan(tmp_path: Path):

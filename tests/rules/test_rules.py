@@ -203,7 +203,7 @@ class TestStructure:
         (finding,) = findings(path, "overlapping-filter")
         (evidence,) = finding.evidence
         assert (finding.column, evidence.row_group) == ("id", 0)
-        assert evidence.fact == "its bytes are also those of the pages of column ratio, row group 2"
+        assert evidence.fact == "it shares bytes with the pages of column ratio, row group 2"
 
     def test_neighbours_do_not_overlap(self, fixtures):
         paths = sorted(fixtures.glob("*-filters.parquet"))
@@ -234,7 +234,7 @@ class TestStructure:
         raw = set_filters(footer.raw, {(0, 0): place})
         path.write_bytes(body[:-1] + raw + build_tail(raw))
         (finding,) = findings(path, "unreadable-filter")
-        assert "would run into the footer" in finding.evidence[0].fact
+        assert "runs into the footer" in finding.evidence[0].fact
 
     def test_cures_of_a_signed_file_are_not_offered(self, conformance):
         path = conformance / "encrypted" / "columns_plainfooter.parquet"
@@ -253,12 +253,12 @@ class TestSecrecy:
     @pytest.mark.parametrize(
         ("header", "before_footer", "fact"),
         [
-            (b"", 0, "the header's module would begin in the footer"),
-            (b"", 3, "the header's module would begin in the footer"),
-            (b"", 4, "the header's module has 0 bytes; nonce and tag alone take 28"),
-            (MODULE, 0, "the bitset's module would begin in the footer"),
-            (MODULE, 3, "the bitset's module would begin in the footer"),
-            (MODULE, 4, "the bitset's module has 0 bytes; nonce and tag alone take 28"),
+            (b"", 0, "the header's module begins in the footer"),
+            (b"", 3, "the header's module begins in the footer"),
+            (b"", 4, "the header's module has 0 bytes, but nonce and tag take 28"),
+            (MODULE, 0, "the bitset's module begins in the footer"),
+            (MODULE, 3, "the bitset's module begins in the footer"),
+            (MODULE, 4, "the bitset's module has 0 bytes, but nonce and tag take 28"),
         ],
         ids=["header at", "header 3 before", "header 4 before", "bitset at", "bitset 3 before", "bitset 4 before"],
     )

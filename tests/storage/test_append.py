@@ -246,8 +246,8 @@ class TestOfRealFiles:
         )
         assert subprocess.run([sys.executable, "-c", program, str(events)], input=tail).returncode == -signal.SIGKILL
         (note,) = [note for note in inspect(events).notes if "append" in note]
-        assert f"repair({str(events)!r}, in_place=True), truncates it" in note
-        assert f"sbbf repair {events} --in-place, truncates it" in spell(note)
+        assert f"repair({str(events)!r}, in_place=True), undoes the append" in note
+        assert f"sbbf repair {events} --in-place, undoes the append" in spell(note)
         assert repair(events, in_place=True).truncated_to == events.stat().st_size
         assert not any("append" in note for note in inspect(events).notes)
 

@@ -142,7 +142,7 @@ def test_a_killed_append_is_undone_on_nfs(shim, path):
         assert "another process is appending" in said
         process.kill()
     assert path.read_bytes() != old
-    assert "begun and not finished" in run(shim, ["inspect", str(path)])[1]
+    assert "was not finished" in run(shim, ["inspect", str(path)])[1]
     assert run(shim, ["repair", str(path), "--in-place", "--quick"])[0] == 0
     assert path.read_bytes() == old
 

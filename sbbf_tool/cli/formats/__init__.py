@@ -1,6 +1,6 @@
-"""The formats in which `sbbf check` tells what it found, one module each, imported when it is asked for.
+"""The output formats of `sbbf check`, one module each, imported on demand.
 
-Some are written file by file as they are checked, some are one document over all files and so are written at the end.
+Some print each file when it is checked; others are one document over all files, printed at the end.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ NAMES = ("text", "json", "junit", "sarif", "github")
 
 class Format(Protocol):
     def add(self, report: CheckReport) -> None:
-        """One more file was checked, or could not be."""
+        """Add the report of one file."""
 
     def end(self) -> None:
-        """There are no more."""
+        """Finish the output after the last file."""
 
 
 @contextmanager
-def opened(name: str) -> Iterator[Format]:
-    """Yield the format of this name. It writes its end also where a file's error ends the command."""
+def open_format(name: str) -> Iterator[Format]:
+    """Yield the format of this name. It is finished also where the error of a file ends the command."""
     chosen: Format = import_module(f"sbbf_tool.cli.formats.{name}").Format()
     try:
         yield chosen

@@ -12,7 +12,7 @@ _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 
 
 class Format:
-    """File by file."""
+    """Prints each file when it is added."""
 
     def add(self, report: CheckReport) -> None:
         for finding in report.findings:

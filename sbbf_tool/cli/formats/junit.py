@@ -1,6 +1,6 @@
-"""For test reports of CI systems: JUnit's XML. A suite a file, a case a rule.
+"""JUnit XML, for test reports of CI systems: one suite per file, one case per rule.
 
-A case failed where its findings make the check fail; what is milder stands in a passed case's output. Rules that were not run are skipped.
+A case fails where its findings make the check fail; milder findings are in the output of a passed case. Rules that did not run are skipped.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sbbf_tool.reports.findings import SEVERITIES, CheckReport, Finding, RuleOut
 
 
 class Format:
-    """One document."""
+    """One document over all files."""
 
     def __init__(self) -> None:
         self._root = Element("testsuites", name="sbbf check")
@@ -33,22 +33,22 @@ class Format:
 
     def end(self) -> None:
         indent(self._root)
-        # ASCII, with the rest as references: right whatever the terminal's encoding is.
+        # ASCII with character references is correct in every encoding of a terminal.
         click.echo(tostring(self._root, encoding="us-ascii", xml_declaration=True).decode("ascii"))
 
 
 def _case(suite: Element, report: CheckReport, outcome: RuleOutcome) -> None:
     case = SubElement(suite, "testcase", name=outcome.rule, classname=escape(report.file))
-    found = [finding for finding in report.findings if finding.rule == outcome.rule]
+    findings = [finding for finding in report.findings if finding.rule == outcome.rule]
     if outcome.outcome == "not run":
         SubElement(case, "skipped", message=escape(spell(outcome.reason or "")))
-    elif found and SEVERITIES.index(outcome.severity) <= SEVERITIES.index(report.fail_on):
-        failure = SubElement(case, "failure", message=escape(found[0].message), type=outcome.severity)
-        failure.text = _in_full(found)
-    elif found:
-        SubElement(case, "system-out").text = _in_full(found)
+    elif findings and SEVERITIES.index(outcome.severity) <= SEVERITIES.index(report.fail_on):
+        failure = SubElement(case, "failure", message=escape(findings[0].message), type=outcome.severity)
+        failure.text = _in_full(findings)
+    elif findings:
+        SubElement(case, "system-out").text = _in_full(findings)
 
 
-def _in_full(found: list[Finding]) -> str:
-    """XML takes no control characters, and names may hold any."""
-    return "\n".join(escape(line) for line in words.in_full(found))
+def _in_full(findings: list[Finding]) -> str:
+    """Return the lines of the findings, escaped: XML has no control characters, but names may."""
+    return "\n".join(escape(line) for line in words.in_full(findings))

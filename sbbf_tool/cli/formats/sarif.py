@@ -19,7 +19,7 @@ _INDEX = {rule.name: at for at, rule in enumerate(RULES)}
 
 
 class Format:
-    """One document."""
+    """One document over all files."""
 
     def __init__(self) -> None:
         self._results: list[dict[str, Any]] = []
@@ -51,7 +51,7 @@ def _descriptor(rule: Rule) -> dict[str, Any]:
 
 
 def _result(finding: Finding) -> dict[str, Any]:
-    numbers = [seen.row_group for seen in finding.evidence if seen.row_group is not None]
+    numbers = [evidence.row_group for evidence in finding.evidence if evidence.row_group is not None]
     names = [f"{finding.column}[row group {number}]" for number in numbers] or [finding.column or finding.file]
     return {
         "ruleId": finding.rule,

@@ -1,4 +1,4 @@
-"""For people: a paragraph for each rule that found something, its first line such that `grep` finds file, severity and rule."""
+"""Text: a paragraph for each rule with findings; `grep` on its first line finds file, severity and rule."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sbbf_tool.reports.findings import SEVERITIES, CheckReport, Finding
 
 
 class Format:
-    """File by file."""
+    """Prints each file when it is added."""
 
     def add(self, report: CheckReport) -> None:
         show_findings(report.findings)
@@ -27,9 +27,9 @@ def show_findings(findings: Iterable[Finding]) -> None:
     by_rule: dict[str, list[Finding]] = {}
     for finding in findings:
         by_rule.setdefault(finding.rule, []).append(finding)
-    for rule, found in by_rule.items():
-        say(f"{found[0].file}: {found[0].severity}: {rule}")
-        for line in words.in_full(found):
+    for rule, rule_findings in by_rule.items():
+        say(f"{rule_findings[0].file}: {rule_findings[0].severity}: {rule}")
+        for line in words.in_full(rule_findings):
             say(f"    {line}")
 
 
@@ -37,9 +37,9 @@ def _sum(report: CheckReport) -> str:
     counts = Counter(outcome.outcome for outcome in report.rules)
     if counts["not run"] == len(report.rules):
         ((reason, _),) = Counter(outcome.reason for outcome in report.rules).most_common(1)
-        return f"nothing was checked: {spell(reason or '')}"
-    found = count_findings(Counter(finding.severity for finding in report.findings))
-    return f"{found}; rules: {counts['passed']} passed, {counts['failed']} failed, {counts['not run']} not run"
+        return f"no rule ran: {spell(reason or '')}"
+    count = count_findings(Counter(finding.severity for finding in report.findings))
+    return f"{count}; rules: {counts['passed']} passed, {counts['failed']} failed, {counts['not run']} not run"
 
 
 def count_findings(severities: Counter[str]) -> str:

@@ -1,4 +1,4 @@
-"""What the formats say alike: where a finding is, what was seen, what fixes it."""
+"""Text that the formats share: the place, the evidence and the fix of findings."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _MOST_COLUMNS = 12
 
 
 def in_full(findings: Sequence[Finding]) -> list[str]:
-    """Lines that say it all of findings of one rule and file: the sentence, the evidence, the commands that fix them."""
+    """Return the lines for findings of one rule and file: message, evidence, and the commands that fix them."""
     return [findings[0].message, *_evidence(findings), *(f"fix: {command}" for command in _commands(findings))]
 
 
 def _evidence(findings: Sequence[Finding]) -> Iterator[str]:
-    """Yield a line for each different fact and the row groups it is true of, with the columns; not more than a few."""
+    """Yield a line for each distinct fact, with its columns and row groups; at most a few lines."""
     lines: dict[tuple[str, tuple[int, ...]], list[str]] = {}
     for finding in findings:
         facts: dict[str, list[int]] = {}
-        for seen in finding.evidence:
-            facts.setdefault(seen.fact, []).extend([] if seen.row_group is None else [seen.row_group])
+        for evidence in finding.evidence:
+            facts.setdefault(evidence.fact, []).extend([] if evidence.row_group is None else [evidence.row_group])
         for fact, numbers in facts.items():
             lines.setdefault((fact, tuple(numbers)), []).append(finding.column or "")
     for (fact, row_groups), columns in list(lines.items())[:_MOST_LINES]:
@@ -46,7 +46,7 @@ def _commands(findings: Sequence[Finding]) -> Iterator[str]:
 
 
 def _place(columns: Sequence[str], row_groups: Sequence[int]) -> str:
-    """Such as `column user_id, row groups 0-2, 5`."""
+    """Return such as `column user_id, row groups 0-2, 5`."""
     more = f" and {len(columns) - _MOST_COLUMNS} more" if len(columns) > _MOST_COLUMNS else ""
-    named = f"{'columns' if len(columns) > 1 else 'column'} {', '.join(columns[:_MOST_COLUMNS])}{more}"
-    return f"{named}, {render.row_groups(row_groups)}" if row_groups else named
+    text = f"{'columns' if len(columns) > 1 else 'column'} {', '.join(columns[:_MOST_COLUMNS])}{more}"
+    return f"{text}, {render.row_groups(row_groups)}" if row_groups else text
