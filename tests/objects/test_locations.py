@@ -205,5 +205,5 @@ def test_only_s3_is_written(fixtures):
     import sbbf_tool
 
     for target in ("gs://bucket/new.parquet", "https://host/new.parquet"):
-        with pytest.raises(RefusedError, match="sbbf cannot write to .*; write to a local file"):
+        with pytest.raises(RefusedError, match=r"sbbf cannot write to .*; write to a local file"):
             sbbf_tool.add_filters(fixtures / "events.parquet", ["user_id"], output=target)
