@@ -15,7 +15,7 @@ ADD, KEEP, NO_GAIN = "add", "keep", "no gain"
 
 FEW_DISTINCT, _MANY_EACH = 100, 10
 """Queried values are assumed to be present where a column has fewer distinct values than this, each with more occurrences than this."""
-NOT_QUERIED, NDV_UNKNOWN = "none of the given queries uses it", "its distinct values cannot be counted"
+NO_QUERY, NDV_UNKNOWN = "none of the given queries uses it", "its distinct values cannot be counted"
 _SORTED = 1.5
 """Maximum of the row groups that remain after min and max, on average, in a column that counts as nearly sorted."""
 _EVERYWHERE = 0.9

@@ -18,7 +18,7 @@ from sbbf_tool.advice.survey import FileSurvey, Totals, survey
 from sbbf_tool.advice.surveys import Surveys
 from sbbf_tool.advice.verdicts import (
     ADD,
-    NOT_QUERIED,
+    NO_QUERY,
     Lookup,
     choose_verdict,
     estimate_lookup,
@@ -101,7 +101,7 @@ def advise_on_surveys(
     for key, totals in totals_by_column.items():
         remaining = shares[key] * totals.row_groups
         if queries and not any(totals.column.name in counts.row_groups_by_column for counts in summary.counts):
-            reasons[key] = NOT_QUERIED
+            reasons[key] = NO_QUERY
         else:
             reasons[key] = judge_without_data(totals, *users[key], remaining, has_queries=bool(queries))
     candidates = {key: totals_by_column[key] for key, reason in reasons.items() if reason is None}

@@ -98,8 +98,8 @@ def test_min_and_max_use_the_order_of_the_column_type(tmp_path, column, value, a
 
 
 def test_without_statistics_there_is_no_answer(tmp_path):
-    write(tmp_path / "bare.parquet", write_statistics=False)
-    report = explain(tmp_path / "bare.parquet", "random_id", -1)
+    write(tmp_path / "plain.parquet", write_statistics=False)
+    report = explain(tmp_path / "plain.parquet", "random_id", -1)
     assert {(row.statistics, row.filter) for row in report.row_groups} == {("cannot say", "no filter")}
     assert not report.absent
 
