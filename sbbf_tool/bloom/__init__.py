@@ -1,4 +1,4 @@
-"""Split-block Bloom filters as bytes in, bytes out. This package opens and prints nothing, and knows no file.
+"""Split-block Bloom filters as bytes in, bytes out. This package opens no files and prints nothing.
 
 `filter.BloomFilter` is the main class; `hashing` turns plain-encoded values into hashes, `sizing` turns counts and FPPs into sizes and
 back. A kernel (`kernels`) does the work; three kernels share one interface (`interface`): `spec`, slow and obvious; `numpy_kernel`;

@@ -3,7 +3,7 @@
  * Same bits and same names as spec.py, which transcribes parquet-format BloomFilter.md, "Technical Approach". This file is faster:
  *
  *   - a block is processed as one vector of eight words, where the machine has AVX2, else word by word;
- *   - blocks lie far apart, so their cache lines are requested LOOKAHEAD hashes before they are needed;
+ *   - blocks are far apart, so their cache lines are requested LOOKAHEAD hashes before they are needed;
  *   - hashing is compiled separately for each width of integers, without loops or branches;
  *   - neighbours of one length, such as UUIDs, are hashed in groups of five: four as one vector and one alone, so that the machine's vector
  *     multipliers and its integer multiplier work concurrently. Long values spend most of their time in the multiplications of XXH64.
@@ -126,7 +126,7 @@ INLINE void hash_fixed(const uint8_t *values, size_t width, size_t count, uint8_
     }
 }
 
-/* Offsets are signed in Arrow. Read as unsigned integers, negative ones lie past the end of any data, so one check rejects both. */
+/* Offsets are signed in Arrow. Read as unsigned integers, negative ones are past the end of any data, so one check rejects both. */
 INLINE uint64_t load_offset(const uint8_t *offsets, size_t i, int width)
 {
     if (width == 4) {
@@ -281,7 +281,7 @@ static void fixed_extremes(const uint8_t *values, size_t width, enum order order
         widen(extremes, value_at(values + i * width, width, turn), i == 0);
 }
 
-/* Return how many values lie in `data`, as hash_variable does. */
+/* Return how many values are in `data`, as hash_variable does. */
 static size_t variable_extremes(const uint8_t *data, uint64_t size, const uint8_t *offsets, int width, size_t count, struct value extremes[2])
 {
     uint64_t start = load_offset(offsets, 0, width);
@@ -297,7 +297,7 @@ static size_t variable_extremes(const uint8_t *data, uint64_t size, const uint8_
     return count;
 }
 
-/* Return how many values lie in the page, and set `left` to the bytes after them, as hash_length_prefixed does. */
+/* Return how many values are in the page, and set `left` to the bytes after them, as hash_length_prefixed does. */
 static size_t length_prefixed_extremes(const uint8_t *page, size_t size, size_t count, struct value extremes[2], size_t *left)
 {
     for (size_t i = 0; i < count; i++) {

@@ -48,7 +48,7 @@ def rows(values: Buffer, width: int) -> tuple[memoryview, int]:
 
 
 def offsets_in(data: Buffer, offsets: Buffer, offset_width: int) -> tuple[memoryview, memoryview]:
-    """View `data` as bytes, and `offsets` as signed native integers whose ends lie in `data`. The kernel checks their order."""
+    """View `data` as bytes, and `offsets` as signed native integers whose ends are in `data`. The kernel checks their order."""
     if offset_width not in (4, 8):
         raise ValueError(f"offsets must have 4 or 8 bytes, not {offset_width}")
     view, raw = flat(data), flat(offsets)

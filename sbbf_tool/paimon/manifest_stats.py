@@ -24,7 +24,7 @@ KNOWN_LIST_FIELDS = frozenset(
 
 def build_list_record(fields: Iterable[str], name: str, size: int, entries: Entries, schema: TableSchema) -> dict[str, Any]:
     """Build the record, with these fields, of a manifest of `size` bytes with these entries."""
-    num_added = sum(kind == ADD for kind, _ in entries)
+    num_additions = sum(kind == ADD for kind, _ in entries)
     files = [record["_FILE"] for _, record in entries]
     buckets = [record["_BUCKET"] for _, record in entries]
     levels = [file["_LEVEL"] for file in files]
@@ -35,8 +35,8 @@ def build_list_record(fields: Iterable[str], name: str, size: int, entries: Entr
         "_VERSION": VERSION,
         "_FILE_NAME": name,
         "_FILE_SIZE": size,
-        "_NUM_ADDED_FILES": num_added,
-        "_NUM_DELETED_FILES": len(entries) - num_added,
+        "_NUM_ADDED_FILES": num_additions,
+        "_NUM_DELETED_FILES": len(entries) - num_additions,
         "_PARTITION_STATS": partition_stats([record["_PARTITION"] for _, record in entries], schema),
         "_SCHEMA_ID": max(file["_SCHEMA_ID"] for file in files),
         "_MIN_BUCKET": min(buckets),

@@ -105,7 +105,7 @@ def _keeps_values(stored: pa.DataType, read: pa.DataType) -> bool:
 
 
 def _without_layout(of: pa.DataType) -> pa.DataType:
-    """Return the type without the parts that only change how values lie in memory."""
+    """Return the type without the parts that only change the layout of values in memory."""
     import pyarrow as pa
 
     if isinstance(of, pa.BaseExtensionType):

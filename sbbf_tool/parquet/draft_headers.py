@@ -2,7 +2,7 @@
 
     RAW_12   u32 numBytes | u32 hash = 0 | u32 algorithm = 0                    little-endian, no Thrift; parquet-mr's branch
     RAW_16   u32 numBytes | u32 hash = 0 | u32 algorithm = 0 | u32 compression = 0
-    BARE     BloomFilterPageHeader { 1 numBytes, 2 algorithm BLOCK, 3 hash MURMUR3 or XXHASH }      as today's, without the field 4
+    WITHOUT_COMPRESSION   BloomFilterPageHeader { 1 numBytes, 2 algorithm BLOCK, 3 hash MURMUR3 or XXHASH }  as today's, without the field 4
     PAGE     PageHeader { 1 type = 4, 2 and 3 sizes, 9 BloomFilterPageHeader }
 
 No header identifies its dialect. MURMUR3 and XXHASH were field 1 of the same union, one after the other; a raw header was written before

@@ -4,7 +4,7 @@ A filter holds hashes of bytes, a query looks up a value, and some values have s
 superset of the stored values is always a legal filter, and protects readers that look up one form only. numpy is imported only where there
 are numbers to examine, since most columns have none.
 
-    FLOAT, DOUBLE, FLOAT16   0.0 and -0.0, whichever is stored; NaN of any payload: the canonical ones (parquet-format issue 407)
+    FLOAT, DOUBLE, FLOAT16   both 0.0 and -0.0; NaN of any payload: the canonical ones (parquet-format issue 407)
     INTERVAL                 where a key of DuckDB's in the file says so, the normalized form, the only one that DuckDB looks up
     INT96                    both forms that writers use of an instant before 1970, one form of any other (`int96`)
 """

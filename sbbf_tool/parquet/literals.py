@@ -85,13 +85,13 @@ def parse_object(column: Column, value: object) -> Literal:
     if isinstance(value, (bytes, bytearray, memoryview)):
         plain = bytes(value)
         return Literal(f"0x{plain.hex()}", (plain,)) if _notation(column) is TEXT else parse(column, f"0x{plain.hex()}")
-    written = None if _notation(column) is TEXT or _is_rounded(column, value) else write_object(value)
-    if written is None:
+    literal_text = None if _notation(column) is TEXT or _is_rounded(column, value) else write_object(value)
+    if literal_text is None:
         hint = "give a Decimal or text: a float is rounded" if _is_rounded(column, value) else None
         raise UsageError(
             f"{value!r} ({type(value).__name__}) is not a value of {column.type_name}", place=f"column {column.name}", hint=hint
         )
-    return parse(column, written)
+    return parse(column, literal_text)
 
 
 def format_plain(column: Column, plain: bytes) -> str:

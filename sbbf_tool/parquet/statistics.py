@@ -29,7 +29,7 @@ def bounds(footer: Footer, row_group: int, column: Column) -> Bounds | None:
 
 
 def may_hold(bounds: Bounds, column: Column, plain: bytes) -> bool:
-    """Return whether a value, as its plain bytes, lies within the bounds. True for values without an order, such as NaN."""
+    """Return whether a value, as its plain bytes, is within the bounds. True for values without an order, such as NaN."""
     key = _key(column, plain)
     return key is None or bool(bounds.low <= key <= bounds.high)
 
@@ -71,17 +71,17 @@ class StatisticsCheck:
 
     def contradictions(self, values: int | None) -> tuple[str, ...]:
         """List in words where the values contradict the footer. `values` is the number of non-null ones; None where it is unknown."""
-        found = []
+        contradictions = []
         if self._low is not None and self.smallest is not None and self.smallest < self._low:
-            found.append("a value is below min_value")
+            contradictions.append("a value is below min_value")
         if self._high is not None and self.largest is not None and self.largest > self._high:
-            found.append("a value is above max_value")
+            contradictions.append("a value is above max_value")
         if values is not None and self._null_count is not None:
             nulls = self._num_values - values
             # Writers disagree on whether an empty list counts as a null.
             if self._null_count > nulls or (self._null_count < nulls and not self._column.max_repetition):
-                found.append(f"null_count is {self._null_count:,}, the chunk has {nulls:,} nulls")
-        return tuple(found)
+                contradictions.append(f"null_count is {self._null_count:,}, the chunk has {nulls:,} nulls")
+        return tuple(contradictions)
 
 
 def stated_bounds(footer: Footer, row_group: int, column: Column) -> tuple[bytes, bytes] | None:

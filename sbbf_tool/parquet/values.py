@@ -60,8 +60,8 @@ class PlainValues:
             return hasher.hash_fixed(self._fixed(self._width), self._width)
         if not isinstance(self._array, pa.DictionaryArray):
             return hasher.hash_variable(*_variable(self._array))
-        known = np.frombuffer(hasher.hash_variable(*_variable(self._array.dictionary)), np.uint64)
-        each: NDArray[np.uint64] = known[_indices(self._array)]
+        hashes_of_entries = np.frombuffer(hasher.hash_variable(*_variable(self._array.dictionary)), np.uint64)
+        each: NDArray[np.uint64] = hashes_of_entries[_indices(self._array)]
         return each.data.cast("B").cast("Q")
 
     def extremes(self) -> Extremes | None:
@@ -70,8 +70,8 @@ class PlainValues:
             return extremes.of_fixed(self.column, self._fixed(self._width))
         array = self._array
         if isinstance(array, pa.DictionaryArray):
-            used = np.bincount(_indices(array), minlength=len(array.dictionary)) > 0
-            array = array.dictionary.filter(pa.array(used))
+            is_used = np.bincount(_indices(array), minlength=len(array.dictionary)) > 0
+            array = array.dictionary.filter(pa.array(is_used))
         return extremes.of_variable(self.column, *_variable(array))
 
     def hashes_of_equals(self) -> memoryview:

@@ -1,4 +1,4 @@
-"""`sbbf paimon` as a user meets it: over a table of Paimon's Java, over tables made here, and over what is broken."""
+"""`sbbf paimon` as a user meets it: over a table of Paimon's Java, over tables made here, and over damaged ones."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def data_file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def plain(tmp_path: Path) -> TableMaker:
-    """A table of two data files without an index, whose values lie between one another."""
+    """A table of two data files without an index, whose ranges of values overlap."""
     maker = TableMaker(tmp_path / "plain", (("id", "BIGINT"), ("s", "STRING")))
     for first in (0, 1):
         ids = range(first, 200, 2)
@@ -76,8 +76,8 @@ def one_error(capfd: pytest.CaptureFixture[str]) -> str:
 
 
 def customers(path: Path) -> list[str]:
-    found: list[str] = pq.read_table(path, columns=["customer"])["customer"].to_pylist()
-    return found
+    values: list[str] = pq.read_table(path, columns=["customer"])["customer"].to_pylist()
+    return values
 
 
 class TestInspect:
@@ -125,7 +125,7 @@ class TestInspect:
         assert report["files"][2]["indexes"][0]["bloom"]["num_bits"] == 1200
         assert report["columns"][0]["filter_bytes"] == 758
 
-    def test_what_is_odd_is_said_once(self, orders, capfd):
+    def test_findings_are_printed_once(self, orders, capfd):
         for path in orders.rglob("*.parquet"):
             (path.parent / f"{path.name}-9.index").write_bytes(b"")
         schema = orders / "schema" / "schema-2"
@@ -149,7 +149,7 @@ class TestInspect:
 
 
 class TestProbe:
-    def test_who_remains_and_who_is_skipped(self, orders, capfd):
+    def test_remaining_and_skipped_files(self, orders, capfd):
         assert sbbf("probe", orders, "customer", CUSTOMER) == 0
         out, err = capfd.readouterr()
         first, _, *rows, last = out.splitlines()
@@ -180,7 +180,7 @@ class TestProbe:
         assert sbbf("probe", plain.root, "s", "--null", "-q") == 0
         assert capfd.readouterr() == ("", "")
 
-    def test_stats_tell_that_no_data_was_read(self, orders, capfd):
+    def test_stats_show_that_no_data_was_read(self, orders, capfd):
         assert sbbf("probe", orders, "customer", "x", "-q", "--stats") == 0
         err = capfd.readouterr().err
         read = [path for path in orders.rglob("*") if path.is_file() and path.suffix == ".index"]
@@ -196,7 +196,7 @@ class TestProbe:
             assert [file["answers"][0]["may_hold"] for file in document(capfd)["files"]] == expected
 
     @pytest.mark.parametrize(
-        ("arguments", "said"),
+        ("arguments", "message"),
         [
             (["custmer", "x"], "column custmer: there is no column 'custmer'; did you mean customer?"),
             (["id", "one"], "column id: 'one' is not a BIGINT"),
@@ -205,11 +205,11 @@ class TestProbe:
             (["customer[k]", "x"], "not a map"),
         ],
     )
-    def test_a_wrong_question_ends_with_2(self, orders, arguments, said, capfd):
+    def test_a_wrong_question_ends_with_2(self, orders, arguments, message, capfd):
         assert sbbf("probe", orders, *arguments) == 2
-        assert said in one_error(capfd)
+        assert message in one_error(capfd)
 
-    def test_a_table_whose_indexes_paimon_does_not_ask(self, tmp_path, capfd):
+    def test_a_table_whose_indexes_paimon_does_not_use(self, tmp_path, capfd):
         maker = TableMaker(tmp_path / "t", (("id", "BIGINT"),), primary_keys=("id",))
         maker.commit(NewFile({"id": pa.array([1])}))
         assert sbbf("probe", maker.root, "id", 1) == 0
@@ -247,7 +247,7 @@ class TestBuild:
         assert os.listdir(data_file.parent) == ["a.parquet"]
 
     @pytest.mark.parametrize(
-        ("options", "code", "said"),
+        ("options", "code", "message"),
         [
             (["-c", "nmae"], 2, "no column 'nmae'"),
             (["-c", "id", "-c", "id"], 2, "a column is named twice"),
@@ -263,9 +263,9 @@ class TestBuild:
             (["-c", "id", "-o", "/nowhere/at/all"], 4, "the folder of the output file does not exist"),
         ],
     )
-    def test_what_cannot_be_built(self, data_file, options, code, said, capfd):
+    def test_invalid_requests_are_refused(self, data_file, options, code, message, capfd):
         assert sbbf("build", data_file, *options) == code
-        assert said in one_error(capfd)
+        assert message in one_error(capfd)
         assert os.listdir(data_file.parent) == ["a.parquet"]
 
     def test_data_files_that_are_none(self, tmp_path, capfd):
@@ -292,7 +292,7 @@ class TestVerify:
         assert out.splitlines()[-1] == f"{orders}: 2 of 2 filters verified"
         assert err == ""
 
-    def test_exit_1_where_values_are_lost(self, orders, capfd):
+    def test_exit_1_on_false_negatives(self, orders, capfd):
         (index,) = orders.rglob("*.index")
         self.lie(index, "customer")
         assert sbbf("verify", orders) == 1
@@ -303,7 +303,7 @@ class TestVerify:
         assert sbbf("verify", index, "--json") == 1
         assert document(capfd)["files"][0]["columns"][0]["false_negatives"] == 250
 
-    def test_exit_3_where_something_cannot_be_asked(self, orders, data_file, capfd):
+    def test_exit_3_where_a_filter_cannot_be_verified(self, orders, data_file, capfd):
         (index,) = orders.rglob("*.index")
         index.write_bytes(b"noise")
         assert sbbf("verify", orders) == 3
@@ -368,7 +368,7 @@ class TestAddIndex:
         assert [file["is_unreadable"] for file in json.loads(capfd.readouterr().out)["skipped"]] == [True, False]
 
     def test_another_commit_that_came_first(self, plain, monkeypatch, capfd):
-        """Whoever took the files away or indexed them: what is said of the table is true."""
+        """The report is true even where another commit deleted or indexed the files."""
         from sbbf_tool.operations.paimon import add_index
 
         built = add_index.build_index
@@ -386,7 +386,7 @@ class TestAddIndex:
         assert out.endswith(f"{plain.root}: no data file needs an index; nothing was written\n")
 
     @pytest.mark.parametrize("options", [[], ["--snapshot", "2"]])
-    def test_a_snapshot_whose_schema_is_gone(self, plain, options, capfd):
+    def test_a_snapshot_whose_schema_is_missing(self, plain, options, capfd):
         path = Path(plain.root, "snapshot", "snapshot-2")
         path.write_text(path.read_text().replace('"schemaId":0', '"schemaId":7').replace('"schemaId": 0', '"schemaId": 7'))
         assert sbbf("inspect", plain.root, *options) == 3
@@ -396,17 +396,17 @@ class TestAddIndex:
             assert "the snapshot refers to schema-7, which does not exist" in one_error(capfd)
 
     @pytest.mark.parametrize(
-        ("options", "said"),
+        ("options", "message"),
         [
             (["-c", "nope"], "no column 'nope'"),
             (["-c", "id:fpp=2"], "fpp must be at least 1e-30 and below 1, not 2"),
             ([], "no column to index"),
         ],
     )
-    def test_a_wrong_request_ends_with_2(self, plain, options, said, capfd):
+    def test_a_wrong_request_ends_with_2(self, plain, options, message, capfd):
         before = contents(plain.root)
         assert sbbf("add-index", plain.root, *options) == 2
-        assert said in one_error(capfd)
+        assert message in one_error(capfd)
         assert contents(plain.root) == before
 
     def test_tables_that_cannot_be_changed_safely(self, tmp_path, capfd):
@@ -429,7 +429,7 @@ class TestAddIndex:
                 path.chmod(0o755)
 
 
-def everything_asked(table: Path) -> list[list[object]]:
+def every_command(table: Path) -> list[list[object]]:
     index = next(iter(table.rglob("*.index")))
     return [
         ["inspect", table],
@@ -461,10 +461,10 @@ class TestBrokenInput:
         paths = sorted(orders.glob(what))
         assert paths
         for path in paths:
-            kept = path.read_bytes()
-            path.write_bytes(DAMAGES[damage](kept))
+            original = path.read_bytes()
+            path.write_bytes(DAMAGES[damage](original))
             codes = []
-            for arguments in everything_asked(orders):
+            for arguments in every_command(orders):
                 codes.append(sbbf(*arguments))
                 err = capfd.readouterr().err
                 assert codes[-1] in (0, 1, 2, 3, 4), (arguments, err)
@@ -474,32 +474,32 @@ class TestBrokenInput:
                     assert path.name in err
             if "snapshot" in what:
                 assert 3 in codes
-            path.write_bytes(kept)
+            path.write_bytes(original)
 
     @pytest.mark.parametrize("damage", DAMAGES)
     def test_indexes_and_data_files(self, orders, damage, capfd):
         (index,) = orders.rglob("*.index")
         for path in (index, index.with_suffix("")):
-            kept = path.read_bytes()
-            path.write_bytes(DAMAGES[damage](kept))
-            for arguments in everything_asked(orders):
+            original = path.read_bytes()
+            path.write_bytes(DAMAGES[damage](original))
+            for arguments in every_command(orders):
                 code = sbbf(*arguments)
                 err = capfd.readouterr().err
                 assert code in (0, 1, 3), (arguments, err)
                 assert err.count("\n") == int(code == 3), (arguments, err)
                 assert "internal error" not in err
-            path.write_bytes(kept)
+            path.write_bytes(original)
 
     def test_metadata_beyond_all_reason_is_not_read(self, orders, capfd):
         (index,) = orders.rglob("*.index")
         for path, arguments in ((index, ["inspect", index]), (orders / "snapshot" / "snapshot-4", ["inspect", orders])):
-            kept = path.read_bytes()
+            original = path.read_bytes()
             os.truncate(path, 1 << 40)
             assert sbbf(*arguments) == 3
-            said = one_error(capfd)
-            assert str(path) in said
-            assert "has 1,099,511,627,776 bytes" in said
-            path.write_bytes(kept)
+            message = one_error(capfd)
+            assert str(path) in message
+            assert "has 1,099,511,627,776 bytes" in message
+            path.write_bytes(original)
 
     @pytest.mark.parametrize("arguments", [["inspect"], ["probe", "x", "1"], ["verify"], ["add-index", "-c", "x"]])
     def test_what_is_no_table(self, tmp_path, arguments, capfd):
@@ -532,11 +532,11 @@ class TestTheDoor:
 
 def test_every_answer_of_the_command_is_paimons(conformance: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Of real tables, every value that can be a line: remain and skip, hash for hash."""
-    told_all: Answers = json.loads((conformance / "paimon" / "answers.json").read_text())
-    asked = 0
-    for told in told_all["tables"].values():
+    answers_of_all_tables: Answers = json.loads((conformance / "paimon" / "answers.json").read_text())
+    num_compared = 0
+    for table_answers in answers_of_all_tables["tables"].values():
         columns: dict[str, dict[tuple[str, str], Answers]] = {}
-        for file, column, answer in bloom_answers(told):
+        for file, column, answer in bloom_answers(table_answers):
             for each in answer["present"] + answer["absent"]:
                 text = written(each["value"], parse_type_text(answer["type"]))
                 if text and "\n" not in text and "\r" not in text:
@@ -544,12 +544,12 @@ def test_every_answer_of_the_command_is_paimons(conformance: Path, tmp_path: Pat
         for column, expected in columns.items():
             values = tmp_path / "values"
             values.write_text("".join(f"{text}\n" for text in sorted({text for _, text in expected})))
-            code = sbbf("probe", conformance / "paimon" / told["location"], column, "--values-file", values, "--json")
+            code = sbbf("probe", conformance / "paimon" / table_answers["location"], column, "--values-file", values, "--json")
             files = document(capfd)["files"]
             assert code == int(not any(answer["may_hold"] for file in files for answer in file["answers"]))
             for file in files:
                 for answer in file["answers"]:
-                    if (known := expected.get((file["data_file"], answer["value"]))) is not None:
-                        assert answer["may_hold"] == known["java_remain"]
-                        asked += 1
-    assert asked > 1000
+                    if (expected_answer := expected.get((file["data_file"], answer["value"]))) is not None:
+                        assert answer["may_hold"] == expected_answer["java_remain"]
+                        num_compared += 1
+    assert num_compared > 1000

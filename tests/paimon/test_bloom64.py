@@ -1,4 +1,4 @@
-"""The filter: the fast kernel against the plain one, and what the two readings of k make of it."""
+"""The filter: the fast kernel against the plain one, and the effect of the two readings of k."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ def as_array(hashes: list[int]) -> np.ndarray:
 
 
 @given(st.lists(hashes64 | awkward, max_size=30), st.integers(1, 40), st.integers(0, 70), st.lists(hashes64 | awkward, max_size=30))
-def test_the_fast_kernel_is_the_plain_one(put: list[int], size: int, k: int, asked: list[int]) -> None:
+def test_the_fast_kernel_is_the_plain_one(inserted: list[int], size: int, k: int, queried: list[int]) -> None:
     bits = bytearray(size)
-    for one in put:
+    for one in inserted:
         spec.insert(bits, k, one)
     bloom = BloomFilter64(np.zeros(size, np.uint8), k)
-    bloom.insert(as_array(put))
+    bloom.insert(as_array(inserted))
     assert bloom.bits.tobytes() == bytes(bits)
-    assert bloom.contains(as_array(asked)).tolist() == [spec.contains(bits, k, one) for one in asked]
-    assert bloom.contains(as_array(put)).all()
+    assert bloom.contains(as_array(queried)).tolist() == [spec.contains(bits, k, one) for one in queried]
+    assert bloom.contains(as_array(inserted)).all()
     assert bloom.fill_ratio == sum(byte.bit_count() for byte in bits) / bloom.num_bits
 
 
 def test_many_hashes_cross_chunks() -> None:
     rng = np.random.default_rng(7)
-    put = rng.integers(0, 2**64, 200_000, np.uint64)
+    inserted = rng.integers(0, 2**64, 200_000, np.uint64)
     bloom = BloomFilter64.for_items(200_000, 0.01)
-    bloom.insert(put)
-    assert bloom.contains(put).all()
+    bloom.insert(inserted)
+    assert bloom.contains(inserted).all()
     absent = bloom.contains(rng.integers(0, 2**64, 200_000, np.uint64)).mean()
     assert absent == pytest.approx(0.01, rel=0.2)
     assert bloom.estimate_fpp() == pytest.approx(0.01, rel=0.1)

@@ -1,4 +1,4 @@
-"""Building an index for a data file, and the proof that an index loses nothing."""
+"""Building an index for a data file, and verifying that an index has no false negatives."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_what_was_built_loses_nothing(files: LocalFolders, data_file: str, tmp_p
     assert not report.problems
 
 
-def test_what_is_lost_is_shown(files: LocalFolders, data_file: str, tmp_path: Path) -> None:
+def test_false_negatives_are_reported(files: LocalFolders, data_file: str, tmp_path: Path) -> None:
     index = tmp_path / "x.index"
     bloom = BloomFilter64.for_items(100, 0.001)
     bloom.insert(hash_bytes(f"value {at}".encode() for at in range(1, 20)))
@@ -124,7 +124,7 @@ def test_what_is_lost_is_shown(files: LocalFolders, data_file: str, tmp_path: Pa
     assert report.has_false_negatives
 
 
-def test_values_that_are_hard_to_show(files: LocalFolders, tmp_path: Path) -> None:
+def test_values_that_are_hard_to_format(files: LocalFolders, tmp_path: Path) -> None:
     index, data = tmp_path / "x.index", tmp_path / "x.parquet"
     broken_text = pa.array([b"\xff\xfe"]).view(pa.string())
     far = pa.array([2**62], pa.int64()).view(pa.timestamp("us"))
@@ -134,7 +134,7 @@ def test_values_that_are_hard_to_show(files: LocalFolders, tmp_path: Path) -> No
     assert [column.examples for column in columns] == [("0xff",), ("0xfffe",), ("a value that cannot be formatted",)]
 
 
-def test_a_column_that_cannot_be_asked_does_not_hide_the_others(files: LocalFolders, new_table: NewTable, tmp_path: Path) -> None:
+def test_a_column_that_cannot_be_verified_does_not_hide_the_others(files: LocalFolders, new_table: NewTable, tmp_path: Path) -> None:
     index = tmp_path / "x.index"
     maker = new_table([("id", "BIGINT"), ("s", "INT"), ("broken", "BIGINT")])
     new = NewFile(COLUMNS | {"broken": COLUMNS["id"]})

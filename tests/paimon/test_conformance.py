@@ -29,34 +29,34 @@ from support.paimon_answers import Answers, bloom_answers, written
 
 def tables(real: Path, answers: Answers) -> Iterator[tuple[str, Answers, Table]]:
     assert answers["tables"]
-    for name, told in answers["tables"].items():
-        yield name, told, open_table(LocalFolders(), str(real / told["location"]))
+    for name, case in answers["tables"].items():
+        yield name, case, open_table(LocalFolders(), str(real / case["location"]))
 
 
 def test_sizes_are_those_of_paimons_constructor(answers: Answers) -> None:
     assert answers["sizing"]
-    for told in answers["sizing"]:
-        if "error" in told:
+    for case in answers["sizing"]:
+        if "error" in case:
             with pytest.raises(UsageError):
-                compute_sizing(told["items"], told["fpp"])
+                compute_sizing(case["items"], case["fpp"])
         else:
-            assert compute_sizing(told["items"], told["fpp"]) == (told["num_bits"], told["num_hash_functions"])
+            assert compute_sizing(case["items"], case["fpp"]) == (case["num_bits"], case["num_hash_functions"])
 
 
 def test_hashes_are_paimons(answers: Answers) -> None:
     assert answers["hashes"]
-    for told in answers["hashes"]:
-        data_type = parse_type_text(told["type"])
-        if "utf8_hex" in told:
-            text = bytes.fromhex(told["utf8_hex"]).decode()
-        elif "value" in told:
-            text = written(told["value"], data_type)
+    for case in answers["hashes"]:
+        data_type = parse_type_text(case["type"])
+        if "utf8_hex" in case:
+            text = bytes.fromhex(case["utf8_hex"]).decode()
+        elif "value" in case:
+            text = written(case["value"], data_type)
         else:
-            text = written({key: told[key] for key in ("bits", "millis", "nano_of_millis") if key in told}, data_type)
-        assert f"{parse_literal(text, data_type).hash64:016x}" == told["hash64"]
-        if "hash64_ltz" in told:
+            text = written({key: case[key] for key in ("bits", "millis", "nano_of_millis") if key in case}, data_type)
+        assert f"{parse_literal(text, data_type).hash64:016x}" == case["hash64"]
+        if "hash64_ltz" in case:
             zoned = parse_type_text(f"{data_type} WITH LOCAL TIME ZONE")
-            assert f"{parse_literal(text + 'Z', zoned).hash64:016x}" == told["hash64_ltz"]
+            assert f"{parse_literal(text + 'Z', zoned).hash64:016x}" == case["hash64_ltz"]
 
 
 def test_types_without_a_hash(answers: Answers) -> None:
@@ -66,21 +66,21 @@ def test_types_without_a_hash(answers: Answers) -> None:
 
 
 def test_a_walk_finds_the_files(real: Path, answers: Answers) -> None:
-    for _, told, table in tables(real, answers):
+    for _, case, table in tables(real, answers):
         live = {each.file.name: each for each in table.live_files}
-        assert live.keys() == {file["file"] for file in told["files"]}
-        for file in told["files"]:
-            found = live[file["file"]].file
-            assert (found.row_count, found.schema_id, found.level) == (file["row_count"], file["schema_id"], file["level"])
-            assert list(found.extra_files) == file["extra_files"]
-            assert found.embedded_index == (bytes.fromhex(file["embedded_index_hex"]) if file["embedded_index_hex"] else None)
+        assert live.keys() == {file["file"] for file in case["files"]}
+        for file in case["files"]:
+            actual = live[file["file"]].file
+            assert (actual.row_count, actual.schema_id, actual.level) == (file["row_count"], file["schema_id"], file["level"])
+            assert list(actual.extra_files) == file["extra_files"]
+            assert actual.embedded_index == (bytes.fromhex(file["embedded_index_hex"]) if file["embedded_index_hex"] else None)
             assert Path(live[file["file"]].path) == real / file["bucket_path"] / file["file"]
 
 
 def test_containers_are_paimons_byte_for_byte(real: Path, answers: Answers) -> None:
     paths = [*real.rglob("*.index")]
     assert paths
-    embedded = [file["embedded_index_hex"] for told in answers["tables"].values() for file in told["files"]]
+    embedded = [file["embedded_index_hex"] for case in answers["tables"].values() for file in case["files"]]
     for data in [*(path.read_bytes() for path in paths), *(bytes.fromhex(each) for each in embedded if each)]:
         container = parse_container(data)
         assert build_container(container) == data
@@ -93,9 +93,9 @@ def test_containers_are_paimons_byte_for_byte(real: Path, answers: Answers) -> N
 
 def test_every_place_in_a_container(real: Path, answers: Answers) -> None:
     compared = 0
-    for _, told, table in tables(real, answers):
+    for _, case, table in tables(real, answers):
         live = {each.file.name: each for each in table.live_files}
-        for file in told["files"]:
+        for file in case["files"]:
             index = find_index(table.files, live[file["file"]])
             assert (index.container is None) == (file["index"] is None)
             if index.container is None:
@@ -111,17 +111,17 @@ def test_every_place_in_a_container(real: Path, answers: Answers) -> None:
 
 def test_every_filter_is_rebuilt_from_its_values(real: Path, answers: Answers) -> None:
     rebuilt = 0
-    for _, told, table in tables(real, answers):
+    for _, case, table in tables(real, answers):
         live = {each.file.name: each for each in table.live_files}
-        for file, column, answer in bloom_answers(told):
+        for file, column, answer in bloom_answers(case):
             container = find_index(table.files, live[file["file"]]).container
             assert container is not None
             body = container.body_of(container.indexes[column][KIND])
             data_type = parse_type_text(answer["type"])
             literals = [parse_literal(written(each["value"], data_type), data_type) for each in answer["present"]]
             assert [f"{literal.hash64:016x}" for literal in literals] == [each["hash64"] for each in answer["present"]]
-            asked = parse_bloom_columns(table.schema.options)[answer.get("column_name_today", column)]
-            bloom = BloomFilter64.for_items(asked.items, asked.fpp)
+            request = parse_bloom_columns(table.schema.options)[answer.get("column_name_today", column)]
+            bloom = BloomFilter64.for_items(request.items, request.fpp)
             bloom.insert(np.array([literal.hash64 for literal in literals], np.uint64))
             assert build_bloom64(bloom) == body
             rebuilt += 1
@@ -129,15 +129,15 @@ def test_every_filter_is_rebuilt_from_its_values(real: Path, answers: Answers) -
 
 
 def test_every_answer_is_paimons(real: Path, answers: Answers) -> None:
-    asked = 0
-    for _, told, table in tables(real, answers):
+    num_answers = 0
+    for _, case, table in tables(real, answers):
         expected: dict[str, dict[tuple[str, str], bool]] = {}
-        for file, column, answer in bloom_answers(told):
+        for file, column, answer in bloom_answers(case):
             of_column = expected.setdefault(answer.get("column_name_today", column), {})
             data_type = parse_type_text(answer["type"])
             values = answer["present"] + answer["absent"]
             of_column.update({(file["file"], written(each["value"], data_type)): each["java_remain"] for each in values})
-        asked += sum(map(len, expected.values()))
+        num_answers += sum(map(len, expected.values()))
         for column, of_column in expected.items():
             answered = 0
             texts = sorted({text for _, text in of_column})
@@ -147,7 +147,7 @@ def test_every_answer_is_paimons(real: Path, answers: Answers) -> None:
                     assert each.may_hold == of_column.get((probed.data_file, each.value), each.may_hold)
                     answered += (probed.data_file, each.value) in of_column
             assert answered == len(of_column)
-    assert asked > 0
+    assert num_answers > 0
 
 
 def test_indexes_are_built_from_the_data_as_paimon_builds_them(real: Path, answers: Answers) -> None:
@@ -161,8 +161,8 @@ def test_indexes_are_built_from_the_data_as_paimon_builds_them(real: Path, answe
             for column, kinds in index.container.indexes.items():
                 if KIND not in kinds or column not in options:
                     continue
-                asked = options[column]
-                built = build(table.files, live.path, [IndexRequest(column, asked.items, asked.fpp)]).container
+                request = options[column]
+                built = build(table.files, live.path, [IndexRequest(column, request.items, request.fpp)]).container
                 body = index.container.body_of(kinds[KIND])
                 assert built == build_container(lay_out({column: {KIND: body}}))
                 compared += 1
@@ -170,19 +170,19 @@ def test_indexes_are_built_from_the_data_as_paimon_builds_them(real: Path, answe
 
 
 def test_indexes_lose_nothing(real: Path, answers: Answers) -> None:
-    for _, told, table in tables(real, answers):
+    for _, case, table in tables(real, answers):
         report = verify_table(table)
         assert not report.has_false_negatives
         assert not report.problems
-        nulls = {(file["file"], column): answer["nulls"] for file, column, answer in bloom_answers(told)}
+        nulls = {(file["file"], column): answer["nulls"] for file, column, answer in bloom_answers(case)}
         assert {(file.data_file, each.column): each.nulls for file in report.files for each in file.columns} == nulls
 
 
 def test_inspecting_finds_what_is_there(real: Path, answers: Answers) -> None:
-    for name, told, _ in tables(real, answers):
-        report = inspect_paimon(real / told["location"])
+    for name, case, _ in tables(real, answers):
+        report = inspect_paimon(real / case["location"])
         assert not report.errors
-        places = {file["file"]: "embedded" if file["embedded_index_hex"] else "file" if file["index"] else "none" for file in told["files"]}
+        places = {file["file"]: "embedded" if file["embedded_index_hex"] else "file" if file["index"] else "none" for file in case["files"]}
         assert {file.data_file: file.place for file in report.files} == places
         oversized = {finding.column for finding in report.findings if finding.rule == "large-for-rows"}
         assert oversized == ({"c_string"} if name == "defaults" else set())
@@ -194,15 +194,15 @@ def test_inspecting_finds_what_is_there(real: Path, answers: Answers) -> None:
 
 def test_containers_of_odd_kinds(real: Path, answers: Answers) -> None:
     assert answers["containers"]
-    for name, told in answers["containers"].items():
+    for name, case in answers["containers"].items():
         container = parse_container((real / "containers" / f"{name}.index").read_bytes())
-        assert container.size == told["size"]
-        found = {
+        assert container.size == case["size"]
+        actual = {
             column: {kind: {"start": entry.start, "length": entry.length} for kind, entry in kinds.items()}
             for column, kinds in container.indexes.items()
         }
-        assert found == told["header"]
-        for column, remain in told.get("java_remain_for_bigint_0_to_99", {}).items():
+        assert actual == case["header"]
+        for column, remain in case.get("java_remain_for_bigint_0_to_99", {}).items():
             bloom = parse_bloom64(container.body_of(container.indexes[column][KIND]))
             hashes = np.array([parse_literal(str(each), parse_type_text("BIGINT")).hash64 for each in range(100)], np.uint64)
             assert "".join(str(int(each)) for each in bloom.contains(hashes, bloom.paimon_probes)) == remain

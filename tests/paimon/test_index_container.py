@@ -17,7 +17,7 @@ SAMPLE = lay_out({"é": {"bloom-filter": b"\0\0\0\1\7", "bitmap": b"xyz"}, "m[\U
 
 
 @given(contents)
-def test_what_is_laid_out_is_found(indexes: dict[str, dict[str, bytes | None]]) -> None:
+def test_containers_round_trip(indexes: dict[str, dict[str, bytes | None]]) -> None:
     container = lay_out(indexes)
     data = build_container(container)
     assert parse_container(data) == container
@@ -106,7 +106,7 @@ def test_noise_behind_magic_version_and_length_is_kept_or_unreadable(data: bytes
     ("offset", "value", "what"),
     [(0, 1, "magic"), (8, 2, "version"), (12, -1, "head"), (12, 10**6, "head"), (16, -1, "columns"), (16, 2**31 - 1, "columns")],
 )
-def test_what_is_wrong_is_said(offset: int, value: int, what: str) -> None:
+def test_errors_name_the_defect_and_the_offset(offset: int, value: int, what: str) -> None:
     data = bytearray(build_container(SAMPLE))
     struct.pack_into(">i", data, offset, value)
     with pytest.raises(UnreadableError, match=what):

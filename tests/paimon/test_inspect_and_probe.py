@@ -1,4 +1,4 @@
-"""Inspecting and probing tables: which index counts, what is odd, and what an older file is asked."""
+"""Inspecting and probing tables: which index counts, the findings, and the queries of older files."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def answers(report: ProbeReport) -> dict[str, list[bool]]:
     return {file.data_file: [answer.may_hold for answer in file.answers] for file in report.files}
 
 
-ONE = {"id": pa.array([1, 2, 3]), "s": pa.array(["a", "b", None])}
+ONE_VALUE = {"id": pa.array([1, 2, 3]), "s": pa.array(["a", "b", None])}
 TWO = {"id": pa.array([11, 12, 13]), "s": pa.array(["x", "y", "z"])}
 
 
 def two_files(maker: TableMaker) -> None:
     """One data file with its index in the manifest, one with it in a file, and one without any."""
-    maker.commit(NewFile(ONE, name="one.parquet", embedded=index_of(ONE, "id", "s")))
+    maker.commit(NewFile(ONE_VALUE, name="one.parquet", embedded=index_of(ONE_VALUE, "id", "s")))
     maker.commit(NewFile(TWO, name="two.parquet", extra_files=("two.parquet.index",)), NewFile(TWO, name="three.parquet"))
     (maker.root / "bucket-0" / "two.parquet.index").write_bytes(index_of(TWO, "id", "s"))
 
@@ -59,7 +59,11 @@ def test_inspect_a_table(new_table: NewTable) -> None:
     report = inspect_paimon(str(maker.root))
     one, two, three = report.files
     assert (report.snapshot, one.place, two.place, three.place) == (2, "embedded", "file", "none")
-    assert (one.rows, one.size, two.index_path) == (3, len(index_of(ONE, "id", "s")), str(maker.root / "bucket-0" / "two.parquet.index"))
+    assert (one.rows, one.size, two.index_path) == (
+        3,
+        len(index_of(ONE_VALUE, "id", "s")),
+        str(maker.root / "bucket-0" / "two.parquet.index"),
+    )
     by_name = {index.column: index for index in one.indexes}
     bloom = by_name["s"].bloom
     assert bloom is not None
@@ -72,7 +76,7 @@ def test_inspect_a_table(new_table: NewTable) -> None:
 
 def test_inspect_a_container(tmp_path: Path) -> None:
     path = tmp_path / "x.index"
-    path.write_bytes(index_of(ONE, "s"))
+    path.write_bytes(index_of(ONE_VALUE, "s"))
     (file,) = inspect_paimon(str(path)).files
     assert [(index.column, index.type, index.kind) for index in file.indexes] == [("s", None, "bloom-filter")]
     path.write_bytes(b"noise")
@@ -85,7 +89,7 @@ def test_inspect_a_container(tmp_path: Path) -> None:
 
 def test_the_embedded_index_counts(new_table: NewTable) -> None:
     maker = new_table()
-    maker.commit(NewFile(ONE, name="one.parquet", embedded=index_of(ONE, "s"), extra_files=("one.parquet.index",)))
+    maker.commit(NewFile(ONE_VALUE, name="one.parquet", embedded=index_of(ONE_VALUE, "s"), extra_files=("one.parquet.index",)))
     (maker.root / "bucket-0" / "one.parquet.index").write_bytes(index_of(TWO, "s"))
     assert rules(inspect_paimon(str(maker.root))) == ["duplicate-index"]
     assert answers(probe_paimon(str(maker.root), "s", ["a", "x"])) == {"one.parquet": [True, False]}
@@ -94,13 +98,13 @@ def test_the_embedded_index_counts(new_table: NewTable) -> None:
 def test_what_is_odd_about_files(new_table: NewTable) -> None:
     maker = new_table()
     maker.commit(
-        NewFile(ONE, name="stale.parquet", extra_files=("stale.parquet-1.index",)),
-        NewFile(ONE, name="missing.parquet", extra_files=("missing.parquet.index",)),
-        NewFile(ONE, name="twice.parquet", extra_files=("twice.parquet.index", "twice.parquet-1.index")),
-        NewFile(ONE, name="broken.parquet", embedded=b"\0" * 30),
+        NewFile(ONE_VALUE, name="stale.parquet", extra_files=("stale.parquet-1.index",)),
+        NewFile(ONE_VALUE, name="missing.parquet", extra_files=("missing.parquet.index",)),
+        NewFile(ONE_VALUE, name="twice.parquet", extra_files=("twice.parquet.index", "twice.parquet-1.index")),
+        NewFile(ONE_VALUE, name="broken.parquet", embedded=b"\0" * 30),
     )
     for name in ("stale.parquet.index", "stale.parquet-1.index", "stranger.parquet.index"):
-        (maker.root / "bucket-0" / name).write_bytes(index_of(ONE, "s"))
+        (maker.root / "bucket-0" / name).write_bytes(index_of(ONE_VALUE, "s"))
     report = inspect_paimon(str(maker.root))
     assert [(finding.rule, finding.file) for finding in report.findings] == [
         ("unreferenced-index", "stale.parquet"),
@@ -134,7 +138,7 @@ def test_what_is_odd_about_indexes(new_table: NewTable) -> None:
     )
     fields = [(name, "INT") for name in ("full", "quirky", "wasteful", "never", "zero", "short")]
     maker = new_table([*fields, ("flag", "BOOLEAN"), ("m", "MAP<STRING, INT>")])
-    maker.commit(NewFile(ONE, embedded=build_container(container)))
+    maker.commit(NewFile(ONE_VALUE, embedded=build_container(container)))
     report = inspect_paimon(str(maker.root))
     assert [(finding.rule, finding.column) for finding in report.findings] == [
         ("saturated", "full"),
@@ -165,7 +169,7 @@ def test_indexes_paimon_does_not_look_at(
     new_table: NewTable, primary_keys: tuple[str, ...], options: dict[str, str], unused_reason: str | None
 ) -> None:
     maker = new_table(primary_keys=primary_keys, options=options)
-    maker.commit(NewFile(ONE, embedded=index_of(ONE, "s")))
+    maker.commit(NewFile(ONE_VALUE, embedded=index_of(ONE_VALUE, "s")))
     assert rules(inspect_paimon(str(maker.root))) == (["unused-index"] if unused_reason else [])
     report = probe_paimon(str(maker.root), "s", ["nowhere"])
     assert report.unused_reason == unused_reason
@@ -177,12 +181,12 @@ def test_probe_says_which_files_remain(new_table: NewTable) -> None:
     two_files(maker)
     read: list[str] = []
 
-    class Watched(LocalFolders):
+    class RecordingFiles(LocalFolders):
         def read(self, path: str, most: int | None = None) -> bytes:
             read.append(path)
             return super().read(path, most)
 
-    report = probe_paimon(str(maker.root), "s", ["a", "x", None, "nowhere"], files=Watched())
+    report = probe_paimon(str(maker.root), "s", ["a", "x", None, "nowhere"], files=RecordingFiles())
     assert answers(report) == {
         "one.parquet": [True, False, True, False],
         "two.parquet": [False, True, True, False],
@@ -209,7 +213,7 @@ def test_columns_that_are_not_there(new_table: NewTable) -> None:
 def test_a_type_without_hash_and_a_column_without_index_remain(new_table: NewTable) -> None:
     maker = new_table([("id", "BIGINT"), ("s", "STRING"), ("flag", "BOOLEAN"), ("n", "INT")])
     container = {"flag": {"bloom-filter": bytes(3) + b"\1\0"}, "n": {"bitmap": b""}, "s": {"bloom-filter": None}}
-    maker.commit(NewFile(ONE, name="x", embedded=build_container(lay_out(container))))
+    maker.commit(NewFile(ONE_VALUE, name="x", embedded=build_container(lay_out(container))))
     assert answers(probe_paimon(str(maker.root), "flag", ["true"])) == {"x": [True]}
     assert answers(probe_paimon(str(maker.root), "n", ["1"])) == {"x": [True]}
     assert answers(probe_paimon(str(maker.root), "id", ["1"])) == {"x": [True]}
@@ -253,7 +257,7 @@ def test_older_files_know_columns_by_older_names_and_types(new_table: NewTable) 
 def test_k_of_128_and_more_is_asked_as_paimon_asks(new_table: NewTable) -> None:
     bloom = BloomFilter64(np.zeros(100, np.uint8), 133)
     maker = new_table()
-    maker.commit(NewFile(ONE, name="x", embedded=build_container(lay_out({"s": {"bloom-filter": build_bloom64(bloom)}}))))
+    maker.commit(NewFile(ONE_VALUE, name="x", embedded=build_container(lay_out({"s": {"bloom-filter": build_bloom64(bloom)}}))))
     report = probe_paimon(str(maker.root), "s", ["a"])
     assert answers(report) == {"x": [True]}
     assert "k = 133" in report.files[0].answers[0].reason
