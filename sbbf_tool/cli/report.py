@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Row = TypeVar("Row", bound=FileRow)
 Report = TypeVar("Report")
 
-_MAX_HELD = 1000
+_MOST_IN_MEMORY = 1000
 
 
 class View(ABC, Generic[Report]):
@@ -86,7 +86,7 @@ class _Outcomes:
         for warning in warnings:
             if warning not in self._warned:
                 render.warn(warning)
-            if len(self._warned) < _MAX_HELD:
+            if len(self._warned) < _MOST_IN_MEMORY:
                 self._warned.add(warning)
 
     def document(self) -> dict[str, int]:
@@ -176,7 +176,7 @@ def _without_flood(rows: Iterable[Row]) -> Iterator[Row]:
     held_rows: list[Row] = []
     for row in remaining:
         held_rows.append(row)
-        if row.exit_code != UsageError.exit_code or len(held_rows) > _MAX_HELD:
+        if row.exit_code != UsageError.exit_code or len(held_rows) > _MOST_IN_MEMORY:
             break
     else:
         if held_rows:

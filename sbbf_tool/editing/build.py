@@ -112,20 +112,20 @@ def checksum_of(bloom: BloomFilter) -> int:
     return hash_value(bloom.bitset)
 
 
-def report_of(file: ParquetFile, patch: Patch, key: ChunkKey, spooled: SpooledFilter) -> BuiltFilter:
+def report_of(file: ParquetFile, patch: Patch, key: ChunkKey, spooled_filter: SpooledFilter) -> BuiltFilter:
     """Build the report of a filter that `patch` writes."""
-    ndv = spooled.estimated_ndv
+    ndv = spooled_filter.estimated_ndv
     place = patch.places[key]
     assert place.length is not None
     return BuiltFilter(
         row_group=key[0],
         column=file.footer.columns[key[1]].name,
-        values=spooled.values,
+        values=spooled_filter.values,
         estimated_ndv=None if math.isinf(ndv) else ndv,
         offset=place.offset,
-        header_bytes=place.length - spooled.num_bytes,
-        bitset_bytes=spooled.num_bytes,
-        fpp=spooled.fpp,
+        header_bytes=place.length - spooled_filter.num_bytes,
+        bitset_bytes=spooled_filter.num_bytes,
+        fpp=spooled_filter.fpp,
     )
 
 
@@ -260,9 +260,9 @@ def mistake(file: ParquetFile, problem: str) -> SbbfError:
 
 def statistics_warnings(file: ParquetFile, filters: Mapping[ChunkKey, SpooledFilter]) -> Iterator[str]:
     """Yield warnings about the chunks whose statistics are wrong."""
-    for key, spooled in sorted(filters.items(), key=lambda item: item[0]):
-        if spooled.verdict.wrong_statistics:
-            facts = "; ".join(spooled.verdict.wrong_statistics)
+    for key, spooled_filter in sorted(filters.items(), key=lambda item: item[0]):
+        if spooled_filter.verdict.wrong_statistics:
+            facts = "; ".join(spooled_filter.verdict.wrong_statistics)
             place = place_of(file, key)
             yield f"{place}: its statistics are wrong ({facts}), so readers that prune by them lose rows: rewrite the file"
 

@@ -167,22 +167,24 @@ class OpenEdit:
 
     @property
     def data_bytes_read(self) -> int:
-        return sum(spooled.bytes_read for spooled in self.built_filters.values())
+        return sum(spooled_filter.bytes_read for spooled_filter in self.built_filters.values())
 
     @property
     def cross_checked(self) -> int:
-        return sum(spooled.verdict.is_cross_checked for spooled in self.built_filters.values())
+        return sum(spooled_filter.verdict.is_cross_checked for spooled_filter in self.built_filters.values())
 
     @property
     def not_cross_checked(self) -> int:
-        return sum(spooled.verdict.is_undecodable for spooled in self.built_filters.values())
+        return sum(spooled_filter.verdict.is_undecodable for spooled_filter in self.built_filters.values())
 
     def patch(self, drop: Iterable[ChunkKey] = (), correct: Mapping[ChunkKey, FilterPlace] | None = None) -> Patch:
         """Return the patch that puts the filters after the whole old file, as `plan_append` does; an empty one where nothing is to do."""
         dropped, size = tuple(drop), self.file.source.size
         if not (self.filters or dropped or correct):
             return Patch(size, (), self.file.footer.raw, {})
-        return plan_append(self.file.footer, size, {key: spooled.pieces for key, spooled in self.filters.items()}, dropped, correct)
+        return plan_append(
+            self.file.footer, size, {key: spooled_filter.pieces for key, spooled_filter in self.filters.items()}, dropped, correct
+        )
 
     def publish(self, patch: Patch, report: Callable[..., Report], compare: Callable[[ParquetFile], None] | None = None) -> Report:
         """Make the target what `patch` says, once `compare` accepts the new file; return the completed report.

@@ -66,8 +66,8 @@ def read_new_filter(file: ParquetFile, fresh: ParquetFile, patch: Patch, key: Ch
 
 def ensure_new_filters(file: ParquetFile, fresh: ParquetFile, patch: Patch, filters: Mapping[ChunkKey, SpooledFilter]) -> None:
     """Ensure that these filters are in the new file as they were built."""
-    for key, spooled in filters.items():
-        if checksum_of(read_new_filter(file, fresh, patch, key)) != spooled.checksum:
+    for key, spooled_filter in filters.items():
+        if checksum_of(read_new_filter(file, fresh, patch, key)) != spooled_filter.checksum:
             raise mistake(file, f"the filter of {place_of(file, key)} is not the one that was built")
 
 

@@ -100,14 +100,14 @@ _NEGLIGIBLE_BYTES = 64 << 10
 
 def _size_warnings(file: ParquetFile, target_fpp: float, filters: Mapping[ChunkKey, SpooledFilter]) -> Iterator[str]:
     worst: dict[int, float] = {}
-    for (_, column), spooled in filters.items():
-        worst[column] = max(worst.get(column, 0.0), spooled.fpp)
+    for (_, column), spooled_filter in filters.items():
+        worst[column] = max(worst.get(column, 0.0), spooled_filter.fpp)
     for column, fpp in sorted(worst.items()):
         if fpp > target_fpp * 1.25:
             name = file.footer.columns[column].name
             yield f"column {name}: the false-positive rate is {fpp:.3g} instead of {target_fpp:.3g}, because the size is limited"
     for column in sorted(worst):
-        filter_bytes = sum(spooled.num_bytes for (_, owner), spooled in filters.items() if owner == column)
+        filter_bytes = sum(spooled_filter.num_bytes for (_, owner), spooled_filter in filters.items() if owner == column)
         data_bytes = sum(chunk_bytes(file, key) for key in filters if key[1] == column)
         if filter_bytes > max(data_bytes, _NEGLIGIBLE_BYTES):
             name = file.footer.columns[column].name

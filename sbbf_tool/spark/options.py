@@ -39,21 +39,23 @@ class ReadRequest:
 
 def parse_options(options: Mapping[str, str]) -> ReadRequest:
     """Parse the options. Raises UsageError for an option that does not exist, does not apply to what is read, or has a wrong value."""
-    parsed = _Options(options)
-    names = parsed.names()
-    if parsed.flag("paimon"):
-        parsed.refuse(("columns", "rules", *_OF_RULES, "where"), "Paimon indexes")
-        view: View = PaimonIndexes(parsed.flag("all"))
-    elif parsed.flag("rules"):
-        parsed.refuse(_OF_CHUNKS, "rules")
-        view = _findings(parsed)
+    parsed_options = _Options(options)
+    names = parsed_options.names()
+    if parsed_options.flag("paimon"):
+        parsed_options.refuse(("columns", "rules", *_OF_RULES, "where"), "Paimon indexes")
+        view: View = PaimonIndexes(parsed_options.flag("all"))
+    elif parsed_options.flag("rules"):
+        parsed_options.refuse(_OF_CHUNKS, "rules")
+        view = _findings(parsed_options)
     else:
-        parsed.refuse(_OF_RULES, "filters, only with the option rules")
-        view = Chunks(parsed.list("columns"), parsed.flag("all"))
-    errors = parsed.text("errors") or "row"
+        parsed_options.refuse(_OF_RULES, "filters, only with the option rules")
+        view = Chunks(parsed_options.list("columns"), parsed_options.flag("all"))
+    errors = parsed_options.text("errors") or "row"
     if errors not in ("row", "fail"):
         raise UsageError(f"option errors must be row or fail, not {errors!r}")
-    return ReadRequest(names, view, parsed.text("where"), errors == "fail", parsed.number("filesPerTask", int) or FILES_PER_TASK)
+    return ReadRequest(
+        names, view, parsed_options.text("where"), errors == "fail", parsed_options.number("filesPerTask", int) or FILES_PER_TASK
+    )
 
 
 def _findings(options: _Options) -> Findings:

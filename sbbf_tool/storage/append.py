@@ -106,7 +106,7 @@ def recover(path: str, ensure_footer: EnsureFooter) -> int | None:
             hint="make it writable",
         ) from error
     try:
-        _lock(fd, path, "appending to", "without a lock, sbbf cannot tell whether the append is still running")
+        _lock(fd, path, "appending to", "without a lock, sbbf cannot determine whether the append is still running")
         journal = read_journal(path, os.fstat(fd).st_uid)
         if journal is None:
             # The process that held the lock until now has finished.

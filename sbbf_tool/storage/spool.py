@@ -1,6 +1,6 @@
 """Bytes of a file that is not written yet: in memory while they are few, else in a temporary file without a name.
 
-So memory holds one filter at a time, however many are built. The temporary file disappears with the process that
+So memory holds a single filter, however many are built. The temporary file disappears with the process that
 has it open, however that ends; only its owner can read it.
 """
 

@@ -1,4 +1,4 @@
-"""Hashes kept from building for the proof: within a bound, and all of a chunk or nothing of it."""
+"""Hashes kept from building for verification: within a bound, and all of a chunk or nothing of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sbbf_tool.editing.build import HashMemory
 RUN = memoryview(bytes(800)).cast("Q")
 
 
-def test_all_runs_of_a_chunk_are_kept():
+def test_the_memory_keeps_all_runs_of_a_chunk():
     memory = HashMemory()
     memory.keep((0, 0), RUN)
     memory.keep((0, 0), RUN)
@@ -44,7 +44,7 @@ def test_a_finished_chunk_makes_room(monkeypatch):
 
 
 @pytest.mark.parametrize("most_bytes", [0, 9000, 96 << 20])
-def test_a_filter_that_lies_is_not_appended_however_it_is_proven(tmp_path, monkeypatch, most_bytes):
+def test_a_filter_with_false_negatives_is_not_appended(tmp_path, monkeypatch, most_bytes):
     path = tmp_path / "f.parquet"
     pq.write_table(pa.table({"n": range(3000)}), path, row_group_size=1000, use_dictionary=False)
     before = path.read_bytes()

@@ -1,4 +1,4 @@
-"""Filters leave memory as they are made: whatever their number, so many are held as are worked on at a time."""
+"""Filters leave memory as they are made: whatever their number, memory holds only those being built."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def nothing_held(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def bytes_held(work: Callable[[], object]) -> int:
-    """The most bytes that were allocated at a time."""
+    """The most bytes that were allocated at once."""
     tracemalloc.start()
     try:
         work()
@@ -76,7 +76,7 @@ def chunks_of(path: Path) -> Iterator[object]:
 
 
 def damage(path: Path) -> None:
-    """Take every filter's bits away, so that each must be built anew."""
+    """Take every filter's bits away, so that each must be rebuilt."""
     data = bytearray(path.read_bytes())
     metadata = pq.read_metadata(path)
     for number in range(metadata.num_row_groups):
@@ -97,7 +97,7 @@ WORKS: dict[str, tuple[Callable[[Path], object] | None, Callable[[Path], object]
     "add, dry run": (None, lambda path: add(path, dry_run=True)),
     "fold": (add, lambda path: resize_filters(path, num_bytes=NUM_BYTES // 2, in_place=True, jobs=JOBS)),
     "build larger": (add, lambda path: resize_filters(path, num_bytes=2 * NUM_BYTES, rebuild=True, in_place=True, jobs=JOBS)),
-    "build anew": (lambda path: (add(path), damage(path)), lambda path: repair(path, rebuild=True, in_place=True, jobs=JOBS)),
+    "rebuild": (lambda path: (add(path), damage(path)), lambda path: repair(path, rebuild=True, in_place=True, jobs=JOBS)),
     "one file of a lake": (None, lambda path: fill_file(str(path), SPEC, Edit(in_place=True, jobs=JOBS))),
     "filters that were built apart": (None, lambda path: publish_file(str(path), chunks_of(path), SPEC, EDIT)),
 }
@@ -255,7 +255,7 @@ def test_a_disk_that_is_full_after_all_is_an_error_of_writing(many, monkeypatch,
 
 
 @pytest.mark.usefixtures("nothing_held")
-def test_a_temporary_file_that_lies_is_found(many, monkeypatch):
+def test_a_temporary_file_with_other_bytes_is_detected(many, monkeypatch):
     read = Spool.read
     monkeypatch.setattr(Spool, "read", lambda self, offset, length: bytes(len(read(self, offset, length))))
     before = many.read_bytes()

@@ -99,7 +99,7 @@ LIES = {
 
 
 @pytest.mark.parametrize(("number", "change", "message"), LIES.values(), ids=list(LIES))
-def test_bytes_that_do_not_arrive_as_they_were_sent(plain, tmp_path, monkeypatch, number, change, message):
+def test_bytes_that_change_on_the_way_to_the_disk_are_detected(plain, tmp_path, monkeypatch, number, change, message):
     tampering = Tampering(number, change)
     monkeypatch.setattr(local, "write_all", tampering)
     assert_nothing_is_published(lambda: add_filters(plain, ["id"], in_place=True), tmp_path, message)
@@ -192,7 +192,7 @@ def test_compacting_that_damages_a_filter_that_stays(filtered, tmp_path, monkeyp
 
 
 @pytest.mark.parametrize("error", [MemoryError(), KeyboardInterrupt(), RuntimeError("a bug")], ids=repr)
-def test_whatever_ends_the_check_nothing_is_published(plain, tmp_path, monkeypatch, error):
+def test_an_error_in_the_comparison_publishes_nothing(plain, tmp_path, monkeypatch, error):
     def fail(*arguments: object) -> None:
         raise error
 

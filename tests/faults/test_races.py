@@ -1,4 +1,4 @@
-"""Several processes at one file: one wins, the others are told, and no bytes of two commands are ever mixed."""
+"""Several processes at one file: one wins, the others report an error, and no bytes of two commands are ever mixed."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def test_killed_at_every_call_that_writes(tmp_path: Path, killer: Killer) -> Non
 
 
 def test_two_at_a_time_are_one_after_the_other(tmp_path: Path) -> None:
-    """Another of us commits right before our snapshot: ours is planned anew, and finds nothing left to do."""
+    """Another of us commits right before our snapshot: ours is planned again, and has nothing to do."""
     folder = lay_out(tmp_path / "it")
     calls = calls_of(tmp_path / "undisturbed", ("link",))
     within, snapshots = Disturbance(len(calls) - 1, lambda: None, only=("link",)), []

@@ -44,7 +44,7 @@ def test_listing(store, tmp_path):
     assert list(store.keys("none/")) == []
 
 
-def test_nothing_is_written(store, tmp_path):
+def test_every_write_is_refused(store, tmp_path):
     target = parse_location("hdfs://cluster/new")
     for in_place in (False, True):
         with pytest.raises(RefusedError, match="sbbf cannot write to HDFS"):
@@ -55,7 +55,7 @@ def test_nothing_is_written(store, tmp_path):
     assert os.listdir(tmp_path) == ["old"]
 
 
-def test_without_hadoop_it_is_told():
+def test_without_hadoop_the_error_names_the_settings():
     from sbbf_tool.storage.places import open_source
 
     if os.environ.get("HADOOP_HOME") or os.environ.get("ARROW_LIBHDFS_DIR"):

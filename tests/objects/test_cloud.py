@@ -176,7 +176,7 @@ def test_errors_are_one_line(put, capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_it_is_not_written(put, tmp_path):
+def test_writes_are_refused(put, tmp_path):
     url = put("x.parquet", small())
     with pytest.raises(RefusedError, match="sbbf cannot write to"):
         sbbf_tool.add_filters(url, ["id"], in_place=True)
@@ -194,7 +194,7 @@ def no_settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("no_settings")
-def test_no_credentials_are_told(capsys):
+def test_missing_credentials_are_reported(capsys):
     assert run(["inspect", "az://container/x.parquet"]) == 3
     assert "no usable credentials; check AZURE_STORAGE_ACCOUNT_NAME" in capsys.readouterr().err
 

@@ -70,7 +70,7 @@ def test_a_server_without_ranges_is_not_misread(site):
 
 
 @pytest.mark.parametrize("status", [500, 503, 418])
-def test_a_server_that_fails_is_told(site, status):
+def test_an_error_of_the_server_is_reported(site, status):
     site.status = status
     with pytest.raises(UnreadableError) as caught:
         open_source(site.put("x", small()))

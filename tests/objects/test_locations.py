@@ -44,7 +44,7 @@ def test_what_a_url_names(url, service, root, key):
     assert location.secret == ""
 
 
-def test_what_is_secret_is_not_shown():
+def test_errors_do_not_show_secrets():
     location = parse_location("https://host/x.parquet?X-Amz-Signature=hush")
     assert location.name == "https://host/x.parquet?..."
     assert location.url == "https://host/x.parquet?X-Amz-Signature=hush"
@@ -194,14 +194,14 @@ def test_local_files_load_nothing_that_speaks_to_services(fixtures):
     subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
 
 
-def test_a_missing_package_is_told(monkeypatch):
+def test_an_error_names_the_missing_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "obstore", None)
     monkeypatch.delitem(sys.modules, "sbbf_tool.storage.objects.cloud", raising=False)
     with pytest.raises(UsageError, match=r"needs the package obstore; pip install 'sbbf-tool\[objects\]'"):
         places.open_source("gs://some-bucket/x.parquet")
 
 
-def test_only_s3_is_written(fixtures):
+def test_only_s3_accepts_writes(fixtures):
     import sbbf_tool
 
     for target in ("gs://bucket/new.parquet", "https://host/new.parquet"):

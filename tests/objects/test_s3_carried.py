@@ -126,7 +126,7 @@ def test_a_write_whose_answer_is_lost_is_recognised(bucket, data):
     assert sbbf_tool.verify(url).is_sound
 
 
-def test_tags_that_cannot_be_read_are_not_lost(bucket):
+def test_a_replacement_without_readable_tags_is_refused(bucket):
     url = bucket.put("x.parquet", small(), Tagging="a=b")
     bucket.proxy.fault = lambda one: 403 if one.operation == "GetObjectTagging" else None
     with pytest.raises(
@@ -137,7 +137,7 @@ def test_tags_that_cannot_be_read_are_not_lost(bucket):
     assert "tags could not be read" in warning
 
 
-def test_an_access_list_is_told(bucket):
+def test_a_warning_reports_an_access_list(bucket):
     url = bucket.put("x.parquet", small(), ACL="public-read")
     (warning,) = sbbf_tool.add_filters(url, ["id"], in_place=True).warnings
     assert "access list was not kept" in warning

@@ -76,7 +76,7 @@ def test_a_put_that_fails_leaves_the_old_object(bucket, told):
     assert bucket.get("small.parquet") == small()
 
 
-def test_an_abort_that_fails_is_told(bucket):
+def test_an_abort_that_fails_is_in_the_hint(bucket):
     url = bucket.put("large.parquet", large())
     part, abort = of("UploadPart", 500), of("AbortMultipartUpload", 500)
     bucket.proxy.fault = lambda one: part(one) or abort(one)
@@ -104,7 +104,7 @@ def test_an_object_that_changes_meanwhile_keeps_the_change(bucket, step):
     assert bucket.unfinished() == []
 
 
-def test_an_object_that_changes_while_it_is_read_is_told(bucket):
+def test_an_object_that_changes_during_the_read_is_an_error(bucket):
     url = bucket.put("large.parquet", large())
     calls = []
 

@@ -1,4 +1,4 @@
-"""Passwords, tokens and signatures in URLs: no command prints them, in no format, whichever parameter they are given to."""
+"""Passwords, tokens and signatures in URLs: no command prints them, in no format, for any parameter."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ OF_SPARK = {"--master", "--remote", "--conf"}
 
 @pytest.fixture(autouse=True)
 def no_services(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every service refuses at once: nobody is named, or nothing listens."""
+    """Every service refuses at once: no credentials are given, or nothing listens."""
     for name in [name for name in os.environ if name.startswith(("AWS_", "AZURE_", "GOOGLE_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")

@@ -1,4 +1,4 @@
-"""A folder with encrypted files: with keys all is done to them as to others, without keys they are told of, and no key is ever shown."""
+"""A folder with encrypted files: with keys all is done to them as to others, without keys they are reported, and no key is ever shown."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_keys_of_the_environment(lake, sbbf, monkeypatch):
 
 
 def test_filters_of_encrypted_columns_are_handed_to_nobody(lake):
-    """They are built by whoever publishes, since the bits tell who is in the column."""
+    """The process that publishes them builds them, because the bits reveal values of the column."""
     path, spec = str(lake / "signed.parquet"), FilterSpec(COLUMNS)
     edit = Edit(in_place=True, jobs=1, keys=read_keys(str(KEYS)))
     planned = plan_file(path, spec, edit, split_bytes=1)

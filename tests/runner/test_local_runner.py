@@ -272,7 +272,7 @@ def kill_at(number: int, path: str) -> dict[str, object]:
     return {}
 
 
-def test_a_file_that_kills_its_process_is_the_only_one_that_is_lost():
+def test_a_file_that_kills_its_process_is_the_only_one_that_fails():
     names = [f"part-{number:05d}.parquet" for number in range(1500)]
     rows = list(run(names, Work(InspectRow, partial(kill_at, 123))))
     assert [row.path for row in rows] == names
@@ -302,7 +302,7 @@ def test_an_error_of_listing_ends_the_run(tmp_path, processes):
 
 
 @pytest.mark.parametrize("scheme", ["", "s3://bucket/"])
-def test_files_are_listed_no_faster_than_they_are_answered(tmp_path, scheme):
+def test_the_listing_does_not_run_ahead_of_the_work(tmp_path, scheme):
     listed = 0
 
     def files():

@@ -60,7 +60,7 @@ def test_from_nothing_to_an_audited_lake(lake, capsys):
     assert sbbf(capsys, "check", lake, "--require", "x", "--format", "json")[1] == out
 
 
-def test_advice_is_taken(tmp_path, capsys):
+def test_add_filter_follows_the_advice(tmp_path, capsys):
     lake, plan = tmp_path / "lake", tmp_path / "plan.json"
     large_file(lake / "a.parquet", row_groups=6, rows_a_group=5000)
     code, out, _ = sbbf(capsys, "advise", lake, "--plan", plan)

@@ -133,7 +133,7 @@ def test_a_second_run_skips_what_the_first_did(tmp_path):
     assert [(len(one.filters), one.skipped) for one in second] == [(0, 1)] * 3
 
 
-def test_nothing_is_changed_that_was_not_named(tmp_path):
+def test_only_files_that_are_given_change(tmp_path):
     lake, elsewhere = small_files(tmp_path / "lake", 1), small_files(tmp_path / "elsewhere", 1)
     (lake / "link.parquet").symlink_to(elsewhere / "part-00000.parquet")
     before = digests(elsewhere)

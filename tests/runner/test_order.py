@@ -69,7 +69,7 @@ def process(path: str) -> dict[str, object]:
     return {"report": os.getpid()}
 
 
-def test_several_processes_do_it():
+def test_many_files_are_processed_by_several_processes():
     assert len({row.report for row in LocalRunner(3).run(Numbers(2000), Work(NumberRow, process))}) > 2
 
 

@@ -71,7 +71,7 @@ def test_a_predicate_of_a_path(predicate, accepted):
         ("not " * 1000 + "dt = 'a'", "nested brackets"),
     ],
 )
-def test_what_is_not_understood_is_shown(predicate, said):
+def test_an_error_shows_the_part_that_cannot_be_parsed(predicate, said):
     with pytest.raises(UsageError) as error:
         parse_predicate(predicate)
     assert said in str(error.value)

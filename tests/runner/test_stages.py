@@ -261,7 +261,7 @@ def test_a_file_that_changed_after_it_was_built_is_built_anew(large):
     assert_filled(large.parent, ("id",))
 
 
-def test_what_another_run_added_meanwhile_is_kept(large):
+def test_filters_that_another_run_added_meanwhile_stay(large):
     planned = plan_file(str(large), FilterSpec(("id", "key")), EDIT)
     chunks = built(large, planned, FilterSpec(("id", "key")))
     add_filters(large, ["key"], in_place=True)
@@ -272,8 +272,8 @@ def test_what_another_run_added_meanwhile_is_kept(large):
     assert_filled(large.parent, ("id", "key"))
 
 
-def test_a_bitset_that_lost_a_bit_is_not_published(large, monkeypatch):
-    """The proof of a chunk travels no further than its bits: what is written must be what was proven."""
+def test_a_bitset_without_one_of_its_bits_is_not_published(large, monkeypatch):
+    """Verification of a chunk covers its bits only: the written bits must be the verified ones."""
     import sbbf_tool.editing.edit as edit
 
     chunks = built(large, plan_file(str(large), SPEC, EDIT))

@@ -38,7 +38,7 @@ def assert_read(told: dict, lake: Path) -> None:
 
 @pytest.mark.heavy
 def test_a_cluster_of_worker_processes(lake, tmp_path):
-    """Nobody registers the format: workers find the module `pyspark_sbbf`."""
+    """The format is not registered: workers find the module `pyspark_sbbf`."""
     told = run_program(sys.executable, str(LAKE_PROGRAM), CLUSTER, str(lake), folder=tmp_path, PYTHONPATH=str(REPOSITORY))
     assert_read(told, lake)
     assert len({worker["parent"] for worker in told["workers"]}) == 2

@@ -36,7 +36,7 @@ def read(spark):
 
 @pytest.fixture(params=["true", "false"], ids=["pushed", "not pushed"])
 def pushdown(spark, request):
-    """Both with Spark telling conditions to the source, and without."""
+    """Both with and without Spark pushing conditions to the source."""
     before = spark.conf.get(PUSHDOWN)
     spark.conf.set(PUSHDOWN, request.param)
     yield request.param == "true" and spark_version() >= (4, 1)
@@ -141,7 +141,7 @@ def test_errors_may_end_the_query(read, lake):
         read(lake, errors="fail").collect()
 
 
-def test_conditions_on_the_file_choose_files_before_any_is_opened(read, lake, pushdown):
+def test_conditions_on_the_file_select_files_before_any_is_read(read, lake, pushdown):
     from pyspark.errors import PySparkException
     from pyspark.sql.functions import col
 
@@ -169,7 +169,7 @@ def test_conditions_on_the_file_choose_files_before_any_is_opened(read, lake, pu
         "column is null",
     ],
 )
-def test_conditions_choose_the_same_rows_wherever_they_are_asked(spark, read, lake, pushdown, condition):
+def test_pushed_conditions_select_the_same_rows(spark, read, lake, pushdown, condition):
     everything = spark.createDataFrame(read(lake).collect(), read(lake).schema)
     order = ["file", "row_group", "column"]
     assert rows_of(read(lake).filter(condition).sort(order)) == rows_of(everything.filter(condition).sort(order))

@@ -1,4 +1,4 @@
-"""Which Java Spark gets, told by programs that say of themselves what real ones say; the extra's real Java; and no Java at all."""
+"""Which Java Spark gets, by programs that report what real ones say; the extra's real Java; and no Java at all."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_the_extras_script_goes_with_the_process():
     assert not os.path.exists(done.stdout.strip())
 
 
-def test_without_pyspark_one_line_tells_how_to_get_it(monkeypatch):
+def test_without_pyspark_the_error_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyspark", None)
     with pytest.raises(UsageError, match=r"^PySpark is not installed; pip install 'sbbf-tool\[spark\]'$"):
         session("local[2]")

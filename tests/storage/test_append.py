@@ -118,7 +118,7 @@ def test_two_at_once_are_one_too_many(path):
 
 
 @pytest.mark.parametrize(("number", "kind"), [(errno.ENOSPC, WriteError), (errno.EROFS, RefusedError)])
-def test_without_a_journal_nothing_is_written(path, monkeypatch, number, kind):
+def test_without_a_journal_the_file_does_not_change(path, monkeypatch, number, kind):
     def fail(fd: int) -> None:
         raise OSError(number, os.strerror(number))
 
@@ -148,7 +148,7 @@ def killed_while(path, moment: str) -> None:
 
 
 @pytest.mark.parametrize("moment", ["writing", "verifying"])
-def test_recover_cuts_back_what_a_killed_process_left(path, moment):
+def test_recover_truncates_the_append_of_a_killed_process(path, moment):
     killed_while(path, moment)
     assert path.read_bytes() != OLD
     assert recover(str(path), any_footer) == len(OLD)
@@ -185,7 +185,7 @@ def test_recover_takes_away_a_part_that_a_crash_kept_back(path):
     assert path.read_bytes() == OLD
 
 
-def test_a_journal_that_cannot_be_read_is_said(path):
+def test_a_journal_that_cannot_be_read_is_refused(path):
     killed_while(path, "writing")
     with open(journal_of(path), "w") as stream:
         stream.write("{")
@@ -225,7 +225,7 @@ class TestOfRealFiles:
         assert remove_filters(events, in_place=True).method == "truncated"
         assert events.read_bytes() == (fixtures / "events.parquet").read_bytes()
 
-    def test_the_next_command_finishes_what_was_interrupted(self, events, fixtures):
+    def test_the_next_command_undoes_an_interrupted_append(self, events, fixtures):
         killed_while(events, "writing")
         with pytest.raises(UnreadableError, match=r"an append to it was interrupted.*repair\("):
             inspect(events)

@@ -86,7 +86,7 @@ def test_a_group_that_is_kept_keeps_what_it_had():
 
 
 @needs_root
-def test_a_mode_that_was_cut_is_reported():
+def test_a_warning_reports_a_reduced_mode():
     with open_folder() as folder:
         path = folder / "a"
         path.write_bytes(b"old")
@@ -129,7 +129,7 @@ def test_the_default_list_of_a_folder_opens_no_copy(tmp_path):
         assert mode_of(tmp_path / name) == 0o640
 
 
-def test_an_access_list_is_kept(tmp_path):
+def test_a_copy_has_the_access_list(tmp_path):
     path = tmp_path / "a"
     path.write_bytes(b"old")
     entries = (OWNER, 6, NO_ID), (USER, 4, BOB), (GROUP, 0, NO_ID), (MASK, 4, NO_ID), (OTHER, 0, NO_ID)

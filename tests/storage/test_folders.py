@@ -19,7 +19,7 @@ def files() -> LocalFolders:
     return LocalFolders()
 
 
-def test_what_was_created_is_read_and_counted(files: LocalFolders, tmp_path: Path) -> None:
+def test_files_that_were_created_can_be_read(files: LocalFolders, tmp_path: Path) -> None:
     path = str(tmp_path / "a")
     files.create(path, b"abc")
     assert files.read(path) == files.read(f"file:{path}") == files.read(f"file://{path}") == b"abc"

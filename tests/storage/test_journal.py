@@ -25,7 +25,7 @@ VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(s
 
 
 @given(st.integers(12, 1 << 62), st.integers(0, 1 << 40), st.binary(min_size=60, max_size=60), st.binary(max_size=64))
-def test_what_is_built_is_parsed(length, more, ends_with, new_ends_with):
+def test_parsing_reverses_building(length, more, ends_with, new_ends_with):
     journal = Journal(length, (ends_with + b"PAR1")[-min(64, length) :], length + more, new_ends_with)
     assert parse_journal(build_journal(journal)) == journal
     assert len(build_journal(journal)) < 1000
@@ -77,7 +77,7 @@ def path(tmp_path):
     return path
 
 
-def test_nothing_is_cut_before_a_footer_was_found(path):
+def test_a_file_without_a_footer_at_the_old_length_is_not_truncated(path):
     for work in (recover, interrupted_length):
         with pytest.raises(RefusedError, match=r"no footer ends there \(no footer\)"):
             work(str(path), refuse)

@@ -75,7 +75,7 @@ def test_a_name_without_a_folder_is_in_the_present_one(path, monkeypatch):
     assert path.read_bytes() == path.with_name("b.parquet").read_bytes() == NEW
 
 
-def test_what_is_verified_is_what_is_published(path):
+def test_the_verified_bytes_are_the_published_bytes(path):
     seen = []
 
     def verify(written: LocalSource) -> None:
@@ -89,7 +89,7 @@ def test_what_is_verified_is_what_is_published(path):
     assert not name.endswith(".parquet"), "readers of the folder must pass it over"
 
 
-def test_what_verification_refuses_is_not_published(path):
+def test_a_file_that_verification_refuses_is_not_published(path):
     def refuse(written: LocalSource) -> None:
         raise UnreadableError("it is not what was meant")
 
@@ -104,7 +104,7 @@ def test_what_verification_refuses_is_not_published(path):
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o644, 0o640, 0o664, 0o444, 0o755, 0o4711])
-def test_the_mode_is_kept(path, mode):
+def test_a_copy_has_the_mode(path, mode):
     path.chmod(mode)
     append(path, path.with_name("b.parquet"))
     append(path)
@@ -123,7 +123,7 @@ def test_the_mode_is_not_what_the_umask_would_have(path):
 
 
 @needs_root
-def test_the_owner_is_kept(path):
+def test_a_copy_has_the_owner(path):
     os.chown(path, 12345, 23456)
     path.chmod(0o640)
     assert append(path) == []
@@ -134,7 +134,7 @@ def test_the_owner_is_kept(path):
 
 
 @needs_root
-def test_an_owner_that_cannot_be_kept_is_told():
+def test_a_warning_reports_another_owner():
     with open_folder() as folder:
         path = folder / "a.parquet"
         path.write_bytes(OLD)
@@ -155,7 +155,7 @@ def set_attribute(path: Path, name: str, value: bytes) -> None:
         pytest.skip(f"no extended attributes here: {error}")
 
 
-def test_extended_attributes_are_kept(path):
+def test_a_copy_has_the_extended_attributes(path):
     set_attribute(path, "user.origin", b"s3://bucket/key")
     set_attribute(path, "user.empty", b"")
     append(path, path.with_name("b.parquet"))
@@ -168,7 +168,7 @@ def test_extended_attributes_are_kept(path):
         }
 
 
-def test_an_attribute_that_cannot_be_kept_is_told(path, monkeypatch):
+def test_a_warning_reports_a_missing_attribute(path, monkeypatch):
     set_attribute(path, "user.origin", b"x")
     monkeypatch.setattr(os, "setxattr", failing(errno.ENOTSUP))
     (warning,) = append(path)

@@ -200,7 +200,7 @@ def test_a_temporary_file_that_was_swept_before_it_was_locked_is_made_anew(path,
 
 @pytest.mark.timeout(10)
 @pytest.mark.parametrize("kind", ["link", "dangling link", "loop", "fifo", "folder"])
-def test_what_others_gave_such_a_name_is_neither_opened_nor_removed(path, monkeypatch, kind):
+def test_files_of_other_users_under_such_names_are_not_touched(path, monkeypatch, kind):
     planted, victim = path.with_name(f".a.parquet.0123456789ab{temporary.TEMPORARY_SUFFIX}"), path.with_name("victim")
     if kind == "fifo":
         os.mkfifo(planted)

@@ -145,7 +145,7 @@ def managing_table(url: str, kinds: dict[Location, str | None]) -> tuple[str, st
     except DeniedError:
         hint = Hint("allow sbbf to list the bucket, or, if the file is in no table, give {allow_table_files}", allow_table_files=True)
         raise RefusedError(
-            "sbbf cannot tell whether the file belongs to a table: listing is denied", file=location.name, hint=hint
+            "sbbf cannot determine whether the file belongs to a table: listing is denied", file=location.name, hint=hint
         ) from None
     except SbbfError as error:
         raise error.at(file=location.name) from error.__cause__
