@@ -217,7 +217,7 @@ def test_errors_are_one_line_with_the_right_code(bucket, capsys, monkeypatch):
     assert "is not a valid bucket name" in told("s3://no bucket/x.parquet", 2)
     assert "unknown URL scheme ftp://" in told("ftp://host/x.parquet", 2)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
-    assert "does not take the credentials (SignatureDoesNotMatch)" in told(url, 3)
+    assert "rejects the credentials (SignatureDoesNotMatch)" in told(url, 3)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test:guest")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "guests")
     assert "access denied (AccessDenied); check AWS_PROFILE" in told(url, 3)

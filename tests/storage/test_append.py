@@ -123,7 +123,7 @@ def test_without_a_journal_the_file_does_not_change(path, monkeypatch, number, k
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(append_module.os, "fsync", fail)
-    with LocalSource(path) as source, pytest.raises(kind, match="no journal"):
+    with LocalSource(path) as source, pytest.raises(kind, match="the journal cannot be written"):
         append(source, [b"new"], accept)
     assert path.read_bytes() == OLD
     assert os.listdir(path.parent) == [path.name]
