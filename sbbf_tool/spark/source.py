@@ -36,7 +36,7 @@ class SbbfDataSource(DataSource):
     need the same paths, and the package.
 
     Columns: `file`; of the chunk `row_group`, `column`, its types, bytes and values, `has_filter`; of the filter its place, sizes,
-    `fill_ratio`, `estimated_fpp`, `estimated_ndv`, its warnings and, where it contradicts the format, why it is `broken`; then those of
+    `fill_ratio`, `estimated_fpp`, `estimated_ndv`, its warnings and, where it contradicts the format, why it is `unreadable`; then those of
     the file: `file_bytes`, `created_by`, `rows`, `row_groups`, ...; and `status`: `ok`, or `failed` or `refused` for a file that could
     not be read (damaged, empty, encrypted), with the `reason`. Such a file has one row, and never ends a query.
 
