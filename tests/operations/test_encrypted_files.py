@@ -324,7 +324,7 @@ def test_modules_of_another_chunk(file, part, other):
     first, last = {"header": (0, 1), "bitset": (1, 2), "filter": (0, 2)}[part]
     data[mine[first] : mine[last]] = data[theirs[first] : theirs[last]]
     path.write_bytes(data)
-    message = "its bitset" if part == "bitset" else f"another chunk is there: column {COLUMNS[other[1]]}, row group {other[0]}"
+    message = "the bitset: the module does not authenticate" if part == "bitset" else f"another chunk is there: column {COLUMNS[other[1]]}, row group {other[0]}"
     with pytest.raises(AuthenticationError, match=message):
         probe(path, "name", ["x"], keys=keys)
     (finding,) = [found for found in verify(path, ["name"], keys=keys).findings if found.severity == "error"]
@@ -453,7 +453,7 @@ class TestCommands:
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
         assert done.returncode == 4
         assert [line for line in done.stderr.splitlines() if "can read the keys" not in line] == done.stderr.splitlines()[-1:]
-        assert done.stderr.endswith("the package cryptography is missing; pip install 'sbbf-tool[encryption]'\n")
+        assert done.stderr.endswith("the package cryptography is not installed; pip install 'sbbf-tool[encryption]'\n")
 
     def test_plain_files_take_keys_too(self, fixtures, keys_path):
         assert run(["verify", str(fixtures / "pyarrow-filters.parquet"), "--keys", keys_path]) == 0
