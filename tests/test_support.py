@@ -7,6 +7,8 @@ import pytest
 from support.allowed_skips import ALLOWED_SKIPS, find_excess, read_allowances
 from support.heavy_order import draw_order, find_test_paths
 
+pytestmark = pytest.mark.slow
+
 pytest_plugins = ["pytester"]
 
 NAMES = [f"tests/{room}/test_{n}.py::test_{n}" for room in ("bloom", "objects", "paimon", "storage") for n in range(5)]

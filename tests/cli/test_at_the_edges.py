@@ -19,6 +19,8 @@ from sbbf_tool.cli import run
 from sbbf_tool.file.keys import read_keys
 from support.corpus_edits import edit_footer
 
+pytestmark = pytest.mark.slow
+
 KEY = bytes(range(16)).hex()
 
 

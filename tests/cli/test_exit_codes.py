@@ -16,6 +16,8 @@ from sbbf_tool.cli import COMMANDS
 from sbbf_tool.cli.paimon import COMMANDS as PAIMON_COMMANDS
 from sbbf_tool.errors import describe_unexpected
 
+pytestmark = pytest.mark.slow
+
 # Plants an error at the import of a module, or in a function ("module:function"), and runs the command line once for each error, in a
 # process of its own. Each prints: number of the error, whether the error was reached, exit code, what was printed on standard error.
 PROGRAM = """if True:

@@ -27,6 +27,8 @@ from sbbf_tool.runner.plan import plan_file
 from sbbf_tool.storage import spool
 from sbbf_tool.storage.spool import Spool
 
+pytestmark = pytest.mark.slow
+
 NUM_BYTES = 1 << 20
 NDV = 600_000
 """Distinct values, for which a filter has `NUM_BYTES`."""

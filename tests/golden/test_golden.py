@@ -20,6 +20,8 @@ from sbbf_tool.cli import run
 from sbbf_tool.rules.catalog import RULES
 from support.defects import DEFECTS, FIXTURES, HERE, SOUND, Defect
 
+pytestmark = pytest.mark.slow
+
 NAME = "defective.parquet"
 VERIFIED_GROUPS = ("correctness", "format", "encryption")
 FORMATS = {"text": "txt", "json": "json"}

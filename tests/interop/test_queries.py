@@ -127,6 +127,17 @@ def test_the_same_rows_for_a_thousand_questions_each(engine: Asked, pairs: PairM
 @pytest.mark.parametrize("engine", PRUNERS, indirect=True, ids=str)
 def test_the_same_rows_for_extremes(engine: Asked, pairs: PairMaker, writer: str) -> None:
     """Each value that is stored, asked for alone: least and greatest of each type, both zeros, NaNs, empty strings, the end of the day."""
+    check_extremes(engine, pairs, writer, every=False)
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("engine", ["spark"], indirect=True, ids=str)
+def test_the_same_rows_for_every_extreme(engine: Asked, pairs: PairMaker, writer: str) -> None:
+    check_extremes(engine, pairs, writer, every=True)
+
+
+def check_extremes(engine: Asked, pairs: PairMaker, writer: str, *, every: bool) -> None:
     pair = pairs(writer, engine.name, "extremes")
     left_out = LOSES.get(engine.name, set()) | {"dict", "words"}
     questions = [
@@ -135,7 +146,7 @@ def test_the_same_rows_for_extremes(engine: Asked, pairs: PairMaker, writer: str
         for text in sorted(set(pair.stored[path]))
         if path[0] not in left_out and not re.search(OUT_OF_RANGE[engine.name], text)
     ]
-    if engine.name == "spark" and writer != "spark-plain":
+    if engine.name == "spark" and not every:
         questions = questions[::4]  # a question takes it ten times as long as the others
 
     before, after = engine.answers(pair.before, questions), engine.answers(pair.after, questions)

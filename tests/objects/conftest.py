@@ -6,6 +6,7 @@ import itertools
 import os
 from collections.abc import Iterator
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -49,3 +50,10 @@ def bucket(swift: counting_proxy.Proxy, s3_environment: None) -> Iterator[Bucket
     swift.forget()
     yield Bucket(name, swift, client)
     swift.forget()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.slow)

@@ -27,6 +27,8 @@ from sbbf_tool.parquet.footer import FilterPlace, build_tail, set_filters
 from support.draft_files import write_draft
 from support.samples import write_column, write_events
 
+pytestmark = pytest.mark.slow
+
 NAMES = [dialect.name for dialect in DRAFTS]
 TOLD = [dialect.name for dialect in DRAFTS if dialect.header != TODAYS]
 """Drafts whose header is not today's."""

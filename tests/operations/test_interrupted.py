@@ -20,6 +20,8 @@ from sbbf_tool.parquet.footer import build_tail, parse_tail
 from support.journals import PLANTS, STRANGER, entry_of, place, planted
 from support.places import needs_root, open_folder, without_privileges
 
+pytestmark = pytest.mark.slow
+
 REFUSED = RefusedError.exit_code
 
 CHANGES = {

@@ -22,7 +22,7 @@ from support.corpus_edits import edit_footer
 from support.questions_to_files import ask_everything
 from support.samples import footer_start, write_events
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 SEEDS = [
     pytest.param(range(100), id="a hundred"),

@@ -19,6 +19,8 @@ from sbbf_tool.parquet.idl.ttypes import CompressionCodec, Encoding, PageType
 from sbbf_tool.storage.memory import memory_bytes
 from support.page_bombs import Page, compress, write_pages, zstd_zeros
 
+pytestmark = pytest.mark.slow
+
 MIB, GIB = 1 << 20, 1 << 30
 ROWS = 100
 ALLOWED = 128 << 20

@@ -24,6 +24,8 @@ from sbbf_tool.reports.rows import REFUSED, SKIPPED
 from sbbf_tool.runner import fill
 from sbbf_tool.runner.plan import plan_file
 
+pytestmark = pytest.mark.slow
+
 EDIT = Edit(in_place=True, jobs=1)
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")

@@ -18,6 +18,8 @@ from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.literals import MAYBE, format_plain, parse, parse_object
 from sbbf_tool.parquet.logical import Logical
 
+pytestmark = pytest.mark.slow
+
 
 def leaf(physical: str, kind: str | None = None, *, length: int = 0, **details: object) -> Column:
     return Column(0, ("v",), ("v",), physical, length, Logical(kind, **details) if kind else None, 0, 0)  # type: ignore[arg-type]

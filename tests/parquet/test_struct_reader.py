@@ -23,6 +23,8 @@ from sbbf_tool.parquet.idl.ttypes import FileMetaData, PageHeader, SchemaElement
 from sbbf_tool.parquet.structs import build_struct, describe, parse_prefix
 from support import made_footers, wire
 
+pytestmark = pytest.mark.slow
+
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 EXTENSION = pytest.mark.skipif(
     TCompactProtocolAccelerated(TMemoryBuffer(b""))._fast_decode is None, reason="the installed thrift has no C extension to compare with"

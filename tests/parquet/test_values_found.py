@@ -20,6 +20,8 @@ from sbbf_tool.parquet.literals import format_plain
 from sbbf_tool.parquet.values import read_chunk
 from support.corpus_edits import INTERVAL, annotate, decimal
 
+pytestmark = pytest.mark.slow
+
 
 def integers(bits: int, *, signed: bool = True) -> st.SearchStrategy[int]:
     return st.integers(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else st.integers(0, 2**bits - 1)

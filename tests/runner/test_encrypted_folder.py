@@ -27,6 +27,8 @@ from support.lakes import digests, small_files
 from support.parquet_java import FIRST_ID
 from support.shown_keys import KEYS, assert_no_key
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).parents[2]
 COLUMNS = ("id", "name")
 

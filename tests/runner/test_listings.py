@@ -13,6 +13,8 @@ from sbbf_tool.runner import local
 from sbbf_tool.storage.temporary import TEMPORARY_SUFFIX, sweep
 from support.lakes import assert_filled, small_files
 
+pytestmark = pytest.mark.slow
+
 FILES = 25
 
 

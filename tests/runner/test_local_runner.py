@@ -35,6 +35,8 @@ from sbbf_tool.runner.works import Work
 from sbbf_tool.storage.temporary import sweep
 from support.lakes import MIXED, assert_filled, digests, large_file, mixed, small_files
 
+pytestmark = pytest.mark.slow
+
 EDIT = Edit(in_place=True, jobs=1)
 SPEC = FilterSpec(("id", "name"))
 

@@ -208,6 +208,7 @@ def test_recover_waits_for_nobody_alive(path):
     assert path.read_bytes() == OLD + b"new"
 
 
+@pytest.mark.slow
 class TestOfRealFiles:
     @pytest.fixture
     def events(self, fixtures, tmp_path):

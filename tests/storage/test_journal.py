@@ -15,6 +15,8 @@ from sbbf_tool.storage.journal import Journal, build_journal, parse_journal, rea
 from support.journals import STRANGER, entry_of, place
 from support.places import needs_root
 
+pytestmark = pytest.mark.slow
+
 OLD = b"the old bytes, as long as they may be; " * 10 + b"PAR1"
 NEW = OLD + b"and the new, PAR1"
 

@@ -20,6 +20,8 @@ from sbbf_tool import RefusedError, add_filters, inspect
 from sbbf_tool.errors import ChangedError
 from sbbf_tool.storage.locks import is_locked, leads_to, lock, open_to_change
 
+pytestmark = pytest.mark.slow
+
 SHIM = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
