@@ -68,7 +68,7 @@ def test_killed_at_random_moments(path, befores, killer, tmp_path):
     kill_at_random_moments(8, path, befores[path], killer, tmp_path / "it")
 
 
-@pytest.mark.heavy
+@pytest.mark.heavy(minutes=3)
 @pytest.mark.parametrize("path", WRITE_PATHS)
 def test_killed_at_300_random_moments(path, befores, killer, tmp_path):
     kill_at_random_moments(300, path, befores[path], killer, tmp_path / "it")
@@ -87,7 +87,7 @@ def strace(inject: str, log: Path, before: Before, folder: Path) -> int:
     return subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
 
 
-@pytest.mark.heavy
+@pytest.mark.heavy(minutes=5)
 @pytest.mark.parametrize("path", WRITE_PATHS)
 def test_killed_at_every_system_call_that_writes(path, befores, tmp_path):
     if shutil.which("strace") is None:

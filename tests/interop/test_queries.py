@@ -116,7 +116,7 @@ def test_the_same_rows(engine: Asked, pairs: PairMaker, writer: str) -> None:
     check(engine, pairs(writer, engine.name), {"spark": 20, "pyarrow": 50, "polars": 50}.get(engine.name, 80), SEED)
 
 
-@pytest.mark.heavy
+@pytest.mark.heavy(minutes=5)
 @pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize("engine", [*PRUNERS, "pyarrow", "polars"], indirect=True, ids=str)
 def test_the_same_rows_for_a_thousand_questions_each(engine: Asked, pairs: PairMaker, writer: str) -> None:

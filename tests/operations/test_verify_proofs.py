@@ -274,7 +274,7 @@ def test_what_is_no_parquet_file(tmp_path: Path):
         verify(tmp_path / "text")
 
 
-@pytest.mark.heavy
+@pytest.mark.heavy(minutes=3)
 def test_memory_does_not_grow_with_the_data(tmp_path: Path):
     """A row group of 160 MB is proven in a fraction of that."""
     path = tmp_path / "large.parquet"

@@ -55,8 +55,9 @@ def draw_order(names: Iterable[str], changed: Iterable[str], commit: str) -> lis
 
 def stated_minutes(item: pytest.Item) -> float:
     """Return the minutes that an item's markers state: those of the test, and those of its environment."""
-    stated = [marker.kwargs["minutes"] for marker in item.iter_markers() if marker.name in ("heavy", "environment") and marker.kwargs]
-    return sum(stated) if stated else MINUTES
+    heavy, environment = item.get_closest_marker("heavy"), item.get_closest_marker("environment")
+    minutes = heavy.kwargs.get("minutes", MINUTES) if heavy else 0
+    return minutes + (environment.kwargs["minutes"] if environment else 0)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
