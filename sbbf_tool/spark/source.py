@@ -48,7 +48,7 @@ class SbbfDataSource(DataSource):
       `file` select files, and conditions on `column` and `row_group` select chunks, before any file is opened. Without it the result
       is the same.
     - `.schema("file string, column string, bitset_bytes long")` requests only these columns; no bitset is read without fill ratio,
-      estimates and `unused`.
+      estimates and `unreferenced`.
 
     Further options:
 

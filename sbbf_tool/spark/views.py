@@ -69,7 +69,7 @@ class Chunks:
         from sbbf_tool.operations.inspect import inspect
 
         measure = _no_chunk if _OF_BITS.isdisjoint(columns) else wants
-        report = inspect(path, self.columns, all_chunks=self.all_chunks, measure=measure, search="unused" in columns)
+        report = inspect(path, self.columns, all_chunks=self.all_chunks, measure=measure, search="unreferenced" in columns)
         file = _values(report, columns) | {_STATUS: OK}
         for chunk in report.filters:
             if wants is None or wants(chunk.row_group, chunk.column):

@@ -135,7 +135,7 @@ def test_an_empty_list_is_a_usage_error(folder, give, capfd, option, content):
         (["inspect", "--files-from", "list", "plain.parquet"], "not both: plain.parquet"),
         (["inspect", "--files-from", "list", "--files0-from", "list"], "give one of --files-from and --files0-from"),
         (["inspect"], "no file was given"),
-        (["probe", "--files-from", "list", "id", "1"], "give the column with -c COLUMN"),
+        (["probe", "--files-from", "list", "id", "1"], "name the column with -c COLUMN"),
         (["explain", "--files-from", "list", "id", "1"], "name the column with -c COLUMN"),
         (["probe", "-c", "id", "--value", "1"], "no file was given"),
         (["add-filter", "-c", "id", "--files-from", "list", "-o", "out.parquet"], "--output is for one file"),

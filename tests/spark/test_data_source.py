@@ -217,7 +217,7 @@ def test_indexes_of_a_paimon_table(read, fixtures):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"colums": "id"}, "no option 'colums'; did you mean columns?"),
+        ({"colums": "id"}, "unknown option 'colums'; did you mean columns?"),
         ({"rules": "true", "select": "corectness"}, "unknown rule 'corectness'; did you mean correctness"),
         ({"where": "dt >"}, "dt >"),
     ],
