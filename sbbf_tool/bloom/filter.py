@@ -57,7 +57,7 @@ class BloomFilter:
     plain-encoded bytes, hashes as unsigned 64-bit integers.
     """
 
-    __slots__ = ("_bitset", "_measured", "num_blocks")
+    __slots__ = ("_bitset", "_measurement", "num_blocks")
 
     num_blocks: int
     """Whole blocks of 32 bytes; the specification's `z`."""
@@ -66,7 +66,7 @@ class BloomFilter:
         """Wrap a bitset. UnreadableError below 32 bytes, or for 2^31 blocks and more."""
         self._bitset = flat(bitset)
         self.num_blocks = len(self._bitset) // BLOCK_BYTES
-        self._measured: tuple[int, int] | None = None
+        self._measurement: tuple[int, int] | None = None
         if not 1 <= self.num_blocks <= MAX_BLOCKS:
             raise UnreadableError(
                 f"a bitset of {len(self._bitset):,} bytes is not a filter", hint="a filter has 1 to 2^31 - 1 blocks of 32 bytes"
@@ -109,12 +109,12 @@ class BloomFilter:
         if self._bitset.readonly:
             raise BufferError("the bitset is read-only; insert into a copy()")
         spec.filter_insert(self._bitset, self.num_blocks, h)
-        self._measured = None
+        self._measurement = None
 
     def insert_hashes(self, hashes: Buffer) -> None:
         """Insert many hashes: a buffer of native unsigned 64-bit integers. BufferError when the bitset is read-only."""
         kernels.active().insert(self._bitset, self.num_blocks, hashes)
-        self._measured = None
+        self._measurement = None
 
     def __contains__(self, plain: Buffer) -> bool:
         """Return whether a value may be in the set: False is certain, True is not."""
@@ -184,9 +184,9 @@ class BloomFilter:
     # --- Measure ---
 
     def _measure(self) -> tuple[int, int]:
-        if self._measured is None:
-            self._measured = kernels.active().measure(self._bitset, self.num_blocks)
-        return self._measured
+        if self._measurement is None:
+            self._measurement = kernels.active().measure(self._bitset, self.num_blocks)
+        return self._measurement
 
     @property
     def bits_set(self) -> int:

@@ -69,9 +69,9 @@ def _read_toml(path: str) -> dict[str, Any]:
         raise UsageError(f"not TOML: {error}", file=path) from None
 
 
-def _among(keys: Iterable[str], known: Iterable[str], path: str, table: str) -> None:
+def _among(keys: Iterable[str], choices: Iterable[str], path: str, table: str) -> None:
     for key in keys:
-        if key not in known:
-            near = get_close_matches(key, list(known), n=3)
-            hint = f"did you mean {', '.join(near)}?" if near else f"choose from {', '.join(known)}"
+        if key not in choices:
+            near = get_close_matches(key, list(choices), n=3)
+            hint = f"did you mean {', '.join(near)}?" if near else f"choose from {', '.join(choices)}"
             raise UsageError(f"unknown setting {key!r}", file=path, place=table, hint=hint)

@@ -73,8 +73,8 @@ def _parse_raw(layout: struct.Struct, data: bytes) -> ParsedHeader:
     """Parse the u32 fields of `layout`. Raises UnreadableError unless they are a size that the branch wrote, and zeros."""
     if len(data) < layout.size:
         raise UnreadableError(f"the header has {layout.size} bytes, but only {len(data)} are given")
-    num_bytes, *others = layout.unpack_from(data)
-    if any(others):
+    num_bytes, *zeros = layout.unpack_from(data)
+    if any(zeros):
         raise UnreadableError("the header states an unknown hash, algorithm or compression")
     # By chance, many numbers are followed by that many zero bytes, and there is no magic: hence the strict check of the size.
     if not BLOCK_BYTES <= num_bytes <= MAX_BYTES or num_bytes & (num_bytes - 1):

@@ -71,9 +71,9 @@ def forms_of(instant: int) -> tuple[bytes, ...]:
 def instants_read_as(instant: int) -> Iterator[int]:
     """Iterate over other instants of the years 1 to 9999 that readers with 64 bits of nanoseconds, such as pyarrow, take for this one."""
     first, last = _YEARS_1_TO_9999
-    for other in range(first + (instant - first) % (1 << 64), last, 1 << 64):
-        if other != instant:
-            yield other
+    for alias in range(first + (instant - first) % (1 << 64), last, 1 << 64):
+        if alias != instant:
+            yield alias
 
 
 def other_forms_of(plain: bytes) -> tuple[bytes, ...]:

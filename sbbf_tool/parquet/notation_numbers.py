@@ -62,10 +62,10 @@ def _parse_float(column: Column, text: str) -> Literal:
         # SQL calls both zeros equal; their bytes differ, and so do their hashes.
         return Literal(text, (struct.pack(layout, 0.0), struct.pack(layout, -0.0)))
     mirrored = value + (value - narrow)
-    other = _packed(layout, mirrored)
-    if narrow != value and other is not None and struct.unpack(layout, other) == (mirrored,):
+    mirror = _packed(layout, mirrored)
+    if narrow != value and mirror is not None and struct.unpack(layout, mirror) == (mirrored,):
         # Half way between two narrow numbers, at the precision of a double: the text may mean either.
-        return Literal(text, (plain, other))
+        return Literal(text, (plain, mirror))
     return Literal(text, (plain,))
 
 

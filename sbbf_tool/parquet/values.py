@@ -132,7 +132,7 @@ def read_chunk(
             for array in _within_dictionary(arrays) if plan.as_dictionary else _merge_arrays(arrays):
                 yield PlainValues(column, array, normalised_intervals=normalised)
     except (pa.ArrowException, OSError, NotImplementedError) as error:
-        # Damage raises any of these; pyarrow also raises the last two where it was built without a codec, or knows no such encoding.
+        # Damage raises any of these; pyarrow also raises the last two where it was built without a codec, or without this encoding.
         reason = " ".join(str(error).split())
         raise UnreadableError(f"pyarrow cannot decode the pages ({reason})", place=place) from error
     if chunk.num_decoded_rows != group.num_rows:

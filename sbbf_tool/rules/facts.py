@@ -256,14 +256,14 @@ def _overlaps(file: ParquetFile, filters: Iterable[StoredFilter]) -> dict[tuple[
     furthest = list(accumulate((owned.end for owned in ranges), max))
     overlaps = {}
     for mine in own:
-        others = list(_meeting(ranges, starts, furthest, mine))
-        if others:
+        neighbours = list(_meeting(ranges, starts, furthest, mine))
+        if neighbours:
             overlaps[mine.row_group, mine.column] = tuple(
                 Overlap(
-                    f"the {other.kind} of column {file.footer.columns[other.column].name}, row group {other.row_group}",
-                    (other.row_group, other.column) if other.kind == _FILTER else None,
+                    f"the {neighbour.kind} of column {file.footer.columns[neighbour.column].name}, row group {neighbour.row_group}",
+                    (neighbour.row_group, neighbour.column) if neighbour.kind == _FILTER else None,
                 )
-                for other in others
+                for neighbour in neighbours
             )
     return overlaps
 

@@ -21,12 +21,12 @@ class LakeColumn:
     chunk_bytes: int = 0
     """Bytes of the column in files in which it has a filter."""
     fpp_sum: float = 0.0
-    measured: int = 0
+    measurable_filters: int = 0
 
     @property
     def mean_fpp(self) -> float | None:
         """Mean FPP over the row groups whose filters could be measured; None where there is none."""
-        return self.fpp_sum / self.measured if self.measured else None
+        return self.fpp_sum / self.measurable_filters if self.measurable_filters else None
 
 
 class InspectTotals:
@@ -51,7 +51,7 @@ class InspectTotals:
         column.chunk_bytes += total.chunk_bytes
         if total.mean_fpp is not None:
             column.fpp_sum += total.mean_fpp * total.row_groups_with_filter
-            column.measured += total.row_groups_with_filter
+            column.measurable_filters += total.row_groups_with_filter
 
     def columns(self) -> list[LakeColumn]:
         """Return the columns that have a filter in any file, in the order in which they were first found."""

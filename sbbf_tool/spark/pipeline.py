@@ -362,8 +362,8 @@ def add_filters(
             in_splits = publish(
                 build(large.where("size(splits) > 1"), full_spec, full_edit, tasks=tasks), full_spec, full_edit, tally=tally
             )
-            others = _as_add_rows(large.where("status not in ('ok', 'skipped')"))
-            outcomes = reduce(DataFrame.unionByName, (whole, in_splits, others), outcomes)
+            without_work = _as_add_rows(large.where("status not in ('ok', 'skipped')"))
+            outcomes = reduce(DataFrame.unionByName, (whole, in_splits, without_work), outcomes)
         return _compute_once(spark, outcomes, report)
 
 

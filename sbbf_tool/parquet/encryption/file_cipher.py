@@ -146,7 +146,7 @@ class FileCipher:
         return list(self._keys)
 
     def chunks_of_same_key(self, chunk: ChunkKey) -> list[ChunkKey]:
-        return [other for other, key in self._keys.items() if key == self._keys[chunk]]
+        return [candidate for candidate, key in self._keys.items() if key == self._keys[chunk]]
 
     def _aad(self, chunk: ChunkKey, module: Module, page: int | None) -> bytes:
         return self.algorithm.aad.of(module, self._ordinals[chunk[0]], chunk[1], page)

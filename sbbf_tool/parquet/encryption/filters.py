@@ -82,10 +82,10 @@ def _where_from(cipher: FileCipher, chunk: ChunkKey, ciphertext: bytes) -> str |
         except UnreadableError:
             continue
         return f"its header was encrypted as a module of type {int(module)} ({module.words}), not {int(Module.BLOOM_FILTER_HEADER)}"
-    for other in cipher.chunks_of_same_key(chunk):
+    for sibling in cipher.chunks_of_same_key(chunk):
         try:
-            cipher.decrypt(chunk, Module.BLOOM_FILTER_HEADER, ciphertext, written_for=other)
+            cipher.decrypt(chunk, Module.BLOOM_FILTER_HEADER, ciphertext, written_for=sibling)
         except UnreadableError:
             continue
-        return f"the filter of another chunk is there: column {cipher.columns[other[1]].name}, row group {other[0]}"
+        return f"the filter of another chunk is there: column {cipher.columns[sibling[1]].name}, row group {sibling[0]}"
     return None
