@@ -137,7 +137,7 @@ def _survey_filter(file: ParquetFile, number: int, column: Column) -> FilterSurv
         return FilterSurvey(0, None)
     if stored is None:
         return None
-    if stored.header.beyond_us:
+    if stored.header.unsupported_reason:
         return FilterSurvey(stored.length, None)
     return FilterSurvey(stored.length, BloomFilter(file.read_bitset(stored)).fpp)
 

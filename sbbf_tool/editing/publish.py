@@ -59,7 +59,7 @@ def read_new_filter(file: ParquetFile, fresh: ParquetFile, patch: Patch, key: Ch
     """Read a filter that the patch wrote from the new file, where it must be at its planned place and of the released format."""
     place = patch.places[key]
     stored = fresh.stored_filter(key[0], fresh.footer.columns[key[1]])
-    if stored is None or stored.place != place or stored.length != place.length or stored.header.beyond_us:
+    if stored is None or stored.place != place or stored.length != place.length or stored.header.unsupported_reason:
         raise mistake(file, f"the filter of {place_of(file, key)} is not at its planned offset")
     return BloomFilter(fresh.read_bitset(stored))
 

@@ -79,7 +79,7 @@ def _blocks(file: ParquetFile, question: Question) -> Iterator[tuple[int, int]]:
     for row_group in range(file.footer.num_row_groups):
         if file.encryption_of(row_group, question.column) is None:
             stored = file.stored_filter(row_group, question.column)
-            if stored is not None and not stored.header.beyond_us:
+            if stored is not None and not stored.header.unsupported_reason:
                 indices = {block_index(h, stored.num_blocks) for h in hashes}
                 if _is_read_whole(stored, indices):
                     yield stored.bitset_offset, stored.bitset_bytes

@@ -44,7 +44,7 @@ def hasher_for(dialect: Dialect, column: Column, num_blocks: int) -> Hasher:
 def read_as(stored: StoredFilter, dialect: Dialect) -> StoredFilter | None:
     """Return the filter as one of this dialect; None where its header does not fit it."""
     if not stored.header.readings:
-        return stored if dialect.header == TODAYS and stored.header.beyond_us is None else None
+        return stored if dialect.header == TODAYS and stored.header.unsupported_reason is None else None
     reading = next((reading for reading in stored.header.readings if reading.dialect == dialect), None)
     return None if reading is None else replace(stored, header=FilterHeader(reading.length, reading.num_bytes))
 
@@ -90,7 +90,7 @@ def in_dialect(file: ParquetFile, stored: StoredFilter, dialect: Dialect) -> tup
     # The drafts had no encryption.
     draft_filter = None if stored.is_encrypted else read_as(stored, dialect)
     if draft_filter is None:
-        return stored, None, f"{stored.header.beyond_us}, not {dialect.name}" if stored.header.beyond_us else None
+        return stored, None, f"{stored.header.unsupported_reason}, not {dialect.name}" if stored.header.unsupported_reason else None
     if dialect == TODAY:
         return stored, None, None
     column = file.footer.columns[stored.column]

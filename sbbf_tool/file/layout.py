@@ -105,7 +105,7 @@ def _filter_at(file: ParquetFile, start: int, end: int) -> Range | None:
     except UnreadableError:
         return None
     stop = start + header.length + header.num_bytes
-    if stop > end or header.beyond_us or header.num_bytes < BLOCK_BYTES:
+    if stop > end or header.unsupported_reason or header.num_bytes < BLOCK_BYTES:
         return None
     return Range(start, stop, OLD_FILTER)
 

@@ -90,7 +90,7 @@ def _chunk_report(file: ParquetFile, row_group: int, column: Column, stored_filt
             read_as, of_draft = _draft(file, stored) if stored.header.readings else (stored, {})
             stored_filters.append(read_as)
             fields.update(_of_header(read_as, meta.bytes))
-            if measure and not read_as.header.beyond_us:
+            if measure and not read_as.header.unsupported_reason:
                 fields.update(_of_bitset(file, read_as))
             fields.update(of_draft)
         except UnreadableError as error:
@@ -111,8 +111,8 @@ def _chunk_report(file: ParquetFile, row_group: int, column: Column, stored_filt
 def _of_header(stored: StoredFilter, chunk_bytes: int) -> dict[str, Any]:
     """Return the fields of a report that come from a filter's header."""
     warnings = stored.warnings()
-    if stored.header.beyond_us:
-        warnings.insert(0, f"its bits cannot be interpreted: {stored.header.beyond_us}")
+    if stored.header.unsupported_reason:
+        warnings.insert(0, f"its bits cannot be interpreted: {stored.header.unsupported_reason}")
     return {
         "header_bytes": stored.header_bytes + stored.bitset_bytes - stored.header.num_bytes,
         "bitset_bytes": stored.header.num_bytes,
@@ -146,7 +146,7 @@ def _draft(file: ParquetFile, stored: StoredFilter) -> tuple[StoredFilter, dict[
     return read_as, {
         "dialects": tuple(each.dialect.name for each in stored.header.readings),
         "dialect": reading.dialect.name if reading else None,
-        "warnings": (f"no reader uses it: {stored.header.beyond_us}; {dialect_note}", *read_as.warnings()),
+        "warnings": (f"no reader uses it: {stored.header.unsupported_reason}; {dialect_note}", *read_as.warnings()),
     }
 
 

@@ -153,9 +153,9 @@ def _stored_filters(file: ParquetFile, columns: list[Column]) -> Iterable[Stored
                 raise RefusedError(encryption, file=file.name, place=place, hint="leave the column out")
             stored = file.stored_filter(row_group, column)
             assert stored is not None
-            if stored.header.beyond_us:
+            if stored.header.unsupported_reason:
                 hint = Hint("{fix} replaces it", fix=Fix("repair", (file.name,), rebuild=True))
-                raise RefusedError(stored.header.beyond_us, file=file.name, place=place, hint=hint)
+                raise RefusedError(stored.header.unsupported_reason, file=file.name, place=place, hint=hint)
             count[column.index] += 1
             yield stored
     for column in columns:

@@ -59,13 +59,13 @@ class _StandaloneFile:
         """Dialects that the header fits; only today's for a header of today's format."""
         if self.stored.header.readings:
             return tuple(reading.dialect for reading in self.stored.header.readings)
-        return () if self.stored.header.beyond_us else (TODAY,)
+        return () if self.stored.header.unsupported_reason else (TODAY,)
 
     def read_as(self, dialect: Dialect) -> StoredFilter:
         """Return the filter as read in this dialect. Raises UsageError where its header is not of this dialect."""
         stored = drafts.read_as(self.stored, dialect)
         if stored is None:
-            fits = " or ".join(candidate.name for candidate in self.dialects) or self.stored.header.beyond_us
+            fits = " or ".join(candidate.name for candidate in self.dialects) or self.stored.header.unsupported_reason
             raise UsageError(f"the header does not fit the dialect {dialect.name}", file=self.source.name, hint=f"it fits {fits}")
         return stored
 
@@ -102,7 +102,7 @@ def probe_standalone(path: str | os.PathLike[str], type_name: str, values: objec
     queries = [literals.parse_object(column, value) for value in as_iterable(values)]
     with _StandaloneFile(path) as file:
         chosen = TODAY if dialect is None else find_dialect(dialect)
-        if dialect is None and file.stored.header.beyond_us:
+        if dialect is None and file.stored.header.unsupported_reason:
             answers = [RowGroupAnswer(0, literals.CANNOT_SAY, file.stored.header.refusal) for _ in queries]
         else:
             bloom = file.bloom_of(file.read_as(chosen))
@@ -168,7 +168,7 @@ def _checkable(column: Column, values: object) -> Iterator[Literal]:
 
 def _decide(file: _StandaloneFile, column: Column, sample: list[Literal]) -> Dialect | None:
     if not file.stored.header.readings:
-        return None if file.stored.header.beyond_us else TODAY
+        return None if file.stored.header.unsupported_reason else TODAY
     # The stored form comes first.
     reading = decide(file.stored, column, [literal.forms[0] for literal in sample if literal.forms], file.source.read)
     return reading.dialect if reading else None
@@ -177,12 +177,12 @@ def _decide(file: _StandaloneFile, column: Column, sample: list[Literal]) -> Dia
 def _form(header: FilterHeader) -> str:
     if header.readings:
         return " or ".join(dict.fromkeys(reading.dialect.header for reading in header.readings))
-    return "unknown" if header.beyond_us else TODAYS
+    return "unknown" if header.unsupported_reason else TODAYS
 
 
 def _warnings(file: _StandaloneFile) -> Iterator[str]:
-    if file.stored.header.beyond_us:
-        yield f"no reader uses it: {file.stored.header.beyond_us}"
+    if file.stored.header.unsupported_reason:
+        yield f"no reader uses it: {file.stored.header.unsupported_reason}"
     if trailing_bytes := file.source.size - file.stored.end:
         yield f"{trailing_bytes:,} bytes after the filter do not belong to it"
     yield from (warning for warning in file.stored.warnings() if "bloom_filter_length" not in warning)

@@ -45,14 +45,16 @@ class FilterHeader:
 
     length: int
     num_bytes: int
-    beyond_us: str | None = None
+    unsupported_reason: str | None = None
     readings: tuple[Reading, ...] = ()
     """What a draft's header may be; the other fields describe the first reading."""
 
     @property
     def refusal(self) -> str | None:
         """Why the filter answers no query, with a hint for a draft's; None where it answers."""
-        return join(f"{self.beyond_us}; ", Hint("query it with {dialect}", dialect=...)) if self.readings else self.beyond_us
+        return (
+            join(f"{self.unsupported_reason}; ", Hint("query it with {dialect}", dialect=...)) if self.readings else self.unsupported_reason
+        )
 
     def within(self, room: int, stated_length: int | None) -> FilterHeader:
         """Return the header without readings longer than `room` bytes, or, where one has the stated length, without those that have not."""
@@ -148,7 +150,7 @@ def parse_header(data: bytes) -> FilterHeader:
         raise UnreadableError("not a filter header: numBytes is missing")
     if size < BLOCK_BYTES:
         raise UnreadableError(f"the header states a bitset of {size} bytes, but one block has {BLOCK_BYTES}")
-    return FilterHeader(length, size, _beyond_us(header))
+    return FilterHeader(length, size, _find_unsupported(header))
 
 
 def _draft(readings: tuple[Reading, ...]) -> FilterHeader:
@@ -158,7 +160,7 @@ def _draft(readings: tuple[Reading, ...]) -> FilterHeader:
     return FilterHeader(readings[0].length, readings[0].num_bytes, reason, readings)
 
 
-def _beyond_us(header: BloomFilterHeader) -> str | None:
+def _find_unsupported(header: BloomFilterHeader) -> str | None:
     if header.algorithm is None and header.hash is None:
         return "its header states neither algorithm nor hash"
     if header.algorithm is None or header.algorithm.BLOCK is None:

@@ -46,7 +46,7 @@ def _unexplained(chunk: ChunkFacts) -> str | None:
     With an unknown header the meaning of the bits is unknown too, and no value need be in the filter.
     """
     verification = chunk.verification
-    if chunk.stored is None or chunk.stored.header.beyond_us is not None or verification is None or verification.cause is not None:
+    if chunk.stored is None or chunk.stored.header.unsupported_reason is not None or verification is None or verification.cause is not None:
         return None
     return _false_negatives(verification)
 

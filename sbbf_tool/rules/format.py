@@ -26,13 +26,13 @@ def _at_each_header(examine: Callable[[StoredFilter], str | None]) -> Look:
 
 
 def _unknown_header(stored: StoredFilter) -> str | None:
-    return stored.header.beyond_us if not stored.header.readings else None
+    return stored.header.unsupported_reason if not stored.header.readings else None
 
 
 def _draft_dialect(chunk: ChunkFacts) -> str | None:
     if chunk.stored is None or not chunk.stored.header.readings:
         return None
-    verification, fact = chunk.verification, chunk.stored.header.beyond_us or ""
+    verification, fact = chunk.verification, chunk.stored.header.unsupported_reason or ""
     if verification is None or verification.problem or not verification.verified_values:
         return fact
     if verification.dialect is None:

@@ -51,7 +51,7 @@ def test_every_form_of_every_size_is_read_back(form, num_bytes):
     assert parse(written + BITSET) == ParsedHeader(len(written), num_bytes)
     assert names(readings(written + BITSET)) == NAMES[form]
     parsed = parse_header(written + BITSET)
-    assert (parsed.num_bytes, parsed.beyond_us is not None) == (num_bytes, True)
+    assert (parsed.num_bytes, parsed.unsupported_reason is not None) == (num_bytes, True)
     assert len(written) <= HEADER_GUESS
 
 
@@ -108,7 +108,7 @@ def test_the_stated_length_and_the_room_decide_between_them(room, stated, left):
     header = parse_header(RAW).within(room, stated)
     assert names(header.readings) == left
     assert (header.length, header.num_bytes) == header.readings[0][1:]
-    assert all(name in header.beyond_us for name in left)
+    assert all(name in header.unsupported_reason for name in left)
 
 
 # None of them

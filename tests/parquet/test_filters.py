@@ -103,8 +103,8 @@ def test_a_header_of_another_kind_is_beyond_us_with_the_reason(raw, reason):
     parsed = parse_header(raw + b"\xaa" * 64)
     assert parsed.num_bytes == 64
     assert parsed.length == len(raw)
-    assert parsed.beyond_us is not None
-    assert reason in parsed.beyond_us
+    assert parsed.unsupported_reason is not None
+    assert reason in parsed.unsupported_reason
 
 
 def test_fields_that_a_later_version_adds_do_not_hide_the_known_ones():
@@ -210,7 +210,7 @@ def test_places_follow_from_header_and_offset():
 def test_todays_public_sample(conformance):
     raw = (conformance / "parquet-testing" / "bloom_filter.xxhash.bin").read_bytes()
     parsed = parse_header(raw)
-    assert parsed.beyond_us is None
+    assert parsed.unsupported_reason is None
     assert parsed.length + parsed.num_bytes == len(raw)
 
 
@@ -219,6 +219,6 @@ def test_filters_of_unmerged_drafts_are_never_taken_for_todays(conformance):
     assert len(samples) > 10
     for sample in samples:
         try:
-            assert parse_header(sample.read_bytes()[:HEADER_GUESS]).beyond_us
+            assert parse_header(sample.read_bytes()[:HEADER_GUESS]).unsupported_reason
         except UnreadableError:
             continue

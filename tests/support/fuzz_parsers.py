@@ -54,7 +54,7 @@ def filter_header(data: bytes) -> None:
     header = parse_header(data)
     assert 0 < header.length <= len(data)
     assert 32 <= header.num_bytes < 1 << 31
-    if header.beyond_us is None:
+    if header.unsupported_reason is None:
         assert parse_header(build_header(header.num_bytes)) == FilterHeader(len(build_header(header.num_bytes)), header.num_bytes)
 
 

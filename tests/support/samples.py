@@ -70,7 +70,7 @@ def places(path: Path) -> dict[tuple[int, str], Place]:
 def filter_at(path: Path, place: Place) -> BloomFilter:
     raw = path.read_bytes()[place.offset : place.end]
     header = parse_header(raw)
-    assert header.beyond_us is None
+    assert header.unsupported_reason is None
     assert header.length + header.num_bytes == place.length
     return BloomFilter(raw[header.length :])
 
