@@ -65,6 +65,7 @@ def urls(lake, *names: str) -> list[str]:
     return [lake.url(name) for name in names]
 
 
+@pytest.mark.parametrize("sbbf", ["local", pytest.param("spark", marks=[pytest.mark.engines, pytest.mark.heavy])], indirect=True)
 def test_prefixes_globs_and_urls(lake, sbbf):
     for given, expected in (
         ([lake.url("lake/")], [*NAMES, "lake/day=3/torn.parquet"]),

@@ -114,7 +114,7 @@ def container(data: bytes) -> None:
             body = parsed.body_of(index)
             assert len(body) == index.length or index.empty
             if index.kind == KIND and body:
-                assert 0 <= parse_bloom64(body).fill <= 1
+                assert 0 <= parse_bloom64(body).fill_ratio <= 1
 
 
 def manifest(data: bytes) -> None:
