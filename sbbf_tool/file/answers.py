@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 NO_FILTER = "no filter"
 
-# One read of a whole bitset costs about as much as this many reads of a block.
+# Reading a whole bitset costs about as much as this many reads of one block.
 _BLOCKS_PER_BITSET_READ = 64
 _MANY_HASHES = 1024
-"""More hashes than this select more blocks than that, and counting the blocks would cost more than the answer."""
+"""For more hashes than this the whole bitset is read: counting the selected blocks would cost more than it saves."""
 
 
 def query_row_group(file: ParquetFile, row_group: int, question: Question, dialect: Dialect | None = None) -> list[RowGroupAnswer]:
-    """Query one row group's filter for each value; in `dialect` where the filter is of that dialect."""
+    """Query one row group's filter for each value; in `dialect` if the filter follows that dialect."""
     reason = file.encryption_of(row_group, question.column)
     stored = None if reason else file.stored_filter(row_group, question.column)
     hashes = question.hashes
@@ -57,7 +57,7 @@ def query_row_group(file: ParquetFile, row_group: int, question: Question, diale
 
 
 def expect_answers(file: ParquetFile, question: Question) -> None:
-    """Announce that every row group's filter will be queried for this: see `Source.prefetch`."""
+    """Announce that the filter of every row group will be queried for this question: see `Source.prefetch`."""
     file.expect_filters([question.column], also=_likely_blocks(file, question))
     file.source.prefetch(_blocks(file, question))
 
@@ -74,7 +74,7 @@ def _likely_blocks(file: ParquetFile, question: Question) -> Iterator[tuple[int,
 
 
 def _blocks(file: ParquetFile, question: Question) -> Iterator[tuple[int, int]]:
-    """Yield the ranges that `may_hold` will read, of every row group."""
+    """Yield the ranges of every row group that `may_hold` will read."""
     hashes = [h for forms in question.hashes for h in forms]
     for row_group in range(file.footer.num_row_groups):
         if file.encryption_of(row_group, question.column) is None:
@@ -93,7 +93,7 @@ def _is_read_whole(stored: StoredFilter, blocks: Collection[int]) -> bool:
 
 
 def may_hold(file: ParquetFile, stored: StoredFilter, hashes: Sequence[int]) -> Sequence[int]:
-    """Return 1 for each hash that the filter may hold, else 0; read each block once, or the bitset where that is cheaper."""
+    """Return 1 for each hash that the filter may hold, otherwise 0. Read each block once, or the whole bitset if that is cheaper."""
     if len(hashes) <= _MANY_HASHES:
         by_block: dict[int, list[int]] = {}
         for at, h in enumerate(hashes):

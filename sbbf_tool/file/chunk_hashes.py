@@ -1,7 +1,7 @@
 """The values of one column chunk, read in the cheapest way.
 
-its dictionary, and the PLAIN pages after it     where there are only such pages: nothing is decoded, and most pages are not read
-all pages, decoded by pyarrow                    otherwise
+dictionary and PLAIN pages     if the chunk has no other pages: nothing is decoded, and most pages are not read
+all pages, decoded by pyarrow  otherwise
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from sbbf_tool.parquet.patch import ChunkKey
 from sbbf_tool.parquet.statistics import StatisticsCheck
 
 _Run: TypeAlias = tuple[int, memoryview, memoryview, Extremes | None]
-"""The count of some values, their hashes, the hashes of their equals, and their extremes where a check needs them."""
+"""The number of values, their hashes, the hashes of their equals, and their extremes if a check needs them."""
 
 
 class StoredValues:
-    """A chunk's values as hashes; threads must not share it. Raises UnreadableError where they cannot be read.
+    """A chunk's values as hashes; threads must not share it. Raises UnreadableError if the values cannot be read.
 
-    A `check` gets the values too, and compares them with the footer's statistics.
+    A `check` receives the values too, and compares them with the footer's statistics.
     """
 
     def __init__(self, file: ParquetFile, key: ChunkKey, check: StatisticsCheck | None = None) -> None:
@@ -35,7 +35,7 @@ class StoredValues:
         self._pages = file.pages(self._row_group, self._column)
         self._normalised = equals.interval_form(file.footer, self._column) == equals.INTERVAL_FORM
         self.count = 0
-        """Values behind the last `hashes`: non-null ones, each value of a dictionary once."""
+        """Number of values behind the last `hashes`: non-null values, and each value of a dictionary once."""
         self.are_decoded = False
         """Whether the last `hashes` came from pages that pyarrow decoded."""
         self.page_types: set[int] = set()
@@ -47,11 +47,11 @@ class StoredValues:
             with self._locate_errors():
                 self._dictionary = self._plain_chunk().dictionary()
         self.distinct = len(self._dictionary) if self._dictionary is not None else None
-        """Upper bound on the distinct values, where the footer says that all are in a dictionary."""
+        """Upper bound on the distinct values, if the footer states that all values are in a dictionary."""
 
     @property
     def non_null_count(self) -> int | None:
-        """Non-null values of the chunk as the last `hashes` counted them; None where a dictionary stood for some."""
+        """Non-null values of the chunk, counted by the last `hashes`; None if a dictionary stood for some of them."""
         return self.count if self.are_decoded or PageType.DICTIONARY_PAGE not in self.page_types else None
 
     def hashes(self) -> Iterator[memoryview]:
@@ -63,7 +63,7 @@ class StoredValues:
                     yield from self._count_values(self._plain_pages())
                     return
                 except plain_pages.NotPlainError:
-                    pass  # the hashes so far are of stored values and do no harm
+                    pass  # the hashes so far are of stored values, so they do no harm
             self.are_decoded = True
             yield from self._count_values(self._decode_pages())
 

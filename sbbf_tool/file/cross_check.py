@@ -1,11 +1,11 @@
-"""Verification of the values that the page reader read, independent of it: against the footer's statistics, and against pyarrow.
+"""Verification that the page reader read the right values, by two independent means: the footer's statistics, and pyarrow.
 
-statistics     every value is within min_value and max_value, and as many are null as null_count says: for every chunk
-pyarrow        the filter holds every value that pyarrow decodes, and as many: for one chunk of each kind where statistics are missing or
-               the tests do not cover the writer; for every chunk that contradicts its statistics
+statistics     for every chunk: every value is within min_value and max_value, and the number of nulls is null_count
+pyarrow        the filter holds every value that pyarrow decodes, and both count the same number of values: for one chunk of each kind that
+               lacks statistics or whose writer the tests do not cover, and for every chunk that contradicts its statistics
 
-A filter built from wrongly read pages excludes stored values, and reading the pages again in the same way does not show it. Chunks that
-pyarrow decoded in the first place are compared with statistics alone.
+A filter built from wrongly read pages excludes stored values, and reading the pages again in the same way does not reveal this. Chunks
+that pyarrow decoded in the first place are compared with statistics only.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TESTED = frozenset(
         ("fastparquet-python", "2026.9.0"),
     }
 )
-"""Writers whose pages the tests compare, value by value, with pyarrow's result."""
+"""Writers whose pages the tests compare, value by value, with the values that pyarrow decodes."""
 
 # An application and its version, as parquet.thrift specifies for `FileMetaData`.
 _CREATED_BY = re.compile(r"(?P<application>.*?)\s+version\s+(?P<version>[^\s(]+)", re.DOTALL)
@@ -45,21 +45,21 @@ class Verdict(NamedTuple):
     """The result for one chunk."""
 
     is_cross_checked: bool = False
-    """Whether pyarrow decoded the chunk too, to the same values."""
+    """Whether pyarrow also decoded the chunk, to the same values."""
     is_undecodable: bool = False
-    """Whether pyarrow should have decoded the chunk too, and cannot."""
+    """Whether pyarrow should also have decoded the chunk but cannot."""
     wrong_statistics: tuple[str, ...] = ()
-    """The footer's statements about the chunk that its values contradict."""
+    """The statistics in the footer that the values of the chunk contradict."""
 
 
 NO_FINDING = Verdict()
 
 
 class CrossChecks:
-    """The kinds of chunk that pyarrow decoded too. One object serves a run; threads may share it.
+    """The kinds of chunk that pyarrow has also decoded. One object serves a run; threads may share it.
 
-    A kind is the writer with its version, the type, the encodings, the version of the pages and the levels. An object sent to other
-    processes is one object in each of them, however often it is sent, and knows the kinds found in that process.
+    A kind is the writer with its version, the column type, the encodings, the page types and the levels. Each process that receives the
+    object has a single copy, however often it is sent, and the copy knows the kinds found in that process.
     """
 
     def __init__(self, run: str | None = None) -> None:
@@ -71,7 +71,7 @@ class CrossChecks:
         return _in_this_process, (self._run,)
 
     def verify(self, file: ParquetFile, key: ChunkKey, values: StoredValues, check: StatisticsCheck, bloom: BloomFilter) -> Verdict:
-        """Verify a filter built from `values`, which `check` has seen. Raises RefusedError where pyarrow decodes other values."""
+        """Verify a filter built from `values`, which `check` has already seen. Raises RefusedError if pyarrow decodes other values."""
         contradictions = check.contradictions(values.non_null_count)
         if values.are_decoded:
             return Verdict(wrong_statistics=contradictions)
@@ -80,7 +80,7 @@ class CrossChecks:
                 wrong_statistics = _decode(file, key, values, check, bloom)
             except UnreadableError as error:
                 raise _refusal(file, key, f"{', '.join(contradictions)}, and pyarrow cannot decode it ({error.message})") from error
-            # Only a dictionary, which may have unused entries, leaves nothing to contradict.
+            # No contradiction remains if only unused entries of a dictionary contradicted the statistics.
             return Verdict(is_cross_checked=True, wrong_statistics=wrong_statistics)
         if check.is_complete and is_tested(file.footer.metadata.created_by):
             return NO_FINDING
@@ -110,12 +110,12 @@ class CrossChecks:
 
 @lru_cache(maxsize=8)
 def _in_this_process(run: str) -> CrossChecks:
-    """Return the object of a run in this process. Checks of one run do not count for another."""
+    """Return the object of a run in this process. Checks of one run do not count for another run."""
     return CrossChecks(run)
 
 
 class _Kind:
-    """Whether a chunk of one kind was decoded; read it under its lock."""
+    """Whether a chunk of one kind was decoded; hold the lock to read it."""
 
     def __init__(self) -> None:
         self.is_checked = False
@@ -123,9 +123,9 @@ class _Kind:
 
 
 def _decode(file: ParquetFile, key: ChunkKey, values: StoredValues, check: StatisticsCheck, bloom: BloomFilter) -> tuple[str, ...]:
-    """Decode a chunk with pyarrow and return which of its statistics it contradicts.
+    """Decode a chunk with pyarrow and return which statistics the values contradict.
 
-    Raises RefusedError where pyarrow returns other values than `values`, UnreadableError where it cannot decode the chunk.
+    Raises RefusedError if pyarrow decodes other values than `values`, UnreadableError if it cannot decode the chunk.
     """
     from sbbf_tool.parquet.values import read_chunk
 
@@ -146,7 +146,7 @@ def _decode(file: ParquetFile, key: ChunkKey, values: StoredValues, check: Stati
 
 
 def is_tested(created_by: str | None) -> bool:
-    """Return whether the tests cover this version of this writer; False for a file that does not state both."""
+    """Return whether the tests cover this version of this writer; False if the file does not state both."""
     match = _CREATED_BY.match(created_by) if isinstance(created_by, str) else None
     return match is not None and (match["application"].strip(), match["version"]) in TESTED
 

@@ -1,9 +1,9 @@
 """The number of distinct values in a column chunk, and the share of them in another chunk, from a bounded number of hashes.
 
-A hash is a random number, so the k smallest distinct hashes of a set are a random sample of the set, and the k-th smallest shows how
-dense they are: n is about (k - 1) / (k-th smallest / 2^64), with a standard error of 1 / sqrt(k - 2) (Bar-Yossef et al.,
+A hash behaves like a random number, so the k smallest distinct hashes of a set are a random sample of the set, and the k-th smallest shows
+how dense the hashes are: n is about (k - 1) / (k-th smallest / 2^64), with a standard error of 1 / sqrt(k - 2) (Bar-Yossef et al.,
 "Counting distinct elements in a data stream", 2002; Beyer et al., "On synopses for distinct-value estimation", 2007). A set of fewer
-than k values is counted exactly. Two such samples give the share of one set that is in the other.
+than k values is counted exactly. Two such samples show what share of one set is in the other.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SKETCH_SIZE = 1 << 16
-"""Hashes in a sketch: a standard error of 0.4 %."""
+"""Hashes in a sketch; the standard error is 0.4 %."""
 STANDARD_ERROR = 1 / sqrt(SKETCH_SIZE - 2)
 COMPARED = 1 << 10
 """Hashes used to compare two chunks."""
 WHOLE_BYTES = 256 << 20
-"""Largest chunk that is read as a whole; of a larger one only the beginning is read."""
+"""Largest chunk that is read as a whole; only the beginning of a larger chunk is read."""
 PART_VALUES = 1 << 22
 
 DICTIONARY, EXACT, ESTIMATED, EXTRAPOLATED = "dictionary", "counted", "estimated", "extrapolated"
@@ -44,7 +44,7 @@ class Sketch:
         self._size = size
         self._smallest: NDArray[np.uint64] = np.empty(0, np.uint64)
         self.is_complete = True
-        """No hash was dropped, so the count is exact."""
+        """Whether no hash was dropped, so that the count is exact."""
 
     def add(self, hashes: memoryview) -> None:
         fresh = np.frombuffer(hashes, np.uint64)
@@ -62,7 +62,7 @@ class Sketch:
         return (self._size - 1) * _HASHES / float(self._smallest[-1])
 
     def smallest(self, count: int) -> tuple[NDArray[np.uint64], bool]:
-        """Return up to `count` of the hashes, and whether there are no more."""
+        """Return up to `count` of the hashes, and whether these are all."""
         return self._smallest[:count].copy(), self.is_complete and len(self._smallest) <= count
 
 
@@ -74,8 +74,8 @@ class Distinct:
     """Non-null values of the chunk."""
     ndv: float
     how: str
-    """`dictionary`: the length of one that holds all values. `counted`: every value was read. `estimated`: the same, with the sketch's
-    error. `extrapolated`: an upper bound, from the beginning of the chunk.
+    """`dictionary`: the length of a dictionary that holds all values. `counted`: every value was read. `estimated`: every value was read,
+    and the number has the sketch's error. `extrapolated`: an upper bound, from the beginning of the chunk.
     """
     hashes: Any
     """The smallest hashes, sorted."""
@@ -83,9 +83,9 @@ class Distinct:
 
 
 def count_distinct(file: ParquetFile, row_group: int, column: Column, count: int) -> Distinct:
-    """Count the distinct values among the `count` non-null ones of a chunk.
+    """Count the distinct values among the `count` non-null values of a chunk.
 
-    Reads its dictionary, or the whole chunk, or the beginning of a very large one. Raises UnreadableError.
+    Reads its dictionary or the whole chunk, or only the beginning of a very large chunk. Raises UnreadableError.
     """
     sketch = Sketch()
     pages = file.pages(row_group, column)
@@ -104,10 +104,10 @@ def count_distinct(file: ParquetFile, row_group: int, column: Column, count: int
 
 
 def _estimate_ndv(sketch: Sketch, runs: Iterable[memoryview], enough: int | None, count: int) -> tuple[float, int, bool]:
-    """Return the distinct values of the stream, how many values were read (at least `enough`), and whether those were all.
+    """Return the number of distinct values, the number of values read (at least `enough`), and whether those were all values.
 
-    In repetitive data, new values become rarer as the reading goes on. So the rate in the second half of the values read, extrapolated
-    over the rest, is an upper bound: a filter sized for it is not too small.
+    In repetitive data, new values become rarer as reading continues. The rate of new values in the second half of the values read,
+    extrapolated over the rest, therefore gives an upper bound: a filter sized for it is not too small.
     """
     num_values = half = 0
     ndv_of_half = 0.0
@@ -123,7 +123,7 @@ def _estimate_ndv(sketch: Sketch, runs: Iterable[memoryview], enough: int | None
 
 
 def containment(first: Distinct, second: Distinct) -> float | None:
-    """Return the share of the distinct values of `first` that `second` holds too; None where `first` has none to compare."""
+    """Return the share of the distinct values of `first` that `second` also holds; None if `first` has none to compare."""
     limit = min((float(distinct.hashes[-1]) for distinct in (first, second) if not distinct.has_all_hashes), default=_HASHES)
     hashes = first.hashes[first.hashes <= limit]
     return float(np.isin(hashes, second.hashes, assume_unique=True).mean()) if len(hashes) else None

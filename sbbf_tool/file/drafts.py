@@ -1,8 +1,8 @@
-"""Filters of the format's drafts: the dialect of a filter, determined by its column's values, and how to query and build it.
+"""Filters of the format's drafts: how to determine the dialect of a filter from the values of its column, and how to query the filter.
 
-A draft's header fits several dialects (`parquet.draft_headers`). A stored value that a dialect excludes refutes it for certain, so a
-filter is of the only dialect that holds every value of a sample. Nothing here decides whether rows may be skipped by it: the caller
-that names the dialect decides that.
+The header of a draft fits several dialects (`parquet.draft_headers`). A dialect that excludes a stored value is refuted for certain, so
+a filter follows the only dialect that holds every value of a sample. This module does not decide whether rows may be skipped by a
+filter: the caller that names the dialect decides that.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import FilterHeader, StoredFilter
 
 SAMPLE = 256
-"""Distinct values used to determine a dialect, where there are as many."""
+"""Number of distinct values used to determine a dialect, or fewer if the chunk has fewer."""
 _MAX_POSITIONS = 1 << 14
 
 _NUMBERS = ("INT32", "INT64", "FLOAT", "DOUBLE")
-"""Types that parquet-mr hashes by a method of their own; all other types are `Binary` to it."""
+"""Types for which parquet-mr has a hash method each; it hashes all other types as `Binary`."""
 
 
 class DraftFilter(NamedTuple):
-    """A filter whose dialect is known: its true place and size, and its bits."""
+    """A filter whose dialect is known, with its true place and size, and its bits."""
 
     dialect: Dialect
     stored: StoredFilter
@@ -37,12 +37,12 @@ class DraftFilter(NamedTuple):
 
 
 def hasher_for(dialect: Dialect, column: Column, num_blocks: int) -> Hasher:
-    """Return the hasher of the column's values for a filter of this dialect and size."""
+    """Return the hasher for the values of the column in a filter of this dialect and size."""
     return dialect.hasher(num_blocks, is_number=column.physical in _NUMBERS)
 
 
 def read_as(stored: StoredFilter, dialect: Dialect) -> StoredFilter | None:
-    """Return the filter as one of this dialect; None where its header does not fit it."""
+    """Return the filter as a filter of this dialect; None if its header does not fit the dialect."""
     if not stored.header.readings:
         return stored if dialect.header == TODAYS and stored.header.unsupported_reason is None else None
     reading = next((reading for reading in stored.header.readings if reading.dialect == dialect), None)
@@ -50,7 +50,7 @@ def read_as(stored: StoredFilter, dialect: Dialect) -> StoredFilter | None:
 
 
 def decide(stored: StoredFilter, column: Column, sample: Sequence[bytes], read: Callable[[int, int], bytes]) -> DraftFilter | None:
-    """Return the only dialect, of those that the header fits, that holds every value of `sample`; None for none or several.
+    """Return the filter in the only dialect that fits its header and holds every value of `sample`; None if no dialect does, or several do.
 
     `read(offset, length)` returns bytes of the file.
     """
@@ -69,12 +69,15 @@ def decide(stored: StoredFilter, column: Column, sample: Sequence[bytes], read: 
 
 
 def holds(bloom: BloomFilter, hasher: Hasher, plain: bytes) -> bool:
-    """Return whether the filter holds a value. Where all values have one hash, it must hold no other: one hash may match by chance."""
+    """Return whether the filter holds a value. If the dialect gives all values one hash, the filter must hold no other hash.
+
+    One hash alone may match by chance.
+    """
     return bloom.check_hash(hasher.hash_value(plain)) and not (hasher.hashes_nothing and bloom.bits_set != WORDS_PER_BLOCK)
 
 
 def decide_by_chunk(file: ParquetFile, stored: StoredFilter) -> DraftFilter | None:
-    """Apply `decide` to values of the filter's own column chunk; return None also where those cannot be read."""
+    """Apply `decide` to values of the filter's own column chunk; also return None if those values cannot be read."""
     column = file.footer.columns[stored.column]
     try:
         return decide(stored, column, sample_of(file, stored.row_group, column), file.source.read)
@@ -83,11 +86,11 @@ def decide_by_chunk(file: ParquetFile, stored: StoredFilter) -> DraftFilter | No
 
 
 def in_dialect(file: ParquetFile, stored: StoredFilter, dialect: Dialect) -> tuple[StoredFilter, Hasher | None, str | None]:
-    """Return the filter as one of this dialect, its hasher, and why it must not be queried; no hasher for a filter of the released format.
+    """Return the filter as a filter of this dialect, its hasher (None for a filter of the released format), and why it must not be queried.
 
-    It must not be queried where its header is of other dialects, or where values of its column, which are read for this, contradict it.
+    It must not be queried if its header is of another dialect, or if values of its column, which are read to check this, contradict it.
     """
-    # The drafts had no encryption.
+    # The drafts did not define encryption.
     draft_filter = None if stored.is_encrypted else read_as(stored, dialect)
     if draft_filter is None:
         return stored, None, f"{stored.header.unsupported_reason}, not {dialect.name}" if stored.header.unsupported_reason else None

@@ -1,6 +1,6 @@
-"""An unfinished append: commands that change the file undo it, those that read the file report it.
+"""An unfinished append: commands that change the file undo it, and commands that read the file report it.
 
-The storage room knows the journal of such an append but not the footer format; this module joins the two.
+The storage package knows the journal of such an append but not the footer format; this module combines the two.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 
 class InterruptedAppend(NamedTuple):
-    """The outcome for an interrupted append: the length that the file was, or would be, truncated to, if any."""
+    """The outcome for an interrupted append: the length to which the file was truncated, or would be; None without such an append."""
 
     truncated_to: int | None
     warnings: tuple[str, ...] = ()
 
 
 def finish(name: str, ring: KeyRing | None, *, changes: bool) -> InterruptedAppend:
-    """Undo an interrupted append to a file; where the command does not change this file, only report it.
+    """Undo an interrupted append to a file, or only report it if the command does not change this file.
 
-    Raises RefusedError where the file must change first and the journal cannot be trusted, ChangedError where the append is still
-    running, WriteError.
+    Raises RefusedError if the command changes the file and the journal cannot be trusted, ChangedError if the append is still running,
+    and WriteError.
     """
     if changes:
         return InterruptedAppend(places.recover(name, partial(ensure_footer, ring)))
@@ -45,7 +45,7 @@ def finish(name: str, ring: KeyRing | None, *, changes: bool) -> InterruptedAppe
 def ensure_footer(ring: KeyRing | None, read: Callable[[int, int], bytes], end: int) -> None:
     """Raise UnreadableError unless the first `end` bytes of a file end with a footer that parses.
 
-    Of an encrypted footer whose key is not in `ring`, the FileCryptoMetaData must parse.
+    If the footer is encrypted and its key is not in `ring`, the FileCryptoMetaData must parse.
     """
     tail = parse_tail(read(end - TAIL_BYTES, TAIL_BYTES), end)
     stored = read(tail.start, tail.length)
@@ -59,7 +59,7 @@ def ensure_footer(ring: KeyRing | None, read: Callable[[int, int], bytes], end: 
 
 
 def warning_of(name: str) -> str | None:
-    """Return the warning for readers of a file with a journal beside it; None where there is none, or none of this file."""
+    """Return the warning for readers of a file with a journal beside it; None without a journal of this file."""
     try:
         length = places.interrupted_length(name, partial(ensure_footer, None))
     except UnreadableError:
@@ -72,7 +72,7 @@ def warning_of(name: str) -> str | None:
 
 
 def explain(error: UnreadableError, name: str) -> None:
-    """Add to the error of an unreadable file that an append is the reason, if one is."""
+    """Add to the error of an unreadable file that an unfinished append is the reason, if that is the case."""
     try:
         length = places.interrupted_length(name, partial(ensure_footer, None))
     except ChangedError as running:

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from sbbf_tool.parquet.encryption.keys import KeyService, KmsClient
 
     KeysLike: TypeAlias = Keys | Mapping[str, Any] | KeyService | KmsClient | None
-    """What `Keys.of` takes: `Keys`, what a keys file holds (keys may be bytes), a function from key metadata to a key, or a KMS client."""
+    """What `Keys.of` accepts: `Keys`, a mapping as in a keys file (keys may be bytes), a function that returns a key, or a KMS client."""
 
 _FILE_VARIABLE, _JSON_VARIABLE = "SBBF_KEYS_FILE", "SBBF_KEYS"
 _MAX_BYTES = 8 << 20
 
 
 def read_keys(path: str | None) -> Keys | None:
-    """Read the keys of this file, else those that the environment names or holds; return None without any. Raises UsageError."""
+    """Read the keys in this file, or by default those that the environment names or holds; None without keys. Raises UsageError."""
     if path is None:
         path = os.environ.get(_FILE_VARIABLE) or None
     if path is not None:
@@ -39,7 +39,7 @@ def read_keys(path: str | None) -> Keys | None:
 
 
 def exposure_of(path: str) -> str | None:
-    """Return which other users may read this file of keys, and what to do; None where no other user may, or it is a pipe."""
+    """Return which other users may read this keys file, and what to do; None if no other user may, or if it is not a regular file."""
     try:
         status = os.stat(path)
     except OSError:

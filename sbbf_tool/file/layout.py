@@ -1,8 +1,8 @@
-"""The purpose of each byte range of a file, and the ranges without one.
+"""The purpose of each byte range of a file, and the ranges without a purpose.
 
-A footer refers to pages, page indexes and filters. Other bytes are left over from a change (a superseded footer, a filter that the
-footer no longer names), or belong to another tool, which may find them through a key-value entry. Known leftovers may be dropped, other
-bytes never.
+A footer refers to pages, page indexes and filters. Other bytes are left over from a change (a superseded footer, or a filter to which the
+footer no longer refers), or belong to another tool, which may find them through a key-value entry. Known leftovers may be dropped; other
+bytes are never dropped.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, TAIL_BYTES, Footer
 
 OLD_FOOTER, OLD_FILTER, UNKNOWN = "superseded footer", "unreferenced filter", "unknown"
 
-_MAGICS = b"PAR"  # what both begin with
-# A gap is searched for leftovers only this far, however large it is.
+_MAGICS = b"PAR"  # the common prefix of both magics
+# Only this much of a gap is searched for leftovers, however large the gap is.
 _SEARCH_WINDOWS = (1 << 20, 8 << 20, 64 << 20)
 
 
@@ -44,9 +44,9 @@ class OwnedRange(NamedTuple):
 
 
 def unreferenced_ranges(file: ParquetFile, filters: list[StoredFilter]) -> list[Range]:
-    """Return ranges before the footer that neither the footer nor these filters account for, in order, each with its likely content.
+    """Return, in order, the ranges before the footer to which neither the footer nor these filters refer, each with its likely content.
 
-    Filters whose key is missing count as used where the footer states their place.
+    A filter whose key is missing counts as referenced if the footer states its length.
     """
     pages = [(owned.start, owned.end) for owned in owned_ranges(file.footer)]
     accounted = sorted([(0, len(MAGIC)), (file.footer.start, file.footer.end), *pages, *_filter_ranges(filters), *_locked_filters(file)])
@@ -60,7 +60,7 @@ def unreferenced_ranges(file: ParquetFile, filters: list[StoredFilter]) -> list[
 
 
 def end_of_data(footer: Footer) -> int:
-    """Return the byte after the last page and the last page index."""
+    """Return the end of the last page or page index."""
     return max((owned.end for owned in owned_ranges(footer)), default=len(MAGIC))
 
 
@@ -78,7 +78,7 @@ def _locked_filters(file: ParquetFile) -> Iterator[tuple[int, int]]:
 
 
 def owned_ranges(footer: Footer) -> Iterator[OwnedRange]:
-    """Yield pages and page indexes of every chunk, as far as the footer states them unencrypted."""
+    """Yield the pages and page indexes of every chunk, if the footer states them unencrypted."""
     for number in range(footer.num_row_groups):
         for column, meta in enumerate(footer.chunk_metas(number)):
             for kind, start, length in meta.parts():
@@ -111,8 +111,8 @@ def _filter_at(file: ParquetFile, start: int, end: int) -> Range | None:
 
 
 def _footer_at(file: ParquetFile, start: int, end: int) -> Range | None:
-    """Return the footer with length word and magic that starts here: the length word distinguishes it from bytes that look alike."""
-    # Most footers are short, and most gaps hold several: the window grows only as far as needed.
+    """Return the footer that starts here, with length word and magic; the length word distinguishes it from bytes that look alike."""
+    # Most footers are short, and most gaps hold several, so the window grows only as far as needed.
     for size in _SEARCH_WINDOWS:
         window = file.source.read(start, min(end - start, size))
         leftover = _footer_in(file, window, start)

@@ -1,8 +1,8 @@
-"""The membership check: a filter queried for every stored value of its column chunk, and for keys that the chunk does not hold.
+"""The membership check: a filter is queried for every stored value of its column chunk, and for keys that the chunk does not hold.
 
 The keys that measure the false-positive rate are random values of the column's own width, not random hashes. So the whole path from a
-value to its bits is measured, and agreement with the estimate, which is computed from the bits alone, is meaningful. A column of few
-possible values may hold some of the keys; those are left out.
+value to its bits is measured, and agreement with the estimate, which is computed from the bits alone, is meaningful. A column with few
+possible values may hold some of the keys; those keys are omitted.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 ABSENT_KEYS = 1 << 14
 _MAX_KEY_BYTES = 16 << 20
 _KEY_BYTES_OF_TEXT = 16
-# Random keys of this many bytes are in no chunk: the chance is about 1e-6 for a billion values of 8 bytes.
+# Random keys of at least this many bytes count as absent: with a billion values of 8 bytes, the chance that one is stored is about 1e-6.
 _COLLISION_FREE_BYTES = 8
 _EXAMPLES = 3
 _MAX_CHARACTERS = 60
 
 
 def verify_filter(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -> FilterVerification:
-    """Check one filter, whose bitset is `bloom`; `problem` says why not where the chunk's pages cannot be decoded.
+    """Check one filter, whose bitset is `bloom`; if the chunk's pages cannot be decoded, `problem` states the reason.
 
-    A draft's filter is queried in its own dialect, where the values determine it.
+    A draft's filter is queried in its own dialect if the values determine the dialect.
     """
     from sbbf_tool.parquet.values import read_chunk
 
@@ -118,7 +118,7 @@ class _Tally:
             self._count_false_negatives(values, np.flatnonzero(absent & ~nans))
         if self._column.width is not None and self._column.width < _COLLISION_FREE_BYTES:
             self._mark_keys(np.frombuffer(hashes, np.uint64))
-        if equals.is_interval(self._column) and self._hasher is hashing:  # no reader queries a draft's filter for that form
+        if equals.is_interval(self._column) and self._hasher is hashing:  # no reader queries a draft's filter for the normalised form
             self.excluded_intervals += self._bloom.count_missing(values.hashes_of_equals())
         if self._column.physical == "INT96" and self._hasher is hashing:
             self.excluded_instants += self._bloom.count_missing(values.hashes_of_instants_rounded_down())
@@ -135,13 +135,13 @@ class _Tally:
         self._stored_keys[at[self._keys[at] == hashes]] = True
 
     def absent_keys(self) -> NDArray[np.uint64]:
-        """Return hashes of random keys, none of which is a stored value; none for BOOLEAN, which has only two values."""
+        """Return hashes of random keys that are not stored values; none for BOOLEAN, which has only two values."""
         return self._keys[:0] if self._column.physical == "BOOLEAN" else self._keys[~self._stored_keys]
 
 
 @lru_cache(maxsize=32)
 def _random_keys(width: int, hasher: ValueHasher) -> NDArray[np.uint64]:
-    """Return hashes of random keys of `width` bytes, sorted, each once. They are always the same, so that a report can be reproduced."""
+    """Return hashes of random keys of `width` bytes, sorted and distinct. They are always the same, so that reports are reproducible."""
     count = max(1, min(ABSENT_KEYS, _MAX_KEY_BYTES // width))
     keys = hashlib.shake_128(b"keys that measure an error rate").digest(count * width)
     return np.unique(np.frombuffer(hasher.hash_fixed(keys, width), np.uint64))

@@ -1,7 +1,7 @@
 """The causes of false negatives: what a writer may have hashed instead of the values, or where it may have put the hashes.
 
-Each hypothesis is one row of a table and queries the filter in its own way. It explains the false negatives when it finds every one of
-a sample of them, and that many hits are unlikely by chance. A new dialect is a new row.
+Each hypothesis is one row of a table and queries the filter in its own way. It explains the false negatives if it finds every value of a
+sample, and if that many hits are unlikely by chance. A new hypothesis is one more row.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TEXT, WIDTH, BLOCK, DRAFT, EMPTY = "text", "width", "block", "draft", "empty"
 
 SAMPLE = 256
 """False negatives that are queried again under each hypothesis."""
-# The chance that some hypothesis fits a sample by accident must stay below this.
+# The chance that any hypothesis fits a sample by accident must stay below this.
 _MAX_CHANCE = 1e-3
 
 _FLOATS = {"FLOAT": "<f", "DOUBLE": "<d"}
@@ -34,7 +34,7 @@ class Cause(NamedTuple):
 
 
 class Hypothesis(NamedTuple):
-    """`holds_value` returns whether the filter holds a value (its plain bytes) in the way that `explanation` describes."""
+    """A possible cause. `holds_value` returns whether the filter holds a value (plain bytes) in the way that `explanation` describes."""
 
     cause: str
     explanation: str
@@ -42,7 +42,7 @@ class Hypothesis(NamedTuple):
 
 
 def explain(bloom: BloomFilter, column: Column, false_negatives: Sequence[bytes]) -> Cause | None:
-    """Return the first hypothesis that explains these false negatives, of which there is at least one; None where none does."""
+    """Return the first hypothesis that explains these false negatives (at least one is given); None if no hypothesis does."""
     if not bloom.bits_set:
         return Cause(EMPTY, "no bit is set: no value was inserted")
     if bloom.fpp ** len(false_negatives) * len(HYPOTHESES) > _MAX_CHANCE:
@@ -53,10 +53,10 @@ def explain(bloom: BloomFilter, column: Column, false_negatives: Sequence[bytes]
     return None
 
 
-# --- Hashed, but not the plain bytes ---
+# --- Hashed values that are not the plain bytes ---
 
 Form = Callable[[Column, bytes], bytes | None]
-"""Callable that returns the bytes that may have been hashed instead of a value's plain bytes; None where the form does not apply."""
+"""Callable that returns the bytes that may have been hashed instead of a value's plain bytes; None if the form does not apply."""
 
 
 def _check_form(form: Form) -> Callable[[BloomFilter, Column, bytes], bool]:
@@ -70,7 +70,7 @@ def _check_form(form: Form) -> Callable[[BloomFilter, Column, bytes], bool]:
 
 
 def _javascript_text(column: Column, plain: bytes) -> bytes | None:
-    """Return `String(value)` as in JavaScript, which parquetjs hashes."""
+    """Return the result of JavaScript's `String(value)`, which is what parquetjs hashes."""
     if column.physical in ("INT32", "INT64"):
         return str(int.from_bytes(plain, "little", signed=column.logical is None or column.logical.signed)).encode()
     if column.physical in _FLOATS:
@@ -81,12 +81,12 @@ def _javascript_text(column: Column, plain: bytes) -> bytes | None:
 
 
 def _javascript_text_of_short(column: Column, plain: bytes) -> bytes | None:
-    """Return the same for a FLOAT that was a shorter number before it was stored: 0.1, not 0.10000000149011612."""
+    """Return the JavaScript text of a FLOAT that was a shorter number before it was stored: 0.1, not 0.10000000149011612."""
     return _javascript_number(float(literals.format_plain(column, plain))).encode() if column.physical == "FLOAT" else None
 
 
 def _javascript_number(number: float) -> str:
-    """Format a number like ECMAScript's Number::toString: shortest digits, an exponent from 1e21 up and from 1e-7 down."""
+    """Format a number like ECMAScript's Number::toString: shortest digits, with an exponent from 1e21 up and from 1e-7 down."""
     from decimal import Decimal
 
     if number != number or number in (float("inf"), float("-inf")):
@@ -133,7 +133,7 @@ def _float_of(layout: str) -> Form:
 
 
 def _decimal_of(width: int | None, order: Literal["little", "big"]) -> Form:
-    """Build the form of a decimal in another number of bytes, or, for None, in as few as it needs."""
+    """Build the form of a decimal in another number of bytes; None stands for as few bytes as it needs."""
 
     def form(column: Column, plain: bytes) -> bytes | None:
         if column.logical is None or column.logical.kind != "DECIMAL":
@@ -153,11 +153,11 @@ def _with_length(column: Column, plain: bytes) -> bytes | None:
     return len(plain).to_bytes(4, "little") + plain if column.physical == "BYTE_ARRAY" else None
 
 
-# --- Hashed correctly, but stored elsewhere ---
+# --- Correct hashes that are stored elsewhere ---
 
 
 def _check_dialect(dialect: Dialect) -> Callable[[BloomFilter, Column, bytes], bool]:
-    """Build the query for a value hashed and stored as a draft of the format does, whatever the header says."""
+    """Build the query for a value that is hashed and stored as in a draft of the format, whatever the header states."""
 
     def holds_value(bloom: BloomFilter, column: Column, plain: bytes) -> bool:
         return holds(bloom, hasher_for(dialect, column, bloom.num_blocks), plain)
@@ -166,7 +166,7 @@ def _check_dialect(dialect: Dialect) -> Callable[[BloomFilter, Column, bytes], b
 
 
 def _check_first_blocks(divisor: int) -> Callable[[BloomFilter, Column, bytes], bool]:
-    """Build the query in the first part of the bitset alone, as if the header stated `divisor` times too many bytes."""
+    """Build the query in the first part of the bitset only, as if the header stated `divisor` times too many bytes."""
 
     def holds_value(bloom: BloomFilter, column: Column, plain: bytes) -> bool:
         blocks = bloom.num_blocks // divisor
@@ -200,7 +200,7 @@ def _list_hypotheses() -> Iterator[Hypothesis]:
         yield Hypothesis(WIDTH, explanation, _check_form(form))
     explanation = "their block was selected by a remainder, as in a draft of the format"
     yield Hypothesis(BLOCK, explanation, _check_dialect(find_dialect("draft2-final")))
-    # One dialect for each remaining way of hashing: the others differ from these in their header alone.
+    # One dialect for each remaining hash: the other dialects differ from these only in their headers.
     for dialect in map(find_dialect, ("draft1-raw", "draft1-thrift", "branch-12", "branch-16")):
         yield Hypothesis(DRAFT, f"they were hashed as in the draft {dialect.name}: {dialect.sentence}", _check_dialect(dialect))
     for divisor in (2, 4, 8, 16):
@@ -208,4 +208,4 @@ def _list_hypotheses() -> Iterator[Hypothesis]:
 
 
 HYPOTHESES: tuple[Hypothesis, ...] = tuple(_list_hypotheses())
-"""All hypotheses, in the order of the trials."""
+"""All hypotheses, in the order in which they are tried."""

@@ -1,7 +1,7 @@
-"""The limit `max_page_bytes` as a value: how many bytes the pages of a file may state that they decompress to.
+"""The limit `max_page_bytes` as a value: the largest uncompressed size that a page of a file may state.
 
-Compressed pages of honest writers grow by less than a factor of 1,000, and few have more than a megabyte. A page that states more than
-the limit is not decompressed.
+Valid pages grow by a factor of less than 1,000 when they are decompressed, and few are larger than a megabyte. A page that states more
+bytes than the limit is not decompressed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _USUAL_BYTES = 256 << 20
 _USUAL_RATIO = 1000
 _SHARE_OF_MEMORY = 4
 _ALWAYS_READ = 1 << 20
-"""The usual size of a page: every machine has enough memory for one."""
+"""The usual size of a page; every machine has enough memory for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,9 @@ class PageLimit:
     """The limit with which an operation opens files; it can be sent to other processes and machines. Raises UsageError below 1."""
 
     max_page_bytes: int | None = None
-    """Bytes; None stands for 256 MiB or 1,000 times the compressed size, the larger of the two, and at most a worker's share of memory."""
+    """Bytes; None stands for 256 MiB or 1,000 times the compressed size, whichever is larger, but at most a worker's share of memory."""
     jobs: int | None = None
-    """Workers that share the memory of the machine; where None, the cores of the machine that reads."""
+    """Workers that share the memory of the machine; None stands for the cores of the machine that reads."""
 
     def __post_init__(self) -> None:
         if self.max_page_bytes is not None and self.max_page_bytes < 1:

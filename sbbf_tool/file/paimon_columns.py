@@ -1,7 +1,6 @@
-"""The columns of a Paimon data file as hashes; the page sizes that a Parquet file states are checked before pyarrow decodes it.
+"""The columns of a Paimon data file as hashes; the page sizes that a Parquet file states are checked before pyarrow decodes the pages.
 
-An Avro block has a limit of its own (`paimon.avro_file`). ORC is not checked: pyarrow decodes a stripe at once without stating its
-size.
+Avro blocks have their own limit (`paimon.avro_file`). ORC is not checked: pyarrow decodes a whole stripe and does not state its size.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from sbbf_tool.parquet.page_sizes import HeaderWalk
 
 
 def read_columns(data: bytes, name: str, columns: ColumnTypes, max_page_bytes: MaxPageBytes = None) -> ColumnHashes:
-    """Hash the columns of a data file's bytes; its name states the format.
+    """Hash the columns of a data file's bytes; the name of the file states its format.
 
-    Raises as `hash_columns` does, and OversizedPageError.
+    Raises the errors of `hash_columns`, and OversizedPageError.
     """
     column_hashes = hash_columns(data, name, columns)
     if name.lower().endswith(".parquet"):

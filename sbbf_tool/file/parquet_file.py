@@ -1,7 +1,7 @@
 """A Parquet file that an operation works on: a source of bytes, a parsed footer, and the places of its filters.
 
-The parquet room knows bytes but not their origin; the storage room knows files but not their content. This module joins them, and adds
-the file's name to the errors of the parquet room.
+The parquet package knows bytes but not their origin; the storage package knows files but not their content. This module combines them,
+and adds the file's name to the errors of the parquet package.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from sbbf_tool.parquet.pages import ChunkPages
 from sbbf_tool.storage import places
 from sbbf_tool.storage.source import Source
 
-# Most files are not encrypted, and commands start sooner without the modules about keys: those are imported when needed.
+# Most files are not encrypted, and commands start faster without the modules about keys, so these are imported when needed.
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.reuse import Reuse
     from sbbf_tool.parquet.encryption.file_cipher import FileCipher, KeyRing
 
-# A filter of this size is fetched with its header: a second request would cost more.
+# A filter up to this size is fetched with its header, because a second request would cost more.
 _SMALL_FILTER = 4 << 10
 
 
@@ -54,15 +54,15 @@ class ParquetFile:
     def open(
         cls, path: str | os.PathLike[str], keys: KeysLike = None, max_page_bytes: MaxPageBytes = None, reuse: Reuse | None = None
     ) -> ParquetFile:
-        """Open a file. Raises UnreadableError, and RefusedError where the footer is encrypted and its key is not among `keys`.
+        """Open a file. Raises UnreadableError, and RefusedError if the footer is encrypted and its key is not among `keys`.
 
-        A page of more bytes than `max_page_bytes` allows is not decompressed: reading it raises OversizedPageError.
+        A page with more bytes than `max_page_bytes` allows is not decompressed: reading it raises OversizedPageError.
         """
         return cls.of(places.open_source(path), keys, max_page_bytes, reuse)
 
     @classmethod
     def of(cls, source: Source, keys: KeysLike = None, max_page_bytes: MaxPageBytes = None, reuse: Reuse | None = None) -> ParquetFile:
-        """Open the file of a source, which is closed with it, or at once on an error."""
+        """Open the file of a source. The source is closed with the file, or immediately on an error."""
         try:
             return cls(source, ring_of(source.name, keys), max_page_bytes, reuse)
         except UnreadableError as error:
@@ -82,7 +82,7 @@ class ParquetFile:
             error.at(file=self.name)
 
     def find_columns(self, names: Iterable[str]) -> list[Column]:
-        """Return the columns of these names, all where empty. Raises UsageError."""
+        """Return the columns with these names, or all columns if `names` is empty. Raises UsageError."""
         with self.locate_errors():
             return [find_column(self.footer.columns, name) for name in as_names(names)] or list(self.footer.columns)
 
@@ -92,7 +92,7 @@ class ParquetFile:
 
     @property
     def fingerprint(self) -> str:
-        """The fingerprint of length and footer. A rewritten file, or one with another pipeline's filters, has another footer."""
+        """The fingerprint of length and footer. A rewritten file, or a file with filters of another pipeline, has another footer."""
         import hashlib
 
         return f"{self.source.size}-{hashlib.blake2b(self.footer.raw, digest_size=8).hexdigest()}"
@@ -111,14 +111,14 @@ class ParquetFile:
         return self._parse_footer(tail)
 
     def stored_filter(self, row_group: int, column: Column) -> StoredFilter | None:
-        """Return the filter of a chunk; None where the footer names none.
+        """Return the filter of a chunk; None if the footer refers to none.
 
-        Raises UnreadableError where the bytes cannot be a filter, AuthenticationError where they are not what the writer encrypted.
+        Raises UnreadableError if the bytes cannot be a filter, AuthenticationError if they are not what the writer encrypted.
         """
         return self._stored_filter(row_group, column, self.footer.cipher if self.has_key(row_group, column) else None)
 
     def plaintext_filter(self, row_group: int, column: Column) -> StoredFilter | None:
-        """Return the filter as a reader without keys would read it. Raises UnreadableError where no plain filter is there."""
+        """Return the filter as a reader without keys would read it. Raises UnreadableError if there is no plaintext filter."""
         return self._stored_filter(row_group, column, None)
 
     def _stored_filter(self, row_group: int, column: Column, cipher: FileCipher | None) -> StoredFilter | None:
@@ -152,7 +152,7 @@ class ParquetFile:
         also: Iterable[tuple[int, int]] = (),
         row_groups: Sequence[int] | None = None,
     ) -> None:
-        """Announce reads of these columns' filters, or their headers, and of the ranges in `also`: all are fetched concurrently."""
+        """Announce reads of these columns' filters, or only of their headers, and of the ranges in `also`; all are fetched concurrently."""
         numbers = range(self.footer.num_row_groups) if row_groups is None else row_groups
         self.source.prefetch(chain(self._filter_ranges(columns, numbers, whole), also))
 
@@ -165,7 +165,7 @@ class ParquetFile:
                     yield place.offset, length if whole else min(length, _SMALL_FILTER)
 
     def read_bitset(self, stored: StoredFilter) -> bytes:
-        """Read the bitset of a filter. Raises AuthenticationError where an encrypted one is not what the writer encrypted."""
+        """Read the bitset of a filter. Raises AuthenticationError if an encrypted bitset is not what the writer encrypted."""
         data = self.source.read(stored.bitset_offset, stored.bitset_bytes)
         if not stored.is_encrypted:
             return data
@@ -177,7 +177,7 @@ class ParquetFile:
             return encrypted_filters.decrypt_bitset(self.footer.cipher, stored, data)
 
     def end_of_encrypted_filter(self, start: int, end: int) -> int | None:
-        """Return the byte after the encrypted filter, of any chunk, that begins at `start`; None where there is none before `end`."""
+        """Return the end of the encrypted filter, of any chunk, that begins at `start`; None if no filter from there ends by `end`."""
         if self.footer.cipher is None:
             return None
         from sbbf_tool.parquet.encryption import filters as encrypted_filters
@@ -187,7 +187,7 @@ class ParquetFile:
     def filter_parts(
         self, row_group: int, column: int, bitset: bytes | bytearray | memoryview
     ) -> tuple[bytes | bytearray | memoryview, ...]:
-        """Return header and bitset as this file stores them for a chunk, plain or encrypted. Raises RefusedError without its key."""
+        """Return header and bitset as this file stores them for a chunk, encrypted or not. Raises RefusedError if a key is missing."""
         header = build_header(len(bitset))
         if (reason := self.encryption_of(row_group, self.footer.columns[column])) is not None:
             raise RefusedError(reason, hint="a plaintext filter would disclose its values")
@@ -198,7 +198,7 @@ class ParquetFile:
         return encrypted_filters.encrypt_filter(self.footer.cipher, (row_group, column), header, bitset)
 
     def pages(self, row_group: int, column: Column) -> ChunkPages:
-        """Return the place of a chunk's pages, decrypted. Raises UnreadableError where those of an encrypted one cannot be followed."""
+        """Return access to a chunk's pages, decrypted. Raises UnreadableError if the pages of an encrypted chunk cannot be located."""
         meta = self.footer.chunk(row_group, column.index)
         assert meta is not None
         if self.footer.cipher is None or not self.has_key(row_group, column):
@@ -218,26 +218,26 @@ class ParquetFile:
         return self.footer.cipher is not None and self.footer.cipher.has_key((row_group, index))
 
     def warnings_about_keys(self, target: str) -> list[str]:
-        """Return what a copy of this file under another name lacks: key material that is stored beside the file."""
+        """Return the warnings about key material that is stored beside this file and that a copy under another name would lack."""
         mine, copied = key_material_path(self.name), key_material_path(target)
         if self.footer.cipher is None or os.path.abspath(mine) == os.path.abspath(copied) or not os.path.lexists(mine):
             return []
         return [redact_text(f"{target}: readers look for its keys in {copied}; copy {mine} there")]
 
     def encryption_of(self, row_group: int, column: Column) -> str | None:
-        """Return which missing key makes a chunk unreadable; None where it is not encrypted, or the key is present."""
+        """Return which missing key makes a chunk unreadable; None if the chunk is not encrypted or the key is present."""
         if not self.is_encrypted(row_group, column) or self.has_key(row_group, column):
             return None
         missing = self.footer.cipher.missing.get((row_group, column.index)) if self.footer.cipher is not None else None
         return f"its column is encrypted with {missing}, which was not given" if missing else "its column is encrypted"
 
     def locate_errors(self, place: str | Callable[[], str] | None = None) -> ErrorPlace:
-        """Return a block that adds this file and the place to errors of rooms that know only bytes."""
+        """Return a context manager that adds this file and the place to errors of modules that know only bytes."""
         return ErrorPlace(self.name, place)
 
 
 def ring_of(name: str, keys: KeysLike) -> KeyRing | None:
-    """Return the key ring for the file of this name; None without keys."""
+    """Return the key ring for the file with this name; None without keys."""
     if keys is None:
         return None
     from sbbf_tool.parquet.encryption.file_cipher import KeyRing
@@ -248,13 +248,13 @@ def ring_of(name: str, keys: KeysLike) -> KeyRing | None:
 
 
 def key_material_path(path: str) -> str:
-    """Return the path where parquet-java stores the key material of a file, if not in it."""
+    """Return the path where parquet-java stores the key material of a file if the material is not in the file."""
     folder, base = os.path.split(path)
     return os.path.join(folder, f"_KEY_MATERIAL_FOR_{base}.json")
 
 
 def _material_beside(path: str) -> Callable[[str], bytes | None]:
-    """Build the look-up of key material that parquet-java stored beside a file; it is read at the first look-up."""
+    """Build the look-up of key material that parquet-java stored beside a file; the first look-up reads it."""
     beside = key_material_path(path)
 
     @cache

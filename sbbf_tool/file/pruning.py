@@ -1,6 +1,6 @@
-"""The means of pruning, for a value in one row group: min and max, the dictionary, the filter; in the order in which readers use them.
+"""The means of pruning a row group for a value: min and max, the dictionary, the filter; in the order in which readers use them.
 
-An answer is `absent`, which is certain, `maybe`, or `cannot say` with the reason.
+An answer is `absent`, which is certain, or `maybe`, or `cannot say` with the reason.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Answer(NamedTuple):
 
 
 def by_statistics(file: ParquetFile, row_group: int, question: Question) -> list[Answer]:
-    """Return for each value whether it is between min and max of the chunk; for null, whether the count of nulls allows it."""
+    """Return for each value whether it is between the min and max of the chunk; for null, whether the null count allows it."""
     column = question.column
     if encrypted := file.encryption_of(row_group, column):
         return [Answer(CANNOT_SAY, encrypted)] * len(question.literals)
@@ -47,7 +47,7 @@ def by_statistics(file: ParquetFile, row_group: int, question: Question) -> list
 
 
 def _of_null(file: ParquetFile, row_group: int, column: Column) -> Answer:
-    """Return whether a row of the chunk may be null. In some files a list's count of nulls includes empty lists, so it is not used."""
+    """Return whether a row of the chunk may be null. The null count of a list is not used: in some files it includes empty lists."""
     if column.max_repetition:
         return Answer(CANNOT_SAY, "a count of nulls does not identify the rows of a list that are null")
     if column.max_definition == 0:
@@ -61,7 +61,7 @@ def _of_null(file: ParquetFile, row_group: int, column: Column) -> Answer:
 
 
 def by_dictionary(file: ParquetFile, row_group: int, question: Question) -> list[Answer] | None:
-    """Return for each value whether the chunk's dictionary has it; None where the dictionary does not hold all of the chunk's values.
+    """Return for each value whether the chunk's dictionary holds it; None if the dictionary does not hold all values of the chunk.
 
     Reads the dictionary page and hashes it; `absent` is certain, as with a filter.
     """
@@ -85,7 +85,7 @@ def by_dictionary(file: ParquetFile, row_group: int, question: Question) -> list
 
 
 def format_bounds(file: ParquetFile, row_group: int, column: Column) -> tuple[str, str] | None:
-    """Return min and max in the form in which `probe` takes values, shortened to fit a table."""
+    """Return min and max in the form in which `probe` accepts values, shortened to fit a table."""
     pair = stated_bounds(file.footer, row_group, column) if bounds(file.footer, row_group, column) is not None else None
     return None if pair is None else (_format(column, pair[0]), _format(column, pair[1]))
 
@@ -97,7 +97,7 @@ def _format(column: Column, plain: bytes) -> str:
 
 
 def _forms(column: Column, literal: Literal) -> Sequence[bytes]:
-    """Return the plain bytes to compare with; filters are never queried for BOOLEAN, so its literals have none."""
+    """Return the plain bytes to compare with. BOOLEAN literals have no forms, because filters are never queried for BOOLEAN."""
     if column.physical == "BOOLEAN":
         plain = _BOOLEANS.get(literal.text.lower())
         return () if plain is None else (plain,)
@@ -105,5 +105,5 @@ def _forms(column: Column, literal: Literal) -> Sequence[bytes]:
 
 
 def row_group_bytes(file: ParquetFile, row_group: int) -> int:
-    """Return the compressed bytes of the pages of all chunks; those of a chunk encrypted with its own key are unknown."""
+    """Return the compressed bytes of the pages of all chunks, except chunks encrypted with their own keys, whose sizes are unknown."""
     return sum(meta.bytes for meta in file.footer.chunk_metas(row_group))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class HashRow(NamedTuple):
-    """A question's hashes in one row, each with the position of its value; and the values that need no filter, or that none can judge."""
+    """A question's hashes in one row, the position of each hash's value, and the positions of the values that no filter can judge."""
 
     hashes: array[int]
     owners: array[int]
@@ -26,7 +26,7 @@ class HashRow(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """Values as a column would hold them, and the hashes of each one's forms."""
+    """Values as a column would hold them, and the hashes of the forms of each value."""
 
     column: Column
     values: tuple[object, ...]
@@ -34,12 +34,12 @@ class Question:
     hashes: list[list[int]]
 
     def rehash(self, hasher: Hasher) -> Question:
-        """Return the same question for filters of another hash function."""
+        """Return the same question for filters with another hash function."""
         return replace(self, hashes=[[hasher.hash_value(form) for form in literal.forms] for literal in self.literals])
 
     @cached_property
     def row(self) -> HashRow:
-        """The hashes in one row. It belongs to this question alone, so that threads with other questions cannot mix them up."""
+        """The hashes in one row. Each question has its own row, so that threads with different questions cannot mix them up."""
         hashes, owners, unknowable = array("Q"), array("Q"), []
         for at, (literal, forms) in enumerate(zip(self.literals, self.hashes, strict=True)):
             if literal.verdict is None:
@@ -51,6 +51,6 @@ class Question:
 
 
 def question_of(column: Column, values: tuple[object, ...]) -> Question:
-    """Build the question to a column for these values: see `probe`."""
+    """Build the question for these values of a column: see `probe`."""
     query_literals = [literals.parse_object(column, value) for value in values]
     return Question(column, values, query_literals, [[hash_value(form) for form in literal.forms] for literal in query_literals])

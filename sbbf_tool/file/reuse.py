@@ -12,12 +12,12 @@ from sbbf_tool.parquet.idl.ttypes import SchemaElement
 class Reuse:
     """The columns of the last schema, the last column that was looked up, and the last question.
 
-    A caller that opens many files makes one and passes it on; results are the same without it. Threads may share one. It is empty again
-    when it is sent to another process.
+    A caller that opens many files creates one object and passes it on; results are the same without it. Threads may share it. A copy sent
+    to another process is empty.
     """
 
     def __init__(self) -> None:
-        # Each is one value, so that a thread never sees half of another's update.
+        # Each field is assigned as one value, so that a thread never sees half of another thread's update.
         self._leaves: tuple[Sequence[SchemaElement], tuple[Column, ...]] = ((), ())
         self._column: tuple[Sequence[Column], str, Column] | None = None
         self._question: Question | None = None
@@ -26,7 +26,7 @@ class Reuse:
         return Reuse, ()
 
     def leaf_columns(self, schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
-        """Call `parquet.columns.leaf_columns`; return the identical tuple for an equal schema, which is cheaper to compare than to walk."""
+        """Call `parquet.columns.leaf_columns`; return the identical tuple for an equal schema, since comparing is cheaper than parsing."""
         schema_before, columns = self._leaves
         if schema != schema_before:
             columns = leaf_columns(schema)
@@ -45,7 +45,7 @@ class Reuse:
         last = self._question
         if last is None or not _is_same(last, column, values):
             last = question_of(column, values)
-            # A buffer may hold another value at the next call.
+            # The value of a buffer may change before the next call.
             if not any(isinstance(value, bytearray | memoryview) for value in values):
                 self._question = last
         return last
@@ -57,7 +57,7 @@ _ONE_FORM_TYPES = {str, bytes, int, type(None)}
 def _is_same(question: Question, column: Column, values: tuple[object, ...]) -> bool:
     if question.column is not column and question.column != column:
         return False
-    # Equal values are not always the same question: 1 and 1.0, or the two times of a clock that is set back.
+    # Equal values are not always the same question: 1 and 1.0, or the two occurrences of a time when clocks are set back.
     return question.values is values or (
         question.values == values
         and [*map(type, question.values)] == [*map(type, values)]

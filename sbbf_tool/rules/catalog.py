@@ -25,4 +25,4 @@ RENAMED = {
     "worth": "efficiency",
     "limits": "policy",
 }
-"""New names of rules and groups by their former names."""
+"""New names of rules and groups, by former name."""

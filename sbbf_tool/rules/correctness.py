@@ -41,9 +41,9 @@ def _with_cause(cause: str) -> Look:
 
 
 def _unexplained(chunk: ChunkFacts) -> str | None:
-    """Return evidence of unexplained false negatives; not where the header is unknown, which `unknown-header` reports.
+    """Return evidence of unexplained false negatives; None if the header is unknown, which `unknown-header` reports.
 
-    With an unknown header the meaning of the bits is unknown too, and no value need be in the filter.
+    With an unknown header, the meaning of the bits is unknown too, so a stored value that is not found is no evidence.
     """
     verification = chunk.verification
     if chunk.stored is None or chunk.stored.header.unsupported_reason is not None or verification is None or verification.cause is not None:

@@ -1,4 +1,4 @@
-"""Rules for the efficiency of sound filters: those that skip nothing, or that cost more than they can skip."""
+"""Rules for the efficiency of correct filters: filters that skip nothing, or that cost more than they can skip."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _warning = partial(Rule, group=GROUP, severity=WARNING)
 _info = partial(Rule, group=GROUP, severity=INFO)
 
 SATURATED_FPP = 0.1
-"""A filter with a higher FPP, more than one absent value in ten, is called saturated."""
+"""A filter with a higher FPP, which passes more than one absent value in ten, is called saturated."""
 _MUCH_SMALLER = 4
 LARGE_SHARE = 0.25
 
 
 def _identical_blocks(chunk: ChunkFacts) -> str | None:
-    """Return evidence of identical blocks, other than those of an empty or full filter."""
+    """Return evidence of identical blocks, unless the filter is empty or full."""
     if chunk.bits is None or chunk.stored is None or chunk.bits.empty or chunk.bits.ndv is None or not chunk.bits.identical_blocks:
         return None
     return f"all {chunk.stored.num_blocks:,} blocks are identical; estimated fpp {percent(chunk.bits.fpp)}"
@@ -38,7 +38,7 @@ def _saturated(chunk: ChunkFacts) -> str | None:
 
 
 def _nearly_empty(chunk: ChunkFacts) -> str | None:
-    """Return evidence of a filter far larger than its values need: a quarter of it would still keep the usual FPP."""
+    """Return evidence of a filter far larger than its values need: at a quarter of its size it would still keep the usual FPP."""
     num_bytes = _sufficient_bytes(chunk)
     if chunk.bits is None or chunk.stored is None or chunk.bits.ndv is None or num_bytes is None:
         return None
@@ -49,7 +49,7 @@ def _nearly_empty(chunk: ChunkFacts) -> str | None:
 
 
 def _sufficient_bytes(chunk: ChunkFacts) -> int | None:
-    """Return the bytes that its distinct values need at the usual FPP; None where the bits do not show their number."""
+    """Return the bytes that the distinct values need at the usual FPP; None if the bits do not show the number of distinct values."""
     if chunk.bits is None or chunk.bits.ndv is None:
         return None
     is_defective = chunk.bits.empty and chunk.values != 0
@@ -75,19 +75,19 @@ def _cost(chunk: ChunkFacts) -> str:
 
 
 def _shrink_or_remove(column: ColumnFacts, limits: Limits) -> Fix:
-    """Return the fix that shrinks, where every filter then is smaller than its data; else the one that removes."""
+    """Return the fix that shrinks the filters if each then becomes smaller than its data; otherwise the fix that removes them."""
     fits = all((num_bytes := _sufficient_bytes(chunk)) is not None and num_bytes < chunk.chunk_bytes for chunk in column.filters)
     return fixes.shrink(column, limits) if fits else fixes.remove(column, limits)
 
 
 def _shrink_if_it_helps(column: ColumnFacts, limits: Limits) -> Fix | None:
-    """Return the fix that shrinks; None where no filter is larger than its values need: then the data is small, which is no defect."""
+    """Return the fix that shrinks the filters; None if no filter is larger than its values need: small data is not a defect."""
     sizes = [(chunk.stored.header.num_bytes, _sufficient_bytes(chunk)) for chunk in column.filters if chunk.stored is not None]
     return fixes.shrink(column, limits) if any(sufficient is not None and sufficient < size for size, sufficient in sizes) else None
 
 
 def _only_some_row_groups(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
-    """Yield row groups without a filter. One without values needs none, and a locked one does not show whether it has one."""
+    """Yield row groups that have values but no filter. Skip those whose encrypted metadata cannot be read: they may have one."""
     if column.filters:
         for chunk in column.chunks:
             if chunk.place is None and not chunk.meta.is_locked and chunk.values != 0:
@@ -96,7 +96,7 @@ def _only_some_row_groups(column: ColumnFacts, limits: Limits) -> Iterator[Evide
 
 
 def _sorted(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
-    """Yield evidence that at most one row group can hold a value, and that min and max identify it."""
+    """Yield evidence that at most one row group can hold a value, and that min and max identify this row group."""
     non_empty = [chunk for chunk in column.chunks if chunk.values != 0]
     ranges = [pair for chunk in non_empty if (pair := bounds(column.footer, chunk.row_group, column.column)) is not None]
     if column.filters and len(ranges) == len(non_empty) > 1 and all(lower.high < upper.low for lower, upper in pairwise(sorted(ranges))):

@@ -1,4 +1,4 @@
-"""Rules for the filters of encrypted columns, which must be encrypted too: as far as visible without the key, for certain with it.
+"""Rules for the filters of encrypted columns, which must be encrypted too. Only with the key is the check complete.
 
 See parquet-format Encryption.md.
 """

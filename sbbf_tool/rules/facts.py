@@ -1,7 +1,7 @@
-"""The input of rules: the facts of a file's column chunks and their filters, read once and only as far as the rules need.
+"""The input of rules: the facts about a file's column chunks and their filters, read once and only as far as the rules need them.
 
-Footer, filters, data: each costs far more than the one before it. Bitsets are measured and released one after the other, values are
-streamed past their filter; only a few numbers per chunk stay in memory.
+Footer, filters, data: each costs far more than the one before it. Bitsets are measured and released one after the other, and values are
+streamed past their filter, so only a few numbers per chunk stay in memory.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from sbbf_tool.reports.verify import FilterVerification
 
 _LENGTH_WORD, _NONCE_AND_TAG = 4, 12 + 16
 _WORTH_THREADS = 1 << 20
-"""Bytes of data whose verification takes longer than the start of threads."""
+"""Bytes of data whose verification takes longer than starting threads."""
 
 
 class Reads(IntEnum):
-    """What a rule reads; each member includes all before it."""
+    """What a rule reads; each member includes all members before it."""
 
     FOOTER = 1
     FILTERS = 2
@@ -40,11 +40,11 @@ class Reads(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Bits:
-    """The figures that follow from a bitset alone."""
+    """The figures that depend only on the bitset."""
 
     fpp: float
     ndv: float | None
-    """None where every bit is set."""
+    """None if every bit is set."""
     empty: bool
     identical_blocks: bool
 
@@ -60,7 +60,7 @@ class Overlap:
 
 @dataclass(frozen=True, slots=True)
 class ChunkFacts:
-    """One column chunk and its filter. A fact that was not read, or does not exist, is None."""
+    """One column chunk and its filter. A fact is None if it was not read or does not exist."""
 
     row_group: int
     meta: ChunkMeta
@@ -68,20 +68,20 @@ class ChunkFacts:
     encryption: str | None = None
     """The missing key without which the filter cannot be read."""
     module_defect: str | None = None
-    """The defect of the filter of an encrypted column, as far as the given keys show: `PLAINTEXT`, or how it is damaged."""
+    """The defect of an encrypted column's filter, as far as the given keys show it: `PLAINTEXT`, or how the filter is damaged."""
     stored: StoredFilter | None = None
     unreadable: str | None = None
-    """Why the bytes at the filter's place are no filter."""
+    """Why the bytes at the filter's place are not a filter."""
     overlaps: tuple[Overlap, ...] = ()
     """The other ranges that share bytes with the filter."""
     bits: Bits | None = None
     verification: FilterVerification | None = None
     oversized_page: str | None = None
-    """The page that states more bytes than may be decompressed: then there is no verification."""
+    """The page that states more bytes than may be decompressed; `verification` is then None."""
 
     @property
     def is_unverified(self) -> bool:
-        """Whether the chunk's values should have been read and could not be."""
+        """Whether the chunk's values should have been read but could not be."""
         return self.oversized_page is not None or (self.verification is not None and self.verification.problem is not None)
 
     @property
@@ -91,7 +91,7 @@ class ChunkFacts:
 
     @property
     def values(self) -> int | None:
-        """Non-null values: counted, or as the footer states them; None where neither is known."""
+        """Number of non-null values, counted or as the footer states it; None if neither is known."""
         if self.verification is not None and self.verification.problem is None:
             return self.verification.verified_values
         return self.meta.non_null_values
@@ -122,12 +122,12 @@ class ColumnFacts:
 
     @property
     def can_be_changed(self) -> bool:
-        """Whether a command may write this column's filters: a signed footer needs the file's key."""
+        """Whether a command may write this column's filters; changing a signed footer needs the file's key."""
         return self.footer.is_writable
 
 
 def unreadable_chunks(facts: Iterable[ColumnFacts]) -> tuple[str, ...]:
-    """Return place and reason for each chunk whose filter should have been verified and whose pages cannot be decoded."""
+    """Return place and reason for each chunk whose filter should have been verified but whose pages cannot be decoded."""
     return tuple(
         f"column {column.name}, row group {chunk.row_group}: {chunk.verification.problem}"
         for column in facts
@@ -149,11 +149,11 @@ def gather(
     keeps_oversized: bool = False,
     jobs: int | None = 1,
 ) -> tuple[ColumnFacts, ...]:
-    """Gather the facts of these columns as far as `reads` goes; where that is DATA, `verify` queries a filter for its chunk's values.
+    """Gather the facts about these columns as far as `reads` goes; if that is DATA, `verify` queries each filter for its chunk's values.
 
-    With `row_groups`, only chunks of those are gathered, without the facts that need all chunks. A page of more bytes than may be
-    decompressed raises OversizedPageError, unless `keeps_oversized` makes it a fact. `jobs` filters are verified concurrently, by
-    threads (the cores, where None); for a file with little data one after the other.
+    With `row_groups`, only chunks in those row groups are gathered, without the facts that need all chunks. A page with more bytes than may
+    be decompressed raises OversizedPageError, unless `keeps_oversized` is set, which records the page as a fact. `jobs` threads (None: one
+    per core) verify filters concurrently; for a file with little data, filters are verified one after the other.
     """
     numbers = range(file.footer.num_row_groups) if row_groups is None else row_groups
     if reads >= Reads.FILTERS:
@@ -209,7 +209,7 @@ def _is_in_the_clear(file: ParquetFile, row_group: int, column: Column) -> bool:
 
 
 def _damage_of_modules(file: ParquetFile, place: FilterPlace) -> str | None:
-    """Return why there cannot be two encrypted modules, header and bitset, at this place (Encryption.md 5.1); None where there may be.
+    """Return why the bytes at this place cannot be two encrypted modules, header and bitset (Encryption.md 5.1); None if they may be.
 
     A module is a length word, followed by that many bytes of nonce, ciphertext and tag.
     """
@@ -240,7 +240,7 @@ def _with_bits(file: ParquetFile, chunk: ChunkFacts, stored: StoredFilter, verif
     except OversizedPageError as error:
         if not keeps_oversized:
             raise
-        # The evidence names column and row group itself.
+        # The evidence already names the column and row group.
         place = (error.place or "").rpartition(", ")[2]
         return replace(chunk, bits=bits, oversized_page=f"{place}: {error.message}")
 
@@ -249,7 +249,7 @@ _FILTER = "filter"
 
 
 def _overlaps(file: ParquetFile, filters: Iterable[StoredFilter]) -> dict[tuple[int, int], tuple[Overlap, ...]]:
-    """Return the other owners of the bytes of each filter that shares them, by row group and column."""
+    """Return, for each filter that shares bytes with other ranges, those ranges; the keys are row group and column."""
     own = [OwnedRange(stored.place.offset, stored.end, _FILTER, stored.row_group, stored.column) for stored in filters]
     ranges = sorted([*own, *owned_ranges(file.footer)])
     starts = [owned.start for owned in ranges]
@@ -269,7 +269,7 @@ def _overlaps(file: ParquetFile, filters: Iterable[StoredFilter]) -> dict[tuple[
 
 
 def _meeting(ranges: Sequence[OwnedRange], starts: Sequence[int], furthest: Sequence[int], mine: OwnedRange) -> Iterator[OwnedRange]:
-    """Yield the other ranges that share a byte with `mine`. `furthest[i]` is the largest end among the first i + 1."""
+    """Yield the other ranges that share a byte with `mine`. `furthest[i]` is the largest end among the first i + 1 ranges."""
     at = bisect_left(starts, mine.end) - 1
     while at >= 0 and furthest[at] > mine.start:
         if ranges[at].end > mine.start and ranges[at] != mine:

@@ -11,19 +11,19 @@ _LONGEST_HEADER = 19
 
 
 def repair(column: ColumnFacts, limits: Limits) -> Fix:
-    """Return the fix that changes the footer alone."""
+    """Return the fix that changes only the footer."""
     return Fix("repair", (column.file,), keys=column.keys_path)
 
 
 def rebuild(column: ColumnFacts, limits: Limits) -> Fix:
-    """Return the fix that replaces filters that exclude stored values, or are unusable, by sound ones built from the data."""
+    """Return the fix that replaces filters that exclude stored values or are unusable with correct filters built from the data."""
     if _gets_no_filter(column):
         return remove(column, limits)
     return Fix("repair", (column.file,), (column.name,), rebuild=True, keys=column.keys_path)
 
 
 def add(column: ColumnFacts, limits: Limits) -> Fix:
-    """Return the fix that builds a filter in every row group; existing ones are rebuilt."""
+    """Return the fix that builds a filter in every row group and rebuilds existing filters."""
     if _gets_no_filter(column):
         return remove(column, limits)
     fpp = None if limits.max_fpp is None else min(limits.max_fpp, DEFAULT_FPP)
@@ -39,7 +39,7 @@ def remove(column: ColumnFacts, limits: Limits) -> Fix:
 
 
 def remove_bytes_too(column: ColumnFacts, limits: Limits) -> Fix:
-    """Return the fix that also removes the bytes of a filter, which must not stay in the file."""
+    """Return the fix that also removes the bytes of the filters, because they must not stay in the file."""
     return Fix("remove_filters", (column.file,), (column.name,), compact=True, keys=column.keys_path)
 
 
@@ -53,7 +53,7 @@ def shrink_to_portable(column: ColumnFacts, limits: Limits) -> Fix:
 
 
 def shrink_to_share(column: ColumnFacts, limits: Limits) -> Fix:
-    """Return the fix that shrinks filters to the largest size within their share of the data, or removes them where that is too small."""
+    """Return the fix that shrinks filters to the largest size within their share of the data, or removes them if that size is too small."""
     share = (limits.max_bytes_share or 0) * min(chunk.chunk_bytes for chunk in column.filters)
     most = 1 << max(0, int(share) - _LONGEST_HEADER).bit_length() >> 1
     return remove(column, limits) if most < sizing.MIN_BYTES else _resize(column, most)

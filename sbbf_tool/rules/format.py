@@ -1,6 +1,6 @@
 """Rules for the place and layout of a filter: offset, length, header and size, as the footer states and readers expect them.
 
-A contradiction to the format is an error; a legal form that released readers refuse or misread is a warning.
+A violation of the format is an error; a valid form that released readers reject or misread is a warning.
 """
 
 from __future__ import annotations

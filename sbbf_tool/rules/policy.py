@@ -1,4 +1,4 @@
-"""Requirements that the user sets. Each rule runs only where its limit is given, and then a breach is an error."""
+"""Requirements that the user sets. Each rule runs only if its limit is given; a violation is then an error."""
 
 from __future__ import annotations
 

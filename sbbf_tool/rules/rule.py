@@ -1,6 +1,6 @@
-"""The definition of a rule: a name, a severity, what to read for it, how to detect it, and how to fix it.
+"""The definition of a rule: a name, a severity, what the rule reads, how it detects a defect, and how the defect is fixed.
 
-A rule examines one column over all row groups (`ColumnFacts`) and returns evidence for each row group. Its sentence is always the same;
+A rule examines one column over all row groups (`ColumnFacts`) and returns evidence for each row group. Its message is always the same;
 the numbers are in the evidence. The fix is a value that a caller can apply or print.
 """
 
@@ -18,13 +18,13 @@ from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Requirements that the user sets, beyond those for every filter; empty or None sets none."""
+    """Requirements that the user sets, in addition to those for every filter; an empty or None field sets no requirement."""
 
     require: tuple[str, ...] = ()
-    """Columns that must have a filter in every row group, by their full names."""
+    """Full names of columns that must have a filter in every row group."""
     max_fpp: float | None = None
     max_bytes_share: float | None = None
-    """Bytes of a column's filters per byte of its data."""
+    """Maximum bytes of a column's filters per byte of its data."""
     min_ndv: int | None = None
     min_chunk_bytes: int | None = None
 
@@ -48,9 +48,8 @@ MakeFix = Callable[[ColumnFacts, Limits], Fix | None]
 @dataclass(frozen=True, slots=True)
 class Rule:
     name: str
-    """Stable, in kebab case."""
+    """A stable name in kebab case."""
     group: str
-    """The group of the rule."""
     severity: str
     reads: Reads
     message: str
@@ -60,7 +59,7 @@ class Rule:
     look: Look
     fix: MakeFix | None = None
     limit: str | None = None
-    """The field of `Limits` without which the rule does not run."""
+    """The field of `Limits` that must be set for the rule to run."""
 
     def find(self, column: ColumnFacts, limits: Limits) -> Finding | None:
         """Return the rule's finding for a column; None without evidence."""
@@ -79,7 +78,7 @@ class Rule:
 
 
 def at_each_filter(examine: Callable[[ChunkFacts], str | None]) -> Look:
-    """Build the look of a rule that examines each filter by itself."""
+    """Build the `look` function of a rule that examines each filter by itself."""
 
     def look(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
         for chunk in column.filters:
@@ -91,7 +90,7 @@ def at_each_filter(examine: Callable[[ChunkFacts], str | None]) -> Look:
 
 
 def find_all(rules: Sequence[Rule], columns: Sequence[ColumnFacts], limits: Limits) -> tuple[Finding, ...]:
-    """Return the findings of the rules, the worst first; findings of one severity by rule, then by column."""
+    """Return the findings of the rules, worst severity first, then by rule and by column."""
     findings = [finding for rule in rules for column in columns if (finding := rule.find(column, limits)) is not None]
     return tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
 

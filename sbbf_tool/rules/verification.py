@@ -1,4 +1,4 @@
-"""The report of `verify`, made from the facts of a file and the membership checks of its filters."""
+"""The report of `verify`, built from the facts about a file and the membership checks of its filters."""
 
 from __future__ import annotations
 
