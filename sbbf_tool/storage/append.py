@@ -1,16 +1,16 @@
 """Append to a file in place: nothing is copied, and a journal beside the file restores it after a crash.
 
-    lock        the descriptor that writes; without a lock there is no append
-    journal     see `journal`: on disk before the first byte of the file changes
-    append      the new bytes after the old ones, then fsync
+    lock        lock the descriptor that writes; without a lock, nothing is appended
+    journal     write the journal to disk before the first byte of the file changes; see `journal`
+    append      write the new bytes after the old ones, then call fsync
     verify      read the file as any other reader would
-    forget      remove the journal: only now does the change count
+    forget      remove the journal: only now is the change final
 
-While the bytes arrive, other readers see a file without a footer. `local.replace` does not have this disadvantage. A journal that
-remains, and that no living process holds, means "truncate to the old length", unless another writer made the present content: the file
-is longer, or it is complete and is not the new file.
+During the append, other readers see a file without a footer; `local.replace` avoids this. If a journal remains and no process has the lock,
+the file must be truncated to its old length, unless another writer has changed it since: the old bytes differ, or the file is longer than
+the new one, or it is complete but is not the new one.
 
-Other writers do not know the lock. So `append` writes only to the file that was read, and cuts off only its own bytes.
+Other programs ignore the lock. So `append` writes only to the file that was read, and truncates only its own bytes.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ def append(source: LocalSource, pieces: Sequence[Piece], verify: Callable[[Local
     """Append `pieces` to the source's file in place, and keep them only if `verify` accepts the result.
 
     Returns warnings as text. Raises RefusedError (another writer, source changed, no permission, no lock, several names) and WriteError
-    (disk full and the like). In both cases the file has its old length again, or has it after the next `recover` where the disk refuses
-    even that. Bytes that another writer added in the meantime stay.
+    (such as a full disk). In both cases the file is truncated to its old length; if even that fails, the next `recover` truncates it. Bytes
+    that another writer added in the meantime stay.
     """
     real = os.path.realpath(source.name)
     with _lock_file(source.name, real) as fd:
-        # Since the source was opened, even a moment ago, the path may have come to name another file.
+        # The path may name another file than when the source was opened.
         if not is_open_file(source._stat, fd) or not source.is_unchanged():
             raise ChangedError.after_open(source.name)
         tail = _Tail(source, fd, pieces)
@@ -78,25 +78,24 @@ def append(source: LocalSource, pieces: Sequence[Piece], verify: Callable[[Local
 
 
 def ensure_appendable(name: str) -> None:
-    """Raise RefusedError where a file cannot be appended to, as far as can be checked before the work."""
-    # On an overlay file system, opening for writing is what copies the file up; this must happen before the file is read.
+    """Raise RefusedError if a file cannot be appended to, as far as this can be checked in advance."""
+    # On an overlay file system, opening a file for writing copies it to the upper layer; this must happen before the file is read.
     if os.path.isfile(name):
         with _lock_file(name, os.path.realpath(name)):
             pass
 
 
 def recover(path: str, ensure_footer: EnsureFooter) -> int | None:
-    """Cut a file back to the length that the journal of an interrupted append records.
+    """Truncate a file to the length that the journal of an interrupted append records.
 
-    Returns that length, or None where there is nothing to do. A journal that does not fit the file (it was replaced since) is removed
-    and the file does not change. Raises WriteError, and RefusedError where the journal cannot be trusted or the append is still
-    running.
+    Returns that length, or None if there is nothing to do. If the file was replaced after the append, its journal is removed and the file
+    does not change. Raises WriteError, and RefusedError if the journal cannot be trusted or the append is still running.
     """
     if not has_journal(path):
         return None
     real = os.path.realpath(path)
     try:
-        # Before the file is opened for writing: a planted journal is reported as such, whatever this user may write.
+        # Read before opening the file for writing, so that a forged journal is reported even if this user may not write the file.
         read_journal(path, os.stat(real).st_uid)
         fd = open_to_change(real)
     except OSError as error:
@@ -129,9 +128,9 @@ def recover(path: str, ensure_footer: EnsureFooter) -> int | None:
 
 
 def interrupted_length(path: str, ensure_footer: EnsureFooter) -> int | None:
-    """Return the length that `recover` would cut this file back to; None where it would not change the file. Only reads.
+    """Return the length that `recover` would truncate this file to, or None if it would not change the file. Changes nothing.
 
-    Raises ChangedError where the append is still running, RefusedError where the journal cannot be trusted.
+    Raises ChangedError if the append is still running, and RefusedError if the journal cannot be trusted.
     """
     if not has_journal(path):
         return None
@@ -145,7 +144,7 @@ def interrupted_length(path: str, ensure_footer: EnsureFooter) -> int | None:
             raise ChangedError(
                 "another process is appending to this file", file=path, hint="wait until it has finished, and run the command again"
             )
-        # Without a lock, the journal belongs to an append that has ended, or it still exists.
+        # The append may have ended, and removed its journal, since the journal was read.
         journal = read_journal(path, os.fstat(fd).st_uid)
         length = journal.old_length(fd) if journal is not None else None
         if journal is not None and length is not None:
@@ -171,7 +170,7 @@ def _lock_file(name: str, real: str) -> Iterator[int]:
         except OSError as error:
             raise RefusedError(f"the file cannot be examined: {reason_of(error)}", file=name, hint="run the command again") from error
         if names > 1:
-            # The journal is beside one of the names; a process that opens the file by another name does not see it.
+            # The journal is stored beside one of the names; a process that opens the file by another name does not find it.
             reason = f"the file has {names} names (hard links), and an interrupted append can be undone through only one of them"
             hint = Hint("leave out {append}, or write elsewhere with {output}", append=True, output=...)
             raise RefusedError(reason, file=name, hint=hint)
@@ -188,13 +187,13 @@ def _lock(fd: int, name: str, work: str, hint: str) -> None:
 
 
 def _ensure_unchanged(source: LocalSource, real: str, fd: int, tail: _Tail) -> None:
-    """Raise ChangedError where the path names another file now, or the file is not the old one followed by the tail."""
+    """Raise ChangedError if the path now names another file, or if the file is not the old one followed by the tail."""
     if not leads_to(real, fd) or os.fstat(fd).st_size != source.size + tail.length:
         raise ChangedError.after_open(source.name)
 
 
 class _Tail:
-    """The bytes that go after a file, and whether any of them are written. `fd` appends, whatever the file's length is by then."""
+    """The bytes to append to a file, and whether any of them are written. `fd` is open for appending."""
 
     def __init__(self, source: LocalSource, fd: int, pieces: Sequence[Piece]) -> None:
         self.source = source
@@ -210,7 +209,7 @@ class _Tail:
         return Journal(self.source.size, self._old_end, self.source.size + self.length, _last_bytes(self.pieces))
 
     def write(self, real: str) -> None:
-        """Write the blocks at the end of the file. Raises ChangedError where the file changed since it was locked, OSError."""
+        """Write the blocks at the end of the file. Raises ChangedError if the file changed after it was locked, and OSError."""
         remove_stale_checksum(real)
         if not self.source.is_unchanged():
             raise ChangedError.after_open(self.source.name)
@@ -228,7 +227,7 @@ class _Tail:
         os.fsync(self.fd)
 
     def undo(self) -> None:
-        """Cut off the written bytes. Raises ChangedError where another writer changed the file (its bytes stay), OSError."""
+        """Truncate the written bytes. Raises ChangedError if another writer changed the file (its bytes stay), and OSError."""
         if not self.is_written:
             return
         start = self._find_start()
@@ -241,7 +240,7 @@ class _Tail:
             raise ChangedError(reason, file=self.source.name, hint="wait until it has finished, check the file, and run the command again")
 
     def _find_start(self) -> int | None:
-        """Return the byte where this tail begins, up to the end of the file; None where another writer's bytes are among or after it."""
+        """Return the byte at which this tail begins, or None if another writer's bytes are in it or after it."""
         size = os.fstat(self.fd).st_size
         start, blocks = (
             (self.source.size, blocks_of(self.pieces)) if self._stray_block is None else (self._stray_block[0], [self._stray_block[1]])
@@ -249,7 +248,7 @@ class _Tail:
         return start if self._holds_blocks(start, size, blocks) else None
 
     def _holds_blocks(self, start: int, end: int, blocks: Iterable[Bytes]) -> bool:
-        """Return whether the file's bytes from `start` to `end` are the first of these blocks."""
+        """Return whether the file's bytes from `start` to `end` are the first bytes of these blocks."""
         for block in blocks:
             expected = memoryview(block).cast("B")[: max(0, end - start)]
             if not expected:
@@ -262,7 +261,7 @@ class _Tail:
 
 @contextmanager
 def _keep_journal(source: LocalSource, real: str, tail: _Tail) -> Iterator[None]:
-    """Keep the journal on disk while the block runs; it stays where the process dies, or where the file cannot be cut."""
+    """Keep the journal on disk while the block runs; it stays if the process dies or the file cannot be truncated."""
     path = journal_of(real)
     is_placed = is_accepted = False
     try:
@@ -270,7 +269,7 @@ def _keep_journal(source: LocalSource, real: str, tail: _Tail) -> Iterator[None]
             with temporary_file(*os.path.split(real)) as (temporary, fd):
                 write_all(fd, build_journal(tail.journal()))
                 with suppress(OSError):
-                    # So the file's owner can undo an append that another user began. Only root may do this.
+                    # The file's owner can then undo an append that another user began. Only root may change the owner.
                     os.fchown(fd, source._stat.st_uid, -1)
                 os.fsync(fd)
                 os.rename(temporary, path)
@@ -287,7 +286,7 @@ def _keep_journal(source: LocalSource, real: str, tail: _Tail) -> Iterator[None]
             with suppress(FileNotFoundError):
                 os.unlink(path)
         elif is_placed and not tail.is_written:
-            # A journal that cannot be removed describes a file that is complete already; the next command tries again.
+            # If the journal cannot be removed, the next command tries again: it describes a file that is already complete.
             with suppress(OSError):
                 os.unlink(path)
 

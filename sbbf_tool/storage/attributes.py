@@ -1,7 +1,7 @@
 """Owner, mode and extended attributes of local files.
 
-A copy never gives more users access than the original: where the group or an access list cannot be kept, the permissions that depended
-on it are dropped.
+A copy never gives more users access than the original: if the group or an access list cannot be kept, the permissions that depend on it are
+dropped.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ def carry_over(name: str, source: int, status: os.stat_result, fd: int) -> list[
     """Give `fd` the owner, extended attributes and mode of the open file `source`; return warnings about those that cannot be kept."""
     losses = []
     fresh = os.fstat(fd)
-    # A folder with a setgid bit gives new files its own group, so the group is not that of the process.
+    # A folder with the setgid bit gives new files its own group instead of the group of the process.
     if (status.st_uid, status.st_gid) != (fresh.st_uid, fresh.st_gid):
         try:
             os.fchown(fd, status.st_uid, status.st_gid)
         except OSError:
             losses.append(f"owner {status.st_uid}:{status.st_gid}")
             with suppress(OSError):
-                # A member of the file's group can keep at least the group.
+                # Members of the file's group can keep the group even if they cannot keep the owner.
                 os.fchown(fd, -1, status.st_gid)
     attributes = _attributes_of(source)
     if _ACCESS_LIST not in attributes:
-        # A folder's default list, which the new file inherits, would take effect with the mode.
+        # The new file inherits the folder's default list, which would take effect when the mode is set.
         _remove_access_list(fd)
     copied_attributes = set()
     for attribute in attributes:
@@ -45,7 +45,7 @@ def carry_over(name: str, source: int, status: os.stat_result, fd: int) -> list[
     if mode != stat.S_IMODE(status.st_mode):
         losses.append(f"mode {stat.S_IMODE(status.st_mode):04o}, which is {mode:04o} now")
     if mode != stat.S_IMODE(fresh.st_mode):
-        # An access list has set the mode already; setting it again may change lists of other kinds.
+        # A copied access list has already set the mode; setting it again may change lists of other kinds.
         os.fchmod(fd, mode)
     return [f"{name}: these attributes could not be kept: {', '.join(losses)}"] if losses else []
 
@@ -53,7 +53,7 @@ def carry_over(name: str, source: int, status: os.stat_result, fd: int) -> list[
 def _safe_mode(mode: int, old: os.stat_result, new: os.stat_result, keeps_list: bool | None) -> int:
     """Return the mode for a file with the owner and group of `new`, so that no user gets more access than before.
 
-    `keeps_list` says whether the old file's access list is kept; None where it has none.
+    `keeps_list` is whether the old file's access list is kept, or None if it has none.
     """
     if new.st_uid != old.st_uid:
         mode &= ~stat.S_ISUID

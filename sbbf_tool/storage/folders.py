@@ -1,7 +1,7 @@
-"""Many files in local folders, as a table has them: read whole files, and publish new ones under free names.
+"""The files of a table in local folders: read whole files, and publish new ones under unused names.
 
-A new file is written in the same folder under a hidden name, synced to disk, and only then linked to its own name: it appears whole and
-at once, and only if the name is still free. A killed process leaves a hidden file; the next writer in that folder removes it.
+A new file is written in the same folder under a hidden name, synced to disk, and only then linked to its own name: it appears in one step,
+and only if the name is still unused. A killed process leaves a hidden file; the next writer in that folder removes it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 class LocalFolders:
     """Read and publish files below local folders. A path is a file system path, or a `file:` URL.
 
-    `bytes_read` and `files_read` count the reads. All methods raise OSError, and ValueError for names that no file can have.
+    `bytes_read` and `files_read` count what was read. All methods raise OSError, and ValueError for names that no file can have.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class LocalFolders:
         self._swept: set[str] = set()
 
     def read(self, path: str, most: int | None = None) -> bytes:
-        """Read the whole file. Raises FileNotFoundError where there is none, OSError also where it has more than `most` bytes."""
+        """Read the whole file. Raises FileNotFoundError if it does not exist, and OSError if it has more than `most` bytes."""
         # Without O_NONBLOCK, opening a FIFO would wait for a writer that never comes.
         fd = os.open(_local(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with open(fd, "rb", buffering=0) as stream:
@@ -45,20 +45,20 @@ class LocalFolders:
         return data
 
     def list(self, directory: str) -> Sequence[str]:
-        """Return the names in a folder; none where there is no such folder."""
+        """Return the names in a folder; an empty list if the folder does not exist."""
         try:
             return os.listdir(_local(directory))
         except (FileNotFoundError, NotADirectoryError):
             return []
 
     def resolve(self, path: str) -> str:
-        """Return the absolute path that a path leads to, with links followed."""
+        """Return the absolute path that a path leads to after following links."""
         return os.path.realpath(_local(path))
 
     def create(self, path: str, data: bytes) -> None:
-        """Create a file, whole or not at all, that survives a power failure on return. Raises FileExistsError where there is one.
+        """Create a file in one step and sync it to disk. Raises FileExistsError if the name exists.
 
-        Where a file system has no hard links, names cannot be taken atomically: PermissionError is raised and nothing is created.
+        On a file system without hard links, names cannot be taken atomically: PermissionError is raised and nothing is created.
         """
         target = _local(path)
         with self._write_temporary(target, data) as temporary:
@@ -74,14 +74,14 @@ class LocalFolders:
         sync_folder(os.path.dirname(target))
 
     def replace(self, path: str, data: bytes) -> None:
-        """Write a file with these bytes, which replaces an existing one in one step."""
+        """Write a file with these bytes, replacing an existing file in one step."""
         target = _local(path)
         with self._write_temporary(target, data) as temporary:
             os.rename(temporary, target)
         sync_folder(os.path.dirname(target))
 
     def remove(self, path: str) -> None:
-        """Remove a file; do nothing where there is none."""
+        """Remove a file if it exists."""
         with suppress(FileNotFoundError):
             os.unlink(_local(path))
 
@@ -107,7 +107,7 @@ class LocalFolders:
 
 
 def _local(path: str) -> str:
-    """Convert a path, or a `file:` URL as manifests contain it, to a path."""
+    """Return the path of a `file:` URL, as manifests contain it; a path is returned as it is."""
     for scheme in ("file://", "file:"):
         if path.startswith(scheme):
             return path.removeprefix(scheme)

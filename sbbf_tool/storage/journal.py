@@ -1,14 +1,14 @@
 """The journal of an append: the state before the append, stored beside the file while it changes.
 
-    .NAME.sbbf-journal      JSON: `length` and `ends_with`, of the old file; `new_length` and `new_ends_with`, of the new one
+    .NAME.sbbf-journal      JSON: `length` and `ends_with` of the old file; `new_length` and `new_ends_with` of the new file
 
-Any user who may create files in a folder can put such a file there, and a journal states the length to which a file is cut. So the tool
-trusts it only if
+Any user who may create files in a folder can put such a file there, and a journal determines the length to which a file is truncated. So
+the tool trusts a journal only if
 
-    the file system says    a regular file with one name, at most 4 KiB, that neither its group nor others may write, and that belongs
-                            to the file's owner, to the user of this process, or to root
-    it says                 a length that a Parquet file can have, and as many of its last bytes as an append stores; they end in a magic
-    the file says           it has those bytes there, and a footer that ends at that length and parses
+    file system     it is a regular file with one name, has at most 4 KiB, cannot be written by its group or others, and belongs to
+                    the owner of the Parquet file, to the user of this process, or to root
+    content         its length is one that a Parquet file can have, and it has as many last bytes as an append stores, ending in a magic
+    Parquet file    the file has those bytes before that length, and a footer that ends there and can be parsed
 
 Otherwise the error names the journal, its owner and the rule that it breaks.
 """
@@ -34,10 +34,10 @@ _LARGEST = 4 << 10
 _SMALLEST_FILE = 12
 _MAGICS = (b"PAR1", b"PARE")
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EACCES, errno.ELOOP)
-"""Errors that mean that no process of this user finds a file of that name."""
+"""Errors that mean that this user cannot find a file of that name."""
 
 EnsureFooter = Callable[[Callable[[int, int], bytes], int], None]
-"""Callable that raises UnreadableError unless a footer ends at this byte of a file, which it reads by offset and length."""
+"""Callable that takes a function to read a file by offset and length, and raises UnreadableError unless a footer ends at the given byte."""
 
 
 class Journal(NamedTuple):
@@ -47,7 +47,7 @@ class Journal(NamedTuple):
     new_ends_with: bytes
 
     def old_length(self, fd: int) -> int | None:
-        """Return the length to cut this file back to; None where another writer replaced the file or wrote after its old bytes."""
+        """Return the length to truncate this file to, or None if another writer replaced the file or wrote after its old bytes."""
         size = os.fstat(fd).st_size
         if not self.length <= size <= self.new_length or _bytes_before(fd, self.length, self.ends_with) != self.ends_with:
             return None
@@ -64,21 +64,21 @@ def journal_of(path: str) -> str:
 
 
 def has_journal(path: str) -> bool:
-    """Return whether anything has the name of a file's journal. Raises RefusedError where the system does not answer."""
+    """Return whether anything has the name of a file's journal. Raises RefusedError if this cannot be determined."""
     return _status_of(path) is not None
 
 
 def read_journal(path: str, owner: int) -> Journal | None:
-    """Read the journal of the file at `path`, which belongs to the user `owner`; return None where there is none.
+    """Read the journal of the file at `path`, which belongs to the user `owner`; return None if there is no journal.
 
-    Raises RefusedError where the journal breaks a rule that the file system or its own content can show.
+    Raises RefusedError if the journal breaks a rule about its file or its content.
     """
     status = _status_of(path)
     if status is None:
         return None
     _ensure_ours(path, status, owner)
     try:
-        # Another file may have taken its place since it was checked.
+        # Another file may have replaced the journal since it was checked.
         fd = os.open(journal_of(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         return None
@@ -99,7 +99,7 @@ def read_journal(path: str, owner: int) -> Journal | None:
 
 
 def ensure_footer_there(path: str, journal: Journal, fd: int, ensure_footer: EnsureFooter) -> None:
-    """Raise RefusedError where no footer ends at the length that a journal states of this open file."""
+    """Raise RefusedError if no footer ends at the length that the journal of this open file records."""
     try:
         ensure_footer(partial(_read, fd), journal.length)
     except UnreadableError as error:
@@ -114,7 +114,7 @@ def build_journal(journal: Journal) -> bytes:
 
 
 def parse_journal(data: bytes) -> Journal:
-    """Parse a journal. Raises ValueError, whose text is the rule that these bytes break."""
+    """Parse a journal. Raises ValueError with the rule that these bytes break."""
     if len(data) > _LARGEST:
         raise ValueError(f"it has more than {_LARGEST:,} bytes")
     try:

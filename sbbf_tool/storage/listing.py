@@ -1,7 +1,7 @@
 """Local files by name, folder or glob.
 
-A name that cannot be listed does not stop a listing: it is returned, and opening it fails with the reason. Names that vanish during the
-listing are left out.
+A folder that cannot be listed does not stop a listing: its name is returned, and opening it fails with the reason. Names that vanish during
+the listing are omitted.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A Parquet file that a name stands for, or a link to a folder where links are requested."""
+    """A Parquet file in a listing, or a link to a folder if links are requested."""
 
     path: str
     is_link: bool = False
-    """Whether a folder or glob reached it through a link."""
+    """Whether listing the folder or glob led through a link."""
 
 
 def entries(name: str, *, linked_folders: bool = False) -> Iterator[Entry]:
-    """Yield the Parquet files of `name` in order: itself, those below it where it is a folder, those that match where it is a glob.
+    """Yield the Parquet files of `name` in order: the file itself, all files below a folder, or all matches of a glob.
 
-    Below a folder, names that start with a dot or `_` are skipped, as Spark and Hive do, except those of a partition (`_day=1`). Links
-    to folders are skipped unless `linked_folders` is true; links to files are followed. Raises UnreadableError where there is no file.
+    Below a folder, names that start with a dot or `_` are skipped, as in Spark and Hive, except partition folders (`_day=1`). Links to
+    folders are skipped unless `linked_folders` is true; links to files are followed. Raises UnreadableError if there is no file.
     """
     if os.path.isdir(name):
         matches = _walk(name)
@@ -49,17 +49,17 @@ def entries(name: str, *, linked_folders: bool = False) -> Iterator[Entry]:
 
 
 def is_one_file(name: str) -> bool:
-    """Return whether `name` stands for one file, which need not exist, and no folder or glob. An existing file wins over a glob."""
+    """Return whether `name` means one file, which need not exist, not a folder or glob. An existing file takes precedence over a glob."""
     return not os.path.isdir(name) and (os.path.lexists(name) or not glob.has_magic(name))
 
 
 def is_hidden(name: str) -> bool:
-    """Return whether a file or folder of this name holds none of a lake's data; the folder of a partition does, whatever its column."""
+    """Return whether a file or folder of this name holds none of a lake's data; partition folders such as `_day=1` do hold data."""
     return name.startswith((".", "_")) and "=" not in name
 
 
 def is_behind_link(path: str, folder: str) -> bool:
-    """Return whether a link leads to `path` from `folder`, with whose name it begins."""
+    """Return whether `path`, which begins with `folder`, leads through a link below `folder`."""
     place = folder
     for part in path.removeprefix(folder).strip(os.sep).split(os.sep):
         place = os.path.join(place, part)
@@ -70,13 +70,13 @@ def is_behind_link(path: str, folder: str) -> bool:
 
 def _match_glob(pattern: str) -> Iterator[tuple[Entry, bool]]:
     parts = pattern.split(os.sep)
-    # The literal part of the pattern is taken as it is, with or without links.
+    # The literal part of the pattern may contain links.
     literal = os.sep.join(parts[: next(number for number, part in enumerate(parts) if glob.has_magic(part))])
     base = literal.rstrip(os.sep) or (os.sep if pattern.startswith(os.sep) else "")
     for match in sorted(glob.glob(pattern, recursive=True)):
         is_link = is_behind_link(match, base)
         if is_link and "**" in parts and is_behind_link(os.path.dirname(match), base):
-            # As below a folder: links to folders may form a cycle.
+            # Skipped as below a folder: links to folders may form a cycle.
             continue
         if not os.path.isdir(match):
             yield Entry(match, is_link), False
@@ -88,8 +88,8 @@ def _match_glob(pattern: str) -> Iterator[tuple[Entry, bool]]:
 
 
 def _walk(top: str) -> Iterator[tuple[Entry, bool]]:
-    """Yield the Parquet files below a folder, and links to folders; each with whether it is such a link."""
-    # A list instead of recursion: folders may be nested deeper than Python's stack.
+    """Yield the Parquet files below a folder, and the links to folders; each entry comes with whether it is a link to a folder."""
+    # A list replaces recursion: folders may be nested deeper than Python's stack.
     waiting = [(top, True, False)]
     while waiting:
         path, is_folder, is_link = waiting.pop()
@@ -113,7 +113,7 @@ def _walk(top: str) -> Iterator[tuple[Entry, bool]]:
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
-    """Return whether an entry is a folder or a link to one; a broken or circular link is none."""
+    """Return whether an entry is a folder or a link to one; a broken or circular link is not."""
     try:
         return entry.is_dir()
     except OSError:

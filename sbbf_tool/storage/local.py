@@ -1,7 +1,8 @@
 """Files on a local file system: ranged reads, and the one function of the package that replaces a user's file.
 
-`replace` writes a temporary file beside the target, verifies it, and only then renames it over the target. At every moment the target
-is the old file or the new one, whole. A killed process leaves a temporary file, which the next command on the same target removes.
+`replace` writes a temporary file beside the target, verifies it, and only then renames it over the target. At every moment the target is
+either the complete old file or the complete new one. A killed process leaves a temporary file, which the next command on the same target
+removes.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class LocalSource(Source):
             self._fd = -1
 
     def read(self, offset: int, length: int) -> bytes:
-        """Read exactly `length` bytes from `offset`. Raises UnreadableError where the file does not have them."""
+        """Read exactly `length` bytes from `offset`. Raises UnreadableError if the file is too short."""
         ensure_within(self, offset, length)
         pieces: list[bytes] = []
         position = offset
@@ -82,14 +83,14 @@ class LocalSource(Source):
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def open_arrow(self) -> NativeFile:
-        """Open an independent pyarrow stream over the same open file, whatever its path names now."""
+        """Open an independent pyarrow stream over the same open file, even if its path now names another."""
         import pyarrow
 
         link = f"/proc/self/fd/{self._fd}"
         return pyarrow.OSFile(link if os.path.exists(link) else self.name)
 
     def is_unchanged(self) -> bool:
-        """Return whether path and open file are unchanged: same inode, size, and times of change of content and attributes."""
+        """Return whether path and open file are unchanged: inode, size, modification time (mtime) and change time (ctime)."""
         try:
             now = (_identity(os.stat(self.name)), _identity(os.fstat(self._fd)))
         except OSError:
@@ -98,16 +99,16 @@ class LocalSource(Source):
 
 
 def _identity(status: os.stat_result) -> tuple[int, ...]:
-    # A writer can set the content's time back, but not that of the attributes.
+    # A writer can set mtime back, but not ctime.
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def replace(source: Source, target: str, keep: int, pieces: Iterable[Bytes], verify: Callable[[Source], None]) -> list[str]:
     """Make `target` the first `keep` bytes of `source` followed by `pieces`, in one step and only after `verify` accepts them.
 
-    `target` is the source's own path, or one that does not exist. Mode, owner and extended attributes are those of a local source;
-    symbolic links are followed. Returns warnings as text. Raises RefusedError (another writer, source changed, target exists, no
-    permission) and WriteError (disk full and the like); the old file is whole in every case.
+    `target` is the source's own path, or one that does not exist. Mode, owner and extended attributes of a local source are kept; symbolic
+    links are followed. Returns warnings as text. Raises RefusedError (another writer, source changed, target exists, no permission) and
+    WriteError (such as a full disk); the old file stays intact in every case.
     """
     real = os.path.realpath(target)
     own = source if isinstance(source, LocalSource) and real == os.path.realpath(source.name) else None
@@ -154,7 +155,7 @@ def replace(source: Source, target: str, keep: int, pieces: Iterable[Bytes], ver
 
 
 def ensure_free(target: str) -> None:
-    """Raise RefusedError where something has this name, or nothing can have it."""
+    """Raise RefusedError if the name exists or no file can have it."""
     try:
         os.lstat(target)
     except FileNotFoundError:
@@ -167,7 +168,7 @@ def ensure_free(target: str) -> None:
 
 
 def ensure_replaceable(target: str, *, append: bool = False) -> None:
-    """Raise RefusedError where `replace`, or an append, could not give `target` its new content, as far as can be checked before."""
+    """Raise RefusedError if `replace`, or an append, could not change `target`, as far as this can be checked in advance."""
     real = os.path.realpath(target)
     folder, hint = os.path.dirname(real), _ELSEWHERE
     ensure_open_to_new_files(folder, target)
@@ -183,7 +184,7 @@ def ensure_replaceable(target: str, *, append: bool = False) -> None:
 
 
 def ensure_open_to_new_files(folder: str, target: str) -> None:
-    """Raise RefusedError, naming `target`, where this process may not create files in `folder`."""
+    """Raise RefusedError for `target` if this process may not create files in `folder`."""
     if not os.access(folder or ".", os.W_OK | os.X_OK, effective_ids=True):
         raise RefusedError("cannot create a file beside the target: no permission to write the folder", file=target, hint=_ELSEWHERE)
 
@@ -215,12 +216,12 @@ def remove_stale_checksum(path: str) -> None:
 
 @contextmanager
 def sole_writer(source: LocalSource) -> Iterator[None]:
-    """Hold the lock on the old file. A second writer that waits for it finds another file at the path afterwards, which is reported."""
+    """Hold the lock on the old file. A second writer that waits for the lock then finds another file at the path, and reports it."""
     fd = source._fd
     try:
         fd = _lock(source)
     except OSError as error:
-        # Without locks, and where the file is read-only, a copy is still made in one step.
+        # The copy is made even if the file system has no locks or the file is read-only: it still replaces the file in one step.
         if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF, *FORBIDDEN):
             raise UnreadableError(reason_of(error), file=source.name) from error
     try:
@@ -233,7 +234,7 @@ def sole_writer(source: LocalSource) -> Iterator[None]:
 
 
 def _lock(source: LocalSource) -> int:
-    """Return the descriptor that has the lock: the source's own, or a writable one where the file system requires it for a lock."""
+    """Return the descriptor that has the lock: the source's own, or a writable one if the file system requires it."""
     try:
         lock(source._fd, source.name, "writing")
     except OSError as error:
@@ -278,7 +279,7 @@ def _extents(source: Source, count: int) -> Iterator[tuple[int, int]]:
                 return
             start, end = position, count
         if end <= start:
-            # Another process writes the file, or its holes have no end: copy the rest as it reads.
+            # Another process is writing the file, or the file system reports holes without an end: copy the rest as data.
             end = count
         if start >= count:
             return
@@ -287,7 +288,7 @@ def _extents(source: Source, count: int) -> Iterator[tuple[int, int]]:
 
 
 def _copy_range(source: Source, fd: int, start: int, end: int) -> None:
-    """Copy these bytes to the same offset, by the kernel where possible, as a reflink where the file system has them."""
+    """Copy these bytes to the same offset, in the kernel if possible, and as a reflink if the file system supports it."""
     position = start
     by_kernel = hasattr(os, "copy_file_range")
     while position < end:
@@ -302,7 +303,7 @@ def _copy_range(source: Source, fd: int, start: int, end: int) -> None:
             if done:
                 position += done
                 continue
-            # Some cluster file systems refuse, some return 0: copy with read and write from here, where a real error shows itself.
+            # Some cluster file systems fail, others return 0. Copy the rest with read and write, which report real errors.
             by_kernel = False
         os.lseek(fd, position, os.SEEK_SET)
         data = source.read(position, min(want, _READ_BYTES))
@@ -311,7 +312,7 @@ def _copy_range(source: Source, fd: int, start: int, end: int) -> None:
 
 
 def give_name(temporary: str, target: str, overwrite: bool) -> None:
-    """Rename a file to its target; without `overwrite`, raise RefusedError where the target exists. Raises OSError."""
+    """Rename a file to its target. Without `overwrite`, raises RefusedError if the target exists. Raises OSError."""
     if overwrite:
         os.rename(temporary, target)
         return

@@ -1,6 +1,6 @@
-"""A file open for a change in place, and the lock that excludes a second writer.
+"""Opening a file for a change in place, and the lock that excludes a second writer.
 
-Locks are those of flock(2). NFS turns them into byte-range locks, and gives an exclusive lock only to a writable descriptor.
+Locks are taken with flock(2). NFS turns them into byte-range locks, and gives an exclusive lock only to a writable descriptor.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sbbf_tool.storage.system_errors import close
 
 
 def open_to_change(path: str, flags: int = 0) -> int:
-    """Open the regular file of this name for reading and writing: follow no link, wait for no FIFO. Raises OSError."""
+    """Open the regular file of this name for reading and writing, without following a link or waiting for a FIFO. Raises OSError."""
     fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | flags)
     if stat.S_ISREG(os.fstat(fd).st_mode):
         return fd
@@ -26,7 +26,7 @@ def open_to_change(path: str, flags: int = 0) -> int:
 def lock(fd: int, name: str, work: str) -> None:
     """Take the exclusive lock of a file.
 
-    Raises ChangedError, which names the `work` of a process that has it, and OSError where the file system gives none to this
+    Raises ChangedError with the `work` of the process that has the lock, and OSError if the file system does not support locks on this
     descriptor.
     """
     try:
@@ -38,7 +38,7 @@ def lock(fd: int, name: str, work: str) -> None:
 
 
 def is_locked(fd: int) -> bool:
-    """Return whether another process has the exclusive lock; False where the file system has no locks."""
+    """Return whether another process has the exclusive lock; False if the file system has no locks."""
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -50,7 +50,7 @@ def is_locked(fd: int) -> bool:
 
 
 def leads_to(path: str, fd: int) -> bool:
-    """Return whether a path names the open file itself, and not another file or a link."""
+    """Return whether a path names the open file itself, not another file or a link."""
     try:
         return is_open_file(os.lstat(path), fd)
     except OSError:
@@ -58,7 +58,7 @@ def leads_to(path: str, fd: int) -> bool:
 
 
 def is_open_file(status: os.stat_result, fd: int) -> bool:
-    """Return whether a status is that of the open file."""
+    """Return whether `status` belongs to the open file."""
     try:
         return os.path.samestat(status, os.fstat(fd))
     except OSError:

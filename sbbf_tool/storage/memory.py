@@ -1,4 +1,4 @@
-"""The memory that this process may use: that of the machine, or of the control group (cgroup v1 or v2) that it runs in."""
+"""The memory that this process may use: the memory of the machine, or the limit of its control group (cgroup v1 or v2)."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ _UNIFIED, _OLD = "/sys/fs/cgroup", "/sys/fs/cgroup/memory"
 
 
 def memory_bytes() -> int:
-    """Return the smallest limit that the system states, in bytes."""
+    """Return the smallest limit that the system reports, in bytes."""
     return min([os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), *_limits()])
 
 
 def _limits() -> Iterator[int]:
-    """Yield the limits of the control group and of all groups around it, as far as they are visible from here."""
+    """Yield the limits of the control group and of all groups above it, as far as this process can read them."""
     for path in _limit_files():
         try:
             with open(path, encoding="ascii") as stream:
                 text = stream.read(64).strip()
         except (OSError, ValueError):
             continue
-        if text.isdecimal() and int(text) > 0:  # v2 writes `max` for none
+        if text.isdecimal() and int(text) > 0:  # v2 writes `max` if there is no limit
             yield int(text)
 
 
@@ -40,7 +40,7 @@ def _limit_files() -> Iterator[str]:
             root, name = _OLD, "memory.limit_in_bytes"
         else:
             continue
-        # In a container the path may be the one outside it: then the root is the group itself.
+        # In a container, the path may be the host's path: then the root is the group itself.
         group = path.strip("/")
         while True:
             yield os.path.join(root, group, name)

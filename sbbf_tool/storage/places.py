@@ -1,6 +1,6 @@
-"""Dispatch by name: a path to the local file system, a URL to its service. All reads and writes by name pass through this module.
+"""Dispatch by name: paths to the local file system, URLs to their services. All reads and writes by name pass through this module.
 
-The modules for services are imported with the first URL, so paths cost nothing extra.
+The modules for services are imported with the first URL, so paths do not pay for these imports.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def is_url(name: str | os.PathLike[str]) -> bool:
 
 
 def open_source(name: str | os.PathLike[str]) -> Source:
-    """Open a file. Raises UnreadableError where it is missing or cannot be opened, UsageError where the URL cannot name one."""
+    """Open a file. Raises UnreadableError if it is missing or cannot be opened, and UsageError if the URL cannot name a file."""
     if is_url(name):
         from sbbf_tool.storage.objects.stores import open_object
 
@@ -39,7 +39,7 @@ def open_source(name: str | os.PathLike[str]) -> Source:
 
 
 def open_through(files: FileSystem, path: str) -> Source:
-    """Open a file of one of pyarrow's file systems."""
+    """Open a file in a pyarrow file system."""
     from pyarrow.fs import LocalFileSystem
 
     if isinstance(files, LocalFileSystem):
@@ -52,7 +52,7 @@ def open_through(files: FileSystem, path: str) -> Source:
 
 
 def arrow_files(names: list[str]) -> tuple[FileSystem, list[str]]:
-    """Return the pyarrow file system that reads all of these files, and the path of each in it. Raises UsageError where none does."""
+    """Return the pyarrow file system that reads all of these files, and their paths in it. Raises UsageError if there is none."""
     if any(map(is_url, names)):
         from sbbf_tool.storage.objects import arrow
 
@@ -63,15 +63,15 @@ def arrow_files(names: list[str]) -> tuple[FileSystem, list[str]]:
 
 
 def parquet_files(name: str) -> Iterator[str]:
-    """Yield the Parquet files of a name: itself, those below it where it is a folder or prefix, those that match where it is a glob.
+    """Yield the Parquet files of a name: the file itself, all files below a folder or prefix, or all matches of a glob.
 
-    Raises UnreadableError where there is none.
+    Raises UnreadableError if there is no file.
     """
     return (entry.path for entry in entries(name))
 
 
 def find_single_file(name: str) -> str | None:
-    """Return the path or URL of the one file that a name stands for; None for a folder, prefix or glob, or where only Hadoop knows it."""
+    """Return the path or URL of the one file that a name means; None for a folder, prefix or glob, or if only Hadoop can list the name."""
     if not is_url(name):
         path = _path(name)
         return path if listing.is_one_file(path) else None
@@ -83,7 +83,7 @@ def find_single_file(name: str) -> str | None:
 
 
 def entries(name: str, *, linked_folders: bool = False) -> Iterator[listing.Entry]:
-    """Yield files as `parquet_files` does, and whether each is a link; with `linked_folders` also the links to folders."""
+    """Yield files as `parquet_files` does, and whether each is a link; with `linked_folders`, also yield the links to folders."""
     if is_url(name):
         from sbbf_tool.storage.objects import listing as object_listing
 
@@ -92,7 +92,7 @@ def entries(name: str, *, linked_folders: bool = False) -> Iterator[listing.Entr
 
 
 def is_listed_here(name: str) -> bool:
-    """Return whether `entries` lists this name; Hadoop lists HDFS and the schemes that this package does not know."""
+    """Return whether `entries` can list this name; Hadoop lists HDFS and the schemes that this package does not support."""
     if not is_url(name):
         return True
     from sbbf_tool.storage.objects.location import parse_location
@@ -104,13 +104,13 @@ def is_listed_here(name: str) -> bool:
 
 
 class TableFinder:
-    """Find the table that a file belongs to. Prefixes of stores are listed once in the finder's life: one call, or one run."""
+    """Finder of the table that a file belongs to. It lives for one call or one run, and lists each prefix of a store once."""
 
     def __init__(self) -> None:
         self._kinds: dict[Location, str | None] = {}
 
     def __reduce__(self) -> tuple[type[TableFinder], tuple[()]]:
-        # Another process lists for itself.
+        # Pickled without its listings: another process lists again.
         return TableFinder, ()
 
     def managing_table(self, name: str) -> tuple[str, str] | None:
@@ -123,9 +123,9 @@ class TableFinder:
 
 
 def ensure_writable(target: str, *, in_place: bool, append: bool = False) -> None:
-    """Raise RefusedError where `target` cannot or must not be written, as far as can be checked before the work.
+    """Raise RefusedError if `target` cannot or must not be written, as far as this can be checked in advance.
 
-    Unless it is changed in place, the target must not exist, and must not be the source itself.
+    Unless a file is changed in place, the target must not exist, and must not be the source itself.
     """
     if is_url(target):
         from sbbf_tool.storage.objects import publish
@@ -152,13 +152,13 @@ def ensure_writable(target: str, *, in_place: bool, append: bool = False) -> Non
 
 
 def ensure_replaceable(target: str, *, append: bool = False) -> None:
-    """Raise RefusedError where a local file could not take its new content, as far as can be checked before the work."""
+    """Raise RefusedError if a local file could not be changed, as far as this can be checked in advance."""
     if not is_url(target):
         local.ensure_replaceable(_locate(target), append=append)
 
 
 def open_spool(target: str, *, keeps: bool = True) -> Spool:
-    """Open a spool for new bytes of `target`: on the same disk, or among the system's temporary files where the target is remote."""
+    """Open a spool for new bytes of `target`: on the same disk, or among the system's temporary files if the target is remote."""
     if is_url(target):
         from tempfile import gettempdir
 
@@ -169,8 +169,8 @@ def open_spool(target: str, *, keeps: bool = True) -> Spool:
 def replace(source: Source, target: str, keep: int, pieces: Iterable[Piece], verify: Callable[[Source], None]) -> list[str]:
     """Make `target` the first `keep` bytes of `source` followed by `pieces`, in one step and only after `verify` accepts them.
 
-    `target` is the source's own name, or a free one. Returns warnings as text. Raises RefusedError (source changed, target exists, no
-    permission) and WriteError; the old file is whole in every case.
+    `target` is the source's own name, or one that does not exist. Returns warnings as text. Raises RefusedError (source changed, target
+    exists, no permission) and WriteError; the old file stays intact in every case.
     """
     if is_url(target):
         from sbbf_tool.storage.objects import publish
@@ -187,7 +187,7 @@ def append(source: Source, pieces: Sequence[Piece], verify: Callable[[Source], N
 
 
 def sweep(name: str) -> None:
-    """Remove the files that killed commands left beside a file. A store does not list incomplete uploads."""
+    """Remove the files that killed commands left beside a local file. Stores do not list incomplete uploads."""
     if not is_url(name):
         temporary.sweep(_locate(name))
 
@@ -198,17 +198,17 @@ def recover(name: str, ensure_footer: EnsureFooter) -> int | None:
 
 
 def interrupted_length(name: str, ensure_footer: EnsureFooter) -> int | None:
-    """Return the length that `recover` would truncate this file to; None where it would not. Only reads. Raises RefusedError."""
+    """Return the length that `recover` would truncate this file to, or None. Changes nothing. Raises RefusedError."""
     return None if is_url(name) else local_append.interrupted_length(_locate(name), ensure_footer)
 
 
 def absolute(name: str) -> str:
-    """Return the absolute path; URLs are returned as they are. Raises UnreadableError where the working folder is gone."""
+    """Return the absolute path; URLs are returned unchanged. Raises UnreadableError if the working folder no longer exists."""
     return name if is_url(name) else os.path.abspath(_locate(name))
 
 
 def _locate(name: str | os.PathLike[str]) -> str:
-    """Return an absolute path as `_path` does. Raises UnreadableError where it is relative and the working folder is gone."""
+    """Return the absolute path of a path or `file://` URL. Raises UnreadableError if it is relative and there is no working folder."""
     path = _path(name)
     if not os.path.isabs(path):
         try:
@@ -219,7 +219,7 @@ def _locate(name: str | os.PathLike[str]) -> str:
 
 
 def _path(name: str | os.PathLike[str]) -> str:
-    """Convert a name to a path; `file://` URLs are paths too."""
+    """Convert a path or `file://` URL to a path."""
     text = os.fsdecode(name)
     if not text:
         raise UsageError("the name of a file or folder is empty", hint="name one, such as ./data.parquet")

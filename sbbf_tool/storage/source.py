@@ -1,6 +1,6 @@
-"""The interface of every place that bytes are read from, and a planned file that is read as if it were written already.
+"""The interface for reading bytes from any place, and a planned file that is read as if it were already written.
 
-`places.open_source` makes sources; `LocalSource` and `ObjectSource` are the two kinds.
+`places.open_source` opens sources of two kinds, `LocalSource` and `ObjectSource`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Source(ABC):
     """A file open for ranged reads, pinned to one version while it is open. Use as a context manager."""
 
     name: str
-    """The user's name for it, without its secrets."""
+    """The user's name for the file, without secrets."""
     size: int
     bytes_read: int = 0
     requests: int = 0
@@ -40,16 +40,16 @@ class Source(ABC):
 
     @abstractmethod
     def read(self, offset: int, length: int) -> bytes:
-        """Read exactly `length` bytes from `offset`. Raises UnreadableError where the file does not have them, or has changed."""
+        """Read exactly `length` bytes from `offset`. Raises UnreadableError if the file is too short or has changed."""
 
     def read_up_to(self, offset: int, length: int) -> bytes:
         """Read `length` bytes from `offset`, or fewer at the end of the file."""
         return self.read(offset, max(0, min(length, self.size - offset)))
 
-    def prefetch(self, ranges: Iterable[tuple[int, int]]) -> None:  # noqa: B027  of a local file there is nothing to do
-        """Announce ranges (offset and length) to read later; where reads are slow, near ranges are joined and all fetched concurrently.
+    def prefetch(self, ranges: Iterable[tuple[int, int]]) -> None:  # noqa: B027  local files need no prefetching
+        """Announce ranges (offset and length) to read later: remote sources join near ranges and fetch them concurrently.
 
-        A read of a local file costs little, and the kernel reads ahead.
+        Local files do nothing, because reads are cheap and the kernel reads ahead.
         """
 
     def open_arrow(self) -> NativeFile:
@@ -58,9 +58,9 @@ class Source(ABC):
 
     @abstractmethod
     def is_unchanged(self) -> bool:
-        """Return whether the name still means the version that is open here."""
+        """Return whether the name still refers to the open version."""
 
-    def close(self) -> None:  # noqa: B027  a planned file holds nothing of its own
+    def close(self) -> None:  # noqa: B027  a planned file holds no resources of its own
         """Release the resources held for reading."""
 
     def __enter__(self) -> Self:
@@ -71,13 +71,13 @@ class Source(ABC):
 
 
 def ensure_within(source: Source, offset: int, length: int) -> None:
-    """Raise UnreadableError where the file does not have this range."""
+    """Raise UnreadableError if the range extends beyond the file."""
     if offset < 0 or length < 0 or offset + length > source.size:
         raise UnreadableError(f"bytes {offset:,} to {offset + length:,} are outside the file, which has {source.size:,}", file=source.name)
 
 
 class Extent(Protocol):
-    """Bytes that are not in memory: part of a new file, read while it is written."""
+    """Bytes of a new file that are not in memory; they are read while the file is written."""
 
     def __len__(self) -> int: ...
     def read(self, offset: int, length: int) -> bytes:
@@ -85,7 +85,7 @@ class Extent(Protocol):
 
 
 Piece = Bytes | Extent
-"""Bytes of a new file, in memory or elsewhere."""
+"""Bytes of a new file, in memory or not."""
 
 
 class _Readable(Protocol):
@@ -154,7 +154,7 @@ class PlannedSource(Source):
 
 
 BeginRead: TypeAlias = "Callable[[int, int], Future[bytes]]"
-"""Callable that starts to fetch a range (offset and length) while its caller continues."""
+"""Callable that starts to fetch a range (offset and length) in the background."""
 
 
 def open_stream(source: Source, begin_read: BeginRead | None = None) -> NativeFile:

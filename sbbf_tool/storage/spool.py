@@ -1,7 +1,7 @@
-"""Bytes of a file that is not written yet: in memory while they are few, else in a temporary file without a name.
+"""Bytes of a file that is not written yet: a few in memory, more in a temporary file without a name.
 
-So memory holds a single filter, however many are built. The temporary file disappears with the process that
-has it open, however that ends; only its owner can read it.
+So memory holds a single filter, however many are built. The temporary file disappears when its process ends for any reason; only its owner
+can read it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 class Spool:
     """Bytes that several threads append and read again. Use as a context manager.
 
-    `beside` is the file whose folder holds the temporary one. `copies` says how many times the bytes are on that disk in the end: 2
-    where they are copied from the spool to a file on it. With `keeps` False the bytes are counted, and cannot be read.
+    The temporary file is in the folder of the file `beside`. `copies` is how many times the bytes are on that disk in the end: 2 if they
+    are copied from the spool to a file on it. If `keeps` is False, the bytes are only counted and cannot be read.
     """
 
     MEMORY_BYTES = 8 << 20
-    """Most bytes held in memory."""
+    """Maximum number of bytes in memory."""
 
     def __init__(self, beside: str, *, copies: int = 1, keeps: bool = True) -> None:
         self._folder, self._base = os.path.split(os.path.realpath(beside))
@@ -45,14 +45,14 @@ class Spool:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all bytes."""
+        """Discard all bytes."""
         with self._lock:
             fd, self._fd, self._buffer, self.size = self._fd, None, bytearray(), 0
             if fd is not None:
                 os.close(fd)
 
     def ensure_room(self, num_bytes: int) -> None:
-        """Raise RefusedError where the disk reports too little room for so many bytes; a few bytes are not checked."""
+        """Raise RefusedError if the disk reports too little free space for this many bytes; a few bytes are not checked."""
         if num_bytes <= self.MEMORY_BYTES:
             return
         try:
@@ -69,7 +69,7 @@ class Spool:
             )
 
     def append(self, data: Bytes) -> Range:
-        """Keep these bytes; return where they are. Raises WriteError, and RefusedError without permission."""
+        """Append these bytes; return their range. Raises WriteError, and RefusedError without permission."""
         length = len(data)
         with self._lock:
             start, self.size = self.size, self.size + length
@@ -87,7 +87,7 @@ class Spool:
         return Range(self, start, length)
 
     def read(self, offset: int, length: int) -> bytes:
-        """Read exactly `length` bytes from `offset`, which were appended before."""
+        """Read exactly `length` appended bytes from `offset`."""
         assert self._keeps
         with self._lock:
             fd, buffer_part = self._fd, bytes(self._buffer[offset : offset + length])
@@ -111,7 +111,7 @@ class Spool:
                 except OSError as error:
                     if error.errno in (*FORBIDDEN, *_NO_SPACE):
                         raise
-            # The file system, or the system, has only files with names.
+            # The file system or operating system does not support files without a name.
             path = temporary_path(self._folder, self._base)
             fd = open_locked(path)
             os.unlink(path)

@@ -7,7 +7,7 @@ import os
 from contextlib import suppress
 
 FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
-"""Errors of a process without permission to write, as opposed to one that cannot write."""
+"""Errors that mean that the process has no permission to write; other errors mean that the write failed."""
 
 
 def reason_of(error: OSError) -> str:
@@ -16,6 +16,6 @@ def reason_of(error: OSError) -> str:
 
 
 def close(fd: int) -> None:
-    """Close a descriptor that only read, or whose bytes `fsync` wrote to disk: an error of close(2) does not concern these bytes."""
+    """Close a descriptor and ignore errors: it was only read from, or `fsync` has already written its bytes to disk."""
     with suppress(OSError):
         os.close(fd)

@@ -1,7 +1,7 @@
 """Detection of the table that a file belongs to, whose metadata records the file's size.
 
-Delta, Iceberg, Hudi and Paimon keep a list of their files with lengths, and engines trust it: they read a file that grew at its old
-length, or fail. So the tool checks this before it changes such a file. It looks only at folder names and never parses a table.
+Delta, Iceberg, Hudi and Paimon keep a list of their files with lengths, and engines trust it: if a file has grown, they read it at its old
+length, or fail. So the tool checks for a table before it changes a file. It looks only at folder names and never parses a table.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _MAX_ANCESTORS = 32
 
 
 def managing_table(path: str) -> tuple[str, str] | None:
-    """Return format and folder of the table that `path` belongs to, such as `("Delta", "/lake/orders")`; None for a file outside tables."""
+    """Return format and folder of the table that `path` belongs to, such as `("Delta", "/lake/orders")`, or None if it belongs to none."""
     folder = os.path.dirname(os.path.realpath(path))
     for _ in range(_MAX_ANCESTORS):
         kind = _kind_of(folder)

@@ -1,4 +1,4 @@
-"""Temporary files in the folder of their target: locked while their process lives, removed by a later command if it was killed."""
+"""Temporary files in the folder of their target: locked while their process lives; if it was killed, a later command removes them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PRIVATE = 0o600
 USUAL = 0o666
 """Mode of new files, before the umask applies."""
 _NAME = re.compile(r"(\..*\.)[0-9a-f]{12}" + re.escape(TEMPORARY_SUFFIX), re.DOTALL)
-"""Name of a temporary file; its first group is the result of `_stem` for the target's name."""
+"""Name of a temporary file. The first group is the result of `_stem` for the target's name."""
 _listings: ContextVar[dict[str, list[str]] | None] = ContextVar("listings", default=None)
 """Temporary files per folder, as the current run has listed them; None outside a run."""
 
@@ -32,8 +32,8 @@ _listings: ContextVar[dict[str, list[str]] | None] = ContextVar("listings", defa
 def share_listings(listings: dict[str, list[str]] | None = None) -> Iterator[None]:
     """Let `sweep` list each folder once while the block runs, however many of its files change.
 
-    The next run removes what other processes leave behind during this one. A run of several blocks passes the same `listings`, which is
-    empty at first.
+    Files that other processes leave behind during this run are removed by the next run. A run of several blocks passes the same `listings`
+    to each, initially empty.
     """
     before = _listings.get()
     _listings.set({} if listings is None else listings)
@@ -44,7 +44,7 @@ def share_listings(listings: dict[str, list[str]] | None = None) -> Iterator[Non
 
 
 def sweep(target: str) -> None:
-    """Remove temporary files that a killed process left beside `target`; those of a living process are locked and stay."""
+    """Remove temporary files that killed processes left beside `target`; files of living processes are locked and stay."""
     folder, base = os.path.split(os.path.realpath(target))
     listings = _listings.get()
     names = None if listings is None else listings.get(folder)
@@ -57,7 +57,7 @@ def sweep(target: str) -> None:
 
 
 def sweep_folder(folder: str) -> None:
-    """Remove temporary files of killed processes as `sweep` does, whatever their target."""
+    """Remove the temporary files of killed processes for all targets in the folder."""
     _remove_dead(folder, _temporary_names(folder))
 
 
@@ -77,7 +77,7 @@ def _remove_dead(folder: str, names: Iterable[str]) -> None:
 def _remove_if_dead(path: str) -> None:
     """Remove a temporary file that no process has locked. Raises OSError.
 
-    Other users of a shared folder may give such a name to anything: links are not followed, FIFOs not waited for, devices not opened.
+    In a shared folder, other users may give such a name to anything, so links are not followed and FIFOs and devices are not opened.
     """
     if not stat.S_ISREG(os.lstat(path).st_mode):
         return
@@ -91,20 +91,20 @@ def _remove_if_dead(path: str) -> None:
 
 
 def _stem(base: str) -> str:
-    # A file name may have 255 bytes, and the target's name may use them all. The dot hides the file from Hadoop and Spark.
+    # A file name may have at most 255 bytes, and the target's name may use them all. The dot hides the file from Hadoop and Spark.
     return f".{os.fsencode(base)[:200].decode(errors='ignore')}."
 
 
 @contextmanager
 def temporary_file(folder: str, base: str, mode: int = PRIVATE) -> Iterator[tuple[str, int]]:
-    """Create a locked file beside the file `base` of `folder`; yield its path and descriptor. Remove it unless it was renamed.
+    """Create a locked file beside the file `base` in `folder`; yield its path and descriptor. Remove it unless it was renamed.
 
-    The umask, or the folder's default access list, reduces `mode` as for new files of any program. Temporary files of killed processes
-    are removed first. Raises RefusedError where no file may be created there, WriteError where none can be.
+    The umask, or the folder's default access list, reduces `mode` as for any new file. Temporary files of killed processes are removed
+    first. Raises RefusedError without permission to create a file there, and WriteError if creating it fails.
     """
     sweep(os.path.join(folder, base))
     path = temporary_path(folder, base)
-    # From the moment the file may exist, it is removed however this block ends.
+    # The file is removed however this block ends, even if creating it is interrupted.
     try:
         try:
             fd = open_locked(path, mode)
@@ -118,24 +118,24 @@ def temporary_file(folder: str, base: str, mode: int = PRIVATE) -> Iterator[tupl
         finally:
             close(fd)
     finally:
-        # Usually it no longer exists; where it cannot be removed, the next command tries again.
+        # Usually the file no longer exists. If it cannot be removed, the next command tries again.
         with suppress(OSError):
             os.unlink(path)
 
 
 def temporary_path(folder: str, base: str) -> str:
-    """Return a free name beside the file `base` of `folder` that `sweep` recognizes."""
+    """Return an unused path beside the file `base` in `folder` that `sweep` recognizes."""
     return os.path.join(folder, f"{_stem(base)}{os.urandom(6).hex()}{TEMPORARY_SUFFIX}")
 
 
 def open_locked(path: str, mode: int = PRIVATE) -> int:
-    """Create a file, locked so that no other process sweeps it away; return its descriptor. Raises OSError."""
+    """Create a file, locked so that no other process removes it; return its descriptor. Raises OSError."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     with suppress(OSError):
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     if os.fstat(fd).st_nlink:
         return fd
-    # Another process removed it before it was locked.
+    # Another process removed the file before it was locked.
     os.close(fd)
     return open_locked(path, mode)
 

@@ -1,6 +1,7 @@
-"""Files that this package creates itself, such as reports and plans: whole, in one step, and synced to disk.
+"""Files that this package creates itself, such as reports and plans: each is written in one step and synced to disk.
 
-At every moment the name means the old file or the new one. A full disk or a killed process leaves the old one.
+At every moment the name refers to the complete old file or the complete new one. If the disk is full or the process is killed, the old file
+stays.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ _READER_SECONDS = 5.0
 
 @contextmanager
 def write_whole(path: str | os.PathLike[str], *, overwrite: bool, mode: int = USUAL) -> Iterator[io.FileIO]:
-    """Yield an open binary file, whose content becomes that of `path` when the block ends without an error.
+    """Yield an open binary file that becomes `path` when the block ends without an error.
 
-    With `overwrite` an existing file is replaced; the new one has its owner and mode, unless `mode` is other than the usual one. A link
-    of this user or root is followed, and a device, or a FIFO that has a reader, is written to. Raises RefusedError (the file exists, is
-    a link of another user, or must not be written) and WriteError.
+    With `overwrite`, an existing file is replaced; the new file gets the owner and mode of the old one, unless `mode` is given. A link of
+    this user or root is followed, and a device, or a FIFO that has a reader, is written to. Raises RefusedError (the file exists, is a link
+    of another user, or must not be written) and WriteError.
     """
     name = os.fsdecode(path)
     try:
@@ -44,7 +45,7 @@ def write_whole(path: str | os.PathLike[str], *, overwrite: bool, mode: int = US
             raise RefusedError("the file exists", file=name, hint=f"{_HINT}, or remove it first")
         _ensure_own_link(name)
         if old is not None and (not stat.S_ISREG(old.st_mode) or name.startswith(("/dev/", "/proc/"))):
-            # Standard output may be a file: renaming another file over it would lose its earlier content.
+            # /dev/stdout may lead to a file: renaming another file over it would lose its earlier content.
             with _Unbuffered(_open_fifo(name) if stat.S_ISFIFO(old.st_mode) else name, "wb") as stream:
                 yield stream
             return
@@ -63,7 +64,7 @@ def write_whole(path: str | os.PathLike[str], *, overwrite: bool, mode: int = US
 
 
 class _Unbuffered(io.FileIO):
-    """A file that writes all bytes at once: processes forked in the meantime have no buffer to write again."""
+    """A file that writes without a buffer: a forked process would inherit the buffer and write it again."""
 
     def write(self, data: Bytes) -> int:  # type: ignore[override]
         write_all(self.fileno(), data)
@@ -80,7 +81,7 @@ def _beside(real: str, name: str, mode: int) -> Iterator[tuple[str, int]]:
 
 
 def _open_fifo(name: str) -> int:
-    """Open a FIFO once a process reads it; wait for a limited time. Raises OSError."""
+    """Open a FIFO as soon as a process reads it. Raises OSError, also if no process does within the time limit."""
     deadline = time.monotonic() + _READER_SECONDS
     while True:
         try:
@@ -97,7 +98,7 @@ def _open_fifo(name: str) -> int:
 
 
 def _ensure_own_link(name: str) -> None:
-    """Raise RefusedError where a path is a link that another user made: it may lead to any file that this user may write."""
+    """Raise RefusedError if a path is a link of another user: it may lead to any file that this user may write."""
     try:
         status = os.lstat(name)
     except FileNotFoundError:
@@ -107,7 +108,7 @@ def _ensure_own_link(name: str) -> None:
 
 
 def _status_of(name: str) -> os.stat_result | None:
-    """Return the status of a path, with links followed; None where nothing is there. Raises OSError."""
+    """Return the status of a path after following links, or None if nothing exists there. Raises OSError."""
     try:
         return os.stat(name)
     except FileNotFoundError:
@@ -118,7 +119,7 @@ def _carry_over(old: str, fd: int) -> None:
     try:
         source = os.open(old, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
-        # Its own writer may not read the file: no other user gets to read the new one.
+        # This user may not read the old file, so its attributes cannot be copied: only the owner gets access to the new one.
         os.fchmod(fd, stat.S_IRUSR | stat.S_IWUSR)
         return
     try:

@@ -1,14 +1,14 @@
 """Objects of S3, Google Cloud Storage and Azure, files of HDFS and of HTTP servers: one interface for all services.
 
-    location    what a URL names
+    location    the parts of a URL
     store       the interface of a service: read a range of one version, list the names below a prefix, publish a version in one step
     s3_publish  S3 by botocore: `s3_bucket` reads, and this module alone writes; `s3_errors` translates its errors
     cloud       Google Cloud Storage, Azure and HTTP, by obstore
     arrow       HDFS, by pyarrow and libhdfs
-    stores      which store a URL leads to
+    stores      the store of a URL
     source      one version of an object, read in few requests
     listing     the Parquet files of a URL
-    publish     how an object gets a new version without an upload of the bytes that the store already has
+    publish     publish a new version of an object without uploading the bytes that the store already has
 
 Nothing here is imported for local files.
 """

@@ -1,4 +1,4 @@
-"""HDFS, by pyarrow's file system: libhdfs of the installed Hadoop, found by `HADOOP_HOME`, `ARROW_LIBHDFS_DIR` and `CLASSPATH`.
+"""HDFS, through pyarrow: it uses libhdfs of the installed Hadoop, found through `HADOOP_HOME`, `ARROW_LIBHDFS_DIR` and `CLASSPATH`.
 
 Read-only: pyarrow's move removes the old file first, so for a moment neither file would exist.
 """
@@ -28,7 +28,7 @@ class ArrowStore(ReadOnlyStore):
 
     @classmethod
     def of_hdfs(cls, url: str) -> ArrowStore:
-        """Connect to the cluster of `hdfs://HOST:PORT`, or for `hdfs://` to the one in Hadoop's configuration."""
+        """Connect to the cluster of `hdfs://HOST:PORT`, or, for `hdfs://`, to the cluster in Hadoop's configuration."""
         try:
             return cls(arrow.HadoopFileSystem.from_uri(f"{url}/" if url != "hdfs://" else "hdfs://default:0/"))
         except (OSError, ArrowException, ValueError) as error:
@@ -48,7 +48,7 @@ class ArrowStore(ReadOnlyStore):
                 data: bytes = stream.read_at(length, offset)
         except (OSError, ArrowException) as error:
             raise self._translate_error(error) from error
-        # Checked after the read: a version that is unchanged now was unchanged during the read.
+        # Checked after the read: if the version is unchanged now, it was unchanged during the read.
         if self.version(key) != version:
             raise OtherVersionError
         return data
@@ -82,7 +82,7 @@ class ArrowStore(ReadOnlyStore):
 
 
 def file_system(urls: list[str]) -> tuple[Any, list[str]]:
-    """Return pyarrow's file system for these URLs, and their paths in it. Raises UsageError where they need several, or it has none."""
+    """Return the pyarrow file system of these URLs, and their paths in it. Raises UsageError unless one file system has them all."""
     locations = [parse_location(url) for url in urls]
     services = {location.service for location in locations}
     if len(services) > 1:

@@ -1,8 +1,8 @@
-"""Google Cloud Storage, Azure and HTTP servers, by obstore (the Rust crate object_store): read-only.
+"""Google Cloud Storage, Azure and HTTP servers, through obstore (the Rust crate object_store): read-only.
 
-Credentials are found as its builders find them: `GOOGLE_APPLICATION_CREDENTIALS`, application default credentials and the machine's
-service account; `AZURE_STORAGE_*` and `AZURE_*`, managed and workload identity. An HTTP server must support ranges (RFC 9110, section
-14) and distinguish versions by ETag or by modification time.
+obstore finds credentials: `GOOGLE_APPLICATION_CREDENTIALS`, application default credentials and the machine's service account;
+`AZURE_STORAGE_*` and `AZURE_*`, managed and workload identity. An HTTP server must support ranges (RFC 9110, section 14) and distinguish
+versions by ETag or modification time.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _HINTS = {
 
 
 class CloudStore(ReadOnlyStore):
-    """An `ObjectStore` by obstore. `path` and `secret` are those of the one HTTP URL that the store is for."""
+    """An `ObjectStore` that uses obstore. A store for HTTP is for one URL, with its `path` and `secret`."""
 
     def __init__(self, service: str, root: str, path: str, secret: str) -> None:
         self._service, self.service_name = service, _NAMES[service]
@@ -60,7 +60,7 @@ class CloudStore(ReadOnlyStore):
     def tail(self, key: str, length: int) -> tuple[bytes, Version]:
         def request() -> tuple[bytes, Version]:
             if self._service == "azure":
-                # The service has no ranges counted from the end.
+                # Azure does not support ranges counted from the end.
                 size = obstore.head(self._store, self._path(key))["size"]
                 if not size:
                     return self._get(key, {})
@@ -87,7 +87,7 @@ class CloudStore(ReadOnlyStore):
     def keys(self, prefix: str, limit: int | None = None) -> Iterator[str]:
         if self._service == "http":
             raise UsageError("an HTTP server does not list its files", hint="name its files")
-        # obstore takes only whole segments of a key as a prefix; the rest is compared here.
+        # obstore accepts only whole segments of a key as a prefix; the rest is compared here.
         folder = prefix[: prefix.rfind("/") + 1]
         pages = obstore.list(self._store, prefix=folder or None)
         keys = (meta["path"] for page in self._pages(pages) for meta in page)
@@ -114,7 +114,7 @@ class CloudStore(ReadOnlyStore):
         return bytes(response.bytes()), version
 
     def _call(self, request: Callable[[], Answer]) -> Answer:
-        """Return the service's answer, or raise its error as one of this package's. obstore's messages contain whole URLs."""
+        """Return the service's answer; convert its errors to errors of this package. obstore's messages contain whole URLs."""
         try:
             return request()
         except FileNotFoundError:
@@ -149,12 +149,12 @@ _STATUS = re.compile(r"status code: (\d{3})\b")
 
 
 def _is_retryable(error: Exception) -> bool:
-    # obstore already retried errors before the response began; this is a response body that was cut off.
+    # obstore has already retried errors that occur before the response body; this error means that the body was cut off.
     return isinstance(error, exceptions.GenericError) and "retries" not in str(error)
 
 
 def _version(meta: Any) -> Version:
     tag, modified = meta["e_tag"], meta["last_modified"]
-    # A weak ETag promises no equal bytes (RFC 9110, section 8.8.1); obstore reports 1970 where the server stated no time.
+    # A weak ETag does not guarantee equal bytes (RFC 9110, section 8.8.1); obstore reports 1970 if the server sent no time.
     modified_time = modified if isinstance(modified, datetime) and modified.timestamp() > 0 else None
     return Version(meta["size"], None if tag is None or tag.startswith("W/") else tag, modified_time.isoformat() if modified_time else None)

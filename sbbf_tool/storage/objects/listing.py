@@ -1,4 +1,4 @@
-"""The Parquet files of a URL, and the table that it belongs to: `listing.entries` and `tables`, for URLs."""
+"""The Parquet files of a URL, and the table that a URL belongs to: `listing.entries` and `tables` for URLs."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _MAX_ANCESTORS = 32
 
 
 def parquet_files(url: str) -> Iterator[str]:
-    """Yield the object itself, those below it where it is a prefix, those that match where it is a glob; in order of their keys.
+    """Yield the object itself, all objects below a prefix, or all matches of a glob, in the order of their keys.
 
-    `*` stops at a slash and `**` does not. Names below a prefix that start with a dot or `_` are skipped. Raises UnreadableError for
-    none.
+    `*` does not match a slash, `**` does. Names below a prefix that start with a dot or `_` are skipped. Raises UnreadableError if there is
+    no file.
     """
     location = parse_location(url)
     if location.service == "http":
@@ -39,7 +39,7 @@ def parquet_files(url: str) -> Iterator[str]:
 
 
 def find_single_object(url: str) -> str | None:
-    """Return the URL of the one object that a URL stands for; None where it is a prefix or a glob."""
+    """Return the URL of the one object that a URL stands for; None for a prefix or a glob."""
     location = parse_location(url)
     if location.service == "http":
         return url
@@ -64,7 +64,7 @@ def _require_any(names: Iterable[str], location: Location, message: str) -> Iter
 
 
 def _is_prefix(store: ObjectStore, key: str) -> bool:
-    """Return whether there are keys below this one and no object has it. A user who may not list may still read the object."""
+    """Return whether there are keys below this key but no object at it. False if listing is denied: the user may still read the object."""
     try:
         first = next(store.keys(key, 1), None)
         return first is not None and first != key and next(store.keys(f"{key}/", 1), None) is not None
@@ -83,7 +83,7 @@ def _match_glob(store: ObjectStore, location: Location) -> Iterator[str]:
     literal = location.key[: _MAGIC.search(location.key).start()]  # type: ignore[union-attr]
     matches = _build_matcher(location.key)
     if next(store.keys(location.key, 1), None) == location.key:
-        # An existing name wins over a glob.
+        # An existing key takes precedence over a glob.
         yield location.url
         return
     for key in store.keys(literal):
@@ -92,7 +92,7 @@ def _match_glob(store: ObjectStore, location: Location) -> Iterator[str]:
 
 
 def _build_matcher(pattern: str) -> Callable[[str], bool]:
-    """Build the matcher of a glob: `*`, `?`, `[...]` within a segment, `**` over any number; a folder matches what is below it."""
+    """Build the matcher of a glob: `*`, `?`, `[...]` match within a segment, `**` any number. A matching folder includes its content."""
     parts = []
     position = 0
     while position < len(pattern):
@@ -128,9 +128,9 @@ def _build_matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def managing_table(url: str, kinds: dict[Location, str | None]) -> tuple[str, str] | None:
-    """Return table format and prefix of the table that the object belongs to; None for an object outside tables.
+    """Return format and prefix of the table that the object belongs to, or None if it belongs to none.
 
-    `kinds` caches what is known of prefixes, and is extended. Raises RefusedError where listing is denied.
+    `kinds` caches the kinds of prefixes, and is extended. Raises RefusedError if listing is denied.
     """
     location = parse_location(url)
     parts = location.key.split("/")[:-1]

@@ -1,4 +1,4 @@
-"""The parts of a URL: service, bucket (or container, host, cluster), and key in it."""
+"""The parts of a URL: service, bucket (or container, host or cluster), and key."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Location(NamedTuple):
     """Scheme and bucket, container, host or cluster: `s3://bucket`."""
     bucket: str
     key: str
-    """Never starts with a slash. Nothing in it is decoded: `%20` is three characters, except to an HTTP server."""
+    """Key without a leading slash. It is not decoded: `%20` is three characters, except to an HTTP server."""
     secret: str = ""
     """The query of an HTTP URL, which may be a signature; it is never shown."""
 
     @property
     def url(self) -> str:
-        """The URL that leads to it, including its secret."""
+        """The URL including its secret."""
         return f"{self.root}/{self.key}{'?' if self.secret else ''}{self.secret}"
 
     @property
@@ -45,7 +45,7 @@ class Location(NamedTuple):
 
 
 def parse_location(url: str) -> Location:
-    """Parse a URL. Raises UsageError where it names nothing that can be read here."""
+    """Parse a URL. Raises UsageError if it names nothing that this package can read."""
     match = _URL.fullmatch(url)
     scheme = match[1].lower() if match else ""
     service = _SERVICES.get(scheme)
@@ -55,7 +55,7 @@ def parse_location(url: str) -> Location:
     bucket, key = match[2], match[3] or ""
     if service == "http":
         return _parse_http(url)
-    # In S3 only the name of an access point has a colon; anything else is an access key with its secret, cut off at a slash.
+    # In S3, only the name of an access point has a colon; any other colon separates an access key from its secret.
     is_key = service in ("s3", "gs") and ":" in bucket and not bucket.startswith("arn:")
     if is_key or ("@" in bucket and ":" in bucket.rpartition("@")[0]):
         raise UsageError(
@@ -64,7 +64,7 @@ def parse_location(url: str) -> Location:
     if not bucket and service != "hdfs":
         raise UsageError(f"the URL names no bucket: {url}", hint=f"{scheme}://BUCKET/KEY")
     if service in ("s3", "gs"):
-        # Different schemes of one service name the same place.
+        # Different schemes of one service name the same bucket.
         scheme = service
     return Location(service, f"{scheme}://{bucket}", bucket, key)
 

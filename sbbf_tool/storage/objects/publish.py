@@ -1,6 +1,6 @@
-"""Publication of a new version of an object: verified before a byte is sent, assembled by the store in one step, and read back.
+"""Publication of a new version of an object: verified before any byte is sent, assembled by the store in one step, and read back.
 
-An unfinished upload cannot be read, so the plan is verified: the old bytes, pinned to the version that was read, and the new ones.
+An unfinished upload cannot be read, so the plan is verified: the old bytes, pinned to the version that was read, and the new bytes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _BLOCK_BYTES = 8 << 20
 
 
 def ensure_writable(target: str, in_place: bool) -> None:
-    """Raise RefusedError where the target cannot be written, as far as can be checked before the work."""
+    """Raise RefusedError if the target cannot be written, as far as this can be checked in advance."""
     location = parse_location(target)
     with ErrorPlace(location.name):
         store_of(location).ensure_writable(location, in_place)
@@ -30,7 +30,7 @@ def replace(source: Source, target: str, keep: int, pieces: tuple[Piece, ...], v
     location = parse_location(target)
     with PlannedSource(location.name, source, keep, pieces) as planned_source:
         verify(planned_source)
-        # Read now: once the object is replaced, its old version cannot be read any more.
+        # Read in advance: once the object is replaced, its old version can no longer be read.
         samples = [_sample(planned_source, 0, 8), _sample(planned_source, keep - _COMPARED_BYTES, keep)]
         try:
             with ErrorPlace(location.name):

@@ -1,7 +1,7 @@
-"""S3 and compatible services, by botocore.
+"""S3 and compatible services, through botocore.
 
-botocore is the one client that finds credentials wherever the AWS command line does, and that has the part copy with which the store
-copies the old bytes itself.
+botocore is the only client that finds credentials wherever the AWS command line does, and that supports UploadPartCopy, with which the
+store copies the old bytes itself.
 
 It is configured like other tools: `AWS_PROFILE`, `AWS_ACCESS_KEY_ID` and the rest, `~/.aws/config`, single sign-on, web identity, the
 roles of containers and machines; `AWS_ENDPOINT_URL` (or `AWS_ENDPOINT_URL_S3`) for a service other than Amazon's, then with the bucket
@@ -50,7 +50,7 @@ class S3Bucket:
         try:
             return self._get_range(key, f"bytes=-{length}")
         except NoSuchRangeError:
-            # S3's answer for an empty object.
+            # S3 returns this error for an empty object.
             version = self.version(key)
             if version is None:
                 raise MissingError("no such object") from None
@@ -101,29 +101,30 @@ class S3Bucket:
             if next_token is None:
                 return
             if next_token == request.get("ContinuationToken"):
-                raise NotS3Error  # The same page again, without end.
+                raise NotS3Error  # The same page would be returned forever.
             limit = None if limit is None else limit - len(keys)
             request["ContinuationToken"] = next_token
 
     def _request_page(self, request: dict[str, Any]) -> tuple[list[str], str | None]:
-        """Request one page of a listing: its keys, and the token of the next one."""
+        """Request one page of a listing: its keys, and the token of the next page."""
         page = self.client.list_objects_v2(**request)
         next_token = page.get("NextContinuationToken") if page.get("IsTruncated") else None
         return [entry["Key"] for entry in page.get("Contents", ())], next_token
 
 
 def _expected_range(range_header: str, size: int) -> tuple[int, int]:
-    """Return first and last byte that a `Range` header means of an object of `size` bytes."""
+    """Return the first and last byte that a `Range` header selects in an object of `size` bytes."""
     first, _, last = range_header.removeprefix("bytes=").partition("-")
     return (int(first), min(int(last), size - 1)) if first else (max(0, size - int(last)), size - 1)
 
 
 @cache
 def client(process: int) -> Any:
-    """Return the client of this process, for all buckets: it follows each to its region."""
+    """Return the client of this process for all buckets; it follows redirects to a bucket's region."""
     session = botocore.session.get_session()
     unsigned = os.environ.get("AWS_NO_SIGN_REQUEST", "").lower() in ("1", "true", "yes")
-    # Stores other than Amazon's fail on the checksums that botocore would add; all of them support Content-MD5, which is sent instead.
+    # Stores other than Amazon's fail on the checksums that botocore adds by default. All of them support Content-MD5, which is sent
+    # instead.
     checksums = {
         setting: os.environ.get(f"AWS_{setting.upper()}", "when_required")
         for setting in ("request_checksum_calculation", "response_checksum_validation")

@@ -14,7 +14,7 @@ from sbbf_tool.storage.objects.store import TRIES, Answer, DeniedError, MissingE
 _CREDENTIALS = "check AWS_PROFILE, AWS_ACCESS_KEY_ID and the like, or the role; AWS_NO_SIGN_REQUEST=true reads public buckets"
 _CODE = re.compile(r"[A-Za-z0-9.]{1,64}")
 
-# botocore parses a response before it knows what it is: another server's page, headers or XML raise one of the last six.
+# botocore parses a response before it checks it: pages, headers or XML of other servers raise one of the last six errors.
 ERRORS = (
     wrong.BotoCoreError,
     wrong.ClientError,
@@ -29,7 +29,7 @@ ERRORS = (
 
 
 class NotS3Error(UnreadableError):
-    """The server's answer is not one of S3."""
+    """The server's answer does not come from an S3 service."""
 
     def __init__(self) -> None:
         super().__init__("the server is not an S3 service, or redirects", hint="check AWS_ENDPOINT_URL")
@@ -40,7 +40,7 @@ class NoSuchRangeError(UnreadableError):
 
 
 def call(request: Callable[[], Answer], bucket: str) -> Answer:
-    """Return the store's answer, or raise its error as one of this package's."""
+    """Return the store's answer; convert its errors to errors of this package."""
     try:
         return request()
     except ERRORS as error:
@@ -48,14 +48,14 @@ def call(request: Callable[[], Answer], bucket: str) -> Answer:
 
 
 def code_of(error: wrong.ClientError) -> tuple[int, str]:
-    """Return status and code of an error response; the code is the status again where it has none that S3 could have sent."""
+    """Return status and code of an error response; the code is the status again if the response has no code that S3 could have sent."""
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     code = str(error.response.get("Error", {}).get("Code") or status)
     return status, code if _CODE.fullmatch(code) else str(status)
 
 
 def describe(error: Exception, bucket: str) -> SbbfError:
-    """Translate an error of botocore; only the code of the service's text is repeated."""
+    """Translate an error of botocore. Of the service's text, only the code is repeated."""
     if isinstance(error, wrong.ClientError):
         return _of_answer(error, bucket)
     if not isinstance(error, wrong.BotoCoreError):

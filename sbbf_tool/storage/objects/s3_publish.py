@@ -1,10 +1,10 @@
-"""A new version of an S3 object: the store copies the old bytes itself, only new bytes are uploaded, and it appears in one step.
+"""Publication of a new version of an S3 object in one step: the store copies the old bytes itself, and only new bytes are uploaded.
 
     5 MiB and more   multipart upload: UploadPartCopy of the old bytes, pinned to the ETag that was read, then the new bytes as last parts
-    below            the whole in one PUT
+    below            one PUT of the whole object
 
-Both require that the object is still the version that was read (`If-Match`), or that there is none (`If-None-Match: *`). Metadata,
-tags, storage class and encryption are kept. An upload that cannot be completed is aborted; readers never see a part of an object.
+Both require that the object is still the version that was read (`If-Match`), or that no object exists (`If-None-Match: *`). Metadata, tags,
+storage class and encryption are kept. An upload that cannot be completed is aborted; readers never see a partial object.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class S3Store(S3Bucket):
     """An `ObjectStore` of S3."""
 
     def ensure_writable(self, target: Location, in_place: bool) -> None:
-        """Raise RefusedError where the key is taken, or the object is of a kind that is not replaced."""
+        """Raise RefusedError if the key is taken, or if the object is of a kind that cannot be replaced."""
         if not target.key or target.key.endswith("/"):
             raise UsageError("the URL names a prefix, not an object")
         if not in_place:
@@ -121,7 +121,7 @@ class _Upload:
                     numbered_parts = enumerate(parts, 1)
                     tags = list(pool.map(lambda part: self._request(lambda: self._write_part(upload_id, *part)), numbered_parts))
                 except BaseException:
-                    # A part that arrives after the abort would stay: wait for those in flight.
+                    # A part that arrives after the abort would stay in the store: wait for the parts in flight.
                     pool.shutdown(cancel_futures=True)
                     raise
             self._ensure_complete(upload_id, parts, tags)
@@ -154,7 +154,7 @@ class _Upload:
         return str(tag)
 
     def _ensure_complete(self, upload_id: str, parts: tuple[Part, ...], tags: list[str]) -> None:
-        """Ensure that every part has its planned size, and that copied bytes are still those that were read: some stores check neither."""
+        """Ensure that every part has its planned size, and that the old object is still the version that was read: not all stores do."""
         stored_parts: dict[int, tuple[int, str]] = {}
         marker = 0
         while True:
@@ -180,7 +180,7 @@ class _Upload:
         return parts, int(page["NextPartNumberMarker"]) if page.get("IsTruncated") else None
 
     def _on_condition(self, write: Callable[[dict[str, str]], object], expected: str | None) -> None:
-        """Make the new object visible, on condition; where the store has no conditions, check first and write without."""
+        """Make the new object visible on a condition; if the store does not support conditions, check first and write without."""
         condition = {"IfNoneMatch": "*"}
         if self.in_place:
             assert self.old is not None
@@ -197,7 +197,7 @@ class _Upload:
             self._request(lambda: write({}))
         except OtherVersionError:
             if self._is_stored(expected):
-                # The response to the first try was lost, and the second found the result of the first.
+                # The first try succeeded but its response was lost, so the retry found the new object.
                 return
             raise (OtherVersionError() if self.in_place else _exists()) from None
         except SbbfError:
@@ -212,7 +212,7 @@ class _Upload:
         return False
 
     def _request(self, request: Callable[[], Answer]) -> Answer:
-        """Return the store's answer, or raise its error as one of this package's about writing."""
+        """Return the store's answer; convert its errors to this package's errors for writing."""
         try:
             return request()
         except ERRORS as error:
@@ -237,7 +237,7 @@ class _Upload:
 
 
 class _NoConditionsError(RefusedError):
-    """The store does not support If-Match here."""
+    """The store does not support a condition for this request."""
 
 
 def _exists() -> RefusedError:
@@ -245,7 +245,7 @@ def _exists() -> RefusedError:
 
 
 def _attributes(old: ObjectSource, in_place: bool) -> tuple[dict[str, Any], list[str]]:
-    """Return what the new object takes over from the old one, as arguments; and warnings about what it cannot take over."""
+    """Return the attributes that the new object keeps from the old one, as request arguments, and warnings about those that are lost."""
     assert isinstance(old.store, S3Bucket)
     client, place = old.store.client, {"Bucket": old.location.bucket, "Key": old.location.key}
     head = old.store.head(old.location.key)
@@ -277,7 +277,7 @@ def _tags(client: Any, place: dict[str, str]) -> list[tuple[str, str]]:
 
 
 def _warn_of_uploads(store: S3Bucket, key: str) -> list[str]:
-    """List uploads of this key, by any client, that were neither completed nor aborted: they cost money and are invisible."""
+    """Warn of uploads of this key, by any client, that were neither completed nor aborted: they cost money and are invisible."""
     with suppress(SbbfError):
         answer = call(lambda: store.client.list_multipart_uploads(Bucket=store.bucket, Prefix=key), store.bucket)
         count = sum(upload.get("Key") == key for upload in answer.get("Uploads", ()))
@@ -296,7 +296,7 @@ def _strip_quotes(tag: str) -> str:
 
 
 def _tag_of(tags: list[str]) -> str | None:
-    """Return the ETag that most stores give an object of such parts; None where the parts' own ETags are no hashes."""
+    """Return the ETag that most stores give an object of these parts; None if the ETags of the parts are not MD5 hashes."""
     try:
         digests = b"".join(bytes.fromhex(_strip_quotes(tag)) for tag in tags)
     except ValueError:

@@ -1,10 +1,10 @@
 """One version of an object, read by ranges.
 
-opening        one request for the last bytes: it returns size, ETag, and usually the whole footer
-pinned         every further request requires that ETag; a changed object is an error, never a mixture
-small reads    also fetch the bytes around them, in growing windows while reads are sequential
+opening        one request for the last bytes returns size, ETag, and usually the whole footer
+pinning        every further request requires that ETag: a changed object is an error, and versions are never mixed
+small reads    also fetch the bytes after them, in growing windows while reads are sequential
 large reads    are split, and the parts are fetched concurrently
-prefetch       near ranges in one request, the others concurrently
+prefetch       fetches near ranges in one request, and other ranges concurrently
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class ObjectSource(Source):
         self.location = location
         self.name = location.name
         self._lock = Lock()
-        # Start -> bytes, the most recently used last.
+        # Bytes by start offset; the most recently used entry is last.
         self._cache: OrderedDict[int, bytes] = OrderedDict()
-        # Next offset of each of the latest sequential readers -> length of its last window.
+        # Length of the last window by the next offset, for each of the latest sequential readers.
         self._readers: OrderedDict[int, int] = OrderedDict()
         with ErrorPlace(self.name):
             tail, self.version = self.store.tail(self.location.key, _TAIL_BYTES)
@@ -106,7 +106,7 @@ class ObjectSource(Source):
             return False
 
     def _window(self, offset: int, length: int) -> int:
-        """Return the least length to fetch: twice the last window where a reader goes on from there, perhaps over a gap."""
+        """Return the minimum length to fetch: twice the last window if this continues a sequential read, perhaps after a gap."""
         with self._lock:
             for end in reversed(self._readers):
                 if end <= offset <= end + _NEAR_BYTES + self._readers[end]:
@@ -132,7 +132,7 @@ class ObjectSource(Source):
                 size -= len(self._cache.popitem(last=False)[1])
 
     def _fetch(self, offset: int, length: int) -> bytes:
-        # A changed object may be shorter now, and then the service reports the range as the error.
+        # If the object has changed and is shorter now, the service may report an invalid range instead of the change.
         with ErrorPlace(self.name):
             data = self.store.get(self.location.key, offset, length, self.version)
         if len(data) != length:
@@ -163,7 +163,7 @@ def _clip(ranges: Iterable[tuple[int, int]], size: int) -> Iterator[tuple[int, i
 
 
 def _merge_near(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield the ranges in order, joined where they are so near that one request costs less than two."""
+    """Yield the ranges in order; ranges so near that one request costs less than two are joined."""
     start = end = -1
     for offset, length in sorted(ranges):
         if start >= 0 and offset <= end + _NEAR_BYTES and max(end, offset + length) - start <= _PART_BYTES:

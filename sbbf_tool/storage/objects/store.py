@@ -1,4 +1,4 @@
-"""The interface of a service, and what the answers of all services have in common."""
+"""The interface of a service, and the parts that all services have in common."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 TRIES = 3
 CONNECT_SECONDS, READ_SECONDS = 10, 60
 IN_FLIGHT = 16
-"""Requests of one process that may wait for a store at once."""
+"""Maximum number of concurrent requests of one process."""
 
 Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One version of an object. Two are equal where all that the service reports of them is equal."""
+    """One version of an object. Versions are equal if everything that the service reports about them is equal."""
 
     size: int
     tag: str | None
@@ -43,36 +43,36 @@ class MissingError(UnreadableError):
 
 
 class DeniedError(UnreadableError):
-    """The service denies access to these credentials, or to a request without any."""
+    """The service denies access with these credentials, or without credentials."""
 
 
 class ObjectStore(Protocol):
-    """A bucket, container, host or cluster. Errors are of this package, in one line, and name neither file nor secret.
+    """A bucket, container, host or cluster. It raises errors of this package, in one line, that name neither file nor secret.
 
     A request is sent at most TRIES times, and each try waits at most CONNECT_SECONDS and READ_SECONDS. Threads may share a store.
     """
 
     def tail(self, key: str, length: int) -> tuple[bytes, Version]:
-        """Read the last `length` bytes of the object (all, where it has fewer) and their version, in one request."""
+        """Read the last `length` bytes of the object (all if it has fewer) and their version, in one request."""
 
     def get(self, key: str, offset: int, length: int, version: Version) -> bytes:
-        """Read a range of this version. Raises OtherVersionError where there is another by now."""
+        """Read a range of this version. Raises OtherVersionError if the object has changed."""
 
     def version(self, key: str) -> Version | None:
-        """Return the present version; None where there is none."""
+        """Return the present version, or None if the object does not exist."""
 
     def keys(self, prefix: str, limit: int | None = None) -> Iterator[str]:
         """Yield all keys that start with `prefix`, or the first `limit` of them, in order."""
 
     def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:
-        """Make `target`, of this store, the first `keep` bytes of `source` followed by `pieces`, in one step; return warnings as text.
+        """Make `target` in this store the first `keep` bytes of `source` followed by `pieces`, in one step; return warnings as text.
 
-        Where `target` is the source itself, the version that was read must still be there; otherwise no object may be. Raises
-        RefusedError and WriteError; in both cases nothing is changed and nothing is left behind.
+        If `target` is the source itself, it must still be the version that was read; otherwise `target` must not exist. Raises RefusedError
+        and WriteError; in both cases nothing is changed and nothing is left behind.
         """
 
     def ensure_writable(self, target: Location, in_place: bool) -> None:
-        """Raise RefusedError where `replace` would, as far as can be checked without the bytes."""
+        """Raise RefusedError if `replace` would, as far as this can be checked without the bytes."""
 
 
 class ReadOnlyStore:
@@ -90,7 +90,7 @@ class ReadOnlyStore:
 
 
 def retry(request: Callable[[], Answer], is_retryable: Callable[[Exception], bool]) -> Answer:
-    """Call `request` at most TRIES times, as long as its error `is_retryable`."""
+    """Call `request` at most TRIES times, while its errors are retryable."""
     for _ in range(TRIES - 1):
         try:
             return request()

@@ -1,4 +1,4 @@
-"""The store of a URL, and the connections of this process, which are kept."""
+"""The store of a URL, and the connections that this process keeps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sbbf_tool.storage.objects.store import ObjectStore
 
 
 def open_object(url: str) -> ObjectSource:
-    """Open the object that a URL names. Raises UsageError where it cannot name one, UnreadableError where it cannot be read."""
+    """Open the object that a URL names. Raises UsageError if the URL cannot name an object, and UnreadableError if it cannot be read."""
     location = parse_location(url)
     with ErrorPlace(location.name):
         store = store_of(location)
@@ -20,8 +20,8 @@ def open_object(url: str) -> ObjectSource:
 
 
 def store_of(location: Location) -> ObjectStore:
-    """Return the store of a location. Raises UsageError where the package for it is missing."""
-    # For HTTP each URL is a store of its own, since it is escaped and perhaps signed as a whole.
+    """Return the store of a location. Raises UsageError if the required package is missing."""
+    # For HTTP, each URL has its own store, since URLs are escaped and perhaps signed as a whole.
     path = location.key if location.service == "http" else ""
     # A forked process must not use its parent's connections.
     return _store(os.getpid(), location.service, location.root, location.bucket, path, location.secret)
