@@ -224,6 +224,54 @@ def test_the_bytes_of_a_row() -> None:
     assert build_row([], []) == bytes(12)
 
 
+@pytest.mark.parametrize(
+    ("text", "value", "field"),
+    [
+        ("STRING", "1234567", "3132333435363787"),
+        ("STRING", "12345678", "0800000010000000" + "3132333435363738"),
+        ("BYTES", b"123456789", "0900000010000000" + "3132333435363738" + "39" + "00" * 7),
+        ("TIMESTAMP(3)", Timestamp(-2, 0), "fe" + "ff" * 7),
+        ("TIMESTAMP(4)", Timestamp(-2, 7), "0700000010000000" + "fe" + "ff" * 7),
+        ("DECIMAL(18, 0)", Decimal(-2), "fe" + "ff" * 7),
+        ("DECIMAL(18, 18)", Decimal("0.000000000000000002"), "02" + "00" * 7),
+        *(
+            ("DECIMAL(19, 0)", Decimal(unscaled), f"0{len(stored) // 2}00000010000000" + stored.ljust(32, "0"))
+            for unscaled, stored in ((0, "00"), (127, "7f"), (128, "0080"), (-1, "ff"), (-128, "80"), (-129, "ff7f"))
+        ),
+        ("DECIMAL(38, 38)", Decimal("2e-38"), "0100000010000000" + "02" + "00" * 15),
+    ],
+)
+def test_short_fields_are_inline_and_longer_ones_follow_the_fields(text: str, value: Value, field: str) -> None:
+    """The first byte after the only field has offset 16; decimals have the bytes of Java's BigInteger."""
+    data_type = parse_type_text(text)
+    row = bytes.fromhex("00000001" + "00" * 8 + field)
+    assert build_row([value], [data_type]) == row
+    assert parse_row(row, [data_type]) == (value,)
+
+
+@pytest.mark.parametrize("value", [3, "1234567", "12345678"])
+def test_a_truncated_row_is_unreadable(value: Value) -> None:
+    types = [parse_type_text("STRING" if isinstance(value, str) else "INT")] * 3
+    row = build_row([value] * 3, types)
+    for length in range(len(row)):
+        with pytest.raises(UnreadableError):
+            parse_row(row[:length], types)
+
+
+@pytest.mark.parametrize("count", [0, 2, 1 << 24])
+def test_a_row_of_another_number_of_fields_is_unreadable(count: int) -> None:
+    row = count.to_bytes(4, "big") + bytes(100)
+    with pytest.raises(UnreadableError, match="does not have the 1 fields"):
+        parse_row(row, [parse_type_text("INT")])
+
+
+def test_a_decimal_of_more_than_38_digits_is_unreadable() -> None:
+    row = bytes.fromhex("00000001" + "00" * 8 + "0100000010000000" + "02" + "00" * 15)
+    assert parse_row(row, [DataType("DECIMAL", 38, 0)]) == (Decimal(2),)
+    with pytest.raises(UnreadableError, match="DECIMAL"):
+        parse_row(row, [DataType("DECIMAL", 39, 0)])
+
+
 @pytest.mark.parametrize("values", [[], [1, 2]])
 def test_a_row_has_one_value_per_type(values: list[Value]) -> None:
     with pytest.raises(ValueError, match="zip"):
