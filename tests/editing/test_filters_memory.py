@@ -18,10 +18,11 @@ import pytest
 
 from sbbf_tool import SbbfError, add_filters, remove_filters, repair, resize_filters, verify
 from sbbf_tool.bloom.filter import BloomFilter
-from sbbf_tool.editing.build import HashMemory
+from sbbf_tool.editing.build import HashMemory, least_bytes
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.errors import RefusedError, WriteError
+from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.runner.fill import build_split, fill_file, publish_file
 from sbbf_tool.runner.plan import plan_file
 from sbbf_tool.storage import spool
@@ -235,6 +236,15 @@ def test_the_plan_of_a_lake_refuses_what_the_disk_cannot_hold(many, monkeypatch)
         assert "bytes free" in row.reason
     assert plan_file(str(many), replace(SPEC, ndv=None), EDIT).status == "ok"
     assert plan_file(str(many), replace(SPEC, max_bytes={"v": NUM_BYTES // 4}), EDIT).status == "ok"
+
+
+@pytest.mark.parametrize(("ndv", "num_bytes"), [(None, 3 * 64), (10_000, 3 * 16_384)])
+def test_filters_of_unknown_size_may_take_the_smallest(tmp_path, ndv, num_bytes):
+    path = tmp_path / "f.parquet"
+    pq.write_table(pa.table({"v": range(30_000)}), path, row_group_size=10_000)
+    spec = FilterSpec(("v",), ndv=ndv)
+    with ParquetFile.open(path) as file:
+        assert least_bytes(file, spec.sizes(file, spec.chunks(file)[0])) == num_bytes
 
 
 @pytest.mark.usefixtures("nothing_held")

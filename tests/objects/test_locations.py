@@ -48,7 +48,7 @@ def test_errors_do_not_show_secrets():
     location = parse_location("https://host/x.parquet?X-Amz-Signature=hush")
     assert location.name == "https://host/x.parquet?..."
     assert location.url == "https://host/x.parquet?X-Amz-Signature=hush"
-    for url in ("https://me:hush@host/x", "s3://me:hush@bucket/x"):
+    for url in ("https://me:hush@host/x", "s3://me:hush@bucket/x", "abfss://me:hush@account.dfs.core.windows.net/x"):
         with pytest.raises(UsageError, match="must not contain a password") as caught:
             parse_location(url)
         assert "hush" not in str(caught.value)

@@ -13,7 +13,7 @@ import sbbf_tool
 from sbbf_tool.cli import run
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.storage.objects.source import ObjectSource
-from sbbf_tool.storage.places import open_source, parquet_files
+from sbbf_tool.storage.places import find_single_file, open_source, parquet_files
 from support.buckets import environment, forget_clients
 from support.large_files import ABSENT, PRESENT, large, small
 from support.swift_server import free_ports
@@ -125,6 +125,15 @@ def test_an_answer_that_is_cut_off_is_asked_for_again(bucket):
         bucket.proxy.fault = once
         assert source.read(100, 300_000) == large()[100:300_100]
     assert len(cut) == 2
+
+
+def test_a_name_of_one_object_is_told_from_prefixes_and_globs(bucket):
+    for key in ("lake/x.parquet", "lake/y.parquet", "lake/[1].parquet"):
+        bucket.put(key, small())
+    for key in ("lake/x.parquet", "lake/[1].parquet", "none.parquet"):
+        assert find_single_file(bucket.url(key)) == bucket.url(key)
+    for pattern in ("", "lake", "lake/", "lake/*.parquet", "lake/x.parque?", "lake/[x].parquet", "none/*"):
+        assert find_single_file(bucket.url(pattern)) is None
 
 
 def test_folders_and_globs(bucket):

@@ -8,6 +8,7 @@ import duckdb
 import pytest
 
 from sbbf_tool import add_filters, explain, probe, prune, remove_filters
+from sbbf_tool.errors import RefusedError
 from sbbf_tool.runner.lookup import probe_values
 
 SPANS = {
@@ -69,3 +70,13 @@ def test_the_mark_outlives_its_filters(tmp_path: Path) -> None:
     remove_filters(path, ["span"], in_place=True)
     add_filters(path, ["span"], in_place=True)
     assert probe(path, "span", ["PT24H"]).values[0].row_groups[0].answer == "maybe"
+
+
+def test_a_file_marked_with_an_unknown_form_gets_no_filter(tmp_path: Path) -> None:
+    """DuckDB would query a new filter for a form that sbbf does not insert."""
+    path = write(tmp_path / "marked.parquet", "P1D")
+    path.write_bytes(path.read_bytes().replace(b"normalized-v1", b"normalized-v2"))
+    content = path.read_bytes()
+    with pytest.raises(RefusedError, match=r"marks its INTERVAL filters as 'normalized-v2'.*leave the column out"):
+        add_filters(path, ["span"], in_place=True, replace=True)
+    assert path.read_bytes() == content

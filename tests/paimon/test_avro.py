@@ -314,6 +314,15 @@ def test_a_broken_block_is_unreadable(codec: str) -> None:
             unpack(broken, codec)
 
 
+def test_a_snappy_block_states_its_size_in_five_bytes() -> None:
+    for block in (b"\xff" * 20, b"\x80" * 5 + bytes(10)):
+        with pytest.raises(UnreadableError, match="does not state its size"):
+            unpack(block, "snappy")
+    for block in (b"", b"\0" * 4):
+        with pytest.raises(UnreadableError, match=f"has {len(block)} bytes and states 0"):
+            unpack(block, "snappy")
+
+
 def test_a_codec_of_another_kind() -> None:
     with pytest.raises(UnreadableError, match="lz77"):
         unpack(b"", "lz77")

@@ -14,7 +14,7 @@ import pytest
 from pyarrow import orc
 
 from sbbf_tool.errors import UnreadableError, UsageError
-from sbbf_tool.paimon.arrow_columns import combine_int96
+from sbbf_tool.paimon.arrow_columns import combine_int96, infer_type
 from sbbf_tool.paimon.avro_file import AvroHeader, build_file
 from sbbf_tool.paimon.avro_schema import parse_schema
 from sbbf_tool.paimon.bloom64_spec import wang_hash
@@ -141,6 +141,13 @@ def test_a_known_type_decides_how_fine_a_timestamp_is() -> None:
     for name, data in (("x.parquet", PARQUET), ("x.orc", ORC), ("x.avro", AVRO)):
         assert hashed(data, name, "us", "TIMESTAMP(3)")[0] == in_millis
         assert hashed(data, name, "ms", "TIMESTAMP(6)")[0] == {wang_hash(MICROS // 1000 * 1000), wang_hash(-1000)}
+
+
+@pytest.mark.parametrize(("unit", "precision"), [("s", 3), ("ms", 3), ("us", 6), ("ns", 6)])
+def test_a_timestamp_is_hashed_in_milliseconds_or_microseconds(unit: str, precision: int) -> None:
+    assert infer_type(pa.timestamp(unit), orc=False) == DataType("TIMESTAMP", precision)
+    assert infer_type(pa.timestamp(unit, "UTC"), orc=False) == DataType("TIMESTAMP_LTZ", precision)
+    assert infer_type(pa.timestamp(unit), orc=True) is None
 
 
 def test_orc_does_not_say_how_fine_a_timestamp_is() -> None:

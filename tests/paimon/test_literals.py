@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sbbf_tool.errors import UsageError
+from sbbf_tool.paimon import literals
 from sbbf_tool.paimon.data_types import parse_type_text
 from sbbf_tool.paimon.literals import parse_literal
 
@@ -105,6 +106,13 @@ def test_a_float_is_the_nearest_to_its_decimal(bits: int, off: int) -> None:
     distances = abs(written - Fraction(float(low))), abs(written - Fraction(float(high)))
     expected = bits + (distances[1] < distances[0] or (distances[0] == distances[1] and bits % 2 == 1))
     assert parse_literal(text, parse_type_text("FLOAT")).key == expected
+
+
+@pytest.mark.parametrize("text", ["0", "0e999999999", "1e-999999999", "1.5"])
+def test_a_float_that_a_double_states_exactly_or_as_zero_takes_no_exact_arithmetic(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fractions of such exponents would take minutes."""
+    monkeypatch.setattr(literals, "Fraction", None)
+    assert parse_literal(text, parse_type_text("FLOAT")).key == (0x3FC00000 if text == "1.5" else 0)
 
 
 def test_a_literal_has_one_hash() -> None:

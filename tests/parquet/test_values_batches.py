@@ -16,6 +16,7 @@ from sbbf_tool.parquet.batches import MOST_BYTES, MOST_INDICES, MOST_VALUES, USU
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, Encoding, PageEncodingStats, PageType, SizeStatistics
 from sbbf_tool.parquet.pages import Page, page_range, read_pages
+from sbbf_tool.parquet.values import read_chunk
 
 TEXT = Column(0, ("v",), ("v",), "BYTE_ARRAY", 0, None, 0, 0)
 GIB = 1 << 30
@@ -143,3 +144,21 @@ def test_what_is_no_page_header_is_said_with_its_place(file_of_many_pages: Path,
     with pytest.raises(UnreadableError) as caught:
         list(read_pages(lambda offset, length: bytes(content[offset : min(offset + length, end)]), told))
     assert caught.value.place == f"page header at byte {start}"
+
+
+@pytest.mark.parametrize(("values", "longest"), [(["x", "x" * 5000, None, "x" * 300], 5000), ([None, None], 0)])
+def test_the_longest_value_is_measured_in_the_dictionary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values: list[str | None], longest: int
+) -> None:
+    path = tmp_path / "f.parquet"
+    pq.write_table(pa.table({"v": pa.array(values, pa.string())}), path)
+    lengths = []
+
+    def plan_and_measure(column: Column, meta: Any, num_rows: int, pages: Any, longest_in_dictionary: Any) -> Batches:
+        lengths.append(longest_in_dictionary())
+        return plan_batches(column, meta, num_rows, pages, longest_in_dictionary)
+
+    monkeypatch.setattr("sbbf_tool.parquet.values.plan_batches", plan_and_measure)
+    with ParquetFile.open(path) as file:
+        list(read_chunk(file.source.open_arrow, file.footer, 0, file.footer.columns[0]))
+    assert lengths == [longest]
