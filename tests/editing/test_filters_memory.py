@@ -221,7 +221,8 @@ REFUSED = {
 def test_what_the_disk_cannot_hold_is_refused_before_the_work(many, monkeypatch, work):
     monkeypatch.setattr("sbbf_tool.editing.build._build", refuse_to_read)
     before = many.read_bytes()
-    with pytest.raises(RefusedError, match=rf"filters take {MANY * NUM_BYTES:,} bytes, .* has {MANY * NUM_BYTES:,} bytes free") as caught:
+    message = rf"filters take {MANY * NUM_BYTES:,} bytes, .* has only {MANY * NUM_BYTES:,} bytes free"
+    with pytest.raises(RefusedError, match=message) as caught:
         work(many)
     assert caught.value.exit_code == 4
     assert caught.value.file == str(many)

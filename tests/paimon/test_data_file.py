@@ -294,9 +294,55 @@ def test_an_orc_footer_of_several_compressed_chunks(compression: str) -> None:
 
 @pytest.mark.parametrize("field", [b"\xa1\x06" + bytes(8), b"\xa5\x06" + bytes(4)], ids=["64 bits", "32 bits"])
 def test_unknown_fields_of_fixed_width_in_orc_are_skipped(field: bytes) -> None:
-    """Field 100 of the postscript, which a later version may add."""
+    """Field 100 of the postscript, which a later version may add, behind the known fields or before them."""
     data = orc_bytes(TABLE, compression="uncompressed")
-    assert is_written_in_utc(data[:-1] + field + bytes([data[-1] + len(field)]))
+    postscript_at = len(data) - 1 - data[-1]
+    for at in (len(data) - 1, postscript_at):
+        assert is_written_in_utc(data[:at] + field + data[at:-1] + bytes([data[-1] + len(field)]))
+
+
+def protobuf(fields: dict[int, int | bytes]) -> bytes:
+    """A message of numbers below 128 and short bytes."""
+    return b"".join(
+        bytes((number << 3, value)) if isinstance(value, int) else bytes((number << 3 | 2, len(value))) + value
+        for number, value in fields.items()
+    )
+
+
+def made_orc(stripe: dict[int, int | bytes], *, compression: int = 0, chunk_bytes: int = 0) -> bytes:
+    """Three bytes, the footer of a stripe, the footer of the file and its postscript; streams in uncompressed chunks of `chunk_bytes`."""
+
+    def stream(data: bytes) -> bytes:
+        if not chunk_bytes:
+            return data
+        chunks = [data[at : at + chunk_bytes] for at in range(0, len(data), chunk_bytes)]
+        return b"".join((len(chunk) << 1 | 1).to_bytes(3, "little") + chunk for chunk in chunks)
+
+    stripe_footer = stream(protobuf({3: b"UTC"}))
+    footer = stream(protobuf({1: 3, 3: protobuf({4: len(stripe_footer), **stripe})}))
+    postscript = protobuf({1: len(footer), 2: compression})
+    return b"ORC" + stripe_footer + footer + postscript + bytes([len(postscript)])
+
+
+@pytest.mark.parametrize("stripe", [{1: 3}, {2: 3}, {3: 3}, {1: 1, 2: 1, 3: 1}])
+def test_a_stripe_has_its_footer_after_its_index_and_rows(stripe: dict[int, int | bytes]) -> None:
+    assert is_written_in_utc(made_orc(stripe))
+    assert not is_written_in_utc(made_orc({**stripe, 4: 1}))
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_a_stripe_with_bytes_for_a_position_was_not_written_in_utc(number: int) -> None:
+    assert not is_written_in_utc(made_orc({1: 3, number: b"\3"}))
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 2, 7, 100])
+@pytest.mark.parametrize("compression", [1, 2, 5])
+def test_uncompressed_chunks_need_no_codec(compression: int, chunk_bytes: int) -> None:
+    assert is_written_in_utc(made_orc({1: 3}, compression=compression, chunk_bytes=chunk_bytes))
+
+
+def test_a_compression_that_cannot_be_read_does_not_state_a_zone() -> None:
+    assert not is_written_in_utc(orc_bytes(pa.table({"x" * 1000: [1]}), compression="snappy"))
 
 
 def test_a_file_that_does_not_tell_its_zone_was_not_written_in_utc() -> None:

@@ -297,6 +297,14 @@ class TestPolicy:
         assert not findings(path, "bytes-share-above-limit", Limits(max_bytes_share=1 / 64))
         assert findings(path, "bytes-share-above-limit", Limits(max_bytes_share=1 / 65))
 
+    def test_distinct_values_at_the_limit_are_enough_and_one_less_is_not(self, tmp_path):
+        path = tmp_path / "f.parquet"
+        bits = value_of(path, 100).filters[0].bits
+        assert bits is not None
+        assert bits.ndv is not None
+        assert not findings(path, "too-few-values", Limits(min_ndv=bits.ndv))
+        assert findings(path, "too-few-values", Limits(min_ndv=2))
+
     def test_chunk_bytes_at_the_limit_are_allowed_and_one_less_is_not(self, tmp_path):
         path = tmp_path / "f.parquet"
         chunk_bytes = value_of(path, 100).filters[0].chunk_bytes
