@@ -34,8 +34,8 @@ def __dir__() -> list[str]:
 
 @cache
 def _homes() -> dict[str, str]:
-    """Read the module of each public name from the stub beside this file, by the loader, which may be that of a zip."""
-    import re  # not at the top: the command line uses no name from here, and should not load `re`
+    """Map each public name to its module, from the stub beside this file. The loader reads the stub, since the package may be in a zip."""
+    import re  # not at the top: the command line uses nothing from here, and should not load `re`
 
     stub = __loader__.get_data(os.path.join(os.path.dirname(__file__), "__init__.pyi")).decode()
     return {name: module for module, name in re.findall(r"^from (\S+) import (\w+) as \2$", stub, re.MULTILINE)}

@@ -1,6 +1,6 @@
 """`sbbf`, also as `python -m sbbf_tool`: run the command line, and handle every error that it or its imports do not handle.
 
-Python exits with 1 after an unhandled error, but for this tool 1 is an answer. So this module handles such errors, with exit code 70.
+Python exits with 1 after an unhandled error, but for this tool 1 is an answer. So this module reports such errors and exits with 70.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ import sys
 INTERRUPTED = 130
 INTERNAL_ERROR = 70
 
-# A wide footer makes a million objects, none of them garbage; with the default of 700, collections take as long as making the objects.
+# Parsing a wide footer creates a million objects, none of which is garbage. With the default threshold of 700, garbage collection takes as
+# long as creating them.
 OBJECTS_BETWEEN_COLLECTIONS = 20_000
 
 
 def main() -> None:
-    """Run the command line and end the process with its exit code, or with 70 where it ended without one."""
+    """Run the command line and end the process with its exit code: 130 after an interrupt, 70 after an unhandled error."""
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     try:
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            # Nothing is open yet that must be closed, and a traceback from an import is of no use.
+            # No file is open yet, and a traceback from an import is of no use.
             signal.signal(signal.SIGINT, lambda number, frame: os._exit(INTERRUPTED))
         # Interpreters that this process starts must not import modules from the current folder.
         os.environ.setdefault("PYTHONSAFEPATH", "1")

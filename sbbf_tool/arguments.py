@@ -13,18 +13,18 @@ from sbbf_tool.errors import UsageError
 
 
 def as_iterable(values: Any) -> Iterable[Any]:
-    """Return `values` itself where it is an iterable of values, else a tuple of the single value: text, bytes, a path, a number, None."""
+    """Return `values` itself if it is an iterable of values, else a tuple of the single value (text, bytes, a path, a number or None)."""
     if isinstance(values, str | bytes | bytearray | memoryview | os.PathLike):
         return (values,)
     try:
         iter(values)
-    except TypeError:  # also a numpy array without dimensions, which has the method and raises
+    except TypeError:  # also for a zero-dimensional numpy array, which has the method but raises
         return (values,)
     return values  # type: ignore[no-any-return]
 
 
 def as_names(names_or_name: str | Iterable[str], kind: str = "column") -> tuple[str, ...]:
-    """Return names as a tuple; one text is one name. Raises UsageError for a name that is not text."""
+    """Return names as a tuple; a single string is one name. Raises UsageError for a name that is not a string."""
     names = tuple(as_iterable(names_or_name))
     for name in names:
         if not isinstance(name, str):

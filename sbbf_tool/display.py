@@ -1,9 +1,9 @@
 """Display of names and text: without secrets, and without characters that a terminal, a log or a CI runner interprets.
 
 redact        remove password, token and signature from a path or URL, before it enters a report or an error
-redact_text   do the same for the URLs within a text, such as another library's message
-escape        print text from files and paths on one line: characters that are not printable are shown by their codes
-to_json       write such characters as JSON's `\\uXXXX`, so that a parser gets the exact text back
+redact_text   redact the URLs within text, such as another library's message
+escape        print text from files and paths on one line, with unprintable characters as codes
+to_json       write unprintable characters as JSON's `\\uXXXX`, so that a parser gets the exact text back
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ HIDDEN = "..."
 _URL = re.compile(r"(\s*([A-Za-z][A-Za-z0-9+.-]+):/+)(.*)", re.DOTALL)
 _URL_IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/+[^\s'\"<>`]+")
 _PASSWORD = re.compile(r"(?!\[|arn:)[^/@?#]*:(?!\d*(?:[/?#]|$))", re.DOTALL)
-"""A colon in the authority without a port after it: the text from there to the last `@` is a password, which may hold a slash."""
+"""A colon in the authority with no port after it. The text from there to the last `@` is a password, which may contain a slash."""
 
 _KEYS_ARE_LITERAL = frozenset(("s3", "s3a", "s3n", "gs", "gcs", "az", "azure", "abfs", "abfss", "wasb", "wasbs", "adl", "hdfs", "viewfs"))
-"""Schemes of stores in whose keys and globs `?` is an ordinary character."""
+"""Schemes of stores whose keys and globs treat `?` as an ordinary character."""
 _QUERY_OF_KEY = re.compile(r"\?[^/]*(?:=|%3d)|(?<=\.parquet)\?|(?<=\.index)\?", re.DOTALL | re.IGNORECASE)
 _QUERY = re.compile(r"[?#]")
 
@@ -32,7 +32,7 @@ _COMMAND = re.compile(r"#(?=[^ -~]*#\S{0,32}\[)")
 
 
 def redact(name: str | os.PathLike[str]) -> str:
-    """Redact the secrets in a name: the password (of a web address the user too) and the query of a URL.
+    """Redact the secrets in a name: the password and the query of a URL, and the user of a web address.
 
     Each redacted part is shown as `...`. A path of the local file system is returned unchanged.
     """
@@ -58,18 +58,18 @@ def redact(name: str | os.PathLike[str]) -> str:
 
 
 def redact_text(text: str) -> str:
-    """Redact the secrets in the URLs of a text."""
+    """Redact the secrets in the URLs within `text`."""
     return _URL_IN_TEXT.sub(_redact_match, text) if ":/" in text else text
 
 
 def _redact_match(match: re.Match[str]) -> str:
-    # Punctuation after a URL belongs to the text.
+    # Punctuation after a URL belongs to the surrounding text.
     url = match[0].rstrip(":;,)]}")
     return redact(url) + match[0][len(url) :]
 
 
 def escape(text: str) -> str:
-    """Escape text to one printable line: control characters, those that reverse or hide text, and line ends become their codes.
+    """Escape text to one printable line: control characters, characters that reverse or hide text, and line ends become codes.
 
     Starts of commands to a CI runner are escaped too: `\\x3a:` for `::` at the beginning, `\\x23#[` for `##[`.
     """
@@ -82,7 +82,7 @@ def escape(text: str) -> str:
 
 
 def to_json(document: Any, *, indent: int | None = None, ascii_only: bool = False) -> str:
-    """Convert a document to JSON that a parser reads back exactly, and of which no line is a command to a terminal or a CI runner."""
+    """Convert a document to JSON that a parser reads back exactly and that contains no command to a terminal or a CI runner."""
     import json
 
     text = json.dumps(document, ensure_ascii=ascii_only, indent=indent)

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 class SbbfError(Exception):
-    """The root of the tree. Printed as ``file: place: message; hint`` with the known parts.
+    """The root of the tree. It is printed as ``file: place: message; hint``, with the parts that are known.
 
-    `exit_code` is the exit code of a command that this error ends. Passwords and signatures of URLs are redacted in all parts; other text
-    is exact, and is escaped where it is printed.
+    `exit_code` is the exit code of a command that ends with this error. Passwords and signatures of URLs are redacted in all parts; other
+    text is exact, and is escaped when it is printed.
     """
 
     exit_code = 3
@@ -42,17 +42,17 @@ class SbbfError(Exception):
         super().__init__(self.message)
 
     def at(self, *, file: str | None = None, place: str | None = None) -> SbbfError:
-        """Add file and place to this error unless it has them, and return it. For code that reads bytes without knowing their file."""
+        """Add file and place to this error unless it has them, and return it. The code that reads bytes often does not know their file."""
         self.file = self.file or (None if file is None else redact(file))
         self.place = self.place or place
         return self
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle without calling `__init__` again, since those of subclasses take other arguments."""
+        """Pickle without calling `__init__` again, since subclasses may have other parameters."""
         return type(self).__new__, (type(self), *self.args), self.__dict__
 
     def __str__(self) -> str:
-        """Return the whole error as text: a `Hint` where its hint or message is one, so that the command line can spell it."""
+        """Return the whole error as text; a `Hint` if its hint or message is one, so that the command line can insert its option names."""
         parts = [text for part in (self.file, self.place, self.message) if part for text in (": ", part)]
         return join(*parts[1:], *(("; ", self.hint) if self.hint else ()))
 
@@ -70,7 +70,7 @@ class UnreadableError(SbbfError):
 
 
 class AuthenticationError(UnreadableError):
-    """An encrypted module or a signature does not match key, place and bytes: one of the three differs from the writer's. Exit 3."""
+    """The key, place or bytes of an encrypted module or a signature differ from those of its writer. Exit 3."""
 
 
 class RefusedError(SbbfError):
@@ -80,7 +80,7 @@ class RefusedError(SbbfError):
 
 
 class ChangedError(RefusedError):
-    """Another process is changing the file, or changed it after it was opened: a second attempt may succeed."""
+    """Another process is changing the file, or changed it after it was opened; a second attempt may succeed."""
 
     @classmethod
     def after_open(cls, file: str) -> ChangedError:
@@ -89,11 +89,11 @@ class ChangedError(RefusedError):
 
 
 class NothingToDoError(RefusedError):
-    """The file has nothing to change, such as no filter to remove: a run over many files skips it."""
+    """The file has nothing to change, such as no filter to remove. A run over many files skips such a file."""
 
 
 class OversizedPageError(RefusedError):
-    """A page states more uncompressed bytes than the limit for pages; it was not decompressed."""
+    """A page states more uncompressed bytes than the limit for pages, and is not decompressed."""
 
 
 class WriteError(SbbfError):
@@ -103,9 +103,9 @@ class WriteError(SbbfError):
 
 
 class ErrorPlace:
-    """A block in which errors of this package get file and place unless they have them.
+    """A `with` block that adds file and place to errors of this package.
 
-    A class, because every file of a lake enters several such blocks, and the text of a place is made only for an error.
+    It is a class for speed: every file of a lake enters several such blocks. The text of a place is made only for an error.
     """
 
     __slots__ = ("_file", "_place")
@@ -126,7 +126,7 @@ class ErrorPlace:
 
 
 def describe_unexpected(error: BaseException) -> str:
-    """Describe in one line an error outside this tree: a broken installation, too little memory, or a defect of this package. Exit 70."""
+    """Describe an error outside this tree in one line: a broken installation, too little memory, or a defect of this package. Exit 70."""
     if isinstance(error, MemoryError):
         return "not enough memory"
     if isinstance(error, ImportError) and error.name and not error.name.startswith("sbbf_tool"):

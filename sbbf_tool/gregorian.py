@@ -1,7 +1,7 @@
 """Days since 1970-01-01 and back, in the proleptic Gregorian calendar and for any year (`datetime` stops at 1 and 9999).
 
-DATE of Parquet and of Paimon counts days this way. Years start in March, so that the leap day is the last day; 400 years have
-146,097 days.
+The DATE types of Parquet and Paimon count days this way. Years start in March here, so that the leap day is the last day of a year;
+400 years have 146,097 days.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Date(NamedTuple):
     day: int
 
     def __str__(self) -> str:
-        """Write the date as ISO 8601 and Java do: years of more than four digits, and those before 0, with a sign."""
+        """Format the date as ISO 8601 and Java do: years with more than four digits and years before 0 have a sign."""
         year_text = f"{self.year:04d}" if 0 <= self.year <= 9999 else f"{self.year:+05d}"
         return f"{year_text}-{self.month:02d}-{self.day:02d}"
 

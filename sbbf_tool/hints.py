@@ -1,6 +1,6 @@
-"""Hints for an error or a finding, as values: the Python API spells them as parameters and calls, the command line as options.
+"""Hints for an error or a finding, as values: the Python API writes them as parameters and calls, the command line as options.
 
-Hint   text in which some words are parameters of an operation, or a fix
+Hint   text that contains parameters of an operation, or a fix
 Fix    a change to files: a function of this package and its arguments
 """
 
@@ -21,7 +21,7 @@ class Fix:
     """
 
     verb: str
-    """The function of `sbbf_tool` that makes it: `add_filters`, `remove_filters`, `repair` or `resize_filters`."""
+    """The function of `sbbf_tool` that makes the change: `add_filters`, `remove_filters`, `repair` or `resize_filters`."""
     files: tuple[str, ...]
     columns: tuple[str, ...] = ()
     rebuild: bool = False
@@ -30,21 +30,21 @@ class Fix:
     fpp: float | None = None
     num_bytes: int | None = None
     keys: str | None = None
-    """The path of the file of keys that encrypted files need."""
+    """Path of the file with the keys of encrypted files."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "files", tuple(map(redact, self.files)))
 
     def parameters(self) -> dict[str, Parameter]:
-        """Return the parameters of the function except the files, by name, in the order in which they are spelled."""
+        """Return the parameters of the function except the files, by name, in the order in which they are written."""
         names = ("rebuild", "columns", "replace", "compact", "fpp", "num_bytes")
         values = {name: value for name in names if (value := getattr(self, name)) not in (None, False, ())}
         return {**values, "in_place": True, **({} if self.keys is None else {"keys": self.keys})}
 
     def __str__(self) -> str:
-        """Spell the call in Python."""
+        """Write the call in Python."""
         files = repr(self.files[0]) if len(self.files) == 1 else repr(list(self.files))
-        # The function takes the keys themselves, which must not be in a text.
+        # The function takes the keys themselves, which must not appear in text.
         values = {**self.parameters(), **({} if self.keys is None else {"keys": ...})}
         return f"{self.verb}({', '.join([files, *(_spell(name, value) for name, value in values.items())])})"
 
@@ -54,14 +54,14 @@ Parameter: TypeAlias = str | float | bool | tuple[str, ...] | EllipsisType
 
 
 class Hint(str):
-    """A text whose template has `{name}` for each of `values`: a parameter with its value, or a `Fix`.
+    """Text with a template that has `{name}` for each of `values`: a parameter with its value, or a `Fix`.
 
                                                         as a string                            on a command line
         Hint("give its key with {keys}", keys=...)      give its key with keys=...             give its key with --keys
         Hint("set {replace}", replace=True)             set replace=True                       set --replace
         Hint("try {fix}", fix=Fix("repair", ("a",)))    try repair('a', in_place=True)         try sbbf repair a --in-place
 
-    As a string it is spelled in Python, so that it can be used and sent as text; `spell` spells it in another way.
+    The string itself has the Python form, so that a hint can be used and sent as text; `spell` returns other forms.
     """
 
     template: str
@@ -76,12 +76,12 @@ class Hint(str):
         return (self.template,), self.values
 
     def spell(self, spell_value: Callable[[str, Parameter | Fix], str]) -> str:
-        """Return the text with each value as `spell_value` writes it, called with name and value."""
+        """Return the text with each value written as `spell_value(name, value)`."""
         return _fill(self.template, self.values, spell_value)
 
 
 def join(*texts: str) -> str:
-    """Return the texts as one: a `Hint` where one of them is."""
+    """Concatenate texts; the result is a `Hint` if one of them is."""
     hints = [text for text in texts if isinstance(text, Hint)]
     if not hints:
         return "".join(texts)

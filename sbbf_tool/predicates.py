@@ -1,4 +1,4 @@
-"""Predicates such as `dt >= '2026-01-01' AND region IN ('eu', 'us')`: parse text to an expression. This module evaluates nothing.
+"""Predicates such as `dt >= '2026-01-01' AND region IN ('eu', 'us')`: parse text into an expression. This module evaluates nothing.
 
 A language is a subclass of `Parser` with its own names, operators and literals: `advice.queries` accepts = and IN joined by AND,
 `runner.partitions` the full syntax. Columns and literals remain tokens, because each language has its own types of values.
@@ -25,7 +25,7 @@ class Token(NamedTuple):
 
     @property
     def unquoted(self) -> str:
-        """Text between the quotes, with doubled quotes as one."""
+        """Text between the quotes, with doubled quotes reduced to one."""
         quote = self.text[0]
         return self.text[1:-1].replace(quote * 2, quote)
 
@@ -61,10 +61,10 @@ class Parser:
     """Recursive-descent parser of one predicate: OR of ANDs of conditions."""
 
     name: ClassVar[str]
-    """What errors call the text."""
+    """What error messages call the predicate."""
     hint: ClassVar[str]
     token: ClassVar[re.Pattern[str]]
-    """Pattern of a token, with optional white space before it; the group that matches is the token's kind."""
+    """Pattern of a token, with optional white space before it; the name of the group that matches is the token's kind."""
     comparisons: ClassVar[frozenset[str]]
     prefixes: ClassVar[tuple[str, ...]]
     """Words that may precede a literal in quotes, such as DATE."""

@@ -3,7 +3,7 @@
  * The interface is that of interface.py; compiled_kernel.py adds what is simpler in Python. No buffer is trusted: for any lengths, counts
  * and offsets, a call returns a result or raises ValueError (BufferError for a bitset that cannot be written).
  *
- * CPython's limited API of 3.11: one binary serves every later version.
+ * It uses CPython's limited API of 3.11, so that one binary serves every later version.
  */
 #define Py_LIMITED_API 0x030b0000
 #define PY_SSIZE_T_CLEAN
@@ -190,7 +190,7 @@ static PyObject *py_hash_length_prefixed(PyObject *self, PyObject *args)
     PyObject *hashes = NULL;
     if (!PyArg_ParseTuple(args, "y*O&:hash_length_prefixed", &page, to_size, &count))
         return NULL;
-    /* A length takes four bytes: a count that the page cannot hold must not decide how much memory is allocated. */
+    /* A length takes four bytes. A count that the page cannot hold must not determine how much memory is allocated. */
     if (count < 0 || count > page.len / 4)
         PyErr_Format(PyExc_ValueError, "%zd values in a page of %zd bytes", count, page.len);
     else if ((hashes = new_hashes(count))) {
@@ -225,7 +225,7 @@ static int to_order(PyObject *object, void *order)
     return 0;
 }
 
-/* Build (smallest, largest) as bytes, or None where there are no values. */
+/* Build (smallest, largest) as bytes, or None if there are no values. */
 static PyObject *pair_of(Py_ssize_t count, const struct value extremes[2])
 {
     if (!count)

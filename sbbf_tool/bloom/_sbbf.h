@@ -1,18 +1,18 @@
 /* The split-block Bloom filter in C: hash, insert, check, fold and measure. No Python here; _kernel.c is the Python side.
  *
- * Same bits and same names as spec.py, which transcribes parquet-format BloomFilter.md, "Technical Approach". This file is faster:
+ * Results and names are those of spec.py, which transcribes parquet-format BloomFilter.md, "Technical Approach". This file is faster:
  *
- *   - a block is processed as one vector of eight words, where the machine has AVX2, else word by word;
+ *   - a block is processed as one vector of eight words if the machine has AVX2, otherwise word by word;
  *   - blocks are far apart, so their cache lines are requested LOOKAHEAD hashes before they are needed;
  *   - hashing is compiled separately for each width of integers, without loops or branches;
- *   - neighbours of one length, such as UUIDs, are hashed in groups of five: four as one vector and one alone, so that the machine's vector
- *     multipliers and its integer multiplier work concurrently. Long values spend most of their time in the multiplications of XXH64.
+ *   - adjacent values of one length, such as UUIDs, are hashed in groups of five: four as one vector, one alone, so that the machine's
+ *     vector multipliers and its integer multiplier work concurrently. Long values spend most of their time in the multiplications of XXH64.
  *
- * Functions that take `vector` are compiled twice, with 1 for AVX2 and with 0 for every machine, see _kernel.c.
+ * Functions that take `vector` are compiled twice, with 1 for AVX2 and with 0 for every machine: see _kernel.c.
  *
  * Each offset and each length prefix is checked before it is used, and the checked value itself is used, so that even a thread that
  * changes a buffer concurrently causes no access outside it. The caller checks what is known before the first byte is read: that buffers
- * have the right lengths. Loads and stores of integers use memcpy: buffers need not be aligned.
+ * have the right lengths. Loads and stores of integers use memcpy, since buffers need not be aligned.
  */
 #ifndef SBBF_H
 #define SBBF_H
@@ -92,7 +92,8 @@ typedef uint64_t four __attribute__((vector_size(32)));
 #define READ(load, source, at) ((four){load(source[0] + (at)), load(source[1] + (at)), load(source[2] + (at)), load(source[3] + (at))})
 #include "_xxh64.h"
 
-/* Hash values of one length that are stored back to back. The four and the fifth are independent: the machine overlaps them. */
+/* Hash values of one length that are stored back to back. The machine overlaps the vector and the
+ * fifth value, which are independent. */
 INLINE void hash_alike(const uint8_t *values, size_t length, size_t count, uint8_t *hashes, int vector)
 {
     size_t i = 0;
@@ -109,8 +110,8 @@ INLINE void hash_alike(const uint8_t *values, size_t length, size_t count, uint8
 
 #define UUID_TEXT_LENGTH 36
 
-/* Hash values of UUID_TEXT_LENGTH: `hash_alike` of that length in a function of its own, where the compiler keeps its constants in
- * registers. Among other code it does not, which makes hashing slower by a quarter. */
+/* Hash values of UUID_TEXT_LENGTH: `hash_alike` of that length in a function of its own, in which the compiler keeps the constants
+ * in registers. Inlined into other code, hashing is slower by a quarter. */
 typedef void hash_texts(const uint8_t *values, size_t count, uint8_t *hashes);
 
 INLINE void hash_fixed(const uint8_t *values, size_t width, size_t count, uint8_t *hashes, hash_texts hash_uuid_texts, int vector)
@@ -139,7 +140,7 @@ INLINE uint64_t load_offset(const uint8_t *offsets, size_t i, int width)
     return v;
 }
 
-/* Count the values, from the one that starts at `start` and up to `most`, that have this length and end within `size`. */
+/* Count how many consecutive values, from the one at `start` on and at most `most`, have this length and end within `size`. */
 INLINE size_t count_alike(uint64_t start, uint64_t length, uint64_t size, const uint8_t *offsets, int width, size_t i, size_t most)
 {
     size_t alike = 0;
@@ -235,7 +236,7 @@ static void integer_extremes(const uint8_t *values, size_t width, enum order ord
         find_integers(values, 4, UNSIGNED, count, extremes);
 }
 
-/* A value, and its first eight bytes as a big-endian number, padded with zeros, which decides most comparisons. */
+/* A value, and its first eight bytes, padded with zeros, as a big-endian number that decides most comparisons. */
 struct value {
     const uint8_t *bytes;
     size_t length;
@@ -264,7 +265,7 @@ INLINE int is_less(const struct value *a, const struct value *b)
     return order ? order < 0 : a->length < b->length;
 }
 
-/* Update extremes[0], the smallest, and extremes[1], the largest so far; `first` where there are none yet. */
+/* Update the smallest value so far, extremes[0], and the largest, extremes[1]; `first` if there are none yet. */
 INLINE void widen(struct value extremes[2], struct value value, int first)
 {
     if (first || is_less(&value, &extremes[0]))
@@ -281,7 +282,7 @@ static void fixed_extremes(const uint8_t *values, size_t width, enum order order
         widen(extremes, value_at(values + i * width, width, turn), i == 0);
 }
 
-/* Return how many values are in `data`, as hash_variable does. */
+/* Find the extremes; return how many values were read, as hash_variable does. */
 static size_t variable_extremes(const uint8_t *data, uint64_t size, const uint8_t *offsets, int width, size_t count, struct value extremes[2])
 {
     uint64_t start = load_offset(offsets, 0, width);
@@ -297,7 +298,7 @@ static size_t variable_extremes(const uint8_t *data, uint64_t size, const uint8_
     return count;
 }
 
-/* Return how many values are in the page, and set `left` to the bytes after them, as hash_length_prefixed does. */
+/* Find the extremes; return how many values were read and set `left` to the bytes after them, as hash_length_prefixed does. */
 static size_t length_prefixed_extremes(const uint8_t *page, size_t size, size_t count, struct value extremes[2], size_t *left)
 {
     for (size_t i = 0; i < count; i++) {

@@ -4,7 +4,7 @@
  *
  *   LANE                        uint64_t, or a vector of them, to hash as many values of one length at once
  *   SOURCE                      where a LANE's values start
- *   READ(load, source, at)      the result of `load` at byte `at` of each of them
+ *   READ(load, source, at)      the result of `load` at byte `at` of each value
  *   NAME(function)              the functions' names for this LANE
  */
 #ifndef P1

@@ -1,7 +1,7 @@
-"""The memory that kernels work on: flat byte views of the right shape, or an error before the first value is processed.
+"""The memory that kernels work on: flat byte views, whose shapes are checked before the first value is processed.
 
-The Python kernels take their buffers from here; the C kernel makes the same checks with its own messages, and the tests require the same
-results of both. Views, never copies. Wrong shapes raise ValueError, a read-only bitset BufferError: both are faults of the caller, not of a
+The Python kernels get their buffers here; the C kernel makes the same checks with its own messages, and the tests require the same results
+from both. Nothing is copied. Wrong shapes raise ValueError, and a read-only bitset BufferError. Both are faults of the caller, not of a
 file, except in `prefixed_spans`, which reads bytes of a file (`hashing.hash_length_prefixed` raises UnreadableError instead).
 """
 
@@ -22,12 +22,12 @@ MAX_BLOCKS = 2**31 - 1  # BloomFilter.md: "z is greater than or equal to one and
 
 OFFSETS_DECREASE = "offsets decrease"
 
-# From this size on, a bitset has more pages of 4 KiB than a processor caches addresses for.
+# From this size on, a bitset has more 4 KiB pages than a processor's TLB holds.
 _MANY_PAGES = 4 << 20
 
 
 def flat(buffer: Buffer) -> memoryview:
-    """View `buffer` as one dimension of bytes. Raises BufferError when it is not contiguous."""
+    """View `buffer` as one dimension of bytes. Raises BufferError if it is not contiguous."""
     view = memoryview(buffer)
     if not view.c_contiguous:
         raise BufferError("the buffer is not contiguous")
@@ -48,7 +48,7 @@ def rows(values: Buffer, width: int) -> tuple[memoryview, int]:
 
 
 def offsets_in(data: Buffer, offsets: Buffer, offset_width: int) -> tuple[memoryview, memoryview]:
-    """View `data` as bytes, and `offsets` as signed native integers whose ends are in `data`. The kernel checks their order."""
+    """View `data` as bytes and `offsets` as signed native integers; check the first and the last. The kernel checks their order."""
     if offset_width not in (4, 8):
         raise ValueError(f"offsets must have 4 or 8 bytes, not {offset_width}")
     view, raw = flat(data), flat(offsets)
@@ -76,9 +76,9 @@ def key_of_order(order: str, width: int) -> Callable[[bytes], int | bytes]:
 
 
 def prefixed_spans(page: memoryview, count: int) -> Iterator[tuple[int, int]]:
-    """Iterate over start and end of each of `count` values in a PLAIN BYTE_ARRAY page: a u32 little-endian length, then as many bytes.
+    """Iterate over start and end of each of `count` values in a PLAIN BYTE_ARRAY page: a u32 little-endian length, then that many bytes.
 
-    Nothing may follow the last one.
+    Raises ValueError if the page ends too early, or if bytes follow the last value.
     """
     if count < 0:
         raise ValueError(f"the count must not be negative, not {count}")
@@ -114,7 +114,7 @@ def blocks(bitset: Buffer, num_blocks: int) -> memoryview:
 
 
 def writable_blocks(bitset: Buffer, num_blocks: int) -> memoryview:
-    """View the blocks for writing. Raises BufferError when the bitset is read-only."""
+    """View the blocks for writing. Raises BufferError if the bitset is read-only."""
     view = blocks(bitset, num_blocks)
     if view.readonly:
         raise BufferError("the bitset is read-only")
@@ -129,7 +129,7 @@ def even_blocks(bitset: Buffer, num_blocks: int) -> memoryview:
 
 
 def new_bitset(num_bytes: int) -> Buffer:
-    """Allocate zeroed memory to build a bitset in, on huge pages when it is large and the system has them.
+    """Allocate zeroed memory for a new bitset, on huge pages if it is large and the system has them.
 
     Insertions touch the bitset at random; on pages of 4 KiB most of them need an address look-up first. Inserting into 16 MiB is two to
     three times as fast on pages of 2 MiB.
@@ -140,6 +140,6 @@ def new_bitset(num_bytes: int) -> Buffer:
         memory = mmap.mmap(-1, num_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except OSError as error:
         raise MemoryError(f"cannot allocate a bitset of {num_bytes:,} bytes") from error
-    with suppress(OSError):  # a kernel without huge pages
+    with suppress(OSError):  # a Linux kernel without huge pages
         memory.madvise(mmap.MADV_HUGEPAGE)
     return memory

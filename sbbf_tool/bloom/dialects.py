@@ -1,13 +1,13 @@
-"""The dialects of the filter: today's, and those of drafts of the format before its first release, as rows of one table.
+"""The dialects of the filter, as rows of one table: today's, and those of the drafts before the first release with Bloom filters.
 
-A dialect differs in exactly three things: the header before the bitset, the hash, and the rule by which a hash chooses its block. None of
-the drafts was ever in a release of the format (parquet-format 2.7.0, 2019-09, was the first with Bloom filters), and no released writer put
-one into a file; builds of branches did. Source: the history of `BloomFilter.md` and `parquet.thrift` in apache/parquet-format (54839ad
+Dialects differ in exactly three things: the header before the bitset, the hash, and the rule that maps a hash to its block. No release of
+the format contained a draft (parquet-format 2.7.0, 2019-09, was the first with Bloom filters), and no released writer wrote such filters to
+files; builds of branches did. Source: the history of `BloomFilter.md` and `parquet.thrift` in apache/parquet-format (54839ad
 2018-10, 8f1783e 2019-07, 2123f07 2019-07, fa53342, 556ebee and cd08b7f 2019-08), and of `BlockSplitBloomFilter.java` on the branch
 `bloom-filter` of apache/parquet-mr (d473d17 2019-01, 35eba16 2019-07, ba28686 2020-01).
 
-Kernels do not know dialects. A dialect's hash is converted to today's form: the lower half, which chooses the bits, stays; the upper half
-becomes one that today's rule maps to the dialect's block (`Dialect.convert_hash`). So a `Hasher` can replace the module `hashing`.
+Kernels do not depend on dialects. `Dialect.convert_hash` converts a dialect's hash to today's form: it keeps the lower half, which chooses
+the bits, and replaces the upper half by one that today's rule maps to the dialect's block. So a `Hasher` can replace the module `hashing`.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ BLOCK_CHOICES: dict[str, Callable[[int, int], int]] = {
     MODULO: lambda h, z: (h >> 32) % z,
     MASK: lambda h, z: (h >> 32) & (z - 1),
 }
-"""The rules by which the upper half of a 64-bit hash chooses one of `z` blocks. MASK is meant for powers of two, where it equals MODULO."""
+"""The rules by which the upper half of a 64-bit hash chooses one of `z` blocks. MASK is meant for powers of two, and then equals MODULO."""
 
 TODAYS, WITHOUT_COMPRESSION, PAGE, RAW_12, RAW_16 = "today's", "without compression", "in a page header", "12 plain bytes", "16 plain bytes"
-"""Forms of the header: `BloomFilterHeader`; the same before it had a field 4; that inside a `PageHeader` of type 4; three or four u32."""
+"""Forms of the header: `BloomFilterHeader`; the same without field 4; the latter inside a `PageHeader` of type 4; three u32; four u32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Dialect:
     """Dates and writers."""
     seed: int = 0
     numbers_as_nothing: bool = False
-    """INT32, INT64, FLOAT and DOUBLE are all hashed as no bytes: a defect of the branch, which read its buffer from the wrong end."""
+    """INT32, INT64, FLOAT and DOUBLE values are hashed as empty bytes: a defect of the branch, which read its buffer from the wrong end."""
 
     @property
     def sentence(self) -> str:
@@ -69,7 +69,7 @@ class Dialect:
         return murmur3(data, self.seed) if self.hash == MURMUR3 else hashing.hash_value(data)
 
     def convert_hash(self, h: int, num_blocks: int) -> int:
-        """Return the hash that today's rule places where this dialect places `h`: the same bits, in the same block of `num_blocks`."""
+        """Convert `h` to the hash for which today's rules select the same block of `num_blocks`, and the same bits in it."""
         if self.block == MULTIPLY:
             return h
         # The smallest u with (u * z) >> 32 == block; below 2^32, since a filter has fewer than 2^31 blocks.
@@ -77,7 +77,7 @@ class Dialect:
         return -(-(block << 32) // num_blocks) << 32 | h & 0xFFFF_FFFF
 
     def hasher(self, num_blocks: int, *, is_number: bool) -> Hasher:
-        """Make the hasher for a filter of `num_blocks` blocks, with which `BloomFilter` checks and sets the bits of this dialect."""
+        """Make the hasher of this dialect for a `BloomFilter` of `num_blocks` blocks."""
         return Hasher(self, num_blocks, is_number)
 
 
@@ -86,7 +86,7 @@ _WORDS = {MULTIPLY: "multiplication, as today", MODULO: "remainder", MASK: "lowe
 
 @dataclass(frozen=True, slots=True)
 class Hasher:
-    """A replacement of `hashing` for one filter of one dialect: every hash is already converted."""
+    """A replacement for `hashing`, for one filter of one dialect. Its hashes are converted already."""
 
     dialect: Dialect
     num_blocks: int
@@ -111,7 +111,7 @@ class Hasher:
 
     @property
     def hashes_nothing(self) -> bool:
-        """Whether all values have one hash, so that a filter of them has one bit in each word of one block, and no other."""
+        """Whether all values have the same hash. A filter then has one bit set in each word of one block, and no other."""
         return self.is_number and self.dialect.numbers_as_nothing
 
     def _hash_murmur(self, data: memoryview, offsets: Sequence[int]) -> Hashes:
@@ -146,13 +146,13 @@ DRAFTS = (
     Dialect("branch-12", RAW_12, XXH64, MASK, "2019-07 by parquet-mr's branch", numbers_as_nothing=True),
     Dialect("branch-16", RAW_16, XXH64, MULTIPLY, "2020-01 by parquet-mr's branch", numbers_as_nothing=True),
 )
-"""The drafts, in the order in which they are tried where a header leaves a choice."""
+"""The drafts, in the order in which they are tried if a header fits several."""
 
 DIALECTS = (TODAY, *DRAFTS)
 
 
 def find_dialect(name: str) -> Dialect:
-    """Return the dialect of this name. UsageError where there is none."""
+    """Return the dialect of this name. Raises UsageError if there is none."""
     match = next((dialect for dialect in DIALECTS if dialect.name == name), None)
     if match is None:
         raise UsageError(f"there is no dialect {name!r}", hint=f"the dialects are {', '.join(dialect.name for dialect in DIALECTS)}")

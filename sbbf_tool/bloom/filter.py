@@ -1,10 +1,10 @@
 """`BloomFilter`: a bitset of 256-bit blocks to query, build, fold and measure (parquet-format BloomFilter.md, "Technical Approach").
 
-A deviation, for the sake of existing files: the specification knows whole blocks only, but parquet-java writes any requested number of
-bytes, 1000 for instance. Readers use the whole blocks of those, 31, and so does this class; the bytes after them are kept and have no
+It deviates once, to support existing files: the specification has whole blocks only, but parquet-java writes any requested number of
+bytes, such as 1000. Readers use the whole blocks in them, here 31, and so does this class; it keeps the bytes after them, which have no
 meaning.
 
-Nothing here imports numpy. Single values are computed in plain integers; bulk work goes to `kernels.active()`.
+This module does not import numpy. It handles single values in plain integers, and leaves bulk work to `kernels.active()`.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _ALL_SET_PRODUCT: int = _WORD_BITS**spec.WORDS_PER_BLOCK
 
 
 def block_index(h: int, num_blocks: int) -> int:
-    """Return the block that hash `h` selects among `num_blocks`. Its 32 bytes start at 32 times this index of the bitset."""
+    """Return the block that hash `h` selects among `num_blocks`. The block starts at byte 32 times this index of the bitset."""
     return spec.block_index(h, num_blocks)
 
 
 def check_block(block: Buffer, h: int) -> bool:
-    """Return whether the 32 bytes of the block that hash `h` selects hold all of its bits; for probes that read one block of a file.
+    """Return whether `block`, the 32 bytes that hash `h` selects, has all bits of `h` set; for probes that read one block of a file.
 
-    ValueError unless `block` is 32 bytes.
+    Raises ValueError unless `block` has 32 bytes.
     """
     if len(view := flat(block)) != BLOCK_BYTES:
         raise ValueError(f"a block has {BLOCK_BYTES} bytes, not {len(view)}")
@@ -43,17 +43,17 @@ def check_block(block: Buffer, h: int) -> bool:
     return int.from_bytes(view, "little") & bits == bits
 
 
-# A query over many files looks up one value in thousands of blocks. The eight words of a block are little-endian and in order, so they are
-# one number.
+# Cached, since a query over many files looks up one value in thousands of blocks. The eight words of a block are little-endian and in
+# order, so they form one little-endian number.
 @lru_cache(maxsize=4096)
 def _bits_in_block(x: int) -> int:
     return sum(word << _WORD_BITS * at for at, word in enumerate(spec.mask(x)))
 
 
 class BloomFilter:
-    """A split-block Bloom filter. Absent means absent; present means possibly present.
+    """A split-block Bloom filter. False means certainly absent, True possibly present.
 
-    It holds its bitset without a copy: bytes make a filter for queries, a bytearray one for insertions as well. Values are passed as their
+    It uses the given bitset without copying it: bytes allow queries only, a bytearray insertions too. Values are passed as their
     plain-encoded bytes, hashes as unsigned 64-bit integers.
     """
 
@@ -63,7 +63,7 @@ class BloomFilter:
     """Whole blocks of 32 bytes; the specification's `z`."""
 
     def __init__(self, bitset: Buffer) -> None:
-        """Wrap a bitset. UnreadableError below 32 bytes, or for 2^31 blocks and more."""
+        """Wrap a bitset. Raises UnreadableError below 32 bytes, or for 2^31 blocks and more."""
         self._bitset = flat(bitset)
         self.num_blocks = len(self._bitset) // BLOCK_BYTES
         self._measurement: tuple[int, int] | None = None
@@ -74,7 +74,7 @@ class BloomFilter:
 
     @classmethod
     def empty(cls, num_bytes: int) -> BloomFilter:
-        """Make a filter of `num_bytes` bytes that holds nothing yet. UsageError below 32 bytes."""
+        """Make an empty filter of `num_bytes` bytes. Raises UsageError below 32 bytes."""
         if num_bytes < BLOCK_BYTES:
             raise UsageError(f"a filter has at least {BLOCK_BYTES} bytes, not {num_bytes}")
         return cls(new_bitset(num_bytes))
@@ -90,7 +90,7 @@ class BloomFilter:
 
     @property
     def bitset(self) -> memoryview:
-        """All bytes of the bitset as in a file. Read-only."""
+        """All bytes of the bitset as stored in a file, read-only."""
         return self._bitset.toreadonly()
 
     @property
@@ -101,18 +101,18 @@ class BloomFilter:
     # --- Insert and query ---
 
     def insert(self, plain: Buffer) -> None:
-        """Insert a value, as its plain-encoded bytes. BufferError when the bitset is read-only."""
+        """Insert a value, given as its plain-encoded bytes. Raises BufferError if the bitset is read-only."""
         self.insert_hash(hash_value(plain))
 
     def insert_hash(self, h: int) -> None:
-        """Insert a hash. BufferError when the bitset is read-only."""
+        """Insert a hash. Raises BufferError if the bitset is read-only."""
         if self._bitset.readonly:
             raise BufferError("the bitset is read-only; insert into a copy()")
         spec.filter_insert(self._bitset, self.num_blocks, h)
         self._measurement = None
 
     def insert_hashes(self, hashes: Buffer) -> None:
-        """Insert many hashes: a buffer of native unsigned 64-bit integers. BufferError when the bitset is read-only."""
+        """Insert many hashes: a buffer of native unsigned 64-bit integers. Raises BufferError if the bitset is read-only."""
         kernels.active().insert(self._bitset, self.num_blocks, hashes)
         self._measurement = None
 
@@ -136,11 +136,11 @@ class BloomFilter:
 
     @property
     def can_fold(self) -> bool:
-        """Whether half the size is possible: an even number of blocks."""
+        """Whether the filter can be folded to half its size: the number of blocks must be even."""
         return self.num_blocks % 2 == 0
 
     def fold(self) -> BloomFilter:
-        """Build the filter that the same insertions give at half the size, bit for bit. UsageError for an odd number of blocks.
+        """Build the filter of half the size that the same insertions would give. Raises UsageError for an odd number of blocks.
 
         Bytes after the last whole block are dropped.
         """
@@ -149,16 +149,16 @@ class BloomFilter:
         return BloomFilter(kernels.active().fold(self._bitset, self.num_blocks))
 
     def fold_to_fpp(self, fpp: float) -> BloomFilter:
-        """Return the smallest fold, of 64 bytes or more, whose measured FPP is at most `fpp`; this filter itself when there is none."""
+        """Return the smallest fold, of 64 bytes or more, whose measured FPP is at most `fpp`; this filter itself if there is none."""
         best = self
         while best.can_fold and best.num_blocks * BLOCK_BYTES > sizing.MIN_BYTES and (half := best.fold()).fpp <= fpp:
             best = half
         return best
 
     def fold_to_bytes(self, num_bytes: int) -> BloomFilter:
-        """Return the fold of exactly `num_bytes` bytes; this filter itself when it has that size.
+        """Return the fold of exactly `num_bytes` bytes; this filter itself if it has that size.
 
-        UsageError unless halving the number of blocks, each time an even one, leads there.
+        Raises UsageError unless folding, which needs an even number of blocks each time, leads to that size.
         """
         best = self
         while best.num_bytes > num_bytes >= BLOCK_BYTES and best.can_fold:
@@ -171,7 +171,7 @@ class BloomFilter:
         return best
 
     def union(self, other: BloomFilter) -> BloomFilter:
-        """Build the filter that the insertions of both give. UsageError unless both have the same size."""
+        """Build the filter that the insertions of both would give. Raises UsageError unless both have the same size."""
         if self.num_bytes != other.num_bytes:
             raise UsageError(
                 f"filters of {self.num_bytes:,} and {other.num_bytes:,} bytes cannot be combined", hint="fold the larger one first"
@@ -202,17 +202,17 @@ class BloomFilter:
     def fpp(self) -> float:
         """The measured FPP: the probability that a hash which was never inserted is found.
 
-        Per block, this is the product over its eight words of the share of bits set; the result is the mean over the blocks, computed in
+        For one block, this is the product of the shares of bits set in its eight words. The result is the mean over all blocks, computed in
         integers and divided once.
         """
         return self._measure()[1] / (self.num_blocks * _ALL_SET_PRODUCT)
 
     @property
     def estimated_ndv(self) -> float:
-        """Estimated number of distinct values inserted, from the fill ratio; `math.inf` when every bit is set and any number is possible.
+        """Number of distinct values inserted, estimated from the fill ratio; `math.inf` if every bit is set: then any number is possible.
 
-        Word i of all blocks together is a row of m = 32 z bits, in which every value sets exactly one, at random: n values leave
-        m (1 - 1/m)^n of them unset on average, whatever blocks they fell into. (Per block: k values leave 32 (31/32)^k of a
+        The words i of all blocks form a row of m = 32 z bits, of which every value sets exactly one, at random: n values leave
+        m (1 - 1/m)^n of them unset on average, whichever blocks they select. (Per block: k values leave 32 (31/32)^k of a
         word, and k is Poisson-distributed.) There are eight such rows. The estimate is the n whose average equals the observation,
         n = ln(unset fraction) / ln(1 - 1/m), which is the maximum-likelihood estimate from the number of bits set
         (Whang et al., "A linear-time probabilistic counting algorithm", 1990). Its standard deviation is about 5 % / sqrt(z) of n,
@@ -226,7 +226,7 @@ class BloomFilter:
 
     @property
     def has_identical_blocks(self) -> bool:
-        """Whether there are two blocks or more and all are the same: empty, saturated, or not the result of hashing."""
+        """Whether there are two or more blocks and all are the same. Such a filter is empty, saturated, or not the result of hashing."""
         whole = self._bitset[: self.num_blocks * BLOCK_BYTES]
         step = 1 << 15
         pattern = bytes(whole[:BLOCK_BYTES]) * (min(len(whole), step) // BLOCK_BYTES)
@@ -237,12 +237,12 @@ class BloomFilter:
         return bytes(self._bitset)
 
     def __eq__(self, other: object) -> bool:
-        """Return whether all bytes are the same, the meaningless ones included."""
+        """Return whether all bytes are the same, including those after the last whole block."""
         if not isinstance(other, BloomFilter):
             return NotImplemented
         return bytes(self._bitset) == bytes(other._bitset)
 
-    __hash__ = None  # type: ignore[assignment]  # it can change
+    __hash__ = None  # type: ignore[assignment]  # filters are mutable
 
     def __repr__(self) -> str:
         return f"<BloomFilter: {self.num_bytes:,} bytes, {self.fill_ratio:.1%} full>"

@@ -1,7 +1,7 @@
-"""From values to hashes: XXH64, seed 0, of a value's plain-encoded bytes (parquet-format BloomFilter.md, "Technical Approach").
+"""The hashes of values: XXH64, seed 0, of a value's plain-encoded bytes (parquet-format BloomFilter.md, "Technical Approach").
 
 A BYTE_ARRAY is hashed without its length prefix. The caller, who knows the column's type, provides the plain bytes. A hash is an unsigned
-64-bit integer; many are `Hashes`, which numpy wraps without copying.
+64-bit integer; many hashes are one buffer, `Hashes`, which numpy wraps without copying.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ Hashes = memoryview
 
 
 def hash_value(plain: Buffer) -> int:
-    """Hash one value from its plain-encoded bytes. TypeError for a str, which xxhash hashes up to its version 3."""
+    """Hash one value from its plain-encoded bytes. Raises TypeError for a str, which xxhash up to version 3 would hash."""
     if isinstance(plain, str):
         raise TypeError("a str has no plain-encoded bytes; encode it, such as by value.encode()")
     return xxhash.xxh64_intdigest(plain)
 
 
 def hash_fixed(values: Buffer, width: int) -> Hashes:
-    """Hash n values of `width` bytes each, stored back to back. ValueError when the bytes are not a multiple of the width."""
+    """Hash n values of `width` bytes each, stored back to back. Raises ValueError if the bytes are not a multiple of the width."""
     return kernels.active().hash_fixed(values, width)
 
 
 def hash_variable(data: Buffer, offsets: Buffer, offset_width: int) -> Hashes:
-    """Hash n values in Arrow's layout: n + 1 offsets into `data`, of 4 or 8 bytes. ValueError when the offsets leave `data`."""
+    """Hash n values in Arrow's layout: n + 1 offsets into `data`, of 4 or 8 bytes. Raises ValueError if offsets exceed `data`."""
     return kernels.active().hash_variable(data, offsets, offset_width)
 
 
 def hash_length_prefixed(page: Buffer, count: int) -> Hashes:
-    """Hash the `count` values of a PLAIN BYTE_ARRAY page. UnreadableError when the page ends before or after the last one."""
+    """Hash the `count` values of a PLAIN BYTE_ARRAY page. Raises UnreadableError unless the page ends with the last one."""
     try:
         return kernels.active().hash_length_prefixed(page, count)
     except ValueError as error:

@@ -16,7 +16,7 @@ class Kernel(Protocol):
     longer than 32 z bytes, and the bytes after those are neither read nor written.
 
     No function keeps a buffer, and only `insert` changes one. Wrong shapes raise ValueError before anything is written; buffers that are
-    not contiguous, or read-only where they must be written, raise BufferError. The compiled kernel works without the GIL: two threads may
+    not contiguous, or that must be written but are read-only, raise BufferError. The compiled kernel works without the GIL: two threads may
     query one bitset, but while one inserts into it no other may access it.
     """
 
@@ -33,13 +33,13 @@ class Kernel(Protocol):
         """Hash n values in Arrow's layout: n + 1 offsets into `data`, signed, native, of 4 or 8 bytes; the first may be > 0."""
 
     def hash_length_prefixed(self, page: Buffer, count: int) -> memoryview:
-        """Hash the `count` values of a PLAIN BYTE_ARRAY page. ValueError when the page ends before or after the last one."""
+        """Hash the `count` values of a PLAIN BYTE_ARRAY page. Raises ValueError unless the page ends with the last one."""
 
     def extremes_fixed(self, values: Buffer, width: int, order: str) -> tuple[bytes, bytes] | None:
         """Find the smallest and the largest of n values of `width` bytes each; None for no values.
 
-        `order`: "signed" and "unsigned" little-endian integers of 4 or 8 bytes, "bytes" from the first to the last, each unsigned, and
-        "decimal", big-endian signed integers.
+        `order` is "signed" or "unsigned" (little-endian integers of 4 or 8 bytes), "bytes" (unsigned bytes, compared from the first to the
+        last) or "decimal" (big-endian signed integers).
         """
 
     def extremes_variable(self, data: Buffer, offsets: Buffer, offset_width: int) -> tuple[bytes, bytes] | None:
@@ -55,18 +55,18 @@ class Kernel(Protocol):
         """Check every hash; return one byte per hash: 0 certainly absent, 1 possibly present."""
 
     def count_missing(self, bitset: Buffer, num_blocks: int, hashes: Buffer) -> int:
-        """Count the hashes that are certainly absent. Where all were inserted, an absent one is a false negative."""
+        """Count the hashes that are certainly absent. If all were inserted, each of these is a false negative."""
 
     def fold(self, bitset: Buffer, num_blocks: int) -> bytearray:
-        """Build the filter of half the size that the same insertions give: block i is the union of blocks 2 i and 2 i + 1.
+        """Build the filter of half the size that the same insertions would give: block i is the union of blocks 2 i and 2 i + 1.
 
-        ((h >> 32) * (z / 2)) >> 32 is half of ((h >> 32) * z) >> 32, rounded down, for every even z. ValueError for an odd z.
+        ((h >> 32) * (z / 2)) >> 32 is half of ((h >> 32) * z) >> 32, rounded down, for every even z. Raises ValueError for an odd z.
         """
 
     def measure(self, bitset: Buffer, num_blocks: int) -> tuple[int, int]:
-        """Count the bits set, and sum over blocks the product of the eight words' numbers of bits set; both exact.
+        """Count the bits set; sum, over all blocks, the product of the numbers of bits set in the eight words. Both results are exact.
 
-        The product divided by 32^8 is the probability that a random mask finds all its bits in that block.
+        A block's product divided by 32^8 is the probability that a random mask finds all its bits in that block.
         """
 
 

@@ -1,7 +1,7 @@
-"""The choice of the kernel: the compiled one where it was built, else numpy's; `SBBF_KERNEL=spec|numpy|compiled` overrides it.
+"""The choice of the kernel: the compiled one if it was built, otherwise numpy's; `SBBF_KERNEL=spec|numpy|compiled` overrides it.
 
-A kernel is a module (`interface.Kernel`). The first bulk operation imports it, not earlier: importing numpy alone costs more than many a
-query of a filter.
+A kernel is a module (`interface.Kernel`). It is imported only at the first bulk operation: importing numpy alone can cost more than
+querying a filter.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NAMES = ("compiled", "numpy", "spec")
 
 
 def load(name: str) -> Kernel:
-    """Import the kernel called "compiled", "numpy" or "spec". UsageError when there is none of that name, or it is not available."""
+    """Import the kernel called "compiled", "numpy" or "spec". Raises UsageError for another name, or if the kernel is not available."""
     try:
         if name == "compiled":
             from sbbf_tool.bloom import compiled_kernel
@@ -39,7 +39,7 @@ def load(name: str) -> Kernel:
 
 
 def active() -> Kernel:
-    """Return the kernel of this process, chosen at the first call and kept. UsageError when `SBBF_KERNEL` names an unavailable one."""
+    """Return the kernel of this process, chosen at the first call and kept. Raises UsageError if `SBBF_KERNEL` names an unavailable one."""
     return _get_choice()[0]
 
 
@@ -49,13 +49,13 @@ def name() -> str:
 
 
 def describe() -> str:
-    """Describe the active kernel in one line for people, with the reason when it is not the compiled one: "kernel: compiled (AVX2)"."""
+    """Describe the active kernel in one line, such as "kernel: compiled (AVX2)", with the reason if it is not the compiled one."""
     kernel, remark = _get_choice()
     return f"kernel: {kernel.describe()}{remark}"
 
 
 def _choose() -> tuple[Kernel, str]:
-    """Choose a kernel; return it and the remark that `describe` makes on the choice."""
+    """Choose a kernel; return it and the remark that `describe` adds."""
     if name := os.environ.get(VARIABLE):
         return load(name), f" (chosen by {VARIABLE})"
     try:

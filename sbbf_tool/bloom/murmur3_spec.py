@@ -1,7 +1,7 @@
-"""MurmurHash3 x64_128 in plain integers: slow and obvious. Only drafts of the Bloom filter format hash with it.
+"""MurmurHash3 x64_128 in plain integers: slow and obvious. Only drafts of the Bloom filter format use it.
 
-Source: Austin Appleby's MurmurHash3.cpp (public domain), `MurmurHash3_x64_128`, with its names. The first draft takes the low 64 bits of
-the 128, which are `h1`, and so does Guava's `murmur3_128().hashBytes().asLong()`, which parquet-mr's branch used.
+Source: Austin Appleby's MurmurHash3.cpp (public domain), `MurmurHash3_x64_128`, with its names. The first draft uses the low 64 of the
+128 bits, which are `h1`; so does Guava's `murmur3_128().hashBytes().asLong()`, which parquet-mr's branch called.
 """
 
 from __future__ import annotations
@@ -59,5 +59,5 @@ def murmur3_x64_128(data: Buffer, seed: int = 0) -> tuple[int, int]:
 
 
 def murmur3(data: Buffer, seed: int = 0) -> int:
-    """Return the low 64 bits of the hash."""
+    """Hash `data` to the low 64 bits of `murmur3_x64_128`."""
     return murmur3_x64_128(data, seed)[0]

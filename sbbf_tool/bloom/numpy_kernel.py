@@ -1,6 +1,6 @@
-"""The kernel that needs no compiler: numpy for everything of fixed width, the xxhash package value by value for the rest.
+"""The kernel that needs no compiler: numpy for everything of fixed width, the xxhash package, value by value, for the rest.
 
-Same interface and same bits as `spec`, which documents what is computed and names its sources; this module documents only how. Work is done
+Interface and results are those of `spec`, which documents what is computed and cites the sources; this module documents only how. It works
 in batches whose intermediate arrays stay in the processor's caches.
 """
 
@@ -29,7 +29,7 @@ NAME = "numpy"
 _BATCH = 1 << 12
 _BLOCKS_AT_ONCE = 1 << 15
 
-# Below this many values per call, one call into xxhash for each costs less than numpy's overhead per operation.
+# For fewer values per call, calling xxhash once per value costs less than numpy's overhead per operation.
 _FEW = 32
 
 _P1, _P2, _P3, _P4, _P5 = map(np.uint64, PRIMES)
@@ -130,7 +130,7 @@ def _batches(count: int) -> Iterator[slice]:
 
 
 def _as_hashes(hashes: U64) -> memoryview:
-    # numpy calls the type "L" where a C long has 64 bits; the interface requires "Q" everywhere.
+    # numpy calls the type "L" if a C long has 64 bits; the interface requires "Q" everywhere.
     return hashes.data.cast("B").cast("Q")
 
 

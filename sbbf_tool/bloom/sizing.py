@@ -1,12 +1,12 @@
 """A filter's size, its number of distinct values and its FPP, each computed from the other two.
 
-Source: parquet-format BloomFilter.md, "Sizing an SBBF", whose table and examples the tests reproduce. The specification finds
-"not a simple closed-form calculation"; its table contains the following. Of n values, a block receives a number k that is
-Poisson-distributed with mean n / z. In a block that holds k, one bit of a word is set with probability 1 - (31/32)^k, and a value
-that was never inserted finds all of its eight bits set with the eighth power of that. The FPP is the mean over k. (With
-only two or three blocks, k varies slightly less than a Poisson variable, and the true FPP is somewhat lower: the safe side.)
+Source: parquet-format BloomFilter.md, "Sizing an SBBF", whose table and examples the tests reproduce. The specification calls it
+"not a simple closed-form calculation"; its table results from the following. Each of z blocks receives k of n values, where k is
+Poisson-distributed with mean n / z. In such a block, a given bit of a word is set with probability 1 - (31/32)^k, and a value
+that was never inserted finds all of its eight bits set with the eighth power of that probability. The FPP is the mean over k. (With
+only two or three blocks, k varies slightly less than a Poisson variable, so the true FPP is somewhat lower, which is safe.)
 
-FPPs are fractions (0.01 is one in a hundred), sizes are bytes of bitset without its header.
+FPPs are fractions (0.01 is one in a hundred); sizes are bytes of the bitset, without its header.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ MAX_BYTES = 128 * 1024 * 1024
 
 _KEEP = 31 / 32  # probability that one insertion leaves a given bit of a word unset
 
-# From this many values per block on, the closed form is used, below it the sum: see fpp_of.
+# From this many values per block on, fpp_of uses the closed form; below it, the sum.
 _CROSSOVER = 32.0
 
 
 def fpp_of(ndv: float, num_bytes: int) -> float:
     """Return the expected FPP of a filter of `num_bytes` bytes that holds `ndv` distinct values.
 
-    `num_bytes` need not be a power of two, nor a multiple of 32. UsageError below 32 bytes or for a negative count.
+    `num_bytes` need not be a power of two, nor a multiple of 32. Raises UsageError below 32 bytes or for a negative count.
     """
     if num_bytes < BLOCK_BYTES:
         raise UsageError(f"a filter has at least {BLOCK_BYTES} bytes, not {num_bytes}")
@@ -41,7 +41,7 @@ def fpp_of(ndv: float, num_bytes: int) -> float:
 
 
 def _sum(mean: float) -> float:
-    """Sum the mean over k term by term. No term is negative, so it is exact however small the FPP is."""
+    """Sum the mean over k term by term. No term is negative, so the sum is exact however small the FPP is."""
     total, chance, keep = 0.0, exp(-mean), 1.0
     # More than 16 standard deviations: terms after that are smaller than a rounding error.
     for k in range(1, int(mean + 16 * sqrt(mean)) + 32):
@@ -54,8 +54,8 @@ def _sum(mean: float) -> float:
 def _closed_form(mean: float) -> float:
     """Compute the same mean with the eighth power expanded: the mean of x^k over a Poisson-distributed k is exp(-mean * (1 - x)).
 
-    Signs alternate and terms reach 70, so the absolute error is about 1e-14: negligible for FPPs of percents, total for FPPs of 1e-13.
-    Takes nine terms however full the filter is.
+    Signs alternate and terms reach 70, so the absolute error is about 1e-14: negligible for FPPs of percents, too large for FPPs of 1e-13.
+    Nine terms suffice however full the filter is.
     """
     total = 1.0 + sum((-1.0) ** j * comb(8, j) * exp(-mean * (1.0 - _KEEP**j)) for j in range(1, 9))
     return min(total, 1.0)
@@ -64,7 +64,7 @@ def _closed_form(mean: float) -> float:
 def bytes_for(ndv: float, fpp: float) -> int:
     """Return the smallest power of two from 64 bytes to 128 MiB whose FPP with `ndv` values is at most `fpp`.
 
-    128 MiB also when even that is not enough: compare with `fpp_of`. UsageError where no filter has such an FPP.
+    Returns 128 MiB even if that is not enough: compare with `fpp_of`. Raises UsageError if no filter has such an FPP.
     """
     ensure_fpp(fpp)
     size = MIN_BYTES
@@ -74,7 +74,7 @@ def bytes_for(ndv: float, fpp: float) -> int:
 
 
 LEAST_FPP = fpp_of(1, MAX_BYTES)
-"""The lowest FPP of a filter that may be written: that of the largest one with a single value in it."""
+"""The lowest FPP of a filter that may be written: the FPP of the largest one with a single value."""
 
 
 def ensure_fpp(fpp: float) -> None:

@@ -1,10 +1,10 @@
-"""The split-block Bloom filter in plain integers: the specification, transcribed. Slow, obvious, and the reference for the fast kernels.
+"""The split-block Bloom filter in plain integers: the specification, transcribed. It is slow, obvious, and the reference for others.
 
-Source: parquet-format BloomFilter.md, "Technical Approach" (`mask`, `block_insert`, `block_check`, `filter_insert`, `filter_check`, with
-those names), and the document it cites for hashing, the XXH64 part of xxHash's specification 0.1.1. This module contains no optimizations.
-To check another kernel, compare it with this one; `SBBF_KERNEL=spec` runs the whole tool on it.
+Source: parquet-format BloomFilter.md, "Technical Approach" (`mask`, `block_insert`, `block_check`, `filter_insert`, `filter_check`, under
+the same names), and the document it cites for hashing, the XXH64 part of xxHash's specification 0.1.1. This module is not optimized.
+To check another kernel, compare it with this one; `SBBF_KERNEL=spec` runs the whole tool with it.
 
-The second half of the module is the kernel interface (`interface.Kernel`) over the first half.
+The second half of the module implements the kernel interface (`interface.Kernel`) with the first half.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def xxh64(data: Buffer, seed: int = 0) -> int:
         position += size
         return int.from_bytes(data[position - size : position], "little")
 
-    # Steps 1 to 3: four accumulators over stripes of 32 bytes, then merged; a short input has none.
+    # Steps 1 to 3: four accumulators over stripes of 32 bytes, then merged; a short input has no stripes.
     if len(data) < 32:
         h = (seed + _P5) & _U64
     else:
