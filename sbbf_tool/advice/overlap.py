@@ -1,7 +1,7 @@
-"""The overlap of row groups' ranges, from min to max: for a value in one range, the share of the other ranges that also contain it.
+"""The overlap of row groups' ranges, from min to max: for a value in one range, the share of the other ranges that also contain the value.
 
-The footer does not state how values are distributed between min and max. A uniform distribution is assumed: of the numbers, or for text
-and bytes of the first eight bytes in which the bounds differ.
+The footer does not state how values are distributed between min and max. Numbers are assumed to be distributed uniformly; so are the
+eight bytes of text or byte values that follow the common prefix of the bounds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Item = TypeVar("Item")
 
 
 class Reservoir(Generic[Item]):
-    """A random sample, of bounded size, of all items offered."""
+    """A random sample of all items offered, with a bounded size."""
 
     def __init__(self, capacity: int) -> None:
         self.items: list[Item] = []
@@ -36,7 +36,7 @@ class Reservoir(Generic[Item]):
 
 
 def measure_overlap(ranges: Sequence[Bounds]) -> float | None:
-    """Measure the overlap: 0 where no two ranges overlap, 1 where all are the same; None for fewer than two."""
+    """Measure the overlap: 0 if no two ranges overlap, 1 if all are the same; None for fewer than two ranges."""
     if len(ranges) < 2:
         return None
     positions = np.array(_scale_bounds(ranges))
@@ -50,7 +50,7 @@ def measure_overlap(ranges: Sequence[Bounds]) -> float | None:
 
 
 def _scale_bounds(ranges: Sequence[Bounds]) -> list[tuple[float, float]]:
-    """Scale the bounds to between 0, the lowest, and 1, the highest."""
+    """Scale the bounds so that the lowest becomes 0 and the highest 1."""
     if isinstance(ranges[0].low, bytes):
         return _scale_pairs(_convert_keys([bounds.low for bounds in ranges] + [bounds.high for bounds in ranges], len(ranges)))
     if isinstance(ranges[0].low, float):
@@ -70,8 +70,8 @@ def _scale_pairs(pairs: Sequence[tuple[int, int]] | Sequence[tuple[float, float]
 
 
 def _convert_keys(keys: Sequence[bytes], half: int) -> list[tuple[int, int]]:
-    """Convert the keys to numbers, and pair those of the first half with those of the second."""
-    # The lowest and the highest key differ at the earliest byte at which any two keys differ.
+    """Convert the keys to numbers, and pair the numbers of the first half with those of the second half."""
+    # The lowest and the highest key differ at the first byte at which any two keys differ.
     lowest, highest = min(keys), max(keys)
     prefix = next((index for index, (first, second) in enumerate(zip(lowest, highest, strict=False)) if first != second), len(lowest))
     numbers = [int.from_bytes(key[prefix : prefix + _BYTES].ljust(_BYTES, b"\0"), "big") for key in keys]

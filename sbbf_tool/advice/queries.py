@@ -1,7 +1,7 @@
-"""Queries for `advise`, such as `user_id = 42 AND country IN ('SE', 'NO')`, and the number of row groups that each of them reads.
+"""Queries for `advise`, such as `user_id = 42 AND country IN ('SE', 'NO')`, and the number of row groups that each query reads.
 
 Names are written as elsewhere in this tool, or in double quotes. Values are written as in SQL: numbers, 'text' with '' for a quote, and
-DATE '2026-01-31' or TIMESTAMP '...', where the keyword is optional. Filters answer only = and IN, so other operators are refused.
+DATE '2026-01-31' or TIMESTAMP '...', in which the keyword is optional. Filters answer only = and IN, so other operators are refused.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sbbf_tool.parquet.literals import ABSENT, MAYBE
 from sbbf_tool.predicates import AllOf, Comparison, Parser, Token
 
 PRESENT, NOT_PRESENT, UNKNOWN, FILTER_PASSES = "present", "not present", "unknown", "filter passes"
-"""States of a condition in a row group: what its dictionary, or else its filter, answers."""
+"""States of a condition in a row group: `filter passes` if a filter may hold a value, otherwise the answer of the dictionary."""
 
 
 class Condition(NamedTuple):
@@ -60,7 +60,7 @@ class _Parser(Parser):
 
 
 def parse_query(text: str) -> Query:
-    """Parse a query. Raises UsageError with the part that cannot be parsed."""
+    """Parse a query. Raises UsageError that quotes the part that cannot be parsed."""
     expression = _Parser(text).parse()
     operands = expression.operands if isinstance(expression, AllOf) else (expression,)
     conditions = tuple(_build_condition(operand) for operand in operands if isinstance(operand, Comparison))
@@ -79,19 +79,19 @@ def _build_null_error(text: str) -> UsageError:
 
 @dataclass(slots=True)
 class QueryCounts:
-    """Numbers of row groups that remain for one query; counts of several files add up."""
+    """Numbers of row groups that remain for one query; the counts of several files can be added."""
 
     row_groups: int = 0
     after_statistics: int = 0
     after_dictionary: int = 0
     after_filters: int = 0
     after_statistics_by_column: Counter[str] = field(default_factory=Counter)
-    """Row groups that remain after min and max for the conditions on one column alone."""
+    """Row groups that min and max leave for the conditions on one column alone."""
     row_groups_by_column: Counter[str] = field(default_factory=Counter)
     condition_states: Counter[tuple[tuple[str, str, int], ...]] = field(default_factory=Counter)
     """Row groups that remain after the filters, by column, state and number of values of each condition."""
     missing: frozenset[str] = frozenset()
-    """Columns that none of the files has."""
+    """Columns that no file has."""
 
     def add(self, counts: QueryCounts, *, first: bool) -> None:
         self.row_groups += counts.row_groups
@@ -104,7 +104,7 @@ class QueryCounts:
         self.missing = counts.missing if first else self.missing & counts.missing
 
     def estimate_remaining(self, fpps: Mapping[str, float]) -> float:
-        """Estimate the average number of row groups that remain if these columns have filters of these FPPs.
+        """Estimate the average number of row groups that remain if these columns have filters with these FPPs.
 
         Row groups in an unknown state count as not holding the values.
         """

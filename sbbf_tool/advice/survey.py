@@ -1,4 +1,4 @@
-"""What `advise` collects before it reads data: the facts in one file's footer and filters, and their totals over many files.
+"""What `advise` collects before it reads data: facts from each file's footer and filters, and totals over many files.
 
 The size of a total does not depend on the number of files: it consists of sums, histograms and a random sample of bounds.
 """
@@ -35,18 +35,18 @@ class ChunkSurvey(NamedTuple):
     """A chunk that holds values."""
 
     values: int
-    """Non-null values; nulls too where the footer does not count them."""
+    """Number of non-null values; nulls are included if the footer does not count them."""
     bytes: int
     row_group_bytes: int
     dictionary: int | None
-    """Number of distinct values, where a dictionary holds all; -1 where the dictionary does not state its length."""
+    """Number of distinct values if a dictionary holds all of them; -1 if the dictionary does not state its length."""
     bounds: Bounds | None
 
 
 class FilterSurvey(NamedTuple):
     bytes: int
     fpp: float | None
-    """None where the filter cannot be read."""
+    """None if the filter cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class ColumnSurvey:
     obstacle: str | None
     """Why no filter can be added."""
     arrow_type: str | None = None
-    """Its type in the file's ARROW:schema, for types that some engine treats differently."""
+    """The column's type in the file's ARROW:schema, for types that some engine treats differently."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class FileSurvey:
 def survey(
     path: str, queries: Sequence[Query], keys: KeysLike = None, limit: MaxPageBytes = None, reuse: Reuse | None = None
 ) -> FileSurvey:
-    """Read the footer, the header of each dictionary page, the filters, and for queries the dictionaries of their columns."""
+    """Read the footer, the header of each dictionary page and the filters; for queries, also the dictionaries of the queried columns."""
     reuse = reuse or Reuse()
     with ParquetFile.open(path, keys, limit, reuse) as file:
         file.source.prefetch(_list_dictionary_headers(file))
@@ -153,13 +153,13 @@ class Totals:
     row_group_bytes: int = 0
     most_values: int = 0
     dictionaries: int = 0
-    """Row groups whose dictionary holds all values; `counted_dictionaries` of these state their length."""
+    """Row groups whose dictionary holds all values; `counted_dictionaries` is the number of those whose dictionary states its length."""
     counted_dictionaries: int = 0
     most_in_dictionary: int = 0
     row_groups_by_ndv: Counter[int] = field(default_factory=Counter)
-    """Row groups by number of distinct values, where a dictionary states it; large numbers are rounded up."""
+    """Row groups by number of distinct values, if a dictionary states it; large numbers are rounded up."""
     row_groups_by_values: Counter[int] = field(default_factory=Counter)
-    """All other row groups by number of values, rounded up likewise."""
+    """All other row groups by number of values; large numbers are rounded up."""
     ranges: Reservoir[Bounds] = field(default_factory=lambda: Reservoir(SAMPLED_BOUNDS))
     filters: int = 0
     unreadable_filters: int = 0
@@ -168,7 +168,7 @@ class Totals:
     sum_of_fpp: float = 0.0
     obstacle: str | None = None
     arrow_types: set[str | None] = field(default_factory=set)
-    """Its types in the files' ARROW:schema; None for a file without one."""
+    """The column's types in the files' ARROW:schema; None for a file without one."""
     samples: list[Distinct] = field(default_factory=list)
     sample_files: Reservoir[str] = field(default_factory=lambda: Reservoir(SAMPLED_FILES))
     """Random sample of the files that hold values of the column."""
@@ -214,7 +214,7 @@ class Totals:
 
     @property
     def distinct_share(self) -> float | None:
-        """Share of distinct values among the values of a row group, averaged over the samples; None without samples."""
+        """Share of distinct values among a row group's values, averaged over the samples; None without samples."""
         most = max((sample.values for sample in self.samples), default=0)
         shares = [sample.ndv / sample.values for sample in self.samples if sample.values and sample.values * 2 >= most]
         return sum(shares) / len(shares) if shares else None
@@ -229,13 +229,13 @@ class Totals:
 
     @property
     def repetition(self) -> float | None:
-        """Share of one row group's distinct values that another also holds, averaged over the samples; None for fewer than two."""
+        """Share of one row group's distinct values that another also holds, averaged over the samples; None for fewer than two samples."""
         pairs = [(first, second) for index, first in enumerate(self.samples) for second in self.samples[:index]]
         shares = [share for pair in pairs for first, second in (pair, pair[::-1]) if (share := containment(first, second)) is not None]
         return sum(shares) / len(shares) if shares else None
 
     def estimate_cost(self, fpp: float) -> tuple[int, int] | None:
-        """Estimate the bytes of the largest bitset, and of all filters with their headers; None where the NDV is unknown."""
+        """Estimate the bytes of the largest bitset, and of all filters with their headers; None if the NDV is unknown."""
         ndv, share = self.ndv, self.distinct_share or 0.0
         if ndv is None:
             return None
@@ -251,6 +251,6 @@ _PAGE_HEADER_BYTES = 64
 
 
 def _round_up(number: int) -> int:
-    """Round up by at most a thousandth, so that a histogram has few distinct numbers."""
+    """Round up by at most a thousandth, so that a histogram has few different numbers."""
     step = max(1, (1 << number.bit_length()) // _STEPS)
     return -(-number // step) * step

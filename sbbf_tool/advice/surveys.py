@@ -12,7 +12,7 @@ from sbbf_tool.parquet.columns import find_column
 
 
 class Surveys:
-    """Totals of the files, by column and by query. Raises UnreadableError where none of them can be read."""
+    """Totals of the files, by column and by query. Raises UnreadableError if no file can be read."""
 
     def __init__(self, names: tuple[str, ...], surveys: Iterable[tuple[str, FileSurvey | SbbfError]], queries: Sequence[Query]) -> None:
         self.totals: dict[tuple[str, str], Totals] = {}
@@ -44,7 +44,7 @@ class Surveys:
         self.bytes += survey.bytes
 
     def _refuse_missing_column(self, query: Query, column: str) -> None:
-        """Raise UsageError, with similar names: no file has the column."""
+        """Raise UsageError that suggests similar names, because no file has the column."""
         try:
             find_column([totals.column for totals in self.totals.values()], column)
         except UsageError as error:

@@ -1,4 +1,4 @@
-"""The verdict on a column, `add`, `keep` or `no gain`, with the reason; both follow from its totals."""
+"""The verdict on a column, `add`, `keep` or `no gain`, and its reason; both follow from the column's totals."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from sbbf_tool.rules.rule import percent
 ADD, KEEP, NO_GAIN = "add", "keep", "no gain"
 
 FEW_DISTINCT, _MANY_EACH = 100, 10
-"""Queried values are assumed to be present where a column has fewer distinct values than this, each with more occurrences than this."""
+"""A queried value is assumed to be present if a column has fewer distinct values than the first, each more often than the second."""
 NO_QUERY, NDV_UNKNOWN = "none of the given queries uses it", "its distinct values cannot be counted"
 _SORTED = 1.5
-"""Maximum of the row groups that remain after min and max, on average, in a column that counts as nearly sorted."""
+"""Average number of row groups left by min and max, up to which a column counts as nearly sorted."""
 _EVERYWHERE = 0.9
-"""Share of the remaining row groups that hold a present value; from this share on, a filter skips almost nothing."""
+"""Share of the remaining row groups that hold a present value, from which a filter skips almost nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Average numbers of row groups for a query for one value that is between min and max of some row group."""
+    """Average numbers of row groups for a query for one value that is between min and max of at least one row group."""
 
     row_groups: int
     after_statistics: float
     """Row groups that remain after min and max."""
     row_groups_with_value: float
-    """Those of them that hold the value, if it is present."""
+    """Those remaining row groups that hold the value, if it is present."""
 
     def estimate_skipped(self, fpp: float, *, present: bool) -> float:
         """Estimate the row groups that a filter with this FPP skips."""
@@ -45,9 +45,9 @@ def estimate_lookup(totals: Totals, share_after_statistics: float) -> Lookup:
 def judge_without_data(
     totals: Totals, users: list[EngineVerdict], harms: list[EngineVerdict], remaining: float, *, has_queries: bool
 ) -> str | None:
-    """Return why a filter is not worthwhile, by the footers and the table of engines; None where only the data can decide.
+    """Return why a filter is not worthwhile, according to the footers and the table of engines; None if only the data can decide.
 
-    `remaining` is the number of row groups that a query reads after min and max, on average.
+    `remaining` is the average number of row groups that a query reads after min and max.
     """
     column = totals.column
     if column.physical == "BOOLEAN":
@@ -69,7 +69,7 @@ def judge_without_data(
 
 
 def judge_with_data(totals: Totals, lookup: Lookup, fpp: float) -> str | None:
-    """Return why a filter is not worthwhile, by the sampled data; None where it is."""
+    """Return why a filter is not worthwhile, according to the sampled data; None if it is worthwhile."""
     cost = totals.estimate_cost(fpp)
     ndv = totals.ndv
     if cost is None or ndv is None:
@@ -85,7 +85,7 @@ def judge_with_data(totals: Totals, lookup: Lookup, fpp: float) -> str | None:
 
 
 def choose_verdict(totals: Totals, lookup: Lookup, reason: str | None, *, has_queries: bool) -> tuple[str, str]:
-    """Return the verdict and its reason; `reason` is the one against a filter, None where there is none."""
+    """Return the verdict and its reason; `reason` is the reason against a filter, or None."""
     if reason is not None:
         if totals.filters and reason != NDV_UNKNOWN and not has_queries and not totals.obstacle:
             filters = "1 filter" if totals.filters == 1 else f"{totals.filters:,} filters"
@@ -106,7 +106,7 @@ def choose_verdict(totals: Totals, lookup: Lookup, reason: str | None, *, has_qu
 
 
 def explain_useless_filters(totals: Totals) -> str | None:
-    """Return why existing filters should be rebuilt; None where all of them are useful."""
+    """Return why existing filters should be rebuilt; None if all of them are useful."""
     if totals.unreadable_filters:
         return f"{totals.unreadable_filters:,} of its filters cannot be read; rebuild them"
     if totals.worst_fpp > SATURATED_FPP:
@@ -120,9 +120,10 @@ def has_useful_filters(totals: Totals) -> bool:
 
 
 def select_engines(totals: Totals, names: tuple[str, ...]) -> tuple[list[EngineVerdict], list[EngineVerdict]]:
-    """Return the verdicts of the named engines, or of all, that use a filter on this column, and of those that it harms.
+    """Return two lists of verdicts: of the engines that use a filter on this column, and of the engines that it harms.
 
-    An engine that uses no filter on the column's type in ARROW:schema is excluded only where all files agree on that type.
+    Only the named engines are considered, or all without names. An engine that uses no filter on the column's type in ARROW:schema is
+    excluded only if all files agree on that type.
     """
     schema_type = next(iter(totals.arrow_types)) if len(totals.arrow_types) == 1 else None
     ids = {find_engine(name).id for name in names}

@@ -1,7 +1,7 @@
-"""The command line: parse, call an operation, render its report. Nothing is computed here.
+"""The command line: parse arguments, call an operation, render its report. Nothing is computed here.
 
-Commands are modules of this package, imported when their name is typed; an operation is imported when it is called. So
-`sbbf --help` loads click and little else.
+Each command is a module of this package that is imported when the command is called; an operation is imported when it is called. So
+`sbbf --help` loads little more than click.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ COMMANDS = {
     "engines": "sbbf_tool.cli.engines",
     "paimon": "sbbf_tool.cli.paimon",
 }
-"""In the order in which `--help` lists them."""
+"""The module of each command, in the order of `--help`."""
 
 INTERRUPTED, TERMINATED = 130, 143
 INTERNAL_ERROR = 70
 
 
 class _Terminated(SystemExit):
-    """The process received SIGTERM: open work is undone and cleaned up on the way out, as by Ctrl-C.
+    """The process received SIGTERM: as after Ctrl-C, open work is undone and cleaned up before the process ends.
 
-    A SystemExit with its code, so that a signal which arrives after every handler ends the process with that code too.
+    This is a SystemExit with an exit code, so that the process ends with that code even if the signal arrives after every handler.
     """
 
 
 class CommandsByName(click.Group):
-    """A group that imports a command's module when the command is called; `modules` are listed by `--help` in their order."""
+    """A group that imports a command's module when the command is called; `--help` lists `modules` in their order."""
 
     def __init__(self, *args: Any, modules: Mapping[str, str], **settings: Any) -> None:
         super().__init__(*args, **settings)
@@ -55,7 +55,7 @@ class CommandsByName(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args:
-            # click 8.1 prints this on stdout and ends with 0, later ones raise an error that 8.1 does not have.
+            # click 8.1 prints the help on stdout and ends with 0; later versions raise an error that 8.1 does not have.
             click.echo(ctx.get_help(), err=True)
             ctx.exit(UsageError.exit_code)
         return super().parse_args(ctx, args)
@@ -125,9 +125,9 @@ cli.params.append(_debug_option())
 
 
 def main(args: Sequence[str]) -> int:
-    """Run the command line and return its exit code. Every error is one line on stderr; `--debug` shows where it came from."""
+    """Run the command line and return its exit code. Every error is one line on stderr; `--debug` adds the traceback."""
     for stream in (sys.stdout, sys.stderr):
-        # A file's name may hold bytes that are no text, and a terminal may know fewer characters than a file's values have.
+        # A file name may hold bytes that are not text, and a terminal may lack characters that occur in a file's values.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     signal.signal(signal.SIGTERM, _terminate)
@@ -146,7 +146,7 @@ def _terminate(signal_number: int, frame: object) -> None:
 
 
 def run(args: list[str]) -> int:
-    """Run the command line as `main` does, in this process, and return its exit code, whatever becomes of the output."""
+    """Run the command line as `main` does, in this process, and return its exit code even if the output fails."""
     with patient_output() as output:
         code = _run(args)
         output.flush()
@@ -187,7 +187,7 @@ def _run(args: list[str]) -> int:
     except SbbfError as error:
         return _fail(context, error, spell(str(error)), error.exit_code)
     except BaseException as error:
-        # Also a SystemExit, whatever its code: a library that ends the process answers no question.
+        # SystemExit counts too, whatever its code: if a library ends the process, the command has not answered.
         return _fail(context, error, describe_unexpected(error), INTERNAL_ERROR)
 
 

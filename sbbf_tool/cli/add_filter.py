@@ -99,7 +99,7 @@ def _spec(
 
 
 def _plan(path: str | None, columns: tuple[str, ...], use_advice: bool, fpp: float | None, *sizes: float | None) -> Plan | None:
-    """Read the plan that is named, if one is. Raises click.UsageError where several options say which columns, or how large."""
+    """Read the plan if one is named. Raises click.UsageError if several options state the columns or the sizes."""
     if bool(columns) + bool(path) + use_advice > 1:
         raise click.UsageError("--column, --plan and --advise exclude each other: give one of them")
     if ((path is not None or use_advice) and any(size is not None for size in sizes)) or (path is not None and fpp is not None):
@@ -108,7 +108,7 @@ def _plan(path: str | None, columns: tuple[str, ...], use_advice: bool, fpp: flo
 
 
 def _advise(files: Files, fpp: float, max_page_bytes: int | None) -> Plan | None:
-    """Return the plan of what deserves a filter; None where nothing does."""
+    """Return the plan for the columns that deserve a filter; None if no column does."""
     from sbbf_tool.editing.plan_file import plan_of_document
     from sbbf_tool.runner.advise import advise_files
 

@@ -22,7 +22,7 @@ _HEADERS = (
 
 
 def read_queries(path: str | None) -> list[str]:
-    """Read the queries in a file, without comments; return none if `path` is None."""
+    """Read the queries in a file without their comments; return no queries if `path` is None."""
     if path is None:
         return []
     try:
@@ -47,7 +47,7 @@ def show_report(report: AdviceReport, paths: Sequence[str], plan_path: str | Non
     for reason in report.unreadable:
         say(f"sbbf: {spell(reason)}", err=True)
     if plan_path is not None and report.plan is not None:
-        # The report has the names without their signatures; add-filter needs them to apply the plan.
+        # The names in the report lack URL signatures, which add-filter needs to apply the plan.
         for warning in write_plan(plan_path, {**report.plan, "files": list(paths)}):
             render.warn(warning)
         if where is not None:

@@ -1,4 +1,4 @@
-"""The options of every command that changes files: where the result goes, what is allowed, and a saved report of the files."""
+"""The options of every command that changes files: where the results go, what is allowed, and where a report on the files is saved."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OPTIONS = (
 
 @dataclass(frozen=True)
 class Change:
-    """How files are changed, as the command line states it."""
+    """How to change files, as stated on the command line."""
 
     files: Files
     output: str | None
@@ -61,7 +61,7 @@ class Change:
             raise click.UsageError("--output is for one file; change many with --in-place")
 
     def report(self, work: Work[Row], view: View[Any]) -> int:
-        """Change the files and report each; return the exit code. Raises what `ensure_target` does."""
+        """Change the files and report each; return the exit code. Raises the errors of `ensure_target`."""
         self.ensure_target()
         if self.report_path is None:
             return report_files(self.files, work, view, as_json=self.as_json)
@@ -71,7 +71,7 @@ class Change:
 
 
 def over_changed_files(function: Callable[..., int]) -> Callable[..., int]:
-    """Make a command `function(change, ...)` that changes files, with the options of files and of changes."""
+    """Turn `function(change, ...)` into a command that changes files, with the options for files and for changes."""
 
     @over_files()
     @wraps(function)

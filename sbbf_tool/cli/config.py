@@ -1,6 +1,6 @@
-"""The settings of `sbbf check` in a file: `[tool.sbbf.check]` of a pyproject.toml, `[check]` of any other TOML file.
+"""The settings of `sbbf check` in a file: `[tool.sbbf.check]` in a pyproject.toml, `[check]` in any other TOML file.
 
-Keys are the long options without their dashes. An unknown setting, or one of the wrong type, is an error.
+Keys are the long options without their dashes. An unknown setting, or a setting of the wrong type, is an error.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SETTINGS = {
 
 
 def read_config(path: str) -> dict[str, Any]:
-    """Read the settings of the file, by their Python names, lists as tuples. Raises UsageError."""
+    """Read the settings in the file, by Python name, with lists as tuples. Raises UsageError."""
     document = _read_toml(path)
     table: Any = document
     if os.path.basename(path) == "pyproject.toml":

@@ -56,7 +56,7 @@ def command(
 
 
 def _split_arguments(files: Files, column: str | None, values: tuple[str, ...], ask_null: bool) -> tuple[Files, str, str | None]:
-    """Return the files, the column and the value, which is None for null."""
+    """Return the files, the column and the value; the value is None for null."""
     arguments = [unmark(argument) for argument in files.arguments]
     if len(values) > 1:
         raise click.UsageError("explain takes only one value; use probe for several")
@@ -84,7 +84,7 @@ def _split_arguments(files: Files, column: str | None, values: tuple[str, ...], 
 
 
 def _is_missing(name: str) -> bool:
-    """Return whether a PATH is no existing local file: probably a column followed by a value."""
+    """Return whether a PATH is not an existing local file; it is then probably a column followed by a value."""
     from sbbf_tool.storage.places import find_single_file, is_url
 
     return not is_url(name) and find_single_file(name) is not None and not os.path.lexists(name)

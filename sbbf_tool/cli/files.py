@@ -1,4 +1,4 @@
-"""The options that every command has: which files, the keys of encrypted ones, and the runner."""
+"""The options that every command has: the files, the keys of encrypted files, and the runner."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _OPTIONS = (
 
 
 class Files:
-    """The files that a command line names, and the runner that works on them."""
+    """The files named on a command line, and the runner that works on them."""
 
     def __init__(
         self,
@@ -53,27 +53,27 @@ class Files:
         spark: tuple[str | None, dict[str, str], str | None] | None = None,
     ) -> None:
         self.arguments = arguments
-        """Those of the command line that are not options: PATHs, and what else a command takes there."""
+        """The arguments that are not options: PATHs, and other arguments of the command."""
         self.names_from = names_from
-        """The file that lists the PATHs, and how each ends in it."""
+        """The file that lists the PATHs, and the byte that ends each PATH in it."""
         self.where = where
         self.keys = keys
         self.jobs = jobs
         self.spark = spark
-        """Master, settings and remote, where Spark is the runner."""
+        """Master, settings and remote, if Spark is the runner."""
 
     def of(self, names: tuple[str, ...]) -> Files:
-        """Return the same with these arguments as the PATHs."""
+        """Return a copy with these arguments as the PATHs."""
         return Files(names, self.names_from, self.where, self.keys, self.jobs, self.spark)
 
     @property
     def is_listed(self) -> bool:
-        """The PATHs come from a file, and none is an argument."""
+        """Whether the PATHs come from a file; no argument is then a PATH."""
         return self.names_from is not None
 
     @property
     def names(self) -> tuple[str, ...] | Iterator[str]:
-        """The PATHs. Raises click.UsageError where there is none, or where they come from two places."""
+        """The PATHs. Raises click.UsageError if there are none, or if they come from two places."""
         if self.names_from is None:
             if not self.arguments:
                 raise click.UsageError("no file was given: give PATH or --files-from")
@@ -85,19 +85,19 @@ class Files:
 
     @cached_property
     def _piped_names(self) -> tuple[str, ...]:
-        """The PATHs of a pipe, kept: it can be read once, and some commands list the files twice."""
+        """The PATHs from a pipe. They are kept, because a pipe can be read only once and some commands list the files twice."""
         assert self.names_from is not None
         return tuple(names_of(*self.names_from))
 
     def ensure_single_reader(self, *more: str | None) -> None:
-        """Raise click.UsageError where these options or values and the list of files would all read standard input."""
+        """Raise click.UsageError if several of these options or values and the list of files would read standard input."""
         readers = [name for name in (self.names_from[0] if self.names_from is not None else None, *more) if name == "-"]
         if len(readers) > 1:
             raise click.UsageError("only one of --files-from -, --values-file - and the value - can read standard input")
 
     @cached_property
     def file(self) -> str | None:
-        """The file that the one PATH names, whose report is the whole answer; None where there may be several."""
+        """The file that the only PATH names, whose report is the whole output; None if there may be several files."""
         if len(self.arguments) != 1 or self.is_listed or self.where is not None:
             return None
         from sbbf_tool.storage.places import find_single_file
@@ -106,7 +106,7 @@ class Files:
 
     @property
     def selection(self) -> Selection:
-        """The files as runners take them. Raises UsageError for a predicate that cannot be parsed."""
+        """The files in the form that runners take. Raises UsageError for a predicate that cannot be parsed."""
         from sbbf_tool.runner.selection import Selection
 
         if self.where is None:
@@ -116,19 +116,19 @@ class Files:
         return Selection(self.names, parse_predicate(self.where))
 
     def rows(self, work: Work[Row], progress: Progress | None = None) -> Iterator[Row]:
-        """Yield the row of each file; see `Runner.run`. Work that only reads also warns of an unfinished append to the file."""
+        """Yield the row of each file; see `Runner.run`. Work that only reads a file also warns of an unfinished append to it."""
         for row in self.runner(progress).run(self.selection, work):
             if not work.changes and self.spark is None:
                 warn_of_append(row.path)
             yield row
 
     def runner(self, progress: Progress | None = None) -> Runner:
-        """Return the runner; `progress` is called with the bytes done of a file that is processed in this process."""
+        """Return the runner; it calls `progress` with the bytes processed so far, if the file is processed in this process."""
         if self.spark is None:
             from sbbf_tool.runner.local import LocalRunner
 
             return LocalRunner(self.jobs, progress)
-        # One session for all that a command does.
+        # All work of a command shares one session.
         context = click.get_current_context()
         spark_runner: Runner | None = context.meta.get("sbbf.runner")
         if spark_runner is None:
@@ -140,7 +140,7 @@ class Files:
 
 
 def over_files(metavar: str = "PATH...") -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Make a command `function(files, ...)` of files, with these options; each command's own come first in its help."""
+    """Turn `function(files, ...)` into a command with these options; in its help, the command's own options come first."""
 
     def decorate(function: Callable[..., int]) -> Callable[..., int]:
         @wraps(function)
@@ -195,7 +195,7 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 def warn_of_append(path: str) -> None:
-    """Warn of an append to a file that was not finished, or of a journal that cannot be trusted: for commands that read."""
+    """Warn of an unfinished append to a file, or of a journal that cannot be trusted; for commands that read."""
     from sbbf_tool.cli import render
     from sbbf_tool.file.interrupted import warning_of
     from sbbf_tool.storage.places import is_url

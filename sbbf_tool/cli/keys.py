@@ -1,4 +1,4 @@
-"""The option that names the keys of encrypted files. A key itself is never on a command line, where others can read it."""
+"""The option that names the keys of encrypted files. A key itself is never on a command line, because other users can read it there."""
 
 from __future__ import annotations
 
@@ -24,4 +24,4 @@ def _read(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
 
 
 keys_option = click.option("--keys", metavar="FILE", callback=_read, help=_HELP)
-"""Hands `keys`, of the type that operations take, to the command."""
+"""Passes `keys` to the command, as the type that operations take."""

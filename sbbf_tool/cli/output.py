@@ -1,5 +1,6 @@
-"""Standard output: lines that stay lines, and an output that may fail: a reader that has gone, a disk that is full. The work goes on, and
-its exit code stays true. All that is printed is escaped here (`say`, `say_json`), is a cell of a table, or is written by a format.
+"""Standard output, one line at a time. The output may fail: its reader may have exited, or the disk may be full. The command then
+continues, and its exit code is still correct. Everything printed is escaped here (`say`, `say_json`), is a cell of a table, or is written
+by a format.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ import click
 from sbbf_tool.display import escape, redact_text, to_json
 
 BROKEN_PIPE = 141
-"""What a shell reports of a program that died of a closed pipe."""
+"""The exit code that a shell reports for a program that a closed pipe ended."""
 
 
 class PatientOutput:
-    """Stands for `sys.stdout`; keeps the first error of it in `error`, and throws away what comes after that."""
+    """A replacement for `sys.stdout` that keeps its first error in `error`, and discards all later output."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -49,19 +50,19 @@ class PatientOutput:
 
     def _fail(self, error: OSError) -> None:
         self.error = error
-        # What is left in Python's buffer would fail once more when it is flushed at exit.
+        # Data left in Python's buffer would fail again when it is flushed at exit.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self._stream.fileno())
         os.close(nowhere)
 
 
 def say(line: str, *, err: bool = False) -> None:
-    """Print one line, whatever a file's bytes or names put into it; of URLs in messages (`err`) no password or signature."""
+    """Print one line, escaped whatever a file's bytes or names contain; passwords and signatures in URLs are omitted if `err` is set."""
     click.echo(escape(redact_text(line) if err else line), err=err)
 
 
 def say_json(document: Any, *, indent: int | None = None) -> None:
-    """Print a JSON document. A parser gets every text back exactly; characters that the output's encoding lacks are escaped too."""
+    """Print a JSON document. A parser restores every string exactly; characters that the output's encoding lacks are escaped too."""
     text = to_json(document, indent=indent)
     try:
         text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
@@ -71,7 +72,7 @@ def say_json(document: Any, *, indent: int | None = None) -> None:
 
 
 def say_traceback(error: BaseException) -> None:
-    """Print where an error came from, on standard error."""
+    """Print the traceback of an error on standard error."""
     import traceback
 
     for line in "".join(traceback.format_exception(error)).rstrip("\n").split("\n"):
@@ -80,7 +81,7 @@ def say_traceback(error: BaseException) -> None:
 
 @contextmanager
 def patient_output() -> Iterator[PatientOutput]:
-    """`sys.stdout` and `sys.stderr` are patient while the block runs; answers with the first.
+    """Replace `sys.stdout` and `sys.stderr` with `PatientOutput` inside the block; yield the replacement of `sys.stdout`.
 
     Output to a missing stream is discarded. Errors of the streams never change the exit code.
     """
@@ -100,9 +101,9 @@ def _or_nowhere(stream: TextIO | None) -> TextIO:
 
 
 def stop_if_unread(*, at_end: bool = True) -> None:
-    """End a command that only reads with 141 where its output is closed. Commands that write files continue.
+    """End a read-only command with exit code 141 if its output is closed. Commands that write files continue instead.
 
-    Not `at_end`, what was printed may still wait in a buffer, and is left there.
+    Unless `at_end` is set, output that is still in a buffer stays there.
     """
     if at_end:
         sys.stdout.flush()

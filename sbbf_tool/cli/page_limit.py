@@ -1,4 +1,4 @@
-"""The option that bounds what a page of a file may state that it decompresses to."""
+"""The option that limits the uncompressed size that a page of a file may state."""
 
 from __future__ import annotations
 
@@ -11,4 +11,4 @@ page_limit_option = click.option(
     type=BYTES,
     help="The largest uncompressed page to read, such as 1GiB.  [default: see SECURITY.md]",
 )
-"""Hands `max_page_bytes`, as operations take it, to the command."""
+"""Passes `max_page_bytes` to the command, as operations take it."""

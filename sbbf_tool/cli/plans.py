@@ -1,4 +1,4 @@
-"""The plan that `--plan` names, as the commands that carry it out take it."""
+"""The plan that `--plan` names, as the commands that apply it take it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def plan_in(path: str) -> Plan:
-    """Read a plan, and warn where other users can change it: its files are used like PATHs on the command line. Raises UsageError."""
+    """Read a plan, and warn if other users can change it, because its files are used like PATHs of the command line. Raises UsageError."""
     from sbbf_tool.editing.plan_file import exposure_of, read_plan
 
     if (exposure := exposure_of(path)) is not None:

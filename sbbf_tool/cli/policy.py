@@ -1,4 +1,4 @@
-"""The options of `sbbf check` and the policy that they and the configuration file state."""
+"""The options of `sbbf check`, and the policy that the options and the configuration file state."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ _VALUE_MARK = "\0"
 
 
 class NegativeValues(click.Command):
-    """A command whose arguments may be negative numbers, which click would parse as options, or a `-` after `--`, which is a value."""
+    """A command that accepts as values negative numbers, which click would parse as options, and a `-` after `--`."""
 
     _NEGATIVE = re.compile(r"-(\d|\.\d|inf|P)", re.IGNORECASE)
 
@@ -132,13 +132,13 @@ def split_arguments(files: Files, column: str | None, values: tuple[str, ...]) -
 
 
 def ensure_column(name: str) -> None:
-    """Raise click.UsageError if the column is a file, as after a glob that the shell expanded."""
+    """Raise click.UsageError if the column is a file, which happens if the shell expanded a glob."""
     if os.path.isfile(name) or (os.sep in name and os.path.exists(name)):
         raise click.UsageError(f"expected a column, not the file {name}: quote the glob, or use -c COLUMN --value VALUE")
 
 
 def choose_exit_code(codes: set[int]) -> int:
-    """Return the exit code for all files: the highest of an error, else 0 if any file may hold a value, else 1."""
+    """Return the exit code for all files: the highest error code; without errors, 0 if any file may hold a value, otherwise 1."""
     if not codes:
         raise UnreadableError("no file was queried", hint="check the predicate of --where")
     return max(codes - {MAYBE, ABSENT}, default=MAYBE if MAYBE in codes else ABSENT)
@@ -240,7 +240,7 @@ class _LookupView(_Answers):
 
 
 def collect_values(arguments: tuple[str, ...], values_file: str | None, ask_null: bool) -> tuple[str | None, ...]:
-    """Collect the values of a command line: its arguments, those from standard input or a file, and None for null."""
+    """Collect the values of a command line: its arguments, values from standard input or a file, and None for null."""
     values: list[str | None] = [None] if ask_null else []
     for argument in arguments:
         values += _read_values("-") if argument == "-" else [unmark(argument)]

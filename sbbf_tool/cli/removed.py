@@ -1,4 +1,4 @@
-"""Commands and options of earlier versions, each with its new spelling, which the error for the old one shows."""
+"""Commands and options of earlier versions, each with its replacement, which the error for the old name shows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COMMANDS = {
     "lake watch": "sbbf add-filter PATH... --in-place, run on a schedule; files that have their filters are skipped",
     "lake": "sbbf COMMAND PATH...; every command takes many files, and --master or --remote runs it on Spark",
 }
-"""By what was typed behind `sbbf`."""
+"""Replacements, by the arguments after `sbbf`."""
 
 OPTIONS = {
     ("add-filter", "--dialect"): "sbbf reads filters of drafts, and does not write them",
@@ -28,16 +28,16 @@ OPTIONS = {
     ("probe", "--bare"): "--standalone",
     ("verify", "--bare"): "--standalone",
 }
-"""By command and option."""
+"""Replacements, by command and option."""
 
 
 def refuse_command(arguments: list[str]) -> None:
-    """Raise click.UsageError where these arguments begin with a command of an earlier version."""
+    """Raise click.UsageError if these arguments begin with a command of an earlier version."""
     for words, spelling in COMMANDS.items():
         if arguments[: words.count(" ") + 1] == words.split():
             raise click.UsageError(f"sbbf {words} was removed: {spelling}")
 
 
 def spelling_of(command: str | None, option: str) -> str | None:
-    """Return what replaces an option of earlier versions; None where there was no such option."""
+    """Return what replaces an option of an earlier version; None if there was no such option."""
     return OPTIONS.get((command or "", option))

@@ -17,7 +17,7 @@ from sbbf_tool.errors import UnreadableError
 from sbbf_tool.hints import Fix
 
 SCHEMA_VERSION = 0
-"""Of all documents. It stays 0 until release 0.1.0, which fixes their fields."""
+"""Version of all documents. It stays 0 until release 0.1.0, which fixes their fields."""
 
 if TYPE_CHECKING:
     from sbbf_tool.editing.build import Progress
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def show_json(schema: str, report: Any) -> None:
     """Print one document on one line: a report, or its fields, with the name and version of their schema.
 
-    Bytes of a file name that are not UTF-8 are escaped, as `json.loads` and `os.fsencode` undo it.
+    Bytes of a file name that are not UTF-8 are escaped in a form that `json.loads` and `os.fsencode` restore.
     """
     say_json(document(schema, report))
 
@@ -37,7 +37,7 @@ def document(schema: str, report: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a report as dicts and lists, its hints as options; a fix has its `command` too."""
+    """Return a report as dicts and lists, with its hints as options; a fix also has its `command`."""
     if is_dataclass(value):
         document = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
         return {**document, "command": command_of(value)} if isinstance(value, Fix) else document
@@ -53,7 +53,7 @@ def warn(message: str) -> None:
 
 
 def say_unreadable(problems: Sequence[tuple[str, str | None, str]]) -> int:
-    """Say on standard error what could not be read (file, column or None, and why); return the exit code for it, 0 where there is none."""
+    """Print what could not be read (file, column or None, and reason) to standard error; return the exit code, 0 without problems."""
     for file, column, problem in problems:
         place = f"column {column}" if column is not None else None
         say(f"sbbf: {UnreadableError(spell(problem), file=file, place=place)}", err=True)
@@ -61,7 +61,7 @@ def say_unreadable(problems: Sequence[tuple[str, str | None, str]]) -> int:
 
 
 def show_table(headers: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
-    """Print a table; `right` lists the columns of numbers, which are aligned on the right. Empty columns are left out."""
+    """Print a table; `right` lists the columns of numbers, which are right-aligned. Empty columns are omitted."""
     visible = [at for at in range(len(headers)) if any(row[at] for row in rows)] or list(range(len(headers)))
     names = [headers[at] for at in visible]
     cells = [[escape(spell(row[at])) for at in visible] for row in rows]
@@ -92,7 +92,7 @@ def _show_rich(names: list[str], cells: list[list[str]], numbers: list[bool]) ->
 
 @contextmanager
 def progress_bar() -> Iterator[Progress | None]:
-    """Yield a progress bar on stderr where that is a terminal, else None."""
+    """Yield a progress bar on stderr if it is a terminal, otherwise None."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -106,13 +106,13 @@ def progress_bar() -> Iterator[Progress | None]:
 
 
 def say_not_cross_checked(count: int) -> None:
-    """Say how many column chunks pyarrow was to decode too and cannot; nothing where there are none."""
+    """Print the number of column chunks that pyarrow should also have decoded but cannot; print nothing if it is 0."""
     if count:
         say(f"{format_count(count, 'column chunk')} not cross-checked: pyarrow cannot decode {'it' if count == 1 else 'them'}")
 
 
 def value(text: str) -> str:
-    """Return a queried value as a table shows it: the empty text in quotes, so that it can be seen."""
+    """Return a queried value as a table shows it; an empty string is shown in quotes."""
     return text or "''"
 
 
@@ -121,12 +121,12 @@ def size(count: int | None) -> str:
 
 
 def format_count(count: int, noun: str) -> str:
-    """`1 data file`, `2 data files`."""
+    """Format a count, such as `1 data file` or `2 data files`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def row_groups(numbers: Sequence[int]) -> str:
-    """Return such as `row groups 0-3, 7`."""
+    """Format numbers, such as `row groups 0-3, 7`."""
     spans: list[list[int]] = []
     for number in sorted(numbers):
         if spans and number == spans[-1][1] + 1:

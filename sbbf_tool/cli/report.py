@@ -1,4 +1,4 @@
-"""The loop of every command over the rows of its files: errors to standard error, reports as its view shows them, sums, the exit code."""
+"""The loop of every command over the rows of its files: print errors and reports, add up sums, choose the exit code."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ _MOST_IN_MEMORY = 1000
 
 
 class View(ABC, Generic[Report]):
-    """How one command shows its reports; each is added, and then shown."""
+    """How one command shows its reports; each report is added, and then shown."""
 
     schema: str
-    """Of the JSON document of a report: `inspect` stands for `sbbf.inspect`."""
+    """Name of the schema of a report's JSON document: `inspect` stands for `sbbf.inspect`."""
     skipped = "skipped"
     """Word for files with nothing to do."""
     sums: tuple[str, ...] = ()
-    """Names in the summary document of what `add` counts in `total`."""
+    """Names, in the summary document, of the numbers that `add` counts in `total`."""
 
     def __init__(self) -> None:
         self.total: Counter[str] = Counter(dict.fromkeys(self.sums, 0))
 
     def add(self, report: Report, row: FileRow) -> int:
-        """Count one more report, print to standard error what failed within it, and return its exit code."""
+        """Count one more report, print to standard error what failed in it, and return its exit code."""
         return 0
 
     @abstractmethod
@@ -50,13 +50,13 @@ class View(ABC, Generic[Report]):
         """Print the full report of the only file."""
 
     def show_line(self, report: Report) -> None:
-        """Print what matters of one of several files: a line, or nothing."""
+        """Print the important part of one of several reports: a line, or nothing."""
 
     def show_sums(self) -> None:
-        """Print what all reports together say, before the count of files."""
+        """Print the results of all reports together, before the count of files."""
 
     def summary(self, files: str) -> str | None:
-        """Return the last line of several files, which begins with the counts of files by status; None where there is none."""
+        """Return the last line for several files, which begins with the counts of files by status; None for no line."""
         return files
 
     def totals(self) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class View(ABC, Generic[Report]):
         return dict(self.total)
 
     def answer(self, codes: set[int]) -> int:
-        """Return the exit code of the command, given those of all files."""
+        """Return the exit code of the command, given the exit codes of all files."""
         return max(codes, default=0)
 
 
@@ -77,12 +77,12 @@ class _Outcomes:
         self._words = {OK: "done", SKIPPED: skipped, REFUSED: "refused", FAILED: "failed", LINK: "skipped as links"}
 
     def __str__(self) -> str:
-        """Return such as `1,000 files: 990 done, 10 failed`."""
+        """Return the counts, such as `1,000 files: 990 done, 10 failed`."""
         shares = [f"{self.counts[status]:,} {word}" for status, word in self._words.items() if self.counts[status]]
         return f"{render.format_count(self.counts.total(), 'file')}: {', '.join(shares) or 'nothing to do'}"
 
     def warn(self, warnings: Iterable[str]) -> None:
-        """Print warnings to standard error: one about a table once, rather than for each of its files."""
+        """Print warnings to standard error; a warning about a table is printed once, not for each of its files."""
         for warning in warnings:
             if warning not in self._warned:
                 render.warn(warning)
@@ -97,10 +97,11 @@ class _Outcomes:
 def report_files(
     files: Files, work: Work[Row], view: View[Any], *, as_json: bool, report_writer: AbstractContextManager[Save] | None = None
 ) -> int:
-    """Work on all files and report each as `view` does; return the exit code of the command.
+    """Work on all files and report each with `view`; return the exit code of the command.
 
-    One file, named as PATH, gets its full report, and its error ends the command. Each of several files gets a line or a JSON document,
-    and a summary follows. `report_writer` saves each row and its document. A command that only reads stops when its output is closed.
+    If one file is named as PATH, its full report is printed, and its error ends the command. Each of several files gets a line or a JSON
+    document, followed by a summary. `report_writer` saves each row and its document. A command that only reads stops when its output is
+    closed.
     """
     outcomes = _Outcomes(view.skipped)
     codes: set[int] = set()
@@ -116,7 +117,7 @@ def report_files(
                     save(row, document)
                 error = raw_row.error if is_single else None
                 if error is None:
-                    # Other commands show the warnings of a report in its output.
+                    # Other commands show the warnings of a report in their output.
                     outcomes.warn(getattr(getattr(row, "report", None), "warnings", ()) if work.changes else ())
                     codes.add(_report_row(row, view, document, is_single=is_single, as_json=as_json))
                 count()
@@ -133,7 +134,7 @@ def report_files(
             if save is not None and not is_single:
                 save(None, summary)
     if error is not None:
-        # Raised after `report_writer` has ended, which would drop the report otherwise.
+        # The error is raised after `report_writer` has ended, because `report_writer` would otherwise drop the report.
         if as_json:
             say_json(document)
         raise error
@@ -168,9 +169,9 @@ def _report_row(row: FileRow, view: View[Any], document: dict[str, Any], *, is_s
 
 
 def _without_flood(rows: Iterable[Row]) -> Iterator[Row]:
-    """Yield the rows, but hold back usage errors until a file without one: a request that fits no file ends the command with one line.
+    """Yield the rows, but hold back usage errors until a row without one. If every file has a usage error, raise only the first.
 
-    A request that fits only some files, such as a column that not all have, is reported for the others.
+    If only some files have a usage error, such as a missing column, it is reported for those files.
     """
     remaining = iter(rows)
     held_rows: list[Row] = []
@@ -187,7 +188,7 @@ def _without_flood(rows: Iterable[Row]) -> Iterator[Row]:
 
 @contextmanager
 def _progress(files: Files) -> Iterator[tuple[Any, Callable[[], None]]]:
-    """Show on stderr, where that is a terminal, the bytes of one file that are done, or how many of several files are."""
+    """Show, if stderr is a terminal, how many bytes of a single file, or how many of several files, are processed."""
     if files.file is not None:
         with render.progress_bar() as progress:
             yield progress, lambda: None

@@ -10,7 +10,7 @@ import click
 if TYPE_CHECKING:
     _IntParameter = click.ParamType[int]
 else:
-    # Generic since click 8.4 only.
+    # The class is generic only since click 8.4.
     _IntParameter = click.ParamType
 
 _UNITS = {"": 1, "B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}

@@ -1,4 +1,4 @@
-"""How the parameters, hints and fixes of the operations are spelled on a command line. No other room knows an option."""
+"""The command-line form of the parameters, hints and fixes of the operations. No other package knows an option."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import shlex
 from sbbf_tool.hints import Fix, Hint, Parameter
 
 _OPTIONS = {"columns": "-c", "num_bytes": "--bytes", "output": "-o"}
-"""The option of a parameter, where it is not the parameter's name behind two dashes."""
+"""The option of a parameter, if it is not the parameter's name after two dashes."""
 _COMMANDS = {"add_filters": "add-filter", "remove_filters": "remove-filter", "resize_filters": "resize"}
-"""The command of a function, where it is not the function's name."""
+"""The command of a function, if it is not the function's name."""
 
 
 def spell(text: str) -> str:
-    """Spell a text of a report or an error for the command line: of a `Hint` the options, other text as it is."""
+    """Return a message of a report or an error for the command line: a `Hint` with its options, any other string unchanged."""
     return text.spell(_spell_parameter) if isinstance(text, Hint) else text
 
 
 def command_of(fix: Fix) -> tuple[str, ...]:
-    """Return the command that makes a change, as program and arguments."""
+    """Return the command that makes a change, as a list of program and arguments."""
     arguments = [word for name, value in fix.parameters().items() for word in _words(name, value)]
     verb = _COMMANDS.get(fix.verb, fix.verb)
     if any(name.startswith("-") for name in fix.files):

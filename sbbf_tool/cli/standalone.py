@@ -1,4 +1,4 @@
-"""`--standalone` of `inspect`, `probe` and `verify`: the file is one filter, a header and a bitset, and nothing else."""
+"""`--standalone` of `inspect`, `probe` and `verify`: the file is a single filter, with nothing but a header and a bitset."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def type_of(type_name: str | None) -> str:
 
 
 def path_of(files: Files) -> str:
-    """Return the one file that is a filter. Raises click.UsageError where there is none, or several."""
+    """Return the one file that is a filter. Raises click.UsageError if there are no files, or several."""
     if files.file is None:
         raise click.UsageError("--standalone takes one file, which is a filter")
     return files.file
@@ -38,7 +38,7 @@ def inspect(files: Files, as_json: bool) -> int:
 
 
 def probe(files: Files, type_name: str | None, values: Iterable[str | None], dialect: str | None) -> ProbeReport:
-    """Look values up in one filter."""
+    """Query one filter for values."""
     from sbbf_tool.operations.standalone import probe_standalone
 
     return probe_standalone(path_of(files), type_of(type_name), values, dialect=dialect)

@@ -1,4 +1,4 @@
-"""Values in a file, one per line, and names of files in a list."""
+"""Values in a file, one per line, and file names in a list."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def lines_of(name: str) -> Iterator[str]:
-    """Yield the lines of a file, or of standard input for `-`, without empty ones; they are read as they are needed.
+    """Yield the non-empty lines of a file, or of standard input for `-`; lines are read as they are needed.
 
-    A line ends with `\\n` or `\\r\\n`. Bytes that are not UTF-8 stand as surrogates, as in names of files. Of both kinds the first line is
-    reported on standard error: a stored value may differ from what the line was taken for.
+    A line ends with `\\n` or `\\r\\n`. Bytes that are not UTF-8 become surrogates, as in file names. The first line that ends with `\\r\\n`
+    and the first that is not UTF-8 are reported on standard error, because a stored value may differ from the value that was read.
     """
     if name == "-" and sys.stdin is None:
         raise click.UsageError("standard input is closed")
@@ -52,10 +52,10 @@ def lines_of(name: str) -> Iterator[str]:
 
 
 def names_of(source: str, end: bytes) -> Iterator[str]:
-    """Yield the names in a file, or on standard input for `-`, that each end with `end`, a line feed or a NUL; empty ones are skipped.
+    """Yield the names in a file, or on standard input for `-`; each ends with `end`, a line feed or a NUL. Empty names are skipped.
 
-    They are read as they are needed. Bytes that are not UTF-8 stand as surrogates, as in names of files. Raises click.UsageError where
-    there is no name at all: whatever wrote the list has failed, or found nothing.
+    Names are read as they are needed. Bytes that are not UTF-8 become surrogates, as in file names. Raises click.UsageError if the list is
+    empty, because the program that wrote it then failed or found nothing.
     """
     name = None
     for name in _names_of(source, end):

@@ -1,4 +1,4 @@
-"""What does the work in this installation, where there is a choice: the kernel of the filters, and the reader of footers."""
+"""The implementations that this installation uses, of those that can do the same work: filter kernel and footer reader."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from sbbf_tool.parquet import structs
 
 
 def describe_implementations() -> tuple[str, ...]:
-    """Describe each implementation in one line for people."""
+    """Describe each implementation in one line."""
     return kernels.describe(), structs.describe()

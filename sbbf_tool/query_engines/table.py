@@ -1,4 +1,4 @@
-"""Read the table of engines in `engines.toml`, and check it against the rules in its head."""
+"""Read the table of engines in `engines.toml`, and check it against the rules at the top of that file."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from sbbf_tool.reports.engines import ColumnFamily, EngineReport, EnginesReport,
 @lru_cache(maxsize=1)
 def read_table() -> EnginesReport:
     """Read the table, once."""
-    # importlib.resources takes three times as long to import.
+    # Importing importlib.resources takes three times as long.
     data = get_data(__package__, "engines.toml")
     assert data is not None, "the package contains the file"
     return parse_table(tomllib.loads(data.decode()))
 
 
 def parse_table(data: Mapping[str, Any]) -> EnginesReport:
-    """Parse the table in `engines.toml`. Raises ValueError or TypeError where it breaks a rule in its head."""
+    """Parse the table in `engines.toml`. Raises ValueError or TypeError if the table breaks a rule at the top of that file."""
     families = tuple(ColumnFamily(**{key: _freeze(value) for key, value in row.items()}) for row in data["families"])
     reports = tuple(_read_engine(row, [family.id for family in families]) for row in data["engine"])
     for ids in ([family.id for family in families], [report.id for report in reports]):
@@ -69,7 +69,7 @@ def _expand_patterns(patterns: Iterable[str], families: Sequence[str]) -> list[s
 
 
 def _check(verdict: EngineVerdict) -> None:
-    """Check that only a harm has an effect and a fix, and that rows on older releases are about harm."""
+    """Check that a row has an effect and a fix only if it is about harm, and that rows for older releases are about harm."""
     is_harm = verdict.verdict == HARM
     is_consistent = (
         verdict.verdict in (USED, UNUSED, HARM)

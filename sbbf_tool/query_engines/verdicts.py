@@ -1,9 +1,9 @@
 """How each engine uses a filter on a column: the verdict in the table, refined by facts about the column and its filter.
 
-The facts are in `engines.toml` beside this module; its head documents their format. Each fact has the release for which it is true, its
-source, and whether it was verified by running the engine. Facts become outdated; a verdict is advice, not a guarantee.
+The facts are in `engines.toml` beside this module; comments at its top document their format. Each fact has the release for which it is
+true, its source, and whether it was verified by running the engine. Facts become outdated; a verdict is advice, not a guarantee.
 
-The file is read at the first look-up. The common types need none, because there are no warnings about them.
+The file is read at the first look-up. The common types need no look-up, because there are no warnings about them.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.engines import ColumnFamily, EngineReport, EnginesReport, EngineVerdict
 
 _FEW = 2
-"""A type is reported as rarely used where at most this many engines use a filter on it."""
+"""A type is reported as rarely used if at most this many engines use a filter on it."""
 
 
-# Nearly every engine that reads filters uses them on these types, and none of them is harmful; a test verifies that.
+# Nearly every engine that reads filters uses them on these types, and on none of these types is a filter harmful; a test verifies that.
 _PLAIN_TYPES = frozenset(
     ("INT32", "INT32 INT(32,signed)", "INT64", "INT64 INT(64,signed)", "FLOAT", "DOUBLE", "BYTE_ARRAY STRING", "INT32 DATE")
 )
 
 
 def find_engine(name: str) -> EngineReport:
-    """Find the engine by its name in any case, or by the name of a system that reads through it. Raises UsageError."""
+    """Find the engine by its name in upper or lower case, or by the name of a system that reads through it. Raises UsageError."""
     reports = {spelling.casefold(): report for report in load_table().engines for spelling in (*report.aliases, report.name, report.id)}
     match = reports.get(name.casefold())
     if match is None:
@@ -49,8 +49,8 @@ def list_verdicts(
 ) -> tuple[EngineVerdict, ...]:
     """List one verdict per engine on a filter of `column`, in the order of the table.
 
-    Optional facts refine them: the column's type in the file's ARROW:schema (`arrow_schema.arrow_type`), the size of the filter's bitset,
-    and whether the footer states the length of the filter.
+    Optional facts refine the verdicts: the column's type in the file's ARROW:schema (`arrow_schema.arrow_type`), the size of the filter's
+    bitset, and whether the footer states the length of the filter.
     """
     index = load_table().families.index(find_family(column))
     place = _classify_place(column)
@@ -66,7 +66,7 @@ def list_verdicts(
 def list_warnings(column: Column) -> list[str]:
     """List the warnings about a filter of `column`, the worst first; none for the common types.
 
-    Engines that lose rows or fail come first, then those whose older releases did, then a note if few engines use the filter.
+    Engines that lose rows or fail come first, then engines with older releases that did; a note follows if few engines use the filter.
     """
     if column.type_name in _PLAIN_TYPES and not column.max_repetition:
         return []
@@ -83,7 +83,7 @@ def list_warnings(column: Column) -> list[str]:
 
 
 def find_family(column: Column) -> ColumnFamily:
-    """Find the first family that fits the column."""
+    """Find the first family to which the column belongs."""
     digits = column.logical.precision if column.logical is not None else 0
     return _match_family(column.type_name, digits, column.type_length > _count_needed_bytes(digits))
 
@@ -101,9 +101,9 @@ def _match_family(type_name: str, digits: int, padded: bool) -> ColumnFamily:
 
 
 def is_match(pattern: str, type_name: str) -> bool:
-    """Return whether a pattern fits a type: its physical part the physical type, its logical part the logical type.
+    """Return whether a pattern matches a type: its physical part the physical type, and its logical part the logical type.
 
-    `INT64` does not fit `INT64 DECIMAL(9,2)`, and `* *` fits any type with a logical part.
+    `INT64` does not match `INT64 DECIMAL(9,2)`, and `* *` matches any type with a logical part.
     """
     from fnmatch import fnmatchcase
 
@@ -111,7 +111,7 @@ def is_match(pattern: str, type_name: str) -> bool:
 
 
 def _count_needed_bytes(digits: int) -> int:
-    """Return the number of bytes that any two's complement number with this many decimal digits fits into."""
+    """Return the number of bytes that hold any two's complement number with this many decimal digits."""
     largest: int = 10**digits - 1
     return largest.bit_length() // 8 + 1
 
@@ -163,14 +163,14 @@ def _list_violated_limits(report: EngineReport, bitset_bytes: int) -> list[str]:
 
 
 def load_table() -> EnginesReport:
-    # Imported here, because most calls need no table, and reading it imports tomllib.
+    # This is imported here because most calls need no table, and reading the table imports tomllib.
     from sbbf_tool.query_engines.table import read_table
 
     return read_table()
 
 
 def suggest_names(name: str, spellings: Iterable[str], all_names: Iterable[str]) -> str:
-    """Return the hint for an unknown name: those of `spellings` that are similar to it, else all names."""
+    """Return the hint for an unknown name: the `spellings` that are similar to it, or all names if none is similar."""
     from difflib import get_close_matches
 
     matches = get_close_matches(name.casefold(), list(spellings), n=3)

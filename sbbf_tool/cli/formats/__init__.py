@@ -1,6 +1,6 @@
 """The output formats of `sbbf check`, one module each, imported on demand.
 
-Some print each file when it is checked; others are one document over all files, printed at the end.
+Some formats print each file as soon as it is checked; the others print one document about all files at the end.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Format(Protocol):
 
 @contextmanager
 def open_format(name: str) -> Iterator[Format]:
-    """Yield the format of this name. It is finished also where the error of a file ends the command."""
+    """Yield the format with this name. Its output is finished even if an error in a file ends the command."""
     chosen: Format = import_module(f"sbbf_tool.cli.formats.{name}").Format()
     try:
         yield chosen

@@ -1,4 +1,4 @@
-"""For GitHub Actions: workflow commands, which it shows as annotations (GitHub, "Workflow commands", `::error`)."""
+"""Output for GitHub Actions: workflow commands, which GitHub shows as annotations (GitHub, "Workflow commands", `::error`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 
 
 class Format:
-    """Prints each file when it is added."""
+    """Output that prints each file when it is added."""
 
     def add(self, report: CheckReport) -> None:
         for finding in report.findings:

@@ -1,6 +1,6 @@
 """JUnit XML, for test reports of CI systems: one suite per file, one case per rule.
 
-A case fails where its findings make the check fail; milder findings are in the output of a passed case. Rules that did not run are skipped.
+A case fails if its findings make the check fail; milder findings are in the output of a passed case. Rules that did not run are skipped.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sbbf_tool.reports.findings import SEVERITIES, CheckReport, Finding, RuleOut
 
 
 class Format:
-    """One document over all files."""
+    """One document about all files."""
 
     def __init__(self) -> None:
         self._root = Element("testsuites", name="sbbf check")
@@ -33,7 +33,7 @@ class Format:
 
     def end(self) -> None:
         indent(self._root)
-        # ASCII with character references is correct in every encoding of a terminal.
+        # ASCII with character references is correct in every terminal encoding.
         click.echo(tostring(self._root, encoding="us-ascii", xml_declaration=True).decode("ascii"))
 
 
@@ -50,5 +50,5 @@ def _case(suite: Element, report: CheckReport, outcome: RuleOutcome) -> None:
 
 
 def _in_full(findings: list[Finding]) -> str:
-    """Return the lines of the findings, escaped: XML has no control characters, but names may."""
+    """Return the lines of the findings, escaped, because XML has no control characters but names may contain them."""
     return "\n".join(escape(line) for line in words.in_full(findings))

@@ -1,4 +1,4 @@
-"""For code scanning: SARIF 2.1.0 (OASIS, "Static Analysis Results Interchange Format"). One run over all files."""
+"""Output for code scanning: SARIF 2.1.0 (OASIS, "Static Analysis Results Interchange Format"), with one run for all files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _INDEX = {rule.name: at for at, rule in enumerate(RULES)}
 
 
 class Format:
-    """One document over all files."""
+    """One document about all files."""
 
     def __init__(self) -> None:
         self._results: list[dict[str, Any]] = []
@@ -60,7 +60,7 @@ def _result(finding: Finding) -> dict[str, Any]:
         "message": {"text": "\n".join(words.in_full([finding]))},
         "locations": [
             {
-                # Code scanning shows no result without a line.
+                # Code scanning does not show results without a line.
                 "physicalLocation": {**_file(finding.file), "region": {"startLine": 1}},
                 "logicalLocations": [{"fullyQualifiedName": name, "kind": "member"} for name in names],
             }

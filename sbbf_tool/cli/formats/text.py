@@ -1,4 +1,4 @@
-"""Text: a paragraph for each rule with findings; `grep` on its first line finds file, severity and rule."""
+"""Text output: one paragraph for each rule with findings; `grep` on the first line finds file, severity and rule."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sbbf_tool.reports.findings import SEVERITIES, CheckReport, Finding
 
 
 class Format:
-    """Prints each file when it is added."""
+    """Output that prints each file when it is added."""
 
     def add(self, report: CheckReport) -> None:
         show_findings(report.findings)
@@ -23,7 +23,7 @@ class Format:
 
 
 def show_findings(findings: Iterable[Finding]) -> None:
-    """Print the findings of one file, those of a rule together."""
+    """Print the findings of one file, grouped by rule."""
     by_rule: dict[str, list[Finding]] = {}
     for finding in findings:
         by_rule.setdefault(finding.rule, []).append(finding)

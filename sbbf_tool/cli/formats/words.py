@@ -1,4 +1,4 @@
-"""Text that the formats share: the place, the evidence and the fix of findings."""
+"""Text that the formats share: the place, the evidence and the fix of a finding."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def in_full(findings: Sequence[Finding]) -> list[str]:
 
 
 def _evidence(findings: Sequence[Finding]) -> Iterator[str]:
-    """Yield a line for each distinct fact, with its columns and row groups; at most a few lines."""
+    """Yield a line for each distinct fact, with its columns and row groups, but no more than a few lines."""
     lines: dict[tuple[str, tuple[int, ...]], list[str]] = {}
     for finding in findings:
         facts: dict[str, list[int]] = {}
@@ -36,7 +36,7 @@ def _evidence(findings: Sequence[Finding]) -> Iterator[str]:
 
 
 def _commands(findings: Sequence[Finding]) -> Iterator[str]:
-    """Yield the commands as a shell takes them; those that differ only in their column become one."""
+    """Yield the commands in shell syntax; commands that differ only in their column are merged into one."""
     columns: dict[Fix, list[str]] = {}
     for finding in findings:
         if finding.fix is not None:
@@ -46,7 +46,7 @@ def _commands(findings: Sequence[Finding]) -> Iterator[str]:
 
 
 def _place(columns: Sequence[str], row_groups: Sequence[int]) -> str:
-    """Return such as `column user_id, row groups 0-2, 5`."""
+    """Return a place, such as `column user_id, row groups 0-2, 5`."""
     more = f" and {len(columns) - _MOST_COLUMNS} more" if len(columns) > _MOST_COLUMNS else ""
     text = f"{'columns' if len(columns) > 1 else 'column'} {', '.join(columns[:_MOST_COLUMNS])}{more}"
     return f"{text}, {render.row_groups(row_groups)}" if row_groups else text
