@@ -206,7 +206,7 @@ class Totals:
 
     @property
     def share_after_statistics(self) -> float:
-        """Share of the row groups that remain after min and max, for a value in the range of one of them."""
+        """Share of the row groups that min and max leave to read, for a value in the range of at least one row group."""
         bounded = self.ranges.total
         chance = measure_overlap(self.ranges.items)
         remaining = (1 + (bounded - 1) * chance) if chance is not None else bounded

@@ -14,12 +14,12 @@ from sbbf_tool.rules.rule import percent
 ADD, KEEP, NO_GAIN = "add", "keep", "no gain"
 
 FEW_DISTINCT, _MANY_EACH = 100, 10
-"""A queried value is assumed to be present if a column has fewer distinct values than the first, each more often than the second."""
+"""Limits for a column in which queried values are assumed to be present: fewer distinct values, and more occurrences of each."""
 NO_QUERY, NDV_UNKNOWN = "none of the given queries uses it", "its distinct values cannot be counted"
 _SORTED = 1.5
-"""Average number of row groups left by min and max, up to which a column counts as nearly sorted."""
+"""A column counts as nearly sorted if min and max leave at most this many row groups on average."""
 _EVERYWHERE = 0.9
-"""Share of the remaining row groups that hold a present value, from which a filter skips almost nothing."""
+"""A filter skips almost nothing if at least this share of the remaining row groups hold a present value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Lookup:
     after_statistics: float
     """Row groups that remain after min and max."""
     row_groups_with_value: float
-    """Those remaining row groups that hold the value, if it is present."""
+    """The remaining row groups that hold the value, if it is present."""
 
     def estimate_skipped(self, fpp: float, *, present: bool) -> float:
         """Estimate the row groups that a filter with this FPP skips."""

@@ -1,4 +1,4 @@
-"""The implementations that this installation uses, of those that can do the same work: filter kernel and footer reader."""
+"""The implementations that this installation uses: the kernel of the filters, and the reader of footers."""
 
 from __future__ import annotations
 

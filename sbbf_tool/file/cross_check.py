@@ -58,8 +58,8 @@ NO_FINDING = Verdict()
 class CrossChecks:
     """The kinds of chunk that pyarrow has also decoded. One object serves a run; threads may share it.
 
-    A kind is the writer with its version, the column type, the encodings, the page types and the levels. Each process that receives the
-    object has a single copy, however often it is sent, and the copy knows the kinds found in that process.
+    A kind is the writer with its version, the column type, the encodings, the page types and the levels. However often the object is sent
+    to another process, that process has one copy, which knows only the kinds found there.
     """
 
     def __init__(self, run: str | None = None) -> None:

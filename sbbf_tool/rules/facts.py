@@ -249,7 +249,7 @@ _FILTER = "filter"
 
 
 def _overlaps(file: ParquetFile, filters: Iterable[StoredFilter]) -> dict[tuple[int, int], tuple[Overlap, ...]]:
-    """Return, for each filter that shares bytes with other ranges, those ranges; the keys are row group and column."""
+    """Return the other ranges that share bytes with each filter, by row group and column; filters that share none are omitted."""
     own = [OwnedRange(stored.place.offset, stored.end, _FILTER, stored.row_group, stored.column) for stored in filters]
     ranges = sorted([*own, *owned_ranges(file.footer)])
     starts = [owned.start for owned in ranges]

@@ -16,7 +16,7 @@ def repair(column: ColumnFacts, limits: Limits) -> Fix:
 
 
 def rebuild(column: ColumnFacts, limits: Limits) -> Fix:
-    """Return the fix that replaces filters that exclude stored values or are unusable with correct filters built from the data."""
+    """Return the fix that rebuilds filters from the data, if they exclude stored values or are unusable."""
     if _gets_no_filter(column):
         return remove(column, limits)
     return Fix("repair", (column.file,), (column.name,), rebuild=True, keys=column.keys_path)
