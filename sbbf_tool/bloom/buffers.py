@@ -56,7 +56,7 @@ def offsets_in(data: Buffer, offsets: Buffer, offset_width: int) -> tuple[memory
         raise ValueError(f"{len(raw)} bytes are not a whole number of offsets of {offset_width} bytes")
     places = raw.cast("i" if offset_width == 4 else "q")
     if not len(places):
-        raise ValueError("there are no offsets; n values have n + 1")
+        raise ValueError("there are no offsets; n values need n + 1 offsets")
     if places[0] < 0 or places[-1] > len(view):
         raise ValueError(f"offsets from {places[0]} to {places[-1]} exceed the {len(view)} bytes of data")
     return view, places
@@ -81,7 +81,7 @@ def prefixed_spans(page: memoryview, count: int) -> Iterator[tuple[int, int]]:
     Raises ValueError if the page ends too early, or if bytes follow the last value.
     """
     if count < 0:
-        raise ValueError(f"the count must not be negative, not {count}")
+        raise ValueError(f"the count must be at least 0, not {count}")
     end = 0
     for i in range(count):
         start = end + 4

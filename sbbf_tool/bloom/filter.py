@@ -166,7 +166,7 @@ class BloomFilter:
         if best.num_bytes != num_bytes:
             raise UsageError(
                 f"a filter of {self.num_bytes:,} bytes does not fold to {num_bytes:,}",
-                hint=f"folding halves the number of blocks, and this filter has {self.num_blocks:,} of {BLOCK_BYTES} bytes",
+                hint=f"folding halves the number of blocks, and this filter has {self.num_blocks:,} blocks of {BLOCK_BYTES} bytes",
             )
         return best
 

@@ -35,7 +35,7 @@ def fpp_of(ndv: float, num_bytes: int) -> float:
     if num_bytes < BLOCK_BYTES:
         raise UsageError(f"a filter has at least {BLOCK_BYTES} bytes, not {num_bytes}")
     if not ndv >= 0:
-        raise UsageError(f"ndv must not be negative, not {ndv}")
+        raise UsageError(f"ndv must be at least 0, not {ndv}")
     mean = ndv / (num_bytes // BLOCK_BYTES)
     return _sum(mean) if mean < _CROSSOVER else _closed_form(mean)
 

@@ -112,12 +112,18 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
 
 @click.group(cls=CommandsByName, modules=COMMANDS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option(
-    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Show version, kernel and thrift."
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_print_version,
+    help="Show the version, the hash kernel and the Thrift reader in use.",
 )
 def cli() -> None:
     """Inspect, query, verify and add Bloom filters in existing Parquet files.
 
-    Exit codes: 0 done, or "maybe"; 1 certainly absent, or findings; 2 usage; 3 unreadable input; 4 refused; 5 could not be written.
+    Exit codes: 0: success, or a value may be present; 1: all values are absent, or there are findings; 2: usage error; 3: unreadable
+    input; 4: refused; 5: write error.
     """
 
 

@@ -56,10 +56,10 @@ def command(
 ) -> int:
     """Add Bloom filters to columns of existing files; no data page is touched.
 
-    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL; with --output, one file. Filters and a new footer are
-    written after the old bytes, which stay a valid file; `remove-filter` truncates to them. Each filter is sized from the values, and
-    queried for every value before the file is published. Column chunks that have a filter are skipped and counted, so that a second run
-    continues where the first one stopped.
+    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL; with --output, one file. Filters and a new footer
+    are written after the old bytes, which stay a valid file; `remove-filter` truncates the file to them. Each filter is sized from the
+    values, and queried for every value before the new file replaces the old one. Column chunks that have a filter are skipped and
+    counted, so that a second run continues where the first one stopped.
     """
     from sbbf_tool.editing.edit import Edit
     from sbbf_tool.file.page_limit import PageLimit
@@ -183,7 +183,8 @@ class _PlanView(View["AddPlan"]):
         return 0
 
     def show(self, report: AddPlan) -> None:
-        say(f"{report.file}: {report.filters:,} filters of {', '.join(report.columns)} would be built from {report.data_bytes:,} bytes")
+        filters = f"{render.format_count(report.filters, 'filter')} for {', '.join(report.columns)}"
+        say(f"{report.file}: {filters} would be built from {report.data_bytes:,} bytes")
 
     show_line = show
 

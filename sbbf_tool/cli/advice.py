@@ -62,7 +62,7 @@ def show_report(report: AdviceReport, paths: Sequence[str], plan_path: str | Non
 
 def show_advice(report: AdviceReport) -> None:
     files = f"{report.paths[0]}" if report.files == 1 else f"{report.files:,} files"
-    say(f"{files}: {report.bytes:,} bytes, {report.row_groups:,} row groups; target FPP {report.fpp:g}")
+    say(f"{files}: {report.bytes:,} bytes, {render.format_count(report.row_groups, 'row group')}; target FPP {report.fpp:g}")
     render.show_table(_HEADERS, [_format_row(column) for column in report.columns], tuple(range(3, len(_HEADERS))))
     for column in report.columns:
         source = f" [distinct values: {column.ndv_source}]" if column.ndv_source else ""

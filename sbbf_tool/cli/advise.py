@@ -22,7 +22,7 @@ from sbbf_tool.cli.page_limit import page_limit_option
     "--queries", "queries_file", type=click.Path(), help="Read expected queries from this file, one per line; -- begins a comment."
 )
 @click.option("--fpp", default=DEFAULT_FPP, show_default=True, help="Target false-positive rate.")
-@click.option("--engine", "engines", multiple=True, metavar="NAME", help="Advise for this query engine only (repeat for more).")
+@click.option("--engine", "engines", multiple=True, metavar="NAME", help="Give advice for this query engine only (repeat for more).")
 @click.option("--plan", "plan_path", type=click.Path(), metavar="PLAN", help="Save the advised filters for sbbf add-filter --plan.")
 @page_limit_option
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON document.")
@@ -40,8 +40,8 @@ def command(
     """Recommend which columns deserve a filter and at what size, estimate the savings, and print the command that adds the filters.
 
     PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL; the advice covers all files together. The command
-    reads the footers, filters and dictionaries of all files, and the data of a few row groups. With queries, only their columns get a
-    filter.
+    reads the footers, filters and dictionaries of all files, and the data of a few row groups. If queries are given, only columns
+    that they use are recommended.
     """
     from sbbf_tool.runner.advise import advise_files
 

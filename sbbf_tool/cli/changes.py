@@ -20,13 +20,13 @@ Row = TypeVar("Row", bound=FileRow)
 
 _OPTIONS = (
     click.option("-o", "--output", metavar="OUT", help="Write the new file here; it must not exist. For one PATH."),
-    click.option("--in-place", is_flag=True, help="Replace each file, in one step and only after the new one was verified."),
+    click.option("--in-place", is_flag=True, help="Replace each file, in one step and only after the new one has been verified."),
     click.option("--allow-table-files", is_flag=True, help="Also change files of Delta, Iceberg, Hudi or Paimon tables."),
     click.option("-n", "--dry-run", is_flag=True, help="Do everything except write."),
     click.option(
         "--report", "report_path", metavar="FILE", help="Save the outcome of each file, as Parquet, or as JSON lines for *.jsonl."
     ),
-    click.option("--json", "as_json", is_flag=True, help="One JSON document per file, and a summary of several."),
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON document per file and, for several files, a summary."),
 )
 
 

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 @policy_options
 @page_limit_option
 @click.option("--format", "form", type=click.Choice(formats.NAMES), default="text", show_default=True, help="Format of the findings.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document per file, and a summary of several: the same as --format json.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON document per file and, for several files, a summary. The same as --format json."
+)
 @click.option("--list-rules", is_flag=True, help="List all rules and exit.")
 @over_files()
 def command(
@@ -33,9 +35,9 @@ def command(
 ) -> int:
     """Check the filters of files against rules: for correctness, format, encryption and efficiency.
 
-    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL. Command-line options override --config.
-    Exit code 0: no finding is as severe as --fail-on; 1: some finding is; 2: a rule, column or setting does not exist; 3: something could
-    not be read.
+    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL. Command-line options override --config. Exit code
+    0: no finding has the severity --fail-on or a higher one; 1: at least one has; 2: a rule, column or setting does not exist; 3:
+    something could not be read.
     """
     from sbbf_tool.cli import policy
 

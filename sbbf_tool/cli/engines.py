@@ -17,7 +17,9 @@ _CELLS = {"used": "used", "unused": "-", "harm": "HARM"}
 
 @click.command(short_help="List which query engines use filters, for each type.")
 @click.option("--type", "type_name", metavar="TYPE", help="Show only types whose name contains this, such as decimal.")
-@click.option("--engine", "engine_name", metavar="NAME", help="Show details of this engine, or of the one that this system reads through.")
+@click.option(
+    "--engine", "engine_name", metavar="NAME", help="Show details of this engine; NAME is an engine, or a system that reads through one."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the table as one JSON document.")
 def command(type_name: str | None, engine_name: str | None, as_json: bool) -> None:
     """List which query engines use Bloom filters, for each type of column, and which of them lose rows or fail.

@@ -27,9 +27,11 @@ _SUMS = ("engine", "row groups", "skipped", "read", "bytes skipped")
 @click.option("-c", "--column", metavar="COLUMN", help="Query this column; all arguments are then PATHs.")
 @click.option("--value", "named_values", multiple=True, metavar="VALUE", help="Query this value (with -c).")
 @click.option("--null", "ask_null", is_flag=True, help="Query null instead of VALUE, as IS NULL does.")
-@click.option("--engine", "engine_name", metavar="NAME", help="Show only this engine, or the one that this system reads through.")
+@click.option(
+    "--engine", "engine_name", metavar="NAME", help="Show only this engine; NAME is an engine, or a system that reads through one."
+)
 @page_limit_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document per file, and a summary of several files.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document per file and, for several files, a summary.")
 @over_files("PATH... [COLUMN VALUE]")
 def command(
     files: Files,
@@ -40,13 +42,13 @@ def command(
     max_page_bytes: int | None,
     as_json: bool,
 ) -> int:
-    """Show what a query for COLUMN = VALUE reads: the answers of min and max, dictionary and filter for each row group.
+    """Show which row groups a query for COLUMN = VALUE reads, and whether min and max, dictionary or filter exclude the others.
 
     The last two arguments are column and value; with -c COLUMN --value VALUE, all arguments are PATHs. A second table shows, for each
-    engine, how many row groups it skips by which of these means, and the share of bytes skipped. For several files, the command prints a
+    engine, how many row groups it skips by each of these means, and the share of bytes skipped. For several files, the command prints a
     line per file that may hold the value, and the totals. Exit code 0: some row group may hold the value; 1: it is certainly absent.
 
-    In a column of text or of bytes of variable length, the value `null` is text; in other columns it queries null, as --null does.
+    In STRING and other BYTE_ARRAY columns, the value `null` is text; in other columns it means null, as --null does.
     """
     from sbbf_tool.runner import works
 

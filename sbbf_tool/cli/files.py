@@ -183,7 +183,7 @@ def _spark(
             raise click.UsageError("--master, --remote and --conf are for --runner spark")
         return None
     if jobs is not None:
-        raise click.UsageError("--jobs is for --runner local; Spark has its executors")
+        raise click.UsageError("--jobs applies to --runner local; with --runner spark, configure the executors")
     return master, dict(map(_setting, conf)), remote
 
 

@@ -27,7 +27,7 @@ _SUM_HEADERS = ("column", "files", "row groups", "of", "filter bytes", "data byt
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column (repeat for more).")
 @click.option("--all", "all_chunks", is_flag=True, help="Also show column chunks without a filter.")
 @click.option("--standalone", is_flag=True, help="PATH is a standalone filter: a header and a bitset, and nothing else.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document per file, and a summary of several.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document per file and, for several files, a summary.")
 @over_files()
 def command(files: Files, columns: tuple[str, ...], all_chunks: bool, standalone: bool, as_json: bool) -> int:
     """Show which columns have Bloom filters and how selective they are.
@@ -61,10 +61,8 @@ class _InspectView(View["InspectReport"]):
         return UnreadableError.exit_code if report.unreadable_filters else 0
 
     def show(self, report: InspectReport) -> None:
-        say(
-            f"{report.file}: {report.file_bytes:,} bytes, {report.rows:,} rows in {report.row_groups} row groups, "
-            f"written by {report.created_by or 'an unknown writer'}"
-        )
+        rows, row_groups = render.format_count(report.rows, "row"), render.format_count(report.row_groups, "row group")
+        say(f"{report.file}: {report.file_bytes:,} bytes, {rows} in {row_groups}, written by {report.created_by or 'an unknown writer'}")
         if report.filters:
             render.show_table(_HEADERS, [_row(row) for row in report.filters], _NUMBERS)
         for total in report.columns:

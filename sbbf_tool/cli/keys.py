@@ -8,7 +8,7 @@ import click
 
 from sbbf_tool.cli import render
 
-_HELP = "The keys of encrypted files, as JSON; else the file that SBBF_KEYS_FILE names, or the JSON in SBBF_KEYS."
+_HELP = "JSON file with the keys of encrypted files.  [default: the file named by SBBF_KEYS_FILE, or the JSON in SBBF_KEYS]"
 
 
 def _read(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:

@@ -19,10 +19,12 @@ _LIMITS = ("require", "max_fpp", "max_bytes_share", "min_ndv", "min_chunk_bytes"
 
 _OPTIONS = (
     click.option("--require", multiple=True, metavar="COLUMN", help="This column must have a filter in every row group (repeat for more)."),
-    click.option("--max-fpp", type=float, metavar="RATE", help="Highest false-positive rate of a filter."),
-    click.option("--max-bytes-share", type=float, metavar="SHARE", help="Most bytes of a column's filters per byte of its data."),
-    click.option("--min-ndv", type=int, metavar="N", help="Fewest distinct values of a filter."),
-    click.option("--min-chunk-bytes", type=BYTES, metavar="BYTES", help="Fewest bytes of a column chunk that has a filter."),
+    click.option("--max-fpp", type=float, metavar="RATE", help="Maximum false-positive rate of a filter."),
+    click.option(
+        "--max-bytes-share", type=float, metavar="SHARE", help="Maximum size of a column's filters, in bytes per byte of its data."
+    ),
+    click.option("--min-ndv", type=int, metavar="N", help="Minimum number of distinct values in a filter."),
+    click.option("--min-chunk-bytes", type=BYTES, metavar="BYTES", help="Minimum size, in bytes, of a column chunk that has a filter."),
     click.option("--select", multiple=True, metavar="RULE", help="Run only this rule, or the rules of this group (repeat for more)."),
     click.option("--ignore", multiple=True, metavar="RULE", help="Skip this rule, or the rules of this group (repeat for more)."),
     click.option("--quick", is_flag=True, default=None, help="Skip the rules that read data."),

@@ -53,17 +53,21 @@ def unmark(argument: str) -> str:
     return argument.removeprefix(_VALUE_MARK)
 
 
-@click.command(cls=NegativeValues, short_help="Query filters: may a file hold these values?")
+@click.command(cls=NegativeValues, short_help="Query filters: test whether files may hold values.")
 @click.option("-c", "--column", metavar="COLUMN", help="Query this column; all arguments are then PATHs.")
 @click.option("--value", "named_values", multiple=True, metavar="VALUE", help="Query this value (repeat for more).")
 @click.option("--values-file", type=click.Path(), help="Also query the values in this file, one per line; - reads standard input.")
 @click.option("--null", "ask_null", is_flag=True, help="Query null.")
-@click.option("--dialect", metavar="NAME", help="Query filters of this draft of the format; without it, they give no answer.")
-@click.option("--standalone", is_flag=True, help="PATH is a standalone filter: a header and a bitset. Takes --type, and no COLUMN.")
+@click.option(
+    "--dialect",
+    metavar="NAME",
+    help="Query filters that follow this draft of the format too; without the option, such filters give no answer.",
+)
+@click.option("--standalone", is_flag=True, help="PATH is a standalone filter: a header and a bitset. Requires --type; there is no COLUMN.")
 @click.option("--type", "type_name", metavar="TYPE", help="With --standalone: type of the values, such as INT64 or STRING.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing; only set the exit code.")
 @click.option("--stats", is_flag=True, help="Print the number of bytes, files and requests to standard error.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document per file, and a summary of several files.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document per file and, for several files, a summary.")
 @over_files("PATH [COLUMN VALUE...] | PATH...")
 def command(
     files: Files,
@@ -78,14 +82,15 @@ def command(
     stats: bool,
     as_json: bool,
 ) -> int:
-    """Query the Bloom filters of COLUMN: may the file hold a value?
+    """Query the Bloom filters of COLUMN to test whether a file may hold a value.
 
-    `sbbf probe PATH COLUMN VALUE...` takes one PATH: a Parquet file, a folder, a quoted glob or a URL. `sbbf probe PATH... -c COLUMN` takes
-    many, and reads values from --value and --values-file. The column's type determines how values are written: 42, 0x00ff, text. A value of
-    `-` reads values from standard input, one per line, and skips empty lines; after `--` it is a value. Exit code 0: some row group may
-    hold some value; 1: all values are certainly absent from all files. For several files, the command lists those that may hold a value.
+    `sbbf probe PATH COLUMN VALUE...` takes one PATH: a Parquet file, a folder, a quoted glob or a URL. `sbbf probe PATH... -c COLUMN`
+    takes many, and reads values from --value and --values-file. The column's type determines how values are written: 42, 0x00ff, text.
+    A value of `-` reads values from standard input, one per line, and skips empty lines; after `--`, `-` is a value. Exit code 0: some
+    row group may hold one of the values; 1: all values are certainly absent from all files. For several files, the command lists those
+    that may hold a value.
 
-    In a column of text or of bytes of variable length, the value `null` is text; in other columns it queries null, as --null does.
+    In STRING and other BYTE_ARRAY columns, the value `null` is text; in other columns it means null, as --null does.
     """
     view: _ProbeView | _LookupView
     if standalone:

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 @click.option("--compact", is_flag=True, help="Drop unreferenced bytes after the data: superseded footers and removed filters.")
 @over_changed_files
 def command(change: Change, columns: tuple[str, ...], compact: bool) -> int:
-    """Remove Bloom filters, of all columns or of those given.
+    """Remove Bloom filters from all columns, or from the given ones.
 
-    Where they are the last bytes, as `add-filter` wrote them, the file is truncated and is, byte for byte, what it was before. Otherwise a
-    new footer without them is appended; their bytes stay, unless --compact drops them.
+    If the filters are at the end of the file, where `add-filter` writes them, the file is truncated and is again, byte for byte, what
+    it was before. Otherwise a new footer without them is appended; their bytes stay in the file, unless --compact drops them.
     """
     from sbbf_tool.runner import works
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.repair import RepairReport
 
 
-@click.command(short_help="Fix defects of filters by a new footer.")
+@click.command(short_help="Fix defects of filters by writing a new footer.")
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column's filters (repeat for more).")
 @click.option(
     "--rebuild",
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @page_limit_option
 @over_changed_files
 def command(change: Change, **options: Any) -> int:
-    """Fix defects of the filters of files: set missing and wrong lengths, drop filters that cannot be read or have false negatives, drop
+    """Fix defective filters: set missing lengths, correct wrong ones, drop filters that cannot be read or have false negatives, drop
     invalid offsets, undo an interrupted append. Only the footer changes, unless --rebuild is given.
 
     PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL. Exit code 0: no defect, or all were fixed; 1: with

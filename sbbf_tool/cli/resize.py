@@ -32,11 +32,11 @@ _HEADERS = ("row group", "column", "method", "old bitset", "new bitset", "old fp
 @page_limit_option
 @over_changed_files
 def command(change: Change, **options: Any) -> int:
-    """Change the size of filters, to a false-positive rate or to a size in bytes.
+    """Resize filters to meet a false-positive rate, or to a given number of bytes.
 
     Filters are made smaller by folding, which reads no data and gives, bit for bit, the filter that would have been built at that size.
-    The new filters and a new footer are written after the old bytes; `remove-filter` truncates to them. Larger filters are built from
-    the data with --rebuild; without it, filters that are already smaller stay as they are, and where all are, the command refuses.
+    The new filters and a new footer are written after the old bytes; `remove-filter` truncates the file to them. Larger filters are
+    built from the data with --rebuild; without it, filters that are already smaller stay unchanged; if all are, the command is refused.
     """
     from sbbf_tool.file.cross_check import CrossChecks
     from sbbf_tool.runner import works
@@ -52,7 +52,7 @@ class _ResizeView(View["ResizeReport"]):
         old, new = (sum(getattr(row, name) for row in report.filters) for name in ("old_bytes", "new_bytes"))
         self.total.update(filters=len(report.filters), old_bitset_bytes=old, new_bitset_bytes=new)
         for place in report.not_resized:
-            render.warn(f"{place}; not resized, --rebuild builds it from the data")
+            render.warn(f"{place}; not resized; --rebuild builds it from the data")
         return 0
 
     def show(self, report: ResizeReport) -> None:

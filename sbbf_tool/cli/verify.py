@@ -23,14 +23,18 @@ _HEADERS = ("row group", "column", "type", "values", "false negatives", "est. fp
 
 @click.command(short_help="Verify filters against the data.")
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column (repeat for more).")
-@click.option("--standalone", is_flag=True, help="PATH is a standalone filter: a header and a bitset. Takes --type and --values-file.")
+@click.option("--standalone", is_flag=True, help="PATH is a standalone filter: a header and a bitset. Requires --type and --values-file.")
 @click.option("--type", "type_name", metavar="TYPE", help="With --standalone: type of the values, such as INT64 or STRING.")
 @click.option(
     "--values-file", type=click.Path(), help="With --standalone: values that the filter must hold, one per line; - reads standard input."
 )
-@click.option("--dialect", metavar="NAME", help="With --standalone: dialect of the filter; by default the values determine it.")
+@click.option(
+    "--dialect",
+    metavar="NAME",
+    help="With --standalone: the draft of the format that the filter follows; by default the values determine it.",
+)
 @page_limit_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON document per file, and a summary of several.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document per file and, for several files, a summary.")
 @over_files()
 def command(
     files: Files,
@@ -44,9 +48,9 @@ def command(
 ) -> int:
     """Verify the filters of files against their data: each filter is queried for every value of its column chunk.
 
-    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL. Reports false negatives, with their cause where it is
-    known; the false-positive rate, measured with absent keys; and defects of offset, header, length and size. Exit code 0: no filter
-    contradicts its data or the format; 1: a filter does; 3: something could not be read.
+    PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL. The command reports false negatives, with their
+    cause if it is known; the false-positive rate, measured with absent values; and defects of the offset, header, length and size. Exit
+    code 0: no filter contradicts its data or the format; 1: a filter does; 3: something could not be read.
     """
     if standalone:
         from sbbf_tool.cli.standalone import verify as verify_standalone

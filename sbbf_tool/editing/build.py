@@ -191,7 +191,8 @@ def ensure_buildable(file: ParquetFile, row_group: int, column: Column) -> None:
 
     if column.physical == "BOOLEAN":
         raise RefusedError(
-            "a BOOLEAN column cannot have a filter: parquet-java writes and expects an empty one, and two values prune nothing",
+            "a BOOLEAN column cannot have a filter: parquet-java writes and expects an empty one, and a filter for two values skips "
+            "almost nothing",
             file=file.name,
             place=f"column {column.name}",
             hint="leave the column out",
@@ -255,7 +256,9 @@ def place_of(file: ParquetFile, key: ChunkKey) -> str:
 
 def mistake(file: ParquetFile, problem: str) -> SbbfError:
     """Return the error for a filter, or a new file, that differs from its plan."""
-    return SbbfError(f"nothing was changed: {problem}", file=file.name, hint="this is a defect of sbbf, or of the disk; please report it")
+    return SbbfError(
+        f"nothing was changed: {problem}", file=file.name, hint="this is a bug in sbbf or a fault of the disk; please report it"
+    )
 
 
 def statistics_warnings(file: ParquetFile, filters: Mapping[ChunkKey, SpooledFilter]) -> Iterator[str]:

@@ -156,5 +156,5 @@ def _refusal(file: ParquetFile, key: ChunkKey, reason: str) -> RefusedError:
         f"its values cannot be read with certainty: {reason}",
         file=file.name,
         place=f"column {file.footer.columns[key[1]].name}, row group {key[0]}",
-        hint="omit the column, or rewrite the file; if other readers agree on its values, please report a bug of sbbf",
+        hint="omit the column, or rewrite the file; if other readers agree on its values, please report a bug in sbbf",
     )

@@ -45,9 +45,9 @@ class BloomFilter64:
         if not bits.size:
             raise UnreadableError("the filter has no bits")
         if bits.size > _MAX_BYTES:
-            raise UnreadableError(f"a filter of {bits.size} bytes is too large: its number of bits does not fit a Java int")
+            raise UnreadableError(f"a filter of {bits.size} bytes is too large: its number of bits does not fit in a Java int")
         if not 0 <= k < 1 << 32:
-            raise UsageError(f"k must fit 32 bits, not {k}")
+            raise UsageError(f"k must fit in 32 bits, not {k}")
         self.bits = bits
         self.k = k
 

@@ -35,7 +35,7 @@ def compute_sizing(items: int, fpp: float) -> Sizing:
     Raises UsageError where Paimon's own constructor throws: the size overflows, or the numbers are invalid.
     """
     if not -_LONG_MAX - 1 <= items <= _LONG_MAX:
-        raise UsageError(f"items must fit a 64-bit integer, not {items}")
+        raise UsageError(f"items must fit in a 64-bit integer, not {items}")
     ln2 = math.log(2)
     raw_num_bits = _int_of(float(-items) * _log(fpp) / (ln2 * ln2))
     num_bits = to_int32(raw_num_bits + 8 - int(math.fmod(raw_num_bits, 8)))  # a multiple of 8 grows by 8, as in Paimon

@@ -156,7 +156,7 @@ def leaf_columns(schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
 
     walk((), (), schema[0].num_children or 0, schema[0], (0, 0), 0)
     if pos != len(schema):
-        raise UnreadableError(f"the schema has {len(schema)} elements, but its groups state {pos}")
+        raise UnreadableError(f"the schema has {len(schema)} elements, but the child counts of its groups add up to {pos}")
     return tuple(columns)
 
 

@@ -116,7 +116,7 @@ def skip(buf: bytes, pos: int, kind: int, depth: int = 0, ends: Ends | None = No
         return pos
     if kind in _ELEMENT_WIDTH:
         return _within(buf, pos, pos + _ELEMENT_WIDTH[kind])
-    raise UnreadableError(f"a field has kind {kind}, which the compact protocol does not have", place=f"footer byte {pos}")
+    raise UnreadableError(f"a field has type {kind}, which the compact protocol does not define", place=f"footer byte {pos}")
 
 
 def _skip_struct(buf: bytes, pos: int, depth: int, ends: Ends | None) -> int:

@@ -78,7 +78,10 @@ def _parse_raw(layout: struct.Struct, data: bytes) -> ParsedHeader:
         raise UnreadableError("the header states an unknown hash, algorithm or compression")
     # By chance, many numbers are followed by that many zero bytes, and there is no magic: hence the strict check of the size.
     if not BLOCK_BYTES <= num_bytes <= MAX_BYTES or num_bytes & (num_bytes - 1):
-        raise UnreadableError(f"the branch wrote bitsets of powers of two from {BLOCK_BYTES} to {MAX_BYTES} bytes, not {num_bytes}")
+        raise UnreadableError(
+            f"builds of parquet-mr's Bloom filter branch wrote bitsets of a power of two from {BLOCK_BYTES} to {MAX_BYTES} bytes, "
+            f"not {num_bytes}"
+        )
     return ParsedHeader(layout.size, num_bytes)
 
 

@@ -213,7 +213,7 @@ class PlainChunk:
         try:
             plain = self._decompress(body, size, self._meta.codec)
         except ValueError as error:
-            raise UnreadableError(f"the page cannot be decompressed ({error})", place=place) from error
+            raise UnreadableError(f"the page cannot be decompressed: {error}", place=place) from error
         width = self._column.width
         if width is not None and len(plain) != count * width:
             raise UnreadableError(f"the page has {len(plain):,} bytes for {count:,} values of {width} bytes", place=place)
@@ -302,7 +302,7 @@ class PlainChunk:
         except cramjam.DecompressionError as error:
             raise ValueError(str(error)) from error
         if came != size:
-            raise ValueError(f"to {came:,} bytes, but the header states {size:,}")
+            raise ValueError(f"it has {came:,} bytes, but the header states {size:,}")
         return plain
 
 

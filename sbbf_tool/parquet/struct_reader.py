@@ -100,7 +100,7 @@ def _read_list(data: bytes, pos: int, arguments: Any, depth: int) -> tuple[list[
     if count == 15:
         count, pos = _read_length(data, pos)
     if count and (compact.TRUE if kind == compact.FALSE else kind) != element:
-        raise UnreadableError(f"the elements of a list have kind {kind}, not {element}", place=f"byte {start}")
+        raise UnreadableError(f"the elements of a list have type {kind}, not {element}", place=f"byte {start}")
     values: list[object] = []
     for _ in range(count):
         value, pos = _read_value(data, pos, element, of_element, depth)

@@ -105,7 +105,7 @@ RULES = (
     _error(
         name="hashed-at-wrong-width",
         reads=Reads.DATA,
-        message="The filter holds the values with another width or byte order than the file, so readers lose rows.",
+        message="The filter holds the values with a width or byte order that differs from the file, so readers lose rows.",
         why="Some libraries hash their own representation of a value: small integers in 1 or 2 bytes, decimals in 16, integers in 8 "
         "instead of 4.",
         look=_with_cause(misses.WIDTH),
@@ -114,7 +114,7 @@ RULES = (
     _error(
         name="wrong-block",
         reads=Reads.DATA,
-        message="The filter holds the values in other blocks than the format assigns to them, so readers lose rows.",
+        message="The filter holds the values in blocks other than those that the format assigns to them, so readers lose rows.",
         why="Drafts of the format chose the block by a remainder, and some readers and writers still do; or the header states more "
         "bytes than the filter was built with.",
         look=_with_cause(misses.BLOCK),
@@ -124,8 +124,8 @@ RULES = (
         name="hashed-as-draft",
         reads=Reads.DATA,
         message="The filter holds hashes of a draft of the format but has a header of the released format, so readers lose rows.",
-        why="The writer follows a draft of 2018 or 2019 (MurmurHash3), or builds of parquet-mr's branch, which hash every number as "
-        "the empty string, but writes the header of the released format.",
+        why="The writer follows a draft of 2018 or 2019 (MurmurHash3), or builds of parquet-mr's Bloom filter branch, which hash every "
+        "number as the empty string, but writes the header of the released format.",
         look=_with_cause(misses.DRAFT),
         fix=fixes.rebuild,
     ),
@@ -152,7 +152,7 @@ RULES = (
         reads=Reads.DATA,
         message="The file states that its INTERVAL filters hold normalised values, but this one does not, so DuckDB loses rows.",
         why="DuckDB 2.0 queries only the normalised form where the key duckdb.interval_bloom_filter is set. A tool that writes "
-        "another filter must remove the key.",
+        "filters of another form must remove the key.",
         look=_at_each_verification(_excluded_intervals),
         fix=fixes.rebuild,
     ),
@@ -162,8 +162,8 @@ RULES = (
         message="The filter excludes the usual form of INT96 timestamps that are stored in another form, so readers that query the "
         "usual form lose rows.",
         why="Arrow C++ up to 22.0 stores an instant before 1970 as the following day with a negative time of day (apache/arrow "
-        "issue 48246). Readers treat it as the instant that other writers store rounded down to the day, and query the filter "
-        "for that form.",
+        "issue 48246). Readers convert it to the form of other writers, with the day rounded down, and query the filter for "
+        "that form.",
         look=_at_each_verification(_excluded_instants),
         fix=fixes.rebuild,
     ),

@@ -100,7 +100,7 @@ def _sorted(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     non_empty = [chunk for chunk in column.chunks if chunk.values != 0]
     ranges = [pair for chunk in non_empty if (pair := bounds(column.footer, chunk.row_group, column.column)) is not None]
     if column.filters and len(ranges) == len(non_empty) > 1 and all(lower.high < upper.low for lower, upper in pairwise(sorted(ranges))):
-        yield Evidence(None, f"min and max of its {len(non_empty)} row groups do not overlap")
+        yield Evidence(None, f"the ranges from min to max of its {len(non_empty)} row groups do not overlap")
 
 
 def _dictionary_encoded(chunk: ChunkFacts) -> str | None:
@@ -155,7 +155,7 @@ RULES = (
         reads=Reads.FOOTER,
         message="Only some row groups have a filter for this column, so every query reads the others, and some readers use no filter at "
         "all.",
-        why="parquet-java, DuckDB and Trino decide for each row group, by whether they kept a dictionary. Older versions of "
+        why="parquet-java, DuckDB and Trino decide for each row group, depending on whether they kept a dictionary. Older versions of "
         "ClickHouse look only at the first row group.",
         look=_only_some_row_groups,
         fix=fixes.add,

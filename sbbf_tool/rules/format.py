@@ -123,7 +123,7 @@ RULES = (
         reads=Reads.FILTERS,
         message="The filter's header does not state split blocks, XXH64 and no compression, so its bits cannot be interpreted.",
         why="parquetjs leaves algorithm, hash and compression empty; parquet-go may compress with GZIP, which the format does not "
-        "have. Some readers ignore the filter, some fail the query, and some use it anyway.",
+        "define for filters. Some readers ignore the filter, some fail the query, and some use it anyway.",
         look=_at_each_header(_unknown_header),
         fix=fixes.rebuild,
     ),
@@ -131,9 +131,9 @@ RULES = (
         name="draft-dialect",
         reads=Reads.FILTERS,
         message="The filter follows an unreleased draft of the format, so no reader uses it and some fail.",
-        why="Written by builds of parquet-mr's branch of 2019 and 2020, and by tools that follow the drafts of that time. Only the "
-        "values, not the header, determine the hash function. ClickHouse and DuckDB fail the query; DataFusion and parquet-java "
-        "ignore the filter.",
+        why="Such filters were written by builds of parquet-mr's Bloom filter branch in 2019 and 2020, and by tools that follow the drafts "
+        "of that time. Only the values, not the header, determine the hash function. ClickHouse and DuckDB fail the query; DataFusion and "
+        "parquet-java ignore the filter.",
         look=at_each_filter(_draft_dialect),
         fix=fixes.rebuild,
     ),

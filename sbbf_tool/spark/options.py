@@ -48,7 +48,7 @@ def parse_options(options: Mapping[str, str]) -> ReadRequest:
         parsed_options.refuse(_OF_CHUNKS, "rules")
         view = _findings(parsed_options)
     else:
-        parsed_options.refuse(_OF_RULES, "filters, only with the option rules")
+        parsed_options.refuse(_OF_RULES, "filters; it applies with the option rules")
         view = Chunks(parsed_options.list("columns"), parsed_options.flag("all"))
     errors = parsed_options.text("errors") or "row"
     if errors not in ("row", "fail"):
@@ -78,7 +78,7 @@ class _Options:
             if _key(name) not in names:
                 near = get_close_matches(_key(name), names, n=1)
                 raise UsageError(
-                    f"unknown option {name!r}", hint=f"did you mean {names[near[0]]}?" if near else f"there are {', '.join(NAMES)}"
+                    f"unknown option {name!r}", hint=f"did you mean {names[near[0]]}?" if near else f"the options are {', '.join(NAMES)}"
                 )
             self._values[names[_key(name)]] = str(value)
 

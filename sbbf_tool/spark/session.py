@@ -57,7 +57,7 @@ def session(master: str | None = None, conf: Mapping[str, str] | None = None, re
     if master is not None and remote is not None:
         raise UsageError("both a master and a remote were given", hint="give one of them: a session has one server")
     if master is not None and not _MASTER.match(master):
-        raise UsageError(f"unknown master {master!r}", hint="there are local[N], spark://host:port, yarn and k8s://https://host:port")
+        raise UsageError(f"unknown master {master!r}", hint="the masters are local[N], spark://host:port, yarn and k8s://https://host:port")
     version = spark_version()
     settings = dict(conf or {})
     if remote is None or not remote.startswith("sc://"):

@@ -68,7 +68,7 @@ def append(source: LocalSource, pieces: Sequence[Piece], verify: Callable[[Local
                     tail.undo()
                     raise
         except OSError as error:
-            hint = Hint("the next change of this file, or {fix}, truncates it to its old length", fix=Fix("repair", (source.name,)))
+            hint = Hint("the next change to this file, or {fix}, truncates it to its old length", fix=Fix("repair", (source.name,)))
             raise WriteError(f"the append could not be finished: {reason_of(error)}", file=source.name, hint=hint) from error
     try:
         sync_folder(os.path.dirname(real))

@@ -186,7 +186,7 @@ def ensure_replaceable(target: str, *, append: bool = False) -> None:
 def ensure_open_to_new_files(folder: str, target: str) -> None:
     """Raise RefusedError for `target` if this process may not create files in `folder`."""
     if not os.access(folder or ".", os.W_OK | os.X_OK, effective_ids=True):
-        raise RefusedError("cannot create a file beside the target: no permission to write the folder", file=target, hint=_ELSEWHERE)
+        raise RefusedError("cannot create a file beside the target: no permission to write to the folder", file=target, hint=_ELSEWHERE)
 
 
 def _acts_as_any_owner() -> bool:

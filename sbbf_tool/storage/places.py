@@ -227,7 +227,7 @@ def _path(name: str | os.PathLike[str]) -> str:
         return text
     host, slash, path = text.removeprefix("file://").partition("/")
     if host not in ("", "localhost") or not slash:
-        raise UsageError(f"the URL names a file of another machine, or a relative path: {text}", hint="file:///PATH")
+        raise UsageError(f"the URL names a file on another machine, or a relative path: {text}", hint="file:///PATH")
     from urllib.parse import unquote
 
     return unquote(f"/{path}")

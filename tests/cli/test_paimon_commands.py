@@ -184,7 +184,7 @@ class TestProbe:
         assert sbbf("probe", orders, "customer", "x", "-q", "--stats") == 0
         err = capfd.readouterr().err
         read = [path for path in orders.rglob("*") if path.is_file() and path.suffix == ".index"]
-        assert err.endswith(f" bytes of {len(read) + 4 + 2 + 5} files\n")  # manifests; lists; LATEST, snapshot, three schemas
+        assert err.endswith(f" bytes from {len(read) + 4 + 2 + 5} files\n")  # manifests; lists; LATEST, snapshot, three schemas
 
     def test_the_partition_answers_where_no_filter_does(self, tmp_path, capfd):
         maker = TableMaker(tmp_path / "t", (("id", "BIGINT"), ("day", "DATE")), partition_keys=("day",))

@@ -104,7 +104,7 @@ def filtered(tmp_path, fixtures):
 
 
 @needs_root
-@pytest.mark.parametrize(("mode", "said"), [(0o1777, "sticky"), (0o755, "no permission to write the folder")])
+@pytest.mark.parametrize(("mode", "said"), [(0o1777, "sticky"), (0o755, "no permission to write to the folder")])
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_a_file_that_cannot_be_replaced_is_refused_before_the_work(folder, filtered, no_work, change, mode, said):
     path = shared(folder, filtered, mode)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def command(table: str, columns: tuple[str, ...], as_json: bool, **options: Any) -> int:
     """Add an index to the data files of a table that have none, in a new snapshot. Data files stay unchanged.
 
-    TABLE is the folder of a table on a local disk. Columns have their current names; filters are sized as in sbbf paimon build. An index
+    TABLE is the folder of a table on a local disk. Use the current names of columns; filters are sized as in sbbf paimon build. An index
     is stored in the manifest or in DATAFILE.index, depending on the table's file-index.in-manifest-threshold. The snapshot is created
     atomically and only if no other commit came first; otherwise the commit is planned again on top of that one. Older snapshots stay
     unchanged. Exit code 3: a data file was skipped because it could not be read.

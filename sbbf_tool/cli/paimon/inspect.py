@@ -31,15 +31,16 @@ _HEADERS = (
 )
 
 
-@click.command(short_help="Show the indexes of data files, and estimates from their bits.")
+@click.command(short_help="Show the indexes of data files, with their estimated false-positive rates.")
 @click.argument("target", metavar="TABLE|FILE.index")
 @table_options
 @json_option
 def command(target: str, as_json: bool, **options: Any) -> int:
     """Show the indexes of the data files of a table, or those in one index file.
 
-    TABLE is the folder of a table. One row per index: its place, bytes, fill ratio and, estimated from the bits, the false-positive rate
-    and the number of distinct values. Findings follow. Data files are not read. Exit code 3: an index cannot be read.
+    TABLE is the folder of a table. Each row of the output is an index: its place, size in bytes, fill ratio and, estimated from the
+    bits, the false-positive rate and the number of distinct values. Findings are listed below the table. Data files are not read. Exit
+    code 3: an index cannot be read.
     """
     from sbbf_tool.operations.paimon.inspect import inspect_paimon
 

@@ -40,8 +40,9 @@ def command(
 ) -> int:
     """Query the file indexes of a table for the data files that may hold a value of COLUMN, as Paimon's own reader does.
 
-    COLUMN has its current name; `m[key]` is an entry of the map m. Values are written in the form of the type of the column: 42, text,
-    0x00ff, 2024-02-29, 2024-02-29T12:00:00.5. Exit code 0: a data file may hold one of them; 1: all data files are skipped for all.
+    COLUMN is the current name of the column; `m[key]` is an entry of the map m. Values are written in the form of the type of the
+    column: 42, text, 0x00ff, 2024-02-29, 2024-02-29T12:00:00.5. Exit code 0: a data file may hold one of them; 1: all data files are
+    skipped for every value.
     """
     from sbbf_tool.operations.paimon.probe import probe_paimon
     from sbbf_tool.storage.folders import LocalFolders
@@ -53,7 +54,7 @@ def command(
     elif not quiet:
         _show(report)
     if stats:
-        say(f"read {files.bytes_read:,} bytes of {files.files_read:,} files", err=True)
+        say(f"read {files.bytes_read:,} bytes from {render.format_count(files.files_read, 'file')}", err=True)
     stop_if_unread()
     return MAYBE if report.remaining else ABSENT
 

@@ -27,8 +27,8 @@ _HEADERS = ("data file", "place", "column", "rows", "nulls", "false negatives", 
 def command(target: str, data_file: str | None, as_json: bool, **options: Any) -> int:
     """Verify that an index has no false negatives: query its filters for every value of the data file.
 
-    TABLE is the folder of a table. The data file of one index file is DATAFILE, by default the one beside it that its name refers to.
-    Exit code 0: no false negatives; 1: false negatives; 3: something could not be read.
+    TABLE is the folder of a table. For a single index file, DATAFILE is its data file; by default, the file beside it that its name
+    refers to. Exit code 0: no false negatives; 1: false negatives; 3: something could not be read.
     """
     from sbbf_tool.operations.paimon.verify import verify_paimon
 

@@ -103,9 +103,7 @@ def _check_table(table: Table) -> None:
         if applies:
             raise RefusedError(f"indexes cannot be added to this table: {reason}", file=table.path, hint=_HINT)
     if not table.files.is_writable or _ADDRESS.match(table.path):
-        raise RefusedError(
-            "a commit needs a local file system, which can create a file only if it does not exist", file=table.path, hint=_HINT
-        )
+        raise RefusedError("a commit needs a local file system, on which a file can be created atomically", file=table.path, hint=_HINT)
 
 
 def _resolve_requests(schema: TableSchema, requests: list[IndexRequest]) -> list[IndexRequest]:

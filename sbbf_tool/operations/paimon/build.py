@@ -69,7 +69,7 @@ def _default_requests(table_and_file: tuple[Table, LiveFile] | None, path: str) 
     raise UsageError(
         "there is no column to index",
         file=path,
-        hint=Hint("name one with {columns}; the options of the table name none in the file", columns=...),
+        hint=Hint("name one with {columns}; the options of the table name no column of this file", columns=...),
     )
 
 

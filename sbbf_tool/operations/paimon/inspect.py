@@ -2,7 +2,7 @@
 
 | rule                | meaning                                                                                             |
 |---------------------|-----------------------------------------------------------------------------------------------------|
-| duplicate-index     | a container in the manifest and in a file: Paimon reads that in the manifest, even if outdated      |
+| duplicate-index     | a container in the manifest and in a file: Paimon reads the one in the manifest, even if outdated      |
 | unreferenced-index  | an index file that the snapshot does not refer to; older snapshots may                              |
 | outside-table       | the table may not refer to the file: it is not read without `allow_outside`                         |
 | unreadable-index    | the container contradicts the format, is missing, or is not the only one                            |
@@ -126,7 +126,7 @@ def _inspect_file(table: Table, live: LiveFile, inspection: _Inspection) -> Insp
     index = find_index(table.files, live)
     if file.embedded_index is not None and file.index_files:
         inspection.note(
-            "duplicate-index", f"an index is in the manifest and in {', '.join(file.index_files)}: Paimon reads that in the manifest"
+            "duplicate-index", f"an index is in the manifest and in {', '.join(file.index_files)}: Paimon reads the one in the manifest"
         )
     if index.problem is not None:
         inspection.note("unreadable-index", index.problem)

@@ -122,7 +122,7 @@ class DecryptedPages:
     def _module_at(self, position: int, end: int, place: str) -> bytes:
         length = int.from_bytes(self._read(position, LENGTH_BYTES), "little") + LENGTH_BYTES
         if length < GCM_OVERHEAD or position + length > end:
-            raise AuthenticationError("the stated length is not that of a module in this column chunk", place=place)
+            raise AuthenticationError("the stated length is not the length of a module in this column chunk", place=place)
         return self._read(position, length)
 
     def _decrypt_header(self, ciphertext: bytes, ordinal: int, place: str) -> tuple[bytes, Module]:

@@ -31,7 +31,7 @@ def read_filter(
     """
     length = int.from_bytes(read(place.offset, min(LENGTH_BYTES, max(0, end - place.offset))), "little")
     if length + LENGTH_BYTES < GCM_OVERHEAD or length > _MOST_HEADER_BYTES or place.offset + LENGTH_BYTES + length > end:
-        raise AuthenticationError(f"there is no encrypted header: its module would have {length:,} bytes")
+        raise AuthenticationError(f"there is no encrypted header at this offset: a module of {length:,} bytes is not valid")
     ciphertext = read(place.offset, LENGTH_BYTES + length)
     try:
         header = parse_header(cipher.decrypt(chunk, Module.BLOOM_FILTER_HEADER, ciphertext))

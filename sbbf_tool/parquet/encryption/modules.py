@@ -68,7 +68,7 @@ class FileAad(NamedTuple):
         """Build the AAD; `row_group` is the ordinal that the footer states, `column` the leaf's position. UnreadableError above 16 bits."""
         ordinals = (row_group, column) if page is None else (row_group, column, page)
         if max(ordinals) > MOST_ORDINAL or min(ordinals) < 0:
-            raise UnreadableError(f"the ordinals of an encrypted file end at {MOST_ORDINAL:,}")
+            raise UnreadableError(f"an encrypted file has ordinals from 0 to {MOST_ORDINAL:,}")
         return self.prefix + self.unique + bytes([module]) + b"".join(number.to_bytes(2, "little") for number in ordinals)
 
 
@@ -126,7 +126,7 @@ def parse_gcm(key: Key, module: Bytes, aad: bytes) -> bytes:
     """Decrypt a whole module, its length word included. AuthenticationError where key, place or bytes are not the writer's."""
     view = memoryview(module)
     if len(view) < GCM_OVERHEAD or int.from_bytes(view[:LENGTH_BYTES], "little") != len(view) - LENGTH_BYTES:
-        raise AuthenticationError("the stated length is not that of a module")
+        raise AuthenticationError("the stated length is not the length of a module")
     return decrypt_gcm(key, view[LENGTH_BYTES:], aad)
 
 
@@ -157,7 +157,7 @@ def parse_ctr(key: Key, module: Bytes) -> bytes:
     """Decrypt a CTR module, whose bytes are not authenticated."""
     view = memoryview(module)
     if len(view) < CTR_OVERHEAD or int.from_bytes(view[:LENGTH_BYTES], "little") != len(view) - LENGTH_BYTES:
-        raise UnreadableError("the stated length is not that of a module")
+        raise UnreadableError("the stated length is not the length of a module")
     return key.ctr(bytes(view[LENGTH_BYTES:CTR_OVERHEAD]), view[CTR_OVERHEAD:])
 
 

@@ -51,7 +51,7 @@ def parse_location(url: str) -> Location:
     service = _SERVICES.get(scheme)
     if match is None or service is None:
         schemes = ", ".join(f"{name}://" for name in _SERVICES)
-        raise UsageError(f"unknown URL scheme {scheme}://", hint=f"the schemes are {schemes}; a local file is a path")
+        raise UsageError(f"unknown URL scheme {scheme}://", hint=f"the schemes are {schemes}; give a local file as a path")
     bucket, key = match[2], match[3] or ""
     if service == "http":
         return _parse_http(url)
