@@ -1,6 +1,6 @@
 """Apache Paimon's file index: inspect, query, build and verify its Bloom filters, and add them to existing tables.
 
-From bytes to commits; each line imports only those above it:
+From bytes to commits; modules import only from the same line and lines above:
 
     data_types, fast_hash                                        the hash of a value
     bloom64 (bloom64_spec, bloom64_sizing)                       the filter
@@ -8,10 +8,10 @@ From bytes to commits; each line imports only those above it:
     avro_schema, avro_values, avro_file                          Avro, the format of manifests
     table_schema, index_options, snapshot, manifest,
     manifest_stats, binary_row, partition_path                   the metadata files of a table
-    files, table, file_index, reading_rules                      from a table to its data files, and which index Paimon uses when
+    files, table, file_index, reading_rules                      from a table to its data files; the index that Paimon uses, and when
     literals                                                     values written as text
     data_file (arrow_columns, orc_zones, avro_columns)           values stored in data files
     commit_plan, publish                                         a commit that adds indexes to data files
 
-The operations are in `operations/paimon`. No module here opens a file, prints, or knows where bytes are stored: see `files`.
+The operations are in `operations/paimon`. No module here opens files or prints: callers pass the storage, as in `files`.
 """

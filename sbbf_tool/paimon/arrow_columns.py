@@ -1,8 +1,8 @@
 """Hashes of the columns of Parquet and ORC data files, read with pyarrow.
 
-A Parquet schema determines what Paimon hashes: the unit of a timestamp follows its precision. An ORC schema does not: all its timestamps
-have the same unit, so their Paimon type must be given. ORC pads CHAR with blanks; this reader strips them, as Paimon's ORC reader does.
-`combine_int96` handles INT96 timestamps.
+A Parquet schema determines what Paimon hashes, because the unit of a timestamp depends on its precision. An ORC schema does not: all ORC
+timestamps have the same unit, so their Paimon type must be given. ORC pads CHAR with blanks, which this module strips, as Paimon's ORC
+reader does. `combine_int96` handles INT96 timestamps.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _PARQUET_HINT = "give its type"
 def hash_parquet(data: bytes, columns: ColumnTypes) -> ColumnHashes:
     """Hash the requested columns of a Parquet file.
 
-    Raises UsageError for a column that does not exist or has no hash, UnreadableError where the file is broken or contradicts a type.
+    Raises UsageError for a column that does not exist or has no hash, and UnreadableError if the file is broken or contradicts a type.
     """
     file = _open_parquet(data, "us")
     names = sorted({indexed.column for indexed in columns})
@@ -91,7 +91,7 @@ def hash_orc(data: bytes, columns: ColumnTypes) -> ColumnHashes:
     with _translate_errors("ORC"):
         file = orc.ORCFile(pa.BufferReader(data))
         schema = file.schema
-        _ = schema.names  # pyarrow decodes names only here: one that is not UTF-8 raises ValueError
+        _ = schema.names  # pyarrow decodes names only here; a name that is not UTF-8 raises ValueError
     types = _resolve_types(schema, columns, orc=True)
     names = sorted({indexed.column for indexed in columns})
     stripes: Iterator[pa.RecordBatch] = (file.read_stripe(at, columns=names) for at in range(file.nstripes))
@@ -102,10 +102,10 @@ def hash_orc(data: bytes, columns: ColumnTypes) -> ColumnHashes:
 
 
 def _check_time_zones(batches: Iterator[pa.RecordBatch], timestamps: dict[IndexedColumn, DataType]) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a file that was not written in UTC; raise UsageError where its timestamps depend on the time zone.
+    """Yield the batches of a file that was not written in UTC; raise UsageError if its timestamps depend on the time zone.
 
-    Paimon's Java stores a TIMESTAMP_LTZ shifted by the zone of the process that writes it. Before 1901 zones were local mean time, which
-    Java and ORC's C++ compute differently.
+    Paimon's Java code stores a TIMESTAMP_LTZ shifted by the time zone of the writing process. Before 1901, time zones used local mean time,
+    which Java and ORC's C++ library compute differently.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -120,7 +120,7 @@ def _check_time_zones(batches: Iterator[pa.RecordBatch], timestamps: dict[Indexe
 
 @contextmanager
 def _translate_errors(file_format: str) -> Iterator[None]:
-    """Translate the exceptions that pyarrow raises in the block to those of this package."""
+    """Translate exceptions that pyarrow raises in the block into exceptions of this package."""
     import pyarrow as pa
 
     try:
@@ -157,7 +157,7 @@ def _is_text_map(stored: pa.DataType) -> bool:
 
 
 def infer_type(stored: pa.DataType, *, orc: bool) -> DataType | None:
-    """Return the Paimon type by which a stored column is hashed; None where the file does not determine it."""
+    """Return the Paimon type that determines the hash of a stored column; None if the file does not determine the type."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(stored):
@@ -173,7 +173,7 @@ def infer_type(stored: pa.DataType, *, orc: bool) -> DataType | None:
 def _hash_batch(
     batch: pa.RecordBatch, types: dict[IndexedColumn, DataType], *, nanos_batch: pa.RecordBatch | None = None, padded: bool = False
 ) -> dict[IndexedColumn, HashBatch]:
-    """Hash one batch. `nanos_batch` has the same rows with INT96 in nanoseconds; `padded` states that CHAR values have trailing blanks."""
+    """Hash one batch. `nanos_batch` has the same rows with INT96 in nanoseconds; `padded` means that CHAR values have trailing blanks."""
     hash_batches = {}
     for indexed, data_type in types.items():
         column = batch.column(indexed.column)
@@ -194,10 +194,10 @@ def _take_values(batch: pa.RecordBatch, indexed: IndexedColumn) -> pa.Array:
 def combine_int96(micros: pa.Array, nanos: pa.Array) -> pa.Array:
     """Compute INT96 timestamps in microseconds, rounded down, from the two forms in which pyarrow reads them.
 
-    Nanoseconds are correct modulo 2^64, about 584 years. Microseconds have the range, but Paimon's Java writes a time before 1970 (unless
-    it is a midnight) with a negative nanosecond of the day, which pyarrow reads as unsigned: 584 years too late. Two times can share both
-    forms: the one within the range of nanoseconds (1677 to 2262) is taken, and where neither is, the one that Paimon would have written
-    in that form.
+    The nanoseconds are correct modulo 2^64, about 584 years. The range of the microseconds is sufficient, but Paimon's Java code writes a
+    time before 1970 (unless it is midnight) with a negative nanosecond of the day, and pyarrow reads that as unsigned: 584 years too late.
+    Two times can share both forms. The result is then the one within the range of nanoseconds (1677 to 2262) or, if neither is, the one
+    that Paimon would have written in this form.
     """
     import pyarrow as pa
 
@@ -211,7 +211,7 @@ def combine_int96(micros: pa.Array, nanos: pa.Array) -> pa.Array:
 
 
 def _take_entries(column: pa.MapArray, key: str) -> pa.Array:
-    """Return the values of a map under one key, though a slice shares the children of the whole array and a null map may hide entries."""
+    """Return the values of a map under one key. A slice shares the children of the whole array, and a null map may have hidden entries."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -223,7 +223,7 @@ def _take_entries(column: pa.MapArray, key: str) -> pa.Array:
 
 
 def _hash_values(values: pa.Array, data_type: DataType, indexed: IndexedColumn, *, padded: bool) -> tuple[Hashes, Any]:
-    """Hash values without nulls; text and binary values once each."""
+    """Hash values without nulls; repeated text and binary values are hashed once."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(values.type):
@@ -233,7 +233,7 @@ def _hash_values(values: pa.Array, data_type: DataType, indexed: IndexedColumn, 
         try:
             encoded = values.cast(pa.large_binary()).to_pylist()
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
-            # Values of this type have no bytes: the file holds another type than the schema of its table states.
+            # Values of this type have no bytes: the type in the file differs from the type in the table's schema.
             raise contradiction(indexed, values.type, data_type) from None
         if padded and data_type.root == "CHAR":
             encoded = [value.rstrip(b" ") for value in encoded]
@@ -245,7 +245,7 @@ def _hash_values(values: pa.Array, data_type: DataType, indexed: IndexedColumn, 
 
 
 def _convert_keys(values: pa.Array, data_type: DataType) -> Longs | None:
-    """Return the 64-bit keys of values other than bytes; None where their stored form contradicts the type."""
+    """Return the 64-bit keys of values other than bytes; None if their stored form contradicts the type."""
     import pyarrow as pa
 
     kind, stored = key_of(data_type), values.type

@@ -1,6 +1,6 @@
 """Hashes of the columns of Avro data files (format/avro/AvroSchemaConverter.java).
 
-Text is hashed as stored, even where it is not UTF-8. A map with text keys is an Avro map; other maps have no entries to index.
+Text is hashed as stored, even if it is not UTF-8. A map with text keys is stored as an Avro map; entries of other maps cannot be indexed.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _STORED = {
 def hash_avro(data: bytes, columns: ColumnTypes) -> ColumnHashes:
     """Hash the requested columns of an Avro file.
 
-    Raises UsageError for a column that does not exist or has no hash, UnreadableError where the file is broken or contradicts a type.
+    Raises UsageError for a column that does not exist or has no hash, and UnreadableError if the file is broken or contradicts a type.
     """
     header = parse_header(data)
     fields = fields_of(header.schema)
@@ -79,7 +79,7 @@ def _find_schema(fields: Mapping[str, Schema], indexed: IndexedColumn) -> Schema
 
 
 def infer_type(schema: Schema) -> DataType | None:
-    """Return the Paimon type by which an Avro type is hashed; None where there is none."""
+    """Return the Paimon type that determines the hash of an Avro type; None if there is no such Paimon type."""
     return _TYPES.get((kind_of(schema), logical_of(schema)))
 
 

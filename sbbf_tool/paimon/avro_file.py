@@ -25,7 +25,7 @@ from sbbf_tool.paimon.avro_values import Encoding, open_values
 
 MAGIC = b"Obj\x01"
 MAX_BLOCK = 64 << 20
-"""Limit of the unpacked bytes of a block."""
+"""Maximum number of unpacked bytes in a block."""
 
 WRITABLE_CODECS = frozenset(("null", "deflate", "zstandard"))
 
@@ -53,7 +53,7 @@ class AvroHeader:
 
 
 def parse_header(data: bytes) -> AvroHeader:
-    """Parse the header of an Avro file. Raises UnreadableError when it is not one."""
+    """Parse the header of an Avro file. Raises UnreadableError if `data` is not an Avro file."""
     if not data.startswith(MAGIC):
         raise UnreadableError("not an Avro file: the magic bytes differ", place="offset 0")
     stream = open_values(data)
@@ -73,7 +73,7 @@ def parse_header(data: bytes) -> AvroHeader:
 def iter_values(data: bytes, header: AvroHeader, *, raw_strings: bool = False) -> Iterator[Any]:
     """Yield the values of a file; with `raw_strings` a string may hold any bytes: see `Encoding.read`.
 
-    Raises UnreadableError, with the block's offset, where bytes contradict the format or the codec is not one of Avro's.
+    Raises UnreadableError, with the block's offset, if the bytes contradict the format or the codec is not an Avro codec.
     """
     encoding, number = Encoding(header.schema), Encoding("long")
     outer = BytesIO(data)

@@ -1,6 +1,6 @@
 """Avro schemas (Avro 1.11 specification, "Schema Declaration"), as far as Paimon's manifests and data files need them.
 
-Named types may be referred to by name; a type that contains itself is refused, because no Paimon file has one.
+A schema may refer to named types by name. A type that contains itself is refused, because no Paimon file has one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MAX_NODES = 100_000
 PRIMITIVES = frozenset(("null", "boolean", "int", "long", "float", "double", "bytes", "string"))
 
 Schema = str | dict[str, Any] | list[Any]
-"""A schema in the form of fastavro: the name of a primitive type, the list of the branches of a union, or an object.
+"""A schema as fastavro represents it: the name of a primitive type, the list of the branches of a union, or an object.
 
 Each named type is written out wherever it is used, under a unique name. The `logicalType` of a primitive type is kept as `logical`, so
 that fastavro reads the stored value.
@@ -26,8 +26,9 @@ that fastavro reads the stored value.
 def parse_schema(text: str) -> Schema:
     """Parse a schema from its JSON.
 
-    Raises UnreadableError where it is not a schema, names an unknown type, contains itself, or lets few bytes encode many values: by an
-    array whose items take no bytes, since nothing limits their number, or by more than MAX_NODES types once named types are written out.
+    Raises UnreadableError if the text is not a schema, or if the schema names an unknown type, contains itself, or lets few bytes encode
+    many values: with an array whose items take no bytes, since nothing limits their number, or with more than MAX_NODES types after named
+    types are written out.
     """
     try:
         tree = json.loads(text)
@@ -37,7 +38,7 @@ def parse_schema(text: str) -> Schema:
 
 
 def fields_of(schema: Schema) -> dict[str, Schema]:
-    """Return the fields of the record of a file, in order; Java wraps it into a union with null. Raises UnreadableError where none is."""
+    """Return the fields of a file's record, in order; Java wraps the record in a union with null. Raises UnreadableError without one."""
     for branch in schema if isinstance(schema, list) else (schema,):
         if isinstance(branch, dict) and branch["type"] == "record":
             return {field["name"]: field["type"] for field in branch["fields"]}
@@ -45,7 +46,7 @@ def fields_of(schema: Schema) -> dict[str, Schema]:
 
 
 def without_null(schema: Schema) -> Schema:
-    """Return the other branch of a union of null and one type; any other schema unchanged."""
+    """Return the non-null branch of a union of null and one type; return any other schema unchanged."""
     branches: list[Schema] = [branch for branch in schema if branch != "null"] if isinstance(schema, list) else []
     return branches[0] if len(branches) == 1 else schema
 
@@ -58,7 +59,7 @@ def kind_of(schema: Schema) -> str:
 
 
 def logical_of(schema: Schema) -> str:
-    """Return the `logicalType` of a primitive type; empty where there is none."""
+    """Return the `logicalType` of a primitive type; empty if there is none."""
     return str(schema.get("logical", "")) if isinstance(schema, dict) else ""
 
 
@@ -73,7 +74,7 @@ def _takes_bytes(schema: Schema) -> bool:
 class _Parser:
     def __init__(self) -> None:
         self.types: dict[str, tuple[Mapping[str, Any], str] | None] = {}
-        """Each named type as declared, with its enclosing namespace, by full name; None while it is parsed, to detect recursion."""
+        """Each named type as declared, with its enclosing namespace, by full name; None while it is being parsed, to detect recursion."""
         self.nodes = 0
 
     def parse(self, tree: Any, namespace: str, depth: int) -> Schema:

@@ -1,8 +1,8 @@
 """Avro's binary encoding of values (Avro 1.11 specification, "Binary Encoding"), read and written by fastavro within limits.
 
-Values in Python: a record is a dict, a union is the value itself, bytes and fixed are bytes, an enum is its symbol, an array a list, a
-map a dict; logical types stay the stored numbers and bytes. One value has at most MAX_ITEMS items of arrays and maps: each
-item takes at least one byte (`parse_schema` refuses others), and in a block with more bytes than that, the reads are counted.
+In Python, a record is a dict, a union is the value itself, bytes and fixed are bytes, an enum is its symbol, an array is a list, and a map
+is a dict. Values of logical types are the stored numbers and bytes. One value has at most MAX_ITEMS array and map items: each item takes at
+least one byte (`parse_schema` refuses others), and the reads are counted if a block has more than MAX_ITEMS bytes.
 
 fastavro is laxer than the specification: a negative index of a symbol or branch counts from the end, any byte but 0 is true, an int
 may have 64 bits, and a longer number is truncated to its low 64 bits.
@@ -17,7 +17,7 @@ from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.paimon.avro_schema import Schema
 
 MAX_ITEMS = 4_000_000
-"""Limit of the items of arrays and maps in one value."""
+"""Maximum number of array and map items in one value."""
 
 
 class Encoding:
@@ -57,13 +57,13 @@ class Encoding:
         return value["value"]
 
     def build(self, value: Any) -> bytes:
-        """Build the bytes of a value. Raises UsageError when the value does not fit the schema, or a record has other fields."""
+        """Build the bytes of a value. Raises UsageError when the value does not fit the schema, or a record has excess fields."""
         import fastavro
         from fastavro.validation import validate
 
         stream, record = BytesIO(), {"value": value}
         try:
-            # Both checks: the writer alone would truncate a float to an integer, and only the writer detects an excess field.
+            # Both checks are needed: the writer alone would truncate a float to an integer, and only the writer detects an excess field.
             validate(record, self._schema, raise_errors=True, strict=True)
             fastavro.schemaless_writer(stream, self._schema, record, strict=True)
         except (MemoryError, ImportError):
@@ -74,7 +74,7 @@ class Encoding:
 
 
 class _LimitedStream(BytesIO):
-    """Stream that limits the reads of one value; each item takes at least one read."""
+    """Stream that limits the number of reads per value; each item takes at least one read."""
 
     remaining_reads = MAX_ITEMS
 
@@ -95,5 +95,5 @@ def _locate(stream: BytesIO) -> str:
 
 
 def _shorten(error: Exception) -> str:
-    """Shorten an error of fastavro to its first words, on one line."""
+    """Shorten a fastavro error to its first words, on one line."""
     return " ".join(f"{type(error).__name__} {error}".split())[:80].strip()

@@ -2,12 +2,12 @@
 
     i32 big-endian   number of fields (added by the manifest)
     nulls            a byte for the row's kind, then a bit for each field; rounded up to 8 bytes
-    8 bytes a field  little-endian: the value itself, or its place
+    8 bytes a field  little-endian: the value itself, or its offset and length
     the rest         values longer than 8 bytes, each aligned to 8
 
-Text and bytes of up to 7 bytes are stored in their 8 bytes, with 0x80 | length in the last; longer ones store offset << 32 | length there.
-Offsets count from the first byte of the row. Timestamps finer than milliseconds (offset of the milliseconds << 32 | nanoseconds) and
-decimals of more than 18 digits (big-endian two's complement) are stored the same way.
+Text and binary values of up to 7 bytes are stored inline, with 0x80 | length in the last of the 8 bytes; for longer values, the 8 bytes are
+offset << 32 | length. Offsets count from the first byte of the row. Timestamps finer than milliseconds (offset of the milliseconds << 32 |
+nanoseconds) and decimals of more than 18 digits (big-endian two's complement) are stored the same way.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Value = None | bool | int | float | str | bytes | Decimal | Timestamp
 
 
 def parse_row(data: bytes, types: Sequence[DataType]) -> tuple[Value, ...]:
-    """Parse the values of a row, None for null. Raises UnreadableError for another number of fields, a truncated row, or nested types."""
+    """Parse the values of a row, None for null. Raises UnreadableError for a wrong number of fields, a truncated row, or nested types."""
     if len(data) < 4 or int.from_bytes(data[:4], "big") != len(types):
         raise UnreadableError(f"the row does not have the {len(types)} fields of its type")
     row = data[4:]
@@ -124,7 +124,7 @@ def build_row(values: Sequence[Value], types: Sequence[DataType]) -> bytes:
 
 
 def _build_field(value: Value, data_type: DataType, far_at: int) -> tuple[bytes, bytes]:
-    """Build the 8 bytes of a field, and the bytes of it that are stored at `far_at`."""
+    """Build the 8 bytes of a field, and the bytes of a long value, which are stored at `far_at`."""
     if isinstance(value, (str, bytes)):
         data = value.encode() if isinstance(value, str) else value
         if len(data) <= _INLINE:

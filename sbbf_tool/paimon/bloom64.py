@@ -1,7 +1,7 @@
 """Paimon's Bloom filter, the body of a `bloom-filter` index (fileindex/bloomfilter/BloomFilterFileIndex.java).
 
     u32 big-endian   k, the number of hash functions
-    bytes            the bits, 8 a byte, lowest bit first; their number is 8 * (length - 4)
+    bytes            the bits, lowest bit of each byte first; their number is 8 * (length - 4)
 
 A hash has 64 bits (see `fast_hash`); `bloom64_spec.positions` defines which bits it sets. This module does the same for many hashes at
 once with numpy, whose 32-bit arrays wrap as Java's `int` does.
@@ -20,14 +20,14 @@ from sbbf_tool.paimon.bloom64_spec import to_int32
 from sbbf_tool.paimon.fast_hash import Hashes
 
 KIND = "bloom-filter"
-"""The index type under which a container holds these bytes."""
+"""The index type of these bytes in a container."""
 
 MAX_PROBES = 4096
-"""Limit of the bits that one query looks at. Paimon's sizing never yields more than about 1,100 hash functions; a filter that states more
-either excludes the value within the limit, or the answer is "maybe"."""
+"""Maximum number of bits that one query checks. Paimon's sizing never yields more than about 1,100 hash functions. If a filter has more
+hash functions than this limit, the answer is "maybe" unless one of the checked bits excludes the value."""
 
 _MAX_BYTES = (1 << 31) // 8 - 1
-"""Above this, the number of bits does not fit Java's int."""
+"""Above this size, the number of bits does not fit Java's int."""
 _CHUNK = 1 << 16
 _MAX_FLAGS = 1 << 27
 _POPCOUNT_CHUNK = 1 << 22
@@ -53,7 +53,7 @@ class BloomFilter64:
 
     @classmethod
     def for_items(cls, items: int, fpp: float) -> BloomFilter64:
-        """Build an empty filter of exactly the size that Paimon gives it. Raises UsageError where Paimon throws."""
+        """Build an empty filter of exactly the size that Paimon gives it. Raises UsageError if Paimon throws an exception."""
         num_bits, k = compute_sizing(items, fpp)
         return cls(np.zeros(num_bits // 8, np.uint8), k)
 
@@ -63,9 +63,9 @@ class BloomFilter64:
 
     @property
     def paimon_probes(self) -> int:
-        """Number of bits that Paimon's Java reader looks at: it adds up the four bytes of k as *signed* bytes.
+        """Number of bits that Paimon's Java reader checks: it adds up the four bytes of k as *signed* bytes.
 
-        Equal to `k` below 128; 0 for 128..255, so that such a filter never skips a file; less than `k` above.
+        The number equals `k` below 128, is 0 for 128..255 (so that such a filter never skips a file), and is less than `k` above 255.
         """
         b0, b1, b2, b3 = (byte - 256 if byte > 127 else byte for byte in self.k.to_bytes(4, "big"))
         return max(0, to_int32((b0 << 24) + (b1 << 16) + (b2 << 8) + b3))
@@ -74,7 +74,7 @@ class BloomFilter64:
         """Set the bits of each hash (uint64, any order, repeats allowed)."""
         if self.k > MAX_PROBES:
             raise UsageError(f"cannot insert with {self.k} hash functions; the limit is {MAX_PROBES}")
-        # Assigning bytes is many times faster than setting bits with "or", where memory allows it and enough bits are set.
+        # If memory allows it and enough bits are set, assigning bytes is many times faster than setting bits with "or".
         uses_flags = self.num_bits <= _MAX_FLAGS and len(hashes) * self.k > self.num_bits // 64
         flags = np.zeros(self.num_bits if uses_flags else 0, np.bool_)
         for start in range(0, len(hashes), _CHUNK):
@@ -89,7 +89,7 @@ class BloomFilter64:
             self.bits |= np.packbits(flags, bitorder="little")
 
     def contains(self, hashes: Hashes, probes: int | None = None) -> NDArray[np.bool_]:
-        """Return for each hash whether the filter may hold it. Looks at `probes` bits (default `k`), at most `MAX_PROBES`."""
+        """Return for each hash whether the filter may hold it. Checks `probes` bits (default `k`), at most `MAX_PROBES`."""
         rounds = min(self.k if probes is None else probes, MAX_PROBES)
         answers = np.ones(len(hashes), np.bool_)
         for start in range(0, len(hashes), _CHUNK):
@@ -107,7 +107,7 @@ class BloomFilter64:
 
     def _positions(self, h1: NDArray[np.int32], h2: NDArray[np.int32], i: int) -> NDArray[np.int32]:
         positions = h1 + h2 * np.int32(i)
-        positions ^= positions >> 31  # the shift is all ones where negative: the same as ~, without a branch
+        positions ^= positions >> 31  # the shift gives all ones for negative numbers: the same as ~, without a branch
         positions %= np.int32(self.num_bits)
         return positions
 
@@ -123,7 +123,7 @@ class BloomFilter64:
 
     @property
     def estimated_ndv(self) -> float | None:
-        """Estimate the number of distinct hashes from the fill ratio, -m/k * ln(1 - fill); None where it is unknown (full, or k = 0)."""
+        """Estimate the number of distinct hashes from the fill ratio, -m/k * ln(1 - fill); None if it is unknown (full, or k = 0)."""
         fill = self.fill_ratio
         if fill == 1 or not self.k:
             return None
@@ -137,7 +137,7 @@ def _split_hashes(hashes: Hashes) -> tuple[NDArray[np.int32], NDArray[np.int32]]
 
 
 def parse_bloom64(body: bytes) -> BloomFilter64:
-    """Parse a filter from the bytes of its index, copying the bits. Raises UnreadableError for fewer bytes than k and one byte of bits."""
+    """Parse a filter from the bytes of its index, copying the bits. Raises UnreadableError for fewer than 5 bytes."""
     if len(body) < 5:
         raise UnreadableError(f"the bloom-filter index has {len(body)} bytes; expected at least 5: 4 for k and 1 of bits")
     return BloomFilter64(np.frombuffer(body, np.uint8, offset=4).copy(), int.from_bytes(body[:4], "big"))

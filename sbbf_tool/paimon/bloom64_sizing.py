@@ -1,8 +1,8 @@
 """Size of Paimon's filters, as the constructor `BloomFilter64(long items, double fpp)` computes it.
 
-Its arithmetic is Java's: a double cast to `int` truncates and saturates, `int` sums wrap, `%` takes the dividend's sign. So ten million
-items at an fpp of one in a million work, a hundred million end in a negative array size, and an `fpp` below zero becomes NaN and gives
-the smallest filter. All of this is reproduced, so that filters have exactly the size that Paimon gives them.
+The arithmetic is Java's: casting a double to `int` truncates and saturates, `int` sums wrap around, and `%` takes the sign of the dividend.
+At an fpp of one in a million, ten million items therefore work, but a hundred million give a negative array size; an `fpp` below zero
+becomes NaN and gives the smallest filter. This module reproduces all of this, so that filters have exactly the size that Paimon gives them.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.paimon.bloom64_spec import to_int32
 
 DEFAULT_ITEMS = 1_000_000
-"""Paimon's `file-index.bloom-filter.<column>.items` where it is not set: 599,067 bytes of bits per data file."""
+"""Paimon's default for `file-index.bloom-filter.<column>.items`: 599,067 bytes of bits per data file."""
 DEFAULT_FPP = 0.1
-"""Paimon's `file-index.bloom-filter.<column>.fpp` where it is not set."""
+"""Paimon's default for `file-index.bloom-filter.<column>.fpp`."""
 
 _INT_MAX = (1 << 31) - 1
 _LONG_MAX = (1 << 63) - 1
@@ -32,7 +32,7 @@ class Sizing(NamedTuple):
 def compute_sizing(items: int, fpp: float) -> Sizing:
     """Compute the shape that Paimon gives a filter for `items` expected distinct values and a target false-positive rate.
 
-    Raises UsageError where Paimon's own constructor throws: the size overflows, or the numbers are invalid.
+    Raises UsageError if Paimon's own constructor throws an exception: the size overflows, or the numbers are invalid.
     """
     if not -_LONG_MAX - 1 <= items <= _LONG_MAX:
         raise UsageError(f"items must fit in a 64-bit integer, not {items}")
@@ -47,7 +47,7 @@ def compute_sizing(items: int, fpp: float) -> Sizing:
 
 
 def _log(value: float) -> float:
-    """Compute Math.log: NaN below zero, minus infinity at zero."""
+    """Compute Java's Math.log: NaN below zero, minus infinity at zero."""
     if value > 0:
         return math.log(value)
     return -math.inf if value == 0 else math.nan
@@ -61,7 +61,7 @@ def _int_of(value: float) -> int:
 
 
 def _round(value: float) -> int:
-    """Compute Math.round(double): floor of the exact value + 1/2, clamped to a long."""
+    """Compute Java's Math.round(double): floor of the exact value + 1/2, clamped to a long."""
     if math.isnan(value):
         return 0
     if math.isinf(value) or abs(value) >= _LONG_MAX:

@@ -1,4 +1,4 @@
-"""Paimon's filter and its integer hash in plain ints: slow and simple, the oracle for tests of every fast kernel.
+"""Paimon's filter and its integer hash in plain ints: slow and simple, as the reference in the tests of every fast kernel.
 
 Transcribed from utils/BloomFilter64.java and fileindex/bloomfilter/FastHash.java, whose `int` and `long` wrap around. The
 tool itself calls only `to_int32`.

@@ -1,10 +1,10 @@
 """Plan of the commit that adds indexes to existing data files: the files to write and their bytes.
 
-As `rewrite_file_index` does, the commit deletes the entry of each data file and adds it again with an index. It consists of a new
-manifest of such pairs, a delta manifest list that names it, a base manifest list with all manifests of the previous snapshot, and a
-snapshot of kind COMPACT with the same rows. Entries are written with the schema of the manifest they come from, so that every field keeps
-its value. The index manifest, statistics, row ids and watermark of the previous snapshot are kept. A table with fields that this tool
-does not know is refused: a new index might make them wrong.
+Like Paimon's `rewrite_file_index`, the commit deletes the entry of each data file and adds it again with an index. The commit consists of a
+new manifest with these pairs of entries, a delta manifest list that names the manifest, a base manifest list with all manifests of the
+previous snapshot, and a snapshot of kind COMPACT with the same rows. Entries are written with the schema of the manifest they come from, so
+that every field keeps its value. The index manifest, statistics, row ids and watermark of the previous snapshot are kept. A table with
+fields that are unknown to this tool is refused, because a new index might make these fields wrong.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _BATCH_COMMIT = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """Container for a data file, to be stored in the manifest or in a file."""
+    """Index container of a data file, to be stored in the manifest or in a file."""
 
     entry: ManifestEntry
-    """The entry of the data file in the table, without index."""
+    """The entry of the data file in the table, without an index."""
     container: bytes
     path: str | None
     """The `.index` file to write; None to embed the container in the manifest."""
@@ -63,7 +63,7 @@ class CommitPlan:
 
 
 def check_publishable(table: Table) -> None:
-    """Raise RefusedError, before any index is built, where `plan_commit` would refuse the table whatever the data files."""
+    """Raise RefusedError, before any index is built, if `plan_commit` would refuse the table regardless of the data files."""
     if table.snapshot is None:
         return
     _check_snapshot(table.snapshot, table.path)
@@ -73,9 +73,9 @@ def check_publishable(table: Table) -> None:
 
 
 def plan_commit(table: Table, snapshot: Snapshot, additions: Sequence[Addition], now_millis: int, unique: str) -> CommitPlan:
-    """Plan the files that add these indexes to the snapshot of the table. Their names contain `unique`.
+    """Plan the files that add these indexes to the snapshot of the table. The names of the files contain `unique`.
 
-    Raises RefusedError for fields of a version this tool does not know, and for manifests that are not Avro.
+    Raises RefusedError for fields of a Paimon version that this tool does not support, and for manifests that are not Avro.
     """
     _check_snapshot(snapshot, table.path)
     try:
@@ -105,7 +105,7 @@ def _plan(table: Table, snapshot: Snapshot, additions: Sequence[Addition], now_m
 
 
 def _check_outcome(table: Table, additions: Sequence[Addition], manifests: Sequence[bytes]) -> None:
-    """Read the new manifests independently, and check that the data files are the same, those with a new index under a new identity.
+    """Check, by reading the new manifests, that the data files are the same and only files with a new index change identity.
 
     Raises RefusedError otherwise.
     """
@@ -126,7 +126,7 @@ def _check_snapshot(snapshot: Snapshot, path: str) -> None:
 
 
 def _build_snapshot_record(snapshot: Snapshot, schema: TableSchema, now_millis: int, unique: str) -> dict[str, Any]:
-    """Build the fields of the next snapshot: those of the previous one, except those that every commit sets."""
+    """Build the fields of the next snapshot: the fields of the previous one, except for fields that every commit sets."""
     before = snapshot.record
     record = {name: value for name, value in before.items() if name not in ("properties", "operation", "writerVersion")}
     record |= {
@@ -168,14 +168,14 @@ def _rewrite_manifests(table: Table, additions: Sequence[Addition]) -> Iterator[
 
 
 def _take_additions(data: bytes, additions: dict[Identity, Addition]) -> tuple[list[Addition], AvroHeader | None]:
-    """Remove from `additions` the additions whose data files a manifest adds; return them and its header, None where there are none."""
+    """Remove the additions for data files in a manifest from `additions`; return them and the manifest's header (None without them)."""
     identities = [entry.identity for entry in parse_manifest(data) if entry.kind == ADD]
     matches = [additions.pop(identity) for identity in dict.fromkeys(identities) if identity in additions]
     return matches, _parse_writable_header(data) if matches else None
 
 
 def _build_entry(kind: int, addition: Addition) -> dict[str, Any]:
-    """Build the record that deletes an entry, unchanged, or that adds it with the index."""
+    """Build the record that deletes an entry (unchanged), or the record that adds the entry with the index."""
     record = {**addition.entry.record, "_KIND": kind}
     if kind == ADD:
         file = dict(record["_FILE"])
@@ -208,7 +208,7 @@ def _check_fields(header: AvroHeader, path: str) -> None:
 
 
 def _read_manifest_lists(table: Table, snapshot: Snapshot) -> tuple[AvroHeader, list[dict[str, Any]]]:
-    """Return the newer schema of the two manifest lists, which fits all records, and the records of the manifests so far."""
+    """Return the header with the newer schema of the two manifest lists, which fits all records, and the records of both lists."""
     lists = [parse_file(table.files, table.manifest_path(name), _parse_manifest_list) for name in snapshot.manifest_lists]
     headers = [header for header, _ in lists]
     header = max(headers, key=lambda each: len(fields_of(each.schema)))

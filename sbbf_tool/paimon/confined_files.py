@@ -1,7 +1,7 @@
-"""Access to the files of one table: paths in its logs and manifests must be below its location, with links followed.
+"""Access to the files of one table: paths in the table's logs and manifests must be below the table's directory after links are followed.
 
-The writer of a manifest can name any file that this process may read, or a place to write to. So reads outside the table are refused
-unless the user allows them, and writes are always refused.
+A manifest can name any file that this process may read, and any place to write to. Therefore reads outside the table are refused unless the
+user allows them, and writes outside the table are always refused.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sbbf_tool.paimon.files import Files, WritableFiles, parent
 
 
 class OutsideError(UnreadableError):
-    """A path in the metadata of the table leads out of it."""
+    """A path in the metadata of a table leads out of the table."""
 
     def __init__(self, path: str, place: str) -> None:
         super().__init__(
@@ -23,14 +23,14 @@ class OutsideError(UnreadableError):
 
 
 class ConfinedFiles:
-    """Files below `root`; others can be read where `allow_outside`, never written. See `Files` and `WritableFiles`."""
+    """Files below `root`. Other files can be read only with `allow_outside`, and never written. See `Files` and `WritableFiles`."""
 
     def __init__(self, files: Files, root: str, allow_outside: bool = False) -> None:
         self._files = files
         try:
             self._root = files.resolve(root)
         except (OSError, ValueError):
-            self._root = root  # no file system accepts it; every read reports that
+            self._root = root  # no file system accepts this path, and every read reports that
         self.allow_outside = allow_outside
 
     @property
@@ -38,7 +38,7 @@ class ConfinedFiles:
         return isinstance(self._files, WritableFiles)
 
     def find_outside_place(self, path: str) -> str | None:
-        """Return the target of a path if it is outside the table; None where it is inside."""
+        """Return the target of a path if it is outside the table; None if it is inside."""
         place = self._files.resolve(path)
         return None if place == self._root or place.startswith(f"{self._root.rstrip('/')}/") else place
 
@@ -68,7 +68,7 @@ class ConfinedFiles:
             raise OutsideError(path, place)
 
     def _writable(self, path: str) -> WritableFiles:
-        # The last component is not resolved: `create` fails on a link of that name, `replace` replaces it.
+        # The last component is not resolved: `create` fails on a link of that name, and `replace` replaces the link.
         place = self.find_outside_place(parent(path))
         if place is not None:
             raise RefusedError(f"the path leads outside the table, to {place}; nothing is written there", file=path)

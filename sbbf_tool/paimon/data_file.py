@@ -13,7 +13,7 @@ _READERS = {"parquet": hash_parquet, "orc": hash_orc, "avro": hash_avro}
 def hash_columns(data: bytes, name: str, columns: ColumnTypes) -> ColumnHashes:
     """Open a data file to hash the requested columns.
 
-    Raises UsageError for another format, a column that does not exist, and a type without a hash in Paimon; UnreadableError where the
+    Raises UsageError for an unsupported format, a column that does not exist, and a type without a hash in Paimon; UnreadableError if the
     file is broken or contradicts the type of a column (also while `batches` is read).
     """
     suffix = name.rpartition(".")[2].lower()

@@ -1,8 +1,8 @@
 """Paimon's data types, as written in its schema files (types/DataTypeJsonParser.java).
 
-Atomic types are text, `VARCHAR(64) NOT NULL`; nested ones are objects, `{"type": "MAP", "key": "STRING", "value": "BIGINT"}`. Synonyms
-are folded (`STRING` is `VARCHAR(2147483647)`, `BYTES` likewise `VARBINARY`), so that equal types compare equal. A type this module
-does not know keeps its name and has no hash; that is no error.
+Atomic types are strings (`VARCHAR(64) NOT NULL`), nested types objects (`{"type": "MAP", "key": "STRING", "value": "BIGINT"}`). Synonyms
+are replaced (`STRING` is `VARCHAR(2147483647)`, `BYTES` is `VARBINARY(2147483647)`), so that equal types compare equal. A type that is
+unknown to this module keeps its name and has no hash; this is not an error.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ _DEFAULT_PRECISION = {"CHAR": 1, "VARCHAR": 1, "BINARY": 1, "VARBINARY": 1, "TIM
 
 @dataclass(frozen=True, slots=True)
 class DataType:
-    """Data type: `root` is its name without parameters, TIMESTAMP_LTZ for a timestamp with local time zone.
+    """Data type. `root` is the name without parameters, and TIMESTAMP_LTZ for a timestamp with local time zone.
 
-    `precision` is the first parameter: a length (CHAR, BINARY, ...) or digits (TIMESTAMP, TIME, DECIMAL), 0 for types without parameters.
+    `precision` is the first parameter: a length (CHAR, BINARY, ...) or a number of digits (TIMESTAMP, TIME, DECIMAL), and 0 for types
+    without parameters.
     """
 
     root: str
@@ -65,7 +66,7 @@ class DataType:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Column of a table, or field of a row; a rename keeps its `id`."""
+    """Column of a table, or field of a row. Its `id` survives renames."""
 
     id: int
     name: str
@@ -73,7 +74,7 @@ class Field:
 
 
 def parse_data_type(json: Any, depth: int = 0) -> DataType:
-    """Parse a type from the JSON of a schema file: text or an object. Raises UnreadableError when it is neither."""
+    """Parse a type from the JSON of a schema file: a string or an object. Raises UnreadableError when it is neither."""
     if isinstance(json, str):
         return parse_type_text(json)
     if depth > MAX_DEPTH:

@@ -2,8 +2,8 @@
 
 | type                             | key                                                                          | hash     |
 |----------------------------------|------------------------------------------------------------------------------|----------|
-| CHAR VARCHAR STRING              | the UTF-8 bytes as stored                                                    | XXH64, 0 |
-| BINARY VARBINARY BYTES           | the bytes                                                                    | XXH64, 0 |
+| CHAR VARCHAR STRING              | the UTF-8 bytes as stored                                                    | XXH64    |
+| BINARY VARBINARY BYTES           | the bytes                                                                    | XXH64    |
 | TINYINT SMALLINT INT BIGINT      | the value as a 64-bit integer                                                | Wang     |
 | DATE                             | days since 1970-01-01                                                        | Wang     |
 | TIME                             | milliseconds of the day, at every precision                                  | Wang     |
@@ -11,8 +11,8 @@
 | FLOAT DOUBLE                     | the IEEE 754 bits, sign-extended; every NaN as the canonical NaN             | Wang     |
 | MAP, for the entry `column[key]` | that of the map's value type                                                 |          |
 
-Other types (BOOLEAN, DECIMAL, nested types, VARIANT, BLOB, VECTOR, ...) have no hash in Paimon, so no filter. The two zeros have different
-bits and so different hashes. Nulls are not hashed.
+Other types (BOOLEAN, DECIMAL, nested types, VARIANT, BLOB, VECTOR, ...) have no hash in Paimon, and therefore no filter. The two zeros have
+different bits, and therefore different hashes. Nulls are not hashed. XXH64 uses seed 0.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _KEYS = {
 
 
 def key_of(data_type: DataType) -> Key | None:
-    """Return the form in which a value of this type is hashed; None where Paimon has no hash for the type."""
+    """Return the form in which a value of this type is hashed; None if Paimon has no hash for the type."""
     if data_type.root in ("TIMESTAMP", "TIMESTAMP_LTZ"):
         return Key.MILLIS if data_type.precision <= 3 else Key.MICROS
     return _KEYS.get(data_type.root)

@@ -1,7 +1,7 @@
 """The file index that Paimon uses for a data file (io/FileIndexEvaluator.java).
 
-Paimon prefers the container embedded in the manifest and uses the `.index` file among the entry's extra files only without one. Two
-`.index` files are an error in Paimon. Before Paimon 2.1 a rewrite could leave an outdated container in the other place.
+Paimon uses the container embedded in the manifest; only without one does it use the `.index` file among the entry's extra files. Two
+`.index` files are an error in Paimon. Before Paimon 2.1, a rewrite could leave an outdated container in the other place.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class FileIndex:
     place: str
     """EMBEDDED in the manifest, in a FILE beside the data file, or NONE."""
     path: str | None
-    """Path of the `.index` file, where the index is in one."""
+    """Path of the `.index` file, if the index is in a file."""
     container: Container | None
     """None when there is no index, or it cannot be used."""
     problem: str | None = None
@@ -33,7 +33,7 @@ class FileIndex:
 
 
 def find_index(files: Files, live: LiveFile) -> FileIndex:
-    """Find the index of a data file; a defect of it is returned as `problem`, not raised."""
+    """Find the index of a data file; a defect of the index is returned as `problem`, not raised."""
     file = live.file
     if file.embedded_index is not None:
         return _parse_index(EMBEDDED, None, file.embedded_index)

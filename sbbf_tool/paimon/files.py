@@ -1,6 +1,6 @@
 """Protocols through which this package reads and writes files; callers pass an implementation.
 
-A path is text with slashes, in the form that the implementation uses: a local path, or the address of an object in a bucket.
+A path is a string with slashes, in the form that the implementation uses: a local path, or the address of an object in a bucket.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from sbbf_tool.errors import ErrorPlace, UnreadableError
 T = TypeVar("T")
 
 LARGEST_METADATA = (1 << 31) - 1
-"""Bytes: offsets in a container are Java ints, as are the lengths of the arrays into which Paimon reads its other files."""
+"""In bytes: offsets in a container are Java ints, and so are the lengths of the arrays into which Paimon reads its other files."""
 
 
 class Files(Protocol):
     """Storage to read from."""
 
     def read(self, path: str, most: int | None = None) -> bytes:
-        """Read the whole file. Raises FileNotFoundError when there is none, another OSError when it cannot be read.
+        """Read the whole file. Raises FileNotFoundError if it does not exist, and another OSError if it cannot be read.
 
-        A file of more than `most` bytes is not read: that raises an OSError, too.
+        A file of more than `most` bytes is not read, which also raises an OSError.
         """
 
     def list(self, directory: str) -> Sequence[str]:
-        """List the names in a directory, in any order; empty when there is no such directory."""
+        """List the names in a directory, in any order; empty if there is no such directory."""
 
     def resolve(self, path: str) -> str:
         """Return the canonical path: absolute, with links followed, whether or not the file exists."""
@@ -34,20 +34,20 @@ class Files(Protocol):
 
 @runtime_checkable
 class WritableFiles(Files, Protocol):
-    """Storage to publish on, which can create a file atomically and only if it does not exist."""
+    """Storage to write to. It can create a file atomically, and only if the file does not exist."""
 
     def create(self, path: str, data: bytes) -> None:
-        """Create a file atomically, durable on return. Raises FileExistsError, changing nothing, where one exists."""
+        """Create a file atomically; it is durable on return. Raises FileExistsError, and changes nothing, if the file exists."""
 
     def replace(self, path: str, data: bytes) -> None:
-        """Write a file atomically, replacing what exists."""
+        """Write a file atomically, replacing an existing one."""
 
     def remove(self, path: str) -> None:
-        """Delete a file; do nothing when there is none."""
+        """Delete a file; do nothing if it does not exist."""
 
 
 def parse_file(files: Files, path: str, parse: Callable[[bytes], T]) -> T:
-    """Read a metadata file and parse it with `parse`, whose errors then name the file, as those of `read_file` do."""
+    """Read a metadata file and parse it with `parse`. Errors of both steps name the file."""
     with ErrorPlace(path):
         return parse(read_file(files, path, LARGEST_METADATA))
 
@@ -63,7 +63,7 @@ def read_file(files: Files, path: str, most: int | None = None) -> bytes:
 
 
 def list_names(files: Files, directory: str) -> Sequence[str]:
-    """List the names in a directory, none when it does not exist. Raises UnreadableError, with its path, when it cannot be listed."""
+    """List the names in a directory; empty if it does not exist. Raises UnreadableError, with the path, if listing fails."""
     try:
         return files.list(directory)
     except (OSError, ValueError) as error:

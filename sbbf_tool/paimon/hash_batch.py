@@ -12,7 +12,7 @@ from sbbf_tool.paimon.fast_hash import Hashes, key_of
 from sbbf_tool.paimon.table_schema import IndexedColumn
 
 ColumnTypes = Mapping[IndexedColumn, DataType | None]
-"""The requested columns, each with the type of its values (for an entry of a map its value type), None where it is unknown."""
+"""The requested columns, each with the type of its values (for an entry of a map, the map's value type), or None if the type is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class ColumnHashes:
 
 
 def resolve_type(indexed: IndexedColumn, table_type: DataType | None, file_type: DataType | None, hint: str) -> DataType:
-    """Return the type by which to hash a column: `table_type`, else the type that the file states.
+    """Return the type that determines the hash of a column: `table_type` or, without one, `file_type`.
 
     Raises UsageError when both are None, or when Paimon has no hash for the type.
     """

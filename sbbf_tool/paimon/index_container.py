@@ -14,9 +14,9 @@ Everything is big-endian.
     i32  redundant length, and that many redundant bytes (none so far)
     body                                 the bytes of the indexes
 
-Like Paimon's reader, this one relies on the head length for the end of the head and ignores the redundant part, but keeps its bytes.
-Unknown kinds are kept too. As in Paimon, a column that occurs twice has the indexes of both occurrences; of two indexes of one kind the
-last counts.
+Like Paimon's reader, this module takes the end of the head from the head length and ignores the redundant part, but keeps its bytes.
+Unknown kinds are kept too. As in Paimon, a column that occurs twice has the indexes of both occurrences; of two indexes of the same kind,
+the last one is used.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class ColumnEntry:
 class Container:
     """Container as stored: its directory, the rest of the head, and the body.
 
-    Two containers are equal only when their bytes are.
+    Two containers are equal only if their bytes are equal.
     """
 
     columns: tuple[ColumnEntry, ...]
@@ -102,10 +102,10 @@ class Container:
 
 
 def lay_out(indexes: Mapping[str, Mapping[str, bytes | None]]) -> Container:
-    """Build a container for these indexes, column -> kind -> bytes, without gaps in the given order; None makes an EMPTY index.
+    """Build a container from indexes (column -> kind -> bytes), in the given order and without gaps; None makes an EMPTY index.
 
-    For one column the bytes equal those that Paimon writes; several columns have the order of a Java HashMap there.
-    Raises UsageError for a name of more than 65,535 bytes and a container of more than 2 GiB.
+    For one column, the bytes equal those that Paimon writes; Paimon writes several columns in the order of a Java HashMap. Raises
+    UsageError for a name of more than 65,535 bytes or a container of more than 2 GiB.
     """
     entries_by_name = {
         name: tuple(IndexEntry(kind, 0, len(body or b"")) for kind, body in kinds.items()) for name, kinds in indexes.items()
@@ -137,8 +137,8 @@ def build_container(container: Container) -> bytes:
 def parse_container(data: bytes) -> Container:
     """Parse a container from its bytes.
 
-    Raises UnreadableError, with the offset, for bytes that no reader can use: another magic or version, a head or an index that extends
-    past the end, an index that starts inside the head.
+    Raises UnreadableError, with the offset, for bytes that no reader can use: a different magic or version, a head or an index that extends
+    past the end, or an index that starts inside the head.
     """
     if len(data) < _FIXED.size:
         raise UnreadableError(f"a file index has at least {_FIXED.size} bytes, not {len(data)}", place="offset 0")
@@ -181,7 +181,7 @@ def _parse_i32(data: bytes, offset: int, end: int) -> tuple[int, int]:
 
 
 def _check_count(count: int, smallest: int, offset: int, end: int, noun: str) -> int:
-    """Return the count. Raises UnreadableError where so many items do not fit into the rest of the head."""
+    """Return the count. Raises UnreadableError if that many items do not fit into the rest of the head."""
     if not 0 <= count <= (end - offset) // smallest:
         raise UnreadableError(
             f"{count} {noun} do not fit into the {end - offset} bytes that remain of the header", place=f"offset {offset}"

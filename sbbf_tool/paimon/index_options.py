@@ -1,12 +1,12 @@
 """Table options that request Bloom filter indexes (fileindex/FileIndexOptions.java, options/MemorySize.java).
 
     file-index.bloom-filter.columns           a,b,m[key]
-    file-index.bloom-filter.<column>.items    expected distinct values of a data file, 1000000 where not set
-    file-index.bloom-filter.<column>.fpp      target false-positive rate, 0.1 where not set
-    file-index.in-manifest-threshold          largest container kept inside the manifest, 500 B where not set
+    file-index.bloom-filter.<column>.items    expected distinct values per data file (default: 1000000)
+    file-index.bloom-filter.<column>.fpp      target false-positive rate (default: 0.1)
+    file-index.in-manifest-threshold          largest container that is stored in the manifest (default: 500 B)
 
-The options of a map apply to all its keys; those of a key override them. An option whose name has more than three parts (a column with a
-dot) is ignored, as in Paimon.
+The options of a map apply to all its keys; options of a key override them. An option for a column whose name has a dot is ignored, as in
+Paimon.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sbbf_tool.paimon.data_types import DataType
 from sbbf_tool.paimon.table_schema import parse_indexed_column
 
 DEFAULT_THRESHOLD = 500
-"""Bytes: MemorySize "500 B"."""
+"""In bytes; Paimon's default is the MemorySize "500 B"."""
 
 _Number = TypeVar("_Number", int, float)
 _PREFIX = "file-index.bloom-filter."
@@ -45,11 +45,11 @@ class IndexRequest:
     fpp: float = DEFAULT_FPP
     """Target false-positive rate."""
     type: DataType | None = None
-    """The Paimon type of the values of the column, where neither a table nor the file determines it."""
+    """The Paimon type of the column's values, if neither a table nor the file determines it."""
 
 
 def parse_bloom_columns(options: Mapping[str, str]) -> dict[str, IndexRequest]:
-    """Return the filters that the options of a table request for every data file, sized as Paimon sizes them, by column and in order.
+    """Return the filters that table options request for every data file, with Paimon's sizes, by column and in order.
 
     Raises UnreadableError for invalid numbers.
     """
@@ -74,7 +74,7 @@ def _parse_number(options: Mapping[str, str], name: str, option: str, parse: Cal
 
 
 def parse_manifest_threshold(options: Mapping[str, str]) -> int:
-    """Return the bytes up to which a container is stored in the manifest. Raises UnreadableError when the option is not a size."""
+    """Return the maximum size in bytes of a container in the manifest. Raises UnreadableError when the option is not a size."""
     text = options.get("file-index.in-manifest-threshold")
     return DEFAULT_THRESHOLD if text is None else parse_memory_size(text)
 

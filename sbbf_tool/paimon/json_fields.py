@@ -1,6 +1,6 @@
 """Typed access to decoded JSON and Avro records, whose shape is untrusted.
 
-A missing field reads as null, because every Paimon version adds fields; a field of another type contradicts the format.
+A missing field is read as null, because every Paimon version adds fields; a field of an unexpected type contradicts the format.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def required(record: Mapping[str, Any], name: str, kind: type[T]) -> T:
 
 
 def strings(record: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """Return a list of strings, empty where missing. Raises UnreadableError for anything else."""
+    """Return a list of strings, empty if missing. Raises UnreadableError for anything else."""
     values = optional(record, name, list) or []
     if not all(isinstance(value, str) for value in values):
         raise UnreadableError(f"{name} is not a list of strings")
@@ -52,7 +52,7 @@ def strings(record: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 
 def file_name(name: str) -> str:
-    """Return the name of a file, checked. Raises UnreadableError when it would lead out of its directory."""
+    """Check and return the name of a file. Raises UnreadableError if the name would lead out of its directory."""
     if not name or name in (".", "..") or "/" in name or "\0" in name:
         raise UnreadableError(f"{name!r:.100} is not a plain file name")
     return name

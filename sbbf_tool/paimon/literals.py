@@ -38,7 +38,7 @@ _NANOS_PER_MILLI = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """Value in the form in which it is hashed: `key` is bytes for text and binary, else a signed 64-bit integer."""
+    """Value in the form in which it is hashed: `key` is bytes for text and binary, and a signed 64-bit integer for other types."""
 
     key: bytes | int
 
@@ -53,7 +53,7 @@ class Literal:
 
 
 def parse_literal(text: str, data_type: DataType) -> Literal:
-    """Parse a value of a type. Raises UsageError when the text is not one, or the type has no hash in Paimon."""
+    """Parse a value of a type. Raises UsageError if the text is not a value of the type, or the type has no hash in Paimon."""
     kind = key_of(data_type)
     if kind is None:
         raise UsageError(f"Paimon has no hash for type {data_type}")
@@ -111,7 +111,7 @@ def _parse_double(text: str) -> float:
 
 
 def _parse_float(text: str) -> np.float32:
-    """Parse the float nearest to the decimal; through a double it could be rounded twice."""
+    """Parse the float nearest to the decimal; a conversion through a double could round twice."""
     double = _parse_double(text)
     if not math.isfinite(double):
         return np.float32(double)

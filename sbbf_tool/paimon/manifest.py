@@ -1,7 +1,7 @@
 """Manifests and manifest lists (manifest/ManifestEntry.java, ManifestFileMeta.java, io/DataFileMeta.java).
 
-A manifest list names manifests; each entry of a manifest adds a data file to a table or deletes one. Both are Avro files unless
-`manifest.format` is ORC or Parquet; the magic determines the format. Fields that older versions lack read as null.
+A manifest list names manifests; each entry of a manifest adds a data file to a table or deletes one. Manifests and manifest lists are Avro
+files unless `manifest.format` is ORC or Parquet; the magic determines the format. Fields that older versions lack are read as null.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ class DataFile:
     extra_files: tuple[str, ...]
     embedded_index: bytes | None
     external_path: str | None
-    """The full path of the file, where it is outside the directory of the table."""
+    """The full path of the file, if it is outside the directory of the table."""
     write_columns: tuple[str, ...] | None
-    """The columns in the file, where it has only some of those of the schema."""
+    """The columns in the file, if it has only some columns of the schema."""
 
     @property
     def index_files(self) -> tuple[str, ...]:
-        """Names of the `.index` files. Paimon writes one, and its reader fails on more."""
+        """Names of the `.index` files. Paimon writes one, and its reader fails if there are more."""
         return tuple(name for name in self.extra_files if name.endswith(INDEX_SUFFIX))
 
 
 def data_file_of(index_file: str) -> str:
-    """Derive the data file from the name of an index file: `<data file>.index`, after rewrites `<data file>-1.index`, `-2.index`, ..."""
+    """Derive the data file's name from an index file: `<data file>.index` or, after rewrites, `<data file>-1.index`, `-2.index`, ..."""
     return re.sub(r"(?:-[0-9]+)?\.index\Z", "", index_file)
 
 
@@ -64,7 +64,7 @@ class ManifestEntry:
 
     @property
     def identity(self) -> Identity:
-        """Identity of the file that the entry adds or deletes. A change of its index changes the identity."""
+        """Identity of the file that the entry adds or deletes. A change to the file's index changes the identity."""
         file = self.file
         return (self.partition, self.bucket, file.level, file.name, file.extra_files, file.embedded_index, file.external_path)
 
@@ -103,12 +103,12 @@ def _read_columnar_records(data: bytes) -> Iterator[Any]:
 
 
 def parse_manifest_list(data: bytes) -> list[tuple[str, dict[str, Any]]]:
-    """Parse the names of the manifests in a list, with their records. Raises UnreadableError where a name leads out of the directory."""
+    """Parse a manifest list into the names and records of its manifests. Raises UnreadableError if a name leads out of the directory."""
     return [(file_name(required(record, "_FILE_NAME", str)), record) for record in parse_records(data)]
 
 
 def parse_manifest(data: bytes) -> list[ManifestEntry]:
-    """Parse the entries of a manifest, in order. Raises UnreadableError where a field contradicts the format."""
+    """Parse the entries of a manifest, in order. Raises UnreadableError if a field contradicts the format."""
     return list(map(_parse_entry, parse_records(data)))
 
 
@@ -141,9 +141,9 @@ def _parse_data_file(record: Mapping[str, Any]) -> DataFile:
 
 
 def live_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-    """Return the entries that are in the table after all of these, in the order in which they were added.
+    """Return the entries that remain in the table after all of these entries, in the order in which they were added.
 
-    Manifests may be read in any order: a file is in the table when it was added more often than deleted.
+    The order of the manifests does not matter: a file is in the table if it was added more often than deleted.
     """
     balance: dict[Identity, int] = {}
     additions: dict[Identity, ManifestEntry] = {}

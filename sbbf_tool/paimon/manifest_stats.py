@@ -23,7 +23,7 @@ KNOWN_LIST_FIELDS = frozenset(
 
 
 def build_list_record(fields: Iterable[str], name: str, size: int, entries: Entries, schema: TableSchema) -> dict[str, Any]:
-    """Build the record, with these fields, of a manifest of `size` bytes with these entries."""
+    """Build the record of a manifest of `size` bytes with these entries; the record has exactly the given fields."""
     num_additions = sum(kind == ADD for kind, _ in entries)
     files = [record["_FILE"] for _, record in entries]
     buckets = [record["_BUCKET"] for _, record in entries]
@@ -45,7 +45,7 @@ def build_list_record(fields: Iterable[str], name: str, size: int, entries: Entr
         "_MAX_LEVEL": max(levels),
         "_MIN_ROW_ID": min(first for first, _ in row_ids) if has_row_ids else None,
         "_MAX_ROW_ID": max(last for _, last in row_ids) if has_row_ids else None,
-        "_TOTAL_BUCKETS": None,  # Paimon writes null too, also for the next field
+        "_TOTAL_BUCKETS": None,  # Paimon also writes null, here and in the next field
         "_EXTRA_FILES": None,
     }
     return {field: record[field] for field in fields}
@@ -57,7 +57,7 @@ def _row_ids(file: Mapping[str, Any]) -> tuple[int, int] | None:
 
 
 def partition_stats(partitions: Sequence[bytes], schema: TableSchema) -> dict[str, Any]:
-    """Compute the minimum and maximum of each partition column, as rows, and its number of nulls."""
+    """Compute the minimum and maximum of each partition column, as rows, and the number of nulls in each column."""
     types = schema.partition_types
     columns = list(zip(*(parse_row(partition, types) for partition in partitions), strict=True)) if types else []
     present = [[value for value in column if value is not None] for column in columns]
@@ -69,7 +69,7 @@ def partition_stats(partitions: Sequence[bytes], schema: TableSchema) -> dict[st
 
 
 def _order(value: Value) -> Any:
-    """Return a sort key for the order in Java: text by its UTF-8, which is the order of code points; -0.0 before 0.0, NaN last."""
+    """Return a sort key for Java's order: text by its UTF-8 bytes, which is the order of code points; -0.0 before 0.0; NaN last."""
     if isinstance(value, float):
         return (math.isnan(value), 0.0 if math.isnan(value) else value, math.copysign(1, value))
     return value

@@ -1,7 +1,7 @@
 """Java's modified UTF-8 with a length prefix, as `DataOutput.writeUTF` writes a column name.
 
-A u16 big-endian count of bytes, then one to three bytes for each UTF-16 unit: NUL takes two (c0 80), a character above U+FFFF is two
-surrogates of three bytes each, and there is no form of four bytes. At most 65,535 bytes.
+A name is a big-endian u16 count of bytes, then one to three bytes for each UTF-16 unit: NUL takes two (c0 80), a character above U+FFFF is
+two surrogates of three bytes each, and there is no four-byte form. A name has at most 65,535 bytes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ MAX_BYTES = 0xFFFF
 
 
 def build_utf(text: str) -> bytes:
-    """Build the bytes of a name after their count. Raises UsageError for more than 65,535 bytes."""
+    """Build the bytes of a name, preceded by their count. Raises UsageError for more than 65,535 bytes."""
     if max(text, default="") > "\uffff":
         units = struct.iter_unpack(">H", text.encode("utf-16-be", "surrogatepass"))
         text = "".join(chr(unit) for (unit,) in units)
@@ -25,7 +25,7 @@ def build_utf(text: str) -> bytes:
 
 
 def parse_utf(data: bytes, start: int, end: int) -> tuple[str, int]:
-    """Parse the name at `start`; return it and the offset after it. Reads nothing from `end` on.
+    """Parse the name at `start`; return it and the offset after it. Reads no byte at or after `end`.
 
     Raises UnreadableError when it extends past `end`, or when `build_utf` would not build the same bytes (so that names round-trip).
     """

@@ -1,7 +1,8 @@
-"""The time zone an ORC file was written in (ORC specification v1, "Postscript", "Footer", "Stripe Footer").
+"""The time zone in which an ORC file was written (ORC specification v1, "Postscript", "Footer", "Stripe Footer").
 
-It matters because Paimon's Java passes a java.sql.Timestamp to ORC: a TIMESTAMP WITH LOCAL TIME ZONE is stored shifted by the zone of the
-process that wrote it, and pyarrow does not report that zone. This module reads only the protobuf fields that lead to it.
+The time zone matters because Paimon's Java code passes a java.sql.Timestamp to ORC: a TIMESTAMP WITH LOCAL TIME ZONE is stored shifted by
+the time zone of the writing process, and pyarrow does not report that zone. This module reads only the protobuf fields that lead to the
+zone.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _MAX_STRIPES = 100_000
 
 
 def is_written_in_utc(data: bytes) -> bool:
-    """Return whether every stripe states that it was written in UTC; False for a file that does not, or that cannot be read here."""
+    """Return whether the time zone recorded in every stripe is UTC; False also if the zones cannot be read here."""
     try:
         zones = list(_read_zones(data))
     except (UnreadableError, IndexError):
@@ -75,7 +76,7 @@ def _parse_varint(message: bytes, at: int) -> tuple[int, int]:
 
 
 def _decompress(stream: bytes, compression: int) -> bytes:
-    """Decompress a stream of chunks, each after three bytes: twice its length, plus one where the chunk is not compressed."""
+    """Decompress a stream of chunks. Three bytes precede each chunk: twice its length, plus one if the chunk is not compressed."""
     if compression == _NONE:
         return stream
     parts: list[bytes] = []

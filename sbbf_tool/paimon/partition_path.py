@@ -1,7 +1,7 @@
 """The directory of a partition: `key=value/` for each partition column (utils/PartitionPathUtils.java, InternalRowPartitionComputer.java).
 
-The value is Java's `toString` of Paimon's internal representation (a DATE is its number of days), or, where `partition.legacy-name` is
-false, the value cast to a string. Null and blank values get `partition.default-name`.
+The value is Java's `toString` of Paimon's internal representation (a DATE is its number of days) or, if `partition.legacy-name` is false,
+the value cast to a string. Null and blank values are replaced with `partition.default-name`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def escape(name: str) -> str:
 def build_segments(
     keys: Sequence[str], types: Sequence[DataType], values: Sequence[Value], default_name: str, legacy: bool
 ) -> list[str | None]:
-    """Build the directory names, outermost first; None where the text of the value in Java cannot be determined."""
+    """Build the directory names, outermost first; None for a value whose text in Java cannot be determined."""
     segments: list[str | None] = []
     for key, data_type, value in zip(keys, types, values, strict=True):
         text = "" if value is None else format_value(value, data_type, legacy)
@@ -39,7 +39,7 @@ def build_segments(
 
 
 def format_value(value: Value, data_type: DataType, legacy: bool) -> str | None:
-    """Format a partition value as in its directory; None for bytes, and for times that depend on a time zone or a rarely used cast."""
+    """Format a partition value as in a path; None for bytes, and for times that depend on a time zone or a rarely used cast."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -65,7 +65,7 @@ def display_value(value: Value, data_type: DataType) -> str:
 
 
 def format_java_float(value: float, *, single: bool) -> str:
-    """Format as Double.toString or Float.toString: plain from 10^-3 to 10^7, else with an exponent; always a digit after the point."""
+    """Format like Java's Double.toString or Float.toString: always with a decimal digit, and outside 10^-3 to 10^7 with an exponent."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

@@ -1,7 +1,7 @@
 """Publication of new indexes for existing data files: writing a planned commit.
 
-The commit takes effect when the snapshot file exists. It is created atomically, and only if no other commit has its number; the later
-commit plans again. LATEST is a hint, written last. Files written for a commit that fails are deleted.
+The commit takes effect when the snapshot file exists. The file is created atomically, and only if no other commit has taken its number;
+otherwise the commit is planned again. LATEST is a hint and is written last. Files that were written for a failed commit are deleted.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.02, 0.5
 class Publication:
     snapshot_id: int
     missing_files: tuple[str, ...]
-    """Data files that another commit deleted meanwhile."""
+    """Data files that another commit deleted in the meantime."""
 
 
 def publish(files: WritableFiles, path: str, additions: Iterable[Addition]) -> Publication | None:
-    """Write these indexes one by one and commit them to the latest state of the table; None when none of the data files exists any more.
+    """Write these indexes one by one and commit them to the latest state of the table; None if no data file exists any more.
 
-    Raises RefusedError when the table has fields that this tool cannot keep, or other commits win every attempt, and OSError when writing
-    fails; the files of the attempt are then deleted. Raises WriteError, and deletes nothing, when it is unknown whether the commit
-    succeeded.
+    Raises RefusedError if the table has fields that this tool cannot preserve, or other commits come first in every attempt, and OSError if
+    writing fails; in these cases, the written files are deleted. Raises WriteError, and deletes nothing, if it is unknown whether the
+    commit succeeded.
     """
     with _Scratch(files) as index_files:
         pending = []
@@ -45,7 +45,7 @@ def publish(files: WritableFiles, path: str, additions: Iterable[Addition]) -> P
             pending.append(addition if addition.path is None else replace(addition, container=b""))
         for attempt in range(_ATTEMPTS):
             if attempt:
-                time.sleep(random.uniform(0, min(_LONGEST_WAIT, _FIRST_WAIT * 2**attempt)))  # rivals must not retry in step
+                time.sleep(random.uniform(0, min(_LONGEST_WAIT, _FIRST_WAIT * 2**attempt)))  # rival commits must not retry in step
             table = open_table(files, path)
             live = {each.entry.identity for each in table.live_files}
             present = [addition for addition in pending if addition.entry.identity in live]
@@ -65,7 +65,7 @@ def publish(files: WritableFiles, path: str, additions: Iterable[Addition]) -> P
                     index_files.keep = manifests.keep = False
                     continue
             missing = [addition for addition in pending if addition.entry.identity not in live]
-            with contextlib.suppress(OSError):  # the table is valid without either
+            with contextlib.suppress(OSError):  # the table is valid if these steps fail
                 files.replace(join(path, "snapshot", "LATEST"), str(plan.snapshot_id).encode())
                 for addition in missing:
                     if addition.path is not None:
@@ -77,9 +77,9 @@ def publish(files: WritableFiles, path: str, additions: Iterable[Addition]) -> P
 
 
 def _create_snapshot(files: WritableFiles, path: str, data: bytes) -> bool:
-    """Create the snapshot; return whether it is this commit's: its name was free, or the bytes are the same (the response may get lost).
+    """Create the snapshot; return whether it is this commit's: the file is new, or has the same bytes (a response may get lost).
 
-    Raises OSError when it does not exist, WriteError when that is unknown.
+    Raises OSError if the file does not exist, and WriteError if that is unknown.
     """
     try:
         files.create(path, data)
@@ -110,7 +110,7 @@ class _Scratch:
         except FileExistsError:
             raise
         except OSError:
-            # The file may exist, only not durably.
+            # The file may exist without being durable.
             with contextlib.suppress(OSError):
                 if self.files.read(path) == data:
                     self.paths.append(path)

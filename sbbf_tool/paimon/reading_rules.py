@@ -22,7 +22,7 @@ def why_unused(schema: TableSchema) -> str | None:
 def why_not_convertible(current_type: DataType, file_type: DataType, key: bytes | int) -> str | None:
     """Return why a literal of the current type cannot be looked up in a file written with another type; None when it can.
 
-    Paimon converts literals only to the same type apart from NOT NULL, and from a wider integer to a narrower one that fits the value.
+    Paimon converts a literal only to a type that is equal apart from NOT NULL, and to a narrower integer type that fits the value.
     """
     if current_type.same_ignoring_null(file_type):
         return None

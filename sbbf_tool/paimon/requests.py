@@ -1,7 +1,7 @@
 """Filters to build and their sizes, as Python objects or as text: `COLUMN`, `COLUMN:items=100000,fpp=0.01`, `tags[key]:fpp=0.05`.
 
-Without `items` a filter is sized for the distinct values in the file, not for the million that Paimon assumes. `type=` states the
-Paimon type of a column where neither a table nor the data file determines it, such as `at:type=TIMESTAMP(3)`.
+Without `items` a filter is sized for the distinct values in the file, not for the million that Paimon assumes. `type=`, as in
+`at:type=TIMESTAMP(3)`, gives the Paimon type of a column if neither a table nor the data file determines it.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from sbbf_tool.paimon.table_schema import indexed_type, resolve_column
 _SPELLING = re.compile(r"(?P<column>.+?):(?P<options>\w+=.*)", re.DOTALL)
 _OPTIONS = ("items", "fpp", "type")
 _SMALLEST_FPP = 1e-30
-"""100 bits per value; from 128 on Paimon's reader cannot use a filter."""
+"""This rate needs 100 hash functions; Paimon's reader cannot use a filter with 128 or more."""
 
 
 def index_requests(columns: str | IndexRequest | Iterable[str | IndexRequest]) -> list[IndexRequest]:
-    """Return the requests, parsing those given as text; a single one needs no list. Raises UsageError for invalid options."""
+    """Return a list of requests, parsing strings; a single request needs no list. Raises UsageError for invalid options."""
     return [parse_request(column) if isinstance(column, str) else column for column in as_iterable(columns)]
 
 
 def request_in_file(table: Table, live: LiveFile, request: IndexRequest) -> IndexRequest | None:
-    """Translate a request from current names to the names and types of the schema of a data file; None where that lacks the column."""
+    """Translate a request from current names to the names and types in the schema of a data file; None if the schema lacks it."""
     indexed, field, _ = resolve_column(table.schema, request.column)
     schema = table.schema_of(live.file)
     stored = schema.field_by_id(field.id)

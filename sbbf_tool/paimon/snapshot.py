@@ -1,6 +1,6 @@
 """A snapshot file, `snapshot/snapshot-<id>` (Snapshot.java): JSON that names the manifest lists of one state of a table.
 
-`baseManifestList` is the state before the commit, `deltaManifestList` its changes; together they are the table.
+`baseManifestList` is the state before the commit, and `deltaManifestList` the changes of the commit; together they are the table.
 """
 
 from __future__ import annotations
@@ -45,5 +45,5 @@ def parse_snapshot(data: bytes) -> Snapshot:
 
 
 def build_snapshot(record: Mapping[str, Any]) -> bytes:
-    """Build a snapshot file from these fields, formatted as by Paimon's JSON writer."""
+    """Build a snapshot file from these fields, in the format of Paimon's JSON writer."""
     return json.dumps(record, indent=2, separators=(",", " : ")).encode()

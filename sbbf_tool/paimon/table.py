@@ -1,10 +1,10 @@
-"""The way from the directory of a table to its data files (the specification's "Snapshot", "Manifest", "Data File").
+"""How the directory of a table leads to its data files (the specification's "Snapshot", "Manifest", "Data File").
 
     <table>/snapshot/LATEST, snapshot-<id>     one state of the table: its two manifest lists
     <table>/schema/schema-<id>                 columns, keys, options
     <table>/manifest/<name>                    manifest lists and manifests
     <table>/[<key>=<value>/...]bucket-<n>/     data files and their .index files
-    <table>/branch/branch-<name>/              snapshot/ and schema/ of a branch; its manifests and data are the table's
+    <table>/branch/branch-<name>/              snapshot/ and schema/ of a branch; manifests and data are with those of the table
 
 A data file with an external path is stored there, as is its `.index` file.
 """
@@ -48,7 +48,7 @@ class LiveFile:
     directory: str
     """The directory of the data file and its `.index` file."""
     outside: str | None = None
-    """Why the file is skipped: the table may not refer to it. Its index in the manifest still counts."""
+    """Why the file is skipped: the table may not refer to it. An index in the manifest is still used."""
 
     @property
     def file(self) -> DataFile:
@@ -73,7 +73,7 @@ class Table:
     snapshot: Snapshot | None
     """None for a table without commits."""
     schema: TableSchema
-    """The schema with the current column names: the latest, or that of the snapshot where one was given by number."""
+    """The schema with the current column names: the latest schema, or the schema of the snapshot if a snapshot number was given."""
     branch: str | None
 
     @cached_property
@@ -87,7 +87,7 @@ class Table:
         return self._schemas[file.schema_id]
 
     def manifest_names(self) -> Iterator[str]:
-        """Yield the names of the manifests, base list before delta list. Raises UnreadableError where one is listed twice."""
+        """Yield the names of the manifests, base list before delta list. Raises UnreadableError if a manifest is listed twice."""
         names: set[str] = set()
         for list_name in self.snapshot.manifest_lists if self.snapshot else ():
             path = self.manifest_path(list_name)
@@ -122,7 +122,7 @@ class Table:
         return live if self.files.allow_outside else replace(live, outside=self._why_outside(live))
 
     def _why_outside(self, live: LiveFile) -> str | None:
-        """Return why the table may not refer to this file; None where it may."""
+        """Return why the table may not refer to this file; None if it may."""
         external = live.file.external_path
         if external is not None and not is_below(external, self.schema.options.get(EXTERNAL_PATHS, "").split(",")):
             return f"the external path {redact(external)} is not below the table's {EXTERNAL_PATHS}"
@@ -147,7 +147,7 @@ class Table:
         return self._search(root, list(zip(keys, segments, strict=True)), bucket, entry.file.name) or join(root, bucket)
 
     def _search(self, directory: str, levels: list[tuple[str, str | None]], bucket: str, name: str) -> str | None:
-        """Find the bucket below `directory`. A level whose name could not be computed is searched for: data file names are unique."""
+        """Find the bucket below `directory`. If a level's name is unknown, search for the data file, whose name is unique."""
         if not levels:
             return join(directory, bucket)
         (key, segment), next_levels = levels[0], levels[1:]
@@ -163,7 +163,7 @@ class Table:
 
 
 def _check_path_directory(path: str, options: Mapping[str, str]) -> str:
-    """Return the directory of the data below that of the table. Raises RefusedError where the option leads out of the table."""
+    """Return the directory of the data, relative to the table's. Raises RefusedError if the option leads out of the table."""
     directory = options.get(PATH_DIRECTORY, "")
     if directory.startswith("/") or ":" in directory or ".." in directory.split("/"):
         raise RefusedError(f"option {PATH_DIRECTORY} leads out of the table: {directory}", file=path)
@@ -171,17 +171,17 @@ def _check_path_directory(path: str, options: Mapping[str, str]) -> str:
 
 
 def is_below(path: str, roots: Iterable[str]) -> bool:
-    """Return whether a path or address is below one of these roots, as written; False where it contains `..`."""
+    """Return whether a path or address is textually below one of these roots; False if it contains `..`."""
     plain_path = path.removeprefix("file://").removeprefix("file:")
     trimmed = (root.strip().removeprefix("file://").removeprefix("file:").rstrip("/") for root in roots if root.strip())
     return ".." not in plain_path.split("/") and any(plain_path.startswith(f"{root}/") for root in trimmed)
 
 
 def open_table(files: Files, path: str, *, snapshot: int | None = None, branch: str | None = None, allow_outside: bool = False) -> Table:
-    """Open a table at its latest snapshot, or at the one with this number.
+    """Open a table at its latest snapshot, or at the snapshot with this number.
 
-    Files outside its directory are skipped, with the reason, unless `allow_outside`, which allows reading them. Raises UnreadableError
-    when the directory is not a table or lacks the schema of the snapshot, UsageError when it has no such snapshot.
+    Files outside the table's directory are skipped, with the reason, unless `allow_outside` allows reading them. Raises UnreadableError if
+    the directory is not a table or lacks the schema of the snapshot, and UsageError if the table has no such snapshot.
     """
     path = path.rstrip("/") or "/"
     root = _find_branch_root(path, branch)
@@ -191,7 +191,7 @@ def open_table(files: Files, path: str, *, snapshot: int | None = None, branch: 
     else:
         number = snapshot if snapshot in _list_numbers(files, join(root, "snapshot"), SNAPSHOT_PREFIX) else None
     state = parse_file(files, snapshot_path(root, number), parse_snapshot) if number is not None else None
-    # Listed after the snapshot is read: a schema is written before the snapshot that refers to it.
+    # Schemas are listed after the snapshot is read, because a schema is written before the snapshot that refers to it.
     schema_ids = _list_numbers(files, join(root, "schema"), SCHEMA_PREFIX)
     if not schema_ids:
         raise UnreadableError("not a Paimon table: there is no schema/schema-<number>", file=root)
@@ -237,7 +237,7 @@ def _read_schema(files: Files, path: str, branch: str | None, schema_id: int) ->
 
 
 def _is_table(files: Files, directory: str) -> bool:
-    """Return whether a directory has the schemas of a table; something else may be called `schema` there."""
+    """Return whether a directory has the schemas of a table; an unrelated directory may also be called `schema`."""
     try:
         return bool(_list_numbers(files, join(directory, "schema"), SCHEMA_PREFIX))
     except UnreadableError:
@@ -245,9 +245,9 @@ def _is_table(files: Files, directory: str) -> bool:
 
 
 def table_around(files: Files, data_path: str) -> tuple[Table, LiveFile] | None:
-    """Find the table of a data file, and the file in its latest snapshot; None where there is no such table or snapshot.
+    """Find the table of a data file, and the file in its latest snapshot; None if there is no such table, or its snapshot lacks the file.
 
-    Searches the parent directories, up to as many levels as partitions can have.
+    Searches the parent directories, up to `_MAX_LEVELS` levels, because partitions are nested directories.
     """
     directory = data_path
     for _ in range(_MAX_LEVELS):

@@ -50,7 +50,7 @@ class IndexedColumn:
 
 
 def parse_indexed_column(name: str) -> IndexedColumn:
-    """Parse the name of an indexed column: as in Paimon, `m[k]`, split at the first `[`, is entry `k` of map `m`."""
+    """Parse the name of an indexed column. As in Paimon, `m[k]`, split at the first `[`, is entry `k` of map `m`."""
     start = name.find("[")
     if start < 0 or not name.endswith("]"):
         return IndexedColumn(name)
@@ -58,7 +58,7 @@ def parse_indexed_column(name: str) -> IndexedColumn:
 
 
 def indexed_type(schema: TableSchema | None, indexed: IndexedColumn) -> DataType | None:
-    """Return the type of the values of an indexed column, for an entry of a map its value type; None without a schema or such a column."""
+    """Return the type of the values of an indexed column (in a map, its value type); None without a schema or such a column."""
     field = schema.field(indexed.column) if schema is not None else None
     if field is None or indexed.key is None:
         return field.type if field else None
@@ -66,7 +66,7 @@ def indexed_type(schema: TableSchema | None, indexed: IndexedColumn) -> DataType
 
 
 def resolve_column(schema: TableSchema, name: str) -> tuple[IndexedColumn, Field, DataType]:
-    """Find a column by its current name: its name in an index, its field, and the type of its values.
+    """Find a column by its current name; return its name in an index, its field, and the type of its values.
 
     Raises UsageError, with similar names, when there is none.
     """
