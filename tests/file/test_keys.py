@@ -11,6 +11,7 @@ from base64 import b64encode
 import pytest
 
 from sbbf_tool.cli import run
+from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import UsageError
 from sbbf_tool.file.keys import read_keys
 from sbbf_tool.parquet.encryption.modules import Key
@@ -62,6 +63,10 @@ def test_a_key_in_the_place_of_a_file_is_not_shown(given):
     with pytest.raises(UsageError, match="not on the command line") as caught:
         read_keys(given)
     assert given not in str(caught.value)
+
+
+def test_the_repr_of_an_edit_shows_no_key():
+    assert HEX not in repr(Edit(in_place=True, keys={"footer_key": HEX}))
 
 
 def test_without_keys_nothing_about_them_is_loaded(fixtures):

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.paimon import index_container
 from sbbf_tool.paimon.index_container import EMPTY, Container, build_container, lay_out, parse_container
 
 bodies = st.none() | st.binary(max_size=20)
@@ -129,3 +130,59 @@ def test_an_empty_entry_has_no_place() -> None:
 def test_a_name_too_long_is_refused() -> None:
     with pytest.raises(UsageError):
         build_container(lay_out({"x" * 65536: {}}))
+
+
+def test_a_container_has_at_most_the_bytes_of_a_java_array(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert index_container._MAX_SIZE == 2_147_483_647
+    size = lay_out({"c": {"k": b"body"}}).size
+    monkeypatch.setattr(index_container, "_MAX_SIZE", size)
+    assert lay_out({"c": {"k": b"body"}}).size == size
+    with pytest.raises(UsageError, match=f"would have {size + 1} bytes; the limit is {size}"):
+        lay_out({"c": {"k": b"body+"}})
+
+
+def with_head_length(head_length: int) -> bytes:
+    """A column `c` of one index of kind `k`, its position, a redundant length, and a body, under a head of a stated length."""
+    return (
+        struct.pack(">qiii", index_container.MAGIC, 1, head_length, 1)
+        + bytes.fromhex("000163 00000001 00016b 00000026 00000002 00000000")
+        + b"ab"
+    )
+
+
+@pytest.mark.parametrize(
+    ("head_length", "message"),
+    [
+        (19, "the header states 19 bytes"),
+        (20, "1 columns do not fit into the 0 bytes"),
+        (25, "1 columns do not fit into the 5 bytes"),
+        (26, "the header is truncated"),
+        (36, "1 indexes do not fit into the 9 bytes"),
+        (37, "the position of an index is truncated"),
+        (len(with_head_length(0)) + 1, "the header states 45 bytes"),
+    ],
+)
+def test_nothing_of_the_directory_extends_past_the_head(head_length: int, message: str) -> None:
+    """The bytes behind the head are there, but belong to the body."""
+    with pytest.raises(UnreadableError, match=message):
+        parse_container(with_head_length(head_length))
+
+
+@pytest.mark.parametrize("head_length", [38, 42, 44])
+def test_a_head_may_end_with_its_directory_and_with_the_file(head_length: int) -> None:
+    data = bytearray(with_head_length(head_length))
+    data[30:38] = struct.pack(">ii", head_length, len(data) - head_length)
+    container = parse_container(bytes(data))
+    assert container.body_of(container.indexes["c"]["k"]) == bytes(data[head_length:])
+    assert container.head_tail == bytes(data[38:head_length])
+
+
+def test_a_container_of_no_columns_may_be_its_fixed_head() -> None:
+    data = struct.pack(">qiii", index_container.MAGIC, 1, 20, 0)
+    assert parse_container(data) == Container((), b"", b"")
+
+
+@pytest.mark.parametrize("indexes", [{"": {}}, {"": {"": None}}, {"": {"": None}, "c": {}}])
+def test_nameless_columns_and_kinds_fit_exactly(indexes: dict[str, dict[str, bytes | None]]) -> None:
+    container = Container(lay_out(indexes).columns, b"", b"")
+    assert parse_container(build_container(container)) == container
