@@ -1,4 +1,4 @@
-"""Where Spark looks for `spark.read.format("sbbf")`: it asks every module named `pyspark_*` for its `DefaultSource`."""
+"""The module in which Spark finds `spark.read.format("sbbf")`: it looks for `DefaultSource` in every module named `pyspark_*`."""
 
 from sbbf_tool.spark.source import SbbfDataSource as DefaultSource
 

@@ -1,1 +1,1 @@
-"""Changes of a file: filter spec, sizing, build, target, plan file, publish."""
+"""Changes to files: filter spec, sizing, build, target, plan file, publish."""

@@ -1,6 +1,6 @@
-"""Construction of filters from the values of column chunks, and their verification: several chunks concurrently, memory bounded.
+"""Construction of filters from the values of column chunks, and their verification: several chunks concurrently, in bounded memory.
 
-A filter is verified against the same values from which it was built (`stored_values`), in the file that was written.
+A filter is verified in the written file, against the same values from which it was built (`stored_values`).
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from sbbf_tool.file.chunk_hashes import StoredValues
 
 Progress = Callable[[str, int, int], None]
-"""Callable that gets the current step, bytes done and bytes in all."""
+"""Callable that takes the current step, the bytes processed so far, and the total bytes."""
 
 _FILTER_BYTES_PER_CHUNK_BYTE = 64
-"""More than distinct values need in any encoding, except for constant steps, whose chunks are read twice."""
+"""Filter bytes per chunk byte: more than distinct values need in any encoding, except constant steps, whose chunks are read twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sizing:
-    """The size of a filter: for `fpp`, and for a stated number of distinct values or, where None, for the number in the data.
+    """The size of a filter for `fpp` and for `ndv` distinct values, or for the number in the data if `ndv` is None.
 
-    Where `num_bytes` is given, it is the exact size, and the other fields have no effect.
+    If `num_bytes` is given, it is the exact size, and the other fields have no effect.
     """
 
     fpp: float = DEFAULT_FPP
@@ -55,11 +55,11 @@ class Sizing:
 
     @property
     def is_stated(self) -> bool:
-        """Whether the size is known before the values are."""
+        """Whether the size is fixed before the values are read."""
         return self.ndv is not None or self.num_bytes is not None
 
     def bytes_for(self, values: int, forms: int = 1) -> int:
-        """Return bytes to start with for a chunk of `values` values, each inserted in `forms` forms: a power of two within the limits."""
+        """Return the initial bytes for a chunk of `values` values, each inserted in `forms` forms: a power of two within the limits."""
         if self.num_bytes is not None:
             return self.num_bytes
         largest = 1 << min(self.max_bytes, sizing.MAX_BYTES).bit_length() - 1
@@ -68,7 +68,7 @@ class Sizing:
 
 @dataclass(frozen=True, slots=True)
 class NewFilter:
-    """A filter, the number of inserted values, and the bytes of the file that were read for it."""
+    """A filter, the number of inserted values, and the bytes that were read from the file to build it."""
 
     bloom: BloomFilter
     values: int
@@ -78,7 +78,7 @@ class NewFilter:
 
 @dataclass(frozen=True, slots=True)
 class SpooledFilter:
-    """A filter that is no longer in memory: the figures for its report, and the place of its bytes."""
+    """A filter that is no longer in memory: the figures for its report, and where its bytes are."""
 
     pieces: tuple[Piece, ...]
     """Header and bitset as stored."""
@@ -86,7 +86,7 @@ class SpooledFilter:
     fpp: float
     estimated_ndv: float
     checksum: int
-    """Checksum of the bitset: the written bitset must be the one that was built."""
+    """Checksum of the bitset, to compare the written bitset with the one that was built."""
     values: int = 0
     bytes_read: int = 0
     verdict: Verdict = NO_FINDING
@@ -108,7 +108,7 @@ class SpooledFilter:
 
 
 def checksum_of(bloom: BloomFilter) -> int:
-    """Return the checksum by which bitsets are compared."""
+    """Return the checksum with which bitsets are compared."""
     return hash_value(bloom.bitset)
 
 
@@ -130,7 +130,7 @@ def report_of(file: ParquetFile, patch: Patch, key: ChunkKey, spooled_filter: Sp
 
 
 class Meter:
-    """A counter of processed bytes of column chunks, for a progress bar; threads may share one."""
+    """A counter of processed bytes of column chunks, for a progress bar. Threads may share it."""
 
     def __init__(self, progress: Progress | None, total: int) -> None:
         self._progress = progress
@@ -146,9 +146,10 @@ class Meter:
 
 
 class HashMemory:
-    """The hashes from which filters were built, kept for verification so that pages need not be read again; within a bound.
+    """The hashes from which filters were built, kept in bounded memory so that verification need not read pages again.
 
-    A chunk whose hashes do not fit is not kept at all, and is read again. The hashes of a verified chunk make room for others.
+    If the hashes of a chunk do not fit, none of them are kept, and the chunk is read again. Hashes are removed when their chunk is
+    verified.
     """
 
     MOST_BYTES = 96 << 20
@@ -160,7 +161,7 @@ class HashMemory:
         self._lock = Lock()
 
     def keep(self, key: ChunkKey, hashes: memoryview) -> None:
-        """Keep one run of a chunk's hashes, or forget the chunk."""
+        """Keep one run of a chunk's hashes; if it does not fit, discard all runs of the chunk."""
         with self._lock:
             if key in self._dropped_chunks:
                 return
@@ -172,7 +173,7 @@ class HashMemory:
             self._runs.setdefault(key, []).append(hashes)
 
     def of(self, key: ChunkKey) -> list[memoryview] | None:
-        """Return all runs of a chunk; None where they must be read again."""
+        """Return all runs of a chunk, or None if they must be read again."""
         return self._runs.get(key)
 
     def forget(self, key: ChunkKey) -> None:
@@ -181,12 +182,12 @@ class HashMemory:
 
 
 def chunk_bytes(file: ParquetFile, key: ChunkKey) -> int:
-    """Return the compressed bytes of a chunk's pages as the footer states them."""
+    """Return the compressed bytes of a chunk's pages, from the footer."""
     return file.footer.chunk_meta(*key).bytes
 
 
 def ensure_buildable(file: ParquetFile, row_group: int, column: Column) -> None:
-    """Raise RefusedError where a column chunk must not get a filter, UnreadableError where its type is not its column's."""
+    """Raise RefusedError if a column chunk must not get a filter, and UnreadableError if its type is not that of its column."""
     from sbbf_tool.parquet import equals
 
     if column.physical == "BOOLEAN":
@@ -223,10 +224,10 @@ def build_filters(
     meter: Meter,
     checks: CrossChecks,
 ) -> dict[ChunkKey, SpooledFilter]:
-    """Build and verify the filter of each chunk, `jobs` chunks concurrently (the cores, where None).
+    """Build and verify the filter of each chunk, `jobs` chunks concurrently (if None, one per core).
 
-    Only the filters of these `jobs` chunks are in memory; the spool has the others. Raises UnreadableError, WriteError, and
-    RefusedError where the disk cannot hold them or `checks` finds misread values.
+    Only the filters of these `jobs` chunks are in memory; the spool has the others. Raises UnreadableError, WriteError, and RefusedError if
+    the disk cannot hold the filters or `checks` finds misread values.
     """
     spool.ensure_room(least_bytes(file, sizes))
     memory = HashMemory()
@@ -240,7 +241,7 @@ def build_filters(
 
 
 def build_filter(file: ParquetFile, key: ChunkKey, target: Sizing, checks: CrossChecks, memory: HashMemory) -> NewFilter:
-    """Build the filter of one chunk from values that `checks` verified, and query it for each. Raises UnreadableError, RefusedError."""
+    """Build the filter of one chunk from values that `checks` verifies, and query it for each. Raises UnreadableError, RefusedError."""
     with file.locate_errors(lambda: place_of(file, key)):
         new_filter = _build(file, key, target, checks, memory)
         false_negatives = _count_missing(file, key, new_filter.bloom, memory)
@@ -255,7 +256,7 @@ def place_of(file: ParquetFile, key: ChunkKey) -> str:
 
 
 def mistake(file: ParquetFile, problem: str) -> SbbfError:
-    """Return the error for a filter, or a new file, that differs from its plan."""
+    """Return the error for a filter or a new file that differs from its plan."""
     return SbbfError(
         f"nothing was changed: {problem}", file=file.name, hint="this is a bug in sbbf or a fault of the disk; please report it"
     )
@@ -296,21 +297,21 @@ def _build(file: ParquetFile, key: ChunkKey, target: Sizing, checks: CrossChecks
 
 
 def first_bytes(file: ParquetFile, key: ChunkKey, target: Sizing, distinct: int | None = None) -> int:
-    """Return the bytes of a chunk's filter before its values are known, with at most `distinct` distinct ones.
+    """Return the initial bytes of a chunk's filter before its values are read; it has at most `distinct` distinct values, if given.
 
-    The filter is folded afterwards, unless `wanted` states its size.
+    The filter is folded afterwards, unless `target` fixes its size.
     """
     most = file.footer.chunk_meta(*key).most_values
     size = target.bytes_for(most if distinct is None else distinct, _forms(file, key))
     if target.is_stated:
         return size
-    # The metadata's claims must not cost more memory than the file's bytes can account for.
+    # A filter must not take more memory than the bytes of the chunk can need, whatever number of values the metadata claims.
     most = _FILTER_BYTES_PER_CHUNK_BYTE * min(chunk_bytes(file, key), file.source.size)
     return min(size, max(sizing.MIN_BYTES, 1 << most.bit_length()))
 
 
 def least_bytes(file: ParquetFile, sizes: Mapping[ChunkKey, Sizing]) -> int:
-    """Return the least bytes that the filters of these chunks take."""
+    """Return the minimum number of bytes that the filters of these chunks take."""
     return sum(first_bytes(file, key, target) if target.is_stated else sizing.MIN_BYTES for key, target in sizes.items())
 
 

@@ -1,13 +1,13 @@
-"""The change of a file, for every verb: the one way from a name to a new version that was read back.
+"""The change of a file, for every verb: all new versions are made, and read back, here.
 
-target    where the result goes, and whether it may
+target    choose the path to write, and check that it may be written
 open      undo an interrupted append; open the file
-build     filters from the values of column chunks, each verified against them
-patch     the bytes to keep, those to append, the new footer
-report    made before the file is published: an error here must not leave a changed file without a report
-publish   written, compared with the plan, and only then renamed
+build     build filters from the values of column chunks, and verify each against its values
+patch     determine the bytes to keep, the bytes to append and the new footer
+report    make the report before publishing: an error here must not leave a changed file without a report
+publish   write the new file, compare it with the plan, and only then rename it
 
-A verb contributes the choice of chunks, the filters to build, the patch, the comparison and the report.
+A verb provides the choice of chunks, the filters to build, the patch, the comparison and the report.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ if TYPE_CHECKING:
 
 
 class PrebuiltFilters:
-    """Filters that were built and verified before the file is opened for the change, by other processes or in an earlier attempt."""
+    """Filters that other processes or an earlier attempt built and verified before the file is opened for the change."""
 
     def __init__(self, spool: Spool, fingerprint: str | None = None) -> None:
         self.spool = spool
         self.fingerprint = fingerprint
-        """Fingerprint of the file version from which they were built; None before any is known."""
+        """Fingerprint of the file version from which the filters were built; None if there is none yet."""
         self.filters: dict[ChunkKey, SpooledFilter] = {}
         self._has_changed = False
 
     def keep_filters_of(self, file: ParquetFile) -> None:
-        """Forget the filters unless this is the version from which they were built. Raises RefusedError where it changed once more."""
+        """Discard the filters unless they were built from this version of the file. Raises RefusedError if it changed a second time."""
         if self.fingerprint == file.fingerprint:
             return
         if self.fingerprint is not None:
@@ -69,34 +69,34 @@ class PrebuiltFilters:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """The target of changed files and the way to change them; one object serves a run, and can be sent to other processes and machines."""
+    """The target of changed files and how to change them. One object serves a run; it can be sent to other processes and machines."""
 
     output: str | os.PathLike[str] | None = None
-    """The name of the new file; for one file."""
+    """The name of the new file, if a single file is changed."""
     in_place: bool = False
     append: bool = False
     """With `in_place`: append to the file itself instead of a copy."""
     dry_run: bool = False
-    """Do everything but publish."""
+    """Do everything except publish."""
     allow_table_files: bool = False
     keys: KeysLike = field(default=None, repr=False, compare=False)
     """Keys of encrypted files, whose encrypted columns get encrypted filters."""
     limit: PageLimit = field(default_factory=PageLimit, compare=False)
-    """The limit on the decompressed size that a page may state."""
+    """The limit on the decompressed size of a page, as its header states it."""
     jobs: int | None = None
-    """Column chunks of a file to work on concurrently; the cores where None."""
+    """Number of column chunks of a file to process concurrently; one per core if None."""
     progress: Progress | None = field(default=None, repr=False, compare=False)
     cross_checks: CrossChecks = field(default_factory=CrossChecks, repr=False, compare=False)
-    """The kinds of column chunk that pyarrow has decoded in this run."""
+    """The kinds of column chunks that pyarrow has decoded in this run."""
     tables: places.TableFinder = field(default_factory=places.TableFinder, repr=False, compare=False)
-    """The prefixes that this run knows to be tables, or not."""
+    """Whether prefixes are tables, as far as this run has determined it."""
 
     def __post_init__(self) -> None:
         if self.jobs is not None and self.jobs < 1:
             raise UsageError(f"jobs must be at least 1, not {self.jobs}")
 
     def target_of(self, path: str | os.PathLike[str]) -> str:
-        """Return where the result goes. Raises UsageError unless exactly one way is chosen, RefusedError where it must not be written."""
+        """Return the path to write. Raises UsageError unless exactly one target is chosen, and RefusedError if it must not be written."""
         if self.append and not self.in_place:
             raise UsageError(
                 "append requires in_place: it changes the file itself",
@@ -109,8 +109,8 @@ class Edit:
     def open(self, path: str | os.PathLike[str], prebuilt: PrebuiltFilters | None = None) -> Iterator[OpenEdit]:
         """Open a file to change it; undo an interrupted append first, unless this is a dry run.
 
-        `prebuilt` filters are used where the file is the version from which they were built; filters built here are added to it. Raises
-        what `target_of` does, UnreadableError, WriteError.
+        `prebuilt` filters are used if the file is the version from which they were built; filters built here are added to them. Raises the
+        errors of `target_of`, UnreadableError and WriteError.
         """
         target = self.target_of(path)
         warnings, truncated_to = undo_append(path, target, self.keys, self.dry_run)
@@ -130,18 +130,18 @@ class OpenEdit:
     ) -> None:
         self.file, self.target, self.spool = file, target, prebuilt.spool
         self.warnings = warnings
-        """Text for the report."""
+        """Warnings for the report."""
         self.truncated_to = truncated_to
-        """The length that the file had before an interrupted append, and has again."""
+        """The length before an interrupted append, to which the file was truncated."""
         self.filters: dict[ChunkKey, SpooledFilter] = {}
         """All filters to write."""
         self.built_filters: dict[ChunkKey, SpooledFilter] = {}
-        """Those of them that were built from the data."""
+        """The filters among them that were built from the data."""
         self._edit, self._prebuilt = edit, prebuilt
         self._meter = Meter(None, 0)
 
     def ensure_replaceable(self) -> None:
-        """Raise RefusedError where the file could not take its new content, as far as can be checked before the work."""
+        """Raise RefusedError if the file could not be changed, as far as this can be checked in advance."""
         if self._edit.in_place:
             places.ensure_replaceable(self.target, append=self._edit.append)
 
@@ -150,9 +150,9 @@ class OpenEdit:
         self.filters[key] = SpooledFilter.of(NewFilter(bloom, 0, 0), self.spool, self.file.filter_parts(*key, bloom.bitset))
 
     def build(self, sizes: Mapping[ChunkKey, Sizing]) -> None:
-        """Build the filters of these chunks from their values, and verify each against them.
+        """Build the filters of these chunks from their values, and verify each filter against the values.
 
-        Raises UnreadableError, WriteError, and RefusedError where the target cannot be written or values cannot be read with certainty.
+        Raises UnreadableError, WriteError, and RefusedError if the target cannot be written or values cannot be read reliably.
         """
         edit, file, prebuilt = self._edit, self.file, self._prebuilt.filters
         if sizes:
@@ -178,7 +178,7 @@ class OpenEdit:
         return sum(spooled_filter.verdict.is_undecodable for spooled_filter in self.built_filters.values())
 
     def patch(self, drop: Iterable[ChunkKey] = (), correct: Mapping[ChunkKey, FilterPlace] | None = None) -> Patch:
-        """Return the patch that puts the filters after the whole old file, as `plan_append` does; an empty one where nothing is to do."""
+        """Return the patch that appends the filters to the whole old file, as `plan_append` does; an empty patch if nothing changes."""
         dropped, size = tuple(drop), self.file.source.size
         if not (self.filters or dropped or correct):
             return Patch(size, (), self.file.footer.raw, {})
@@ -187,11 +187,11 @@ class OpenEdit:
         )
 
     def publish(self, patch: Patch, report: Callable[..., Report], compare: Callable[[ParquetFile], None] | None = None) -> Report:
-        """Make the target what `patch` says, once `compare` accepts the new file; return the completed report.
+        """Apply `patch` to the target, provided that `compare` accepts the new file; return the completed report.
 
-        Nothing is written in a dry run, and in place where nothing changes. `report` takes the fields that all such reports have;
-        without `compare` it is `ensure_as_planned`. Raises RefusedError, WriteError and what `compare` raises; the old file is whole in
-        every case.
+        Nothing is written in a dry run, or in place if nothing changes. `report` takes the fields that all such reports have. `compare`
+        defaults to `ensure_matches_plan`. Raises RefusedError, WriteError and the errors of `compare`; the old file stays intact in every
+        case.
         """
         edit, file = self._edit, self.file
         is_new, growth = edit.output is not None, patch.size - file.source.size
@@ -205,13 +205,13 @@ class OpenEdit:
         return replace(completed, warnings=tuple(self.warnings))
 
     def ensure_matches_plan(self, patch: Patch, fresh: ParquetFile, chunks: Iterable[ChunkKey] | None = None) -> None:
-        """Raise SbbfError unless the new file is the old one apart from the filters of the `changed` chunks (those written, where None).
+        """Raise SbbfError unless the new file is the old one apart from the filters of `chunks` (if None, of the chunks in the patch).
 
-        It must also have the filters that were built, and the pages against which they were verified.
+        The new file must also have the filters that were built, and the pages from which they were built.
         """
         ensure_same_footer(self.file, fresh, patch.places if chunks is None else chunks)
         ensure_new_filters(self.file, fresh, patch, self.filters)
-        # Where nothing is copied, or a store copies the version that was read, they are the same bytes that were read already.
+        # An append does not copy pages, and a store copies the version that was read: these pages need no comparison.
         is_copy = not (self._edit.append or places.is_url(self.target))
         for key in self.built_filters:
             if is_copy:

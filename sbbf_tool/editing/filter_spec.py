@@ -1,4 +1,4 @@
-"""The filter spec: which columns of one file or many get filters, and of what size."""
+"""The filter spec: which columns of one or more files get filters, and of what size."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FilterSpec:
-    """Which columns get filters, and of what FPP or size; it can be sent to other processes and machines. Raises UsageError."""
+    """Which columns get filters, and with what FPP or size. It can be sent to other processes and machines. Raises UsageError."""
 
     columns: tuple[str, ...]
     fpp: float = DEFAULT_FPP
     """Share of absent values that a filter does not exclude, above 0 and below 1."""
     ndv: int | None = None
-    """Distinct values of a row group to size filters for; the number in the data where None."""
+    """Number of distinct values per row group to size filters for; if None, the number in the data."""
     max_bytes: int | Mapping[str, int] | None = None
-    """The largest bitset of a row group, of all columns or by column; 128 MiB where None, and for columns that are not named."""
+    """Maximum bitset bytes per row group, for all columns or by column; 128 MiB if None, and for columns that are not named."""
     replace: bool = False
-    """Rebuild existing filters. Without it, a second run finds nothing to do."""
+    """Rebuild existing filters. If False, a second run finds nothing to do."""
     if_present: bool = False
-    """Skip columns that a file does not have; the names are then full names. A plan for files of several schemas needs it."""
+    """Skip columns that a file does not have; names must then be full names. Plans for files with different schemas need this."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", as_names(self.columns))
@@ -44,11 +44,11 @@ class FilterSpec:
 
     @classmethod
     def of_plan(cls, plan: Plan) -> FilterSpec:
-        """Return the filter spec of a plan by `advise`."""
+        """Return the filter spec of a plan that `advise` made."""
         return cls(tuple(plan.columns), plan.fpp, max_bytes=plan.columns, replace=plan.replace)
 
     def chunks(self, file: ParquetFile) -> tuple[list[ChunkKey], int]:
-        """Return the column chunks that get a filter, row group by row group, and how many have one already. Raises RefusedError."""
+        """Return the column chunks that get a filter, row group by row group, and the number that already have one. Raises RefusedError."""
         check_changeable(file)
         row_groups, columns = range(file.footer.num_row_groups), choose_columns(file, self._names_in(file))
         keys = [(row_group, column.index) for row_group in row_groups for column in columns]
@@ -58,7 +58,7 @@ class FilterSpec:
         return chosen, len(keys) - len(chosen)
 
     def sizes(self, file: ParquetFile, keys: Iterable[ChunkKey]) -> dict[ChunkKey, Sizing]:
-        """Return the size limits of the filter of each of these chunks."""
+        """Return the size limits of the filter for each of these chunks."""
         by_name = self.max_bytes if isinstance(self.max_bytes, Mapping) else {}
         usual = self._sizing(None if isinstance(self.max_bytes, Mapping) else self.max_bytes)
         names = by_name.keys() & self._names_in(file) if self.if_present else by_name.keys()

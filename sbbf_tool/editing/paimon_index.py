@@ -30,11 +30,11 @@ class BuiltIndex:
 
     columns: tuple[BuiltColumn, ...]
     container: bytes
-    """The bytes to write beside the data file, or into its manifest entry."""
+    """The bytes to write to a file beside the data file, or to its manifest entry."""
 
 
 def find_table_around(files: Files, path: str) -> tuple[Table, LiveFile] | None:
-    """Find the table as `table_around` does, for a path that may be relative; an address such as `file:/lake/...` is absolute."""
+    """Find the table as `table_around` does. The path may be relative; an address such as `file:/lake/...` is absolute."""
     return table_around(files, path if ":" in path else places.absolute(path))
 
 
@@ -47,8 +47,8 @@ def build(
 ) -> BuiltIndex:
     """Build a container for the data file at `path`.
 
-    Types come from the request, else from the table in `table_and_file`, else from the file. Raises UsageError for a column that is
-    missing or cannot be indexed, UnreadableError for a file that cannot be read.
+    Types come from the request if it has one, otherwise from the table in `table_and_file` if given, otherwise from the file. Raises
+    UsageError for a column that is missing or cannot be indexed, and UnreadableError for a file that cannot be read.
     """
     table_and_file = table_and_file or find_table_around(files, path)
     schema = table_and_file[0].schema_of(table_and_file[1].file) if table_and_file is not None else None
@@ -60,7 +60,7 @@ def build(
 
 
 def build_index(data: bytes, name: str, requests: Sequence[IndexRequest], max_page_bytes: MaxPageBytes = None) -> BuiltIndex:
-    """Build a container for a data file's bytes; its name states the format. Raises as `build` does."""
+    """Build a container for a data file's bytes; the file's name determines the format. Raises the errors of `build`."""
     requests_by_column = {parse_indexed_column(request.column): request for request in requests}
     if not requests_by_column or len(requests_by_column) < len(requests):
         raise UsageError("a column is named twice" if requests_by_column else "there is no column to index")
@@ -78,7 +78,7 @@ def build_index(data: bytes, name: str, requests: Sequence[IndexRequest], max_pa
 
 
 def _verify(data: bytes, hashes: Mapping[str, Hashes], name: str) -> None:
-    """Query the finished container, read as any other reader would, for every value that was inserted."""
+    """Read the finished container as any other reader would, and query it for every inserted value."""
     container = parse_container(data)
     for column, each in hashes.items():
         if not parse_bloom64(container.body_of(container.indexes[column][KIND])).contains(each).all():
@@ -109,7 +109,7 @@ def _build_column(
 
 
 class DistinctHashes:
-    """The distinct hashes of batches; memory holds at most the distinct ones and a million more."""
+    """The distinct hashes of batches. Memory holds the distinct hashes and at most a million others."""
 
     def __init__(self) -> None:
         self._distinct: Hashes = np.zeros(0, np.uint64)

@@ -2,8 +2,8 @@
 
     {"sbbf_plan": 1, "files": ["events/"], "fpp": 0.01, "replace": false, "columns": {"user_id": {"max_bytes": 1048576}}}
 
-`max_bytes` is the largest bitset per row group; a row group with fewer distinct values gets a smaller one. An unknown key is an error:
-otherwise it would be ignored silently.
+`max_bytes` is the largest bitset per row group; a row group with fewer distinct values gets a smaller one. Unknown keys are errors instead
+of being ignored silently.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ _VERSION_KEY = "sbbf_plan"
 @dataclass(frozen=True, slots=True)
 class Plan:
     files: tuple[str, ...]
-    """The names that the user gave: files, folders, globs."""
+    """Names of files, folders and globs, as the user gave them."""
     fpp: float
     replace: bool
     """Whether to rebuild existing filters."""
     columns: Mapping[str, int]
-    """For each column the largest bitset per row group, in bytes."""
+    """Largest bitset per row group, in bytes, by column."""
 
     def fix(self, keys: str | None) -> Fix:
-        """Return the change that executes the plan, without its sizes, which then follow from the values alone; `keys` is a path."""
+        """Return the change that adds the plan's filters without its size limits: only the values determine sizes. `keys` is a path."""
         fpp = None if self.fpp == DEFAULT_FPP else self.fpp
         return Fix("add_filters", self.files, tuple(self.columns), replace=self.replace, fpp=fpp, keys=keys)
 
@@ -53,8 +53,7 @@ _MOST_BYTES = 64 << 20
 def write_plan(path: str | os.PathLike[str], document: Mapping[str, Any]) -> list[str]:
     """Write a plan in one step: an existing plan stays until the new one is whole. Return warnings as text.
 
-    A plan with signatures or passwords in the names of its files is readable by its owner alone (mode 0600). Raises RefusedError and
-    WriteError.
+    If the file names of a plan contain signatures or passwords, only its owner can read it (mode 0600). Raises RefusedError and WriteError.
     """
     has_secrets = any(redact(name) != name for name in document.get("files", ()))
     with write_whole(path, overwrite=True, mode=_PRIVATE if has_secrets else USUAL) as stream:
@@ -66,7 +65,7 @@ def write_plan(path: str | os.PathLike[str], document: Mapping[str, Any]) -> lis
 
 
 def exposure_of(path: str | os.PathLike[str]) -> str | None:
-    """Return which users besides this one and root may change a plan, whose file names are trusted; None where no other user may."""
+    """Return which users other than this one and root may change a plan, whose file names are trusted; None if there are none."""
     try:
         status = os.stat(path)
     except (OSError, ValueError):
@@ -80,7 +79,7 @@ def exposure_of(path: str | os.PathLike[str]) -> str | None:
 
 
 def read_plan(path: str | os.PathLike[str]) -> Plan:
-    """Read a plan. Raises UsageError, with the key, where it is not one."""
+    """Read a plan. Raises UsageError, with the key that is wrong, if the file is not a plan."""
     name = os.fsdecode(path)
     try:
         with open(path, "rb") as stream:

@@ -1,6 +1,6 @@
-"""The path from a patch to a file: written, read back as any other reader would, compared with the plan, and only then renamed.
+"""The publication of a patch: the file is written, read back as any other reader would, compared with the plan, and only then renamed.
 
-Every operation that changes files uses this module; its specific checks are in the comparison that it passes.
+Every operation that changes files uses this module, and passes its specific checks as `compare`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _COMPARED_BYTES = 4 << 20
 
 
 def publish(file: ParquetFile, target: str, patch: Patch, compare: Callable[[ParquetFile], None], *, append: bool = False) -> list[str]:
-    """Make `target` what `patch` says, provided that `compare` accepts the new file; `append` appends to the old file itself.
+    """Apply `patch` to `target`, provided that `compare` accepts the new file; with `append`, append to the old file itself.
 
-    Returns warnings as text. Raises RefusedError, WriteError and whatever `compare` raises; the old file is whole in every case.
+    Returns warnings as text. Raises RefusedError, WriteError and the errors of `compare`; the old file stays intact in every case.
     """
 
     def verify(new_source: Source) -> None:
         footer = file.footer
-        # Other writers do not know an append's lock: one that rewrites the file in place leaves another footer before the new one.
+        # Other programs ignore the lock of an append. If one rewrote the file in place, the footer before the new one is not the old one.
         if append and footer.cipher is None and new_source.read_up_to(footer.start, len(footer.raw)) != footer.raw:
             raise ChangedError.after_open(file.name)
         try:
@@ -36,7 +36,7 @@ def publish(file: ParquetFile, target: str, patch: Patch, compare: Callable[[Par
             except UnreadableError as error:
                 raise mistake(file, f"the new file cannot be read back ({error.message})") from error
         except SbbfError:
-            # A copy made while another writer was at work is no defect of this package.
+            # If another writer changed the file while it was copied, the difference is not a defect of this package.
             if not append and not file.source.is_unchanged():
                 raise ChangedError.after_open(file.name) from None
             raise
@@ -56,7 +56,7 @@ def ensure_same_footer(file: ParquetFile, fresh: ParquetFile, chunks: Iterable[C
 
 
 def read_new_filter(file: ParquetFile, fresh: ParquetFile, patch: Patch, key: ChunkKey) -> BloomFilter:
-    """Read a filter that the patch wrote from the new file, where it must be at its planned place and of the released format."""
+    """Read a filter of the patch from the new file. Raises SbbfError unless it is at its planned offset and follows the released format."""
     place = patch.places[key]
     stored = fresh.stored_filter(key[0], fresh.footer.columns[key[1]])
     if stored is None or stored.place != place or stored.length != place.length or stored.header.unsupported_reason:
@@ -65,14 +65,14 @@ def read_new_filter(file: ParquetFile, fresh: ParquetFile, patch: Patch, key: Ch
 
 
 def ensure_new_filters(file: ParquetFile, fresh: ParquetFile, patch: Patch, filters: Mapping[ChunkKey, SpooledFilter]) -> None:
-    """Ensure that these filters are in the new file as they were built."""
+    """Ensure that the filters in the new file are the ones that were built."""
     for key, spooled_filter in filters.items():
         if checksum_of(read_new_filter(file, fresh, patch, key)) != spooled_filter.checksum:
             raise mistake(file, f"the filter of {place_of(file, key)} is not the one that was built")
 
 
 def ensure_same_pages(file: ParquetFile, fresh: ParquetFile, key: ChunkKey) -> None:
-    """Ensure that the pages of a chunk are in the new file, byte for byte, where they were in the old one."""
+    """Ensure that the pages of a chunk are in the new file, byte for byte, at the same offset as in the old one."""
     start, end = file.footer.chunk_meta(*key).page_range
     end = min(end, file.source.size)
     for position in range(start, end, _COMPARED_BYTES):

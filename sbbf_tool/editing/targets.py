@@ -1,4 +1,4 @@
-"""The checks on the target of a changed file that add, remove and similar verbs make before they start."""
+"""The checks of the target that verbs which change files, such as add and remove, make before they start."""
 
 from __future__ import annotations
 
@@ -27,10 +27,9 @@ def choose_target(
     append: bool = False,
     tables: places.TableFinder | None = None,
 ) -> str:
-    """Return the path to write. Raises UsageError unless exactly one way is chosen, RefusedError where the target must not be written.
+    """Return the path to write. Raises UsageError unless exactly one target is chosen, and RefusedError if it must not be written.
 
-    A dry run may leave the target out; if it names one, that target is checked too. `tables` remembers which prefixes are tables, over
-    the files of one run.
+    A dry run needs no target; if a target is given, it is checked too. `tables` caches which prefixes are tables for the files of one run.
     """
     source = os.fsdecode(path)
     ensure_one_way(output, in_place, dry_run, source)
@@ -50,7 +49,7 @@ def choose_target(
 
 
 def ensure_one_way(output: str | os.PathLike[str] | None, in_place: bool, dry_run: bool, file: str | None = None) -> None:
-    """Raise UsageError unless either an output or in place is chosen; in a dry run, neither is needed."""
+    """Raise UsageError unless either `output` or `in_place` is given; a dry run needs neither."""
     if (output is not None) == in_place and (in_place or not dry_run):
         hint = Hint("give either {output} or {in_place}", output=..., in_place=True)
         raise UsageError("one target is required for the result", file=file, hint=hint)
@@ -63,14 +62,14 @@ _COMMITS = {
 
 
 def table_warnings(target: str, *, is_new: bool, growth: int, tables: places.TableFinder | None = None) -> list[str]:
-    """Return warnings for readers of the table in which `target` is, about its change by `growth` bytes; none outside a table.
+    """Return warnings for readers of the table that `target` belongs to, after its size changed by `growth` bytes.
 
-    `is_new` says that the file did not exist before. For files that were changed because the caller allows files of tables.
+    `is_new` is whether the file did not exist before. There are no warnings if the file belongs to no table.
     """
     try:
         table = (tables or places.TableFinder()).managing_table(target)
     except SbbfError:
-        # The store denies listing, and the caller has chosen to continue.
+        # The store denies listing, but the caller has allowed changes to files of tables.
         return []
     if table is None or not (is_new or growth):
         return []
@@ -85,8 +84,8 @@ def table_warnings(target: str, *, is_new: bool, growth: int, tables: places.Tab
 def undo_append(path: str | os.PathLike[str], target: str, keys: KeysLike = None, dry_run: bool = False) -> tuple[list[str], int | None]:
     """Undo an interrupted append to this file, and remove temporary files of killed commands beside it.
 
-    Returns warnings as text, and the length that the file was truncated to, or None. A dry run changes nothing, and only warns. Raises
-    WriteError, and RefusedError where the file would have to change although the result goes to another `target`.
+    Returns warnings as text, and the length that the file was truncated to, or None. A dry run changes nothing and only warns. Raises
+    WriteError, and RefusedError if the file would have to change although the result is written to another `target`.
     """
     name = os.fsdecode(path)
     if dry_run:
@@ -105,14 +104,14 @@ def undo_append(path: str | os.PathLike[str], target: str, keys: KeysLike = None
 
 
 def check_changeable(file: ParquetFile) -> None:
-    """Raise RefusedError where a footer must not be rewritten without its keys."""
+    """Raise RefusedError if the footer must not be rewritten without its keys."""
     if not file.footer.is_writable:
         hint = Hint("a changed footer must be signed again with the file's key: give it with {keys}", keys=...)
         raise RefusedError("the footer of the file is signed", file=file.name, hint=hint)
 
 
 def choose_columns(file: ParquetFile, names: Iterable[str]) -> list[Column]:
-    """Return the columns of these names, in the schema's order. Raises RefusedError with similar names."""
+    """Return the columns with these names, in the schema's order. Raises RefusedError, with similar names."""
     full_names = as_names(names)
     try:
         chosen = {column.index: column for column in (find_column(file.footer.columns, name) for name in full_names)}

@@ -1,1 +1,1 @@
-"""Runs over many files: discovery, partitions, plan, schedule, rows, and processes of this machine."""
+"""Runs over many files: discovery, partitions, plan, schedule, rows, and processes on this machine."""

@@ -1,4 +1,4 @@
-"""`advise` over many files: surveys from any runner, added up here."""
+"""`advise` over many files: a runner surveys each file, and this module combines the surveys."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def advise_files(
 ) -> AdviceReport:
     """Advise on the columns of all files together; see `operations.advise`.
 
-    `run` runs the work on the files of `names`: it reads footers, filters and dictionaries; this process reads data of a few row groups.
+    `run` runs the work on the files of `names`, which reads footers, filters and dictionaries. This process reads the data of a few row
+    groups.
     """
     parsed_queries = tuple(parse_query(query) for query in as_iterable(queries))
     key_ring = Keys.of(keys)

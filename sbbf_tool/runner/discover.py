@@ -1,4 +1,4 @@
-"""The first stage: list the files of a lake by name, folder, glob, or the addresses of another system's listing."""
+"""The first stage: list the files of a lake from file names, folders, globs, or the addresses in another system's listing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Row = TypeVar("Row", bound=FileRow)
 def discover(names: Iterable[str], where: Predicate | None = None, *, links: bool = False) -> Iterator[ListedFile]:
     """List the files that the names mean, in order, except those whose partition folders `where` rejects.
 
-    Links to files are followed. Runs that change files set `links`: then links are marked, and links to folders are listed too. Raises
+    Links to files are followed. Runs that change files set `links`: links are then marked, and links to folders are also listed. Raises
     UnreadableError (a name that means no file) and UsageError (a partition column that a path does not have).
     """
     for name in as_iterable(names):
@@ -31,7 +31,7 @@ def discover(names: Iterable[str], where: Predicate | None = None, *, links: boo
 
 
 def list_file(path: str) -> ListedFile:
-    """Return a file with length and time; without them where `stat` fails: the work on the file reports why."""
+    """Return a file with length and time, or without them if `stat` fails; processing the file then reports the reason."""
     if is_url(path):
         return ListedFile(path)
     try:
@@ -47,9 +47,9 @@ def skip_link(row: type[Row], path: str) -> Row:
 
 
 def path_of(address: str) -> str:
-    """Return the path of an address in a listing, as this package names it.
+    """Convert an address in a listing to the path or URL that this package uses.
 
-    Hadoop writes a path of the local file system as `file:/a b`, and a URI as `file:///a%20b`; its names `s3a` and `s3n` are `s3`.
+    Hadoop writes a local path as `file:/a b`, and its URI as `file:///a%20b`; its schemes `s3a` and `s3n` mean `s3`.
     """
     if address.startswith("file:///"):
         from urllib.parse import unquote

@@ -1,4 +1,4 @@
-"""A file's failure is a row: an error in one file is reported for that file, and the run continues with the other files."""
+"""Failures as rows: an error in one file is reported for that file, and the run continues with the other files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INTERNAL_ERROR = 70
 
 
 def row_of(row: type[Row], path: str, work: Callable[[], Mapping[str, object]]) -> Row:
-    """Return the row of a file with the fields that `work` returns, which include `status` and `reason` where it is not `ok`."""
+    """Return the row of a file with the fields that `work` returns; they include `status` and `reason` if the status is not `ok`."""
     started = time.monotonic()
     try:
         fields: Mapping[str, object] = work()
@@ -28,7 +28,7 @@ def row_of(row: type[Row], path: str, work: Callable[[], Mapping[str, object]]) 
 
 
 def failure(path: str, error: Exception) -> dict[str, object]:
-    """Return status, reason and exit code of an error. The reason has everything that the error has except the file's name."""
+    """Return status, reason and exit code of an error. The reason has all details of the error except the file's name."""
     if isinstance(error, SbbfError):
         reason = ": ".join(part for part in (error.file if error.file != redact(path) else None, error.place, error.message) if part)
         reason = join(reason, "; ", error.hint) if error.hint else reason
@@ -36,7 +36,7 @@ def failure(path: str, error: Exception) -> dict[str, object]:
             return {"status": SKIPPED, "reason": reason, "exit_code": 0}
         status = REFUSED if isinstance(error, RefusedError) else FAILED
         return {"status": status, "reason": reason, "exit_code": error.exit_code}
-    # A defect of this package or too little memory in one file of a million must not end the run.
+    # A defect of this package, or a lack of memory, must not end the run because of one file in a million.
     return {"status": FAILED, "reason": describe_unexpected(error), "exit_code": INTERNAL_ERROR}
 
 

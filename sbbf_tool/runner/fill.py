@@ -1,13 +1,13 @@
-"""Build and publish: build verified filters of a file's row groups separately, and add them to the file in one step.
+"""Build and publish: build and verify the filters of a file's row groups separately, and add them to the file in one step.
 
-build     a split of a file (some row groups) -> the filter of each chunk, queried for every value that it was built from
-publish   one file, all its filters -> the change that `add_filters` makes to one file, which builds missing filters
+build     build the filter of each chunk of a split (some row groups of a file), and query it for every value
+publish   add all filters to the file as `add_filters` does, and build missing filters
 
-Only the footer decides: a file that has every filter is skipped, so that a second run, a retried task and a speculative task do nothing.
-A file that changed between the stages is processed again as a whole.
+Only the footer determines what to do: a file that has every filter is skipped, so that a second run, a retried task and a speculative task
+do nothing. If a file changes between the stages, all of it is processed again.
 
-A plaintext filter reveals values of its column. The filter of an encrypted column is therefore built by the process that publishes the
-file, and is never sent from one process to another.
+A plaintext filter reveals values of its column. Therefore the process that publishes a file builds the filters of its encrypted columns,
+and never sends them to another process.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _FIRST_PAUSE = 0.05
 def build_split(
     path: str, planned_fingerprint: str | None, row_groups: Iterable[int], spec: FilterSpec, edit: Edit
 ) -> Iterator[BuiltChunk]:
-    """Yield the filters of some row groups; a single row with the reason where one cannot be built or the file changed since the plan."""
+    """Yield the filters of some row groups; a row with the reason if a filter cannot be built or the file changed after the plan."""
     numbers = set(row_groups)
     started = time.monotonic()
     try:
@@ -66,7 +66,7 @@ def build_split(
                     yield BuiltChunk(path, OK, None, 0, seconds, planned_fingerprint, key[0], key[1], *details)
     except Exception as error:
         fields = {"seconds": time.monotonic() - started, "fingerprint": planned_fingerprint, **failure(path, error)}
-        # The publishing task sees the change, and builds all filters again.
+        # The task that publishes the file detects the change, and builds all filters again.
         if not isinstance(error, ChangedError):
             yield BuiltChunk(path=path, **fields)  # type: ignore[arg-type]
         else:
@@ -90,7 +90,7 @@ def fill_file(path: str, spec: FilterSpec, edit: Edit) -> AddRow:
 
 
 def publish_file(path: str, chunks: Iterable[BuiltChunk], spec: FilterSpec, edit: Edit) -> AddRow:
-    """Add the chunks' filters to the file, with only one of them in memory; build all again where the file changed since."""
+    """Add the chunks' filters to the file, with only one filter in memory; build all filters again if the file has changed."""
     return row_of(AddRow, path, partial(_publish, path, chunks, spec, edit))
 
 
@@ -110,9 +110,9 @@ def _publish(path: str, chunks: Iterable[BuiltChunk], spec: FilterSpec, edit: Ed
 
 
 def _add(path: str, spec: FilterSpec, edit: Edit, prebuilt: PrebuiltFilters) -> dict[str, object]:
-    """Add the filters; while another writer changes the file, wait and try again on the result.
+    """Add the filters; if another writer changes the file, wait and try again with the changed file.
 
-    Without built filters that would be lost, another writer's append raises ChangedError at once.
+    If no built filters would be lost, an append by another writer raises ChangedError immediately.
     """
     deadline, pause = time.monotonic() + _PATIENCE_SECONDS, _FIRST_PAUSE
     while True:

@@ -1,8 +1,8 @@
-"""The runner of this machine: yields rows in the order of the files, as they are ready, in memory that does not grow with their number.
+"""The runner on this machine: it yields rows as they are ready, in the order of the files. Memory does not grow with their number.
 
-A few small files are processed in this process. More files are packed into tasks for processes, one per core; a file with a task's work
-for every worker is processed alone, and its column chunks keep all cores busy. Threads process files of stores: a forked process must not
-use the connections of its parent, and waiting takes no core.
+A few small files are processed in this process. More files are packed into tasks for processes, one per core. A file that is large enough
+to give every worker a task is processed alone, and its column chunks keep all cores busy. Threads process files in stores: a forked process
+must not use the connections of its parent, and threads that wait use no core.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ if TYPE_CHECKING:
 Row = TypeVar("Row", bound=FileRow)
 
 _FILES_WITHOUT_PROCESSES = 50
-"""Number of small files that take as long as starting processes."""
+"""Number of small files that take as long to process as starting processes does."""
 _TASKS_AHEAD = 2
 _FILES_PER_TASK = 100
 _REQUESTS_IN_FLIGHT = 16
-"""Files of stores that are processed concurrently where `jobs` is None."""
+"""Number of files in stores that are processed concurrently if `jobs` is None."""
 
 
 class LocalRunner:
-    """Processes and threads of this machine: `jobs` workers in total, one per core where None."""
+    """Processes and threads on this machine: `jobs` workers in total, one per core if None."""
 
     def __init__(self, jobs: int | None = None, progress: Progress | None = None) -> None:
         self.jobs = jobs
         self.workers = jobs if jobs is not None else os.cpu_count() or 1
         self.progress = progress
-        """Called with the bytes done of a file that is processed in this process."""
+        """Called with the progress of a file that is processed in this process."""
 
     def __enter__(self) -> LocalRunner:
         return self
@@ -58,7 +58,7 @@ class LocalRunner:
         folder_listings: dict[str, list[str]] = {}
         with closing(self._rows(selection, work)) as rows:
             while True:
-                # Processes are forked in this block, and also list each folder once; the caller's code between rows is outside of it.
+                # Processes are forked in this block, so they also list each folder once. The caller's code runs outside of it.
                 with share_listings(folder_listings):
                     row = next(rows, None)
                 if row is None:
@@ -76,7 +76,7 @@ class LocalRunner:
     def _locally(self, files: Iterator[ListedFile], work: Work[Row]) -> Iterator[Row]:
         head = list(islice(files, 2))
         if len(head) == 1:
-            # Most commands process one file, and start faster without the imports that packing needs.
+            # Most commands process one file; they start faster without the imports for packing.
             yield work(head[0].path, self.workers, self.progress)
             return
         from sbbf_tool.runner.pack import TASK_COST
@@ -93,7 +93,7 @@ class LocalRunner:
         if is_little or self.workers == 1:
             yield from (work(file.path, self.workers, self.progress) for file in chain(first, files))
             return
-        # Fewer files than workers: the rest of the workers are threads over the chunks of each file.
+        # If there are fewer files than workers, the other workers are threads that process the chunks of each file.
         workers = min(len(first), self.workers)
         yield from _by_processes(chain(first, files), work, workers, self.workers // workers, self.workers)
 
@@ -129,12 +129,12 @@ def _without_links(files: Iterable[ListedFile], links: list[ListedFile]) -> Iter
 
 
 def _cost(file: ListedFile, work: Work[Row]) -> int:
-    """Return the bytes of a file that count when files are packed into tasks."""
+    """Return the cost of a file in bytes, for packing files into tasks."""
     return (file.bytes or 0) if work.reads_data else 0
 
 
 def _by_processes(files: Iterable[ListedFile], work: Work[Row], workers: int, jobs: int, all_jobs: int) -> Iterator[Row]:
-    """Yield the rows in the order of the files; start few tasks ahead."""
+    """Yield the rows in the order of the files; submit only a few tasks in advance."""
     from sbbf_tool.runner.pack import TASK_COST, pack
     from sbbf_tool.runner.processes import Processes, Task
 
@@ -143,7 +143,7 @@ def _by_processes(files: Iterable[ListedFile], work: Work[Row], workers: int, jo
     with Processes(workers) as processes:
         for files_of_task in pack(files, partial(_cost, work=work), TASK_COST, _FILES_PER_TASK):
             is_large = work.is_parallel and _cost(files_of_task[0], work) > TASK_COST * all_jobs
-            # A large file runs alone: its chunks use all workers.
+            # A large file is processed alone: its chunks use all workers.
             while ahead and (is_large or len(ahead) >= workers * _TASKS_AHEAD):
                 yield from processes.rows(ahead.popleft(), build_lost_row)
             ahead.append(
@@ -157,7 +157,7 @@ def _by_processes(files: Iterable[ListedFile], work: Work[Row], workers: int, jo
 
 def _rows(work: Callable[[str, int], Row], jobs: int, paths: Sequence[str]) -> list[Row]:
     rows = (work(path, jobs) for path in paths)
-    # Other exceptions may hold values that cannot be pickled; the row has their reason.
+    # Other exceptions may contain values that cannot be pickled; the row has the reason.
     return [row if isinstance(row.error, SbbfError) else replace(row, error=None) for row in rows]
 
 

@@ -1,4 +1,4 @@
-"""Look up many values in one file: which of its row groups may hold each. The report has no line for absent values."""
+"""Look up many values in one file: report which row groups may contain each value. Absent values are not listed."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 def probe_values(
     path: str, column: str, values: object, *, dialect: str | None = None, keys: KeysLike = None, reuse: Reuse | None = None
 ) -> LookupReport:
-    """Query the filters of `column` for the values: an iterable or one value, as for `probe`; None queries null.
+    """Query the filters of `column` for one value or an iterable of values, as in `probe`; None queries null.
 
-    `keys` decrypts encrypted filters; `reuse` keeps what files have in common. Raises UsageError (no such column, a value it cannot hold),
-    UnreadableError (a filter that contradicts the format) and RefusedError (encrypted footer without a key).
+    `keys` decrypts encrypted filters; `reuse` caches what files have in common. Raises UsageError (no such column, or a value that it
+    cannot contain), UnreadableError (a filter that contradicts the format) and RefusedError (an encrypted footer without a key).
     """
     draft = None if dialect is None else find_dialect(dialect)
     reuse = reuse or Reuse()
@@ -59,7 +59,7 @@ def probe_values(
 def _query_row_group(
     file: ParquetFile, number: int, question: Question, hits: dict[int, list[int]], dialect: Dialect | None
 ) -> tuple[str, str | None] | None:
-    """Add the row group to the hits of the values that it may hold; return why its filter gives no certain answer, where it gives none."""
+    """Add the row group to the hits of the values that it may contain. Return the answer and reason if its filter is inconclusive."""
     rows = question.row
     for at in rows.unknowable:
         hits.setdefault(at, []).append(number)

@@ -1,4 +1,4 @@
-"""`open_files`: the verbs over many files, for Python."""
+"""`open_files`: the Python API of the verbs for many files."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 def open_files(
     paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], where: str | None = None, jobs: int | None = None
 ) -> Files:
-    """Name the files of a run: each of `paths` is a file, a folder, a glob or a URL.
+    """Choose the files of a run: each of `paths` is a file, a folder, a glob or a URL.
 
-    `where` is a predicate on partition folders, such as `dt >= '2026-01-01'`; `jobs` limits the workers, one per core where None. Nothing
-    is listed before a verb is called. Raises UsageError for a predicate that cannot be parsed.
+    `where` is a predicate on partition folders, such as `dt >= '2026-01-01'`; `jobs` is the maximum number of workers (if None, one per
+    core). Nothing is listed before a verb is called. Raises UsageError for a predicate that cannot be parsed.
     """
     from sbbf_tool.runner.partitions import parse_predicate
 
@@ -46,7 +46,7 @@ def open_files(
 
 
 class Files:
-    """Files by name. Each verb takes the options of the function of that name, and yields a report or an SbbfError per file, in order."""
+    """The files of a run. Each verb takes the options of its namesake function, and yields a report or an SbbfError per file, in order."""
 
     def __init__(self, selection: Selection, jobs: int | None = None) -> None:
         self.selection = selection
@@ -123,7 +123,7 @@ class Files:
         for row in LocalRunner(self.jobs).run(self.selection, work):
             report = getattr(row, "report", None)
             if row.reason == LINK:
-                # A link in a listing is not a file of the run, and its target was not changed.
+                # Links in a listing are not files of the run, and their targets are not changed.
                 continue
             if report is not None and row.exit_code == 0:
                 yield report

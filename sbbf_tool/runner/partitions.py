@@ -1,7 +1,7 @@
-"""Partition predicates: `dt >= '2026-01-01' and region in ('eu', 'us')` on files in folders such as `dt=2026-01-31`, as Hive lays them out.
+"""Partition predicates, such as `dt >= '2026-01-01' and region in ('eu', 'us')`, on files in Hive-style folders such as `dt=2026-01-31`.
 
-A value in quotes is compared as text, which is correct for ISO 8601 dates; a number is compared as a number. The folder
-`__HIVE_DEFAULT_PARTITION__` means NULL, for which no comparison is true. Only syntax that this module parses is evaluated.
+A value in quotes is compared as a string, which is correct for ISO 8601 dates; a number is compared as a number. The folder value
+`__HIVE_DEFAULT_PARTITION__` means NULL, for which no comparison is true. Predicates are parsed, never executed as code.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FOLDERS_REMEMBERED = 10_000
 
 Values = Mapping[str, str | None]
 _Test = Callable[[Values], bool | None]
-"""Function that returns true, false, or None for unknown, as in SQL."""
+"""Function that returns true, false, or None for unknown as in SQL."""
 
 
 def partition_values(path: str) -> dict[str, str | None]:
@@ -47,7 +47,7 @@ def partition_values(path: str) -> dict[str, str | None]:
 
 
 class Predicate:
-    """A parsed predicate. Pickled as its text, and parsed again in other processes."""
+    """A parsed predicate. It is pickled as its text, and parsed again in other processes."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -58,7 +58,7 @@ class Predicate:
         return Predicate, (self.text,)
 
     def accepts(self, path: str) -> bool:
-        """Return whether the predicate is true for a path. Raises UsageError where its folders lack a column of the predicate."""
+        """Return whether the predicate is true for a path. Raises UsageError if the path lacks a partition column of the predicate."""
         folder = os.path.dirname(path)
         if folder not in self._results:
             if len(self._results) >= _FOLDERS_REMEMBERED:

@@ -1,4 +1,4 @@
-"""Plan each file of a lake from its footer alone: which chunks lack a filter, and the splits in which they are built."""
+"""Plan each file of a lake from its footer alone: which chunks lack a filter, and in which splits to build the filters."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from sbbf_tool.reports.rows import OK, SKIPPED
 from sbbf_tool.runner.failures import row_of
 
 SPLIT_BYTES = 16 << 20
-"""Bytes of data to decode per split: less than a second of work, so that a file of many row groups keeps every core busy."""
+"""Bytes of data to decode per split: less than a second of work, so that a file with many row groups keeps every core busy."""
 
 HANDED_BYTES = 32 << 20
-"""Bytes of filters per file up to which processes of one machine send filters to each other; above, one process builds all on all cores."""
+"""Maximum filter bytes per file for building in several processes of a machine; above it, one process builds all, on all cores."""
 
 
 def plan_file(path: str, spec: FilterSpec, edit: Edit, split_bytes: int = SPLIT_BYTES, handed_bytes: int | None = None) -> PlannedFile:
-    """Plan the filters that this file lacks; the reason says why there are none where the status is not `ok`.
+    """Plan the filters that this file lacks; if the status is not `ok`, the plan has the reason.
 
-    The plan has a single split where its columns are encrypted, or its filters may take more than `handed_bytes`.
+    The plan has a single split if any of its columns is encrypted, or if its filters may take more than `handed_bytes`.
     """
     return row_of(PlannedFile, path, partial(_plan_filters, path, spec, edit, split_bytes, handed_bytes))
 
@@ -54,7 +54,7 @@ def _plan_filters(path: str, spec: FilterSpec, edit: Edit, split_bytes: int, han
 
 
 def split_row_groups(file: ParquetFile, keys: Iterable[ChunkKey], split_bytes: int | None) -> Iterator[PlannedSplit]:
-    """Yield splits of whole row groups, up to `split_bytes` of data or one larger row group each; a single split where None."""
+    """Yield splits of whole row groups with up to `split_bytes` of data, or one larger row group, each; a single split if None."""
     by_row_group: dict[int, int] = {}
     for key in keys:
         by_row_group[key[0]] = by_row_group.get(key[0], 0) + chunk_bytes(file, key)

@@ -1,8 +1,8 @@
-"""A pool of processes that survives the death of its workers, and ends with its owner.
+"""A pool of processes that survives the death of workers, and ends when its owner ends.
 
-A worker that dies (for example of too little memory) breaks the pool in Python; this module runs the unfinished tasks again in a new
-pool. Workers ignore Ctrl-C, which their owner handles, and end when the owner ends for any reason. Where an exception ends the owner's
-block, they are interrupted as Ctrl-C interrupts a single process: they remove their temporary files.
+A worker that dies (for example, out of memory) breaks Python's pool; this module runs the unfinished tasks again in a new pool. Workers
+ignore Ctrl-C, which their owner handles, and end when the owner ends for any reason. If an exception ends the owner's block, workers are
+interrupted as Ctrl-C interrupts a single process, so they remove their temporary files.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Row = TypeVar("Row")
 
 
 class Task(Generic[Unit, Row]):
-    """Units of work, and the function that makes their rows."""
+    """Units of work, and the function that returns their rows."""
 
     def __init__(self, units: Sequence[Unit], work: Callable[[Sequence[Unit]], list[Row]]) -> None:
         self.units = units
@@ -33,12 +33,12 @@ class Task(Generic[Unit, Row]):
 
 
 class Processes:
-    """A pool of worker processes. Use as a context manager; tasks that have not started by its end are cancelled."""
+    """A pool of worker processes. Use as a context manager; tasks that have not started when it ends are cancelled."""
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
         self._pool: ProcessPoolExecutor | None = None
-        # A pipe from owner to workers: end of file means that the owner has ended, a byte means that a worker must stop.
+        # Pipe from owner to workers: end of file means that the owner has ended; a byte means that a worker must stop.
         self._alive: tuple[int, int] | None = None
 
     def __enter__(self) -> Processes:
@@ -47,14 +47,14 @@ class Processes:
 
     def __exit__(self, kind: type[BaseException] | None, *exc_info: object) -> None:
         if kind is not None and self._alive is not None:
-            # Each worker takes one byte; the last is for one of `_apart`.
+            # Each worker reads one byte; the last byte is for a worker of `_apart`.
             os.write(self._alive[1], bytes(self.workers + 1))
         self._stop()
         for fd in self._alive or ():
             os.close(fd)
 
     def submit(self, task: Task[Unit, Row]) -> Task[Unit, Row]:
-        """Start a task when a worker is free."""
+        """Submit a task, to start as soon as a worker is free."""
         try:
             task.future = self._running().submit(_work, task.work, task.units)
         except BrokenProcessPool:
@@ -64,12 +64,12 @@ class Processes:
         return task
 
     def rows(self, task: Task[Unit, Row], build_lost_row: Callable[[Unit], Row]) -> list[Row]:
-        """Wait for a task and return its rows; `lost` makes the row of a unit that kills its worker."""
+        """Wait for a task and return its rows; `build_lost_row` returns the row of a unit that kills its worker."""
         try:
             assert task.future is not None
             return task.future.result()
         except BrokenProcessPool:
-            # Any of several tasks may have killed the worker. Each is run again separately; halving finds the unit.
+            # Any of the tasks may have killed the worker. Each is run again separately; halving a task finds the unit.
             if task.pool is self._pool:
                 self._stop()
             return self._apart(task.units, task.work, build_lost_row)
@@ -93,7 +93,7 @@ class Processes:
         return self._pool
 
     def _new_pool(self, workers: int) -> ProcessPoolExecutor:
-        # A forked process has the imports of its parent; forking is safe only on Linux.
+        # A forked process need not import modules again, but forking is safe only on Linux.
         forks = sys.platform == "linux"
         return ProcessPoolExecutor(
             workers,
@@ -118,7 +118,7 @@ def _begin(alive: tuple[int, int] | None) -> None:
 
 
 def _work(work: Callable[[Sequence[Unit]], list[Row]], units: Sequence[Unit]) -> list[Row]:
-    """Run a task in a worker. An ignored SIGTERM means that the worker must stop: tasks that it still receives are not started."""
+    """Run a task in a worker. If SIGTERM is ignored, the worker must stop: tasks that it still receives are not run."""
     if signal.getsignal(signal.SIGTERM) is signal.SIG_IGN:
         raise SystemExit
     signal.signal(signal.SIGTERM, _interrupt)

@@ -1,7 +1,7 @@
-"""Rows in Arrow: convert a row's dataclass to a schema, rows to batches, and batches to rows.
+"""Rows in Arrow: convert the dataclass of a row to a schema, rows to batches, and batches to rows.
 
 The dataclasses of `reports` are the only declaration: local processes send them unchanged, and this module converts them for Spark and
-Parquet files. Text of a file's name that is not UTF-8 is escaped, since Arrow's strings cannot hold it.
+Parquet files. Bytes of file names that are not UTF-8 are escaped, since Arrow strings cannot contain them.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ Row = TypeVar("Row")
 
 
 spelling: ContextVar[Callable[[str], str] | None] = ContextVar("spelling", default=None)
-"""Function that spells hints in Arrow rows, which hold only text; as Python parameters where None."""
+"""Function that renders hints in Arrow rows, which contain only strings; if None, hints name Python parameters."""
 
 
 def schema_of(row: type) -> pa.Schema:
-    """Return the Arrow schema of a dataclass: a field becomes a field, a tuple a list, a nested dataclass a struct."""
+    """Return the Arrow schema of a dataclass. Each field becomes a field, tuples become lists, and nested dataclasses become structs."""
     return _schema_of(row)
 
 
@@ -43,13 +43,13 @@ def to_batch(row: type, rows: Iterable[object]) -> pa.RecordBatch:
 
 
 def from_batch(row: type[Row], batch: pa.RecordBatch | pa.Table) -> Iterator[Row]:
-    """Yield the rows of a batch, which may lack fields with a default and may have extra fields."""
+    """Yield the rows of a batch. The batch may have extra fields, and may lack fields that have a default."""
     for values in batch.to_pylist():
         yield cast(Row, _build(row, values))
 
 
 def from_dict(row: type[Row], values: dict[str, Any]) -> Row:
-    """Make one row from plain dicts and lists."""
+    """Build one row from plain dicts and lists."""
     return cast(Row, _build(row, values))
 
 
@@ -82,7 +82,7 @@ def _arrow_type(hint: Any) -> pa.DataType:
 
 
 def plain(value: object) -> object:
-    """Convert a report, or a value of one, to dicts, lists and text that any engine can hold."""
+    """Convert a report, or a value in one, to dicts, lists and strings that any engine can store."""
     if isinstance(value, str):
         spell = spelling.get()
         value = value if spell is None else spell(value)

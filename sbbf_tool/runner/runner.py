@@ -1,4 +1,4 @@
-"""The interface of a runner: processes of this machine, or Spark. Commands and `open_files` use only this."""
+"""The interface of a runner: processes on this machine, or Spark. Commands and `open_files` use only this interface."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Row = TypeVar("Row", bound=FileRow)
 
 
 class Runner(Protocol):
-    """Runner over files. Use as a context manager. A file's failure is its row and does not end the run; wrong names raise SbbfError."""
+    """Runner over files. Use as a context manager. A failure in a file becomes its row; names that match no file raise SbbfError."""
 
     def __enter__(self) -> Runner: ...
     def __exit__(self, *exc_info: object) -> None: ...
 
     def run(self, selection: Selection, work: Work[Row]) -> Iterator[Row]:
-        """Yield the row of each file, in the order of the files on this machine."""
+        """Yield the row of each file; the local runner yields them in the order of the files."""

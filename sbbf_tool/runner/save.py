@@ -1,4 +1,4 @@
-"""Write a report of many rows to a file as they arrive: a Parquet file, or the documents of the rows as JSON lines."""
+"""Write a report of many rows to a file as the rows arrive: a Parquet file, or their JSON documents, one per line."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.storage.whole import write_whole
 
 Save = Callable[[FileRow | None, dict[str, Any]], None]
-"""Function of a row and its document, or of None and the document that summarizes all rows."""
+"""Function that takes a row and its document, or None and the document that summarizes all rows."""
 
 _BATCH = 1000
 
 
 @contextmanager
 def save_rows(path: str, row: type[FileRow]) -> Iterator[Save]:
-    """Yield the function that saves each row; the file exists once the block ends without error: `*.parquet` or `*.jsonl`.
+    """Yield the function that saves a row to `*.parquet` or `*.jsonl`; the file appears when the block ends without an error.
 
-    Raises UsageError for another suffix, RefusedError where the file exists, and WriteError.
+    Raises UsageError for any other suffix, RefusedError if the file exists, and WriteError.
     """
     writers = {".parquet": _rows, ".jsonl": _lines}
     writer = writers.get(os.path.splitext(path)[1].lower())

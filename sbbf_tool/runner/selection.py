@@ -1,4 +1,4 @@
-"""The files of a run: names of files, folders, globs and URLs, and a predicate on their partitions."""
+"""The files of a run: names of files and folders, globs and URLs, and a predicate on their partitions."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Selection:
     def __init__(
         self, names: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], where: Predicate | None = None, file: str | None = None
     ) -> None:
-        """Take one name or several; an iterator of names is read once, as files are needed. `where` selects partitions.
+        """Take one or more names; an iterator of names is read once, as files are needed. `where` selects partitions.
 
-        `file` is the one file that the names mean, where known: then nothing is listed.
+        `file` is the only file that the names mean, if known: then nothing is listed.
         """
         self.file = file
         items = as_iterable(names)
@@ -31,7 +31,7 @@ class Selection:
         self.where = where
 
     def files(self, *, links: bool = False) -> Iterator[ListedFile]:
-        """List the files as this machine sees them; see `discover`."""
+        """List the files on this machine; see `discover`."""
         from sbbf_tool.runner.discover import discover, list_file
 
         if self.file is not None:
@@ -39,5 +39,5 @@ class Selection:
         return discover(self.names, self.where, links=links)
 
     def name_list(self) -> tuple[str, ...]:
-        """Return all names, for a report that states them."""
+        """Return all names, for a report that lists them."""
         return tuple(os.fsdecode(name) for name in self.names)

@@ -13,10 +13,10 @@ class LakeColumn:
 
     column: str
     files: int = 0
-    """Files in which the column has a filter."""
+    """Number of files in which the column has a filter."""
     row_groups_with_filter: int = 0
     row_groups: int = 0
-    """All row groups of the lake, including those of files without the column."""
+    """Number of row groups of the lake, including files without the column."""
     filter_bytes: int = 0
     chunk_bytes: int = 0
     """Bytes of the column in files in which it has a filter."""
@@ -25,7 +25,7 @@ class LakeColumn:
 
     @property
     def mean_fpp(self) -> float | None:
-        """Mean FPP over the row groups whose filters could be measured; None where there is none."""
+        """Mean FPP over the row groups whose filters could be measured; None if there are none."""
         return self.fpp_sum / self.measurable_filters if self.measurable_filters else None
 
 

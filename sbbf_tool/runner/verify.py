@@ -1,8 +1,8 @@
 """Verify in splits: verify the filters of a large file's row groups separately, and combine the results into one report.
 
-plan     the footer -> splits: row groups whose filters are verified together
-verify   a split -> the result of each filter
-report   all results of a file -> the same row as `verify` makes; where the file changed in between, all filters are verified again
+plan     divide the row groups of a file into splits, from its footer
+verify   verify each filter of a split
+report   combine all results of a file into the row that `verify` returns; if the file has changed, verify all filters again
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class VerifyFile:
 
 
 def plan_verification(path: str, columns: tuple[str, ...] = (), keys: KeysLike = None, split_bytes: int = SPLIT_BYTES) -> PlannedFile:
-    """Plan the splits in which the filters of these columns (of all, where empty) are verified; a reason where the status is not `ok`."""
+    """Plan the splits in which the filters of these columns (if empty, of all) are verified; a failure becomes the row."""
     return row_of(PlannedFile, path, partial(_plan_file, path, columns, keys, split_bytes))
 
 
@@ -78,7 +78,7 @@ def verify_split(
     keys: KeysLike = None,
     limit: MaxPageBytes = None,
 ) -> VerifiedSplit:
-    """Verify those filters of these row groups that can be queried; the row is `skipped` where the file changed since the plan."""
+    """Verify the filters of these row groups that can be queried; the row is `skipped` if the file changed after the plan."""
     return row_of(VerifiedSplit, path, partial(_verify_row_groups, path, planned_fingerprint, tuple(row_groups), columns, keys, limit))
 
 
@@ -101,7 +101,7 @@ def _verify_row_groups(
 def report_verification(
     path: str, splits: Iterable[VerifiedSplit], columns: tuple[str, ...] = (), keys: KeysLike = None, limit: MaxPageBytes = None
 ) -> VerifyRow:
-    """Make the row of `verify` from the results of the splits; filters without a result are verified here."""
+    """Build the row of `verify` from the results of the splits; filters without a result are verified here."""
     return row_of(VerifyRow, path, partial(_report_file, path, splits, columns, keys, limit))
 
 

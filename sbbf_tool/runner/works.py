@@ -1,6 +1,6 @@
-"""The verbs as work that a run does on each file: it can be sent to other processes, and names the kind of row that it makes.
+"""The verbs as work that a run does on each file. Work can be sent to other processes, and specifies the kind of row that it returns.
 
-Each function returns the `Work` of one verb; the imports of a verb happen when its work is made.
+Each function returns the `Work` of one verb, and imports what the verb needs.
 """
 
 from __future__ import annotations
@@ -58,16 +58,16 @@ class Work(Generic[Row]):
     ) -> None:
         self.row = row
         self.fields = fields
-        """Called with a path, returns the fields of its row: `report`, or `status` and `reason` where it has none."""
+        """Function that takes a path and returns the fields of its row: `report`, or `status` and `reason` if there is no report."""
         self.reads_data = reads_data
-        """The work reads the data of a file, and not only its footer and filters."""
+        """Whether the work reads the data of a file, not only its footer and filters."""
         self.changes = changes
-        """The work changes files: links in a listing are skipped."""
+        """Whether the work changes files; if so, links in a listing are skipped."""
         self.is_parallel = is_parallel
-        """`fields` takes `jobs`, the column chunks of one file to work on concurrently, and `progress`."""
+        """Whether `fields` takes `jobs` (the number of column chunks of a file to process concurrently) and `progress`."""
 
     def __call__(self, path: str, jobs: int = 1, progress: Progress | None = None) -> Row:
-        """Return the row of one file; a file's failure is its row."""
+        """Return the row of one file; a failure becomes the row."""
         options = {"jobs": jobs, "progress": progress} if self.is_parallel else {}
         return row_of(self.row, path, partial(self.fields, path, **options))
 
@@ -106,7 +106,7 @@ def probe(column: str, values: object, *, dialect: str | None = None, keys: Keys
 
 
 def look_up(column: str, values: object, *, dialect: str | None = None, keys: KeysLike = None) -> Work[LookupRow]:
-    """Look up many values in one column: only the row groups that may hold each are reported."""
+    """Look up many values in one column: for each value, report only the row groups that may contain it."""
     from sbbf_tool.file.reuse import Reuse
     from sbbf_tool.reports.lookup import LookupRow
     from sbbf_tool.runner.lookup import probe_values as operation
@@ -175,7 +175,7 @@ def survey_of(row: SurveyRow) -> FileSurvey:
 
 
 def add(spec: FilterSpec, edit: Edit) -> Work[AddRow]:
-    """Add to each file the filters that it lacks."""
+    """Add missing filters to each file."""
     from sbbf_tool.reports.add import AddRow
     from sbbf_tool.runner.fill import AddToFile
 
@@ -183,7 +183,7 @@ def add(spec: FilterSpec, edit: Edit) -> Work[AddRow]:
 
 
 def plan(spec: FilterSpec, edit: Edit) -> Work[PlanRow]:
-    """Plan from its footer which filters each file would get."""
+    """Plan which filters each file would get, from its footer."""
     from sbbf_tool.reports.add import PlanRow
 
     return Work(PlanRow, partial(_plan, spec=spec, edit=edit), changes=True)

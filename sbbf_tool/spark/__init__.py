@@ -1,8 +1,8 @@
-"""Filters of a whole lake with Spark: the same operations that the command line calls, on executors.
+"""Filters of a whole lake with Spark: the operations of the command line, run on executors.
 
-- `java`, `session` (`scratch`): find Java, start Spark, reduce its log
+- `java`, `session` (`scratch`): find Java, start Spark, and reduce its log
 - `source` (`options`, `views`, `pushed`): `spark.read.format("sbbf")`, the reports of `inspect` and `check` as rows
-- `pipeline` (`rows`, `progress`), and `runner` for the commands: stages that read, and stages that add filters
+- `pipeline` (`rows`, `progress`): stages that read, and stages that add filters; `runner` runs them for the commands
 - `shipping`: send this package to executors that do not have it
 """
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def register(spark: SparkSession) -> None:
-    """Register `spark.read.format("sbbf")` in this session. Spark finds it by itself where the module `pyspark_sbbf` can be imported."""
+    """Register `spark.read.format("sbbf")` in this session. Not needed if Spark can import the module `pyspark_sbbf`."""
     from pyspark.errors import PySparkException
 
     from sbbf_tool.spark.source import SbbfDataSource
@@ -23,6 +23,6 @@ def register(spark: SparkSession) -> None:
     try:
         spark.dataSource.register(SbbfDataSource)
     except PySparkException as error:
-        # Spark 4.0 has found it by itself, and accepts no second registration.
+        # Spark 4.0 has already found the format, and rejects a second registration.
         if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
             raise

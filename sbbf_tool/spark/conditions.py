@@ -1,6 +1,6 @@
-"""Conditions of a query's WHERE that select files and chunks before a file is opened.
+"""Conditions in a query's WHERE clause that select files and chunks before any file is opened.
 
-Spark evaluates every condition on every row again, so conditions that are not recognized here are ignored.
+Spark evaluates all conditions on every row again, so conditions that are not recognized here are ignored.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Name = TypeVar("Name")
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Conjunction of conditions; None where there is no condition."""
+    """Conjunction of conditions; a field is None if there is no condition on it."""
 
     files: tuple[Filter, ...] = ()
     columns: frozenset[str] | None = None

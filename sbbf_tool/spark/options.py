@@ -1,6 +1,6 @@
-"""Options of `spark.read.format("sbbf")`: parsed once to what they request, or to the error of a wrong one.
+"""Options of `spark.read.format("sbbf")`, parsed once.
 
-Like in Spark, the case of an option's name makes no difference; underscores make none either.
+As in Spark, option names are case-insensitive; underscores in them are ignored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NAMES = ("path", "paths", *_OF_CHUNKS, "rules", *_OF_RULES, "paimon", "where", "
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """Request of one `load`."""
+    """The request of one `load`."""
 
     names: tuple[str, ...]
     """Files, folders, globs."""
@@ -33,12 +33,12 @@ class ReadRequest:
     where: str | None
     """A predicate on partition folders."""
     fails: bool
-    """Whether a file that cannot be read ends the query instead of making a row."""
+    """Whether a file that cannot be read fails the query instead of becoming a row."""
     files_per_task: int
 
 
 def parse_options(options: Mapping[str, str]) -> ReadRequest:
-    """Parse the options. Raises UsageError for an option that does not exist, does not apply to what is read, or has a wrong value."""
+    """Parse the options. Raises UsageError for an option that does not exist, does not apply to this view, or has a wrong value."""
     parsed_options = _Options(options)
     names = parsed_options.names()
     if parsed_options.flag("paimon"):
@@ -98,7 +98,7 @@ class _Options:
         return text == "true"
 
     def list(self, name: str) -> tuple[str, ...]:
-        """Parse `a,b`, or `["a", "b,c"]` where a name has a comma."""
+        """Parse `a,b`, or `["a", "b,c"]` if a name contains a comma."""
         text = self._values.get(name, "").strip()
         if not text.startswith("["):
             return tuple(part.strip() for part in text.split(",") if part.strip())

@@ -7,19 +7,20 @@
     outcomes = pipeline.publish(pipeline.build(planned, ["user_id"]), ["user_id"])
 
 Each stage after the listing is a lazy DataFrame with one row per file (`build`: one per column chunk), whose columns are the fields of a
-dataclass of `sbbf_tool.reports.lake`; you can inspect, filter and save it before the next stage takes it. `add_filters` runs all stages.
+dataclass in `sbbf_tool.reports.lake`; you can inspect, filter and save it before the next stage. `add_filters` runs all stages.
 
-The work is that of `sbbf_tool.runner`, the same as of the local runner. Filters are built in splits of row groups, so that one large file
-keeps all cores busy; bitsets, and never data, are shuffled to the one task that publishes the file. Only a file's footer decides what to
-do: a retried task, a speculative task, a second run and another pipeline skip what is done.
+The work is the same as that of the local runner (`sbbf_tool.runner`). Filters are built in splits of row groups, so that one large file
+keeps all cores busy; bitsets, but never data, are shuffled to the one task that publishes the file. Only a file's footer determines what to
+do: retried tasks, speculative tasks, second runs and other pipelines skip filters that exist.
 
-Paths must mean the same file on every executor, and every executor must have this package installed.
+Paths must mean the same files on every executor, and every executor must have this package installed.
 
-The keys of encrypted files (`keys`; `Edit.keys` of stages that add) reach executors as part of the pickled function that a stage maps,
-and in no other way: not as SQL, a setting, a column, an option or the environment. Plans, the UI, event logs and checkpoints name that
-function and do not hold it. In transit it is as safe as everything that Spark sends: `spark.network.crypto.enabled`, and for functions of
-more than 1 MiB, which Spark writes to disk, `spark.io.encryption.enabled`. Rows are plaintext and have what reports have, including values
-of encrypted columns; filters of encrypted columns are never in them. A key service is called on the executors.
+The keys of encrypted files (`keys`; `Edit.keys` in stages that add filters) reach executors as part of the pickled function that a stage
+maps, and in no other way: not in SQL, settings, columns, options or the environment. Plans, the UI, event logs and checkpoints contain the
+name of that function but not the function. Like everything that Spark sends, it is encrypted in transit only if
+`spark.network.crypto.enabled` is set, and, for functions of more than 1 MiB, which Spark writes to disk, `spark.io.encryption.enabled`.
+Rows are plaintext and contain what reports contain, including values of encrypted columns, but never filters of encrypted columns. A key
+service is called on the executors.
 """
 
 from __future__ import annotations
@@ -94,14 +95,13 @@ def discover(
     table: bool = False,
     links: bool = False,
 ) -> DataFrame:
-    """List the files (`ListedFile`) of names of files, folders and globs, or of a DataFrame with a column `path`, which may also have
-    `length` and `modificationTime`, or `bytes` and `modified`. With `table`, the one name is that of a table in Spark's catalog.
+    """List files (`ListedFile`) from names of files, folders and globs, or from a DataFrame with a column `path`, which may also have
+    `length` and `modificationTime`, or `bytes` and `modified`. With `table`, `files` is the name of one table in Spark's catalog.
 
-    `where` selects partitions by the folders of the paths: see `runner.partitions`. An executor lists paths and stores; Spark lists HDFS
-    and other file systems of Hadoop as `binaryFile`, which skips empty files. No file is read. The listing is made eagerly, and kept on
-    the driver.
+    `where` selects partitions by the folders in paths: see `runner.partitions`. An executor lists paths and stores; Spark lists HDFS and
+    other file systems of Hadoop as `binaryFile`, which skips empty files. No file is read. The listing is eager, and is kept on the driver.
 
-    Links to files in folders are followed. With `links` they are marked, and links to folders are listed too: the stages that change files
+    Links to files in folders are followed. With `links`, they are marked, and links to folders are listed too; the stages that change files
     skip both.
     """
     predicate = parse_predicate(where) if isinstance(where, str) else where
@@ -135,13 +135,13 @@ def _listing(spark: SparkSession, names: list[str]) -> DataFrame:
     from pyspark.sql.functions import col
 
     with convert_errors():
-        # This source does not read the contents of files unless its column `content` is selected.
+        # This source reads the contents of files only if its column `content` is selected.
         listing = spark.read.format("binaryFile").option("recursiveFileLookup", "true").option("pathGlobFilter", "*.parquet").load(names)
     return listing.select("path", col("length").alias("bytes"), col("modificationTime").cast("double").alias("modified"))
 
 
 def _normalize_listing(frame: DataFrame, predicate: Predicate | None) -> DataFrame:
-    """Convert a listing to rows of `ListedFile`: paths as this package names them, of the selected partitions."""
+    """Convert a listing to rows of `ListedFile`, with paths as this package writes them, and select the partitions."""
     from pyspark.sql.functions import coalesce, col, lit
 
     def column(name: str, alternative: str, kind: str) -> Column:
@@ -155,7 +155,7 @@ def _normalize_listing(frame: DataFrame, predicate: Predicate | None) -> DataFra
 
     is_link = coalesce(column("is_link", "is_link", "boolean"), lit(False))
     if "reason" in frame.columns:
-        # Rows of an earlier stage instead of a listing.
+        # These are the rows of an earlier stage, not a listing.
         is_link |= coalesce(col("reason") == LINK, lit(False))
     listing = frame.select(
         "path", column("bytes", "length", "bigint"), column("modified", "modificationTime", "double"), is_link.alias("is_link")
@@ -167,7 +167,7 @@ def _normalize_listing(frame: DataFrame, predicate: Predicate | None) -> DataFra
 
 
 def run(files: DataFrame, work: Work[Row], *, tasks: int | None = None) -> DataFrame:
-    """Map each file to the row of the work; links are skipped where the work changes files."""
+    """Map each file to the row of the work. Links are skipped if the work changes files."""
 
     def work_on(file: ListedFile) -> tuple[Row]:
         return (skip_link(work.row, file.path) if file.is_link else work(file.path),)
@@ -176,12 +176,12 @@ def run(files: DataFrame, work: Work[Row], *, tasks: int | None = None) -> DataF
 
 
 def inspect(files: DataFrame, columns: Iterable[str] = (), *, keys: KeysLike = None, tasks: int | None = None) -> DataFrame:
-    """Inspect the filters of each file, of all columns where none is named; rows are `InspectRow`s."""
+    """Inspect the filters of these columns, or of all, in each file; rows are `InspectRow`s."""
     return run(files, works.inspect(columns, keys=keys), tasks=tasks)
 
 
 def probe(files: DataFrame, column: str, values: object, *, keys: KeysLike = None, tasks: int | None = None) -> DataFrame:
-    """Look up one or many values: which row groups of each file may hold which of them; rows are `LookupRow`s."""
+    """Look up one or more values: which row groups of each file may contain each value; rows are `LookupRow`s."""
     return run(files, works.look_up(column, values, keys=keys), tasks=tasks)
 
 
@@ -195,9 +195,9 @@ def verify(
     split_bytes: int = SPLIT_BYTES,
     tasks: int | None = None,
 ) -> DataFrame:
-    """Query the filters of each file for every value; rows are `VerifyRow`s. Accepts outcomes of `publish` too; evaluates `files` eagerly.
+    """Query the filters of each file for every value; rows are `VerifyRow`s. `files` may be outcomes of `publish`, and is computed eagerly.
 
-    Filters of files of more than `whole_bytes` are verified in splits of row groups; one task per file combines the results into the row
+    Filters of files larger than `whole_bytes` are verified in splits of row groups; one task per file combines the results into the row
     that `verify` returns for the whole file.
     """
     from pyspark.sql.functions import col
@@ -247,7 +247,7 @@ def advise(
     max_page_bytes: MaxPageBytes = None,
     tasks: int | None = None,
 ) -> AdviceReport:
-    """Advise which columns of all files together deserve a filter; `FilterSpec.of_plan` takes its plan. Reads some data on the driver."""
+    """Advise which columns of all files together deserve a filter. `FilterSpec.of_plan` accepts the plan. Reads some data on the driver."""
     parsed_queries = tuple(parse_query(query) for query in as_iterable(queries))
     rows = rows_of(run(files, works.survey(parsed_queries, keys=keys, max_page_bytes=max_page_bytes), tasks=tasks), SurveyRow)
     return advise_on_surveys(
@@ -266,7 +266,7 @@ def plan(
     split_bytes: int = SPLIT_BYTES,
     tasks: int | None = None,
 ) -> DataFrame:
-    """Plan which filters each file lacks, and the splits in which they are built; rows are `PlannedFile`s."""
+    """Plan which filters each file lacks, and in which splits to build them; rows are `PlannedFile`s."""
     full_spec, full_edit = _spec(spec), _edit(edit)
 
     def work(file: ListedFile) -> tuple[PlannedFile]:
@@ -278,7 +278,7 @@ def plan(
 def build(plans: DataFrame, spec: FilterSpec | Iterable[str], edit: Edit | None = None, *, tasks: int | None = None) -> DataFrame:
     """Build and verify the filter of each column chunk; rows are `BuiltChunk`s. Files whose status is not `ok` are skipped.
 
-    Save the plan first: a lazy plan is computed again, with other results, when an executor is lost while files are published.
+    Save the plan first: if an executor is lost while files are published, a lazy plan is computed again, with different results.
     """
     full_spec, full_edit = _spec(spec), _edit(edit)
 
@@ -297,7 +297,7 @@ def publish(
     tasks: int | None = None,
     tally: Tally | None = None,
 ) -> DataFrame:
-    """Bring the filters of each file to one task, which adds them to the file; rows are `AddRow`s."""
+    """Send the filters of each file to one task, which adds them to the file; rows are `AddRow`s."""
     full_spec, full_edit = _spec(spec), _edit(edit)
 
     def work(path: str, file_chunks: Iterator[BuiltChunk]) -> AddRow:
@@ -314,7 +314,7 @@ def fill(
     tasks: int | None = None,
     tally: Tally | None = None,
 ) -> DataFrame:
-    """Plan, build and publish each file, or planned file, in one task, with many files per task; rows are `AddRow`s."""
+    """Plan, build and publish each file or planned file in one task, with many files per task; rows are `AddRow`s."""
     full_spec, full_edit = _spec(spec), _edit(edit)
 
     def work(file: ListedFile) -> tuple[AddRow]:
@@ -339,13 +339,13 @@ def add_filters(
     split_bytes: int = SPLIT_BYTES,
     progress: Progress | None = None,
 ) -> DataFrame:
-    """Add to every file the filters that it lacks, eagerly; return the outcome of each (`AddRow`).
+    """Add missing filters to every file, eagerly; return the outcome of each file (`AddRow`).
 
-    Files of up to `whole_bytes` are processed by one task each, many files per task; larger ones are built in splits. `spec` is columns,
-    or a `FilterSpec` with FPP, sizes and the rest; `edit` has the keys of encrypted files, and whether files of tables may change. Links
-    in the listing of a folder are skipped (see `discover`). `report` names a folder for the outcomes as Parquet: use it for millions of
-    files; without it they are collected on the driver. `progress` is called twice a second with files, filters and bytes added so far
-    (not with Spark Connect, which has no accumulators).
+    Each file of up to `whole_bytes` is processed in one task, with many files per task; filters of larger files are built in splits. `spec`
+    is column names, or a `FilterSpec` with FPP, sizes and other settings; `edit` has the keys of encrypted files, and whether files of
+    tables may change. Links in the listing of a folder are skipped (see `discover`). `report` names a folder for the outcomes as Parquet:
+    use it for millions of files; otherwise outcomes are collected on the driver. `progress` is called twice a second with files, filters
+    and bytes added so far (not with Spark Connect, which has no accumulators).
     """
     from pyspark.sql import DataFrame
     from pyspark.sql.functions import col
@@ -368,7 +368,7 @@ def add_filters(
 
 
 def report(outcomes: DataFrame, path: str | None = None) -> DataFrame:
-    """Sum outcomes by status: files, filters, bytes added, seconds of work, one reason; write outcomes to `path`, if given, as Parquet."""
+    """Sum outcomes by status: files, filters, bytes added, seconds of work, one reason. Write outcomes to `path`, if given, as Parquet."""
     from pyspark.sql.functions import any_value, coalesce, col, count, lit, size, when
     from pyspark.sql.functions import sum as total
 
@@ -385,7 +385,7 @@ def report(outcomes: DataFrame, path: str | None = None) -> DataFrame:
 
 
 def _splits_of(plans: DataFrame) -> DataFrame:
-    """Make one `Split` per row; a planned file without splits gets one without row groups, so that the file keeps a row."""
+    """Return one row per `Split`; a planned file without splits gets a split without row groups, so that the file keeps a row."""
     from pyspark.sql.functions import array, coalesce, col, explode_outer, lit
 
     splits = plans.select("path", "fingerprint", explode_outer("splits").alias("split"))
@@ -402,7 +402,7 @@ def _combine_by_file(
     tasks: int | None,
     order: tuple[str, ...] = (),
 ) -> DataFrame:
-    """Map all parts of a file, brought to one task in this order, to the row of `work`."""
+    """Send all parts of a file to one task, in this order, and map them to the row of `work`."""
 
     def run(batches: Batches) -> Batches:
         rows = (item for batch in batches for item in from_batch(part, batch))
@@ -430,7 +430,7 @@ def _count(tally: Tally | None, outcome: AddRow) -> AddRow:
 
 
 def _as_add_rows(plans: DataFrame) -> DataFrame:
-    """Make the outcomes of files that need no filters, or cannot get any."""
+    """Return the outcomes of files that need no filters or cannot get any."""
 
     def run(batches: Batches) -> Batches:
         for batch in batches:
@@ -441,7 +441,7 @@ def _as_add_rows(plans: DataFrame) -> DataFrame:
 
 
 def _compute_once(spark: SparkSession, outcomes: DataFrame, report: str | None) -> DataFrame:
-    """Compute the outcomes once: to evaluate a lazy frame again would be a second run, which finds that every file has its filters."""
+    """Compute the outcomes once: computing a lazy frame again would be a second run, which finds that every file has its filters."""
     if report is not None:
         outcomes.write.parquet(report)
         return spark.read.parquet(report)

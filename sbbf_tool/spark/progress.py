@@ -1,4 +1,4 @@
-"""Progress of a run: accumulators that executors add to, read twice a second."""
+"""Progress of a run: executors add to accumulators, which the driver reads twice a second."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Progress = Callable[[int, int, int], None]
-"""Function of files, filters and bytes added so far. Tasks that ran twice count twice."""
+"""Function that takes the files, filters and bytes added so far. Tasks that run twice count twice."""
 
 _SECONDS = 0.5
 
@@ -27,10 +27,10 @@ class Tally:
 
     @classmethod
     def of(cls, spark: SparkSession) -> Tally | None:
-        """Make a tally; return None for a client of Spark Connect, which has no accumulators."""
+        """Create a tally; return None for a client of Spark Connect, which has no accumulators."""
         try:
             context = spark.sparkContext
-        except Exception:  # errors of several kinds, by version
+        except Exception:  # the kind of error depends on the version
             return None
         return cls(context.accumulator(0), context.accumulator(0), context.accumulator(0))
 

@@ -1,4 +1,4 @@
-"""Rows in Spark: the schema of a row's dataclass, bundles of units of work, and rows on the driver."""
+"""Rows in Spark: the schema of a dataclass, bundles of units of work, and rows on the driver."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Row = TypeVar("Row")
 Batches = Iterator["pa.RecordBatch"]
 
 BUNDLE_COST = 8 << 20
-"""Bytes of work per bundle of units, as `pack` counts them: about 30 small files. Tasks get whole bundles."""
+"""Cost per bundle of units, as `pack` counts it: about 30 small files. Tasks get whole bundles."""
 _TASKS_A_CORE = 4
 _BYTES_A_BATCH = "spark.sql.execution.arrow.maxBytesPerBatch"
 _ROWS_A_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
@@ -57,11 +57,11 @@ def _type_name(kind: pa.DataType) -> str:
 
 
 def bundle_units(frame: DataFrame, unit: type, cost: str | None, tasks: int | None) -> DataFrame:
-    """Bundle the rows of `frame`, each a `unit`, and distribute the bundles evenly to `tasks` tasks (four per core where None).
+    """Bundle the rows of `frame`, each a `unit`, and distribute the bundles evenly to `tasks` tasks (if None, four per core).
 
-    `cost` names the field with the bytes of a unit; only the number of units counts where None. A row of the result is a bundle. No job
-    is needed to count the units: one task sorts and bundles all of them, so that the same units make the same bundles when an executor is
-    lost and they are computed again.
+    `cost` names the field with the bytes of a unit; if None, only the number of units counts. A row of the result is a bundle. One task
+    sorts and bundles all units: it needs no job to count them, and if an executor is lost, the same units are bundled in the same way
+    again.
     """
     fields = list(schema_of(unit))
     schema = f"units array<struct<{', '.join(f'`{field.name}`: {_type_name(field.type)}' for field in fields)}>>"
@@ -87,14 +87,14 @@ def cores_of(frame: DataFrame) -> int:
     spark = frame.sparkSession
     try:
         return int(spark.sparkContext.defaultParallelism)
-    except Exception:  # a client of Spark Connect has no context, and raises errors of several kinds
+    except Exception:  # a client of Spark Connect has no context; it raises errors of several kinds
         return int(spark.range(10_000).select(spark_partition_id()).distinct().count())
 
 
 def map_units(
     bundles: DataFrame, unit: type[Unit], row: type[Row], work: Callable[[Unit], Iterable[Row]], *, apart: bool = False
 ) -> DataFrame:
-    """Map each unit of the bundles to the rows of `work`; with `apart`, for large rows, each row is a batch instead of each bundle."""
+    """Map each unit of the bundles to the rows of `work`, one batch per bundle; with `apart`, for large rows, one batch per row."""
 
     def run(batches: Batches) -> Batches:
         with share_listings():
@@ -110,7 +110,7 @@ def map_units(
 
 
 def map_in_arrow(frame: DataFrame, function: Callable[[Batches], Batches], schema: str) -> DataFrame:
-    """Call `mapInArrow` without its warning about pandas, which is not used, and with the driver's `spelling` on executors."""
+    """Call `mapInArrow` without its warning about pandas, which is not used here, and with the driver's `spelling` on executors."""
     with quiet_about_pandas():
         return frame.mapInArrow(partial(_call_with_spelling, spelling.get(), function), schema)
 
@@ -121,7 +121,7 @@ def _call_with_spelling(spell: Callable[[str], str] | None, function: Callable[[
 
 
 def rows_of(frame: DataFrame, row: type[Row]) -> Iterator[Row]:
-    """Yield the rows of a frame on the driver, one partition after another; all executors compute all rows first."""
+    """Yield the rows of a frame on the driver, one partition after another; the executors compute all rows first."""
     with convert_errors(), quiet_about_pandas():
         persisted_frame = frame.persist()
         try:
@@ -133,8 +133,10 @@ def rows_of(frame: DataFrame, row: type[Row]) -> Iterator[Row]:
 
 
 def materialize(frame: DataFrame, row: type) -> DataFrame:
-    """Compute the rows eagerly and keep them on the driver. Spark would compute a lazy frame again when an executor is lost, from files
-    that have changed since, and a unit could be missing from both the old and the new bundles.
+    """Compute the rows eagerly and keep them on the driver.
+
+    If an executor is lost, Spark computes a lazy frame again, from files that have changed; a unit could then be missing from both the old
+    and the new bundles.
     """
     with convert_errors(), quiet_about_pandas():
         return frame.sparkSession.createDataFrame(frame.toArrow(), ddl_of(row))
@@ -142,10 +144,11 @@ def materialize(frame: DataFrame, row: type) -> DataFrame:
 
 @contextmanager
 def use_publish_settings(spark: SparkSession) -> Iterator[None]:
-    """Set Spark up for a job that changes the files that it reads, while it runs; settings that this version does not have are skipped.
+    """Configure Spark for a job that changes the files that it reads, while the block runs; settings that this version lacks are skipped.
 
-    Spark 4.0 limits batches for Python by rows alone, 10,000 per batch, and each row may be a bitset; later versions limit bytes too. Spark
-    4.2 fails a job when a lost task gives other rows the second time, as ours do: the second one reports that the file is published.
+    Spark 4.0 limits batches for Python only by rows, 10,000 per batch, and each row may be a bitset; later versions also limit bytes. Spark
+    4.2 fails a job if a lost task returns different rows the second time. Tasks of this package do: the second one reports that the file is
+    already published.
     """
     settings = {_CHECKSUM: "false", _CHECKSUM_RETRY: "false"}
     if _setting(spark, _BYTES_A_BATCH) is None:
@@ -163,19 +166,19 @@ def use_publish_settings(spark: SparkSession) -> Iterator[None]:
 def _setting(spark: SparkSession, name: str) -> str | None:
     try:
         return spark.conf.get(name)
-    except Exception:  # no such setting: classic Spark and Spark Connect raise different errors
+    except Exception:  # there is no such setting; classic Spark and Spark Connect raise different errors
         return None
 
 
 @contextmanager
 def convert_errors() -> Iterator[None]:
-    """Convert Spark's errors to errors of this package: our own, raised on an executor, to their class; others to one line."""
+    """Convert Spark's errors to errors of this package: its own errors on executors keep their class, others become one line."""
     from pyspark.errors import PySparkException
 
     try:
         yield
     except Exception as error:
-        # Errors of the JVM for which PySpark has no class are raised by py4j.
+        # py4j raises the errors of the JVM for which PySpark has no class.
         if not isinstance(error, PySparkException) and type(error).__module__.partition(".")[0] not in ("py4j", "grpc"):
             raise
         message = str(error)

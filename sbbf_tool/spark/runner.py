@@ -25,7 +25,7 @@ Row = TypeVar("Row", bound=FileRow)
 
 
 class SparkRunner:
-    """Spark as a runner; a session that it starts ends with the block. `spell` spells the hints in rows."""
+    """Spark as a runner; a session that it starts ends with the block. `spell` renders the hints in rows."""
 
     def __init__(
         self,
@@ -40,17 +40,17 @@ class SparkRunner:
         self._spell = spell
 
     def __enter__(self) -> SparkRunner:
-        # Several Python objects can stand for one session, so comparing them could stop a session that is not ours.
+        # Several Python objects can represent one session, so a comparison of objects could stop a session of the caller.
         self._is_ours = _active() is None
         self._spark = session(*self._session_options)
         if self._session_options[2] is not None:
-            # A Spark Connect server may not have the package, so it is sent there.
+            # A Spark Connect server may not have this package, so it is sent there.
             from sbbf_tool.spark.shipping import ship
 
             ship(self._spark)
         if self._is_ours:
             with suppress(Exception):  # a client of Spark Connect has no context, and no log
-                # Errors are raised here and reported in one line; the log would print them first, with traces of Java and Python.
+                # Errors are raised here and reported in one line; the log would print them too, with traces of Java and Python.
                 self._spark.sparkContext.setLogLevel("FATAL")
         return self
 
@@ -59,7 +59,7 @@ class SparkRunner:
             self._spark.stop()
 
     def run(self, selection: Selection, work: Work[Row]) -> Iterator[Row]:
-        """Work on each file; see `Runner.run`. Rows come in any order."""
+        """Work on each file; see `Runner.run`. Rows are in any order."""
         assert self._spark is not None
         before = spelling.set(self._spell)
         try:
@@ -79,7 +79,7 @@ def _frame(spark: SparkSession, selection: Selection, work: Work[Row]) -> DataFr
 
 
 def _active() -> SparkSession | None:
-    """Return the active session of this process, if any; a process that has not imported PySpark has none."""
+    """Return the active session of this process, or None; a process that has not imported PySpark has none."""
     if "pyspark" not in sys.modules:
         return None
     from pyspark.sql import SparkSession

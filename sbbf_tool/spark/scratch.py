@@ -1,4 +1,4 @@
-"""A folder for small files that Spark needs while this process lives: a script, a configuration, a zip."""
+"""A folder for small files that Spark needs while this process runs: a script, a configuration, a zip."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def scratch_folder(name: str) -> Path:
-    """Make an empty folder of this name, which is removed when the process ends."""
+    """Create an empty folder with this name, which is removed when the process ends."""
     folder = _root(os.getpid()) / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -20,7 +20,7 @@ def scratch_folder(name: str) -> Path:
 
 @cache
 def _root(process: int) -> Path:
-    """Make the root folder of a process. A forked process gets its own, since its parent removes the parent's."""
+    """Create the root folder of a process. A forked process gets its own, because the parent removes the parent's folder."""
     folder = tempfile.mkdtemp(prefix="sbbf-spark-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder)

@@ -1,4 +1,4 @@
-"""A Spark session: with a supported Java, workers on this Python, and a log of errors only."""
+"""A Spark session with a supported Java, workers that run this Python, and a log of errors only."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 OLDEST_SPARK: Version = (4, 0)
-"""The first version with data sources in Python."""
+"""The first version of Spark with data sources in Python."""
 
 _INSTALL = "pip install 'sbbf-tool[spark]'"
 _MASTER = re.compile(r"local($|\[|-cluster\[)|spark://|yarn$|k8s://")
@@ -30,7 +30,7 @@ _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.python.filterPushdown.enabled": "true",
-    # Workers start in the current folder, and must not import modules from it.
+    # Workers start in the current folder, but must not import modules from it.
     "spark.executorEnv.PYTHONSAFEPATH": "1",
 }
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
@@ -50,9 +50,9 @@ appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex{1}
 def session(master: str | None = None, conf: Mapping[str, str] | None = None, remote: str | None = None) -> SparkSession:
     """Return the session of this process, or start a new one.
 
-    `master` is a cluster's address, `local[2]`, or that of Spark's own configuration where None; `remote` is the address of a Spark
-    Connect server (`sc://host`) instead. `conf` overrides the settings of this tool. Raises UsageError where PySpark 4 or a supported
-    Java is missing, or where Spark does not start.
+    `master` is a cluster's address, or `local[2]` for example; if None, Spark's own configuration determines it. `remote` is the address of
+    a Spark Connect server (`sc://host`), instead of `master`. `conf` overrides the settings of this tool. Raises UsageError if PySpark 4 or
+    a supported Java is missing, or if Spark does not start.
     """
     if master is not None and remote is not None:
         raise UsageError("both a master and a remote were given", hint="give one of them: a session has one server")
@@ -78,7 +78,7 @@ def session(master: str | None = None, conf: Mapping[str, str] | None = None, re
             with _safe_path():
                 return builder.getOrCreate()
         except Exception as error:
-            # Errors of the JVM for which PySpark has no class are raised by py4j.
+            # py4j raises the errors of the JVM for which PySpark has no class.
             if not isinstance(error, PySparkException) and not type(error).__module__.startswith("py4j."):
                 raise
             reason = cause_of(str(error)) or type(error).__name__
@@ -86,14 +86,14 @@ def session(master: str | None = None, conf: Mapping[str, str] | None = None, re
 
 
 def cause_of(trace: str) -> str:
-    """Return the innermost cause in a Java exception's trace, else its first line."""
+    """Return the innermost cause in the trace of a Java exception, or the first line if the trace has no cause."""
     lines = trace.splitlines()
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     return (causes or lines or [""])[-1 if causes else 0]
 
 
 def spark_version() -> Version:
-    """Return the version of the installed PySpark. Raises UsageError where it is missing, too old, or lacks pandas."""
+    """Return the version of the installed PySpark. Raises UsageError if it is missing or too old, or if pandas is missing."""
     try:
         import pyspark
     except ImportError as error:
@@ -108,7 +108,7 @@ def spark_version() -> Version:
 
 @contextmanager
 def quiet_about_pandas() -> Iterator[None]:
-    """Ignore the warning of PySpark 4 about every pandas from 3.0 on; this package does not use pandas."""
+    """Ignore the warning of PySpark 4 about pandas 3.0 and newer; this package does not use pandas."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
         yield
@@ -117,10 +117,10 @@ def quiet_about_pandas() -> Iterator[None]:
 def _prepare(version: Version, master: str | None) -> None:
     """Set the environment variables that Spark's scripts and workers read."""
     if "PYSPARK_GATEWAY_PORT" in os.environ:
-        return  # spark-submit started this process: Java and the Python of the workers are set
+        return  # spark-submit started this process, and has set Java and the Python of the workers
     os.environ["JAVA_HOME"] = find_java(version)
     if not (master or "").startswith(("yarn", "k8s")):
-        # Otherwise workers use the `python3` on their PATH. On other machines the path of this interpreter is meaningless.
+        # By default, workers run the `python3` on their PATH. The path of this interpreter is meaningless on other machines.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if (master or "").startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -128,7 +128,7 @@ def _prepare(version: Version, master: str | None) -> None:
 
 @contextmanager
 def _safe_path() -> Iterator[None]:
-    """Set PYTHONSAFEPATH for a JVM that starts within the block: workers of data sources inherit it only from there."""
+    """Set PYTHONSAFEPATH for a JVM that starts within the block: workers of data sources inherit it only from the JVM."""
     before = os.environ.get("PYTHONSAFEPATH")
     os.environ["PYTHONSAFEPATH"] = "1"
     try:
@@ -141,7 +141,7 @@ def _safe_path() -> Iterator[None]:
 
 
 def _quiet(jvm_options: str) -> dict[str, str]:
-    """Return the setting with which Spark logs only errors, from its start on; empty where the environment may configure the log."""
+    """Return the setting that makes Spark log only errors from its start; empty if the environment may configure the log."""
     if any(name in os.environ for name in ("SPARK_CONF_DIR", "SPARK_HOME", "PYSPARK_GATEWAY_PORT")):
         return {}
     return {_JVM_OPTIONS: f"{shlex.quote(f'-Dlog4j2.configurationFile={_log_configuration()}')} {jvm_options}".rstrip()}

@@ -25,16 +25,16 @@ _NO_TIME = (1980, 1, 1, 0, 0, 0)
 
 
 def ship(spark: SparkSession) -> None:
-    """Send this package to the executors of a session, of classic Spark or Spark Connect, and register the format there."""
+    """Send this package to the executors of a session of classic Spark or Spark Connect, and register the format there."""
     from sbbf_tool.spark import register
 
-    # Classic Spark serves the file itself as long as the session lives.
+    # Classic Spark serves the file from this path while the session lives.
     spark.addArtifacts(write_zip(scratch_folder("shipping") / ZIP_NAME), pyfile=True)
     register(spark)
 
 
 def write_zip(path: str | os.PathLike[str]) -> str:
-    """Write the package to a zip, for `spark-submit --py-files`, and return its path. The same package makes the same bytes."""
+    """Write the package to a zip, for `spark-submit --py-files`, and return its path. The zip is reproducible."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in _modules():
             archive.writestr(zipfile.ZipInfo(name, _NO_TIME), content, zipfile.ZIP_DEFLATED)

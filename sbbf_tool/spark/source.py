@@ -20,50 +20,50 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _PLANNED_WITH_FILTERS = "pyspark.sql.worker.data_source_pushdown_filters"
-"""The module in which Spark 4.1 and newer plan a read with pushed conditions."""
+"""The module in which Spark 4.1 and newer plan reads with pushed conditions."""
 
 
 class SbbfDataSource(DataSource):
     """The Bloom filters of Parquet files as a table.
 
-    One row per filter (file, row group and column), with everything that `sbbf inspect` reports:
+    The table has one row per filter (file, row group and column), with everything that `sbbf inspect` reports:
 
         filters = spark.read.format("sbbf").load("/lake/events")
         filters.groupBy("column").agg({"estimated_fpp": "avg", "bitset_bytes": "sum"}).show()
 
-    Spark finds the format where the package is installed; elsewhere, `sbbf_tool.spark.register(spark)` registers it in a session.
-    A path is a Parquet file, a folder (all *.parquet below it) or a glob, and `load` takes several. Executors read the files, so they
-    need the same paths, and the package.
+    Spark finds the format if the package is installed; otherwise `sbbf_tool.spark.register(spark)` registers it in a session. A path is a
+    Parquet file, a folder (all *.parquet below it) or a glob, and `load` takes one or more. Executors read the files, so they need the same
+    paths, and the package.
 
-    Columns: `file`; of the chunk `row_group`, `column`, its types, bytes and values, `has_filter`; of the filter its place, sizes,
-    `fill_ratio`, `estimated_fpp`, `estimated_ndv`, its warnings and, where it contradicts the format, why it is `unreadable`; then those of
-    the file: `file_bytes`, `created_by`, `rows`, `row_groups`, ...; and `status`: `ok`, or `failed` or `refused` for a file that could
-    not be read (damaged, empty, encrypted), with the `reason`. Such a file has one row, and never ends a query.
+    Columns: `file`; for the chunk, `row_group`, `column`, types, bytes, values and `has_filter`; for the filter, offset, sizes,
+    `fill_ratio`, `estimated_fpp`, `estimated_ndv`, warnings and, if it contradicts the format, why it is `unreadable`; for the file,
+    `file_bytes`, `created_by`, `rows`, `row_groups`, ...; and `status`: `ok`, or, for a file that could not be read (damaged, empty,
+    encrypted), `failed` or `refused`, with the `reason`. Such a file has one row, and does not fail the query.
 
     A query reads only what it needs. Files are listed on the driver, and only footers and filters are read, never data:
 
-    - `.option("columns", "user_id,session")` reads only these columns; a file without such a column has a row with the reason.
+    - `.option("columns", "user_id,session")` reads only these columns; a file that lacks one has a row with the reason.
     - `.option("where", "dt >= '2026-01-01' and region = 'eu'")` selects files by their partition folders.
     - with `spark.sql.python.filterPushdown.enabled` (Spark 4.1 and newer; set in sessions that this package starts), conditions on
-      `file` select files, and conditions on `column` and `row_group` select chunks, before any file is opened. Without it the result
-      is the same.
-    - `.schema("file string, column string, bitset_bytes long")` requests only these columns; no bitset is read without fill ratio,
-      estimates and `unreferenced`.
+      `file` select files, and conditions on `column` and `row_group` select chunks, before any file is opened. The result is the
+      same without it.
+    - `.schema("file string, column string, bitset_bytes long")` requests only these columns; bitsets are read only for the fill
+      ratio, the estimates and `unreferenced`.
 
     Further options:
 
-    - `all` (`true`): a row also for every column chunk without a filter, and for files without row groups.
-    - `rules` (`true`): one row per finding of `sbbf check` instead: `rule`, `severity`, `file`, `column`, `message`, `evidence`,
-      and the `fix`: the function of `sbbf_tool` that makes it (`verb`), the `files`, and its parameters.
+    - `all` (`true`): also one row for every column chunk without a filter, and for files without row groups.
+    - `rules` (`true`): instead, one row per finding of `sbbf check`: `rule`, `severity`, `file`, `column`, `message`, `evidence`,
+      and the `fix`: the function of `sbbf_tool` that makes it (`verb`), the `files`, and the parameters.
       `select` and `ignore` name rules or groups; `quick` skips the rules that read data; `require`, `maxFpp`, `maxBytesShare`,
-      `minNdv` and `minChunkBytes` are the limits of `sbbf check`; `maxPageBytes` is the most bytes that a page may decompress to.
-    - `paimon` (`true`): one row per index of the data files of Paimon tables, where each path is a table's folder or an `.index` file:
+      `minNdv` and `minChunkBytes` are the limits of `sbbf check`; `maxPageBytes` is the maximum decompressed size of a page.
+    - `paimon` (`true`): one row per index of the data files of Paimon tables; each path is a table's folder or an `.index` file:
       `snapshot`, `data_file`, `partition`, `rows`, `place`, the `index` with its `bloom` figures, and its `findings`.
-      With `all`, data files without an index have a row too.
-    - `errors`: `row` (default), or `fail`: a file that cannot be read ends the query.
-    - `filesPerTask`: the largest number of files per task; a task has fewer where they are large and their data is read.
+      With `all`, also one row for every data file without an index.
+    - `errors`: `row` (default), or `fail`: a file that cannot be read fails the query.
+    - `filesPerTask`: the maximum number of files per task; a task has fewer if they are large and their data is read.
 
-    Lists are written `a,b`, or `["a", "b,c"]` where a name has a comma.
+    Write lists as `a,b`, or as `["a", "b,c"]` if a name contains a comma.
     """
 
     @classmethod
@@ -97,7 +97,7 @@ class _Reader(DataSourceReader):
         from sbbf_tool.runner.discover import path_of
         from sbbf_tool.runner.pack import pack
 
-        # Executors would resolve relative paths against another folder.
+        # Executors would resolve relative paths against a different folder.
         names = [name if "://" in name else places.absolute(name) for name in map(path_of, self._request.names)]
         files = (file for file in self._request.view.files(names, self._request.where) if self._conditions.wants_file(file.path))
         reads_data = self._request.view.reads_data
@@ -105,7 +105,7 @@ class _Reader(DataSourceReader):
         return [FilesPartition(tuple(file.path for file in task)) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
-        # Spark makes a task without files for a query that needs no file.
+        # Spark creates a task without files for a query that needs no file.
         for path in partition.paths if isinstance(partition, FilesPartition) else ():
             for row in self._rows(self._request.view, path):
                 yield tuple(row.get(column) for column in self._columns)
@@ -121,7 +121,7 @@ class _Reader(DataSourceReader):
 
 
 class _PushingReader(_Reader):
-    """A reader that accepts pushed conditions. A Spark that does not push them rejects such a reader, which cannot be known beforehand."""
+    """A reader that accepts pushed conditions. Spark rejects it if it does not push conditions, so `SbbfDataSource.reader` detects this."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
         self._conditions = parse_conditions(filters)

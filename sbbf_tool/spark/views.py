@@ -1,6 +1,6 @@
-"""Kinds of rows of `spark.read.format("sbbf")`: column chunks, findings of rules, or the indexes of Paimon tables.
+"""Kinds of rows of `spark.read.format("sbbf")`: column chunks, findings of rules, or indexes of Paimon tables.
 
-Columns are the fields of the reports.
+The columns are the fields of the reports.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 """Values by column; a missing column is null."""
 WantsChunk = Callable[[int, str], bool]
-"""Function of row group and full name of a column: whether a query needs the chunk."""
+"""Function that takes a row group and the full name of a column, and returns whether a query needs the chunk."""
 
 _STATUS, _REASON = "status", "reason"
 _OF_BITS = frozenset(("fill_ratio", "estimated_fpp", "estimated_ndv", "bits_per_value"))
-"""Columns that need the bitset."""
+"""Columns that require reading the bitset."""
 
 
 class View(Protocol):
-    """One kind of rows. It is sent to executors."""
+    """One kind of rows. Views are sent to executors."""
 
     @property
     def reads_data(self) -> bool:
-        """Return whether the view reads data, and not only footer and filters."""
+        """Return whether the view reads data, not only footer and filters."""
 
     def schema(self) -> str:
         """Return the schema as Spark's DDL."""
 
     def files(self, names: Iterable[str], where: str | None) -> Iterator[ListedFile]:
-        """List the files or tables of the names, in the selected partitions."""
+        """List the files or tables with these names, in the selected partitions."""
 
     def rows(self, path: str, columns: Collection[str], wants: WantsChunk | None) -> Iterator[Row]:
-        """Yield the rows of a file; read only what these columns of the schema need. Raises SbbfError."""
+        """Yield the rows of a file, and read only what these columns of the schema need. Raises SbbfError."""
 
     def parts(self) -> list[View]:
-        """Return the views of single columns, for a file for which the whole view is a wrong request; none where there are no parts."""
+        """Return the views of single columns, to try if a file lacks some of the requested columns; empty if there are no parts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunks:
-    """View with one row per filter, and with `all_chunks` one per column chunk without a filter; each also has the fields of the file."""
+    """View with one row per filter and, with `all_chunks`, per column chunk without a filter; each row also has the fields of the file."""
 
     columns: tuple[str, ...] = ()
     all_chunks: bool = False
@@ -75,7 +75,7 @@ class Chunks:
             if wants is None or wants(chunk.row_group, chunk.column):
                 yield _values(chunk, columns) | file
         if self.all_chunks and not report.filters:
-            yield file  # it has no row groups
+            yield file  # the file has no row groups
 
     def parts(self) -> list[View]:
         return [replace(self, columns=(column,)) for column in self.columns]
@@ -83,7 +83,7 @@ class Chunks:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """View with one row per finding, and one for each part of a file that could not be read, so that rules could not run on it."""
+    """View with one row per finding, and one per part of a file that could not be read, so that rules could not run on it."""
 
     policy: Policy
     max_page_bytes: int | None = None
@@ -115,7 +115,7 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class PaimonIndexes:
-    """View with one row per index of a data file of a Paimon table, or of an index file; with `all_files` also for data files without."""
+    """View with one row per index of a Paimon data file, or in an index file; with `all_files`, also one per data file without an index."""
 
     all_files: bool = False
     reads_data: bool = False
@@ -164,7 +164,7 @@ def _no_chunk(row_group: int, column: str) -> bool:
 
 
 def failed(path: str, error: Exception) -> Row:
-    """Return the row of a file that cannot be read, or in which this package has a defect."""
+    """Return the row of a file that cannot be read, or for which this package fails unexpectedly."""
     from sbbf_tool.display import redact
     from sbbf_tool.runner.failures import failure
     from sbbf_tool.runner.rows import plain
