@@ -6,7 +6,7 @@
  *   - blocks are far apart, so their cache lines are requested LOOKAHEAD hashes before they are needed;
  *   - hashing is compiled separately for each width of integers, without loops or branches;
  *   - adjacent values of one length, such as UUIDs, are hashed in groups of five: four as one vector, one alone, so that the machine's
- *     vector multipliers and its integer multiplier work concurrently. Long values spend most of their time in the multiplications of XXH64.
+ *     vector multipliers and its integer multiplier work concurrently. For long values, XXH64's multiplications take most of the time.
  *
  * Functions that take `vector` are compiled twice, with 1 for AVX2 and with 0 for every machine: see _kernel.c.
  *

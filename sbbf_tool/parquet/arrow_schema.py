@@ -19,11 +19,11 @@ _KEY = "ARROW:schema"
 
 
 def arrow_type(footer: Footer, column: Column) -> str | None:
-    """Return the type of a top-level column in the file's ARROW:schema: an extension's name, such as `arrow.uuid`, or else the name of the
-    type without its parameters, such as `decimal32`.
+    """Return the type of a top-level column in the file's ARROW:schema: an extension's name, such as `arrow.uuid`, or the name of the type
+    without its parameters, such as `decimal32`.
 
-    None where the file has no such schema, and for columns whose Parquet type is the same to every reader: only fixed-length bytes and
-    DECIMAL are looked up, as pyarrow is imported for it.
+    Returns None if the file has no such schema, and for all columns except fixed-length bytes and DECIMAL: every reader interprets other
+    Parquet types alike, and the look-up imports pyarrow.
     """
     is_decimal = column.logical is not None and column.logical.kind == "DECIMAL"
     stored = next((entry.value for entry in footer.metadata.key_value_metadata or () if entry.key == _KEY), None)
@@ -34,7 +34,7 @@ def arrow_type(footer: Footer, column: Column) -> str | None:
 
 @lru_cache(maxsize=2)
 def _types_of(stored: str) -> dict[str, str]:
-    """Map the names of fields to their types, without names that several fields have."""
+    """Map the names of fields to their types, leaving out names that several fields have."""
     import base64
 
     import pyarrow as pa
@@ -42,7 +42,7 @@ def _types_of(stored: str) -> dict[str, str]:
     try:
         schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(stored)))
     except (pa.ArrowException, OSError, ValueError):
-        return {}  # damaged, or from a later Arrow
+        return {}  # damaged, or written by a later version of Arrow
     times = Counter(schema.names)
     return {field.name: _name_of(field) for field in schema if times[field.name] == 1}
 

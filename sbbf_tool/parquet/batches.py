@@ -1,12 +1,12 @@
-"""How many rows of a column chunk to decode per batch, so that memory stays flat whatever a row group holds.
+"""The number of rows of a column chunk to decode per batch, so that memory stays flat whatever a row group contains.
 
-Fixed widths are simple. BYTE_ARRAY values may have any length, and three things make a batch larger than the pages it comes from:
+Fixed widths are simple. BYTE_ARRAY values may have any length, and three things can make a batch larger than its pages:
 
     a dictionary with one long value that every row repeats   such chunks are decoded as indices and a dictionary, never expanded
-    DELTA_BYTE_ARRAY, which stores a repetition in no bytes   the rows of a batch are few enough for the longest value possible
+    DELTA_BYTE_ARRAY, which repeats a value in no bytes       the rows of a batch are few enough for the longest possible value
     short values first and long ones later                    the rows are few enough for the page with the longest values
 
-Two limits remain: a page is held whole, and so is a row, however many elements its lists have.
+Memory still grows with the largest page and the largest row: each is held whole, however many elements the lists of a row have.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, Encoding
 from sbbf_tool.parquet.pages import DICTIONARY_ENCODINGS, Page, data_encodings
 
 USUAL_BYTES = 4 << 20
-"""Decoded bytes of a batch of average values: enough to amortize the cost of a batch, little enough for the processor's caches."""
+"""Decoded bytes of a batch of average values: enough to amortize the cost of a batch, few enough for the processor's caches."""
 MOST_BYTES = 16 << 20
-"""Most decoded bytes of a batch, except for a page at either end. pyarrow takes about four times as much while it decodes."""
+"""Maximum of decoded bytes in a batch, except for a page at either end. pyarrow uses about four times as much while it decodes."""
 MOST_VALUES = 1 << 17
 MOST_INDICES = 1 << 20
 
@@ -37,8 +37,8 @@ def plan_batches(
 ) -> Batches:
     """Plan the batches of one chunk of `num_rows` rows.
 
-    `pages` and `longest_in_dictionary` (bytes of the longest value in the dictionary page) are called only where the footer does not
-    suffice: a call costs a read of every page header, or of the dictionary.
+    `pages` and `longest_in_dictionary` (bytes of the longest value in the dictionary page) are called only if the footer does not
+    suffice, since they read every page header, or the dictionary.
     """
     num_values = max(1, meta.num_values or 0)
     values_per_row = max(1.0, num_values / max(1, num_rows))
@@ -60,7 +60,7 @@ def plan_batches(
 
 
 def _estimate_decoded_bytes(meta: ColumnMetaData, encodings: set[int] | None) -> int | None:
-    """Return an upper bound in bytes for all values of the chunk together; None where the footer does not state enough."""
+    """Return an upper bound in bytes for all values of the chunk together; None if the footer states too little."""
     if meta.size_statistics is not None and meta.size_statistics.unencoded_byte_array_data_bytes is not None:
         return int(meta.size_statistics.unencoded_byte_array_data_bytes)
     if encodings is not None and encodings <= {Encoding.PLAIN, Encoding.DELTA_LENGTH_BYTE_ARRAY}:
@@ -69,7 +69,7 @@ def _estimate_decoded_bytes(meta: ColumnMetaData, encodings: set[int] | None) ->
 
 
 def _longest_value(pages: list[Page], longest_in_dictionary: Callable[[], int]) -> float:
-    """Return an upper bound in bytes per value for any run of values, except for a page's worth at either end."""
+    """Return an upper bound in bytes per value for any run of values, not counting up to a page at either end."""
     in_dictionary = max((page.size for page in pages if page.is_dictionary), default=0)
     data = [page for page in pages if not page.is_dictionary]
     if data and data[0].encoding in DICTIONARY_ENCODINGS:

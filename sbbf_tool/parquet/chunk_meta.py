@@ -1,7 +1,7 @@
-"""What the footer states about one column chunk (parquet.thrift `ColumnChunk` and `ColumnMetaData`), interpreted in one place.
+"""The statements of the footer about one column chunk (parquet.thrift `ColumnChunk` and `ColumnMetaData`), interpreted in one place.
 
-Writers leave fields out, and damaged footers hold negative numbers. A size that is not stated counts as 0, since sizes are added up and
-limit reads. A count that is not stated is None (unknown), since 0 would wrongly mean that there are no values.
+Writers leave fields out, and damaged footers contain negative numbers. A missing size counts as 0, since sizes are added up and limit
+reads. A missing count is None (unknown), since 0 would wrongly mean that there are no values.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class ChunkMeta:
 
     @property
     def is_locked(self) -> bool:
-        """Whether the metadata are encrypted with the column's own key and that key is missing: nothing below is known then."""
+        """Whether the metadata are encrypted with a missing key of the column's own. Nothing below is known then."""
         return self._meta is None
 
     @property
@@ -31,12 +31,12 @@ class ChunkMeta:
 
     @property
     def external(self) -> str | None:
-        """Path of the other file that holds the chunk's pages; None where they are in this one."""
+        """Path of the other file that contains the chunk's pages; None if they are in this file."""
         return self._chunk.file_path or None
 
     @property
     def bytes(self) -> int:
-        """Compressed bytes of all pages with their headers; 0 where they are not known."""
+        """Compressed bytes of all pages with their headers; 0 if unknown."""
         return 0 if self._meta is None else count_of(self._meta.total_compressed_size)
 
     @property
@@ -46,12 +46,12 @@ class ChunkMeta:
 
     @property
     def nulls(self) -> int | None:
-        """Number of nulls. Writers differ on whether an empty list is one."""
+        """Number of nulls. Writers disagree on whether an empty list counts as a null."""
         return None if self._meta is None or self._meta.statistics is None else _stated_count(self._meta.statistics.null_count)
 
     @property
     def non_null_values(self) -> int | None:
-        """Number of values that are not null; None where either count is unknown, or they contradict each other."""
+        """Number of values that are not null; None if either count is unknown, or they contradict each other."""
         values, nulls = self.values, self.nulls
         if values == 0:
             return 0
@@ -59,17 +59,17 @@ class ChunkMeta:
 
     @property
     def most_values(self) -> int:
-        """Upper bound of non-null values, for sizes and estimates: where nulls are not counted, all values count."""
+        """Upper bound of non-null values, for sizes and estimates: all values if the number of nulls is unknown."""
         return max(0, (self.values or 0) - (self.nulls or 0))
 
     @property
     def has_only_nulls(self) -> bool:
-        """Whether the footer shows that the chunk holds no value but null, or no value at all."""
+        """Whether the footer shows that the chunk contains only nulls, or no values."""
         return self.non_null_values == 0
 
     @property
     def type(self) -> int | None:
-        """Physical type, as the format's number."""
+        """Physical type, as a number of parquet.thrift's `Type`."""
         return None if self._meta is None else self._meta.type
 
     @property
@@ -78,26 +78,26 @@ class ChunkMeta:
 
     @property
     def page_types(self) -> frozenset[int]:
-        """Types of the pages, where the writer lists them."""
+        """Types of the pages, if the writer lists them."""
         return frozenset() if self._meta is None else frozenset(entry.page_type for entry in self._meta.encoding_stats or ())
 
     @property
     def is_dictionary_encoded(self) -> bool:
-        """Whether all data pages are known to be dictionary-encoded; False where the footer does not show it."""
+        """Whether all data pages are known to be dictionary-encoded; False if the footer does not show it."""
         return self._meta is not None and is_dictionary_encoded(self._meta)
 
     @property
     def page_range(self) -> tuple[int, int]:
-        """First byte of the first page, and the byte after the last; (0, 0) where the metadata are locked."""
+        """First byte of the first page, and the byte after the last page; (0, 0) if the metadata are locked."""
         return (0, 0) if self._meta is None else page_range(self._meta)
 
     @property
     def stated_filter(self) -> tuple[int | None, int | None]:
-        """`bloom_filter_offset` and `bloom_filter_length` as stated, also where they mean that there is no filter."""
+        """`bloom_filter_offset` and `bloom_filter_length` as stated, even if they mean that there is no filter."""
         return (None, None) if self._meta is None else (self._meta.bloom_filter_offset, self._meta.bloom_filter_length)
 
     def parts(self) -> list[tuple[str, int, int]]:
-        """List the chunk's parts in this file, pages and page indexes, each with its first byte and its length, where they are stated."""
+        """List the parts of the chunk in this file that the footer states (pages, page indexes), each with its first byte and length."""
         chunk, meta = self._chunk, self._meta
         parts = []
         if meta is not None and not chunk.file_path:

@@ -1,8 +1,8 @@
 """Leaf columns and their types (parquet.thrift `SchemaElement`, LogicalTypes.md).
 
-A Parquet schema is a tree written depth first; only its leaves have column chunks, and so filters. A leaf is named as Spark names columns:
-parts joined by dots, a part in backticks where it holds a dot or a backtick itself. Names in queries may leave out the scaffolding of lists
-and maps (`list.element`, `key_value`): `tags` finds `tags.list.element`, `m.key` finds `m.key_value.key`.
+A Parquet schema is a tree written depth first; only its leaves have column chunks, and thus filters. A leaf is named as Spark names
+columns: its parts are joined by dots, and a part that contains a dot or a backtick is in backticks. Names in queries may leave out the
+scaffolding of lists and maps (`list.element`, `key_value`): `tags` finds `tags.list.element`, `m.key` finds `m.key_value.key`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FIXED_WIDTHS = {"INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A leaf column: `index` counts leaves in the schema's order, which is the order of chunks in a row group."""
+    """A leaf column; `index` is its position among the leaves of the schema, which is also that of its chunk in a row group."""
 
     index: int
     path: tuple[str, ...]
@@ -38,7 +38,7 @@ class Column:
     max_definition: int
     max_repetition: int
     doubt: str | None = None
-    """Why the type is unknown although the schema states one: see the module `logical`. The column has no logical type then."""
+    """Why the type is unknown although the schema states one: see the module `logical`. `logical` is None then."""
 
     @property
     def name(self) -> str:
@@ -46,7 +46,7 @@ class Column:
 
     @property
     def width(self) -> int | None:
-        """Bytes of a value's PLAIN form; None for BYTE_ARRAY (any) and BOOLEAN (a bit)."""
+        """Bytes of a value in PLAIN form; None for BYTE_ARRAY (any length) and BOOLEAN (one bit)."""
         return FIXED_WIDTHS.get(self.physical) or self.type_length or None
 
     @property
@@ -61,7 +61,7 @@ class Column:
 
 
 def ensure_length(column: Column, place: str) -> None:
-    """Ensure that the schema states the length of the column's values, which separates them in pages. Raises UnreadableError."""
+    """Ensure that the schema states the length of FIXED_LEN_BYTE_ARRAY values, which separates them in pages. Raises UnreadableError."""
     if column.physical == "FIXED_LEN_BYTE_ARRAY" and not column.type_length:
         raise UnreadableError(column.doubt or "the length of its values is not known", place=place)
 
@@ -69,12 +69,12 @@ def ensure_length(column: Column, place: str) -> None:
 # A file has few columns and many chunks, and each chunk needs its column's name.
 @lru_cache(maxsize=4096)
 def quote(path: tuple[str, ...]) -> str:
-    """Join the parts of a path to a name: `("a.b", "c")` -> `` `a.b`.c ``. The inverse is `unquote`."""
+    """Join the parts of a path into a name: `("a.b", "c")` -> `` `a.b`.c ``. The inverse is `unquote`."""
     return ".".join(f"`{part.replace('`', '``')}`" if "." in part or "`" in part or not part else part for part in path)
 
 
 def unquote(name: str) -> tuple[str, ...]:
-    """Split a name written with dots and backticks into its parts. Raises UsageError where a backtick is not closed."""
+    """Split a name written with dots and backticks into its parts. Raises UsageError if a backtick is not closed."""
     parts: list[str] = []
     pos = 0
     while (part := _PART.match(name, pos)) is not None:
@@ -89,13 +89,13 @@ def unquote(name: str) -> tuple[str, ...]:
 
 
 def find_column(columns: Sequence[Column], name: str) -> Column:
-    """Find the leaf column that `name` means: its full path, else a top-level name with dots in it, else the path without list and map
-    scaffolding. Raises UsageError, with similar names, where none or several match.
+    """Find the leaf column that `name` means. It is compared first with full paths, then with top-level names that contain dots, then with
+    paths without the scaffolding of lists and maps. Raises UsageError, with similar names, if none or several match.
     """
     try:
         path = unquote(name)
     except UsageError:
-        # A column name may contain a backtick. It needs no quoting as long as the name has no other meaning.
+        # A column name may contain a backtick, which needs no quoting as long as the name has no other meaning.
         path = (name,)
         if not any(column.path == path for column in columns):
             raise
@@ -125,7 +125,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def leaf_columns(schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
-    """List the leaves of a schema as the footer stores it, root first. Raises UnreadableError where the tree does not close."""
+    """List the leaves of a schema as the footer stores it, root first. Raises UnreadableError if they do not form a tree."""
     columns: list[Column] = []
     pos = 1
 
@@ -161,7 +161,7 @@ def leaf_columns(schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
 
 
 def _repetition(element: SchemaElement, number: int) -> Any:
-    """Return the repetition type; where none is stated, REQUIRED, the enum's value 0, as pyarrow, DuckDB and ClickHouse read it."""
+    """Return the repetition type; if none is stated, REQUIRED (0 in the enum), as in pyarrow, DuckDB and ClickHouse."""
     if element.repetition_type is None:
         return FieldRepetitionType.REQUIRED
     if element.repetition_type not in FieldRepetitionType._VALUES_TO_NAMES:
@@ -170,7 +170,7 @@ def _repetition(element: SchemaElement, number: int) -> Any:
 
 
 def _is_scaffolding(element: SchemaElement, parent: SchemaElement, parents: tuple[str, ...]) -> bool:
-    """Return whether a part of a path exists only to encode a list or map: the repeated group, and its one element."""
+    """Return whether a part of a path exists only to encode a list or map: it is the repeated group or its only element."""
     if _is_list_or_map(parent) and element.repetition_type == FieldRepetitionType.REPEATED:
         return True
     repeated_in_list = parent.repetition_type == FieldRepetitionType.REPEATED and parent.num_children == 1

@@ -1,9 +1,9 @@
-"""Thrift's compact protocol as positions in a buffer (Thrift, "compact protocol encoding").
+"""The positions of fields in Thrift's compact protocol (Thrift, "compact protocol encoding").
 
-The generated classes hold *what* a footer states, and drop every field they do not know. This module finds *where* each field is, so that a
-footer can be changed by splicing: only the bytes of chosen fields are replaced; all others stay as they are, known or not. The compact
-protocol never counts the bytes of an enclosing struct, so a splice changes no byte of the structs around it; it only changes the header of
-the field that follows, whose id may be written as a distance from the previous one.
+The generated classes hold *what* a footer states, and drop every unknown field. This module finds *where* each field is, so that a footer
+can be changed by splicing: only the bytes of the chosen fields are replaced; all other fields, known or not, are kept. The compact protocol
+never states the length of a struct, so a splice changes no byte of the structs around it. It only changes the header of the next field,
+whose id may be written as a distance from the previous id.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from sbbf_tool.errors import UnreadableError
 
 STOP, TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT, UUID = range(14)
 
-# The format nests six deep; Thrift's own readers stop at 64. A hostile footer must not exceed Python's recursion limit.
+# Structs of the format are nested six deep; Thrift's own readers stop at 64. A hostile footer must not exceed Python's recursion limit.
 MAX_DEPTH = 64
 
-# Inside a container a boolean takes a byte of its own, unlike in a struct.
+# Inside a container a boolean takes one byte, unlike in a struct.
 _ELEMENT_WIDTH = {TRUE: 1, FALSE: 1, BYTE: 1, DOUBLE: 8, UUID: 16}
 
 Ends = dict[int, int]
-"""Ends of structs that were skipped before, by their starts: a walk down a tree would skip each of them once per level."""
+"""Ends of structs that were skipped before, by their starts. Without them, a walk down a tree would skip each struct once per level."""
 _WORTH_REMEMBERING = 32
 
 
@@ -47,7 +47,7 @@ class Edit(NamedTuple):
 
 
 def read_varint(buf: bytes, pos: int) -> tuple[int, int]:
-    """Read the unsigned varint at `pos`; return it and the position after it. IndexError past the end, UnreadableError over 10 bytes."""
+    """Read the unsigned varint at `pos`; return it and its end. Raises IndexError at the end, UnreadableError over 10 bytes."""
     byte = buf[pos]
     if byte < 0x80:
         return byte, pos + 1
@@ -86,7 +86,7 @@ def list_header(buf: bytes, pos: int) -> tuple[int, int, int]:
 
 
 def skip(buf: bytes, pos: int, kind: int, depth: int = 0, ends: Ends | None = None) -> int:
-    """Return the position after the value of `kind` at `pos`. The work is bounded by the bytes skipped, whatever lengths they claim."""
+    """Return the position after the value of `kind` at `pos`. The work is bounded by the bytes skipped, whatever lengths they state."""
     if I16 <= kind <= I64:
         while buf[pos] >= 0x80:
             pos += 1
@@ -165,7 +165,7 @@ def _within(buf: bytes, pos: int, end: int) -> int:
 
 
 def fields(buf: bytes, pos: int, ends: Ends | None = None) -> tuple[list[Field], int]:
-    """List the fields of the struct at `pos` in their written order, and return the position of its stop byte too."""
+    """List the fields of the struct at `pos` in the order written; also return the position of its stop byte."""
     field_list: list[Field] = []
     last_id = 0
     while (head := buf[pos]) & 0x0F != STOP:
@@ -188,7 +188,7 @@ def as_i16(number: int) -> int:
 
 
 def last_field(fields: Iterable[Field], field_id: int, kind: int) -> Field | None:
-    """Find the field that a Thrift reader would use: the last one of that id and kind. Fields of that id with another kind are skipped."""
+    """Find the field that a Thrift reader would use: the last one with this id and kind. It skips fields with this id and another kind."""
     match = None
     for field in fields:
         if field.id == field_id and field.kind == kind:
@@ -197,12 +197,12 @@ def last_field(fields: Iterable[Field], field_id: int, kind: int) -> Field | Non
 
 
 def set_fields(buf: bytes, pos: int, changes: Mapping[int, tuple[int, bytes | None]]) -> Edit:
-    """Build the edit that gives the struct at `pos` these fields: ``{id: (kind, value bytes)}``; a value of None removes the field.
+    """Build the edit that sets fields of the struct at `pos`: ``{id: (kind, value bytes)}``; a value of None removes the field.
 
-    A field of the same id but another kind stays as it is: an old parquet-mr build used id 15 for a list.
+    A field with the same id but another kind is kept: an old build of parquet-mr used id 15 for a list.
     """
     old, stop = fields(buf, pos)
-    entries: list[tuple[int, int, bytes, bytes]] = []  # id, kind, header where it states the id itself, value
+    entries: list[tuple[int, int, bytes, bytes]] = []  # id, kind, header if it states the id itself, value
     pending = {field_id: value for field_id, (_, value) in changes.items() if value is not None}
     for field in old:
         header = b"" if field.relative else buf[field.start : field.value]

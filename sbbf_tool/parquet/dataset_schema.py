@@ -1,7 +1,7 @@
-"""Where a pyarrow dataset reads other values than a file stores: columns with another type in its schema, or taken from folder names.
+"""Columns that a pyarrow dataset reads differently from a file: its schema has another type, or it takes values from folder names.
 
 A dataset has one schema, by default that of its first file, and casts the columns of every file to it. Statistics and filters describe the
-values before the cast. A cast that keeps every value as it is (to a wider integer, a finer unit) makes no difference; any other one does.
+values before the cast. A cast that keeps every value (to a wider integer, a finer unit) makes no difference; any other cast does.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _UNITS = ("s", "ms", "us", "ns")
 
 
 def why_read_differently(fragment: ds.ParquetFileFragment, schema: pa.Schema, column: Column) -> str | None:
-    """Return why a dataset of this schema may read other values of `column` than the fragment's file stores; None where it does not.
+    """Return why a dataset of this schema may read other values of `column` than the fragment's file stores; None if it does not.
 
-    Raises UsageError where the dataset has no such column.
+    Raises UsageError if the dataset has no such column.
     """
     import pyarrow.dataset as ds
 
@@ -46,7 +46,7 @@ def is_cast(fragment: ds.ParquetFileFragment, schema: pa.Schema, column: Column)
 
 
 def with_columns_of_all_files(dataset: ds.FileSystemDataset) -> ds.FileSystemDataset:
-    """Add the columns that the first file lacks to a dataset's schema; a column of type null in the schema gets the first other type."""
+    """Add the columns that the first file lacks to a dataset's schema. A column of type null gets the first other type in a file."""
     import pyarrow as pa
 
     schemas = []
@@ -54,7 +54,7 @@ def with_columns_of_all_files(dataset: ds.FileSystemDataset) -> ds.FileSystemDat
         try:
             schemas.append(fragment.physical_schema)
         except (OSError, pa.ArrowException):
-            continue  # pruning reports the file
+            continue  # pruning reports the unreadable file
     fields = {field.name: field for field in dataset.schema}
     for field in (field for schema in schemas for field in schema):
         if field.name not in fields or pa.types.is_null(fields[field.name].type):
@@ -68,7 +68,7 @@ def with_columns_of_all_files(dataset: ds.FileSystemDataset) -> ds.FileSystemDat
 
 
 def _type_at(schema: pa.Schema, path: Sequence[str]) -> pa.DataType | None:
-    """Return the type of a column, or of the list or map that contains it; None where the schema has no such column, or several."""
+    """Return the type of a column, or of the list or map that contains it; None if the schema has no such column, or several."""
     import pyarrow as pa
 
     index = schema.get_field_index(path[0])
@@ -105,7 +105,7 @@ def _keeps_values(stored: pa.DataType, read: pa.DataType) -> bool:
 
 
 def _without_layout(of: pa.DataType) -> pa.DataType:
-    """Return the type without the parts that only change the layout of values in memory."""
+    """Return the type without what affects only the layout of values in memory."""
     import pyarrow as pa
 
     if isinstance(of, pa.BaseExtensionType):

@@ -1,13 +1,13 @@
-"""The headers that drafts of the format put before a bitset, which precede today's header (`filters`); sources as in `bloom.dialects`.
+"""The headers of drafts of the format, before they were replaced by today's header (`filters`); sources as in `bloom.dialects`.
 
     RAW_12   u32 numBytes | u32 hash = 0 | u32 algorithm = 0                    little-endian, no Thrift; parquet-mr's branch
     RAW_16   u32 numBytes | u32 hash = 0 | u32 algorithm = 0 | u32 compression = 0
-    WITHOUT_COMPRESSION   BloomFilterPageHeader { 1 numBytes, 2 algorithm BLOCK, 3 hash MURMUR3 or XXHASH }  as today's, without the field 4
+    WITHOUT_COMPRESSION   BloomFilterPageHeader { 1 numBytes, 2 algorithm BLOCK, 3 hash MURMUR3 or XXHASH }  today's, without field 4
     PAGE     PageHeader { 1 type = 4, 2 and 3 sizes, 9 BloomFilterPageHeader }
 
-No header identifies its dialect. MURMUR3 and XXHASH were field 1 of the same union, one after the other; a raw header was written before
-and after the hash changed; and a header of 12 bytes before a bitset that begins with four zero bytes is also a valid header of 16. A header
-only narrows the choice (`readings`); the column's values decide between the dialects that remain.
+No header identifies its dialect. First MURMUR3 and later XXHASH were field 1 of the same union; raw headers were written both before and
+after the hash changed; and a header of 12 bytes before a bitset that begins with four zero bytes is also a valid header of 16 bytes. A
+header only narrows the choice (`readings`); the column's values decide between the remaining dialects.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ class ParsedHeader(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """A dialect that a header may have, and what the header then states."""
+    """A dialect that a header may belong to, and the lengths that the header states then."""
 
     dialect: Dialect
     length: int
     num_bytes: int
 
     def fits(self, room: int, stated_length: int | None) -> bool:
-        """Return whether header and bitset fit in `room` bytes, and take `stated_length` bytes, where that is not None."""
+        """Return whether header and bitset fit in `room` bytes, and take `stated_length` bytes if that is not None."""
         total = self.length + self.num_bytes
         return total <= room and stated_length in (None, total)
 
 
 def readings(data: bytes) -> tuple[Reading, ...]:
-    """List what the header at the start of `data` may be, among the drafts whose header is not today's; empty where it is none of them."""
+    """List the drafts that the header at the start of `data` fits; empty if none. Drafts with today's header are not tried."""
     headers = {}
     for form, (parse, _) in FORMS.items():
         try:
@@ -70,13 +70,13 @@ def readings(data: bytes) -> tuple[Reading, ...]:
 
 
 def _parse_raw(layout: struct.Struct, data: bytes) -> ParsedHeader:
-    """Parse the u32 fields of `layout`. Raises UnreadableError unless they are a size that the branch wrote, and zeros."""
+    """Parse the u32 fields of `layout`. Raises UnreadableError unless they are zeros after a size that the branch wrote."""
     if len(data) < layout.size:
         raise UnreadableError(f"the header has {layout.size} bytes, but only {len(data)} are given")
     num_bytes, *zeros = layout.unpack_from(data)
     if any(zeros):
         raise UnreadableError("the header states an unknown hash, algorithm or compression")
-    # By chance, many numbers are followed by that many zero bytes, and there is no magic: hence the strict check of the size.
+    # There is no magic, and many other numbers happen to be followed by as many zero bytes, so the check of the size is strict.
     if not BLOCK_BYTES <= num_bytes <= MAX_BYTES or num_bytes & (num_bytes - 1):
         raise UnreadableError(
             f"builds of parquet-mr's Bloom filter branch wrote bitsets of a power of two from {BLOCK_BYTES} to {MAX_BYTES} bytes, "
@@ -95,7 +95,7 @@ def _parse_without_compression(data: bytes) -> ParsedHeader:
 
 
 def _parse_page(data: bytes) -> ParsedHeader:
-    """Parse the same header inside a `PageHeader`, whose own sizes repeat those inside. Raises UnreadableError."""
+    """Parse a `BloomFilterPageHeader` inside a `PageHeader`, whose sizes only repeat it. Raises UnreadableError."""
     page, length = parse_prefix(PageHeader, data)
     if page.type != PageType.BLOOM_FILTER_PAGE or page.bloom_filter_page_header is None:
         raise UnreadableError("the page is not that of a Bloom filter")
@@ -117,7 +117,7 @@ def _header(num_bytes: int) -> BloomFilterPageHeader:
     return BloomFilterPageHeader(
         numBytes=num_bytes,
         algorithm=BloomFilterAlgorithm(BLOCK=SplitBlockAlgorithm()),
-        hash=BloomFilterHash(XXHASH=XxHash()),  # the name that union field 1 has today: no name is on the wire
+        hash=BloomFilterHash(XXHASH=XxHash()),  # today's name of union field 1; names are not stored
     )
 
 

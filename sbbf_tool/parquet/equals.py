@@ -1,12 +1,12 @@
-"""Bytes that are stored nowhere and that a reader may still look up in a filter, because they mean a stored value.
+"""Bytes that are not stored but that a reader may look up in a filter, because they mean a stored value.
 
-A filter holds hashes of bytes, a query looks up a value, and some values have several forms. A builder inserts the other forms too: a
-superset of the stored values is always a legal filter, and protects readers that look up one form only. numpy is imported only where there
+A filter contains hashes of bytes, a query looks up a value, and some values have several forms. A builder inserts the other forms too: a
+filter of a superset of the stored values is always valid, and protects readers that look up one form only. numpy is imported only if there
 are numbers to examine, since most columns have none.
 
-    FLOAT, DOUBLE, FLOAT16   both 0.0 and -0.0; NaN of any payload: the canonical ones (parquet-format issue 407)
-    INTERVAL                 where a key of DuckDB's in the file says so, the normalized form, the only one that DuckDB looks up
-    INT96                    both forms that writers use of an instant before 1970, one form of any other (`int96`)
+    FLOAT, DOUBLE, FLOAT16   for 0.0 or -0.0, both; for any NaN, the canonical ones (parquet-format issue 407)
+    INTERVAL                 the normalized form, if a key of DuckDB in the file says so; DuckDB looks up no other form
+    INT96                    both forms in which writers store an instant before 1970, one form of any other instant (`int96`)
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def is_interval(column: Column) -> bool:
 
 
 def interval_form(footer: Footer, column: Column) -> str | None:
-    """Return the form besides the stored one in which the file says its INTERVAL filters hold each value; None where it says nothing, and
-    for columns of other types.
+    """Return the form of INTERVAL values that, according to the file, its filters contain besides the stored form. None if the file does
+    not say, and for columns of other types.
     """
     if not is_interval(column):
         return None
@@ -48,17 +48,17 @@ def interval_form(footer: Footer, column: Column) -> str | None:
 
 
 def forms_per_value(footer: Footer, column: Column) -> int:
-    """Return the most forms of a value that a filter of `column` holds, for its size."""
+    """Return the largest number of forms per value in a filter of `column`, on which its size depends."""
     return 2 if column.physical == "INT96" or interval_form(footer, column) is not None else 1
 
 
 def compares_normalised(footer: Footer, column: Column) -> bool:
-    """Return whether values of `column` are intervals that DuckDB wrote or marked: to DuckDB, 24 hours equal one day."""
+    """Return whether `column` has intervals in a file that DuckDB wrote or marked. For DuckDB, 24 hours equal one day."""
     return is_interval(column) and (interval_form(footer, column) is not None or str(footer.metadata.created_by).startswith(_DUCKDB))
 
 
 def uncertainty(footer: Footer, column: Column) -> str | None:
-    """Explain why a value may be stored although a filter of `column` holds none of its queried forms; None where this cannot happen."""
+    """Explain why a value may be stored although a filter of `column` contains none of its queried forms; None if this cannot happen."""
     if column.physical == "INT96":
         return int96.unknown_writer(footer)
     if not compares_normalised(footer, column) or interval_form(footer, column) == INTERVAL_FORM:
@@ -89,7 +89,7 @@ def of_floats(column: Column, plain: memoryview) -> list[bytes]:
 
 
 def hashes_of(column: Column, plain: memoryview, *, normalised_intervals: bool) -> memoryview:
-    """Hash the other forms of these fixed-width values, in no order; most values have none."""
+    """Hash the other forms of these fixed-width values, in no particular order; most values have none."""
     if normalised_intervals:
         return hashes_of_normalised_intervals(plain)
     if column.physical == "INT96":
@@ -98,7 +98,7 @@ def hashes_of(column: Column, plain: memoryview, *, normalised_intervals: bool) 
 
 
 def normalised_interval(plain: bytes) -> bytes:
-    """Return the form by which DuckDB compares an interval; `hashes_of_normalised_intervals` does the same for many."""
+    """Return the form in which DuckDB compares an interval; `hashes_of_normalised_intervals` does the same for many."""
     months, days = (int.from_bytes(plain[at : at + 4], "little", signed=True) for at in (0, 4))
     carried_days, millis = divmod(int.from_bytes(plain[8:], "little"), _MILLIS_PER_DAY)
     carried_months, days = divmod(days + carried_days, _DAYS_PER_MONTH)
@@ -109,7 +109,7 @@ def normalised_interval(plain: bytes) -> bytes:
 
 
 def hashes_of_normalised_intervals(plain: memoryview) -> memoryview:
-    """Hash the form by which DuckDB compares intervals, once per value: days carried into months of 30, hours into days.
+    """Hash the form in which DuckDB compares intervals, once per value: 24 hours become a day, 30 days a month.
 
     This matches DuckDB 2.0 (`ParquetIntervalUtils::HashNormalized`), which also reads months and days as signed.
     """
@@ -120,7 +120,7 @@ def hashes_of_normalised_intervals(plain: memoryview) -> memoryview:
     carried_months, days = np.divmod(stored["days"] + carried_days, _DAYS_PER_MONTH)
     months = stored["months"] + carried_months
     whole = np.clip(months, -(2**31), 2**31 - 1)
-    days += (months - whole) * _DAYS_PER_MONTH  # carried back where months overflow
+    days += (months - whole) * _DAYS_PER_MONTH  # carried back if months overflow
     normalised = np.empty(len(stored), _INTERVAL)
     normalised["months"], normalised["days"], normalised["millis"] = whole, days, millis
     return hashing.hash_fixed(normalised.tobytes(), INTERVAL_BYTES)

@@ -1,6 +1,6 @@
 """The smallest and the largest of many values of a column, in the column's order (parquet.thrift `ColumnOrder`, TYPE_ORDER).
 
-The kernel compares integers and bytes; numpy, which hashing floats imports anyway, handles NaN.
+The kernel compares integers and bytes; numpy, which is imported for hashing floats anyway, handles NaN.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Extremes: TypeAlias = tuple[bytes, bytes]
 
 
 def order_of(column: Column) -> str | None:
-    """Return the order of a column's values; None where it is undefined, or cannot be derived from the plain bytes."""
+    """Return the order of a column's values; None if it is undefined, or cannot be derived from the plain bytes."""
     kind = column.logical.kind if column.logical is not None else ""
     if column.doubt or kind in _WITHOUT_ORDER or column.physical == "INT96":
         return None
@@ -35,13 +35,13 @@ def order_of(column: Column) -> str | None:
 
 
 def has_extremes(column: Column) -> bool:
-    """Return whether many values of a column compare quickly: all except BOOLEAN and a DECIMAL of any length."""
+    """Return whether extremes can be found quickly in a column: it has an order, and is neither BOOLEAN nor a BYTE_ARRAY DECIMAL."""
     order = order_of(column)
     return order == BYTES or (order is not None and column.width is not None)
 
 
 def of_fixed(column: Column, values: memoryview) -> Extremes | None:
-    """Find the extremes of values of the column's width, stored back to back, without NaN. None for no values or no order."""
+    """Find the extremes of values of the column's width, stored back to back. Ignores NaN. None for no values or no order."""
     order = order_of(column)
     if order is None or not len(values) or column.width is None:
         return None
@@ -56,7 +56,7 @@ def of_variable(column: Column, data: Buffer, offsets: Buffer, offset_width: int
 
 
 def of_plain(column: Column, page: memoryview, count: int) -> Extremes | None:
-    """Find the extremes of the values of a page in PLAIN form, after its levels. ValueError where there are not `count`."""
+    """Find the extremes of the `count` values of a page in PLAIN form, without its levels. Raises ValueError for another number."""
     if column.width is not None:
         return of_fixed(column, page)
     return kernels.active().extremes_length_prefixed(page, count) if order_of(column) == BYTES else None

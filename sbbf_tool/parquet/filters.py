@@ -1,9 +1,9 @@
-"""A Bloom filter as a file stores it: header, then bitset (parquet-format BloomFilter.md, "File Format").
+"""A Bloom filter as stored in a file: header, then bitset (parquet-format BloomFilter.md, "File Format").
 
     bloom_filter_offset -> | BloomFilterHeader (Thrift compact) | bitset of numBytes |
 
-No `PageHeader` encloses the header. Only its own `numBytes` defines the length of the bitset; the footer's `bloom_filter_length`, newer and
-optional, is compared with it and never overrides it.
+No `PageHeader` encloses the header. Only its own `numBytes` defines the length of the bitset; the footer's `bloom_filter_length`, which is
+newer and optional, is compared with it but never overrides it.
 """
 
 from __future__ import annotations
@@ -28,36 +28,36 @@ if TYPE_CHECKING:
     from sbbf_tool.parquet.draft_headers import Reading
 
 HEADER_GUESS = 64
-"""Bytes to fetch at an offset to be sure of a header: today's take 15 to 19, a draft's inside a PageHeader some more."""
+"""Bytes to fetch at an offset to have a whole header: today's headers take 15 to 19, drafts' inside a PageHeader some more."""
 
 MODULE_OVERHEAD = 4 + 12 + 16
 
-# Fields 2, 3 and 4: unions whose first member, an empty struct, is BLOCK, XXHASH and UNCOMPRESSED.
+# Fields 2, 3 and 4 are unions. Their first members, which are empty structs, are BLOCK, XXHASH and UNCOMPRESSED.
 
 _FORM = b"\x1c\x1c\x00\x00" * 3 + b"\x00"
-# numBytes is an i32: five bytes of varint at most, and the fifth holds four bits.
+# numBytes is an i32: at most five bytes of varint, the fifth with four bits.
 _USUAL_HEADER = re.compile(b"\x15([\x80-\xff]{0,3}[\x00-\x7f]|[\x80-\xff]{4}[\x00-\x0f])" + re.escape(_FORM), re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class FilterHeader:
-    """A parsed header: its bytes, the bytes of the bitset after it, and, where this package must not interpret it, the reason."""
+    """A parsed header: its length, the bytes of the bitset after it, and, if the bitset must not be interpreted, the reason."""
 
     length: int
     num_bytes: int
     unsupported_reason: str | None = None
     readings: tuple[Reading, ...] = ()
-    """What a draft's header may be; the other fields describe the first reading."""
+    """The drafts that the header may belong to; the other fields describe the first."""
 
     @property
     def refusal(self) -> str | None:
-        """Why the filter answers no query, with a hint for a draft's; None where it answers."""
+        """Why the filter cannot be queried, with a hint if it follows a draft; None if it can."""
         return (
             join(f"{self.unsupported_reason}; ", Hint("query it with {dialect}", dialect=...)) if self.readings else self.unsupported_reason
         )
 
     def within(self, room: int, stated_length: int | None) -> FilterHeader:
-        """Return the header without readings longer than `room` bytes, or, where one has the stated length, without those that have not."""
+        """Return the header with only the readings that fit in `room` bytes and, if any does, have the stated length."""
         fitting = [reading for reading in self.readings if reading.fits(room, stated_length)]
         fitting = fitting or [reading for reading in self.readings if reading.fits(room, None)]
         return _draft(tuple(fitting)) if fitting else self
@@ -72,7 +72,7 @@ class StoredFilter:
     place: FilterPlace
     header: FilterHeader
     encrypted_header_bytes: int | None = None
-    """Bytes of the header's module, where header and bitset are encrypted; None where they are not."""
+    """Bytes of the header's module if header and bitset are encrypted; None if they are not."""
 
     @property
     def is_encrypted(self) -> bool:
@@ -104,11 +104,11 @@ class StoredFilter:
 
     @property
     def num_blocks(self) -> int:
-        """Blocks in use; where the bitset is not a multiple of 32 bytes (parquet-java can write one), its last bytes are unused."""
+        """Blocks in use. If the bitset is not a multiple of 32 bytes, as parquet-java can write it, its last bytes are unused."""
         return self.header.num_bytes // BLOCK_BYTES
 
     def warnings(self) -> list[str]:
-        """List in words what some reader rejects or misreads; empty for a filter that every known reader accepts."""
+        """Describe what at least one reader rejects or misreads; empty for a filter that every known reader accepts."""
         warnings = []
         stated_length, size = self.place.length, self.header.num_bytes
         if stated_length is None:
@@ -129,12 +129,12 @@ class StoredFilter:
 
 
 def parse_header(data: bytes) -> FilterHeader:
-    """Parse the header at the start of `data`. Raises UnreadableError where the bytes cannot be one.
+    """Parse the header at the start of `data`. Raises UnreadableError if the bytes cannot be a header.
 
-    A header that is well formed but not today's (another algorithm, hash or compression, or a draft's: see `draft_headers`) is returned
+    A header that is well formed but not today's (another algorithm, hash or compression, or a draft: see `draft_headers`) is returned
     with the reason why its bitset must not be interpreted.
     """
-    # Nearly every header equals today's form byte for byte, and a file may have tens of thousands: Thrift parses only the others.
+    # A file may have tens of thousands of headers, nearly all of them in exactly today's form. Thrift parses only the others.
     usual = _USUAL_HEADER.match(data)
     if usual:
         raw, _ = compact.read_varint(usual[1], 0)
@@ -178,7 +178,7 @@ def build_header(num_bytes: int) -> bytes:
 
 
 def build_draft_header(dialect: Dialect, num_bytes: int) -> bytes:
-    """Build the header before a bitset of `num_bytes` in this dialect; some dialects have today's header."""
+    """Build the header of this dialect for a bitset of `num_bytes`; some dialects have today's header."""
     from sbbf_tool.bloom.dialects import TODAYS
     from sbbf_tool.parquet.draft_headers import FORMS
 
@@ -186,9 +186,10 @@ def build_draft_header(dialect: Dialect, num_bytes: int) -> bytes:
 
 
 def build_draft_filter(dialect: Dialect, values: Iterable[bytes], num_bytes: int, *, is_number: bool = False) -> bytes:
-    """Build header and bitset, of `num_bytes`, of a filter that holds these plain-encoded values in this dialect.
+    """Build the header and the bitset, of `num_bytes`, of a filter that contains these plain-encoded values in this dialect.
 
-    `is_number` says that the column is INT32, INT64, FLOAT or DOUBLE. For fixtures and corpora: no reader benefits from a draft's filter.
+    `is_number` says that the column is INT32, INT64, FLOAT or DOUBLE. This function is for fixtures and corpora: no reader benefits from a
+    draft's filter.
     """
     from sbbf_tool.bloom.filter import BloomFilter
 

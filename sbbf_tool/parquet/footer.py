@@ -1,9 +1,9 @@
 """The end of a Parquet file and the `FileMetaData` in it (parquet-format README, "File format"; parquet.thrift).
 
-    ... pages ... | FileMetaData (Thrift compact) | u32 LE length of it | "PAR1"
+    ... pages ... | FileMetaData (Thrift compact) | u32 LE length of FileMetaData | "PAR1"
 
-`parse_*` read, `set_filters` writes: it splices fields 14 and 15 of the chosen columns into the footer's own bytes, so everything that this
-package does not know stays as it was. A footer that is encrypted or signed has a `FileCipher` (`encryption`).
+`set_filters` splices fields 14 and 15 of the selected column chunks into the footer's own bytes, so everything that this package does not
+know is kept. A footer that is encrypted or signed has a `FileCipher` (`encryption`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAGIC = b"PAR1"
 MAGIC_ENCRYPTED = b"PARE"
 TAIL_BYTES = 8
 
-# Ids in parquet.thrift.
+# Field ids in parquet.thrift.
 _ROW_GROUPS, _COLUMNS, _META_DATA, _ENCRYPTED_META_DATA = 4, 1, 3, 9
 _BLOOM_FILTER_OFFSET, _BLOOM_FILTER_LENGTH = 14, 15
 
@@ -40,7 +40,7 @@ class Tail(NamedTuple):
 
 
 class FilterPlace(NamedTuple):
-    """What the footer states about one filter: first byte of its header in the file; bytes of header and bitset (None: not stated)."""
+    """The position of a filter as the footer states it: first byte of its header; bytes of header and bitset (None if not stated)."""
 
     offset: int
     length: int | None
@@ -49,7 +49,7 @@ class FilterPlace(NamedTuple):
 class Footer:
     """A parsed `FileMetaData` with its bytes and its position in the file.
 
-    For an encrypted or signed footer, `raw` is the plain struct, which takes `stored_bytes` in the file.
+    For an encrypted or signed footer, `raw` is the plaintext struct, and `stored_bytes` its length as stored in the file.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Footer:
 
     @property
     def is_writable(self) -> bool:
-        """Whether a changed footer can replace this one; a signed footer must be signed again, which needs its key."""
+        """Whether a changed footer can replace this one; a signed footer must be signed again, which requires its key."""
         return self.cipher.footer_key is not None if self.cipher is not None else self.metadata.encryption_algorithm is None
 
     def is_locked(self, row_group: int, column: int) -> bool:
@@ -113,18 +113,18 @@ class Footer:
         return map(ChunkMeta, self.metadata.row_groups[row_group].columns)
 
     def chunk(self, row_group: int, column: int) -> ColumnMetaData | None:
-        """Return the struct of a column chunk, for readers of its pages; None where it is locked."""
+        """Return the struct of a column chunk, for readers of its pages; None if it is locked."""
         return self.metadata.row_groups[row_group].columns[column].meta_data
 
     def stored(self, raw: bytes) -> tuple[bytes, bytes]:
-        """Build the end of a file whose footer is `raw`: the footer, encrypted or signed as this one is, then length and magic."""
+        """Build the end of a file with the footer `raw`: the footer, encrypted or signed as this one, then length and magic."""
         if self.cipher is None:
             return raw, build_tail(raw)
         stored = self.cipher.encrypt_footer(raw)
         return stored, build_tail(stored, MAGIC if self.cipher.crypto is None else MAGIC_ENCRYPTED)
 
     def ensure_type(self, row_group: int, column: Column) -> None:
-        """Ensure that a chunk states the physical type of its column; another type would decode to other values. UnreadableError."""
+        """Ensure that a chunk states the physical type of its column; another type would decode to other values. Raises UnreadableError."""
         meta = self.chunk(row_group, column.index)
         stated_type = meta.type if meta is not None else None
         if stated_type is None or not 0 <= stated_type < len(PHYSICAL_TYPES):
@@ -136,8 +136,8 @@ class Footer:
         )
 
     def ensure_counts(self, row_group: int, column: Column) -> None:
-        """Ensure that the footer does not contradict itself on how many values a chunk has: a reader would stop early, and a filter would
-        miss the rest. Raises UnreadableError.
+        """Ensure that the footer does not contradict itself on the number of values in a chunk: otherwise a reader might stop early, and a
+        filter would miss the rest. Raises UnreadableError.
         """
         rows, meta = self.num_rows(row_group), self.chunk(row_group, column.index)
         values = meta.num_values if meta is not None else None
@@ -147,7 +147,7 @@ class Footer:
             raise UnreadableError(f"the footer states {counts}")
 
     def filter_place(self, row_group: int, column: int) -> FilterPlace | None:
-        """Return the position of this chunk's filter, or None. Offsets of 0 and below, from builds before parquet-mr 1.12, mean none."""
+        """Return the position of this chunk's filter, or None. Offsets of 0 or less, by builds before parquet-mr 1.12, mean none."""
         meta = self.chunk(row_group, column)
         if meta is None or meta.bloom_filter_offset is None or meta.bloom_filter_offset <= 0:
             return None
@@ -175,10 +175,10 @@ def parse_tail(last_bytes: bytes, file_size: int) -> Tail:
 def set_filters(
     raw: bytes, places: Mapping[tuple[int, int], FilterPlace | None], cipher: FileCipher | None = None, *, leave_decrypted: bool = False
 ) -> bytes:
-    """Set the filters of these (row group, leaf column) in `raw`, or remove those that are None; every other byte stays.
+    """Set the filters of these (row group, leaf column) in `raw`, or remove those that are None; all other fields are kept.
 
-    Where a chunk's metadata are encrypted too, `cipher` decrypts and encrypts them; `leave_decrypted` leaves them plain, for comparison.
-    Raises UnreadableError where a chunk is missing or has no metadata to change, RefusedError where its key is missing.
+    If a chunk's metadata are encrypted, `cipher` decrypts and encrypts them; `leave_decrypted` leaves them in plaintext, for comparison.
+    Raises UnreadableError if a chunk is missing or has no metadata to change, RefusedError if its key is missing.
     """
 
     def change(key: tuple[int, int], meta: bytes, position: int) -> compact.Edit:
@@ -193,7 +193,7 @@ def set_filters(
 
 
 def decrypt_metadata(raw: bytes, chunks: Iterable[tuple[int, int]], cipher: FileCipher | None) -> bytes:
-    """Decrypt the encrypted metadata of these chunks in `raw`, nothing else: the counterpart of `leave_decrypted`."""
+    """Decrypt the encrypted metadata of these chunks in `raw`, and change nothing else: the counterpart of `leave_decrypted`."""
     return _edit_metadata(raw, chunks, None, cipher, True)
 
 
@@ -254,7 +254,7 @@ def _chunk_positions(raw: bytes, chunks: set[tuple[int, int]]) -> list[tuple[tup
 def _struct_list(
     raw: bytes, struct: int, field_id: int, numbers: Mapping[int, object] | set[int], ends: compact.Ends
 ) -> list[tuple[int, int]]:
-    """List (number, start) of the wanted elements of a list of structs that is a field of the struct at `struct`."""
+    """List (number, start) of the elements `numbers` in the list of structs that is field `field_id` of the struct at `struct`."""
     field = compact.last_field(compact.fields(raw, struct, ends)[0], field_id, compact.LIST)
     if field is None:
         return []

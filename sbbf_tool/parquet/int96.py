@@ -1,13 +1,13 @@
-"""INT96 instants: 8 bytes of nanoseconds within a day, 4 bytes of Julian day, and the forms in which writers store the same instant.
+"""INT96 instants (8 bytes of nanoseconds within a day, 4 bytes of Julian day) and the forms in which writers store the same instant.
 
 The format leaves INT96 undefined. Readers add the two parts, so one instant has many forms. Two are in use:
 
-    rounded down     the nanoseconds are those since midnight, 0 up to a day: Spark, Hive, Impala, Trino, Arrow C++ from 23.0
-    towards zero     before 1970 the day is the next one and the nanoseconds are negative, as C++ divides: Arrow C++ up to 22.0
+    rounded down     the nanoseconds count from midnight, from 0 up to a day: Spark, Hive, Impala, Trino, Arrow C++ from 23.0
+    towards zero     before 1970 the day is the next one and the nanoseconds are negative, as in C++ division: Arrow C++ up to 22.0
                      (apache/arrow issue 48246)
 
-A query looks up both, and a builder inserts both. None of these writers stores other forms, such as a day or more of nanoseconds. For a
-file whose writer is not known to use one of the two, a filter that holds neither form therefore excludes nothing.
+A query looks up both, and a builder inserts both. None of these writers uses other forms, such as nanoseconds of a day or more. If the
+writer of a file is not known to use one of the two, a filter that contains neither form therefore excludes nothing.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _KNOWN_WRITERS = (
     # https://github.com/trinodb/trino/blob/master/lib/trino-parquet/src/main/java/io/trino/parquet/writer/valuewriter/Int96TimestampValueWriter.java
     "parquet-mr-trino version",
 )
-"""Prefixes of `created_by` of writers that use one of the two forms. parquet-java is not among them: it stores what its callers pass."""
+"""Prefixes of `created_by` of writers that use one of the two forms. parquet-java is not included: it stores what its callers pass."""
 _KNOWN_KEYS = (
     # https://github.com/apache/spark/blob/master/sql/catalyst/src/main/scala/org/apache/spark/sql/catalyst/util/DateTimeUtils.scala
     "org.apache.spark.sql.parquet.row.metadata",
@@ -50,7 +50,7 @@ _KNOWN_KEYS = (
     "writer.date.proleptic",
     "writer.zone.conversion.legacy",
 )
-"""Keys of a file's metadata that identify such a program as the caller of parquet-java. Other tools may copy them."""
+"""Metadata keys of programs that call parquet-java with one of the two forms. Other tools may copy these keys."""
 _PARQUET_JAVA = "parquet-mr "
 
 
@@ -61,7 +61,7 @@ def instant_of(plain: bytes) -> int:
 
 
 def forms_of(instant: int) -> tuple[bytes, ...]:
-    """Build the one or two forms of an instant that are in use, rounded down first. OverflowError where the day needs more than 4 bytes."""
+    """Build the one or two forms of an instant that are in use, rounded down first. Raises OverflowError if the day exceeds 4 bytes."""
     days, nanos = divmod(instant, NANOS_PER_DAY)
     day = days + _JULIAN_DAY_OF_EPOCH
     down = _plain(day, nanos)
@@ -69,7 +69,7 @@ def forms_of(instant: int) -> tuple[bytes, ...]:
 
 
 def instants_read_as(instant: int) -> Iterator[int]:
-    """Iterate over other instants of the years 1 to 9999 that readers with 64 bits of nanoseconds, such as pyarrow, take for this one."""
+    """Iterate over other instants in the years 1 to 9999 that readers with 64-bit nanoseconds, such as pyarrow, confuse with this one."""
     first, last = _YEARS_1_TO_9999
     for alias in range(first + (instant - first) % (1 << 64), last, 1 << 64):
         if alias != instant:
@@ -77,7 +77,7 @@ def instants_read_as(instant: int) -> Iterator[int]:
 
 
 def other_forms_of(plain: bytes) -> tuple[bytes, ...]:
-    """Build the other forms in use of the instant in these 12 bytes; empty where its day needs more than 4 bytes."""
+    """Build the other forms in use for the instant in these 12 bytes; empty if its day exceeds 4 bytes."""
     try:
         return tuple(form for form in forms_of(instant_of(plain)) if form != plain)
     except OverflowError:
@@ -89,7 +89,7 @@ def _plain(day: int, nanos: int) -> bytes:
 
 
 def forms_beside(plain: memoryview) -> bytes:
-    """Build the other forms in use of these values' instants: 12 bytes each, in no order."""
+    """Build the other forms in use for the instants of these values: 12 bytes each, in no particular order."""
     return rounded_down(plain) + _towards_zero(plain)
 
 
@@ -107,7 +107,7 @@ def _towards_zero(plain: memoryview) -> bytes:
 
 
 def _split(plain: memoryview) -> tuple[NDArray[np.void], NDArray[np.int64], NDArray[np.int64]]:
-    """Split values into the parts as stored, and days and nanoseconds rounded down."""
+    """Split values into the parts as stored, the days, and the nanoseconds; the latter two are rounded down."""
     import numpy as np
 
     stored = np.frombuffer(plain, _PARTS)
@@ -124,9 +124,9 @@ def _join_parts(day: NDArray[np.int64], nanos: NDArray[np.int64], chosen: NDArra
 
 
 def unknown_writer(footer: Footer | None) -> str | None:
-    """Explain why an instant may be stored in neither form; None where the file's writer is known to use one of them.
+    """Explain why an instant may be stored in neither form; None if the file's writer is known to use one of them.
 
-    Without a footer the writer is unknown.
+    Without a footer, the writer is unknown.
     """
     created_by = str(footer.metadata.created_by or "") if footer is not None else ""
     keys = {entry.key for entry in footer.metadata.key_value_metadata or ()} if footer is not None else set()

@@ -1,6 +1,6 @@
 """Dates, times of day, instants and durations in ISO 8601 notation, in exact integers (LogicalTypes.md, "Temporal Types").
 
-The standard library's `datetime` stops at microseconds and at the years 1 and 9999; columns do not.
+The standard library's `datetime` is limited to microseconds and to the years 1 to 9999; columns are not.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Instant(NamedTuple):
     zoned: bool
 
     def in_unit(self, unit: str) -> int | None:
-        """Return the count of `unit`s; None where the time is finer than that."""
+        """Return the number of `unit`s; None if the time is finer than the unit."""
         count, rest = divmod(self.nanos, UNIT_NANOS[unit])
         return None if rest or self.finer else count
 
@@ -49,7 +49,7 @@ def parse_date(text: str) -> int:
 
 
 def parse_time(text: str) -> Instant:
-    """Parse a time of day into nanoseconds since midnight; 24:00 is the end of the day. ValueError, also for a zone other than UTC."""
+    """Parse a time of day into nanoseconds since midnight; 24:00 is the end of the day. Raises ValueError, also for zones except UTC."""
     match = _TIME_ONLY.fullmatch(text)
     if not match or _zone_seconds(match["zone"]):
         raise ValueError("not a time of day")
@@ -58,7 +58,7 @@ def parse_time(text: str) -> Instant:
 
 
 def parse_timestamp(text: str) -> Instant:
-    """Parse a timestamp into nanoseconds since 1970-01-01T00:00 (UTC if a zone is stated). A date alone means midnight. ValueError."""
+    """Parse a timestamp into nanoseconds since 1970-01-01T00:00 (UTC if it has a zone). A date alone means midnight. Raises ValueError."""
     match = _TIMESTAMP.fullmatch(text)
     if not match:
         raise ValueError("not a timestamp")
@@ -68,7 +68,7 @@ def parse_timestamp(text: str) -> Instant:
 
 
 def parse_duration(text: str) -> tuple[int, int, int] | None:
-    """Parse a duration into months, days and milliseconds; None where it is finer than a millisecond. Raises ValueError."""
+    """Parse a duration into months, days and milliseconds; None if it is finer than a millisecond. Raises ValueError."""
     match = _DURATION.fullmatch(text)
     if not match or text.endswith(("P", "T")):
         raise ValueError("not a duration")
@@ -85,7 +85,7 @@ def format_date(days: int) -> str:
 
 
 def format_time(count: int, unit: str) -> str:
-    """Format `count` units since midnight as HH:MM:SS with as many decimal digits as needed. ValueError outside a day."""
+    """Format `count` units since midnight as HH:MM:SS with as many decimal digits as needed. Raises ValueError outside a day."""
     if not 0 <= count * UNIT_NANOS[unit] <= NANOS_PER_DAY:
         raise ValueError("not a time of day")
     seconds, nanos = divmod(count * UNIT_NANOS[unit], NANOS_PER_SECOND)

@@ -2,16 +2,16 @@
 
     run     header, an unsigned varint; even: run length << 1, then one level; odd: groups << 1 | 1, then 8 packed levels per group
 
-A value is present where its definition level is the column's highest; elsewhere it, or a list around it, is null or empty.
+A value is present if its definition level is the highest of the column. Otherwise it, or a list or struct around it, is null or empty.
 """
 
 from __future__ import annotations
 
 
 def count_highest(levels: memoryview, highest: int, count: int) -> int:
-    """Count how many of the first `count` levels are `highest`. Where that is 0, return `count`: such columns store no levels.
+    """Count how many of the first `count` levels equal `highest`. If `highest` is 0, return `count`: such columns store no levels.
 
-    Raises ValueError where there are fewer levels, or the bytes cannot be levels.
+    Raises ValueError if there are fewer levels, or the bytes cannot be levels.
     """
     if not highest:
         return count
@@ -55,7 +55,7 @@ def _varint(data: memoryview, position: int) -> tuple[int, int]:
 
 
 def _count_packed(packed: memoryview, highest: int, width: int, count: int) -> int:
-    """Count how many of the first `count` levels of `width` bits each, least significant bit first, are `highest`."""
+    """Count how many of the first `count` levels, of `width` bits each, least significant bit first, equal `highest`."""
     bits = int.from_bytes(packed, "little") & (1 << count * width) - 1
     if width == 1:
         return bits.bit_count()

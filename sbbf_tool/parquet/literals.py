@@ -1,8 +1,8 @@
-"""A value in written form, and the plain bytes that a column would store for it (LogicalTypes.md, Encodings.md "Plain").
+"""The written form of a value, and the plain bytes that a column would store for it (LogicalTypes.md, Encodings.md "Plain").
 
-Some answers need no filter: a value finer than the column's unit cannot be stored in it, NaN is stored in many forms, null in none. `parse`
-and `format_plain` are inverse to each other for the forms that writers choose. In every column that is not text, `0x` and hexadecimal
-digits are the plain bytes themselves, so that bytes with no written value can be looked up too.
+Some answers need no filter: a column cannot store a value finer than its unit, NaN has many stored forms, and null has none. `parse` and
+`format_plain` are inverse to each other for the forms that writers choose. Except in text columns, `0x` and hexadecimal digits stand for
+the plain bytes themselves, so that bytes without a written form can be looked up too.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ NOTATIONS: dict[str, tuple[Notation, tuple[str, ...]]] = {
     "UUID": (UUIDS, ("FIXED_LEN_BYTE_ARRAY(16)",)),
 }
 """Notation of the values of each logical type, and the physical types that the specification allows for it, with the length or the unit
-where only one is allowed. On any other physical type the annotation means nothing.
+if only one is allowed. On any other physical type, the annotation has no meaning.
 """
 
 
 def parse(column: Column, text: str | None) -> Literal:
     """Parse `text` as a value of `column`; None means null, and so does the word "null" in a column that is not text.
 
-    Raises UsageError, with what the column takes, where the text cannot be a value of it.
+    Raises UsageError, with the notation of the column's values, if `text` is not a value of the column.
     """
     if text is None or (text.lower() == "null" and not _may_be_text(column)):
         return Literal("null", verdict=CANNOT_SAY, note="nulls are never in a Bloom filter", is_null=True)
@@ -95,7 +95,7 @@ def parse_object(column: Column, value: object) -> Literal:
 
 
 def format_plain(column: Column, plain: bytes) -> str:
-    """Format a stored value as `parse` takes it; in hexadecimal where the bytes are not a value of the logical type."""
+    """Format a stored value in the notation of `parse`; in hexadecimal if the bytes are not a value of the logical type."""
     if column.physical == "BOOLEAN" or column.doubt or (column.width is not None and len(plain) != column.width):
         return f"0x{plain.hex()}"
     try:
@@ -126,7 +126,7 @@ def _may_be_text(column: Column) -> bool:
 
 
 def _parse_plain(column: Column, notation: Notation, text: str) -> Literal:
-    """Parse plain bytes: look them up as they are, and in every other form in which their value may be stored."""
+    """Parse plain bytes; the forms to look up are these bytes and all others in which their value may be stored."""
     plain = bytes.fromhex(text[2:])
     if column.width is not None and len(plain) != column.width:
         raise ValueError
@@ -138,20 +138,20 @@ def _parse_plain(column: Column, notation: Notation, text: str) -> Literal:
 
 
 def _is_rounded(column: Column, value: object) -> bool:
-    """Return whether `value` is a binary fraction but the column holds decimal ones: readers compare its nearest double, not its digits."""
+    """Return whether `value` is a binary fraction but the column is DECIMAL: readers compare the nearest double, not its digits."""
     import numbers
 
     return _notation(column) is DECIMALS and isinstance(value, numbers.Real) and not hasattr(value, "__index__")
 
 
 def write_object(value: object) -> str | None:
-    """Write a Python object in its usual notation; None for objects that are no value of any column."""
+    """Write a Python object in its usual notation; None for objects that no column can store."""
     import datetime
     import decimal
     import numbers
     import uuid
 
-    if isinstance(value, bool) or type(value).__name__ == "bool":  # numpy's is not Python's
+    if isinstance(value, bool) or type(value).__name__ == "bool":  # numpy's bool is not Python's
         return None
     if isinstance(value, datetime.timedelta):
         seconds = value.seconds + value.microseconds / 1_000_000

@@ -1,7 +1,7 @@
-"""Logical types (LogicalTypes.md): what the values of a leaf column mean, beside the physical type that stores them.
+"""Logical types (LogicalTypes.md): the meaning of the values of a leaf column, in addition to the physical type that stores them.
 
-Type parameters that the format forbids, or that this package does not support, are checked once, where a column is made: such a column is
-of unknown type, and none of its values is looked up.
+Type parameters that the format forbids, or that this package does not support, are checked once, when a column is made. A column
+with such parameters has an unknown type, and its values are not looked up.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Logical(NamedTuple):
     unit: str = ""
     """MILLIS, MICROS or NANOS, for TIME and TIMESTAMP."""
     utc: bool = True
-    """Adjusted to UTC (an instant), or local (a reading of a wall clock)."""
+    """Whether the value is adjusted to UTC (an instant) or local (a wall-clock time)."""
     precision: int = 0
     scale: int = 0
 
@@ -36,7 +36,7 @@ class Logical(NamedTuple):
 
 
 MAX_DIGITS = 1000
-"""Most digits of a DECIMAL. The format sets no limit for a BYTE_ARRAY; query engines stop at 76."""
+"""Maximum precision of a DECIMAL. The format sets no limit for a BYTE_ARRAY; query engines stop at 76 digits."""
 _BYTES = {"INT32": 4, "INT64": 8}
 _UNITS = ("MILLIS", "MICROS", "NANOS")
 _PLAIN_KINDS = ("STRING", "ENUM", "DATE", "UNKNOWN", "JSON", "BSON", "UUID", "FLOAT16", "GEOMETRY", "GEOGRAPHY")
@@ -63,7 +63,7 @@ _CONVERTED = {
 
 
 def logical_of(element: SchemaElement) -> Logical | None:
-    """Return the logical type; `LogicalType` overrides `ConvertedType`, and an unknown union member counts as none."""
+    """Return the logical type; `LogicalType` overrides `ConvertedType`, and an unknown union member is ignored."""
     if element.logicalType is not None:
         logical = _from_union(element.logicalType)
         if logical is not None:
@@ -74,8 +74,8 @@ def logical_of(element: SchemaElement) -> Logical | None:
 
 
 def contradiction_of(element: SchemaElement) -> str | None:
-    """Explain why readers differ on the values of a column; None where they do not. Beside a `LogicalType` that they do not know, some read
-    the `ConvertedType` (DuckDB) and others the physical type (Arrow C++), and 100 is a value of both a DECIMAL(9,2) and its INT32.
+    """Explain why readers differ on the values of a column; None if they do not. If the `LogicalType` is unknown to them, some readers use
+    the `ConvertedType` (DuckDB), others the physical type (Arrow C++), and 100 is a value of both a DECIMAL(9,2) and its INT32.
     """
     union = element.logicalType
     if union is None or element.converted_type != ConvertedType.DECIMAL or any(member is not None for member in vars(union).values()):
@@ -84,7 +84,7 @@ def contradiction_of(element: SchemaElement) -> str | None:
 
 
 def doubt_of(physical: str, type_length: int | None, logical: Logical | None) -> str | None:
-    """Explain why values of such a type cannot be interpreted; None where they can. `type_length` is as the schema states it."""
+    """Explain why values of this type cannot be interpreted; None if they can. `type_length` is the length that the schema states."""
     if physical == "FIXED_LEN_BYTE_ARRAY" and (type_length or 0) <= 0:
         length_text = "is not stated" if type_length is None else f"is {type_length:,}"
         return f"the length of its FIXED_LEN_BYTE_ARRAY values {length_text}, and must be 1 or more"

@@ -1,6 +1,6 @@
 """The result of parsing a written value (`Literal`), and the notation of one kind of column (`Notation`): LogicalTypes.md.
 
-Text from a command line may hold bytes that are not UTF-8; they become surrogates ("surrogateescape"), as in Python.
+Text from a command line may contain bytes that are not UTF-8; they become surrogates ("surrogateescape"), as in Python.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ ABSENT, MAYBE, CANNOT_SAY = "absent", "maybe", "cannot say"
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """What to look up: the value can only be present if one of `forms` is. `verdict` is the answer where no filter is needed."""
+    """A value to look up: it can be present only if one of its `forms` is. `verdict` is the answer if no filter is needed."""
 
     text: str
     forms: tuple[bytes, ...] = ()
     verdict: str | None = None
     note: str | None = None
     is_null: bool = False
-    """No value: a row may be null where no value is stored, and no filter holds it."""
+    """Whether the literal is null. Nulls are not stored as values, and no filter contains them."""
 
 
 class Notation(NamedTuple):
-    """How values of a kind of column are written: both directions, and a description for errors.
+    """The written form of the values of a kind of column: a parser, a formatter, and a description for errors.
 
-    `parse` raises ValueError or OverflowError for text that cannot be a value, `format` for bytes that are none.
+    `parse` raises ValueError or OverflowError for text that cannot be a value, `format` for bytes that cannot.
     """
 
     parse: Callable[[Column, str], Literal]
@@ -45,12 +45,12 @@ def logical_of(column: Column) -> Logical:
 
 
 def width_of(column: Column) -> int:
-    """Return the bytes of a value of a column whose notation requires a fixed width."""
+    """Return the width in bytes of the values of a column whose notation requires a fixed width."""
     assert column.width is not None
     return column.width
 
 
-# --- Text, UUIDs, and bytes that have no other written form than hexadecimal ("String Types", "UUID", "Geospatial Types") ---
+# --- Text, UUIDs, and bytes whose only written form is hexadecimal ("String Types", "UUID", "Geospatial Types") ---
 
 
 def _parse_text(column: Column, text: str) -> Literal:
@@ -90,7 +90,7 @@ def _format_uuid(column: Column, plain: bytes) -> str:
 
 TEXT = Notation(_parse_text, _format_text, lambda column: "text")
 BYTES = Notation(_parse_text, _format_hex, _expect_bytes)
-"""Bytes that may be text without an annotation: text other than hexadecimal means itself."""
+"""Bytes without an annotation, which may be text: anything but hexadecimal after 0x is parsed as text."""
 BSON = Notation(_refuse_text, _format_hex, lambda column: "a BSON document in hexadecimal, as 0x..")
 GEOMETRIES = Notation(_refuse_text, _format_hex, lambda column: "well-known binary (WKB) in hexadecimal, as 0x..")
 UUIDS = Notation(_parse_uuid, _format_uuid, lambda column: "a UUID, such as 123e4567-e89b-12d3-a456-426614174000")

@@ -11,7 +11,7 @@ from sbbf_tool.parquet.notation import ABSENT, MAYBE, Literal, Notation, logical
 _FLOAT_LAYOUTS = {2: "<e", 4: "<f", 8: "<d"}
 _FLOAT_NAMES = {2: "half", 4: "single", 8: "double"}
 
-# Writers pad a BYTE_ARRAY decimal to a machine word, if at all; the widest word that holds decimals has 256 bits.
+# Writers that pad a BYTE_ARRAY decimal pad it to a machine word; the widest word used for decimals has 256 bits.
 _WORD_BYTES = 32
 _MAX_DIGITS = 1000
 
@@ -59,12 +59,12 @@ def _parse_float(column: Column, text: str) -> Literal:
     plain = struct.pack(layout, value)
     (narrow,) = struct.unpack(layout, plain)
     if narrow == 0:
-        # SQL calls both zeros equal; their bytes differ, and so do their hashes.
+        # Both zeros are equal in SQL, but their bytes differ, and so do their hashes.
         return Literal(text, (struct.pack(layout, 0.0), struct.pack(layout, -0.0)))
     mirrored = value + (value - narrow)
     mirror = _packed(layout, mirrored)
     if narrow != value and mirror is not None and struct.unpack(layout, mirror) == (mirrored,):
-        # Half way between two narrow numbers, at the precision of a double: the text may mean either.
+        # The value is half way between two narrow numbers, at the precision of a double: the text may mean either.
         return Literal(text, (plain, mirror))
     return Literal(text, (plain,))
 
@@ -124,13 +124,13 @@ def _check_precision(column: Column, unscaled: int) -> None:
 
 
 def _widths(unscaled: int, precision: int) -> range:
-    """Return the bytes that a writer may have used for a BYTE_ARRAY decimal: from the fewest to a word, or to what the precision needs."""
+    """Return the bytes that a writer may use for a BYTE_ARRAY decimal: from the minimum to a word, or more if the precision needs it."""
     fewest = _fewest_bytes(unscaled)
     return range(fewest, max(fewest, _WORD_BYTES, _fewest_bytes(10**precision)) + 1)
 
 
 def _fewest_bytes(value: int) -> int:
-    """Return the fewest bytes that hold `value` in two's complement."""
+    """Return the minimum number of bytes for `value` in two's complement."""
     return ((value if value >= 0 else ~value).bit_length() + 8) // 8
 
 

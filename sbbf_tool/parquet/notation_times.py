@@ -1,6 +1,6 @@
 """Dates, times of day, instants and durations in ISO 8601 notation (LogicalTypes.md, "Temporal Types").
 
-A value finer than the column's unit cannot be stored there: it is absent, and is not rounded to one that might be present.
+A value finer than the column's unit cannot be stored in the column. It is absent: it is not rounded to a value that might be present.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def _format_date(column: Column, plain: bytes) -> str:
 
 
 def _count_units(column: Column, text: str, instant: iso8601.Instant) -> Literal:
-    """Convert a time to the stored count of the column's unit."""
+    """Convert a time to the stored number of the column's units."""
     logical = logical_of(column)
     if instant.zoned and not logical.utc:
         raise ValueError

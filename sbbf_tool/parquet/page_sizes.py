@@ -1,7 +1,7 @@
 """The sizes that page headers state, checked before a page is read (parquet.thrift `PageHeader`, fields 2 and 3).
 
-A page of a kilobyte may state that it decompresses to 2 GiB, and readers allocate what a header states. pyarrow reads the pages of a chunk
-from its stream on its own, so the stream checks each header first: it returns the bytes of a page only after its sizes were accepted.
+A page of a kilobyte may state that it decompresses to 2 GiB, and readers allocate what a header states. pyarrow reads pages from
+the stream of a chunk by itself, so the stream checks each header first: it returns the bytes of a page only after accepting its sizes.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ EnsureSize: TypeAlias = Callable[[int, int], None]
 """A function of the compressed and the uncompressed bytes that a page header states. Raises RefusedError above the decompression limit."""
 
 
-# pyarrow decodes the lengths of all values of a page at once, and a run of equal ones takes no bytes.
+# pyarrow decodes the lengths of all values of a page at once, and a run of equal lengths takes no bytes.
 _LENGTH_BYTES = {Encoding.DELTA_LENGTH_BYTE_ARRAY: 4, Encoding.DELTA_BYTE_ARRAY: 8}
 
 
 def ensure_page(header: PageHeader, position: int, ensure_size: EnsureSize) -> None:
-    """Check the sizes in the header at `position`. Raises what `ensure_size` raises, with the position."""
+    """Check the sizes in the header at `position`. Raises the error of `ensure_size`, with the position."""
     data = header.data_page_header_v2 or header.data_page_header
     lengths = _LENGTH_BYTES.get(data.encoding, 0) * count_of(data.num_values) if data is not None else 0
     try:
@@ -36,7 +36,7 @@ def ensure_page(header: PageHeader, position: int, ensure_size: EnsureSize) -> N
 
 
 def with_checked_sizes(pages: ChunkPages, ensure_size: EnsureSize) -> ChunkPages:
-    """Return the same pages; their streams raise what `ensure_size` raises before they return a byte of the page."""
+    """Return the same pages; before their streams return a byte of a page, `ensure_size` checks its sizes and may raise an error."""
     return pages._replace(open_arrow=partial(_open_checked, pages.open_arrow, pages.meta, ensure_size), ensure_size=ensure_size)
 
 
@@ -74,14 +74,14 @@ class HeaderWalk:
         self._position, end = page_range(meta)
         self._end = min(end, size)
         self._size = size
-        # Readers stop at the last value: what follows it in the chunk is not read, and may be anything.
+        # Readers stop at the last value. The bytes after it in the chunk are not read, and may be anything.
         self._remaining_values = meta.num_values or 0
         self._ensure_size = ensure_size
 
     def check_up_to(self, position: int, read: Callable[[int, int], bytes]) -> None:
         """Check the header of every page that begins before `position`.
 
-        Raises RefusedError, and UnreadableError where bytes are not a header or state more bytes than the file has.
+        Raises RefusedError, and UnreadableError if the bytes are not a header or state more bytes than the file has.
         """
         while self._position < min(position, self._end) and self._remaining_values > 0:
             try:

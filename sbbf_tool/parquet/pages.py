@@ -23,13 +23,13 @@ class ChunkPages(NamedTuple):
     """The decrypted pages of one column chunk: a file, or an encrypted chunk read with its key."""
 
     meta: ColumnMetaData
-    """The chunk's metadata, whose offsets are those of `read`."""
+    """The chunk's metadata, with offsets for `read`."""
     read: Callable[[int, int], bytes]
-    """Returns `length` bytes from `offset`, or fewer: at the end, and for an encrypted chunk at the end of a page header."""
+    """Return `length` bytes from `offset`; fewer at the end and, for an encrypted chunk, at the end of a page header."""
     open_arrow: Callable[[], NativeFile]
-    """A new stream of the same bytes."""
+    """Open a new stream of the same bytes."""
     ensure_size: Callable[[int, int], None] | None = None
-    """Accepts the compressed and uncompressed bytes that a page header states, or raises RefusedError; None accepts all."""
+    """Check the compressed and uncompressed bytes that a page header states; raises RefusedError. None accepts all."""
 
     @property
     def bytes(self) -> int:
@@ -76,15 +76,15 @@ class Page(NamedTuple):
     is_dictionary: bool
     encoding: int
     values: int
-    """Count in the header, nulls included."""
+    """Number of values that the header states, including nulls."""
     size: int
-    """Bytes after decompression, levels included."""
+    """Bytes after decompression, including levels."""
 
 
 def read_pages(read: Callable[[int, int], bytes], meta: ColumnMetaData) -> Iterator[Page]:
     """Iterate over the pages of a chunk in order. `read(offset, length)` may return fewer bytes at the end of the file.
 
-    Raises UnreadableError, with the byte offset, for a header that cannot be one.
+    Raises UnreadableError, with the byte offset, for bytes that cannot be a header.
     """
     position, end = page_range(meta)
     while position < end:
@@ -100,7 +100,7 @@ def read_pages(read: Callable[[int, int], bytes], meta: ColumnMetaData) -> Itera
 
 
 def page_range(meta: ColumnMetaData) -> tuple[int, int]:
-    """Return the first byte of the chunk's first page, and the byte after its last. A dictionary page, where there is one, comes first."""
+    """Return the first byte of the chunk's first page, and the byte after its last page. A dictionary page, if any, comes first."""
     start = meta.data_page_offset or 0
     if meta.dictionary_page_offset and 0 < meta.dictionary_page_offset < start:
         start = meta.dictionary_page_offset
@@ -108,22 +108,22 @@ def page_range(meta: ColumnMetaData) -> tuple[int, int]:
 
 
 def data_encodings(meta: ColumnMetaData) -> set[int] | None:
-    """Return the encodings of the chunk's data pages; None where the footer does not show them."""
+    """Return the encodings of the chunk's data pages; None if the footer does not show them."""
     if meta.encoding_stats:
         return {entry.encoding for entry in meta.encoding_stats if entry.page_type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2)}
     encodings = set(meta.encodings or ()) - {Encoding.RLE, Encoding.BIT_PACKED}  # the encodings of levels
-    # Besides RLE_DICTIONARY, PLAIN is either that of the dictionary page or that of data pages after it.
+    # Besides RLE_DICTIONARY, PLAIN is the encoding of either the dictionary page or data pages after it.
     return None if not encodings or Encoding.RLE_DICTIONARY in encodings else encodings
 
 
 def is_dictionary_encoded(meta: ColumnMetaData) -> bool:
-    """Return whether all data pages of the chunk are known to be dictionary-encoded; False where the footer does not show it."""
+    """Return whether all data pages of the chunk are known to be dictionary-encoded; False if the footer does not show it."""
     encodings = data_encodings(meta)
     return bool(encodings) and set(DICTIONARY_ENCODINGS).issuperset(encodings or ())
 
 
 def count_of(number: int | None) -> int:
-    """Return a size or count that a struct states; 0 where it states none, or a negative one."""
+    """Return a size or count that a struct states; 0 if it is missing or negative."""
     return max(0, number or 0)
 
 

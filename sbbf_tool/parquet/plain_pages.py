@@ -1,11 +1,11 @@
 """The PLAIN form of values in a column chunk's pages (parquet-format README, "Data Pages"; Encodings.md, "Plain", "Dictionary Encoding").
 
     dictionary page               each distinct value once, in PLAIN form
-    data page that refers to it   nothing that is not in the dictionary: no byte of it is read
-    data page in PLAIN form       its values, after their levels, as they are hashed
+    data page that refers to it   only values of the dictionary, so no byte of the page is read
+    data page in PLAIN form       its values, after their levels, in the form that is hashed
 
-So the set of a chunk's values needs no decoding, and no data page is read where all refer to the dictionary. `values.read_chunk`, which
-decodes everything, handles pages of other encodings, codecs and sizes.
+So finding the set of a chunk's values needs no decoding, and no data page is read if all refer to the dictionary. `values.read_chunk`,
+which decodes everything, handles pages of other encodings, codecs and sizes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_DICTIONARY_BYTES = 64 << 20
 MAX_DATA_BYTES = 16 << 20
 """Larger pages are better read as part of the chunk's stream, in batches."""
 
-# LZ4 is missing: files hold either Hadoop's framing or LZ4's own under that name, and the header does not show which.
+# LZ4 is missing: under that name, files contain either Hadoop's framing or LZ4's own, and the header does not show which.
 _CODECS: dict[int, Callable[[bytes | memoryview, memoryview], int]] = {
     CompressionCodec.SNAPPY: cramjam.snappy.decompress_raw_into,
     CompressionCodec.GZIP: cramjam.gzip.decompress_into,
@@ -38,28 +38,27 @@ _CODECS: dict[int, Callable[[bytes | memoryview, memoryview], int]] = {
     CompressionCodec.ZSTD: cramjam.zstd.decompress_into,
     CompressionCodec.LZ4_RAW: lambda stored, plain: int(cramjam.lz4.decompress_block_into(stored, plain, output_len=len(plain))),
 }
-"""Decompress into memory of the size that the header states, and return the number of bytes written. This needs neither numpy nor pyarrow.
-"""
+"""Functions that decompress into memory of the stated size and return the number of bytes written, without numpy or pyarrow."""
 
 _ENCODINGS = {Encoding.PLAIN, *DICTIONARY_ENCODINGS, Encoding.RLE, Encoding.BIT_PACKED}  # the last two encode levels
 
 Read = Callable[[int, int], bytes]
-"""Returns `length` bytes from `offset`, or fewer at the end of the file."""
+"""A function that returns `length` bytes from `offset`, or fewer at the end of the file."""
 
 
 class NotPlainError(Exception):
-    """A page in the chunk that this module does not read."""
+    """The chunk has a page that this module does not read."""
 
 
 _PADDING = bytes(8)
-"""Bytes that follow the values of every page of fastparquet (`writer.py`, `write_column`)."""
+"""Bytes that fastparquet writes after the values of every page (`writer.py`, `write_column`)."""
 
 
 def _hash_byte_arrays(plain: memoryview, count: int) -> tuple[memoryview, memoryview]:
     """Return the bytes of a page's values without fastparquet's padding, and their hashes. Raises UnreadableError.
 
-    Levels read as a value would shift all values by one: then the length and the bytes of the last value are left over before the padding,
-    never the padding alone.
+    If levels were read as a value, all values would shift by one. The length and the bytes of the last value would then be left over before
+    the padding, never the padding alone.
     """
     try:
         return plain, hashing.hash_length_prefixed(plain, count)
@@ -75,30 +74,30 @@ def _hash_byte_arrays(plain: memoryview, count: int) -> tuple[memoryview, memory
 
 @dataclass(frozen=True, slots=True)
 class PlainPage:
-    """The hashes of one page's values; `len` of it is their count."""
+    """The hashes of one page's values; `len` returns the number of values."""
 
     hashes: memoryview
     """XXH64 of every value, in order."""
     hashes_of_equals: memoryview
     """Hashes of bytes that mean one of these values but are not stored for it: see `equals`."""
     extremes: Extremes | None
-    """The smallest and the largest value, where requested."""
+    """The smallest and the largest value, if requested."""
     page_type: int
     """DICTIONARY_PAGE, DATA_PAGE or DATA_PAGE_V2."""
     stored_bytes: int
-    """Bytes of page header and page in the file: all that had to be read."""
+    """Bytes of page header and page in the file, which are all bytes read."""
 
     def __len__(self) -> int:
         return len(self.hashes)
 
 
 def may_be_plain(column: Column, meta: ColumnMetaData) -> bool:
-    """Return whether the footer shows no page in the chunk that this module does not read."""
+    """Return whether, according to the footer, this module can read every page of the chunk."""
     return _is_readable(column, meta) and _ENCODINGS.issuperset(meta.encodings or ())
 
 
 def _is_readable(column: Column, meta: ColumnMetaData) -> bool:
-    # In PLAIN form a BOOLEAN is a bit, and a value of fixed length 0 has no bytes.
+    # In PLAIN form, a BOOLEAN is one bit, and a value of fixed length 0 has no bytes.
     has_bytes = column.width is not None or column.physical == "BYTE_ARRAY"
     return has_bytes and (meta.codec in _CODECS or meta.codec == CompressionCodec.UNCOMPRESSED)
 
@@ -114,7 +113,7 @@ def _data_header(header: PageHeader) -> Any:
 class PlainChunk:
     """One column chunk, page by page; `ensure_size` accepts the sizes that a page header states, or raises an error.
 
-    In this class, `position` is the first byte of a page header, and `length` the header's.
+    In this class, `position` is the first byte of a page header, and `length` its number of bytes.
     """
 
     def __init__(
@@ -137,9 +136,9 @@ class PlainChunk:
         self._scratch = bytearray()
 
     def dictionary(self) -> PlainPage | None:
-        """Read the chunk's dictionary page; None where it is better read as part of the chunk (an unusual codec, very large, missing).
+        """Read the chunk's dictionary page; None if it is missing or better read with the chunk (large, or an unusual codec).
 
-        Raises UnreadableError where the page contradicts itself, and what `ensure_size` raises for sizes that it does not accept.
+        Raises UnreadableError if the page contradicts itself, and the error of `ensure_size` for sizes that it does not accept.
         """
         if not _is_readable(self._column, self._meta):
             return None
@@ -150,12 +149,12 @@ class PlainChunk:
             return None
 
     def pages(self, dictionary: PlainPage | None = None) -> Iterator[PlainPage]:
-        """Read the dictionary page, where there is one, and every data page that does not refer to it: all values of a chunk, and possibly
-        other values from the dictionary. A `dictionary` that was read before is not read again.
+        """Read the dictionary page, if there is one, and every data page that does not refer to it. They contain all values of the chunk,
+        and possibly unused values of the dictionary. A given `dictionary` is not read again.
 
-        Raises NotPlainError, at any page, where the chunk must be decoded instead: also where its pages contradict the footer or
-        themselves, since a decoder explains that better. UnreadableError for a page with a wrong checksum; and what `ensure_size` raises
-        for sizes that it does not accept.
+        Raises NotPlainError, at any page, if the chunk must be decoded instead; also if its pages contradict the footer or themselves,
+        since a decoder explains that better. Raises UnreadableError for a page with a wrong checksum, and the error of `ensure_size` for
+        sizes that it does not accept.
         """
         if not _is_readable(self._column, self._meta):
             raise NotPlainError
@@ -183,7 +182,7 @@ class PlainChunk:
             raise NotPlainError
 
     def _header(self, position: int) -> tuple[PageHeader, int]:
-        """Read the page header at `position`, which states the size of its page; return it and its length."""
+        """Read the page header at `position`, which must state the size of its page; return it and its length."""
         if position >= self._end:
             raise NotPlainError
         try:
@@ -195,7 +194,7 @@ class PlainChunk:
         return header, length
 
     def _dictionary_page(self, header: PageHeader, position: int, length: int) -> PlainPage:
-        """Read a dictionary page. Raises UnreadableError where it contradicts itself: no reader could read the chunk."""
+        """Read a dictionary page. Raises UnreadableError if the page contradicts itself: then no reader can read the chunk."""
         page = header.dictionary_page_header
         if header.type != PageType.DICTIONARY_PAGE or page is None or page.encoding not in (Encoding.PLAIN, Encoding.PLAIN_DICTIONARY):
             raise NotPlainError
@@ -220,7 +219,7 @@ class PlainChunk:
         return self._page(plain, count, length + stored, header.type, place)
 
     def _data_page(self, header: PageHeader, data: Any, position: int, length: int) -> PlainPage:
-        """Read a data page in PLAIN form; `data` is the part of the header for its type."""
+        """Read a data page in PLAIN form; `data` is the part of the header for this type of page."""
         stored, size = header.compressed_page_size, header.uncompressed_page_size
         self._ensure_page(header, position)
         if size is None or size < 0 or max(stored, size) > MAX_DATA_BYTES or position + length + stored > self._end:
@@ -245,12 +244,12 @@ class PlainChunk:
             ensure_page(header, position, self._ensure_size)
 
     def _page(self, plain: memoryview, count: int, stored_bytes: int, page_type: int, place: str) -> PlainPage:
-        """Build the page of these values. Raises UnreadableError where there are fewer, or bytes after the last one: levels were read as
-        values then, or the writer counts wrong.
+        """Build the page of these `count` values. Raises UnreadableError if there are fewer, or bytes after the last one: then levels were
+        read as values, or the writer miscounted.
         """
         column = self._column
         try:
-            # Hashed here, and `plain` not kept: the next page may be decompressed into the same memory.
+            # Values are hashed here and `plain` is not kept: the next page may be decompressed into the same memory.
             if column.width is None:
                 plain, hashes = _hash_byte_arrays(plain, count)
             else:
@@ -262,7 +261,7 @@ class PlainChunk:
         return PlainPage(hashes, hashes_of_equals, page_extremes, page_type, stored_bytes)
 
     def _split_v1(self, body: bytes, size: int, data: Any) -> tuple[memoryview, memoryview]:
-        """Split a page into its values and its definition levels. A length precedes each kind of levels; where all are 0 there are none."""
+        """Split a page into values and definition levels. A length precedes each kind of levels; levels that are always 0 are missing."""
         page, defined = self._decompress(body, size, self._meta.codec), memoryview(b"")
         for highest, encoding in (
             (self._column.max_repetition, data.repetition_level_encoding),
@@ -277,7 +276,7 @@ class PlainChunk:
         return page, defined
 
     def _split_v2(self, body: bytes, size: int, data: Any) -> tuple[memoryview, memoryview]:
-        """Split a page whose levels are not compressed, and whose header has their lengths."""
+        """Split a page whose levels are not compressed and whose header states their lengths."""
         repeated, defined = data.repetition_levels_byte_length or 0, data.definition_levels_byte_length or 0
         size -= repeated + defined
         if min(repeated, defined, size) < 0 or repeated + defined > len(body):
@@ -290,7 +289,7 @@ class PlainChunk:
     def _decompress(self, stored: bytes | memoryview, size: int, codec: int) -> memoryview:
         """Return the bytes of a page, valid until the next one is decompressed. Raises ValueError.
 
-        Fresh memory for each page would cost more than the decompression into it.
+        Allocating memory for each page would take longer than decompressing into it.
         """
         if codec == CompressionCodec.UNCOMPRESSED:
             return memoryview(stored)

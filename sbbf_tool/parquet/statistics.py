@@ -1,6 +1,6 @@
 """Min and max of a column chunk, as values that compare in the column's order (parquet.thrift `Statistics`, `ColumnOrder`).
 
-A writer may shorten both, downwards and upwards: they enclose the chunk's values and need not occur among them.
+A writer may shorten both, min downwards and max upwards: they enclose the values of the chunk but need not occur among them.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ _FLOAT_FORMATS = {"FLOAT": "<f", "DOUBLE": "<d"}
 
 
 class Bounds(NamedTuple):
-    """Keys that compare as the column's values do; the keys of one column have one type."""
+    """Keys that compare in the same order as the values of the column; all keys of a column have the same type."""
 
     low: Any
     high: Any
 
 
 def bounds(footer: Footer, row_group: int, column: Column) -> Bounds | None:
-    """Return the bounds of a chunk's non-null values; None where the footer has no reliable ones."""
+    """Return the bounds of a chunk's non-null values; None if the footer has no reliable ones."""
     low, high = (_key(column, plain) for plain in stated_bounds(footer, row_group, column) or (None, None))
     return Bounds(low, high) if low is not None and high is not None and low <= high else None
 
 
 def may_hold(bounds: Bounds, column: Column, plain: bytes) -> bool:
-    """Return whether a value, as its plain bytes, is within the bounds. True for values without an order, such as NaN."""
+    """Return whether a value, given as its plain bytes, is within the bounds. True for values without an order, such as NaN."""
     key = _key(column, plain)
     return key is None or bool(bounds.low <= key <= bounds.high)
 
 
 class StatisticsCheck:
-    """A comparison of a chunk's values, run by run, with the `min_value`, `max_value` and `null_count` that its footer states.
+    """A comparison of a chunk's values, run by run, with the `min_value`, `max_value` and `null_count` that the footer states.
 
-    Bounds in the older `min` and `max` are ignored: their order depends on the writer.
+    The older `min` and `max` are ignored, since their order depends on the writer.
     """
 
     def __init__(self, footer: Footer, row_group: int, column: Column) -> None:
@@ -50,12 +50,12 @@ class StatisticsCheck:
         self._null_count = statistics.null_count if statistics is not None else None
         self._num_values = (meta.num_values or 0) if meta is not None else 0
         self.smallest: Any = None
-        """The smallest value so far, as a key that compares as it does; None before the first."""
+        """Key of the smallest value so far; None before the first."""
         self.largest: Any = None
 
     @property
     def is_complete(self) -> bool:
-        """Whether the footer states everything that values can be compared with."""
+        """Whether the footer states every statistic that this class compares values with."""
         if self._null_count is None and self._column.max_definition:
             return False
         is_empty = self._null_count is not None and self._null_count == self._num_values
@@ -70,7 +70,7 @@ class StatisticsCheck:
         self.largest = largest if self.largest is None else max(self.largest, largest)
 
     def contradictions(self, values: int | None) -> tuple[str, ...]:
-        """List in words where the values contradict the footer. `values` is the number of non-null ones; None where it is unknown."""
+        """Describe how the values contradict the footer. `values` is the number of non-null values; None if it is unknown."""
         contradictions = []
         if self._low is not None and self.smallest is not None and self.smallest < self._low:
             contradictions.append("a value is below min_value")
@@ -85,7 +85,7 @@ class StatisticsCheck:
 
 
 def stated_bounds(footer: Footer, row_group: int, column: Column) -> tuple[bytes, bytes] | None:
-    """Return min and max as bytes: those in the column's order, else the older ones, which were compared as signed numbers and bytes."""
+    """Return min and max as bytes: those in the column's order, or the older ones, which writers compared as signed numbers or bytes."""
     meta = footer.chunk(row_group, column.index)
     if meta is None or meta.statistics is None:
         return None

@@ -1,9 +1,9 @@
-"""A reader of the generated classes from Thrift's compact protocol in plain Python, for bytes that thrift's C extension does not read.
+"""A pure-Python reader of Thrift's compact protocol into the generated classes, for bytes that thrift's C extension does not read.
 
-This module decides where the extension was not built, or rejects the bytes, so that the contents of a footer, and whether it is readable,
-never depend on the installed thrift. It reads everything that the extension reads, with the same results: text that is not UTF-8 gets
-U+FFFD, integers wrap at their width, a field of another type than the definition's is skipped, a list of another type is an error. The
-Python code of thrift itself differs in each of these.
+This module is used if the extension was not built, or if it rejects the bytes, so that the contents of a footer, and whether it is
+readable, never depend on the installed thrift. It reads everything that the extension reads, with the same results: bytes that are not
+UTF-8 become U+FFFD, integers wrap at their width, a field with a type other than the defined one is skipped, and a list with another
+element type is an error. The Python code of thrift itself differs in each of these points.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet import compact
 
-# Kinds of the compact protocol, by the number of Thrift's `TType` in the specs of the classes.
+# Kinds of the compact protocol, by the numbers of Thrift's `TType` in the specs of the classes.
 _KINDS = {
     2: compact.TRUE,
     3: compact.BYTE,
@@ -29,7 +29,7 @@ _INT_BITS = {compact.I16: 16, compact.I32: 32, compact.I64: 64}
 
 
 def read(target: Any, data: bytes) -> int:
-    """Set the attributes of `target`, an instance of a generated class, from the beginning of `data`; return how many bytes it takes there.
+    """Set the attributes of `target`, an instance of a generated class, from the beginning of `data`; return the number of bytes read.
 
     Raises UnreadableError with the byte at which reading stops.
     """
@@ -65,7 +65,7 @@ def _read_struct(target: Any, data: bytes, pos: int, depth: int) -> int:
             field_id, pos = _read_int(data, pos, 16)
         name, expected, arguments = fields.get(field_id, ("", compact.STOP, None))
         if kind in (compact.TRUE, compact.FALSE):
-            # The value of a boolean field is its kind.
+            # The kind of a boolean field is its value.
             if expected == compact.TRUE:
                 values[name] = kind == compact.TRUE
         elif kind != expected:
@@ -109,7 +109,7 @@ def _read_list(data: bytes, pos: int, arguments: Any, depth: int) -> tuple[list[
 
 
 def _read_length(data: bytes, pos: int) -> tuple[int, int]:
-    """Read the length of a string or a list: at most all bytes, since an element has at least one."""
+    """Read the length of a string or a list. It cannot exceed the number of all bytes, since an element has at least one."""
     length, end = _read_varint(data, pos, 32)
     if length > len(data):
         raise UnreadableError(f"a length of {length:,} exceeds the {len(data):,} bytes of the struct", place=f"byte {pos}")
@@ -122,7 +122,7 @@ def _read_int(data: bytes, pos: int, bits: int) -> tuple[int, int]:
 
 
 def _read_varint(data: bytes, pos: int, bits: int) -> tuple[int, int]:
-    """Read an unsigned varint of at most the bytes that `bits` may take, modulo that width."""
+    """Read an unsigned varint modulo 2^`bits`; it may have as many bytes as that width needs."""
     value = 0
     for shift in range(0, bits, 7):
         byte = data[pos]

@@ -1,7 +1,7 @@
-"""Thrift structs parsed from bytes and built into bytes by the generated classes, with bounded memory.
+"""Thrift structs, parsed from bytes into the generated classes and built from them, with bounded memory.
 
-thrift's C extension reads them where it is installed; `struct_reader` decides on bytes that it rejects. Unknown fields are skipped, so a
-footer is never written back from these classes (see `compact` for the way it is).
+thrift's C extension reads them if it is installed; `struct_reader` reads bytes that the extension rejects. Unknown fields are skipped, so a
+footer is never written from these classes (`compact` edits its bytes instead).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sbbf_tool.parquet import struct_reader
 
 _Struct = TypeVar("_Struct", bound=Any)
 
-# A protocol costs more to make than a small footer to parse, so each thread keeps one and replaces its bytes.
+# Making a protocol takes longer than parsing a small footer, so each thread keeps one and replaces its bytes.
 _protocols = local()
 
 
@@ -27,7 +27,7 @@ def parse_struct(cls: type[_Struct], data: bytes) -> _Struct:
 
 
 def parse_prefix(cls: type[_Struct], data: bytes) -> tuple[_Struct, int]:
-    """Parse an instance of a generated class from the beginning of `data`; return it and the bytes it took. Raises UnreadableError."""
+    """Parse an instance of a generated class from the beginning of `data`; return it and its length in bytes. Raises UnreadableError."""
     if (struct_and_length := _read_by_extension(cls, data)) is not None:
         return struct_and_length
     struct: _Struct = cls()
@@ -39,7 +39,7 @@ def parse_prefix(cls: type[_Struct], data: bytes) -> tuple[_Struct, int]:
 
 
 def _read_by_extension(cls: type[_Struct], data: bytes) -> tuple[_Struct, int] | None:
-    """Parse by thrift's extension; None where there is none, or where it rejects the bytes, for reasons that vary between its versions."""
+    """Parse with thrift's extension. None if there is none, or if it rejects the bytes, for reasons that vary between its versions."""
     transport = TMemoryBuffer(data)
     protocol = _protocol(transport, len(data))
     if protocol._fast_decode is None:
@@ -48,7 +48,7 @@ def _read_by_extension(cls: type[_Struct], data: bytes) -> tuple[_Struct, int] |
     try:
         struct.read(protocol)
     except (ImportError, MemoryError):
-        raise  # the fault of the installation or of this machine, not of the bytes
+        raise  # the cause is the installation or the machine, not the bytes
     except Exception:
         return None
     return struct, transport.cstringio_buf.tell()
@@ -67,13 +67,13 @@ def _protocol(transport: TMemoryBuffer, size: int) -> Any:
     if protocol is None:
         protocol = _protocols.protocol = TCompactProtocolAcceleratedFactory().getProtocol(transport)
     protocol.trans = transport
-    # A container holds at least one byte per element and a string is inside the data: so memory stays within a multiple of its size.
+    # Each element of a container takes at least one byte, and strings are part of the data, so memory stays within a multiple of its size.
     protocol.string_length_limit = protocol.container_length_limit = size
     return protocol
 
 
 def describe() -> str:
-    """Describe the installed thrift in one line for people: "thrift: 0.25.0, with its C extension"."""
+    """Describe the installed thrift in one line, such as "thrift: 0.25.0, with its C extension"."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:

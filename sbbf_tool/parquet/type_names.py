@@ -1,6 +1,6 @@
 """A column's type from its name: the inverse of `Column.type_name`, for filters outside files with a schema.
 
-The physical type may be left out where a logical type has only one, or a usual one: `UUID`, `DATE`, `STRING`, `TIMESTAMP(MICROS,UTC)`.
+The physical type may be left out if the logical type has only one, or a usual one: `UUID`, `DATE`, `STRING`, `TIMESTAMP(MICROS,UTC)`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _EXPECTS = "such as INT64, BYTE_ARRAY, STRING, FIXED_LEN_BYTE_ARRAY(16) UUID or 
 
 
 def column_of_type(name: str) -> Column:
-    """Make a column, without a name, of the type with this name. UsageError where there is no such type."""
+    """Make a column without a name from the name of its type. Raises UsageError if there is no such type."""
     words = name.split()
     if len(words) == 1 and (usual := _usual_physical(words[0])):
         words = [usual, words[0]]

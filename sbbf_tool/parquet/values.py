@@ -1,8 +1,8 @@
 """The values of one column chunk as the bytes that a Bloom filter hashes (parquet-format BloomFilter.md and Encodings.md, "Plain").
 
 The hash covers the PLAIN form of the *physical* type. pyarrow decodes the pages, but would convert decimals, timestamps, UUIDs or narrow
-integers to its own types; so it gets a footer of one column, whose schema has no logical types and in which INT96 is
-FIXED_LEN_BYTE_ARRAY(12). The result is what the pages hold, in batches that keep memory flat (`batches`).
+integers to its own types. So it gets a footer with one column, in which the schema has no logical types and INT96 is
+FIXED_LEN_BYTE_ARRAY(12). The result is the values as stored in the pages, in batches that keep memory flat (`batches`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ROWS_OF_A_GLANCE = 256
 
 
 class PlainValues:
-    """A run of non-null values of a column; `len` of it is their count. BOOLEAN values take a byte each, as arrow-rs hashes them."""
+    """A run of non-null values of a column; `len` returns their number. A BOOLEAN value takes one byte, as arrow-rs hashes it."""
 
     def __init__(self, column: Column, array: pa.Array, *, normalised_intervals: bool = False) -> None:
         self.column = column
@@ -55,7 +55,7 @@ class PlainValues:
         return bytes((value.value if isinstance(value, pa.DictionaryScalar) else value).as_buffer())
 
     def hashes(self, hasher: ValueHasher = hashing) -> memoryview:
-        """Hash every value, in order: with XXH64, as the format requires, unless `hasher` is a draft's dialect."""
+        """Hash every value, in order, with XXH64 as the format requires, unless `hasher` is that of a draft."""
         if self._width is not None:
             return hasher.hash_fixed(self._fixed(self._width), self._width)
         if not isinstance(self._array, pa.DictionaryArray):
@@ -65,7 +65,7 @@ class PlainValues:
         return each.data.cast("B").cast("Q")
 
     def extremes(self) -> Extremes | None:
-        """Find the smallest and the largest value; None for columns without an order, and where all are NaN."""
+        """Find the smallest and the largest value; None for columns without an order, and if all values are NaN."""
         if self._width is not None:
             return extremes.of_fixed(self.column, self._fixed(self._width))
         array = self._array
@@ -75,7 +75,7 @@ class PlainValues:
         return extremes.of_variable(self.column, *_variable(array))
 
     def hashes_of_equals(self) -> memoryview:
-        """Hash the bytes that mean one of these values but are not stored for it: see `equals`. In no order; most values have none."""
+        """Hash the bytes that mean one of these values but are not stored for it: see `equals`. The hashes are in no particular order."""
         plain = self._fixed(self._width) if self._width is not None else memoryview(b"")
         return equals.hashes_of(self.column, plain, normalised_intervals=self._normalised_intervals)
 
@@ -84,7 +84,7 @@ class PlainValues:
         return hashing.hash_fixed(int96.rounded_down(self._fixed(int96.INT96_BYTES)), int96.INT96_BYTES)
 
     def equal_floats(self) -> list[bytes]:
-        """Return the plain bytes, stored or not, of floating-point numbers that mean one of these values: both zeros, canonical NaNs."""
+        """Return the plain bytes of floating-point numbers that mean one of these values, stored or not: both zeros, canonical NaNs."""
         return equals.of_floats(self.column, self._fixed(self._width)) if self._width is not None else []
 
     def are_nan(self) -> NDArray[np.bool_]:
@@ -112,10 +112,10 @@ def _indices(array: pa.DictionaryArray) -> NDArray[Any]:
 def read_chunk(
     open_file: Callable[[], pa.NativeFile], footer: Footer, row_group: int, column: Column, meta: ColumnMetaData | None = None
 ) -> Generator[PlainValues, None, None]:
-    """Read all non-null values of a column chunk, batch by batch. Raises UnreadableError where its pages cannot be decoded.
+    """Read all non-null values of a column chunk, batch by batch. Raises UnreadableError if its pages cannot be decoded.
 
-    `open_file` returns a new stream over the whole file; only the chunk's own bytes are read from it. `meta` are the metadata whose offsets
-    are those of the stream, where they are not the footer's.
+    `open_file` returns a new stream over the whole file; only the chunk's own bytes are read from it. `meta` is metadata with the
+    offsets of the stream, if they differ from those in the footer.
     """
     group = footer.metadata.row_groups[row_group]
     if not group.num_rows:
@@ -132,18 +132,18 @@ def read_chunk(
             for array in _within_dictionary(arrays) if plan.as_dictionary else _merge_arrays(arrays):
                 yield PlainValues(column, array, normalised_intervals=normalised)
     except (pa.ArrowException, OSError, NotImplementedError) as error:
-        # Damage raises any of these; pyarrow also raises the last two where it was built without a codec, or without this encoding.
+        # Damaged pages raise any of these; pyarrow also raises the last two if it was built without the codec or the encoding.
         reason = " ".join(str(error).split())
         raise UnreadableError(f"pyarrow cannot decode the pages ({reason})", place=place) from error
     if chunk.num_decoded_rows != group.num_rows:
-        # Pages may be missing, or pyarrow took an empty page for the end, as version 26 does where lists begin with one. Either way a
+        # Pages may be missing, or pyarrow took an empty page for the end, as version 26 does if lists begin with one. Either way, a
         # filter would miss values that another reader may find.
         counts = f"{chunk.num_decoded_rows:,} rows come out, the row group has {group.num_rows:,}"
         raise UnreadableError(f"the pages cannot be decoded ({counts})", place=place)
 
 
 def _within_dictionary(arrays: Iterator[pa.Array]) -> Iterator[pa.Array]:
-    """Validate the arrays: pyarrow decodes an index past the end of the dictionary silently."""
+    """Validate the arrays, since pyarrow decodes an index past the end of the dictionary without an error."""
     for array in arrays:
         array.validate(full=True)
         yield array
@@ -177,7 +177,7 @@ class _Chunk:
                 yield array
 
     def longest_in_dictionary(self) -> int:
-        """Return the bytes of the longest value in the dictionary page, when the first data page refers to it."""
+        """Return the bytes of the longest value in the dictionary page, provided that the first data page refers to it."""
         first = next(_Chunk(self._stream, self._metadata).leaves(_ROWS_OF_A_GLANCE, as_dictionary=True), None)
         if first is None:
             return 0
@@ -186,8 +186,8 @@ class _Chunk:
 
 
 def _merge_arrays(arrays: Iterator[pa.Array]) -> Iterator[pa.Array]:
-    """Merge the values into fewer arrays. Where rows may be long but are not, each array holds only a few values, and hashing those would
-    cost more than decoding them.
+    """Merge the values into fewer arrays. If rows might be long but are not, each array has only a few values, and hashing it would take
+    longer than decoding it.
     """
     arrays_to_merge: list[pa.Array] = []
     size = 0
@@ -204,7 +204,7 @@ def _merge_arrays(arrays: Iterator[pa.Array]) -> Iterator[pa.Array]:
 def _leaves(array: pa.Array) -> pa.Array:
     """Return the leaf values below lists and structs, without nulls.
 
-    A required leaf has no nulls of its own: those of the struct around it count, which `flatten` handles.
+    A required leaf has no nulls of its own, but the struct around it may be null, which `flatten` handles.
     """
     while pa.types.is_nested(array.type):
         array = array.flatten()[0] if pa.types.is_struct(array.type) else array.flatten()
@@ -212,7 +212,7 @@ def _leaves(array: pa.Array) -> pa.Array:
 
 
 def _narrow_file(footer: Footer, row_group: int, column: Column, meta: ColumnMetaData) -> bytes:
-    """Build a file that consists of a footer only, with one column in one row group, and its values as raw physical ones."""
+    """Build a file that has only a footer, with one column in one row group, as its physical type without annotations."""
     source = footer.metadata.row_groups[row_group]
     chunk = source.columns[column.index]
     meta = copy.copy(meta)
@@ -241,7 +241,7 @@ def _narrow_schema(schema: list[SchemaElement], column: Column) -> list[SchemaEl
     """Return the root and the groups above one leaf, each with one child and without annotations, then the leaf."""
     leaves = [position for position, element in enumerate(schema) if position and not element.num_children]
     narrow = [_bare_leaf(schema[leaves[column.index]])]
-    # Walking backwards, a group contains the leaf if it has as many children as there are whole subtrees after it, the leaf's included.
+    # Walking backwards, a group contains the leaf if it has as many children as whole subtrees follow it, including the leaf's.
     subtrees = 1
     for element in reversed(schema[: leaves[column.index]]):
         children = element.num_children or 0

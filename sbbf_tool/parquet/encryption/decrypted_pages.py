@@ -4,10 +4,10 @@
     decrypted | page header           | page           | page header           | ...
 
 The headers determine the layout of the decrypted chunk, so all of them are decrypted first; a page is decrypted when bytes of it are read,
-and only the last one is kept. `compressed_page_size`, which in the file counts a module, then counts the page. Page indexes are neither
-needed nor read.
+and only the last page is kept. `compressed_page_size`, which is the size of the module in the file, becomes the size of the page. Page
+indexes are neither needed nor read.
 
-In a data page v2, Arrow C++ encrypts everything, as the format requires; parquet-java leaves the levels at its start unencrypted.
+Arrow C++ encrypts a whole data page v2, as the format requires; parquet-java leaves the levels at its start unencrypted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from sbbf_tool.parquet.structs import parse_prefix
 if TYPE_CHECKING:
     from pyarrow import NativeFile
 
-# Ids in parquet.thrift's PageHeader. A checksum covers the stored bytes, and GCM detects more.
+# Field ids in parquet.thrift's PageHeader. The checksum is removed: it covers the stored bytes, and GCM detects more.
 _COMPRESSED_PAGE_SIZE, _CRC = 3, 4
 
 
@@ -55,7 +55,7 @@ class DecryptedPages:
     """The decrypted pages of one chunk; threads must not share it."""
 
     def __init__(self, read: Callable[[int, int], bytes], cipher: FileCipher, chunk: ChunkKey, meta: ColumnMetaData) -> None:
-        """Decrypt the page headers. Raises AuthenticationError, and UnreadableError where the chain of headers is broken."""
+        """Decrypt the page headers. Raises AuthenticationError, and UnreadableError if the chain of headers is broken."""
         self._read = read
         self._cipher = cipher
         self._chunk = chunk
@@ -75,13 +75,13 @@ class DecryptedPages:
         return ChunkPages(self.meta, self._read_header_or_page, self.open_arrow)
 
     def _read_header_or_page(self, offset: int, length: int) -> bytes:
-        """Read as `read` does, but only to the end of a header where `offset` is in one: a walk over headers decrypts no page."""
+        """Read as `read` does, but only to the end of a header if `offset` is in one, so that a walk over headers decrypts no page."""
         at = bisect_right(self._starts, offset) - 1
         header_bytes = self._pages[at].start + len(self._pages[at].header) - offset if at >= 0 else 0
         return self.read(offset, min(length, header_bytes) if header_bytes > 0 else length)
 
     def read(self, offset: int, length: int) -> bytes:
-        """Read bytes of the decrypted chunk, which begins where a file's first page does; fewer at its end. Raises AuthenticationError."""
+        """Read bytes of the decrypted chunk, which begins after a file's magic; fewer at its end. Raises AuthenticationError."""
         parts = []
         position, end = offset, min(offset + length, self._end)
         while position < end:
@@ -126,7 +126,7 @@ class DecryptedPages:
         return self._read(position, length)
 
     def _decrypt_header(self, ciphertext: bytes, ordinal: int, place: str) -> tuple[bytes, Module]:
-        """Decrypt a header; return it and the type of its page. Only the first page may be a dictionary, and it alone has no ordinal."""
+        """Decrypt a header; return it and the type of its page. Only the first page may be a dictionary page, which has no ordinal."""
         if not self._pages:
             try:
                 return self._cipher.decrypt(self._chunk, Module.DICTIONARY_PAGE_HEADER, ciphertext), Module.DICTIONARY_PAGE
@@ -148,7 +148,7 @@ class DecryptedPages:
         levels = count_of(v2.repetition_levels_byte_length) + count_of(v2.definition_levels_byte_length) if v2 is not None else 0
         size = stored - self._cipher.page_overhead
         changes = {_COMPRESSED_PAGE_SIZE: (compact.I32, compact.build_int(size)), _CRC: (compact.I32, None)}
-        # What follows the struct is padding, which could not be distinguished from the page.
+        # The bytes after the struct are padding, which could not be distinguished from the page.
         struct = plain[:length]
         rewritten = compact.apply(struct, [compact.set_fields(struct, 0, changes)])
         return _Page(start, rewritten, offset, stored, size, module, ordinal if module is Module.DATA_PAGE else None, levels)

@@ -1,4 +1,4 @@
-"""The keys of one file: which chunk has which key, and encryption and decryption of that chunk's modules with it."""
+"""The keys of one file: the key of each chunk, with which its modules are encrypted and decrypted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ChunkKey = tuple[int, int]
 
 
 class KeyRing(NamedTuple):
-    """What a caller gives for one file: keys, and a reader of the key material stored beside the file."""
+    """Arguments of a caller for one file: keys, and a reader of the key material stored beside the file."""
 
     keys: Keys
     material: Callable[[str], bytes | None] = lambda reference: None
@@ -29,15 +29,15 @@ class KeyRing(NamedTuple):
 
 
 class Algorithm(NamedTuple):
-    """An `EncryptionAlgorithm`, with what the caller adds to it."""
+    """An `EncryptionAlgorithm`, with the AAD prefix of the caller."""
 
     aad: FileAad
     has_ctr_pages: bool
-    """AES_GCM_CTR_V1: pages are not authenticated; everything else is, as under AES_GCM_V1."""
+    """Whether the algorithm is AES_GCM_CTR_V1: pages are not authenticated; everything else is, as with AES_GCM_V1."""
 
 
 def algorithm_of(algorithm: EncryptionAlgorithm | None, prefix: bytes | None) -> Algorithm:
-    """Combine the stated algorithm with the caller's AAD prefix. Raises RefusedError where the prefix that the file was written with is
+    """Combine the stated algorithm with the caller's AAD prefix. Raises RefusedError if the prefix that the file was written with is
     missing or differs.
     """
     form = (algorithm.AES_GCM_V1 or algorithm.AES_GCM_CTR_V1) if algorithm is not None else None
@@ -62,7 +62,7 @@ def algorithm_of(algorithm: EncryptionAlgorithm | None, prefix: bytes | None) ->
 class FileCipher:
     """The cipher of one file's modules. Chunks whose key is missing stay locked; `missing` lists them.
 
-    `crypto` are the bytes before an encrypted footer; None for a signed one.
+    `crypto` holds the bytes before an encrypted footer; None for a signed one.
     """
 
     def __init__(self, ring: KeyRing, algorithm: Algorithm, footer_key: Key | None, crypto: bytes | None = None) -> None:
@@ -74,7 +74,7 @@ class FileCipher:
         self._ordinals: list[int] = []
         self.columns: Sequence[Column] = ()
         self.missing: dict[ChunkKey, str] = {}
-        """Which key is missing, in words."""
+        """Description of the missing key, by chunk."""
 
     def learn(self, metadata: FileMetaData, columns: Sequence[Column]) -> None:
         """Find the key of each encrypted chunk. Raises what `Keys.find` raises."""
@@ -131,7 +131,7 @@ class FileCipher:
         return raw + modules.sign(key, raw, aad) if self.crypto is None else self.crypto + modules.build_gcm(key, raw, aad)
 
     def decrypt_page(self, chunk: ChunkKey, module: Module, ciphertext: Bytes, page: int | None) -> bytes:
-        """Decrypt a page, which may be a CTR module. Raises AuthenticationError under GCM."""
+        """Decrypt a page, which may be a CTR module. Raises AuthenticationError with GCM."""
         if self.algorithm.has_ctr_pages:
             return modules.parse_ctr(self._keys[chunk], ciphertext)
         return self.decrypt(chunk, module, ciphertext, page)
@@ -153,7 +153,7 @@ class FileCipher:
 
 
 def _by_index(keys: Mapping[str, Key], columns: Sequence[Column]) -> dict[int, Key]:
-    """Map column indexes to keys; keys of columns that this file does not have are for other files."""
+    """Map column indexes to keys. Keys of columns that this file does not have are skipped: they are for other files."""
     keys_by_index = {}
     for name, key in keys.items():
         try:

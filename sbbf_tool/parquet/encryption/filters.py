@@ -3,7 +3,7 @@
     bloom_filter_offset -> | module of BloomFilterHeader | module of the bitset |
 
 Both are AES-GCM modules under either algorithm, and `bloom_filter_length` counts both whole. GCM authenticates a module as a whole, so a
-bitset is read whole even where one block of it is needed.
+whole bitset is read even if only one block of it is needed.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from sbbf_tool.parquet.filters import StoredFilter, parse_header
 from sbbf_tool.parquet.footer import FilterPlace
 
 _MOST_HEADER_BYTES = 64 << 10
-"""A header takes 16 bytes; parquet-java's module of it 132."""
-# Other module types that writers give the two modules; 6 and 7 are parquet-go's.
+"""A header takes 16 bytes, and parquet-java's module of it 132."""
+# Other module types that writers use for the two modules; parquet-go uses 6 and 7.
 _CONFUSED = (Module.BLOOM_FILTER_BITSET, Module.COLUMN_INDEX, Module.OFFSET_INDEX)
 
 
 def read_filter(
     read: Callable[[int, int], bytes], end: int, cipher: FileCipher, chunk: ChunkKey, place: FilterPlace, *, explain: bool = True
 ) -> StoredFilter:
-    """Read the filter at this position from its header module, without its bitset. `end` is the byte at which it must have ended.
+    """Read the filter at this position from its header module, without its bitset. The filter must end by byte `end`.
 
-    Raises AuthenticationError, which says where the module belongs if that can be found out, and UnreadableError.
+    Raises AuthenticationError, which says where the module belongs if that can be determined, and UnreadableError.
     """
     length = int.from_bytes(read(place.offset, min(LENGTH_BYTES, max(0, end - place.offset))), "little")
     if length + LENGTH_BYTES < GCM_OVERHEAD or length > _MOST_HEADER_BYTES or place.offset + LENGTH_BYTES + length > end:
@@ -61,7 +61,7 @@ def encrypt_filter(cipher: FileCipher, chunk: ChunkKey, header: bytes, bitset: B
 
 
 def end_of_any_filter(read: Callable[[int, int], bytes], start: int, end: int, cipher: FileCipher) -> int | None:
-    """Return the byte after the filter at `start`, of any chunk; None where no filter is there that ends by `end`."""
+    """Return the byte after the filter at `start`, whichever chunk it belongs to; None if no filter that ends by `end` is there."""
     length = int.from_bytes(read(start, LENGTH_BYTES), "little")
     if start + LENGTH_BYTES + length > end or length > _MOST_HEADER_BYTES:
         return None
@@ -75,7 +75,7 @@ def end_of_any_filter(read: Callable[[int, int], bytes], start: int, end: int, c
 
 
 def _where_from(cipher: FileCipher, chunk: ChunkKey, ciphertext: bytes) -> str | None:
-    """Say for which type or place a header module that does not authenticate was written, under the same key; None where unknown."""
+    """Describe the type or place for which a header module that does not authenticate was written with the same key; None if unknown."""
     for module in _CONFUSED:
         try:
             cipher.decrypt(chunk, module, ciphertext)

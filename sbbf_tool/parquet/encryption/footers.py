@@ -1,11 +1,11 @@
 """Encrypted and signed footers (parquet-format Encryption.md, 5.4 and 5.5).
 
-    encrypted    FileCryptoMetaData | module of FileMetaData | u32 LE length of both | "PARE"
+    encrypted    FileCryptoMetaData | module of FileMetaData | u32 LE length of the two | "PARE"
     signed       FileMetaData | nonce (12) | tag (16) | u32 LE length of all three | "PAR1"
 
 A column with a key of its own has its `ColumnMetaData` in a module, field 9 of its `ColumnChunk`; so does every encrypted column of a
-signed footer, whose field 3 then is a partial copy. Here both become a `Footer` with full metadata where the keys were given; its `raw` is
-the plain struct, and its `cipher` encrypts it again.
+signed footer, whose field 3 is then a partial copy. This module makes a `Footer` of either, with full metadata if the keys are given.
+Its `raw` is the plaintext struct, and its `cipher` encrypts it again.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from sbbf_tool.parquet.structs import parse_struct
 
 
 def parse_footer(stored: bytes, start: int, *, encrypted: bool, ring: KeyRing | None) -> Footer:
-    """Parse the footer whose bytes `stored` begin at byte `start` of the file, before length word and magic.
+    """Parse the footer with the bytes `stored`, which begin at byte `start` of the file and end before length word and magic.
 
-    Without keys, a plaintext footer is read as far as possible. Raises RefusedError where a key or an AAD prefix is missing,
-    AuthenticationError, UnreadableError.
+    Without keys, a plaintext footer is read as far as possible. Raises RefusedError if a key or an AAD prefix is missing,
+    AuthenticationError and UnreadableError.
     """
     if encrypted:
         return _parse_encrypted(stored, start, ring)
@@ -68,7 +68,7 @@ def _parse_encrypted(stored: bytes, start: int, ring: KeyRing | None) -> Footer:
 
 
 def _open_columns(footer: Footer, cipher: FileCipher) -> None:
-    """Replace the plaintext metadata of each chunk whose key is known by the full ones."""
+    """Replace the plaintext metadata of each chunk whose key is known with the full metadata."""
     cipher.learn(footer.metadata, footer.columns)
     for number, row_group in enumerate(footer.metadata.row_groups):
         for index, chunk in enumerate(row_group.columns):

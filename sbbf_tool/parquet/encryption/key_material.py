@@ -3,13 +3,13 @@
     {"keyMaterialType": "PKMT1", "internalStorage": true, "isFooterKey": ..., "kmsInstanceID": ..., "kmsInstanceURL": ...,
      "masterKeyID": ..., "wrappedDEK": ..., "doubleWrapping": ..., "keyEncryptionKeyID": ..., "wrappedKEK": ...}
 
-The key that encrypts data (DEK) is random, and stored wrapped: by the key service under a master key, or, with double wrapping, by a key
-(KEK) that is wrapped in that way itself. Where storage is not internal, the file contains a `keyReference` only, and the rest is in
-`_KEY_MATERIAL_FOR_<file name>.json` beside it, one text per reference.
+The key that encrypts data (DEK) is random and is stored wrapped. The key service wraps it with a master key or, with double wrapping, it
+is wrapped with a key (KEK) that the key service wraps. If storage is not internal, the file contains only a `keyReference`, and the rest is
+in `_KEY_MATERIAL_FOR_<file name>.json` beside it, one string per reference.
 
-Wrapping here is AES-GCM, as parquet-java does it locally: nonce (12), ciphertext, tag (16) in base64, with the id of the wrapping key as
-AAD; a key service that only stores master keys (`LocalWrapKmsClient`) puts that into an object. Any other key service unwraps its keys
-itself.
+Wrapping here is AES-GCM, as in parquet-java's local wrapping: nonce (12), ciphertext, tag (16) in base64, with the id of the wrapping key
+as AAD. For a key service that only stores master keys (`LocalWrapKmsClient`), this is a member of an object. Any other key service unwraps
+its keys itself.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ _TYPE = "PKMT1"
 
 @dataclass(frozen=True)
 class KeyMaterial:
-    """A wrapped key and its master key's id. The wrapped form is no secret."""
+    """A wrapped key and its master key's id. The wrapped form is not secret."""
 
     raw: bytes
-    """The whole text, for a key service."""
+    """The whole JSON text, for a key service."""
     master_key_id: str
     wrapped: str
     wrapping_key_id: str | None
-    """Id of the wrapping key under double wrapping, in base64; None where the master key itself wraps the key."""
+    """Id of the wrapping key under double wrapping, in base64; None if the master key itself wraps the key."""
     wrapped_wrapping_key: str | None
 
     def unwrap(self, by_master: Callable[[str, str], Key]) -> Key:
-        """Unwrap the key; `by_master(wrapped, master key's id)` unwraps what the key service wrapped. Raises AuthenticationError where that
-        was not the right key, and what `by_master` raises.
+        """Unwrap the key; `by_master(wrapped, master key's id)` unwraps what the key service wrapped. Raises AuthenticationError if the
+        unwrapping key is wrong, and any error of `by_master`.
         """
         if self.wrapping_key_id is None:
             return by_master(self.wrapped, self.master_key_id)
@@ -50,7 +50,7 @@ class KeyMaterial:
         return self._unwrap_with(wrapping, self.wrapped, _from_base64(self.wrapping_key_id))
 
     def unwrap_locally(self, master: Key) -> Key:
-        """Unwrap the key with its master key. Raises AuthenticationError for a wrong key, or where the key service wraps in another way."""
+        """Unwrap the key with its master key. Raises AuthenticationError for a wrong key, or if the key service wraps in another way."""
         return self.unwrap(lambda wrapped, name: self._unwrap_with(master, _local_wrap(wrapped), name.encode()))
 
     def _unwrap_with(self, key: Key, wrapped: str, aad: bytes) -> Key:
@@ -66,9 +66,9 @@ class KeyMaterial:
 
 
 def parse_material(metadata: bytes, stored: Callable[[str], bytes | None]) -> KeyMaterial | None:
-    """Parse the key material in a key metadata, or in `stored(reference)`; None where the metadata are of another kind.
+    """Parse the key material in key metadata, or in `stored(reference)`; None if the metadata are of another kind.
 
-    Raises UnreadableError where they are of this kind but damaged.
+    Raises UnreadableError if they are of this kind but damaged.
     """
     fields = _object(metadata)
     if fields is None or fields.get("keyMaterialType") != _TYPE:

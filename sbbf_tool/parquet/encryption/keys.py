@@ -1,7 +1,7 @@
-"""The keys that a caller gives, and the search for a key by what a file states about it.
+"""The keys that a caller gives, and the search for a key with the key metadata in a file.
 
-A file never holds a key. It may hold a `key_metadata` for each, which the key's owner interprets: an id, a request to a key service, or the
-key itself wrapped in another (`key_material`). The form of the keys, in a file or in the environment:
+A file never contains a key. It may contain a `key_metadata` for each key, which the key's owner interprets: an id, a request to a key
+service, or the key itself, wrapped with another key (`key_material`). In a file or in the environment, keys have this form:
 
     {
       "footer_key": KEY,
@@ -11,7 +11,7 @@ key itself wrapped in another (`key_material`). The form of the keys, in a file 
     }
 
 KEY is 16, 24 or 32 bytes in hexadecimal or base64, or an object that states the form: {"hex": ...}, {"base64": ...}, {"text": ...}. All
-four parts are optional. A key id is the key metadata as text (0x... where it is not text), or the id of the master key that wraps the
+four parts are optional. A key id is the key metadata as text (0x... if it is not text), or the id of the master key that wraps the
 file's keys.
 """
 
@@ -30,7 +30,7 @@ from sbbf_tool.parquet.encryption.key_material import KeyMaterial, parse_materia
 from sbbf_tool.parquet.encryption.modules import KEY_SIZES, Key
 
 KeyService = Callable[[bytes], "bytes | None"]
-"""A function from a key metadata to the key; None where it has none, or does not give it to this caller."""
+"""A function that returns the key for key metadata; None if it has none, or denies it to this caller."""
 
 
 class KmsClient(Protocol):
@@ -49,12 +49,12 @@ class Keys:
 
     footer: Key | None = None
     columns: Mapping[str, Key] = field(default_factory=dict)
-    """Keys by column, named as everywhere in this package."""
+    """Keys by column name, in the notation of `columns`."""
     by_id: Mapping[str, Key] = field(default_factory=dict)
     aad_prefix: bytes | None = None
     service: KeyService | KmsClient | None = None
     path: str | None = None
-    """The file that held the keys, which a suggested command may contain."""
+    """Path of the file with the keys, for suggested commands."""
 
     def __repr__(self) -> str:
         parts = [f"{len(self.columns)} of columns", f"{len(self.by_id)} by id"]
@@ -66,7 +66,7 @@ class Keys:
 
     @classmethod
     def of(cls, value: Keys | Mapping[str, Any] | KeyService | KmsClient | None) -> Keys | None:
-        """Make keys from what a caller may give: `Keys`, the object above (where keys may be bytes too), or a key service. UsageError."""
+        """Make keys from `Keys`, the object above (its keys may also be bytes), or a key service. Raises UsageError for others."""
         if value is None or isinstance(value, Keys):
             return value
         if isinstance(value, Mapping):
@@ -77,7 +77,7 @@ class Keys:
 
     @classmethod
     def from_json(cls, text: str | bytes, *, where: str = "keys") -> Keys:
-        """Parse the object above. UsageError where the text is something else; the message names the part and no key."""
+        """Parse the object above. Raises UsageError for other text; the message names the invalid part, but no key."""
         try:
             return _from_object(json.loads(text))
         except ValueError as error:
@@ -89,9 +89,9 @@ class Keys:
             raise error.at(file=where) from None
 
     def find(self, metadata: bytes | None, material: Callable[[str], bytes | None]) -> Key | None:
-        """Find the key that a file's key metadata means; None where none of these matches.
+        """Find the key for a file's key metadata; None if none of these keys matches.
 
-        `material(reference)` is the key material that the file keeps beside itself. Raises AuthenticationError (a wrong master key),
+        `material(reference)` returns the key material stored beside the file. Raises AuthenticationError (a wrong master key),
         UnreadableError (damaged key material), RefusedError (the key service failed).
         """
         if metadata is None:
@@ -104,7 +104,7 @@ class Keys:
         return wrapped.unwrap_locally(master) if master is not None else self._ask(lambda ask: ask(wrapped.raw), wrapped)
 
     def _ask(self, question: Callable[[KeyService], bytes | None], wrapped: KeyMaterial | None = None) -> Key | None:
-        """Get a key from the key service; None where it has none."""
+        """Get a key from the key service; None if it has none."""
         service = self.service
         try:
             if callable(service):
@@ -131,7 +131,7 @@ def _check_answer(key: object) -> Key:
 
 
 def id_of(metadata: bytes) -> str:
-    """Convert a key metadata to a key's id: its text, else hexadecimal after 0x."""
+    """Convert key metadata to a key id: its text if it is printable, otherwise hexadecimal digits after 0x."""
     try:
         text = metadata.decode()
     except UnicodeDecodeError:
@@ -140,7 +140,7 @@ def id_of(metadata: bytes) -> str:
 
 
 def describe_key(metadata: bytes | None) -> str:
-    """Describe a missing key: its id in brackets, where it has one that is short enough to show."""
+    """Describe a missing key: its id in brackets, if it has one that is short enough to show."""
     if not metadata:
         return ""
     try:
@@ -170,7 +170,7 @@ def _from_object(parts: Any) -> Keys:
 
 
 def _hide_key(name: str) -> str:
-    """Return a name in printable form: a caller who swaps names and keys passes keys as names."""
+    """Return a name, hidden if it may be a key: a caller who swaps names and keys passes keys as names."""
     return "a name that may be a key" if may_be_keys(name) else name
 
 
@@ -178,7 +178,7 @@ _DIGITS_OF_A_KEY = re.compile("[0-9A-Fa-f]{32}")
 
 
 def may_be_keys(text: str) -> bool:
-    """Return whether what should have been a path or a name is a key, or holds keys: then it must not be shown."""
+    """Return whether text that should be a path or a name may be a key, or contain keys, and must not be shown."""
     if _DIGITS_OF_A_KEY.search(text):
         return True
     forms = (_decode(text.strip(), form) for form in _FORMS)
@@ -193,8 +193,8 @@ _FORMS: dict[str, Callable[[str], bytes]] = {
 
 
 def _key(value: Any, place: str) -> Key:
-    """Parse a key. The error says what is wrong with it and never what it is."""
-    # 32 hexadecimal digits are also 24 bytes of base64, but no random key looks like that.
+    """Parse a key. The error says what is wrong, but never shows the key."""
+    # 32 hexadecimal digits are also base64 for 24 bytes, but a random key practically never looks like that.
     for candidate in (_decode(value, "hex"), _decode(value, "base64")) if isinstance(value, str) else (_explicit(value),):
         if candidate is not None and len(candidate) in KEY_SIZES:
             return Key(candidate)
@@ -209,7 +209,7 @@ def _prefix(value: Any) -> bytes:
 
 
 def _explicit(value: Any) -> bytes | None:
-    """Return bytes, or the bytes in an object of one form and its text."""
+    """Return bytes, either given or decoded from an object of one form and its text."""
     if isinstance(value, bytes | bytearray):
         return bytes(value)
     if not isinstance(value, Mapping) or len(value) != 1:

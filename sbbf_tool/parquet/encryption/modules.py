@@ -1,17 +1,17 @@
-"""One encrypted module and its plaintext, and what binds it to its place (parquet-format Encryption.md, 4.4 and 5.1).
+"""One encrypted module, its plaintext, and the data that bind it to its place (parquet-format Encryption.md, 4.4 and 5.1).
 
     AES-GCM    u32 LE length | nonce (12) | ciphertext | tag (16)
     AES-CTR    u32 LE length | nonce (12) | ciphertext                pages under AES_GCM_CTR_V1, and nothing else
 
-The length counts the bytes after it. A plaintext may be longer than the struct in it: parquet-java encrypts whole buffers, of 100 bytes for
-the 16 of a filter's header, with zeros at the end. A parser of a struct reads its beginning and keeps the rest.
+The length counts the bytes after it. A plaintext may be longer than the struct in it: parquet-java encrypts whole buffers, such as 100
+bytes for the 16 of a filter's header, with zeros at the end. A parser reads the struct at the beginning and ignores the rest.
 
 Additional authenticated data bind a module to its place (4.4):
 
     AAD = prefix | aad_file_unique | module type (1 byte) | row group (i16 LE) | column (i16 LE) | page (i16 LE)
 
-The footer's ends after the module type; only data pages and their headers have a page. So a module that was moved to another file, row
-group, column or page does not authenticate there.
+The AAD of the footer ends after the module type; only data pages and their headers have a page. So a module that was moved to another file,
+row group, column or page does not authenticate there.
 """
 
 from __future__ import annotations
@@ -55,17 +55,17 @@ class Module(IntEnum):
 
 
 class FileAad(NamedTuple):
-    """The part that all modules of a file share."""
+    """The part of the AAD that all modules of a file share."""
 
     prefix: bytes
-    """The writer's name for the file, stored in it or not; empty where the writer gave none."""
+    """The writer's name for the file, which may be stored in the file; empty if the writer gave none."""
     unique: bytes
 
     def of_footer(self) -> bytes:
         return self.prefix + self.unique + bytes([Module.FOOTER])
 
     def of(self, module: Module, row_group: int, column: int, page: int | None = None) -> bytes:
-        """Build the AAD; `row_group` is the ordinal that the footer states, `column` the leaf's position. UnreadableError above 16 bits."""
+        """Build the AAD; `row_group` is the ordinal that the footer states, `column` the leaf's. Raises UnreadableError above 32,767."""
         ordinals = (row_group, column) if page is None else (row_group, column, page)
         if max(ordinals) > MOST_ORDINAL or min(ordinals) < 0:
             raise UnreadableError(f"an encrypted file has ordinals from 0 to {MOST_ORDINAL:,}")
@@ -123,7 +123,7 @@ def ensure_cryptography() -> None:
 
 
 def parse_gcm(key: Key, module: Bytes, aad: bytes) -> bytes:
-    """Decrypt a whole module, its length word included. AuthenticationError where key, place or bytes are not the writer's."""
+    """Decrypt a whole module, its length word included. Raises AuthenticationError if key, place or bytes are not the writer's."""
     view = memoryview(module)
     if len(view) < GCM_OVERHEAD or int.from_bytes(view[:LENGTH_BYTES], "little") != len(view) - LENGTH_BYTES:
         raise AuthenticationError("the stated length is not the length of a module")
@@ -138,7 +138,7 @@ def build_gcm(key: Key, plain: Bytes, aad: bytes) -> bytes:
 
 
 def decrypt_gcm(key: Key, ciphertext: Bytes, aad: bytes) -> bytes:
-    """Decrypt nonce, ciphertext and tag, without a length word before them."""
+    """Decrypt a module that consists of nonce, ciphertext and tag, without its length word."""
     view = memoryview(ciphertext)
     if len(view) < NONCE_BYTES + TAG_BYTES:
         raise AuthenticationError("the module is shorter than nonce and tag")
