@@ -1,1 +1,1 @@
-"""One module per verb; each returns a report and prints nothing."""
+"""Operations, one module per verb. Each operation returns a report and prints nothing."""

@@ -54,16 +54,16 @@ def add_filters(
 ) -> AddReport:
     """Add a filter to every row group of `columns`, writing to `output` or `in_place`.
 
-    `fpp` is the target false-positive rate; the size follows from the values themselves, or from `ndv`, and stays within `max_bytes`, one
-    number or one per column. An encrypted column gets an encrypted filter, which needs the keys of the column and of the footer in `keys`.
-    A chunk that has a filter is skipped, and counted, unless `replace`; with nothing to add, `output` is an exact copy.
-    `append`, with `in_place`, writes to the end of the file itself instead of a copy: a reader that opens the file during the write fails,
-    and a journal beside the file undoes a write that a crash interrupted. `jobs` chunks are processed concurrently, one per core where
-    None. A page that states more than `max_page_bytes` uncompressed bytes is not read (see `PageLimit`).
+    `fpp` is the target false-positive rate. The size of a filter follows from its values, or from `ndv` if given, and is at most
+    `max_bytes` (one number, or one per column). An encrypted column gets an encrypted filter, which needs the keys of the column and of the
+    footer in `keys`. A chunk that has a filter is skipped and counted, unless `replace` is set. If there is nothing to add, `output` is an
+    exact copy. `append`, with `in_place`, writes to the end of the file itself instead of a copy: a reader that opens the file during the
+    write fails, and a journal beside the file is used to undo a write that a crash interrupted. `jobs` chunks are processed concurrently,
+    one per core if None. A page whose header states more than `max_page_bytes` uncompressed bytes is not read (see `PageLimit`).
 
     Calls that share `cross_checks` check each kind of column chunk against pyarrow only once.
 
-    Raises RefusedError where the change would be unsafe (the message says how to make it safe), UnreadableError, UsageError, WriteError;
+    Raises RefusedError if the change would be unsafe (the message says how to make it safe), UnreadableError, UsageError, WriteError;
     the old file stays intact in every case.
     """
     spec = FilterSpec(as_names(columns), fpp, ndv, max_bytes, replace)
@@ -72,7 +72,7 @@ def add_filters(
 
 
 def add_to_file(path: str | os.PathLike[str], spec: FilterSpec, edit: Edit, prebuilt: PrebuiltFilters | None = None) -> AddReport:
-    """Add the filters of `spec` that a file lacks; those in `prebuilt`, of the same file, are not built again. Raises as `add_filters`."""
+    """Add the filters of `spec` that a file lacks; filters in `prebuilt` are not built again. Raises the same errors as `add_filters`."""
     with edit.open(path, prebuilt) as change:
         file = change.file
         chunks, skipped = spec.chunks(file)
@@ -95,7 +95,7 @@ def add_to_file(path: str | os.PathLike[str], spec: FilterSpec, edit: Edit, preb
 
 
 _NEGLIGIBLE_BYTES = 64 << 10
-"""Bytes of a column's filters up to which no warning compares them with the bytes of its data."""
+"""If the filters of a column have at most this many bytes, no warning compares them with the bytes of the data."""
 
 
 def _size_warnings(file: ParquetFile, target_fpp: float, filters: Mapping[ChunkKey, SpooledFilter]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """`advise`: recommend which columns deserve a filter, at what size, and estimate what it would save.
 
-survey   read every file's footer, headers of dictionary pages and filters, and add up what they state exactly
-sample   read two row groups per column of a few random files: count distinct values, and those that both row groups hold
+survey   read the footer, dictionary page headers and filters of every file, and add up the exact numbers in them
+sample   read two row groups per column of a few random files: count distinct values, and the values that both row groups hold
 judge    give each column a verdict and a reason; the expected queries determine which columns are queried and how often min and max suffice
 """
 
@@ -55,11 +55,12 @@ def advise(
     keys: KeysLike = None,
     max_page_bytes: MaxPageBytes = None,
 ) -> AdviceReport:
-    """Advise on the columns of these files together: each of `names` is a file, a folder or a glob.
+    """Advise on the columns of all these files together; each of `names` is a file, a folder or a glob.
 
-    `queries` are the expected queries, such as `user_id = 42 AND country IN ('SE', 'NO')`; without any, a query for one value is assumed
-    of every column. `engine_names` are the query engines that will read the files, all known ones where empty. Files that cannot be read
-    are listed in the report; a single one raises UnreadableError. Raises UsageError (an invalid query, a column that no file has).
+    `queries` are the expected queries, such as `user_id = 42 AND country IN ('SE', 'NO')`; without queries, a query for one value is
+    assumed for every column. `engine_names` are the query engines that will read the files (if empty, all known ones). Files that cannot be
+    read are listed in the report; if there is only one file, UnreadableError is raised instead. Raises UsageError (an invalid query, a
+    column that no file has).
     """
     paths = tuple(os.fsdecode(name) for name in as_iterable(names))
     parsed_queries = tuple(parse_query(query) for query in as_iterable(queries))
@@ -86,7 +87,7 @@ def advise_on_surveys(
     keys: Keys | None = None,
     limit: MaxPageBytes = None,
 ) -> AdviceReport:
-    """Advise on files that were surveyed elsewhere with the same queries; `paths` are the arguments that named them.
+    """Advise on files that were surveyed elsewhere with the same queries; `paths` are the arguments that named the files.
 
     Some of the files are opened again here to count distinct values.
     """
@@ -138,7 +139,7 @@ def advise_on_surveys(
 
 
 def _estimate_share(totals: Totals, counts: Iterable[QueryCounts]) -> float:
-    """Estimate the share of row groups that remain after min and max: of queries on the column, else of a value in a row group's range."""
+    """Estimate the share of row groups that remain after min and max: for queries on the column or, without queries, for one value."""
     name = totals.column.name
     queries = [query for query in counts if name in query.row_groups_by_column]
     shares = [query.after_statistics_by_column[name] / query.row_groups_by_column[name] for query in queries]
@@ -179,12 +180,12 @@ def _build_advice(
 
 
 def build_plan(names: tuple[str, ...], columns: Mapping[_Key, ColumnAdvice], totals: Mapping[_Key, Totals], fpp: float) -> Plan | None:
-    """Build the plan that adds the advised filters; None where none is advised."""
+    """Build the plan that adds the advised filters; None if no filter is advised."""
     additions = {key: column for key, column in columns.items() if column.verdict == ADD}
     if not additions:
         return None
     sizes = {column.column: max(column.bitset_bytes or 0, sizing.MIN_BYTES) for column in additions.values()}
-    # Where row groups merely lack filters, sound ones stay: a run over new files must not rebuild those of all others.
+    # If row groups merely lack filters, sound filters are kept: a run over new files must not rebuild the filters of all others.
     rebuilds = any(explain_useless_filters(totals[key]) is not None for key in additions)
     return Plan(files=names, fpp=fpp, replace=rebuilds, columns=sizes)
 

@@ -1,4 +1,4 @@
-"""`check`: the rules as a gate. A `Policy` states which rules run, which limits apply, and which findings make a file fail."""
+"""`check`: run rules that a file passes or fails. A `Policy` defines the rules, the limits, and the findings that make a file fail."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ PASSED, FAILED, NOT_RUN = "passed", "failed", "not run"
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Rules and limits to check. Raises UsageError where it contradicts itself, or names a rule that does not exist.
+    """Rules and limits to check. Raises UsageError if the policy contradicts itself, or names a rule that does not exist.
 
-    `select` and `ignore` name rules or groups; a given limit applies whatever `select` says. `quick` skips the rules that read data. A
-    finding of the severity `fail_on`, or a worse one, makes a file fail.
+    `select` and `ignore` name rules or groups; a limit that is given applies regardless of `select`. `quick` skips the rules that read
+    data. A finding of severity `fail_on` or worse makes a file fail.
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -54,7 +54,7 @@ class Policy:
             raise UsageError("the policy runs no rule")
 
     def why_not(self, rule: Rule) -> str | None:
-        """Return why a rule does not run; None where it does."""
+        """Return why a rule does not run; None if it does."""
         names = (rule.name, rule.group)
         if any(name in self.ignore for name in names):
             return "ignored"
@@ -75,9 +75,9 @@ def check(
 ) -> CheckReport:
     """Run the rules on one file.
 
-    A required column that the file does not have is a finding (`ensure_columns` raises where no file has it), and so is a page that states
-    more than `max_page_bytes` uncompressed bytes, which is not read. `jobs` chunks are read concurrently, one per core where None.
-    Raises UnreadableError (not a Parquet file), RefusedError (encrypted footer without a key).
+    A required column that the file does not have is a finding (`ensure_columns` raises an error if no file has it). So is a page whose
+    header states more than `max_page_bytes` uncompressed bytes; such a page is not read. `jobs` chunks are read concurrently, one per core
+    if None. Raises UnreadableError (not a Parquet file), RefusedError (encrypted footer without a key).
     """
     policy = policy or Policy()
     running = [rule for rule in RULES if policy.why_not(rule) is None]
@@ -102,7 +102,7 @@ def check(
 
 
 def ensure_columns(paths: Iterable[str], policy: Policy, keys: KeysLike = None) -> None:
-    """Raise UsageError where a required column is in none of these files. Read footers until every column is found."""
+    """Raise UsageError if a required column is in none of these files. Footers are read until every column is found."""
     missing: dict[str, UsageError | None] = dict.fromkeys(policy.limits.require)
     for path in paths if missing else ():
         try:
@@ -129,7 +129,7 @@ def report_unreadable(path: str, policy: Policy, error: SbbfError) -> CheckRepor
 
 
 def _ensure_valid(names: Iterable[str], valid: Sequence[str], noun: str, renamed: Mapping[str, str]) -> None:
-    """Raise UsageError where a name is not valid, with the new name where it was renamed."""
+    """Raise UsageError if a name is not valid. The error for a renamed one gives the new name."""
     for name in names:
         if name in renamed:
             raise UsageError(f"{noun} {name!r} is now named {renamed[name]!r}")

@@ -1,7 +1,8 @@
-"""`explain`: show for each row group whether min and max, the dictionary or the filter skip it in a query for a value, in which engines.
+"""`explain`: show for each row group whether min and max, the dictionary or the filter skips it in a query for a value, and in which
+engines.
 
-Engines query these in that order and stop at the first `absent`. The table of `engines` states which engines query a dictionary, and which
-query a filter on a column of this type; all engines are assumed to compare min and max.
+Engines query these three in that order and stop at the first `absent`. The table of `engines` lists which engines query a dictionary, and
+which query a filter on a column of this type; all engines are assumed to compare min and max.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
 
 STATISTICS, DICTIONARY, FILTER, READ = "statistics", "dictionary", "filter", "read"
-"""What an engine does with a row group; `HARM` where its filter loses rows or fails."""
+"""What an engine does with a row group. There is also `HARM`: with this filter, the query loses rows or fails."""
 
 
 def explain(
@@ -44,7 +45,7 @@ def explain(
 
     The value is text or a Python object, as in `probe`; None queries null (`column IS NULL`). Raises UsageError (no such column or engine,
     a value that the column cannot hold), UnreadableError (bytes that contradict the format) and RefusedError (an encrypted footer, or a
-    dictionary page that states more than `max_page_bytes` uncompressed bytes).
+    dictionary page whose header states more than `max_page_bytes` uncompressed bytes).
     """
     engines = load_table().engines if engine_name is None else (find_engine(engine_name),)
     with ParquetFile.open(path, keys, max_page_bytes) as file:
@@ -71,7 +72,7 @@ def explain(
 class _Pruning(NamedTuple):
     row_group: RowGroupExplanation
     verdicts: dict[str, EngineVerdict]
-    """Verdict of each engine on this row group's filter; without a filter, on one that could be added."""
+    """Verdict of each engine on this row group's filter or, without a filter, on one that could be added."""
     has_filter: bool
 
 
@@ -133,7 +134,7 @@ def _explain_engine(engine: EngineReport, question: Question, row_groups: Sequen
 
 
 def _choose_step(engine: EngineReport, pruning: _Pruning, *, uses_dictionary: bool, is_comparable: bool) -> str:
-    """Return what the engine does with a row group; it reads it for a value that the column cannot store, whose conversion is unknown."""
+    """Return what the engine does with a row group. It is read for a value that the column cannot store: the conversion is unknown."""
     row_group, verdict = pruning.row_group, pruning.verdicts[engine.id]
     if row_group.statistics == ABSENT:
         return STATISTICS
@@ -147,7 +148,7 @@ def _choose_step(engine: EngineReport, pruning: _Pruning, *, uses_dictionary: bo
 
 
 def _explain_steps(engine: EngineReport, column_verdict: EngineVerdict, row_groups: Sequence[_Pruning], steps: Sequence[str]) -> str:
-    """Explain the harm if there is one, else how the engine uses the first filter, else how it uses filters on this type."""
+    """Explain the harm if there is any, otherwise how the engine uses the first filter or, without filters, a filter on this type."""
     for decisive_step in (HARM, FILTER):
         for pruning, step in zip(row_groups, steps, strict=True):
             if step == decisive_step:

@@ -34,10 +34,10 @@ def inspect(
 ) -> InspectReport:
     """Inspect the file's Bloom filters: one `FilterReport` per filter, and with `all_chunks` one per chunk without a filter.
 
-    `columns` names the columns to inspect, all where empty; `keys` decrypts encrypted ones. `measure`, called with row group and full name,
-    selects the filters whose bitset is read; figures that need the bitset are None for the others. `search` finds unreferenced bytes.
-    A filter whose bytes contradict the format is reported as `unreadable`. Raises UnreadableError (not a Parquet file), UsageError (no such
-    column), RefusedError (encrypted footer without a key).
+    `columns` names the columns to inspect (if empty, all columns); `keys` decrypts encrypted columns. `measure`, called with the row group
+    and the full column name, selects the filters whose bitset is read; for other filters, figures that need the bitset are None. `search`
+    finds unreferenced bytes. A filter whose bytes contradict the format is reported as `unreadable`. Raises UnreadableError (not a Parquet
+    file), UsageError (no such column), RefusedError (encrypted footer without a key).
     """
     with ParquetFile.open(path, keys) as file:
         chosen = file.find_columns(columns)
@@ -135,7 +135,7 @@ def _of_bitset(file: ParquetFile, stored: StoredFilter) -> dict[str, Any]:
 
 
 def _draft(file: ParquetFile, stored: StoredFilter) -> tuple[StoredFilter, dict[str, Any]]:
-    """Read a draft's filter in the dialect that its values determine; return it with the fields of a report that name the dialect."""
+    """Read the filter of a draft in the dialect that its values determine; return it with the report's fields about the dialect."""
     from sbbf_tool.file.drafts import decide_by_chunk
 
     reading = decide_by_chunk(file, stored)
@@ -202,5 +202,5 @@ def _totals(file: ParquetFile, columns: Sequence[Column], rows: list[FilterRepor
 
 
 def unreadable_filter_error(report: InspectReport, row: FilterReport) -> SbbfError:
-    """Return the error of an unreadable filter in a report."""
+    """Return the error for an unreadable filter in a report."""
     return UnreadableError(row.unreadable or "", file=report.file)

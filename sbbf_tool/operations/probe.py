@@ -1,4 +1,4 @@
-"""`probe`: query the filters for values. Reads the footer, and of each filter the header and the blocks that the values select."""
+"""`probe`: query the filters for values. It reads the footer, the header of each filter, and the blocks that the values select."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def probe(
 ) -> ProbeReport:
     """Query the filters of `column` for each value, per row group.
 
-    `values` is an iterable of values or one value: text, or a Python object (`parse_object`); None queries null, and so does the text
-    `null` unless the column holds text or bytes of variable length. `absent` is certain, all other answers are not. Filters of a draft
-    answer only if `dialect` is their dialect (see `bloom.dialects`) and the column's values, some of which are read for this, confirm it;
-    filters of the released format are always queried as such. `keys` decrypts encrypted columns. Share one `Reuse` among the files of a
+    `values` is an iterable of values or one value: a string, or a Python object (`parse_object`); None queries null, and so does the string
+    `null` unless the column holds text or bytes of variable length. Only the answer `absent` is certain. Filters of a draft of the format
+    answer only if `dialect` is their dialect (see `bloom.dialects`) and some values of the column, which are read for this purpose, confirm
+    it; filters of the released format are always queried as such. `keys` decrypts encrypted columns. Share one `Reuse` among the files of a
     table to parse schema and values once. Raises UsageError (no such column or dialect, a value that the column cannot hold) and
     UnreadableError (a filter that contradicts the format).
     """

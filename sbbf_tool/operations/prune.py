@@ -1,7 +1,7 @@
 """`prune`: select the files and row groups that may hold a value, as a pyarrow dataset that is ready to read.
 
-pyarrow never queries a Bloom filter, nor do polars and pandas when they read through it. `prune` removes the row groups that min and max
-or a filter exclude from the dataset before they read it; files and row groups without an answer remain.
+pyarrow never queries a Bloom filter, nor do polars and pandas when they read through pyarrow. Before they read a dataset, `prune` removes
+the row groups that min and max or a filter exclude; files and row groups without an answer remain.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 def prune(data: ds.Dataset | str | os.PathLike[str] | Iterable[str | os.PathLike[str]], column: str, values: object) -> PruneReport:
     """Find the files and row groups of `data` that may hold one of `values` in `column`; the report's `dataset()` reads only those.
 
-    `data` is a pyarrow dataset of Parquet files, or paths: files, folders (`key=value` folders become partition columns), globs, URLs. The
-    dataset of paths has the columns of all files; a column's type is that of the first file that has it. Values are as in `probe`; None
-    queries null, and keeps every row group that may hold one. A file that cannot be queried remains, with a warning, and so does one whose
-    column the dataset reads as values other than those stored (`dataset_schema`). The rows are not filtered: filter when you read.
-    Raises UsageError (no file has the column, or the dataset's schema lacks it; a value that it cannot hold; not Parquet), UnreadableError
-    (no file, or one that pyarrow cannot read).
+    `data` is a pyarrow dataset of Parquet files, or paths: files, folders (`key=value` folders become partition columns), globs, URLs. A
+    dataset made from paths has the columns of all files; the first file that has a column determines its type. Values are as in `probe`;
+    None queries null, and keeps every row group that may hold nulls. A file that cannot be queried remains, with a warning. So does a file
+    if the dataset reads its column as values other than the stored ones (`dataset_schema`). The rows are not filtered: filter them when you
+    read the dataset. Raises UsageError (no file has the column, or the dataset's schema lacks it; a value that the column cannot hold; not
+    Parquet), UnreadableError (no file, or a file that pyarrow cannot read).
     """
     value_list = tuple(as_iterable(values))
     if not value_list:
@@ -84,7 +84,7 @@ def prune(data: ds.Dataset | str | os.PathLike[str] | Iterable[str | os.PathLike
 
 @dataclass(frozen=True, slots=True)
 class _FragmentAnswer:
-    """Row groups of one fragment that remain, and the numbers of skipped ones."""
+    """Row groups of one fragment that remain, and the counts of skipped ones."""
 
     file: str
     row_groups: tuple[int, ...]
@@ -97,11 +97,11 @@ class _FragmentAnswer:
     requests: int = 0
     warning: str = ""
     unknown_column: UsageError | None = None
-    """The error, where the file has no such column."""
+    """The error, if the file has no such column."""
 
 
 def _prune_dataset(dataset: ds.Dataset, prune_fragment: _PruneFragment, answers: list[_FragmentAnswer]) -> ds.Dataset:
-    """Return a dataset of the row groups that remain, with the same schema and partitions; append the answer of each fragment."""
+    """Return a dataset of the row groups that remain, with the same schema and partitions; append each fragment's answer to `answers`."""
     import pyarrow.dataset as ds
 
     if isinstance(dataset, ds.UnionDataset):
@@ -135,7 +135,7 @@ def _prune_fragment(
                 with file.locate_errors():
                     leaf = reuse.find_column(file.footer.columns, column)
             except UsageError as error:
-                # pyarrow reads null in its rows.
+                # pyarrow reads the column as null in the rows of this file.
                 return replace(answer, warning=error.message, unknown_column=error)
             if difference := why_read_differently(fragment, schema, leaf):
                 return replace(answer, warning=difference)
@@ -145,7 +145,7 @@ def _prune_fragment(
             except UsageError as error:
                 if not is_cast(fragment, schema, leaf):
                     raise
-                # The dataset's type may hold a value that the file's cannot.
+                # The column's type in the dataset may hold a value that its type in the file cannot.
                 return replace(answer, warning=error.message)
             return _prune_row_groups(file, answer, question)
     except (UnreadableError, RefusedError) as error:
@@ -163,9 +163,10 @@ def _list_row_groups(fragment: ds.ParquetFileFragment) -> tuple[int, ...]:
 
 
 def _add_equal_values(column: Column, values: tuple[object, ...]) -> tuple[object, ...]:
-    """Add the values that pyarrow treats as equal: a pandas timestamp without its nanoseconds; for a column of bytes the bytes of a text,
-    since `0x61` and `null` have other meanings in this tool; for INT96 the instants beyond 64 bits of nanoseconds that pyarrow reads as
-    the value.
+    """Add the values that pyarrow treats as equal to these.
+
+    They are a pandas timestamp without its nanoseconds; for a binary column, the bytes of a string, since `0x61` and `null` have other
+    meanings in this tool; for INT96, the instants beyond 64 bits of nanoseconds that pyarrow reads as the value.
     """
     extra_values: list[object] = [value.floor("us") for value in values if getattr(value, "nanosecond", 0) and hasattr(value, "floor")]
     if column.logical is None and column.physical in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"):
@@ -212,7 +213,7 @@ def _open_fragment(fragment: ds.ParquetFileFragment, reuse: Reuse) -> ParquetFil
 
 
 def _open_dataset(names: list[str | os.PathLike[str]]) -> tuple[ds.Dataset, _OpenFile]:
-    """Return a dataset of the files that the names mean, and a function that opens one of them."""
+    """Return a dataset of the files with these names, and a function that opens one of the files."""
     import pyarrow as pa
     import pyarrow.dataset as ds
 

@@ -1,8 +1,8 @@
 """`remove_filters`: remove filters with the same write protocol as `add_filters`.
 
-Where the filters are at the end of the file as `add_filters` wrote them, the file is truncated to the previous footer, byte for byte as it
-was. This is recorded nowhere but verified: the old footer with those filters set must equal the present footer. In all other cases a new
-footer without the fields is appended, and the unreferenced bytes are reported, or dropped with `compact`.
+If the filters are at the end of the file, where `add_filters` writes them, the file is truncated to the previous footer and is again what
+it was, byte for byte. No record says so; instead, the previous footer with these filters set must equal the current footer. In all other
+cases, a new footer without the fields is appended, and the unreferenced bytes are reported, or dropped with `compact`.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def remove_filters(
     allow_table_files: bool = False,
     keys: KeysLike = None,
 ) -> RemoveReport:
-    """Remove the filters of `columns` (of all columns where empty), writing to `output` or `in_place`.
+    """Remove the filters of `columns` (if empty, of all columns), writing to `output` or `in_place`.
 
-    Raises NothingToDoError (none of the columns has a filter), RefusedError (a column has no filter, the footer is signed, a table's file,
-    ...), UnreadableError, UsageError, WriteError; the old file stays intact in every case.
+    Raises NothingToDoError (none of the columns has a filter), RefusedError (a column has no filter, the footer is signed, the file belongs
+    to a table, ...), UnreadableError, UsageError, WriteError; the old file stays intact in every case.
     """
     edit = Edit(output, in_place, dry_run=dry_run, allow_table_files=allow_table_files, keys=keys)
     with edit.open(path) as change:
@@ -65,7 +65,7 @@ def remove_filters(
 
 
 def _choose_chunks(file: ParquetFile, names: tuple[str, ...], compact: bool) -> set[ChunkKey]:
-    """Return the chunks whose filters are removed, also those whose offset of 0 means "none". Raises RefusedError where there is none."""
+    """Return the chunks whose filters to remove, even if their offset is 0, which means "none". Raises RefusedError if there is none."""
     check_changeable(file)
     columns = choose_columns(file, names) or list(file.footer.columns)
     for column in columns:
@@ -86,7 +86,7 @@ def _choose_chunks(file: ParquetFile, names: tuple[str, ...], compact: bool) -> 
 
 
 def _recorded_chunks(footer: Footer) -> set[ChunkKey]:
-    """Return the chunks for which the footer has a filter's offset or length, whatever they say, in columns that are not locked."""
+    """Return the chunks of columns that are not locked for which the footer has a filter offset or length, valid or not."""
     return {
         (row_group, column.index)
         for row_group in range(footer.num_row_groups)
@@ -108,7 +108,7 @@ def _plan(file: ParquetFile, keys: set[ChunkKey], compact: bool, spool: Spool) -
 
 
 def _footer_without(file: ParquetFile, keys: set[ChunkKey]) -> Footer | None:
-    """Return the superseded footer to which truncating the file removes these filters and nothing else; None where there is none."""
+    """Return the superseded footer at which truncating the file removes exactly these filters; None if there is no such footer."""
     footer = file.footer
     remaining = set(keys)
     while remaining:
@@ -168,10 +168,10 @@ def _readable_filters(file: ParquetFile, without: set[ChunkKey]) -> dict[ChunkKe
 
 
 def _plan_compaction(file: ParquetFile, keys: set[ChunkKey], spool: Spool) -> Patch:
-    """Keep everything up to the last needed byte in place; move the filters after it together; drop known leftovers.
+    """Plan to keep everything up to the last needed byte in place, move the filters after it together, and drop known leftovers.
 
-    Known leftovers are superseded footers, and filters that one of them or the present footer names. All other unreferenced bytes are
-    kept: another program may use them, even where they look like a filter.
+    Known leftovers are superseded footers, and filters to which one of these or the current footer refers. All other unreferenced bytes are
+    kept: another program may use them, even if they look like a filter.
     """
     kept_filters = _readable_filters(file, without=keys)
     leftovers = unreferenced_ranges(file, list(kept_filters.values()))
@@ -188,9 +188,9 @@ def _plan_compaction(file: ParquetFile, keys: set[ChunkKey], spool: Spool) -> Pa
         if unused_range.kind == OLD_FOOTER or (unused_range.kind == OLD_FILTER and unused_range.start in referenced_offsets)
     ]
     keep = max([end_of_data(file.footer), *(unused_range.end for unused_range in leftovers if unused_range not in droppable)])
-    # A filter that begins before the cut stays whole where it is.
+    # A filter that begins before the cut is kept whole, in place.
     keep = max([keep, *(stored.end for stored in kept_filters.values() if stored.place.offset < keep)])
-    # The spool keeps a copy to compare with the new object of a store: by then the old object, with its filters, no longer exists.
+    # The spool keeps a copy to compare with the new object in an object store: by then, the old object no longer exists.
     moved_filters = {
         key: (spool.append(file.source.read(stored.place.offset, stored.length)),)
         for key, stored in kept_filters.items()
@@ -200,8 +200,9 @@ def _plan_compaction(file: ParquetFile, keys: set[ChunkKey], spool: Spool) -> Pa
 
 
 def _count_unreferenced(file: ParquetFile, keys: set[ChunkKey], patch: Patch, method: str) -> int:
-    """Count the unreferenced bytes of the new file. With locked columns other references of the footer are not known: then only
-    superseded footers and the filters removed here count.
+    """Count the unreferenced bytes of the new file.
+
+    If there are locked columns, the footer has unknown references; then only superseded footers and the removed filters count.
     """
     if method == TRUNCATED:
         return 0

@@ -1,8 +1,8 @@
 """`repair`: fix the findings about a file's filters that a new footer can fix.
 
-Each rule that `repair` can fix has two fixes: one changes only the footer (set the length, drop the filter), the other reads the data
-and replaces bad filters by correct ones. Bytes of the old file are never changed: a dropped filter is still there after a cut back to the
-old length, and no filter that a reader may safely use is lost.
+Each rule that `repair` can fix has two fixes: one changes only the footer (sets the length or drops the filter), and the other reads the
+data and replaces bad filters with correct ones. Bytes of the old file are never changed: truncating the file to its old length restores
+dropped filters. No filter that a reader can safely use is lost.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class FilterFix(IntEnum):
-    """Change of one filter; where rules need several of these, the last applies."""
+    """Change to one filter; if rules need several of these changes, the last one applies."""
 
     SET_LENGTH = 1
     DROP = 2
@@ -51,7 +51,7 @@ class FilterFix(IntEnum):
 
 _SET_LENGTH, _DROP, _REBUILD = FilterFix
 
-# By rule: without and with rebuilding; None leaves the filter as it is.
+# The change for each rule, without and with rebuilding; None leaves the filter unchanged.
 FIXES: dict[str, tuple[FilterFix | None, FilterFix]] = {
     "missing-length": (_SET_LENGTH, _SET_LENGTH),
     "wrong-length": (_SET_LENGTH, _SET_LENGTH),
@@ -98,11 +98,12 @@ def repair(
     progress: Progress | None = None,
     cross_checks: CrossChecks | None = None,
 ) -> RepairReport:
-    """Repair the filters of `columns` (of all where empty), writing to `output` or `in_place`.
+    """Repair the filters of `columns` (if empty, of all columns), writing to `output` or `in_place`.
 
-    Filters are first verified against the data, unless `quick`. `rebuild` replaces filters that would be dropped, and correct ones of
-    little use, by filters built from the data. An append that a crash interrupted is undone in place. A file with nothing to repair stays
-    as it is, or is copied to `output`. A page that states more than `max_page_bytes` uncompressed bytes is not read.
+    Filters are first verified against the data, unless `quick`. `rebuild` replaces filters that would otherwise be dropped, and correct
+    filters of little use, with filters built from the data. An append that a crash interrupted is undone in place. A file with nothing to
+    repair is left unchanged, or is copied to `output`. A page whose header states more than `max_page_bytes` uncompressed bytes is not
+    read.
 
     `cross_checks` is as in `add_filters`.
 
@@ -118,7 +119,7 @@ def repair(
     with edit.open(path) as open_edit:
         file = open_edit.file
         if open_edit.truncated_to is not None:
-            # The report has the field `truncated_to` for it.
+            # The report has the field `truncated_to` for this.
             open_edit.warnings.clear()
         facts = _facts(file, choose_columns(file, columns) or list(file.footer.columns), quick)
         steps, remaining = _plan_steps(_QUICK_RULES if quick else _RULES, facts, rebuild)
@@ -152,7 +153,7 @@ def _facts(file: ParquetFile, columns: list[Column], quick: bool) -> tuple[Colum
 
 
 class _Step(NamedTuple):
-    """Change of one filter, with the rules that need it and the facts that they found."""
+    """Change to one filter, with the rules that need it and the facts that the rules found."""
 
     fix: FilterFix
     rules: tuple[str, ...]
@@ -161,7 +162,7 @@ class _Step(NamedTuple):
 
 
 def _plan_steps(rules: Iterable[Rule], columns: Iterable[ColumnFacts], rebuild: bool) -> tuple[dict[ChunkKey, _Step], list[Finding]]:
-    """Return the step for each chunk that needs one, and the findings that the steps do not resolve everywhere."""
+    """Return the step for each chunk that needs one, and the findings that the steps do not fully resolve."""
     steps: dict[ChunkKey, _Step] = {}
     unresolved: list[tuple[Rule, Finding, list[tuple[ChunkKey, ChunkFacts, Evidence]]]] = []
     for column in columns:
@@ -199,7 +200,7 @@ def _remaining_evidence(
 
 
 def _has_its_bytes_again(rule: Rule, chunk: ChunkFacts, dropped: Collection[ChunkKey]) -> bool:
-    """Return whether a filter was verified and overlapped only filters that are dropped: then those were the damaged ones."""
+    """Return whether a filter was verified and overlapped only filters that are dropped: then only the dropped filters were damaged."""
     is_verified = chunk.verification is not None and chunk.verification.is_verified
     return rule.name == "overlapping-filter" and is_verified and all(overlap.filter_of in dropped for overlap in chunk.overlaps)
 
@@ -207,7 +208,7 @@ def _has_its_bytes_again(rule: Rule, chunk: ChunkFacts, dropped: Collection[Chun
 def _choose_fix(rule: Rule, column: Column, chunk: ChunkFacts, rebuild: bool) -> FilterFix | None:
     footer_fix, data_fix = FIXES[rule.name]
     if chunk.encryption or chunk.module_defect == PLAINTEXT:
-        # Encrypted modules that cannot be decrypted; or plaintext bytes that should not be in the file, which no new footer removes.
+        # The modules cannot be decrypted, or the file has plaintext bytes that it must not have and that no new footer removes.
         return None
     is_buildable = column.physical != "BOOLEAN" and not (chunk.verification is not None and chunk.verification.problem)
     return data_fix if rebuild and is_buildable else footer_fix
@@ -230,7 +231,7 @@ def _rules_to_rebuild(columns: Iterable[ColumnFacts], remaining: Iterable[Findin
 
 
 def _ensure_allowed(file: ParquetFile, steps: Mapping[ChunkKey, _Step]) -> None:
-    """Raise RefusedError where a step must not be taken."""
+    """Raise RefusedError if a step must not be taken."""
     if steps:
         check_changeable(file)
     for key, step in steps.items():

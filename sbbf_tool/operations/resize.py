@@ -1,7 +1,7 @@
 """`resize_filters`: change the size of filters. Folding makes them smaller without reading data; larger ones are rebuilt from the data.
 
 A fold ORs neighbouring blocks and gives, bit for bit, the filter that would have been built at that size; only the FPP changes.
-Filters that folding cannot resize stay as they are and are reported, or with `rebuild` are built from the data.
+Filters that folding cannot resize are left unchanged and reported or, with `rebuild`, built from the data.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FOLDED, REBUILT = "folded", "rebuilt"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Target FPP or target size in bytes: one of the two."""
+    """Target FPP or target size in bytes: exactly one of the two."""
 
     fpp: float | None = None
     num_bytes: int | None = None
@@ -52,7 +52,7 @@ class Target:
             )
 
     def fold(self, bloom: BloomFilter) -> tuple[BloomFilter, str | None]:
-        """Fold a filter to the target; return the best fold, or the filter itself, with the reason where that misses the target."""
+        """Fold a filter to the target; return the best fold, or the filter itself, with the reason if the result misses the target."""
         if self.fpp is not None:
             folded_filter = bloom.fold_to_fpp(self.fpp)
             return folded_filter, None if folded_filter.fpp <= self.fpp else f"its false-positive rate would be {folded_filter.fpp:.3%}"
@@ -66,7 +66,7 @@ class Target:
 
     @property
     def sizing(self) -> Sizing:
-        """Size to build where folding does not reach the target."""
+        """Size to build if folding does not reach the target."""
         return Sizing(num_bytes=self.num_bytes) if self.fpp is None else Sizing(self.fpp)
 
 
@@ -98,11 +98,11 @@ def resize_filters(
     progress: Progress | None = None,
     cross_checks: CrossChecks | None = None,
 ) -> ResizeReport:
-    """Resize the filters of `columns` (of all where empty) to the smallest size that keeps `fpp`, or to `num_bytes` per row group.
+    """Resize the filters of `columns` (if empty, of all) to the smallest size that keeps `fpp`, or to `num_bytes` per row group.
 
-    A filter that folding cannot resize stays as it is, or with `rebuild` is built from the data; RefusedError where none could be
-    changed. Where all have the size already, the file stays as it is, or is copied to `output`. With `rebuild`, a page that states more
-    than `max_page_bytes` uncompressed bytes is not read.
+    A filter that folding cannot resize is left unchanged or, with `rebuild`, is built from the data; RefusedError is raised if no filter
+    could be changed. If all filters already have the size, the file is left unchanged, or is copied to `output`. With `rebuild`, a page
+    whose header states more than `max_page_bytes` uncompressed bytes is not read.
 
     `cross_checks` is as in `add_filters`.
 
@@ -141,7 +141,7 @@ def resize_filters(
 
 
 def _stored_filters(file: ParquetFile, columns: list[Column]) -> Iterable[StoredFilter]:
-    """Yield the filters of these columns, or of all; raise RefusedError where there is none, or one that cannot be interpreted."""
+    """Yield the filters of these columns, or of all; raise RefusedError if there is none, or if one cannot be interpreted."""
     chosen = {column.index for column in columns or file.footer.columns}
     count = dict.fromkeys(chosen, 0)
     for row_group in range(file.footer.num_row_groups):
@@ -167,7 +167,7 @@ def _stored_filters(file: ParquetFile, columns: list[Column]) -> Iterable[Stored
 
 
 def _plan(change: OpenEdit, filters: Iterable[StoredFilter], target: Target) -> _Plan:
-    """Add folded filters to the edit, and record why folding does not reach the target for the others."""
+    """Add folded filters to the edit; for other filters, record why folding does not reach the target."""
     plan = _Plan()
     for stored in filters:
         key = stored.row_group, stored.column

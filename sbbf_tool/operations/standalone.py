@@ -1,7 +1,7 @@
-"""Standalone filters: header and bitset alone in a file, as the classes of several libraries write them. Inspect, query and verify them.
+"""Standalone filters: header and bitset alone in a file, as classes of several libraries write them. Inspect, query and verify them.
 
-No footer states place, length or column. The file's size distinguishes headers of 12 and 16 bytes; the caller gives the type; where a
-header fits several dialects, values that are known to be in the filter decide, or `dialect` names one.
+There is no footer with offset, length or column. The size of the file distinguishes headers of 12 and 16 bytes, and the caller gives the
+type. If a header fits several dialects, `dialect` names one, or values that are known to be in the filter decide.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ class _StandaloneFile:
 
     @property
     def dialects(self) -> tuple[Dialect, ...]:
-        """Dialects that the header fits; only today's for a header of today's format."""
+        """Dialects that the header fits; `TODAY` alone for a header of the released format."""
         if self.stored.header.readings:
             return tuple(reading.dialect for reading in self.stored.header.readings)
         return () if self.stored.header.unsupported_reason else (TODAY,)
 
     def read_as(self, dialect: Dialect) -> StoredFilter:
-        """Return the filter as read in this dialect. Raises UsageError where its header is not of this dialect."""
+        """Return the filter as read in this dialect. Raises UsageError if the header does not fit the dialect."""
         stored = drafts.read_as(self.stored, dialect)
         if stored is None:
             fits = " or ".join(candidate.name for candidate in self.dialects) or self.stored.header.unsupported_reason
@@ -74,7 +74,7 @@ class _StandaloneFile:
 
 
 def inspect_standalone(path: str | os.PathLike[str]) -> StandaloneReport:
-    """Inspect header and bitset. Raises UnreadableError where the file is not a filter."""
+    """Inspect the header and the bitset. Raises UnreadableError if the file is not a filter."""
     with _StandaloneFile(path) as file:
         header = file.stored.header
         bloom = file.bloom_of(file.stored)
@@ -95,8 +95,9 @@ def inspect_standalone(path: str | os.PathLike[str]) -> StandaloneReport:
 
 
 def probe_standalone(path: str | os.PathLike[str], type_name: str, values: object, *, dialect: str | None = None) -> ProbeReport:
-    """Query the filter for each value of the type `type_name`; the answer is `cannot say` for a header of a draft without `dialect`.
-    In the report the filter belongs to row group 0. Raises UnreadableError, UsageError.
+    """Query the filter for each value of the type `type_name`; in the report, the filter belongs to row group 0.
+
+    The answer is `cannot say` if the header belongs to a draft and no `dialect` is given. Raises UnreadableError, UsageError.
     """
     column = column_of_type(type_name)
     queries = [literals.parse_object(column, value) for value in as_iterable(values)]
@@ -128,7 +129,7 @@ def _answer(bloom: BloomFilter, dialect: Dialect, column: Column, literal: Liter
 def verify_standalone(
     path: str | os.PathLike[str], type_name: str, values: object, *, dialect: str | None = None
 ) -> StandaloneVerification:
-    """Query the filter for values that are known to be in it; the first of them decide its dialect unless `dialect` names it.
+    """Query the filter for values that are known to be in it; the first values decide the dialect unless `dialect` names it.
 
     `values` are iterated once and not kept. Raises UnreadableError, UsageError.
     """
@@ -161,7 +162,7 @@ def verify_standalone(
 
 
 def _checkable(column: Column, values: object) -> Iterator[Literal]:
-    """Yield the values except null and NaN, which no filter answers. A value that the type cannot hold exactly is a false negative."""
+    """Yield the values except null and NaN, which filters cannot answer. A value that the type cannot hold exactly is a false negative."""
     candidates = (literals.parse_object(column, value) for value in as_iterable(values))
     return (literal for literal in candidates if literal.verdict in (None, literals.ABSENT))
 

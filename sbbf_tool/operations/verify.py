@@ -1,4 +1,4 @@
-"""`verify`: verify a file's filters against its data. Every stored value must be `maybe`, and every filter what readers expect."""
+"""`verify`: verify a file's filters against its data. Every filter must answer `maybe` for every stored value and suit readers."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def verify(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> VerifyReport:
-    """Query each filter of `columns` (of all columns where empty) for every value of its column chunk.
+    """Query each filter of `columns` (if empty, of all columns) for every value of its column chunk.
 
-    Values are streamed from `jobs` chunks concurrently, one per core where None. A filter that cannot be read, or cannot be decrypted
-    without a key, is reported as not verified; so is one whose chunk cannot be decoded, which is also listed in `unreadable`. Raises
-    UnreadableError (not a Parquet file), UsageError (no such column), RefusedError (encrypted footer without a key; a page that states
-    more than `max_page_bytes` uncompressed bytes).
+    Values are streamed from `jobs` chunks concurrently, one per core if None. A filter that cannot be read, or cannot be decrypted without
+    a key, is reported as not verified; so is a filter whose chunk cannot be decoded; the chunk is also listed in `unreadable`. Raises
+    UnreadableError (not a Parquet file), UsageError (no such column), RefusedError (encrypted footer without a key; a page whose header
+    states more than `max_page_bytes` uncompressed bytes).
     """
     with ParquetFile.open(path, keys, max_page_bytes) as file:
         chosen = file.find_columns(columns)
@@ -41,7 +41,7 @@ def verify(
 
 
 def _with_progress(progress: Progress | None, facts: Iterable[ColumnFacts]) -> Verify:
-    """Wrap `verify_filter` so that it reports how much of the data of all filters is done."""
+    """Wrap `verify_filter` so that it reports the progress through the data of all filters."""
     from sbbf_tool.editing.build import Meter
     from sbbf_tool.file.membership import verify_filter
 

@@ -1,4 +1,4 @@
-"""Result of `add_filters`, in part also of the other operations that build filters."""
+"""Result of `add_filters`; other operations that build filters use parts of it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from sbbf_tool.reports.rows import FileRow
 
 @dataclass(frozen=True)
 class BuiltFilter:
-    """One filter that was written, or, in a dry run, would be."""
+    """One filter that was written or, in a dry run, would be written."""
 
     row_group: int
     column: str
     values: int
-    """Non-null values that were hashed; each value of a dictionary page once."""
+    """Number of non-null values that were hashed; each value of a dictionary page counts once."""
     estimated_ndv: float | None
     offset: int
     header_bytes: int
@@ -34,12 +34,12 @@ class AddReport:
     skipped: int
     """Column chunks that already had a filter and keep it."""
     data_bytes_read: int
-    """Bytes of the chunks that were read to build the filters; of data pages that refer to a dictionary, only the headers."""
+    """Bytes of the chunks that were read to build the filters; data pages that refer to a dictionary count only with their headers."""
     warnings: tuple[str, ...] = ()
     cross_checked: int = 0
-    """Column chunks that pyarrow decoded as well, with equal values: from a writer that the tests do not cover, or without statistics."""
+    """Column chunks that pyarrow also decoded, with equal values, because the tests do not cover the writer or there are no statistics."""
     not_cross_checked: int = 0
-    """Column chunks that pyarrow was to decode as well, but cannot."""
+    """Column chunks that need this check, but that pyarrow cannot decode."""
 
     @property
     def bytes_added(self) -> int:
@@ -49,7 +49,7 @@ class AddReport:
 @dataclass(frozen=True)
 class AddRow(FileRow):
     report: AddReport | None = None
-    """Also set for a file that was skipped because it has every filter; None for one that was refused or failed."""
+    """Also set for a file that was skipped because it has every filter; None for a file that was refused or failed."""
 
 
 @dataclass(frozen=True)

@@ -23,17 +23,17 @@ class ColumnAdvice:
     bytes: int
     """Compressed bytes of the chunks of the column."""
     row_group_bytes: int
-    """Compressed bytes of these row groups, all columns."""
+    """Compressed bytes of all columns of these row groups."""
     ndv: float | None
-    """Distinct values in the row group with the most; None where the verdict does not depend on them, so that they were not counted."""
+    """Distinct values in the row group that has the most; None if they were not counted, because the verdict does not depend on them."""
     ndv_is_exact: bool
     ndv_source: str | None
     dictionary_encoded: int
     """Row groups in which all pages of the column are dictionary-encoded."""
     after_statistics: float
-    """Row groups that remain after min and max: on average for the given queries, else for a value in the range of some row group."""
+    """Row groups that remain after min and max, on average for the given queries or, without any, for a value in a row group's range."""
     row_groups_with_value: float | None
-    """Number of these that hold the value, if it is present; estimated from the samples."""
+    """Number of these row groups that hold the value, if it is present; estimated from the samples."""
     filters: int
     filter_bytes: int
     mean_fpp: float | None
@@ -44,7 +44,7 @@ class ColumnAdvice:
     skipped_if_absent: int
     """Bytes of row groups that a query for one absent value skips on average with filters."""
     skipped_if_present: int | None
-    """The same for a present value; None where the number of row groups that hold it is unknown."""
+    """The same for a present value; None if the number of row groups that hold the value is unknown."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +74,10 @@ class AdviceReport:
     sampled_files: tuple[str, ...]
     """Files whose data was sampled."""
     fix: Fix | None
-    """The change that adds the advised filters; None where none is advised."""
+    """The change that adds the advised filters; None if no filter is advised."""
     plan: dict[str, object] | None
     """The plan as a JSON object, without the passwords and signatures in the names of its files."""
     unreadable: tuple[str, ...] = ()
     """Files that could not be read, each with the reason."""
     exit_code: int = 0
-    """The highest exit code of these files."""
+    """The highest exit code of the files that could not be read."""

@@ -85,7 +85,7 @@ class EngineReport:
     bad_size: str | None = None
     """Effect of bitsets of other sizes: `ignored`, `loses rows` or `fails`."""
     dictionary_first: bool = False
-    """Whether the engine uses the dictionary instead of the filter, for a chunk whose pages all use one."""
+    """Whether the engine uses the dictionary instead of the filter if all pages of a chunk use the dictionary."""
     length: str | None = None
     """How `bloom_filter_length` is used."""
     needs_length: bool = False

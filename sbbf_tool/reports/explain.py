@@ -26,7 +26,7 @@ class RowGroupExplanation:
     """None if the dictionary does not hold all values of the chunk."""
     dictionary_reason: str | None
     filter: str
-    """As above, or `no filter`."""
+    """`absent`, `maybe`, `cannot say` or `no filter`."""
     filter_reason: str | None
 
     @property
@@ -41,7 +41,7 @@ class EngineExplanation:
     engine: str
     name: str
     steps: tuple[str, ...]
-    """Per row group: `statistics`, `dictionary` or `filter` if that skips it, `read`, or `harm` if its filter loses rows or fails."""
+    """Per row group: `statistics`, `dictionary` or `filter` if that skips it; `read`; or `harm` if rows are lost or the query fails."""
     skipped_by_statistics: int
     skipped_by_dictionary: int
     skipped_by_filter: int

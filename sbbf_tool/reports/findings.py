@@ -9,13 +9,13 @@ from sbbf_tool.reports.rows import FileRow
 
 ERROR, WARNING, INFO = "error", "warning", "info"
 SEVERITIES = (ERROR, WARNING, INFO)
-"""Error: a filter contradicts its data or the format, discloses encrypted data, or breaks a given limit. Warning: it is legal, but
-released readers lose rows, fail, or gain nothing by it. Info: it costs a little, or does less than expected."""
+"""Error: a filter contradicts its data or the format, discloses encrypted data, or breaks a given limit. Warning: a filter is valid, but
+released readers lose rows, fail, or gain nothing. Info: a filter costs a little, or does less than expected."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Observation of a rule, and its row group; None where it concerns the whole column."""
+    """Observation of a rule, and its row group; None if the observation concerns the whole column."""
 
     row_group: int | None
     fact: str
@@ -23,18 +23,18 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Finding:
-    """What one rule found: a defect of the filters of one column of a file, or of its index."""
+    """What one rule found: a defect in the filters of one column, or in the index of a file."""
 
     rule: str
     severity: str
     """One of `SEVERITIES`."""
     file: str
     column: str | None
-    """None where the finding concerns the whole file."""
+    """None if the finding concerns the whole file."""
     message: str
     evidence: tuple[Evidence, ...] = ()
     fix: Fix | None = None
-    """The change that resolves it; None where no function of this package does."""
+    """The change that resolves the finding; None if no function of this package can resolve it."""
 
 
 @dataclass(frozen=True)

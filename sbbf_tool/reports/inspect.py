@@ -9,7 +9,7 @@ from sbbf_tool.reports.rows import FileRow
 
 @dataclass(frozen=True)
 class FilterReport:
-    """Column chunk and its filter; all fields from `offset` on are None without a filter, or where it is `unreadable`."""
+    """Column chunk and its filter; all fields from `offset` on are None if there is no filter, or it is `unreadable`."""
 
     row_group: int
     column: str
@@ -18,7 +18,7 @@ class FilterReport:
     chunk_bytes: int
     """Compressed bytes of the pages of the chunk."""
     num_values: int
-    """Number of values that the metadata states, including nulls."""
+    """Number of values according to the metadata, including nulls."""
     has_filter: bool
     offset: int | None = None
     header_bytes: int | None = None
@@ -31,7 +31,7 @@ class FilterReport:
     estimated_fpp: float | None = None
     """False-positive rate, estimated from the bits that are set."""
     estimated_ndv: float | None = None
-    """Number of distinct values, estimated from the bits that are set; None where the filter is saturated."""
+    """Number of distinct values, estimated from the bits that are set; None if the filter is saturated."""
     bits_per_value: float | None = None
     share_of_chunk: float | None = None
     """Bytes of the filter per byte of the pages of the chunk."""
@@ -39,11 +39,11 @@ class FilterReport:
     dialects: tuple[str, ...] = ()
     """For a filter with the header of a draft: the dialects that the header fits."""
     dialect: str | None = None
-    """The one of these in which the filter holds the values of the column, where it is exactly one."""
+    """The one of these dialects in which the filter holds the values of the column; None if there is none or several."""
     unreadable: str | None = None
     """Why the filter cannot be read: its bytes contradict the format."""
     encrypted: bool = False
-    """Whether the column is encrypted; header and bitset then are modules, whose overhead counts in `header_bytes`."""
+    """Whether the column is encrypted. Header and bitset are then encrypted modules, whose overhead counts in `header_bytes`."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class InspectReport:
     unreferenced: tuple[UnreferencedRange, ...]
     notes: tuple[str, ...] = ()
     locked_columns: tuple[str, ...] = ()
-    """Locked columns, which may have filters: their metadata is encrypted, and their key was not given."""
+    """Columns whose metadata is encrypted and whose key was not given; they may have filters."""
 
     @property
     def unreadable_filters(self) -> tuple[FilterReport, ...]:

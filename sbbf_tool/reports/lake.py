@@ -1,6 +1,6 @@
 """Results of the stages of work on a lake: one row per file or column chunk, the same on every runner.
 
-Rows travel between processes and through Spark, where each field is a column: `runner.rows` derives the Arrow schema.
+Rows are passed between processes and through Spark, where each field is a column: `runner.rows` derives the Arrow schema.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from sbbf_tool.reports.verify import FilterVerification
 
 @dataclass(frozen=True)
 class SurveyRow(FileRow):
-    """Survey of one file, as summed up by `advise`."""
+    """Survey of one file, which `advise` adds up."""
 
     survey: bytes | None = None
     """A pickled `FileSurvey`, for a process of the same version."""
@@ -30,11 +30,11 @@ class PlannedSplit:
 
 @dataclass(frozen=True)
 class PlannedFile(FileRow):
-    """Filters to build in a file, or to verify: `ok` where there is something to do."""
+    """Filters to build or verify in a file; the status is `ok` if there is something to do."""
 
     bytes: int = 0
     fingerprint: str | None = None
-    """Planned fingerprint, of length and footer: a file with another one has changed since."""
+    """Planned fingerprint, from length and footer: a file with a different fingerprint has changed since."""
     columns: tuple[str, ...] = ()
     filters: int = 0
     data_bytes: int = 0
@@ -43,7 +43,7 @@ class PlannedFile(FileRow):
 
 @dataclass(frozen=True)
 class BuiltChunk(FileRow):
-    """The filter of one column chunk, verified against its values; or, with another status than `ok`, why there is none."""
+    """The filter of one column chunk, verified against the chunk's values; `reason` says why there is none if the status is not `ok`."""
 
     fingerprint: str | None = None
     row_group: int = 0
@@ -53,9 +53,9 @@ class BuiltChunk(FileRow):
     data_bytes_read: int = 0
     bitset: bytes | None = None
     is_cross_checked: bool = False
-    """Whether pyarrow decoded the chunk as well, with equal values."""
+    """Whether pyarrow also decoded the chunk, with equal values."""
     is_undecodable: bool = False
-    """Whether pyarrow was to decode the chunk as well, but cannot."""
+    """Whether the chunk needs this check, but pyarrow cannot decode it."""
     wrong_statistics: tuple[str, ...] = ()
     """Statistics in the footer that the values of the chunk contradict."""
 
@@ -69,7 +69,7 @@ class VerifiedFilter:
 
 @dataclass(frozen=True)
 class VerifiedSplit(FileRow):
-    """Verification of the filters of some row groups; with another status than `ok`, why there is none."""
+    """Verification of the filters of some row groups; `reason` says why there is none if the status is not `ok`."""
 
     fingerprint: str | None = None
     filters: tuple[VerifiedFilter, ...] = ()

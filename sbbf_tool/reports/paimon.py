@@ -17,7 +17,7 @@ class BloomFigures:
     num_bits: int
     k: int
     paimon_probes: int
-    """Number of bits that Paimon's own reader looks at; not k for k of 128 or more."""
+    """Number of bits that Paimon's own reader checks; it is not k if k is 128 or more."""
     fill_ratio: float
     estimated_fpp: float
     """Estimated false-positive rate with Paimon's reader."""
@@ -64,7 +64,7 @@ class ColumnTotal:
     """Filters of a column over all data files."""
 
     column: str
-    """Current name in the table, where the column still exists."""
+    """Current name in the table, if the column still exists."""
     files_with_filter: int
     files: int
     filter_bytes: int
@@ -82,7 +82,7 @@ class InspectReport:
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """Findings of indexes that contradict the format or are missing."""
+        """Findings about indexes that contradict the format or are missing."""
         return tuple(finding for finding in self.findings if finding.severity == ERROR)
 
     @property
@@ -98,7 +98,7 @@ class ValueAnswer:
     value: str | None
     """The value as given; None means null."""
     hash64: str | None
-    """Hash of the value, 16 hexadecimal digits; None where it was not hashed."""
+    """Hash of the value, 16 hexadecimal digits; None if it was not hashed."""
     may_hold: bool
     reason: str
 
@@ -129,7 +129,7 @@ class ProbeReport:
     column: str
     type: str
     unused_reason: str | None
-    """Why Paimon's planner does not use the indexes of this table; None when it does. The answers are those of the indexes anyway."""
+    """Why Paimon's planner does not use the indexes of this table; None if it does. The answers come from the indexes in both cases."""
     files: tuple[ProbedFile, ...]
 
     @property
@@ -154,7 +154,7 @@ class BuiltColumn:
     rows: int
     nulls: int
     ndv: int
-    """Number of distinct hashes: that of distinct values, apart from collisions."""
+    """Number of distinct hashes; apart from collisions, this is the number of distinct values."""
     items: int
     fpp: float
     num_bits: int
@@ -168,13 +168,13 @@ class BuiltColumn:
 class BuildReport:
     data_file: str
     output: str
-    """Path of the container that was written, or, in a dry run, would be."""
+    """Path of the container that was written or, in a dry run, would be written."""
     dry_run: bool
     size: int
     """Bytes of the container."""
     columns: tuple[BuiltColumn, ...]
     table: str | None
-    """Table of the data file; it does not refer to the new index."""
+    """Table of the data file; the table does not refer to the new index."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ class VerifiedColumn:
     rows: int
     nulls: int
     false_negatives: int
-    """False negatives; a repeated value may count once."""
+    """Number of false negatives; a repeated value may count only once."""
     examples: tuple[str, ...]
     """Some of the false negatives."""
     problem: str | None = None
@@ -214,7 +214,7 @@ class VerifyReport:
 
     @property
     def problems(self) -> tuple[tuple[str, str | None, str], ...]:
-        """Indexes that could not be checked: data file, column or None for all of them, and the reason."""
+        """Indexes that could not be checked: data file, column (None for all columns), and reason."""
         return tuple(
             (file.data_file, column, problem)
             for file in self.files
@@ -243,7 +243,7 @@ class SkippedFile:
     data_file: str
     reason: str
     is_unreadable: bool = False
-    """Whether it could not be read; the others must not be indexed, or already are."""
+    """Whether the file could not be read; other skipped files must not be indexed, or already are."""
 
 
 @dataclass(frozen=True)

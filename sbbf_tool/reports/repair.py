@@ -11,7 +11,7 @@ from sbbf_tool.reports.rows import FileRow
 
 @dataclass(frozen=True)
 class RepairStep:
-    """Fix of the filter of one column chunk that was applied, or, in a dry run, would be."""
+    """Fix of one column chunk's filter that was applied or, in a dry run, would be applied."""
 
     row_group: int
     column: str
@@ -22,7 +22,7 @@ class RepairStep:
     facts: tuple[str, ...]
     """What each of these rules observed."""
     new_filter: BuiltFilter | None = None
-    """The filter that replaces it."""
+    """The filter that replaces the old one."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,12 @@ class RepairReport:
     unreadable: tuple[str, ...] = ()
     """Chunks whose pages cannot be decoded, so that their filters cannot be verified: place and reason."""
     truncated_to: int | None = None
-    """Length of the file before an interrupted append, to which it was truncated. A dry run then checks nothing else."""
+    """Length of the file before an interrupted append, to which the file was truncated. A dry run then checks nothing else."""
     warnings: tuple[str, ...] = ()
     cross_checked: int = 0
-    """Column chunks that pyarrow decoded as well, with equal values: from a writer that the tests do not cover, or without statistics."""
+    """Column chunks that pyarrow also decoded, with equal values, because the tests do not cover the writer or there are no statistics."""
     not_cross_checked: int = 0
-    """Column chunks that pyarrow was to decode as well, but cannot."""
+    """Column chunks that need this check, but that pyarrow cannot decode."""
 
     @property
     def is_clean(self) -> bool:

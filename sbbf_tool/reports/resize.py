@@ -9,7 +9,7 @@ from sbbf_tool.reports.rows import FileRow
 
 @dataclass(frozen=True)
 class ResizedFilter:
-    """One filter that was folded or rebuilt, or, in a dry run, would be."""
+    """One filter that was folded or rebuilt; in a dry run, one that would be."""
 
     row_group: int
     column: str
@@ -17,7 +17,7 @@ class ResizedFilter:
     """`folded`, or `rebuilt` from the data."""
     offset: int
     old_bytes: int
-    """Bytes of the old bitset; `new_bytes` are those of the new one."""
+    """Bytes of the old bitset; `new_bytes` is the size of the new one."""
     new_bytes: int
     old_fpp: float
     new_fpp: float
@@ -39,9 +39,9 @@ class ResizeReport:
     """Bytes of the chunks that were read to rebuild filters."""
     warnings: tuple[str, ...] = ()
     cross_checked: int = 0
-    """Column chunks that pyarrow decoded as well, with equal values: from a writer that the tests do not cover, or without statistics."""
+    """Column chunks that pyarrow also decoded, with equal values, because the tests do not cover the writer or there are no statistics."""
     not_cross_checked: int = 0
-    """Column chunks that pyarrow was to decode as well, but cannot."""
+    """Column chunks that need this check, but that pyarrow cannot decode."""
 
 
 @dataclass(frozen=True)

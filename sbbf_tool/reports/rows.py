@@ -1,6 +1,6 @@
-"""Row of one file: the outcome of one file in a run over many, the same on every runner.
+"""Row of one file: the file's outcome in a run over many files, the same on every runner.
 
-Rows travel between processes and through Spark, where each field is a column: `runner.rows` derives the Arrow schema.
+Rows are passed between processes and through Spark, where each field is a column: `runner.rows` derives the Arrow schema.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class ListedFile:
     modified: float | None = None
     """Seconds since 1970."""
     is_link: bool = False
-    """Whether a folder or glob led to the file through a link; only set where links are requested."""
+    """Whether a folder or glob led to the file through a link; set only if links are requested."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class FileRow:
     status: str
     """`ok`, `skipped`, `refused` or `failed`."""
     reason: str | None
-    """Reason for the status; None where it is `ok`."""
+    """Reason for the status; None if it is `ok`."""
     exit_code: int
     """Exit code of a command on this file alone, apart from findings and answers."""
     seconds: float
     error: Exception | None = field(default=None, kw_only=True, repr=False, compare=False, metadata={"local": True})
-    """The exception that stopped the work, in the process that raised it; None elsewhere, and in every table of rows."""
+    """The exception that stopped the work. It is None outside the process that raised it, and in every table of rows."""

@@ -14,7 +14,7 @@ class StandaloneReport:
     file: str
     file_bytes: int
     header: str
-    """Form of the header: the current one, or that of a draft."""
+    """Form of the header: the released one, or the one of a draft."""
     header_bytes: int
     bitset_bytes: int
     blocks: int
@@ -23,7 +23,7 @@ class StandaloneReport:
     fill_ratio: float
     estimated_fpp: float
     estimated_ndv: float | None
-    """None where the filter is saturated."""
+    """None if the filter is saturated."""
     warnings: tuple[str, ...] = ()
 
 
@@ -41,11 +41,11 @@ class StandaloneVerification:
     dialects: tuple[str, ...]
     """Dialects that the header fits, or the given one."""
     dialect: str | None
-    """The one of these that holds the values, or the given one; None where it is not exactly one."""
+    """The one of these dialects in which the filter holds the values, or the given one; None if there is none or several."""
     verified_values: int
     """Number of values that were checked; nulls and NaN cannot be checked and do not count."""
     false_negatives: int
-    """False negatives; all values where `dialect` is None."""
+    """Number of false negatives; all values count if `dialect` is None."""
     examples: tuple[str, ...]
     """Some of the false negatives, as given."""
     estimated_fpp: float

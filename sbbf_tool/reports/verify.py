@@ -17,41 +17,41 @@ class FilterVerification:
     type: str
     offset: int
     header_bytes: int | None
-    """None, as are all fields that depend on the bitset, where the bytes at `offset` are not a readable filter."""
+    """Like all fields that depend on the bitset, None if the bytes at `offset` are not a readable filter."""
     bitset_bytes: int | None
     stated_length: int | None
     """`bloom_filter_length` in the footer."""
     verified_values: int
     """Number of non-null values of the chunk that were checked."""
     false_negatives: int
-    """False negatives among them: rows that a query loses. NaN is counted separately."""
+    """Number of false negatives among these values: a query loses their rows. NaN is counted separately."""
     examples: tuple[str, ...]
-    """Some of the false negatives, as `probe` takes values."""
+    """Some of the false negatives, in the form that `probe` accepts."""
     cause: str | None
-    """Form in which the filter holds the false negatives, where known: `text`, `width`, `block`, `draft`; `empty` for an empty filter."""
+    """Form in which the filter holds the false negatives, if known: `text`, `width`, `block`, `draft`; `empty` for an empty filter."""
     explanation: str | None
     """The cause as a sentence."""
     excluded_nans: int
-    """NaN values that the filter excludes: no defect, since NaN is stored in many forms and equals nothing."""
+    """NaN values that the filter excludes. This is no defect, since NaN is stored in many forms and equals nothing."""
     excluded_forms: tuple[str, ...]
     """Values that the filter excludes although they equal a stored value in another form: the other zero; the canonical `nan`."""
     excluded_intervals: int
-    """INTERVAL values whose normalised form the filter lacks, though the file states that it holds it; DuckDB queries only that form."""
+    """INTERVAL values whose normalised form the filter lacks, although the file claims otherwise; DuckDB queries only that form."""
     excluded_instants: int
-    """INT96 instants that are not stored rounded down, and whose rounded-down form the filter lacks."""
+    """INT96 instants that are stored in a form that is not rounded down, while the filter lacks the rounded-down form."""
     estimated_fpp: float | None
     """False-positive rate, estimated from the bits that are set."""
     measured_fpp: float | None
     """False-positive rate, measured with `absent_keys`."""
     absent_keys: int
-    """Number of random keys of the width of the column that the chunk does not hold."""
+    """Number of random keys, as wide as the column's values, that the chunk does not hold."""
     problem: str | None = None
     """Why the filter could not be verified."""
     dialect: str | None = None
     """For a filter with the header of a draft: the dialect in which it holds the values, if any."""
 
     wrong_statistics: tuple[str, ...] = ()
-    """Statistics in the footer (min_value, max_value, null_count) that the values contradict: no defect of the filter."""
+    """Statistics in the footer (min_value, max_value, null_count) that the values contradict; this is no defect of the filter."""
 
     @property
     def is_verified(self) -> bool:
@@ -65,7 +65,7 @@ class VerifyReport:
     created_by: str | None
     filters: tuple[FilterVerification, ...]
     findings: tuple[Finding, ...]
-    """Contradictions of the data or the format, and what makes released readers lose rows or fail; never the cost of a filter."""
+    """Findings that a filter contradicts the data or the format, or that released readers lose rows or fail; never about its cost."""
     unreadable: tuple[str, ...]
     """Chunks whose pages could not be decoded, so that their filters were not verified: place and reason."""
 

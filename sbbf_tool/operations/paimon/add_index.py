@@ -1,7 +1,7 @@
-"""Add Bloom filter indexes to the data files of a table that have none, published as Paimon publishes them.
+"""Add Bloom filter indexes to all data files of a table that have no index, and commit them as Paimon does.
 
 A container of at most `file-index.in-manifest-threshold` bytes is stored in the manifest, a larger one in `<data file>.index`. Data files
-that have an index are skipped: only Paimon can rewrite an index of another kind than a Bloom filter.
+that have an index are skipped: only Paimon can rewrite an index that is not a Bloom filter.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ def add_paimon_index(
 ) -> AddIndexReport:
     """Index these columns, by their current names, in every data file that has no index.
 
-    Without columns, those in the options of the table are indexed, with the `items` and `fpp` of the options. A dry run builds but writes
-    nothing. Data files outside the directory of the table are skipped, or, with `allow_outside`, read and indexed where the index fits into
-    the manifest, since nothing is written outside. Raises UsageError for a column that does not exist or cannot be indexed, RefusedError
-    for a table whose commits are not supported, WriteError when the system denies writing, UnreadableError when the table cannot be read;
-    in all these cases the table is unchanged.
+    Without columns, the columns in the options of the table are indexed, with the `items` and `fpp` of the options. A dry run builds the
+    indexes but writes nothing. Data files outside the directory of the table are skipped. With `allow_outside` they are read, and indexed
+    if the index fits into the manifest, since nothing is written outside. Raises UsageError for a column that does not exist or cannot be
+    indexed, RefusedError for a table whose commits are not supported and if writing is not permitted, WriteError if writing fails, and
+    UnreadableError if the table cannot be read; in all these cases the table is unchanged.
     """
     files = files or LocalFolders()
     paimon_table = open_table(files, os.fsdecode(table), allow_outside=allow_outside)
@@ -148,7 +148,7 @@ def _build_additions(
 def _build(
     table: Table, live: LiveFile, requests: Sequence[IndexRequest], skipped: list[SkippedFile], max_page_bytes: MaxPageBytes
 ) -> BuiltIndex | None:
-    """Build the container of a data file; None, with a reason in `skipped`, where it gets none."""
+    """Build the container of a data file; None, with a reason in `skipped`, if it gets no index."""
     file = live.file
     if reason := _why_skipped(live):
         skipped.append(SkippedFile(file.name, reason))
@@ -165,7 +165,7 @@ def _build(
     try:
         return build_index(read_file(table.files, live.path), live.path, in_file, max_page_bytes)
     except (UnreadableError, UsageError, OversizedPageError) as error:
-        error.file = None  # the report names it
+        error.file = None  # the report names the file
         skipped.append(SkippedFile(file.name, str(error), is_unreadable=not isinstance(error, UsageError)))
         return None
 
@@ -180,7 +180,7 @@ def _why_skipped(live: LiveFile) -> str | None:
 
 
 def _choose_index_name(data_file: str, existing_names: set[str]) -> str:
-    """Return `<data file>.index`, or the next free name as Paimon numbers them: `<data file>-1.index`, `-2.index`, ..."""
+    """Return `<data file>.index`, or the next free name in Paimon's numbering: `<data file>-1.index`, `-2.index`, ..."""
     name, at = data_file + INDEX_SUFFIX, 0
     while name in existing_names:
         at += 1

@@ -1,7 +1,7 @@
 """Build a file index for a data file from its values.
 
-For one column the container has the same bytes as that of Paimon, given the same `items` and `fpp`. Without `items` a filter is sized for
-the distinct values in the file, not for the million that Paimon assumes.
+For one column, the container has the same bytes as Paimon's container, given the same `items` and `fpp`. Without `items` a filter is sized
+for the distinct values in the file, not for the million that Paimon assumes.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def build_paimon_index(
 ) -> BuildReport:
     """Write a container for these columns of a Parquet, ORC or Avro data file to `output`, by default `<data file>.index`.
 
-    Columns have their names in the data file (see `requests` for the syntax). Without columns, those in the options of the table that the
-    file belongs to are indexed, sized as in the options. Raises UsageError for a column that does not exist or cannot be indexed,
-    UnreadableError for a file that cannot be read, RefusedError where `output` exists or a page of a Parquet file states more than
-    `max_page_bytes` uncompressed bytes, WriteError when the system denies writing.
+    Give the column names in the data file (see `requests` for the syntax). Without columns, the columns in the options of the file's table
+    are indexed, with the sizes in the options. Raises UsageError for a column that does not exist or cannot be indexed, UnreadableError for
+    a file that cannot be read, RefusedError if `output` exists, writing is not permitted, or the header of a Parquet page states more than
+    `max_page_bytes` uncompressed bytes, and WriteError if writing fails.
     """
     path = os.fsdecode(data_file)
     if output is not None and not os.fsdecode(output):

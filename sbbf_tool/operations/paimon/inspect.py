@@ -2,10 +2,10 @@
 
 | rule                | meaning                                                                                             |
 |---------------------|-----------------------------------------------------------------------------------------------------|
-| duplicate-index     | a container in the manifest and in a file: Paimon reads the one in the manifest, even if outdated      |
-| unreferenced-index  | an index file that the snapshot does not refer to; older snapshots may                              |
-| outside-table       | the table may not refer to the file: it is not read without `allow_outside`                         |
-| unreadable-index    | the container contradicts the format, is missing, or is not the only one                            |
+| duplicate-index     | containers in the manifest and in a file: Paimon reads the one in the manifest, even if outdated    |
+| unreferenced-index  | an index file that only older snapshots may refer to                                                |
+| outside-table       | the table must not refer to the file, which is read only with `allow_outside`                       |
+| unreadable-index    | the container contradicts the format or is missing, or there are several                            |
 | unused-index        | Paimon's planner does not use the indexes of the table                                              |
 | unknown-column      | the schema of the data file has no such column                                                      |
 | unknown-kind        | an index type that Paimon does not have: its reader fails                                           |
@@ -14,7 +14,7 @@
 | unreadable-filter   | the filter's bytes contradict the format                                                            |
 | many-hash-functions | k of 128 or more, which Paimon's Java reader misreads                                               |
 | no-hash-functions   | k = 0                                                                                               |
-| empty-filter        | a filter without a bit set                                                                          |
+| empty-filter        | a filter with no bit set                                                                            |
 | saturated           | a false-positive rate above one half                                                                |
 | large-for-rows      | many times the size that the rows need; Paimon's defaults give 599,071 bytes for ten rows           |
 """
@@ -43,10 +43,10 @@ from sbbf_tool.reports.paimon import BloomFigures, ColumnTotal, IndexFigures, In
 from sbbf_tool.storage.folders import LocalFolders
 
 PAIMON_KINDS = frozenset((KIND, "bitmap", "bsi", "range-bitmap"))
-"""The index types of Paimon 0.8 to 2.1. Its reader fails on others."""
+"""The index types of Paimon 0.8 to 2.1. Paimon's reader fails on other types."""
 
 _ERROR_RULES = ("unreadable-index", "unreadable-filter")
-"""The rules whose findings are errors; those of the other rules are warnings."""
+"""The rules whose findings are errors; findings of other rules are warnings."""
 _FIRST_MISREAD_K = 128
 _SATURATED_FPP = 0.5
 _LARGE_FACTOR = 16
@@ -63,7 +63,7 @@ def inspect_paimon(
 ) -> InspectReport:
     """Inspect a table (its directory), by default at its latest snapshot, or a container (a path that ends in `.index`).
 
-    Raises UnreadableError when the target is neither; broken indexes of a table are findings.
+    Raises UnreadableError when the target is neither; broken indexes of a table are reported as findings.
     """
     target, files = os.fsdecode(target), files or LocalFolders()
     if not target.endswith(INDEX_SUFFIX):
@@ -154,7 +154,7 @@ class _Inspection:
     def inspect_indexes(
         self, container: Container, schema: TableSchema | None = None, current_schema: TableSchema | None = None
     ) -> tuple[IndexFigures, ...]:
-        """Inspect every index of a container; `schema` is that of the data file, `current_schema` the current one, where known."""
+        """Inspect every index of a container; `schema` is the schema of the data file, `current_schema` the current one, if known."""
         figures = []
         for column, kinds in container.indexes.items():
             indexed = parse_indexed_column(column)
@@ -203,7 +203,7 @@ class _Inspection:
             share = f"about {bloom.estimated_fpp:.0%} of absent values pass"
             self.note("saturated", f"{bloom.fill_ratio:.0%} of the bits are set: {share}", column)
         if self.rows is not None and bloom.k:
-            needed_bytes = math.ceil(max(1, self.rows) * bloom.k / math.log(2) / 8) + 4  # k bits per value, half of all bits set
+            needed_bytes = math.ceil(max(1, self.rows) * bloom.k / math.log(2) / 8) + 4  # k / ln 2 bits per value: half of them set
             if size > max(_SMALL, _LARGE_FACTOR * needed_bytes):
                 message = f"{size:,} bytes for {self.rows:,} rows: {needed_bytes:,} bytes are enough even if all values are distinct"
                 self.note("large-for-rows", message, column)

@@ -1,8 +1,8 @@
-"""Find the data files of a table that may hold a value, and those that Paimon's file index reader skips.
+"""Find the data files of a table that may hold a value, and the data files that Paimon's file index reader skips.
 
-Only equality is supported, the only predicate that a Bloom filter can answer. A file remains unless its index excludes the value; a null
-remains. For a partition column without a filter, the partition of the file decides. Buckets and column statistics, by which Paimon skips
-files as well, are not used.
+Only equality is supported, because a Bloom filter can answer no other predicate. A file remains unless its index excludes the value; a
+filter never excludes null. For a partition column without a filter, the partition of the file decides. Buckets and column statistics, which
+Paimon also uses to skip files, are not used.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def probe_paimon(
     allow_outside: bool = False,
     files: Files | None = None,
 ) -> ProbeReport:
-    """Probe the indexes of a table for values of a column, by its current name; `m[key]` is an entry of a map. None means null.
+    """Probe the indexes of a table for values of a column; give its current name, or `m[key]` for an entry of a map.
 
-    `values` is an iterable of values or a single value: text as in `literals`, or a Python object. Raises UsageError for a column that does
-    not exist and a value that does not fit its type.
+    `values` is an iterable of values or a single value: a string as in `literals`, a Python object, or None for null. Raises UsageError for
+    a column that does not exist and a value that does not fit the type of the column.
     """
     paimon_table = open_table(files or LocalFolders(), os.fsdecode(table), snapshot=snapshot, branch=branch, allow_outside=allow_outside)
     return probe_table(paimon_table, column, values)
@@ -110,7 +110,7 @@ def _probe_value(
 
 
 def _apply_partition(live: LiveFile, column: str, answer: ValueAnswer, literal: Literal | None) -> ValueAnswer:
-    """Replace the answer by that of the partition of the file, where it has the column: all rows have the value of the partition."""
+    """Replace the answer with that of the file's partition if it has the column: then all rows have the partition's value."""
     for key, _, stored in live.partition:
         is_comparable = stored is None or isinstance(stored, str | bytes | int)
         if key == column and is_comparable and (answer.value is None or literal is not None):

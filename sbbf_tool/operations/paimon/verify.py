@@ -1,6 +1,6 @@
 """Verify that an index has no false negatives: query its filters for every value of the data file.
 
-The membership check uses all k bits, so that a filter that passes is safe for readers that look at fewer.
+The membership check uses all k bits, so that a filter that passes is safe for readers that check fewer.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def verify_paimon(
     max_page_bytes: MaxPageBytes = None,
     files: Files | None = None,
 ) -> VerifyReport:
-    """Verify every index of a table, or one `.index` file against `data_file`, by default the one that its name refers to.
+    """Verify every index of a table, or one `.index` file against `data_file`, by default the one that the index name refers to.
 
     Files outside the directory of the table are read only with `allow_outside`.
 
-    Raises UnreadableError when the target is neither table nor index, or a file of the pair cannot be read; RefusedError
-    when a Parquet page of that pair states more than `max_page_bytes` bytes.
+    Raises UnreadableError if the target is neither a table nor an index, or an `.index` file or its data file cannot be read; RefusedError
+    if the header of a Parquet page in that data file states more than `max_page_bytes` uncompressed bytes.
     """
     path, files = os.fsdecode(target), files or LocalFolders()
     if not path.endswith(INDEX_SUFFIX) and data_file is None:
@@ -69,9 +69,9 @@ def verify_pair(
     data_path: str,
     max_page_bytes: MaxPageBytes = None,
 ) -> VerifyReport:
-    """Verify an `.index` file against a data file. Types come from the table of the data file, else from the file.
+    """Verify an `.index` file against a data file. Types come from the table of the data file or, without one, from the file.
 
-    Raises UnreadableError when either cannot be read.
+    Raises UnreadableError if either file cannot be read.
     """
     container = parse_file(files, index_path, parse_container)
     table_and_file = find_table_around(files, data_path)
@@ -98,9 +98,9 @@ def _verify_live(table: Table, live: LiveFile, max_page_bytes: MaxPageBytes) -> 
 def verify_container(
     container: Container, data: bytes, name: str, schema: TableSchema | None, max_page_bytes: MaxPageBytes = None
 ) -> tuple[VerifiedColumn, ...]:
-    """Verify every filter of a container against the bytes of a data file; its name determines the format, `schema` the types.
+    """Verify every filter of a container against the bytes of a data file; the file name determines the format, `schema` the types.
 
-    A column that cannot be verified has a `problem`; all of them have one when the data file cannot be read.
+    A column that cannot be verified has a `problem`; if the data file cannot be read, all columns have one.
     """
     columns = [column for column, kinds in container.indexes.items() if KIND in kinds or any(entry.empty for entry in kinds.values())]
     filters: dict[IndexedColumn, tuple[DataType, BloomFilter64 | None]] = {}
@@ -119,7 +119,7 @@ def verify_container(
 def _verify_filters(
     filters: Mapping[IndexedColumn, tuple[DataType, BloomFilter64 | None]], data: bytes, name: str, max_page_bytes: MaxPageBytes
 ) -> dict[str, VerifiedColumn]:
-    """Check the values of all columns in one pass, or, where that fails, column by column."""
+    """Check the values of all columns in one pass or, if that fails, column by column."""
     types = {indexed: data_type for indexed, (data_type, _) in filters.items()}
     tallies = {indexed: _Tally(bloom) for indexed, (_, bloom) in filters.items()}
     try:
@@ -165,7 +165,7 @@ class _Tally:
 
 
 def _format_value(value: Any) -> str:
-    """Format a value of the reader for display; bytes as text where they are UTF-8."""
+    """Format a value from the reader for display; bytes that are UTF-8 become text."""
     try:
         plain = value.as_py() if hasattr(value, "as_py") else value
         return plain.decode() if isinstance(plain, bytes) else str(plain)
