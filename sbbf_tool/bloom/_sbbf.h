@@ -181,8 +181,8 @@ INLINE size_t hash_variable(const uint8_t *data, uint64_t size, const uint8_t *o
     return hash_spans(data, size, offsets, 8, count, hashes, hash_uuid_texts, vector);
 }
 
-/* Hash `count` values that each follow their length. Returns the number of values hashed: less than `count` at the page's end. `left` is
- * set to the bytes after the last one. */
+/* Hash `count` values that each follow their length. Returns the number of values hashed: less than `count` if the page ends early. Sets `left`
+ * to the number of bytes after the last value. */
 static size_t hash_length_prefixed(const uint8_t *page, size_t size, size_t count, uint8_t *hashes, size_t *left)
 {
     for (size_t i = 0; i < count; i++) {
@@ -298,7 +298,7 @@ static size_t variable_extremes(const uint8_t *data, uint64_t size, const uint8_
     return count;
 }
 
-/* Find the extremes; return how many values were read and set `left` to the bytes after them, as hash_length_prefixed does. */
+/* Find the extremes; return how many values were read and set `left` to the number of bytes after them, as hash_length_prefixed does. */
 static size_t length_prefixed_extremes(const uint8_t *page, size_t size, size_t count, struct value extremes[2], size_t *left)
 {
     for (size_t i = 0; i < count; i++) {
@@ -320,7 +320,7 @@ static size_t length_prefixed_extremes(const uint8_t *page, size_t size, size_t 
 #define BLOCK_BYTES 32
 #define LOOKAHEAD 32
 
-/* The eight words of a block as one vector, which must be little-endian; AVX2 is. */
+/* The eight words of a block as one vector; the machine must be little-endian, as all with AVX2 are. */
 typedef uint32_t words __attribute__((vector_size(BLOCK_BYTES)));
 
 static const words SALT = {0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31};

@@ -22,8 +22,8 @@ def arrow_type(footer: Footer, column: Column) -> str | None:
     """Return the type of a top-level column in the file's ARROW:schema: an extension's name, such as `arrow.uuid`, or the name of the type
     without its parameters, such as `decimal32`.
 
-    Returns None if the file has no such schema, and for all columns except fixed-length bytes and DECIMAL: every reader interprets other
-    Parquet types alike, and the look-up imports pyarrow.
+    Returns None if the file has no such schema, and for all columns except fixed-length bytes and DECIMAL: all readers
+    interpret other Parquet types alike, and the look-up imports pyarrow.
     """
     is_decimal = column.logical is not None and column.logical.kind == "DECIMAL"
     stored = next((entry.value for entry in footer.metadata.key_value_metadata or () if entry.key == _KEY), None)

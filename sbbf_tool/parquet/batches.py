@@ -21,7 +21,7 @@ from sbbf_tool.parquet.pages import DICTIONARY_ENCODINGS, Page, data_encodings
 USUAL_BYTES = 4 << 20
 """Decoded bytes of a batch of average values: enough to amortize the cost of a batch, few enough for the processor's caches."""
 MOST_BYTES = 16 << 20
-"""Maximum of decoded bytes in a batch, except for a page at either end. pyarrow uses about four times as much while it decodes."""
+"""Maximum number of decoded bytes in a batch, except for a page at either end. pyarrow uses about four times as much while it decodes."""
 MOST_VALUES = 1 << 17
 MOST_INDICES = 1 << 20
 
@@ -69,7 +69,7 @@ def _estimate_decoded_bytes(meta: ColumnMetaData, encodings: set[int] | None) ->
 
 
 def _longest_value(pages: list[Page], longest_in_dictionary: Callable[[], int]) -> float:
-    """Return an upper bound in bytes per value for any run of values, not counting up to a page at either end."""
+    """Return an upper bound in bytes per value for any run of values, ignoring up to one page at either end."""
     in_dictionary = max((page.size for page in pages if page.is_dictionary), default=0)
     data = [page for page in pages if not page.is_dictionary]
     if data and data[0].encoding in DICTIONARY_ENCODINGS:

@@ -1,4 +1,4 @@
-"""The statements of the footer about one column chunk (parquet.thrift `ColumnChunk` and `ColumnMetaData`), interpreted in one place.
+"""One column chunk as the footer describes it (parquet.thrift `ColumnChunk` and `ColumnMetaData`), interpreted in one place.
 
 Writers leave fields out, and damaged footers contain negative numbers. A missing size counts as 0, since sizes are added up and limit
 reads. A missing count is None (unknown), since 0 would wrongly mean that there are no values.
@@ -21,7 +21,7 @@ class ChunkMeta:
 
     @property
     def is_locked(self) -> bool:
-        """Whether the metadata are encrypted with a missing key of the column's own. Nothing below is known then."""
+        """Whether the metadata are unknown: they are encrypted with the column's own key, which is missing."""
         return self._meta is None
 
     @property

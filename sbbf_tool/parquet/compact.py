@@ -47,7 +47,7 @@ class Edit(NamedTuple):
 
 
 def read_varint(buf: bytes, pos: int) -> tuple[int, int]:
-    """Read the unsigned varint at `pos`; return it and its end. Raises IndexError at the end, UnreadableError over 10 bytes."""
+    """Read the unsigned varint at `pos`; return it and the next position. Raises IndexError past the end, UnreadableError over 10 bytes."""
     byte = buf[pos]
     if byte < 0x80:
         return byte, pos + 1

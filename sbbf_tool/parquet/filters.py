@@ -57,7 +57,7 @@ class FilterHeader:
         )
 
     def within(self, room: int, stated_length: int | None) -> FilterHeader:
-        """Return the header with only the readings that fit in `room` bytes and, if any does, have the stated length."""
+        """Return the header with only the readings of the stated length, or, if there are none, all that fit in `room` bytes."""
         fitting = [reading for reading in self.readings if reading.fits(room, stated_length)]
         fitting = fitting or [reading for reading in self.readings if reading.fits(room, None)]
         return _draft(tuple(fitting)) if fitting else self

@@ -21,7 +21,7 @@ class Logical(NamedTuple):
     unit: str = ""
     """MILLIS, MICROS or NANOS, for TIME and TIMESTAMP."""
     utc: bool = True
-    """Whether the value is adjusted to UTC (an instant) or local (a wall-clock time)."""
+    """True for instants, which are adjusted to UTC; False for local, wall-clock times."""
     precision: int = 0
     scale: int = 0
 
