@@ -34,8 +34,7 @@ def advise_files(
 ) -> AdviceReport:
     """Advise on the columns of all files together; see `operations.advise`.
 
-    `run` runs the work on the files of `names`, which reads footers, filters and dictionaries. This process reads the data of a few row
-    groups.
+    `run` does the work on the files of `names`: it reads footers, filters and dictionaries. This process reads data of a few row groups.
     """
     parsed_queries = tuple(parse_query(query) for query in as_iterable(queries))
     key_ring = Keys.of(keys)

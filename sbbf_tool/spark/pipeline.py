@@ -17,10 +17,10 @@ Paths must mean the same files on every executor, and every executor must have t
 
 The keys of encrypted files (`keys`; `Edit.keys` in stages that add filters) reach executors as part of the pickled function that a stage
 maps, and in no other way: not in SQL, settings, columns, options or the environment. Plans, the UI, event logs and checkpoints contain the
-name of that function but not the function. Like everything that Spark sends, it is encrypted in transit only if
-`spark.network.crypto.enabled` is set, and, for functions of more than 1 MiB, which Spark writes to disk, `spark.io.encryption.enabled`.
-Rows are plaintext and contain what reports contain, including values of encrypted columns, but never filters of encrypted columns. A key
-service is called on the executors.
+name of that function but not the function. Like everything that Spark sends, the function is encrypted only by Spark: set
+`spark.network.crypto.enabled`, and, for functions of more than 1 MiB, which Spark writes to disk, `spark.io.encryption.enabled`. Rows are
+plaintext and contain what reports contain, including values of encrypted columns, but never filters of encrypted columns. A key service is
+called on the executors.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class SbbfDataSource(DataSource):
     Columns: `file`; for the chunk, `row_group`, `column`, types, bytes, values and `has_filter`; for the filter, offset, sizes,
     `fill_ratio`, `estimated_fpp`, `estimated_ndv`, warnings and, if it contradicts the format, why it is `unreadable`; for the file,
     `file_bytes`, `created_by`, `rows`, `row_groups`, ...; and `status`: `ok`, or, for a file that could not be read (damaged, empty,
-    encrypted), `failed` or `refused`, with the `reason`. Such a file has one row, and does not fail the query.
+    encrypted), `failed` or `refused`, with the `reason`. Such a file has one row, and by default does not fail the query.
 
     A query reads only what it needs. Files are listed on the driver, and only footers and filters are read, never data:
 

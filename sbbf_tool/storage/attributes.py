@@ -16,7 +16,7 @@ _OF_CONTENT = ("security.ima", "security.evm")
 
 
 def carry_over(name: str, source: int, status: os.stat_result, fd: int) -> list[str]:
-    """Give `fd` the owner, extended attributes and mode of the open file `source`; return warnings about those that cannot be kept."""
+    """Give `fd` the owner, extended attributes and mode of the open file `source`; return warnings about the ones that cannot be kept."""
     losses = []
     fresh = os.fstat(fd)
     # A folder with the setgid bit gives new files its own group instead of the group of the process.

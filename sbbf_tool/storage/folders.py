@@ -107,7 +107,7 @@ class LocalFolders:
 
 
 def _local(path: str) -> str:
-    """Return the path of a `file:` URL, as manifests contain it; a path is returned as it is."""
+    """Return the path of a `file:` URL, as manifests contain it; a path is returned unchanged."""
     for scheme in ("file://", "file:"):
         if path.startswith(scheme):
             return path.removeprefix(scheme)

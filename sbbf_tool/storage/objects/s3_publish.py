@@ -154,7 +154,7 @@ class _Upload:
         return str(tag)
 
     def _ensure_complete(self, upload_id: str, parts: tuple[Part, ...], tags: list[str]) -> None:
-        """Ensure that every part has its planned size, and that the old object is still the version that was read: not all stores do."""
+        """Ensure that all parts have their planned sizes and that the old object has not changed: some stores check neither."""
         stored_parts: dict[int, tuple[int, str]] = {}
         marker = 0
         while True:
