@@ -181,8 +181,8 @@ INLINE size_t hash_variable(const uint8_t *data, uint64_t size, const uint8_t *o
     return hash_spans(data, size, offsets, 8, count, hashes, hash_uuid_texts, vector);
 }
 
-/* Hash `count` values that each follow their length. Returns the number of values hashed: less than `count` if the page ends early. Sets `left`
- * to the number of bytes after the last value. */
+/* Hash `count` values that each follow their length. Returns the number of values hashed: less than `count` if the page ends early. Sets
+ * `left` to the number of bytes after the last value. */
 static size_t hash_length_prefixed(const uint8_t *page, size_t size, size_t count, uint8_t *hashes, size_t *left)
 {
     for (size_t i = 0; i < count; i++) {
