@@ -3,8 +3,8 @@
 choose   select the column chunks, and find what prevents the change
 build    read each chunk's values once; insert their hashes into a filter large enough for all of them; fold it to the target FPP; query it
          for every value
-publish  write the whole old file, the filters and the new footer to a temporary file, or with `append` to the end of the file itself; read
-         back footer, headers, bitsets, and the pages that the filters were verified against
+publish  write the old file, the filters and the new footer to a temporary file, or with `append` filters and footer to the end of the file
+         itself; read back the footer, headers, bitsets, and the pages that the filters were verified against
 rename   replace the file as the last step
 """
 
@@ -72,7 +72,7 @@ def add_filters(
 
 
 def add_to_file(path: str | os.PathLike[str], spec: FilterSpec, edit: Edit, prebuilt: PrebuiltFilters | None = None) -> AddReport:
-    """Add the filters of `spec` that a file lacks; filters in `prebuilt` are not built again. Raises the same errors as `add_filters`."""
+    """Add the filters of `spec` that a file lacks; its filters in `prebuilt` are not rebuilt. Raises the same errors as `add_filters`."""
     with edit.open(path, prebuilt) as change:
         file = change.file
         chunks, skipped = spec.chunks(file)

@@ -139,7 +139,7 @@ def advise_on_surveys(
 
 
 def _estimate_share(totals: Totals, counts: Iterable[QueryCounts]) -> float:
-    """Estimate the share of row groups that remain after min and max: for queries on the column or, without queries, for one value."""
+    """Estimate the share of row groups that min and max leave: for its queries or, without any, for a value in a row group's range."""
     name = totals.column.name
     queries = [query for query in counts if name in query.row_groups_by_column]
     shares = [query.after_statistics_by_column[name] / query.row_groups_by_column[name] for query in queries]

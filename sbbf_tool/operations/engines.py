@@ -37,7 +37,7 @@ def _find_families(name: str | None) -> list[ColumnFamily]:
     exact = [family for family in candidates if text in (family.id, family.name.casefold(), *(kind.casefold() for kind in family.types))]
     partial = [family for family in candidates if any(text in kind.casefold() for kind in (family.id, family.name, *family.types))]
     if not exact and not partial:
-        # This may be a type with parameters, such as DECIMAL(9,2). The last family is left out, because its types match any name.
+        # This may be a type with parameters: INT32 DECIMAL(9,2) or DECIMAL(9,2). The last family's types would match any name.
         partial = [family for family in families[:-1] if any(_is_type(text, kind.casefold()) for kind in family.types)]
     if not exact and not partial:
         names = {spelling.casefold() for family in families for spelling in (family.name, family.id)}

@@ -1,5 +1,4 @@
-"""`explain`: show for each row group whether min and max, the dictionary or the filter skips it in a query for a value, and in which
-engines.
+"""`explain`: show whether min and max, the dictionary or the filter skips each row group in a query for a value, and in which engines.
 
 Engines query these three in that order and stop at the first `absent`. The table of `engines` lists which engines query a dictionary, and
 which query a filter on a column of this type; all engines are assumed to compare min and max.

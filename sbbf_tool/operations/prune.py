@@ -163,7 +163,7 @@ def _list_row_groups(fragment: ds.ParquetFileFragment) -> tuple[int, ...]:
 
 
 def _add_equal_values(column: Column, values: tuple[object, ...]) -> tuple[object, ...]:
-    """Add the values that pyarrow treats as equal to these.
+    """Add the values that pyarrow treats as equal to the given ones.
 
     They are a pandas timestamp without its nanoseconds; for a binary column, the bytes of a string, since `0x61` and `null` have other
     meanings in this tool; for INT96, the instants beyond 64 bits of nanoseconds that pyarrow reads as the value.

@@ -1,8 +1,8 @@
 """`remove_filters`: remove filters with the same write protocol as `add_filters`.
 
-If the filters are at the end of the file, where `add_filters` writes them, the file is truncated to the previous footer and is again what
-it was, byte for byte. No record says so; instead, the previous footer with these filters set must equal the current footer. In all other
-cases, a new footer without the fields is appended, and the unreferenced bytes are reported, or dropped with `compact`.
+If the filters are at the end of the file, where `add_filters` writes them, the file is truncated to the previous footer and is again
+identical to the original. There is no record of this; instead, the previous footer with these filters set must equal the current footer. In
+all other cases, a new footer without the fields is appended, and the unreferenced bytes are reported, or dropped with `compact`.
 """
 
 from __future__ import annotations

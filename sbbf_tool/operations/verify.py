@@ -1,4 +1,4 @@
-"""`verify`: verify a file's filters against its data. Every filter must answer `maybe` for every stored value and suit readers."""
+"""`verify`: verify that a file's filters answer `maybe` for every stored value, and that they are as readers expect."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def verify(
     """Query each filter of `columns` (if empty, of all columns) for every value of its column chunk.
 
     Values are streamed from `jobs` chunks concurrently, one per core if None. A filter that cannot be read, or cannot be decrypted without
-    a key, is reported as not verified; so is a filter whose chunk cannot be decoded; the chunk is also listed in `unreadable`. Raises
+    a key, is reported as not verified. So is a filter whose chunk cannot be decoded; the chunk is also listed in `unreadable`. Raises
     UnreadableError (not a Parquet file), UsageError (no such column), RefusedError (encrypted footer without a key; a page whose header
     states more than `max_page_bytes` uncompressed bytes).
     """

@@ -74,7 +74,7 @@ class Field:
 
 
 def parse_data_type(json: Any, depth: int = 0) -> DataType:
-    """Parse a type from the JSON of a schema file: a string or an object. Raises UnreadableError when it is neither."""
+    """Parse a type from the JSON of a schema file: a string or an object. Raises UnreadableError for anything else."""
     if isinstance(json, str):
         return parse_type_text(json)
     if depth > MAX_DEPTH:
@@ -95,7 +95,7 @@ def parse_data_type(json: Any, depth: int = 0) -> DataType:
 
 
 def parse_fields(json: Any, depth: int = 0) -> tuple[Field, ...]:
-    """Parse the fields of a schema or a row type. Raises UnreadableError when one lacks an id, a name or a type."""
+    """Parse the fields of a schema or a row type. Raises UnreadableError if a field lacks an id, a name or a type."""
     if not isinstance(json, list):
         raise UnreadableError("the fields are not a list")
     fields = []

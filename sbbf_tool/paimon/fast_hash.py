@@ -9,7 +9,7 @@
 | TIME                             | milliseconds of the day, at every precision                                  | Wang     |
 | TIMESTAMP, TIMESTAMP_LTZ         | milliseconds up to precision 3, microseconds from 4 on, both rounded down    | Wang     |
 | FLOAT DOUBLE                     | the IEEE 754 bits, sign-extended; every NaN as the canonical NaN             | Wang     |
-| MAP, for the entry `column[key]` | that of the map's value type                                                 |          |
+| MAP, for the entry `column[key]` | the key of the map's value type                                              |          |
 
 Other types (BOOLEAN, DECIMAL, nested types, VARIANT, BLOB, VECTOR, ...) have no hash in Paimon, and therefore no filter. The two zeros have
 different bits, and therefore different hashes. Nulls are not hashed. XXH64 uses seed 0.

@@ -1,6 +1,6 @@
 """The file index that Paimon uses for a data file (io/FileIndexEvaluator.java).
 
-Paimon uses the container embedded in the manifest; only without one does it use the `.index` file among the entry's extra files. Two
+Paimon uses the container embedded in the manifest; if there is none, it uses the `.index` file among the entry's extra files. Two
 `.index` files are an error in Paimon. Before Paimon 2.1, a rewrite could leave an outdated container in the other place.
 """
 

@@ -37,7 +37,7 @@ class DataFile:
     external_path: str | None
     """The full path of the file, if it is outside the directory of the table."""
     write_columns: tuple[str, ...] | None
-    """The columns in the file, if it has only some columns of the schema."""
+    """The columns in the file, if the file has only some columns of the schema."""
 
     @property
     def index_files(self) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ class Publication:
 
 
 def publish(files: WritableFiles, path: str, additions: Iterable[Addition]) -> Publication | None:
-    """Write these indexes one by one and commit them to the latest state of the table; None if no data file exists any more.
+    """Write these indexes one by one and commit them to the latest state of the table; None if none of the data files exists any more.
 
     Raises RefusedError if the table has fields that this tool cannot preserve, or other commits come first in every attempt, and OSError if
     writing fails; in these cases, the written files are deleted. Raises WriteError, and deletes nothing, if it is unknown whether the

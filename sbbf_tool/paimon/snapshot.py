@@ -34,7 +34,7 @@ class Snapshot:
 
 
 def parse_snapshot(data: bytes) -> Snapshot:
-    """Parse a snapshot file. Raises UnreadableError when it is not one."""
+    """Parse a snapshot file. Raises UnreadableError if `data` is not a snapshot file."""
     tree = parse_object(data, "a snapshot file")
     return Snapshot(
         required(tree, "id", int),

@@ -206,7 +206,7 @@ def open_table(files: Files, path: str, *, snapshot: int | None = None, branch: 
 
 
 def latest_snapshot_id(files: Files, root: str) -> int | None:
-    """Return the number of the latest snapshot of a table, None when it has none. The LATEST file is a hint and may lag behind."""
+    """Return the number of the latest snapshot of a table, or None if the table has none. The LATEST file is a hint and may lag behind."""
     directory = join(root, "snapshot")
     try:
         hint = int(files.read(join(directory, "LATEST"), _LARGEST_HINT).decode("ascii"))

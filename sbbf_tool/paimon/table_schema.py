@@ -87,7 +87,7 @@ def resolve_column(schema: TableSchema, name: str) -> tuple[IndexedColumn, Field
 
 
 def parse_table_schema(data: bytes) -> TableSchema:
-    """Parse a schema file. Raises UnreadableError when it is not one."""
+    """Parse a schema file. Raises UnreadableError if `data` is not a schema file."""
     tree = parse_object(data, "a schema file")
     options = optional(tree, "options", dict) or {}
     return TableSchema(

@@ -39,7 +39,7 @@ class AddReport:
     cross_checked: int = 0
     """Column chunks that pyarrow also decoded, with equal values, because the tests do not cover the writer or there are no statistics."""
     not_cross_checked: int = 0
-    """Column chunks that need this check, but that pyarrow cannot decode."""
+    """Column chunks that need a cross-check, but that pyarrow cannot decode."""
 
     @property
     def bytes_added(self) -> int:

@@ -56,7 +56,7 @@ class CheckReport:
     rules: tuple[RuleOutcome, ...]
     findings: tuple[Finding, ...]
     unreadable: tuple[str, ...] = ()
-    """What could not be read (the whole file, or pages of a chunk), so that rules did not run on it: place and reason."""
+    """Parts that could not be read (the whole file, or pages of a chunk), and on which rules did not run: place and reason."""
 
 
 @dataclass(frozen=True)

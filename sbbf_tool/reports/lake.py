@@ -55,7 +55,7 @@ class BuiltChunk(FileRow):
     is_cross_checked: bool = False
     """Whether pyarrow also decoded the chunk, with equal values."""
     is_undecodable: bool = False
-    """Whether the chunk needs this check, but pyarrow cannot decode it."""
+    """Whether the chunk needs a cross-check, but pyarrow cannot decode it."""
     wrong_statistics: tuple[str, ...] = ()
     """Statistics in the footer that the values of the chunk contradict."""
 

@@ -26,7 +26,7 @@ class InconclusiveRowGroups:
 
 @dataclass(frozen=True)
 class LookupReport:
-    """Answers of the filters of one file for many values; it does not list values that are certainly absent."""
+    """Answers of the filters of one file for many values. Values that are certainly absent are not listed."""
 
     file: str
     column: str

@@ -35,7 +35,7 @@ class PruneReport:
     """Compressed bytes of the pages of all row groups."""
     bytes_to_read: int
     bytes_read: int
-    """Bytes read to prune: footers, filter headers and blocks."""
+    """Bytes that pruning read: footers, filter headers and blocks."""
     requests: int
     warnings: tuple[str, ...]
     """Files that cannot be pruned, each with the reason; all their row groups remain."""

@@ -38,14 +38,14 @@ class RepairReport:
     needs_rebuild: tuple[str, ...] = ()
     """Rules of `remaining` whose findings `rebuild` resolves."""
     unreadable: tuple[str, ...] = ()
-    """Chunks whose pages cannot be decoded, so that their filters cannot be verified: place and reason."""
+    """Chunks whose filters cannot be verified, because pages cannot be decoded: place and reason."""
     truncated_to: int | None = None
     """Length of the file before an interrupted append, to which the file was truncated. A dry run then checks nothing else."""
     warnings: tuple[str, ...] = ()
     cross_checked: int = 0
     """Column chunks that pyarrow also decoded, with equal values, because the tests do not cover the writer or there are no statistics."""
     not_cross_checked: int = 0
-    """Column chunks that need this check, but that pyarrow cannot decode."""
+    """Column chunks that need a cross-check, but that pyarrow cannot decode."""
 
     @property
     def is_clean(self) -> bool:

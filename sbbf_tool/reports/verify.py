@@ -36,7 +36,7 @@ class FilterVerification:
     excluded_forms: tuple[str, ...]
     """Values that the filter excludes although they equal a stored value in another form: the other zero; the canonical `nan`."""
     excluded_intervals: int
-    """INTERVAL values whose normalised form the filter lacks, although the file claims otherwise; DuckDB queries only that form."""
+    """INTERVAL values whose normalised form the filter lacks, although the metadata claims otherwise; DuckDB queries only that form."""
     excluded_instants: int
     """INT96 instants that are stored in a form that is not rounded down, while the filter lacks the rounded-down form."""
     estimated_fpp: float | None
@@ -67,7 +67,7 @@ class VerifyReport:
     findings: tuple[Finding, ...]
     """Findings that a filter contradicts the data or the format, or that released readers lose rows or fail; never about its cost."""
     unreadable: tuple[str, ...]
-    """Chunks whose pages could not be decoded, so that their filters were not verified: place and reason."""
+    """Chunks whose filters were not verified, because pages could not be decoded: place and reason."""
 
     @property
     def is_sound(self) -> bool:

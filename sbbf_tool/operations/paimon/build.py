@@ -35,10 +35,10 @@ def build_paimon_index(
 ) -> BuildReport:
     """Write a container for these columns of a Parquet, ORC or Avro data file to `output`, by default `<data file>.index`.
 
-    Give the column names in the data file (see `requests` for the syntax). Without columns, the columns in the options of the file's table
-    are indexed, with the sizes in the options. Raises UsageError for a column that does not exist or cannot be indexed, UnreadableError for
-    a file that cannot be read, RefusedError if `output` exists, writing is not permitted, or the header of a Parquet page states more than
-    `max_page_bytes` uncompressed bytes, and WriteError if writing fails.
+    Columns are given by their names in the data file (see `requests` for the syntax). Without columns, the columns in the options of the
+    file's table are indexed, with the sizes in the options. Raises UsageError for a column that does not exist or cannot be indexed,
+    UnreadableError for a file that cannot be read, RefusedError if `output` exists, writing is not permitted, or the header of a Parquet
+    page states more than `max_page_bytes` uncompressed bytes, and WriteError if writing fails.
     """
     path = os.fsdecode(data_file)
     if output is not None and not os.fsdecode(output):

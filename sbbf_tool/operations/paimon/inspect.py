@@ -63,7 +63,7 @@ def inspect_paimon(
 ) -> InspectReport:
     """Inspect a table (its directory), by default at its latest snapshot, or a container (a path that ends in `.index`).
 
-    Raises UnreadableError when the target is neither; broken indexes of a table are reported as findings.
+    Raises UnreadableError if the target is neither of them; broken indexes of a table are reported as findings.
     """
     target, files = os.fsdecode(target), files or LocalFolders()
     if not target.endswith(INDEX_SUFFIX):

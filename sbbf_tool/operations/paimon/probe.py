@@ -39,7 +39,7 @@ def probe_paimon(
     allow_outside: bool = False,
     files: Files | None = None,
 ) -> ProbeReport:
-    """Probe the indexes of a table for values of a column; give its current name, or `m[key]` for an entry of a map.
+    """Probe the indexes of a table for values of a column, given by its current name; `m[key]` is an entry of a map.
 
     `values` is an iterable of values or a single value: a string as in `literals`, a Python object, or None for null. Raises UsageError for
     a column that does not exist and a value that does not fit the type of the column.
