@@ -27,7 +27,7 @@ WIDTHS = [1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 20, 24, 31, 32, 33, 36, 40, 44
 # What Python says of an int that the compiled kernel's type does not hold; Python's own kernels have no such limit.
 TOO_LARGE = "cannot fit 'int'"
 # The kernels find the same fault at different moments.
-OUTSIDE, DECREASE = "outside the data|leave the", "offsets( that)? decrease"
+OUTSIDE, DECREASE = "outside the data|(leave|exceed) the", "offsets( that)? decrease"
 TOO_SHORT = "has no length|ends at byte|past the end|values in a page"
 
 values = st.lists(st.binary(max_size=80), max_size=60)

@@ -330,6 +330,55 @@ def test_a_codec_of_another_kind() -> None:
         avro_file.pack(b"", "xz")
 
 
+def test_a_truncated_block_of_the_most_bytes_is_unreadable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every byte is there, but the end of the stream is not."""
+    monkeypatch.setattr(avro_file, "MAX_BLOCK", 1000)
+    deflater = zlib.compressobj(wbits=-15)
+    with pytest.raises(UnreadableError, match="cannot be decompressed"):
+        unpack(deflater.compress(bytes(1000)) + deflater.flush(zlib.Z_SYNC_FLUSH), "deflate")
+
+
+def test_zstandard_in_parts_is_unpacked_past_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(avro_file, "MAX_BLOCK", 1000)
+    monkeypatch.setattr(avro_file, "_PART", 100)
+    assert unpack(packed("zstandard", bytes(1000)), "zstandard") == bytes(1000)
+    with pytest.raises(UnreadableError, match="more than 1000 bytes"):
+        unpack(packed("zstandard", bytes(1001)), "zstandard")
+
+
+def block_of(count: int, size: int, block: bytes) -> bytes:
+    return build_long(count) + build_long(size) + block + SYNC
+
+
+@pytest.mark.parametrize(("count", "block"), [(0, b""), (1, b"\2"), (3, b"\2\4\6")])
+def test_a_block_may_have_as_many_values_as_bytes_or_none(count: int, block: bytes) -> None:
+    data = build_file(header("null", "long"), []) + block_of(count, len(block), block)
+    assert read(data) == [1, 2, 3][:count]
+
+
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        (block_of(1, 3, b"\2"), "the block states 3 bytes, but 17 remain"),
+        (block_of(1, -1, b"\2"), "the block states -1 bytes"),
+        (block_of(2, 1, b"\2"), "the block states 2 values, but has 1 bytes"),
+        (block_of(-1, 1, b"\2"), "the block states -1 values"),
+        (block_of(1, 2, b"\2\4"), "1 bytes remain after the last value"),
+        (block_of(0, 1, b"\2"), "1 bytes remain after the last value"),
+        (block_of(1, 1, b"\2")[:-1] + b"!", "does not end with the sync marker"),
+    ],
+)
+def test_blocks_that_contradict_themselves_are_unreadable(block: bytes, message: str) -> None:
+    with pytest.raises(UnreadableError, match=message):
+        read(build_file(header("null", "long"), []) + block)
+
+
+def test_an_avro_file_begins_with_its_magic() -> None:
+    data = build_file(header("null", "long"), [1])
+    with pytest.raises(UnreadableError, match="magic"):
+        read(b"Obj\2" + data[4:])
+
+
 def broken_files() -> list[bytes]:
     good = build_file(header("deflate"), [])
     block = build_long(1) + build_long(0) + SYNC

@@ -62,6 +62,19 @@ def test_the_last_group_may_be_cut_to_the_bytes_it_needs():
         count_highest(memoryview(b"\x05\xff"), 1, 9)
 
 
+@pytest.mark.parametrize("count", [1, 63, 64, 127, 128, 8191, 8192, 1 << 20])
+def test_runs_of_any_length(count):
+    """Their headers have one to four bytes."""
+    assert count_highest(memoryview(repeated(1, count, 1)), 1, count) == count
+    assert count_highest(memoryview(repeated(0, count, 1) + repeated(1, 1, 1)), 1, count + 1) == 1
+
+
+@pytest.mark.parametrize("empty", [b"\x01", b"\x00\x01"])
+def test_a_run_of_no_levels_is_unreadable(empty):
+    with pytest.raises(ValueError, match="levels end early"):
+        count_highest(memoryview(empty + repeated(1, 4, 1)), 1, 4)
+
+
 def test_a_column_that_stores_no_levels():
     assert count_highest(memoryview(b""), 0, 7) == 7
 
