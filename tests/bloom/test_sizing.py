@@ -93,7 +93,7 @@ def test_a_rate_is_a_fraction(fpp: float) -> None:
 
 @pytest.mark.parametrize("ndv", [-1, -0.5, math.nan])
 def test_a_count_is_not_negative(ndv: float) -> None:
-    with pytest.raises(UsageError, match="ndv must not be negative"):
+    with pytest.raises(UsageError, match="ndv must be at least 0"):
         sizing.fpp_of(ndv, 64)
 
 
