@@ -268,7 +268,7 @@ BROKEN = {
     "the root claims more than there is": ([leaf("a")], 2, "state more children"),
     "a group claims more than there is": ([group("a", 3), leaf("b")], 1, "state more children"),
     "a claim without end": ([group("a", 2**31 - 1), leaf("b")], 1, "state more children"),
-    "elements that nobody claims": ([leaf("a"), leaf("b")], 1, "has 3 elements, but its groups state 2"),
+    "elements that nobody claims": ([leaf("a"), leaf("b")], 1, "has 3 elements, but the child counts of its groups add up to 2"),
     "a negative number of children": ([group("a", -1), leaf("b")], 2, "group states -1 children"),
     "no name": ([leaf(None)], 1, "has no name"),
     "no type": ([leaf("a", type=None)], 1, "physical type None"),

@@ -173,5 +173,5 @@ def test_an_old_pyspark_is_refused(monkeypatch):
 
 @pytest.mark.parametrize("master", ["", "lokal[2]", "mesos://host:5050", "spark:/host"])
 def test_a_master_that_is_none_is_told_before_java_is_started(master):
-    with pytest.raises(UsageError, match=r"unknown master .*; there are local"):
+    with pytest.raises(UsageError, match=r"unknown master .*; the masters are local"):
         session(master)
