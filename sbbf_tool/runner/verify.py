@@ -8,7 +8,7 @@ report   combine all results of a file into the row that `verify` returns; if th
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +37,7 @@ class VerifyFile:
     """`verify` as work; a runner may also verify the row groups of one file in separate tasks."""
 
     columns: tuple[str, ...] = ()
-    keys: KeysLike = None
+    keys: KeysLike = field(default=None, repr=False)
     max_page_bytes: MaxPageBytes = None
 
     def __call__(self, path: str, **options: Any) -> dict[str, object]:
