@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from sbbf_tool.file.parquet_file import ParquetFile
 from support import corpus_questions as asked
@@ -109,8 +110,21 @@ def check(engine: Asked, pair: Pair, count: int, seed: int) -> None:
     assert empty == [], "asked for what is stored, and not found even without filters: the question was put wrongly"
 
 
-@pytest.mark.parametrize("writer", WRITERS)
-@pytest.mark.parametrize("engine", [*PRUNERS, "pyarrow", "polars"], indirect=True, ids=str)
+def with_writers(*engines: str) -> list[ParameterSet]:
+    """Return every engine with every writer. Spark, which takes ten times as long, is heavy with all but two of them."""
+    return [
+        pytest.param(
+            engine,
+            writer,
+            marks=[pytest.mark.heavy] if engine == "spark" and writer in ("datafusion", "duckdb") else [],
+            id=f"{engine}-{writer}",
+        )
+        for engine in engines
+        for writer in WRITERS
+    ]
+
+
+@pytest.mark.parametrize(("engine", "writer"), with_writers(*PRUNERS, "pyarrow", "polars"), indirect=["engine"])
 def test_the_same_rows(engine: Asked, pairs: PairMaker, writer: str) -> None:
     """Over all engines and writers 1,440 questions."""
     check(engine, pairs(writer, engine.name), {"spark": 20, "pyarrow": 50, "polars": 50}.get(engine.name, 80), SEED)
@@ -123,8 +137,7 @@ def test_the_same_rows_for_a_thousand_questions_each(engine: Asked, pairs: PairM
     check(engine, pairs(writer, engine.name), 250, SEED + 1)
 
 
-@pytest.mark.parametrize("writer", WRITERS)
-@pytest.mark.parametrize("engine", PRUNERS, indirect=True, ids=str)
+@pytest.mark.parametrize(("engine", "writer"), with_writers(*PRUNERS), indirect=["engine"])
 def test_the_same_rows_for_extremes(engine: Asked, pairs: PairMaker, writer: str) -> None:
     """Each value that is stored, asked for alone: least and greatest of each type, both zeros, NaNs, empty strings, the end of the day."""
     check_extremes(engine, pairs, writer, every=False)
@@ -155,8 +168,7 @@ def check_extremes(engine: Asked, pairs: PairMaker, writer: str, *, every: bool)
     assert sum(map(bool, before)) > 0.8 * len(questions)
 
 
-@pytest.mark.parametrize("writer", WRITERS)
-@pytest.mark.parametrize("engine", PRUNERS, indirect=True, ids=str)
+@pytest.mark.parametrize(("engine", "writer"), with_writers(*PRUNERS), indirect=["engine"])
 def test_each_engine_prunes_by_each_type_it_can(engine: AskedPruner, pairs: PairMaker, writer: str) -> None:
     """For a value inside some row group's range that is in none, the engine reads less of `after` than of `before`, or as much where it
     asks no filter of that type. And what is stored it still reads.

@@ -31,7 +31,7 @@ def lake(bucket, tmp_path):
     return bucket
 
 
-@pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.engines)])
+@pytest.fixture(params=["local", pytest.param("spark", marks=[pytest.mark.engines, pytest.mark.heavy])])
 def sbbf(request, lake, capfd) -> Sbbf:
     """Run a command on a runner; return its exit code, the documents of files in order, the summary, and standard error."""
     runner: tuple[str, ...] = ()
@@ -65,7 +65,6 @@ def urls(lake, *names: str) -> list[str]:
     return [lake.url(name) for name in names]
 
 
-@pytest.mark.parametrize("sbbf", ["local", pytest.param("spark", marks=[pytest.mark.engines, pytest.mark.heavy])], indirect=True)
 def test_prefixes_globs_and_urls(lake, sbbf):
     for given, expected in (
         ([lake.url("lake/")], [*NAMES, "lake/day=3/torn.parquet"]),

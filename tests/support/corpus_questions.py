@@ -191,6 +191,7 @@ class AskedSpark(engines.Spark, _Dialect):
 
     def __init__(self, session: SparkSession) -> None:
         super().__init__(session.newSession())
+        self._frames: dict[Path, DataFrame] = {}
         # For so few rows it takes longer to compile a plan than to interpret it.
         self._session.conf.set("spark.sql.codegen.wholeStage", False)
 
@@ -225,8 +226,6 @@ class AskedSpark(engines.Spark, _Dialect):
                 reader = reader.option(f"parquet.filter.{means}.enabled", False)
             self._frames[path] = reader.parquet(str(path))
         return self._frames[path]
-
-    _frames: ClassVar[dict[Path, DataFrame]] = {}
 
     def type_of(self, path: Path, expression: str) -> str:
         return str(self._frame(path).selectExpr(expression).schema[0].dataType.simpleString())
