@@ -71,9 +71,9 @@ def test_fields_are_where_the_other_reader_finds_them(struct):
 
 @pytest.mark.parametrize("kind", [0, 14, 15])
 def test_kinds_that_do_not_exist_are_an_error(kind):
-    with pytest.raises(UnreadableError, match=f"kind {kind}"):
+    with pytest.raises(UnreadableError, match=f"type {kind}"):
         compact.skip(b"\0" * 20, 0, kind)
-    with pytest.raises(UnreadableError, match=f"kind {kind}"):
+    with pytest.raises(UnreadableError, match=f"type {kind}"):
         compact.skip(bytes([0x10 | kind]) + b"\0" * 20, 0, compact.LIST)
 
 
