@@ -44,7 +44,7 @@ class Surveys:
         self.bytes += survey.bytes
 
     def _refuse_missing_column(self, query: Query, column: str) -> None:
-        """Raise UsageError that suggests similar names, because no file has the column."""
+        """Raise a UsageError that suggests similar names, because no file has the column."""
         try:
             find_column([totals.column for totals in self.totals.values()], column)
         except UsageError as error:

@@ -36,7 +36,7 @@ def command(
     """Check the filters of files against rules: for correctness, format, encryption and efficiency.
 
     PATH is a Parquet file, a folder (all *.parquet below it), a quoted glob or a URL. Command-line options override --config. Exit code
-    0: no finding has the severity --fail-on or a higher one; 1: at least one has; 2: a rule, column or setting does not exist; 3:
+    0: no finding is at or above the severity of --fail-on; 1: at least one is; 2: a rule, column or setting does not exist; 3:
     something could not be read.
     """
     from sbbf_tool.cli import policy

@@ -42,7 +42,8 @@ def command(
     max_page_bytes: int | None,
     as_json: bool,
 ) -> int:
-    """Show which row groups a query for COLUMN = VALUE reads, and whether min and max, dictionary or filter exclude the others.
+    """Show which row groups a query for COLUMN = VALUE reads, and whether the statistics, the dictionary or the filter excludes each of
+    the others.
 
     The last two arguments are column and value; with -c COLUMN --value VALUE, all arguments are PATHs. A second table shows, for each
     engine, how many row groups it skips by each of these means, and the share of bytes skipped. For several files, the command prints a

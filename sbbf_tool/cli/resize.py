@@ -35,8 +35,9 @@ def command(change: Change, **options: Any) -> int:
     """Resize filters to meet a false-positive rate, or to a given number of bytes.
 
     Filters are made smaller by folding, which reads no data and gives, bit for bit, the filter that would have been built at that size.
-    The new filters and a new footer are written after the old bytes; `remove-filter` truncates the file to them. Larger filters are
-    built from the data with --rebuild; without it, filters that are already smaller stay unchanged; if all are, the command is refused.
+    The new filters and a new footer are written after the old bytes; `remove-filter` truncates the file to the old bytes. Larger filters
+    are built from the data with --rebuild; without it, filters that are already smaller stay unchanged; if all are, the command is
+    refused.
     """
     from sbbf_tool.file.cross_check import CrossChecks
     from sbbf_tool.runner import works

@@ -257,9 +257,7 @@ def place_of(file: ParquetFile, key: ChunkKey) -> str:
 
 def mistake(file: ParquetFile, problem: str) -> SbbfError:
     """Return the error for a filter or a new file that differs from its plan."""
-    return SbbfError(
-        f"nothing was changed: {problem}", file=file.name, hint="this is a bug in sbbf or a fault of the disk; please report it"
-    )
+    return SbbfError(f"nothing was changed: {problem}", file=file.name, hint="this is a bug in sbbf or a disk fault; please report it")
 
 
 def statistics_warnings(file: ParquetFile, filters: Mapping[ChunkKey, SpooledFilter]) -> Iterator[str]:

@@ -71,7 +71,7 @@ def _choose_chunks(file: ParquetFile, names: tuple[str, ...], compact: bool) -> 
     for column in columns:
         if any(file.footer.is_locked(number, column.index) for number in range(file.footer.num_row_groups)):
             hint = Hint("give the column's key with {keys}, or choose other columns with {columns}", keys=..., columns=...)
-            raise RefusedError("the metadata of the column are encrypted", file=file.name, place=f"column {column.name}", hint=hint)
+            raise RefusedError("the metadata of the column is encrypted", file=file.name, place=f"column {column.name}", hint=hint)
     recorded_chunks = _recorded_chunks(file.footer)
     with_filter = {column for _, column in recorded_chunks}
     for column in columns:

@@ -118,7 +118,7 @@ def resize_filters(
         chunks_to_rebuild = sorted(plan.reasons) if rebuild else []
         if plan.reasons and not change.filters and not chunks_to_rebuild:
             key, reason = next(iter(plan.reasons.items()))
-            hint = Hint("{rebuild} builds it from the data", rebuild=True)
+            hint = Hint("{rebuild} builds the filter from the data", rebuild=True)
             raise RefusedError(f"folding does not reach the target: {reason}", file=file.name, place=place_of(file, key), hint=hint)
         for row_group, column in chunks_to_rebuild:
             ensure_buildable(file, row_group, file.footer.columns[column])

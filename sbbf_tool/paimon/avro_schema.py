@@ -119,7 +119,7 @@ class _Parser:
     def _named_type(self, tree: Mapping[str, Any], enclosing: str, depth: int) -> Schema:
         kind, name, namespace_text = tree["type"], tree.get("name"), tree.get("namespace")
         if not isinstance(name, str):
-            raise UnreadableError(f"the Avro schema has a {kind} without a name")
+            raise UnreadableError(f"a type of kind {kind} in the Avro schema has no name")
         namespace = name.rpartition(".")[0] if "." in name else namespace_text if isinstance(namespace_text, str) else enclosing
         full_name = _full_name(name, namespace)
         self.types[full_name] = None

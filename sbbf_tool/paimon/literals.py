@@ -88,7 +88,7 @@ def _parse_binary(text: str) -> bytes:
 
 def _parse_integer(text: str, data_type: DataType) -> int:
     if not _INTEGER.fullmatch(text):
-        raise UsageError(f"{text!r:.60} is not a {data_type}")
+        raise UsageError(f"{text!r:.60} is not a value of type {data_type}")
     return _check_range(int(text), INTEGER_BITS[data_type.root], text, data_type)
 
 

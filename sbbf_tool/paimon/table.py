@@ -93,7 +93,7 @@ class Table:
             path = self.manifest_path(list_name)
             for name, _ in parse_file(self.files, path, parse_manifest_list):
                 if name in names:
-                    raise UnreadableError(f"the manifest lists name manifest {name} twice", file=path)
+                    raise UnreadableError(f"manifest {name} appears twice in the manifest lists", file=path)
                 names.add(name)
                 yield name
 

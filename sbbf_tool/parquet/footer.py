@@ -76,7 +76,7 @@ class Footer:
             if row_group.columns is None or len(row_group.columns) != len(self.columns):
                 num_chunks = len(row_group.columns or ())
                 raise UnreadableError(
-                    f"the row group has {num_chunks} column chunks, but the schema {len(self.columns)} leaf columns",
+                    f"the row group has {num_chunks} column chunks, but the schema has {len(self.columns)} leaf columns",
                     place=f"row group {number}",
                 )
 
@@ -132,7 +132,7 @@ class Footer:
         elif (stated_name := PHYSICAL_TYPES[stated_type]) == column.physical:
             return
         raise UnreadableError(
-            f"the schema states {column.physical}, but the column chunk {stated_name}", hint="the file is damaged: write it again"
+            f"the schema states {column.physical}, but the column chunk states {stated_name}", hint="the file is damaged: write it again"
         )
 
     def ensure_counts(self, row_group: int, column: Column) -> None:
@@ -228,7 +228,7 @@ def _edit_encrypted(
     raw: bytes, key: tuple[int, int], field: compact.Field, change: _Change | None, cipher: FileCipher, leave_decrypted: bool
 ) -> compact.Edit:
     if not cipher.has_key(key):
-        raise RefusedError("the metadata of a column are encrypted", hint=Hint("give its key with {keys}", keys=...))
+        raise RefusedError("the metadata of a column is encrypted", hint=Hint("give its key with {keys}", keys=...))
     length, start = compact.read_varint(raw, field.value)
     plain = cipher.decrypt_metadata(key, raw[start : start + length])
     if change is not None:

@@ -105,7 +105,7 @@ RULES = (
     _error(
         name="hashed-at-wrong-width",
         reads=Reads.DATA,
-        message="The filter holds the values with a width or byte order that differs from the file, so readers lose rows.",
+        message="The filter holds the values with a width or byte order that differs from that of the file, so readers lose rows.",
         why="Some libraries hash their own representation of a value: small integers in 1 or 2 bytes, decimals in 16, integers in 8 "
         "instead of 4.",
         look=_with_cause(misses.WIDTH),
@@ -124,8 +124,8 @@ RULES = (
         name="hashed-as-draft",
         reads=Reads.DATA,
         message="The filter holds hashes of a draft of the format but has a header of the released format, so readers lose rows.",
-        why="The writer follows a draft of 2018 or 2019 (MurmurHash3), or builds of parquet-mr's Bloom filter branch, which hash every "
-        "number as the empty string, but writes the header of the released format.",
+        why="The writer follows a draft of 2018 or 2019 (MurmurHash3), or behaves like builds of parquet-mr's Bloom filter "
+        "branch (which hash every number as the empty string), but writes the header of the released format.",
         look=_with_cause(misses.DRAFT),
         fix=fixes.rebuild,
     ),

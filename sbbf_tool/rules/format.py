@@ -113,7 +113,8 @@ RULES = (
     _error(
         name="oversized-page",
         reads=Reads.DATA,
-        message="A page header states more uncompressed bytes than the limit allows, so the page was not read and its filter not verified.",
+        message="A page header states more uncompressed bytes than the limit allows, so its column chunk was not read, "
+        "and the filter not verified.",
         why="The file was made to exhaust the memory of its readers, or a page header is damaged: readers allocate what the header "
         "states. If the writer is trusted, raise the limit.",
         look=at_each_filter(_oversized_page),
@@ -121,7 +122,8 @@ RULES = (
     _error(
         name="unknown-header",
         reads=Reads.FILTERS,
-        message="The filter's header does not state split blocks, XXH64 and no compression, so its bits cannot be interpreted.",
+        message="The filter's header states another algorithm, hash or compression than the format defines, so its bits "
+        "cannot be interpreted.",
         why="parquetjs leaves algorithm, hash and compression empty; parquet-go may compress with GZIP, which the format does not "
         "define for filters. Some readers ignore the filter, some fail the query, and some use it anyway.",
         look=_at_each_header(_unknown_header),
@@ -132,7 +134,8 @@ RULES = (
         reads=Reads.FILTERS,
         message="The filter follows an unreleased draft of the format, so no reader uses it and some fail.",
         why="Such filters were written by builds of parquet-mr's Bloom filter branch in 2019 and 2020, and by tools that follow the drafts "
-        "of that time. Only the values, not the header, determine the hash function. ClickHouse and DuckDB fail the query; DataFusion and "
+        "of that time. The header does not show the hash function; only queries for stored values do. ClickHouse and DuckDB "
+        "fail the query; DataFusion and "
         "parquet-java ignore the filter.",
         look=at_each_filter(_draft_dialect),
         fix=fixes.rebuild,

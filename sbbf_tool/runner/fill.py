@@ -46,7 +46,7 @@ def build_split(
     try:
         with ParquetFile.open(path, edit.keys, edit.limit) as file:
             if file.fingerprint != planned_fingerprint:
-                raise ChangedError("the file changed after it was planned", file=path)
+                raise ChangedError("the file changed after the work on it was planned", file=path)
             for key, size in spec.sizes(file, spec.chunks(file)[0]).items():
                 if key[0] in numbers and file.has_key(*key):
                     yield BuiltChunk(

@@ -118,7 +118,7 @@ def _begin(alive: tuple[int, int] | None) -> None:
 
 
 def _work(work: Callable[[Sequence[Unit]], list[Row]], units: Sequence[Unit]) -> list[Row]:
-    """Run a task in a worker. If SIGTERM is ignored, the worker must stop: tasks that it still receives are not run."""
+    """Run a task in a worker. The pool makes a worker ignore SIGTERM when it must stop; a task that arrives afterwards is not run."""
     if signal.getsignal(signal.SIGTERM) is signal.SIG_IGN:
         raise SystemExit
     signal.signal(signal.SIGTERM, _interrupt)

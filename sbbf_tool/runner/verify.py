@@ -87,7 +87,7 @@ def _verify_row_groups(
 ) -> dict[str, object]:
     with ParquetFile.open(path, keys, limit) as file:
         if file.fingerprint != planned_fingerprint:
-            return {"status": SKIPPED, "reason": "the file changed after it was planned"}
+            return {"status": SKIPPED, "reason": "the file changed after the work on it was planned"}
         facts = gather(file, file.find_columns(columns), Reads.DATA, verify_filter, row_groups)
         filters = (
             VerifiedFilter(column_facts.column.index, chunk.verification)

@@ -48,11 +48,11 @@ def parse_options(options: Mapping[str, str]) -> ReadRequest:
         parsed_options.refuse(_OF_CHUNKS, "rules")
         view = _findings(parsed_options)
     else:
-        parsed_options.refuse(_OF_RULES, "filters; it applies with the option rules")
+        parsed_options.refuse(_OF_RULES, "filters; it applies only with option 'rules'")
         view = Chunks(parsed_options.list("columns"), parsed_options.flag("all"))
     errors = parsed_options.text("errors") or "row"
     if errors not in ("row", "fail"):
-        raise UsageError(f"option errors must be row or fail, not {errors!r}")
+        raise UsageError(f"option 'errors' must be 'row' or 'fail', not {errors!r}")
     return ReadRequest(
         names, view, parsed_options.text("where"), errors == "fail", parsed_options.number("filesPerTask", int) or FILES_PER_TASK
     )
@@ -94,7 +94,7 @@ class _Options:
     def flag(self, name: str) -> bool:
         text = self._values.get(name, "false").lower()
         if text not in ("true", "false"):
-            raise UsageError(f"option {name} must be true or false, not {text!r}")
+            raise UsageError(f"option {name!r} must be true or false, not {text!r}")
         return text == "true"
 
     def list(self, name: str) -> tuple[str, ...]:
@@ -107,7 +107,7 @@ class _Options:
         except ValueError:
             parts = None
         if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
-            raise UsageError(f"option {name} must be a JSON list of strings, not {text:.80}")
+            raise UsageError(f"option {name!r} must be a JSON list of strings, not {text:.80}")
         return tuple(parts)
 
     def number(self, name: str, kind: Callable[[str], Number]) -> Number | None:
@@ -118,13 +118,13 @@ class _Options:
         except ValueError:
             number = kind("0")
         if not number > 0:
-            raise UsageError(f"option {name} must be a number above 0, not {self._values[name]!r}")
+            raise UsageError(f"option {name!r} must be a number above 0, not {self._values[name]!r}")
         return number
 
     def refuse(self, names: tuple[str, ...], why: str) -> None:
         for name in names:
             if name in self._values:
-                raise UsageError(f"option {name} does not apply to {why}")
+                raise UsageError(f"option {name!r} does not apply to {why}")
 
 
 def _key(name: str) -> str:

@@ -199,7 +199,7 @@ class TestProbe:
         ("arguments", "message"),
         [
             (["custmer", "x"], "column custmer: there is no column 'custmer'; did you mean customer?"),
-            (["id", "one"], "column id: 'one' is not a BIGINT"),
+            (["id", "one"], "column id: 'one' is not a value of type BIGINT"),
             (["day", "2024-02-30"], "not a valid date"),
             (["id"], "no value to query"),
             (["customer[k]", "x"], "not a map"),

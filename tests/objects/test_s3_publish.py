@@ -191,7 +191,7 @@ def test_a_prefix_that_becomes_a_table_is_one_at_once(bucket):
     url = bucket.put("orders/x.parquet", small())
     sbbf_tool.add_filters(url, ["id"], in_place=True)
     bucket.put("orders/_delta_log/0.json", b"{}")
-    with pytest.raises(RefusedError, match="the file belongs to a Delta table"):
+    with pytest.raises(RefusedError, match="the file belongs to a table of Delta"):
         sbbf_tool.add_filters(url, ["id"], in_place=True, replace=True)
 
 

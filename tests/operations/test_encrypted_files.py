@@ -196,8 +196,8 @@ def test_without_a_column_key(file):
     before = listing(path.parent)
     for work, message in (
         (lambda: add_filters(path, ["name"], in_place=True, keys=some), "the column is encrypted"),
-        (lambda: remove_filters(path, ["name"], in_place=True, keys=some), "the metadata of the column are encrypted"),
-        (lambda: remove_filters(path, in_place=True, keys=some), "the metadata of the column are encrypted"),
+        (lambda: remove_filters(path, ["name"], in_place=True, keys=some), "the metadata of the column is encrypted"),
+        (lambda: remove_filters(path, in_place=True, keys=some), "the metadata of the column is encrypted"),
     ):
         with pytest.raises(RefusedError, match=message) as caught:
             work()

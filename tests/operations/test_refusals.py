@@ -146,7 +146,7 @@ def test_a_dry_run_that_says_where_is_refused_as_the_run_would_be(filtered, tmp_
     assert_refused(work, tmp_path, message="the target exists", hint="name another")
     (tmp_path / "_delta_log").mkdir()
     work = lambda: change(filtered, columns, in_place=True, dry_run=True)  # noqa: E731
-    assert_refused(work, tmp_path, message="the file belongs to a Delta table", hint="allow_table_files=True")
+    assert_refused(work, tmp_path, message="the file belongs to a table of Delta", hint="allow_table_files=True")
     assert change(filtered, columns, dry_run=True).output == str(filtered)
 
 

@@ -40,7 +40,7 @@ def test_aad(place, expected):
 
 @pytest.mark.parametrize("place", [(32768, 0), (0, 32768), (0, 0, 32768), (-1, 0)])
 def test_there_are_no_ordinals_past_16_bits(place):
-    with pytest.raises(UnreadableError, match="an encrypted file has ordinals from 0 to 32,767"):
+    with pytest.raises(UnreadableError, match="are numbered from 0 to 32,767"):
         AAD.of(Module.DATA_PAGE, *place)
 
 

@@ -78,7 +78,7 @@ def test_bytes_that_are_no_footer_are_unreadable(raw):
 
 
 def test_the_row_group_that_contradicts_the_schema_is_named():
-    with pytest.raises(UnreadableError, match="the row group has 1 column chunks, but the schema 2 leaf columns") as caught:
+    with pytest.raises(UnreadableError, match="the row group has 1 column chunks, but the schema has 2 leaf columns") as caught:
         Footer(wire.write(made.file_metadata([GROUP], 2)), 4)
     assert caught.value.place == "row group 0"
 

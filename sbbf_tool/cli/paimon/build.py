@@ -24,7 +24,7 @@ def command(data_file: str, columns: tuple[str, ...], as_json: bool, **options: 
     """Build an index file for a Parquet, ORC or Avro data file, byte for byte as Paimon writes it.
 
     Each filter is sized for the distinct values in the file and a false-positive rate of 0.1; items=N and fpp=P size it as Paimon's
-    options of these names do. type=TYPE states the Paimon type of a column where neither a table nor the file determines it. Use the
+    options of these names do. After a column, type=TYPE states its Paimon type if neither a table nor the file determines it. Use the
     column names of the data file. All values are verified before the index is written.
     """
     from sbbf_tool.operations.paimon.build import build_paimon_index

@@ -42,7 +42,7 @@ def read_filter(
         stated_bytes = int.from_bytes(read(stored_filter.bitset_offset, LENGTH_BYTES), "little") + LENGTH_BYTES
         if stated_bytes != header.num_bytes + GCM_OVERHEAD:
             raise AuthenticationError(
-                f"the module of the bitset states {stated_bytes:,} bytes, but the header {header.num_bytes + GCM_OVERHEAD:,}"
+                f"the module of the bitset states {stated_bytes:,} bytes, but the header states {header.num_bytes + GCM_OVERHEAD:,}"
             )
     return stored_filter
 

@@ -68,7 +68,10 @@ class FileAad(NamedTuple):
         """Build the AAD; `row_group` is the ordinal that the footer states, `column` the leaf's. Raises UnreadableError above 32,767."""
         ordinals = (row_group, column) if page is None else (row_group, column, page)
         if max(ordinals) > MOST_ORDINAL or min(ordinals) < 0:
-            raise UnreadableError(f"an encrypted file has ordinals from 0 to {MOST_ORDINAL:,}")
+            raise UnreadableError(
+                f"ordinal {max(ordinals):,} is out of range: in encrypted files, row groups, columns and pages are numbered from 0 to "
+                f"{MOST_ORDINAL:,}"
+            )
         return self.prefix + self.unique + bytes([module]) + b"".join(number.to_bytes(2, "little") for number in ordinals)
 
 

@@ -137,7 +137,7 @@ class CloudStore(ReadOnlyStore):
         if status and status[1] == "416":
             return UnreadableError("the server does not have the requested range: the object is empty or was truncated")
         if status:
-            return UnreadableError(f"the server answered {status[1]}{f', {TRIES} tries' if status[1] >= '500' else ''}")
+            return UnreadableError(f"the server answered {status[1]}{f' after {TRIES} tries' if status[1] >= '500' else ''}")
         if any(word in text for word in ("redential", "metadata endpoint", "Account", "oken")) and self._service != "http":
             return DeniedError("no usable credentials", hint=hint)
         return UnreadableError(

@@ -150,7 +150,7 @@ class _Upload:
         )
         tag = answer.get("CopyPartResult", {}).get("ETag")
         if not tag:
-            raise WriteError("the store reports that it copied a part, but not its ETag", hint=_UNTOUCHED)
+            raise WriteError("the store reports that it copied a part, but does not return the ETag of the part", hint=_UNTOUCHED)
         return str(tag)
 
     def _ensure_complete(self, upload_id: str, parts: tuple[Part, ...], tags: list[str]) -> None:
