@@ -64,7 +64,7 @@ class UsageError(SbbfError):
 
 
 class UnreadableError(SbbfError):
-    """The input is missing, cannot be opened, or its bytes contradict its format. Exit 3."""
+    """The input is missing or cannot be opened, or its bytes contradict its format. Exit 3."""
 
     exit_code = 3
 

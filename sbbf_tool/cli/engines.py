@@ -58,7 +58,7 @@ def _show_engine(report: EnginesReport) -> None:
         if getattr(engine, field):
             say(f"  {field}: {getattr(engine, field)}")
     if engine.unused_arrow_types:
-        say(f"  unused types in ARROW:schema: {', '.join(engine.unused_arrow_types)}")
+        say(f"  uses no filter if ARROW:schema has the type: {', '.join(engine.unused_arrow_types)}")
     rows = [
         (label, mark, entry.sentence.removeprefix(f"{engine.name}: "), entry.evidence)
         for family, verdict in zip(report.families, engine.verdicts, strict=True)

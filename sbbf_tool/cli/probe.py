@@ -66,7 +66,7 @@ def unmark(argument: str) -> str:
 @click.option("--standalone", is_flag=True, help="PATH is a standalone filter: a header and a bitset. Requires --type; there is no COLUMN.")
 @click.option("--type", "type_name", metavar="TYPE", help="With --standalone: type of the values, such as INT64 or STRING.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing; only set the exit code.")
-@click.option("--stats", is_flag=True, help="Print the number of bytes, files and requests to standard error.")
+@click.option("--stats", is_flag=True, help="Print the number of bytes and files read, and of requests, to standard error.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document per file and, for several files, a summary.")
 @over_files("PATH [COLUMN VALUE...] | PATH...")
 def command(

@@ -295,7 +295,7 @@ def _build(file: ParquetFile, key: ChunkKey, target: Sizing, checks: CrossChecks
 
 
 def first_bytes(file: ParquetFile, key: ChunkKey, target: Sizing, distinct: int | None = None) -> int:
-    """Return the initial bytes of a chunk's filter before its values are read; it has at most `distinct` distinct values, if given.
+    """Return the size, in bytes, with which the filter of a chunk is built; the chunk has at most `distinct` distinct values, if given.
 
     The filter is folded afterwards, unless `target` fixes its size.
     """

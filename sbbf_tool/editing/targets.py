@@ -41,7 +41,7 @@ def choose_target(
     if table is not None:
         kind, folder = table
         raise RefusedError(
-            f"the file belongs to a table of {kind} ({folder}), which records the size of each file",
+            f"the file belongs to {'an' if kind[0] in 'AEIOU' else 'a'} {kind} table ({folder}), which records the size of each file",
             file=target,
             hint=Hint("write elsewhere and commit the new file to the table, or allow it with {allow_table_files}", allow_table_files=True),
         )

@@ -139,7 +139,7 @@ def _split_hashes(hashes: Hashes) -> tuple[NDArray[np.int32], NDArray[np.int32]]
 def parse_bloom64(body: bytes) -> BloomFilter64:
     """Parse a filter from the bytes of its index, copying the bits. Raises UnreadableError for fewer than 5 bytes."""
     if len(body) < 5:
-        raise UnreadableError(f"the bloom-filter index has {len(body)} bytes; expected at least 5: 4 for k and 1 of bits")
+        raise UnreadableError(f"the bloom-filter index has {len(body)} bytes; expected at least 5: 4 for k and 1 for the bits")
     return BloomFilter64(np.frombuffer(body, np.uint8, offset=4).copy(), int.from_bytes(body[:4], "big"))
 
 

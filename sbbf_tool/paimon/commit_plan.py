@@ -159,7 +159,7 @@ def _rewrite_manifests(table: Table, additions: Sequence[Addition]) -> Iterator[
         if header is not None:
             groups.setdefault(header.schema_text, (header, []))[1].extend(matches)
     if additions_by_identity:
-        raise UnreadableError("no manifest has the entry of a data file to index", file=table.path)
+        raise UnreadableError("a data file to index has no entry in any manifest", file=table.path)
     for header, group in groups.values():
         _check_fields(header, table.path)
         for start in range(0, len(group), _ENTRIES_PER_MANIFEST):

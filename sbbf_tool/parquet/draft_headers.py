@@ -79,8 +79,8 @@ def _parse_raw(layout: struct.Struct, data: bytes) -> ParsedHeader:
     # There is no magic, and many other numbers happen to be followed by as many zero bytes, so the check of the size is strict.
     if not BLOCK_BYTES <= num_bytes <= MAX_BYTES or num_bytes & (num_bytes - 1):
         raise UnreadableError(
-            f"builds of parquet-mr's Bloom filter branch wrote bitsets of a power of two from {BLOCK_BYTES} to {MAX_BYTES} bytes, "
-            f"not {num_bytes}"
+            f"builds of parquet-mr's Bloom filter branch wrote bitsets whose size is a power of two from {BLOCK_BYTES} to "
+            f"{MAX_BYTES} bytes, not {num_bytes}"
         )
     return ParsedHeader(layout.size, num_bytes)
 

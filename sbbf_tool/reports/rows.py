@@ -28,7 +28,7 @@ class ListedFile:
 
 @dataclass(frozen=True)
 class FileRow:
-    """The first fields of every row of a file."""
+    """The fields that begin every report row about a file."""
 
     path: str
     status: str

@@ -45,7 +45,7 @@ class VerifyFile:
 
 
 def plan_verification(path: str, columns: tuple[str, ...] = (), keys: KeysLike = None, split_bytes: int = SPLIT_BYTES) -> PlannedFile:
-    """Plan the splits in which the filters of these columns (if empty, of all) are verified; a failure becomes the row."""
+    """Plan the splits in which the filters of these columns (if empty, of all) are verified; the row reports a failure."""
     return row_of(PlannedFile, path, partial(_plan_file, path, columns, keys, split_bytes))
 
 

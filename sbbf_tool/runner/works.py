@@ -67,7 +67,7 @@ class Work(Generic[Row]):
         """Whether `fields` takes `jobs` (the number of column chunks of a file to process concurrently) and `progress`."""
 
     def __call__(self, path: str, jobs: int = 1, progress: Progress | None = None) -> Row:
-        """Return the row of one file; a failure becomes the row."""
+        """Return the row of one file; a failure is reported in the row."""
         options = {"jobs": jobs, "progress": progress} if self.is_parallel else {}
         return row_of(self.row, path, partial(self.fields, path, **options))
 

@@ -37,7 +37,7 @@ def test_larger(capfd):
     assert run(["resize", "a.parquet", "--bytes", "4096", "--in-place"]) == 4
     assert capfd.readouterr().err == (
         "sbbf: a.parquet: column id, row group 0: folding does not reach the target: it has 2,048 bytes; "
-        "--rebuild builds it from the data\n"
+        "--rebuild builds the filter from the data\n"
     )
     assert run(["resize", "a.parquet", "--bytes", "4096", "--rebuild", "--in-place", "--json"]) == 0
     document = json.loads(capfd.readouterr().out)

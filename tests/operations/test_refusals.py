@@ -146,7 +146,7 @@ def test_a_dry_run_that_says_where_is_refused_as_the_run_would_be(filtered, tmp_
     assert_refused(work, tmp_path, message="the target exists", hint="name another")
     (tmp_path / "_delta_log").mkdir()
     work = lambda: change(filtered, columns, in_place=True, dry_run=True)  # noqa: E731
-    assert_refused(work, tmp_path, message="the file belongs to a table of Delta", hint="allow_table_files=True")
+    assert_refused(work, tmp_path, message="the file belongs to a Delta table", hint="allow_table_files=True")
     assert change(filtered, columns, dry_run=True).output == str(filtered)
 
 
@@ -195,7 +195,10 @@ def test_a_file_of_a_table(tmp_path, kind, make):
     make(table)
     path = write_events(data / "part-0.parquet")
     outside = write_events(tmp_path / "loose.parquet")
-    refused = {"message": f"the file belongs to a {kind} table ({table})", "hint": "allow_table_files=True"}
+    refused = {
+        "message": f"the file belongs to {'an' if kind == 'Iceberg' else 'a'} {kind} table ({table})",
+        "hint": "allow_table_files=True",
+    }
     assert_refused(lambda: add_filters(path, ["id"], in_place=True), tmp_path, **refused)
     assert_refused(lambda: add_filters(outside, ["id"], output=data / "part-1.parquet"), tmp_path, **refused)
     linked = tmp_path / "linked.parquet"

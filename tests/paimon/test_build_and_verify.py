@@ -150,7 +150,7 @@ def test_a_column_that_cannot_be_verified_does_not_hide_the_others(files: LocalF
     assert problems["id"] is None
     assert problems["nope"] == "there is no column 'nope'; the columns of the file are id, s, broken"
     assert problems["s"] == "column s: the column is stored as string, which contradicts its type INT"
-    assert problems["broken"] == "the bloom-filter index has 0 bytes; expected at least 5: 4 for k and 1 of bits"
+    assert problems["broken"] == "the bloom-filter index has 0 bytes; expected at least 5: 4 for k and 1 for the bits"
     assert report.problems
     assert not report.has_false_negatives
 

@@ -127,7 +127,7 @@ def test_a_header_cut_anywhere_is_unreadable(form):
 @pytest.mark.parametrize("num_bytes", [0, 1, 31, 33, 96, 1000, (128 << 20) + 1, 256 << 20, 2**31, 2**32 - 1])
 @pytest.mark.parametrize("form", [RAW_12, RAW_16])
 def test_sizes_that_the_branch_never_had(form, num_bytes):
-    with pytest.raises(UnreadableError, match=f"a power of two from 32 to 134217728 bytes, not {num_bytes}$"):
+    with pytest.raises(UnreadableError, match=f"whose size is a power of two from 32 to 134217728 bytes, not {num_bytes}$"):
         FORMS[form][0](num_bytes.to_bytes(4, "little") + bytes(12))
 
 

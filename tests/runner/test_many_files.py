@@ -202,7 +202,7 @@ def test_lies_are_findings(lake, capsys):
         (["add-filter", "x", "--advise", "--ndv", "5"], "leave out"),
         (["inspect", "x", "--master", "local[2]", "--runner", "local"], "are for --runner spark"),
         (["inspect", "x", "--conf", "a=b"], "are for --runner spark"),
-        (["inspect", "x", "--runner", "spark", "--jobs", "2"], "--jobs is for --runner local"),
+        (["inspect", "x", "--runner", "spark", "--jobs", "2"], "--jobs applies to --runner local"),
         (["inspect", "x", "--runner", "spark", "--conf", "a"], "must be key=value"),
         (["probe", "x", "-c", "id"], "no value to query"),
         (["inspcet", "x"], "did you mean inspect?"),
