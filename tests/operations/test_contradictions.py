@@ -41,7 +41,7 @@ def test_a_chunk_of_another_type_than_its_column(plain, tmp_path, stated, words)
 
     edit_footer(plain, change)
     add_filters(plain, ["score"], in_place=True)
-    message = f"the schema states INT64, but the column chunk {words}"
+    message = f"the schema states INT64, but the column chunk states {words}"
     for work in (
         lambda: add_filters(plain, ["name", "id"], in_place=True),
         lambda: add_filters(plain, ["name", "id"], in_place=True, dry_run=True),

@@ -385,7 +385,7 @@ class TestArrowTypes:
         from sbbf_tool.cli import run
 
         assert run(["engines", "--engine", "datafusion"]) == 0
-        assert "ARROW:schema: arrow.uuid, decimal32, decimal64" in capfd.readouterr().out
+        assert "ARROW:schema has the type: arrow.uuid, decimal32, decimal64" in capfd.readouterr().out
         assert run(["engines", "--engine", "datafusion", "--json"]) == 0
         (engine,) = json.loads(capfd.readouterr().out)["engines"]
         assert "arrow.uuid" in engine["unused_arrow_types"]
