@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from support.allowed_skips import ALLOWED_SKIPS, find_excess, read_allowances
 from support.heavy_order import draw_order, find_test_paths
+from support.newer_pyarrow import WRONG
 
 pytestmark = pytest.mark.slow
 
 pytest_plugins = ["pytester"]
+
+TESTS = Path(__file__).parent
 
 NAMES = [f"tests/{room}/test_{n}.py::test_{n}" for room in ("bloom", "objects", "paimon", "storage") for n in range(5)]
 
@@ -32,6 +37,12 @@ def test_tables_of_allowances_add_up(tmp_path) -> None:
 def test_the_tables_of_this_repository_can_be_read() -> None:
     for table in ("readme", "numpy", "oldest", "without-extension", "heavy"):
         assert read_allowances(ALLOWED_SKIPS, [table])
+
+
+@pytest.mark.parametrize("start", WRONG)
+def test_tests_that_an_old_pyarrow_fails_have_their_present_names(start) -> None:
+    path, _, name = start.partition("::")
+    assert f"def {name}" in (TESTS.parent / path).read_text()
 
 
 @pytest.mark.parametrize("workers", ["0", "1"])

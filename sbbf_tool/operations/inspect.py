@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.bloom.filter import BloomFilter
-from sbbf_tool.errors import SbbfError, UnreadableError
+from sbbf_tool.errors import UnreadableError
 from sbbf_tool.file.interrupted import warning_of
 from sbbf_tool.file.layout import unreferenced_ranges
 from sbbf_tool.file.parquet_file import ParquetFile
@@ -199,8 +199,3 @@ def _totals(file: ParquetFile, columns: Sequence[Column], rows: list[FilterRepor
             )
         )
     return tuple(totals)
-
-
-def unreadable_filter_error(report: InspectReport, row: FilterReport) -> SbbfError:
-    """Return the error for an unreadable filter in a report."""
-    return UnreadableError(row.unreadable or "", file=report.file)

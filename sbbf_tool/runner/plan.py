@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from sbbf_tool.editing.build import chunk_bytes, first_bytes, least_bytes
+from sbbf_tool.editing.build import chunk_bytes, least_bytes
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.editing.filter_spec import FilterSpec
 from sbbf_tool.file.parquet_file import ParquetFile
@@ -18,19 +18,16 @@ from sbbf_tool.runner.failures import row_of
 SPLIT_BYTES = 16 << 20
 """Bytes of data to decode per split: less than a second of work, so that a file with many row groups keeps every core busy."""
 
-HANDED_BYTES = 32 << 20
-"""Maximum filter bytes per file for building in several processes of a machine; above it, one process builds all, on all cores."""
 
-
-def plan_file(path: str, spec: FilterSpec, edit: Edit, split_bytes: int = SPLIT_BYTES, handed_bytes: int | None = None) -> PlannedFile:
+def plan_file(path: str, spec: FilterSpec, edit: Edit, split_bytes: int = SPLIT_BYTES) -> PlannedFile:
     """Plan the filters that this file lacks; if the status is not `ok`, the plan has the reason.
 
-    The plan has a single split if any of its columns is encrypted, or if its filters may take more than `handed_bytes`.
+    The plan has a single split if any of its columns is encrypted.
     """
-    return row_of(PlannedFile, path, partial(_plan_filters, path, spec, edit, split_bytes, handed_bytes))
+    return row_of(PlannedFile, path, partial(_plan_filters, path, spec, edit, split_bytes))
 
 
-def _plan_filters(path: str, spec: FilterSpec, edit: Edit, split_bytes: int, handed_bytes: int | None) -> dict[str, object]:
+def _plan_filters(path: str, spec: FilterSpec, edit: Edit, split_bytes: int) -> dict[str, object]:
     with replace(edit, dry_run=True).open(path) as change:
         file = change.file
         keys, _ = spec.chunks(file)
@@ -39,8 +36,7 @@ def _plan_filters(path: str, spec: FilterSpec, edit: Edit, split_bytes: int, han
         if keys:
             change.ensure_replaceable()
         columns = sorted({column for _, column in keys})
-        filter_bytes = sum(first_bytes(file, *chunk) for chunk in sizes.items())
-        is_whole = any(file.has_key(*key) for key in keys) or (handed_bytes is not None and filter_bytes > handed_bytes)
+        is_whole = any(file.has_key(*key) for key in keys)
         return {
             "status": OK if keys else SKIPPED,
             "reason": None if keys else "the file has every filter",

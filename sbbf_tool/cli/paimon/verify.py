@@ -63,10 +63,6 @@ def _show(report: VerifyReport) -> None:
 _VERIFIED = "all values found"
 
 
-def _format_counts(column: VerifiedColumn) -> Iterator[str]:
-    return map(render.size, (column.rows, column.nulls, column.false_negatives))
-
-
 def _format_result(column: VerifiedColumn) -> str:
     return "not verified" if column.problem else "false negatives" if column.false_negatives else _VERIFIED
 
