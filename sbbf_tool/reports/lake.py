@@ -1,6 +1,6 @@
 """Results of the stages of work on a lake: one row per file or column chunk, the same on every runner.
 
-Rows are passed between processes and through Spark, where each field is a column: `runner.rows` derives the Arrow schema.
+Rows are passed between processes and through Spark, where each field is a column: `reports.arrow` derives the Arrow schema.
 """
 
 from __future__ import annotations

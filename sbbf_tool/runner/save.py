@@ -47,7 +47,7 @@ def _rows(path: str, stream: BinaryIO, row: type[FileRow]) -> Iterator[Save]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from sbbf_tool.runner.rows import schema_of, to_batch
+    from sbbf_tool.reports.arrow import schema_of, to_batch
 
     waiting: list[FileRow] = []
 

@@ -41,6 +41,7 @@ from sbbf_tool.operations.advise import advise_on_surveys
 from sbbf_tool.operations.check import Policy
 from sbbf_tool.reports.add import AddRow
 from sbbf_tool.reports.advise import AdviceReport
+from sbbf_tool.reports.arrow import from_batch, to_batch
 from sbbf_tool.reports.lake import BuiltChunk, PlannedFile, SurveyRow, VerifiedSplit
 from sbbf_tool.reports.rows import LINK, FileRow, ListedFile
 from sbbf_tool.reports.verify import VerifyRow
@@ -52,7 +53,6 @@ from sbbf_tool.runner.fill import build_split, fill_file, publish_file
 from sbbf_tool.runner.pack import TASK_COST
 from sbbf_tool.runner.partitions import Predicate, parse_predicate
 from sbbf_tool.runner.plan import SPLIT_BYTES, plan_file
-from sbbf_tool.runner.rows import from_batch, to_batch
 from sbbf_tool.runner.verify import plan_verification, report_verification, verify_split
 from sbbf_tool.runner.works import Work
 from sbbf_tool.spark.progress import Progress, Tally, report_progress

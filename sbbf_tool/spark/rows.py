@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sbbf_tool import errors
 from sbbf_tool.errors import SbbfError, UnreadableError
+from sbbf_tool.reports.arrow import from_dict, schema_of, spelling, to_batch
 from sbbf_tool.runner.pack import pack
-from sbbf_tool.runner.rows import from_dict, schema_of, spelling, to_batch
 from sbbf_tool.spark.session import cause_of, quiet_about_pandas
 from sbbf_tool.storage.temporary import share_listings
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
+from sbbf_tool.reports.arrow import spelling
 from sbbf_tool.reports.rows import FileRow
 from sbbf_tool.runner.fill import AddToFile
-from sbbf_tool.runner.rows import spelling
 from sbbf_tool.runner.verify import VerifyFile
 from sbbf_tool.spark import pipeline
 from sbbf_tool.spark.rows import rows_of

@@ -100,8 +100,8 @@ class Findings:
 
     def rows(self, path: str, columns: Collection[str], wants: WantsChunk | None) -> Iterator[Row]:
         from sbbf_tool.operations.check import check
+        from sbbf_tool.reports.arrow import plain
         from sbbf_tool.reports.rows import FAILED
-        from sbbf_tool.runner.rows import plain
 
         report: CheckReport = check(path, self.policy, max_page_bytes=self.max_page_bytes, jobs=1)
         for finding in report.findings:
@@ -123,8 +123,8 @@ class PaimonIndexes:
     def schema(self) -> str:
         import pyarrow as pa
 
+        from sbbf_tool.reports.arrow import schema_of
         from sbbf_tool.reports.paimon import IndexFigures, InspectedFile
-        from sbbf_tool.runner.rows import schema_of
 
         index = pa.field("index", pa.struct(list(schema_of(IndexFigures))))
         findings = pa.field("findings", pa.list_(pa.struct(list(schema_of(Finding)))))
@@ -136,7 +136,7 @@ class PaimonIndexes:
 
     def rows(self, path: str, columns: Collection[str], wants: WantsChunk | None) -> Iterator[Row]:
         from sbbf_tool.operations.paimon.inspect import inspect_paimon
-        from sbbf_tool.runner.rows import plain
+        from sbbf_tool.reports.arrow import plain
 
         report = inspect_paimon(path)
         for file in report.files:
@@ -166,20 +166,20 @@ def _no_chunk(row_group: int, column: str) -> bool:
 def failed(path: str, error: Exception) -> Row:
     """Return the row of a file that cannot be read, or for which this package fails unexpectedly."""
     from sbbf_tool.display import redact
+    from sbbf_tool.reports.arrow import plain
     from sbbf_tool.runner.failures import failure
-    from sbbf_tool.runner.rows import plain
 
     return {"file": plain(redact(path)), **failure(path, error)}
 
 
 def _values(report: DataclassInstance, columns: Collection[str]) -> Row:
-    from sbbf_tool.runner.rows import plain
+    from sbbf_tool.reports.arrow import plain
 
     return {field.name: plain(getattr(report, field.name)) for field in fields(report) if field.name in columns}
 
 
 def _fields(report: type, but: Collection[str] = ()) -> list[pa.Field]:
-    from sbbf_tool.runner.rows import schema_of
+    from sbbf_tool.reports.arrow import schema_of
 
     return [field for field in schema_of(report) if field.name not in but]
 

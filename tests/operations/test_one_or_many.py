@@ -50,8 +50,6 @@ ITEMS = re.compile(r"\b(str|object|PathLike|IndexRequest|Query)\b")
 
 NOT_GIVEN_BY_PEOPLE = {
     "explain.value": "one value by its meaning",
-    "runner.rows.plain.value": "one value by its meaning",
-    "runner.rows.to_batch.rows": "rows of a stage",
     "runner.open_files.Files.explain.value": "one value by its meaning",
     "runner.works.explain.value": "one value by its meaning",
     "editing.paimon_index.build.requests": "what index_requests returned",

@@ -25,6 +25,7 @@ from sbbf_tool.operations.check import Policy
 from sbbf_tool.operations.probe import probe
 from sbbf_tool.operations.verify import verify
 from sbbf_tool.reports.add import AddRow, PlanRow
+from sbbf_tool.reports.arrow import from_batch, schema_of, to_batch
 from sbbf_tool.reports.explain import ExplainRow
 from sbbf_tool.reports.findings import CheckRow
 from sbbf_tool.reports.inspect import InspectRow
@@ -43,7 +44,6 @@ from sbbf_tool.runner.fill import build_split, fill_file, publish_file
 from sbbf_tool.runner.pack import OPENING_COST, pack
 from sbbf_tool.runner.partitions import parse_predicate
 from sbbf_tool.runner.plan import plan_file
-from sbbf_tool.runner.rows import from_batch, schema_of, to_batch
 from sbbf_tool.runner.verify import plan_verification, report_verification, verify_split
 from sbbf_tool.storage.local import LocalSource, sole_writer
 from sbbf_tool.storage.source import blocks_of
