@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.reports.tabular import Tabular, count
 
 
 @dataclass(frozen=True)
@@ -23,8 +25,11 @@ class BuiltFilter:
     """False-positive rate estimated from the bits that are set."""
 
 
-@dataclass(frozen=True)
-class AddReport:
+@dataclass(frozen=True, repr=False)
+class AddReport(Tabular):
+    _row = BuiltFilter
+    _first = ("file",)
+
     file: str
     output: str
     dry_run: bool
@@ -45,6 +50,12 @@ class AddReport:
     def bytes_added(self) -> int:
         return self.new_bytes - self.old_bytes
 
+    def _rows(self) -> Iterable[object]:
+        return self.filters
+
+    def _summary(self) -> str:
+        return f"{self.file}: {count(len(self.filters), 'filter')}"
+
 
 @dataclass(frozen=True)
 class AddRow(FileRow):
@@ -52,8 +63,8 @@ class AddRow(FileRow):
     """Also set for a file that was skipped because it has every filter; None for a file that was refused or failed."""
 
 
-@dataclass(frozen=True)
-class AddPlan:
+@dataclass(frozen=True, repr=False)
+class AddPlan(Tabular):
     """Filters that a file would get, planned from its footer."""
 
     file: str
@@ -62,6 +73,9 @@ class AddPlan:
     filters: int
     data_bytes: int
     """Compressed bytes of the column chunks to read."""
+
+    def _summary(self) -> str:
+        return f"{self.file}: {count(self.filters, 'filter')}"
 
 
 @dataclass(frozen=True)

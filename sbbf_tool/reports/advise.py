@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sbbf_tool.hints import Fix
+from sbbf_tool.reports.tabular import Tabular, count
 
 
 @dataclass(frozen=True)
@@ -62,8 +64,10 @@ class QueryAdvice:
     """The same with the advised filters added, on average; row groups without a dictionary are assumed not to hold the values."""
 
 
-@dataclass(frozen=True)
-class AdviceReport:
+@dataclass(frozen=True, repr=False)
+class AdviceReport(Tabular):
+    _row = ColumnAdvice
+
     paths: tuple[str, ...]
     files: int
     row_groups: int
@@ -81,3 +85,9 @@ class AdviceReport:
     """Files that could not be read, each with the reason."""
     exit_code: int = 0
     """The highest exit code of the files that could not be read."""
+
+    def _rows(self) -> Iterable[object]:
+        return self.columns
+
+    def _summary(self) -> str:
+        return f"{', '.join(self.paths)}: {count(len(self.columns), 'column')}"

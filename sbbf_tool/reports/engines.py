@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+from sbbf_tool.reports.tabular import Tabular, count
 
 
 @dataclass(frozen=True)
@@ -99,8 +102,55 @@ class EngineReport:
 
 
 @dataclass(frozen=True)
-class EnginesReport:
+class EngineRow:
+    """Row of a table of engines: one engine and one family of columns. The fields are those of `EngineVerdict`."""
+
+    engine: str
+    name: str
+    version: str
+    family: str
+    family_name: str
+    verdict: str
+    effect: str | None
+    explanation: str
+    fix: str | None
+    since: str | None
+    until: str | None
+    older_releases: str | None
+    """What older releases do, if a filter is harmful there."""
+    evidence: str
+    source: str
+
+
+@dataclass(frozen=True, repr=False)
+class EnginesReport(Tabular):
     """The table of `sbbf engines`."""
+
+    _row = EngineRow
 
     families: tuple[ColumnFamily, ...]
     engines: tuple[EngineReport, ...]
+
+    def _rows(self) -> Iterable[object]:
+        families = {family.id: family.name for family in self.families}
+        for engine in self.engines:
+            for verdict in engine.verdicts:
+                yield EngineRow(
+                    engine=engine.id,
+                    name=engine.name,
+                    version=engine.version,
+                    family=verdict.family,
+                    family_name=families[verdict.family],
+                    verdict=verdict.verdict,
+                    effect=verdict.effect,
+                    explanation=verdict.explanation,
+                    fix=verdict.fix,
+                    since=verdict.since,
+                    until=verdict.until,
+                    older_releases=None if verdict.older_verdict is None else verdict.older_verdict.sentence,
+                    evidence=verdict.evidence,
+                    source=verdict.source,
+                )
+
+    def _summary(self) -> str:
+        return f"{count(len(self.engines), 'engine')}, {count(len(self.families), 'type')}"

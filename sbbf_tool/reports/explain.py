@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.reports.tabular import Tabular, count
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,11 @@ class EngineExplanation:
     """Effect of a filter that harms the query: `loses rows` or `fails`."""
 
 
-@dataclass(frozen=True)
-class ExplainReport:
+@dataclass(frozen=True, repr=False)
+class ExplainReport(Tabular):
+    _row = RowGroupExplanation
+    _first = ("file", "column", "value")
+
     file: str
     column: str
     type: str
@@ -70,6 +75,12 @@ class ExplainReport:
     column_bytes: int
     row_groups: tuple[RowGroupExplanation, ...]
     engines: tuple[EngineExplanation, ...]
+
+    def _rows(self) -> Iterable[object]:
+        return self.row_groups
+
+    def _summary(self) -> str:
+        return f"{self.file}: {count(len(self.row_groups), 'row group')}"
 
 
 @dataclass(frozen=True)

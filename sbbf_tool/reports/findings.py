@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sbbf_tool.hints import Fix
+from sbbf_tool.hints import Fix, Hint
 from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.reports.tabular import Tabular, count
 
 ERROR, WARNING, INFO = "error", "warning", "info"
 SEVERITIES = (ERROR, WARNING, INFO)
@@ -48,7 +50,24 @@ class RuleOutcome:
 
 
 @dataclass(frozen=True)
-class CheckReport:
+class FindingRow:
+    """Row of a table of findings."""
+
+    file: str
+    rule: str
+    severity: str
+    column: str | None
+    message: str
+    row_groups: tuple[int, ...]
+    """Empty if the finding concerns the whole column or file."""
+    fix: str | None
+    """A `Hint`, which the command line spells as a command."""
+
+
+@dataclass(frozen=True, repr=False)
+class CheckReport(Tabular):
+    _row = FindingRow
+
     file: str
     failed: bool
     """Whether a finding is at least as severe as `fail_on`."""
@@ -57,6 +76,15 @@ class CheckReport:
     findings: tuple[Finding, ...]
     unreadable: tuple[str, ...] = ()
     """Parts that could not be read (the whole file, or pages of a chunk), and on which rules did not run: place and reason."""
+
+    def _rows(self) -> Iterable[object]:
+        for finding in self.findings:
+            row_groups = sorted({evidence.row_group for evidence in finding.evidence if evidence.row_group is not None})
+            fix = None if finding.fix is None else Hint("{fix}", fix=finding.fix)
+            yield FindingRow(finding.file, finding.rule, finding.severity, finding.column, finding.message, tuple(row_groups), fix)
+
+    def _summary(self) -> str:
+        return f"{self.file}: {count(len(self.findings), 'finding')}"
 
 
 @dataclass(frozen=True)

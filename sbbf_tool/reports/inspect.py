@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.reports.tabular import Tabular, count
 
 
 @dataclass(frozen=True)
@@ -68,8 +70,11 @@ class UnreferencedRange:
     kind: str
 
 
-@dataclass(frozen=True)
-class InspectReport:
+@dataclass(frozen=True, repr=False)
+class InspectReport(Tabular):
+    _row = FilterReport
+    _first = ("file",)
+
     file: str
     file_bytes: int
     footer_bytes: int
@@ -86,6 +91,12 @@ class InspectReport:
     @property
     def unreadable_filters(self) -> tuple[FilterReport, ...]:
         return tuple(row for row in self.filters if row.unreadable)
+
+    def _rows(self) -> Iterable[object]:
+        return self.filters
+
+    def _summary(self) -> str:
+        return f"{self.file}: {count(sum(chunk.has_filter for chunk in self.filters), 'filter')}"
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from sbbf_tool.reports.probe import Answer
 from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.reports.tabular import Tabular, count
 
 
 @dataclass(frozen=True)
@@ -24,9 +27,12 @@ class InconclusiveRowGroups:
     reason: str | None
 
 
-@dataclass(frozen=True)
-class LookupReport:
+@dataclass(frozen=True, repr=False)
+class LookupReport(Tabular):
     """Answers of the filters of one file for many values. Values that are certainly absent are not listed."""
+
+    _row = Answer
+    _first = ("file", "column")
 
     file: str
     column: str
@@ -44,6 +50,18 @@ class LookupReport:
     def is_absent(self) -> bool:
         """Whether every value is certainly absent from the whole file."""
         return not self.hits and not self.inconclusive
+
+    def _rows(self) -> Iterable[object]:
+        """Return the row groups of each value that may be there, then those that may hold any of the values."""
+        for hit in self.hits:
+            for row_group in hit.row_groups:
+                yield Answer(hit.value, row_group, "maybe", None)
+        for row_groups in self.inconclusive:
+            for row_group in row_groups.row_groups:
+                yield Answer(None, row_group, row_groups.answer, row_groups.reason)
+
+    def _summary(self) -> str:
+        return f"{self.file}: {count(self.keys, 'value')}, {'absent' if self.is_absent else 'not excluded'}"
 
 
 @dataclass(frozen=True)

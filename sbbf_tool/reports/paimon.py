@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
 
 from sbbf_tool.reports.findings import ERROR, Finding
+from sbbf_tool.reports.tabular import Tabular, count
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,34 @@ class ColumnTotal:
 
 
 @dataclass(frozen=True)
-class InspectReport:
+class IndexRow:
+    """Row of a table of indexes: fields of `InspectedFile`, `IndexFigures` and `BloomFigures`."""
+
+    data_file: str
+    partition: str
+    bucket: int | None
+    rows: int | None
+    place: str
+    index_path: str | None
+    column: str
+    current_column: str | None
+    type: str | None
+    kind: str
+    size: int
+    empty: bool
+    num_bits: int | None
+    k: int | None
+    paimon_probes: int | None
+    fill_ratio: float | None
+    estimated_fpp: float | None
+    estimated_ndv: float | None
+
+
+@dataclass(frozen=True, repr=False)
+class InspectReport(Tabular):
+    _row = IndexRow
+    _first = ("target", "snapshot")
+
     target: str
     snapshot: int | None
     files: tuple[InspectedFile, ...]
@@ -89,6 +118,18 @@ class InspectReport:
     def is_table(self) -> bool:
         """Whether the target is a table, not an index file."""
         return self.snapshot is not None or not any(file.rows is None for file in self.files)
+
+    def _rows(self) -> Iterable[object]:
+        for file in self.files:
+            place = (file.data_file, file.partition, file.bucket, file.rows, file.place, file.index_path)
+            for index in file.indexes:
+                bloom = index.bloom
+                figures = (None,) * 6 if bloom is None else tuple(getattr(bloom, field.name) for field in fields(bloom))
+                yield IndexRow(*place, index.column, index.current_column, index.type, index.kind, index.size, index.empty, *figures)
+
+    def _summary(self) -> str:
+        indexes = sum(len(file.indexes) for file in self.files)
+        return f"{self.target}: {count(len(self.files), 'data file')}, {count(indexes, 'index', 'indexes')}"
 
 
 @dataclass(frozen=True)
@@ -123,7 +164,26 @@ class ProbedFile:
 
 
 @dataclass(frozen=True)
-class ProbeReport:
+class AnswerRow:
+    """Row of a table of answers: fields of `ProbedFile` and `ValueAnswer`."""
+
+    data_file: str
+    path: str
+    partition: str
+    bucket: int
+    rows: int
+    place: str
+    value: str | None
+    hash64: str | None
+    may_hold: bool
+    reason: str
+
+
+@dataclass(frozen=True, repr=False)
+class ProbeReport(Tabular):
+    _row = AnswerRow
+    _first = ("table", "snapshot", "column")
+
     table: str
     snapshot: int | None
     column: str
@@ -143,6 +203,15 @@ class ProbeReport:
     @property
     def skipped(self) -> tuple[ProbedFile, ...]:
         return tuple(file for file in self.files if not file.may_hold)
+
+    def _rows(self) -> Iterable[object]:
+        for file in self.files:
+            place = (file.data_file, file.path, file.partition, file.bucket, file.rows, file.place)
+            for answer in file.answers:
+                yield AnswerRow(*place, answer.value, answer.hash64, answer.may_hold, answer.reason)
+
+    def _summary(self) -> str:
+        return f"{self.table}: {len(self.remaining):,} of {count(len(self.files), 'data file')}"
 
 
 @dataclass(frozen=True)
@@ -164,8 +233,11 @@ class BuiltColumn:
     """Estimated false-positive rate."""
 
 
-@dataclass(frozen=True)
-class BuildReport:
+@dataclass(frozen=True, repr=False)
+class BuildReport(Tabular):
+    _row = BuiltColumn
+    _first = ("data_file", "output")
+
     data_file: str
     output: str
     """Path of the container that was written or, in a dry run, would be written."""
@@ -175,6 +247,12 @@ class BuildReport:
     columns: tuple[BuiltColumn, ...]
     table: str | None
     """Table of the data file; the table does not refer to the new index."""
+
+    def _rows(self) -> Iterable[object]:
+        return self.columns
+
+    def _summary(self) -> str:
+        return f"{self.output}: {count(len(self.columns), 'filter')}"
 
 
 @dataclass(frozen=True)
@@ -203,7 +281,25 @@ class VerifiedFile:
 
 
 @dataclass(frozen=True)
-class VerifyReport:
+class VerifiedRow:
+    """Row of a table of membership checks: fields of `VerifiedFile` and `VerifiedColumn`."""
+
+    data_file: str
+    place: str
+    column: str | None
+    """None if no filter of the file could be checked."""
+    rows: int | None
+    nulls: int | None
+    false_negatives: int | None
+    examples: tuple[str, ...]
+    problem: str | None
+
+
+@dataclass(frozen=True, repr=False)
+class VerifyReport(Tabular):
+    _row = VerifiedRow
+    _first = ("target",)
+
     target: str
     files: tuple[VerifiedFile, ...]
 
@@ -221,6 +317,18 @@ class VerifyReport:
             for column, problem in ((None, file.problem), *((each.column, each.problem) for each in file.columns))
             if problem is not None
         )
+
+    def _rows(self) -> Iterable[object]:
+        for file in self.files:
+            if file.problem is not None:
+                yield VerifiedRow(file.data_file, file.place, None, None, None, None, (), file.problem)
+            for column in file.columns:
+                figures = (column.rows, column.nulls, column.false_negatives, column.examples, column.problem)
+                yield VerifiedRow(file.data_file, file.place, column.column, *figures)
+
+    def _summary(self) -> str:
+        columns = [column for file in self.files for column in file.columns]
+        return f"{self.target}: {count(len(columns), 'filter')}, {count(sum(each.false_negatives for each in columns), 'false negative')}"
 
 
 @dataclass(frozen=True)
@@ -247,7 +355,30 @@ class SkippedFile:
 
 
 @dataclass(frozen=True)
-class AddIndexReport:
+class NewIndexRow:
+    """Row of a table of new filters: fields of `NewIndex` and `BuiltColumn`."""
+
+    data_file: str
+    place: str
+    path: str | None
+    column: str
+    type: str
+    rows: int
+    nulls: int
+    ndv: int
+    items: int
+    fpp: float
+    num_bits: int
+    k: int
+    fill_ratio: float
+    estimated_fpp: float
+
+
+@dataclass(frozen=True, repr=False)
+class AddIndexReport(Tabular):
+    _row = NewIndexRow
+    _first = ("table",)
+
     table: str
     dry_run: bool
     snapshot_before: int | None
@@ -260,3 +391,12 @@ class AddIndexReport:
     @property
     def unreadable(self) -> tuple[SkippedFile, ...]:
         return tuple(file for file in self.skipped if file.is_unreadable)
+
+    def _rows(self) -> Iterable[object]:
+        for index in self.new_indexes:
+            for column in index.columns:
+                figures = {field.name: getattr(column, field.name) for field in fields(column)}
+                yield NewIndexRow(index.data_file, index.place, index.path, **figures)
+
+    def _summary(self) -> str:
+        return f"{self.table}: {count(len(self.new_indexes), 'new index', 'new indexes')}"

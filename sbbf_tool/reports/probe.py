@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.reports.tabular import Tabular, count
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,21 @@ class ValueAnswer:
 
 
 @dataclass(frozen=True)
-class ProbeReport:
+class Answer:
+    """Row of a table of answers."""
+
+    value: str | None
+    """None if the answer applies to all values."""
+    row_group: int
+    answer: str
+    reason: str | None
+
+
+@dataclass(frozen=True, repr=False)
+class ProbeReport(Tabular):
+    _row = Answer
+    _first = ("file", "column")
+
     file: str
     column: str
     type: str
@@ -46,6 +62,14 @@ class ProbeReport:
     def is_absent(self) -> bool:
         """Whether every value is certainly absent from the whole file."""
         return all(value.is_absent for value in self.values)
+
+    def _rows(self) -> Iterable[object]:
+        for value in self.values:
+            for answer in value.row_groups:
+                yield Answer(value.value, answer.row_group, answer.answer, answer.reason)
+
+    def _summary(self) -> str:
+        return f"{self.file}: {count(len(self.values), 'value')}, {'absent' if self.is_absent else 'not excluded'}"
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from sbbf_tool.reports.tabular import Tabular, count
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -18,9 +21,11 @@ class PrunedFile:
     total_row_groups: int
 
 
-@dataclass(frozen=True)
-class PruneReport:
+@dataclass(frozen=True, repr=False)
+class PruneReport(Tabular):
     """Files and row groups that may hold one of the values, and a pyarrow dataset of only those."""
+
+    _row = PrunedFile
 
     column: str
     values: tuple[str, ...]
@@ -52,3 +57,9 @@ class PruneReport:
         The rows still need filtering: a remaining row group also has other rows, and may have none with the value.
         """
         return self._dataset
+
+    def _rows(self) -> Iterable[object]:
+        return self.files
+
+    def _summary(self) -> str:
+        return f"{self.column}: {self.row_groups:,} of {count(self.total_row_groups, 'row group')}"

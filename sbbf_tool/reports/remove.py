@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.reports.tabular import Tabular, count
 
 
 @dataclass(frozen=True)
@@ -13,8 +15,11 @@ class RemovedFilter:
     column: str
 
 
-@dataclass(frozen=True)
-class RemoveReport:
+@dataclass(frozen=True, repr=False)
+class RemoveReport(Tabular):
+    _row = RemovedFilter
+    _first = ("file",)
+
     file: str
     output: str
     dry_run: bool
@@ -26,6 +31,12 @@ class RemoveReport:
     unreferenced_bytes: int
     """Bytes in the file that nothing refers to any more."""
     warnings: tuple[str, ...] = ()
+
+    def _rows(self) -> Iterable[object]:
+        return self.filters
+
+    def _summary(self) -> str:
+        return f"{self.file}: {count(len(self.filters), 'filter')}"
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sbbf_tool.reports.add import BuiltFilter
 from sbbf_tool.reports.findings import ERROR, Finding
 from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.reports.tabular import Tabular, count
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,24 @@ class RepairStep:
 
 
 @dataclass(frozen=True)
-class RepairReport:
+class AppliedFix:
+    """Row of a table of steps: a step, and the figures of its new filter, None if there is none."""
+
+    row_group: int
+    column: str
+    fix: str
+    rules: tuple[str, ...]
+    facts: tuple[str, ...]
+    offset: int | None
+    bitset_bytes: int | None
+    fpp: float | None
+
+
+@dataclass(frozen=True, repr=False)
+class RepairReport(Tabular):
+    _row = AppliedFix
+    _first = ("file",)
+
     file: str
     output: str
     dry_run: bool
@@ -56,6 +75,15 @@ class RepairReport:
     def is_sound(self) -> bool:
         """Whether no remaining finding is an error."""
         return not any(finding.severity == ERROR for finding in self.remaining)
+
+    def _rows(self) -> Iterable[object]:
+        for step in self.steps:
+            new = step.new_filter
+            size = (None, None, None) if new is None else (new.offset, new.bitset_bytes, new.fpp)
+            yield AppliedFix(step.row_group, step.column, step.fix, step.rules, step.facts, *size)
+
+    def _summary(self) -> str:
+        return f"{self.file}: {count(len(self.steps), 'filter')}, {count(len(self.remaining), 'remaining finding')}"
 
 
 @dataclass(frozen=True)

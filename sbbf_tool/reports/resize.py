@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.reports.tabular import Tabular, count
 
 
 @dataclass(frozen=True)
@@ -23,8 +25,11 @@ class ResizedFilter:
     new_fpp: float
 
 
-@dataclass(frozen=True)
-class ResizeReport:
+@dataclass(frozen=True, repr=False)
+class ResizeReport(Tabular):
+    _row = ResizedFilter
+    _first = ("file",)
+
     file: str
     output: str
     dry_run: bool
@@ -42,6 +47,12 @@ class ResizeReport:
     """Column chunks that pyarrow also decoded, with equal values, because the tests do not cover the writer or there are no statistics."""
     not_cross_checked: int = 0
     """Column chunks that need a cross-check, but that pyarrow cannot decode."""
+
+    def _rows(self) -> Iterable[object]:
+        return self.filters
+
+    def _summary(self) -> str:
+        return f"{self.file}: {count(len(self.filters), 'filter')}"
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.reports.tabular import Tabular, count
 
 
-@dataclass(frozen=True)
-class StandaloneReport:
+@dataclass(frozen=True, repr=False)
+class StandaloneReport(Tabular):
     """Standalone filter: header and bitset, without the column that they belong to."""
 
     file: str
@@ -26,14 +27,17 @@ class StandaloneReport:
     """None if the filter is saturated."""
     warnings: tuple[str, ...] = ()
 
+    def _summary(self) -> str:
+        return f"{self.file}: 1 filter"
+
 
 @dataclass(frozen=True)
 class StandaloneRow(FileRow):
     report: StandaloneReport | None = None
 
 
-@dataclass(frozen=True)
-class StandaloneVerification:
+@dataclass(frozen=True, repr=False)
+class StandaloneVerification(Tabular):
     """Membership check of a standalone filter."""
 
     file: str
@@ -53,3 +57,6 @@ class StandaloneVerification:
     @property
     def is_verified(self) -> bool:
         return self.dialect is not None and not self.false_negatives
+
+    def _summary(self) -> str:
+        return f"{self.file}: {count(self.verified_values, 'value')}, {count(self.false_negatives, 'false negative')}"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sbbf_tool.reports.findings import ERROR, Finding
 from sbbf_tool.reports.rows import FileRow
+from sbbf_tool.reports.tabular import Tabular, count
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,11 @@ class FilterVerification:
         return self.problem is None and not self.false_negatives and not self.excluded_intervals
 
 
-@dataclass(frozen=True)
-class VerifyReport:
+@dataclass(frozen=True, repr=False)
+class VerifyReport(Tabular):
+    _row = FilterVerification
+    _first = ("file",)
+
     file: str
     created_by: str | None
     filters: tuple[FilterVerification, ...]
@@ -73,6 +78,12 @@ class VerifyReport:
     def is_sound(self) -> bool:
         """Whether no finding is an error."""
         return not any(finding.severity == ERROR for finding in self.findings)
+
+    def _rows(self) -> Iterable[object]:
+        return self.filters
+
+    def _summary(self) -> str:
+        return f"{self.file}: {count(len(self.filters), 'filter')}, {count(len(self.findings), 'finding')}"
 
 
 @dataclass(frozen=True)

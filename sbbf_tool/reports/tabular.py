@@ -1,0 +1,101 @@
+"""Reports as tables: Arrow for other libraries, HTML for notebooks, and one line for the prompt.
+
+pyarrow, polars, DuckDB and pandas read an object that has `__arrow_c_stream__` (the Arrow PyCapsule interface).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from sbbf_tool.display import escape
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_HTML_ROWS = 20
+
+
+class Tabular:
+    """Report of rows. Each row has the fields `_first` of the report itself, then those of a dataclass, `_row`.
+
+    If `_row` is None, the report is its only row.
+    """
+
+    _row: ClassVar[type | None] = None
+    _first: ClassVar[tuple[str, ...]] = ()
+
+    def _rows(self) -> Iterable[object]:
+        """Return the rows, each a `_row`."""
+        return ()
+
+    def _summary(self) -> str:
+        """Return the subject of the report and its size, such as `events.parquet: 6 filters`."""
+        raise NotImplementedError
+
+    def to_arrow(self) -> pa.Table:
+        """Convert the report to an Arrow table, whose schema is the same for every report of this class, also for one without rows.
+
+        Strings are UTF-8: other bytes of file names are escaped. A fix is a call in Python.
+        """
+        import pyarrow as pa
+
+        from sbbf_tool.reports.arrow import schema_of
+
+        first = type(self)._first
+        fields = [field for field in schema_of(type(self)) if field.name in first] if first else []
+        schema = pa.schema([*fields, *schema_of(type(self)._row or type(self))])
+        return pa.Table.from_pylist(list(self._plain_rows()), schema=schema)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Export the rows as an Arrow stream. Other libraries call this; the schema that they request may change types, not columns."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def _plain_rows(self) -> Iterable[dict[str, Any]]:
+        from sbbf_tool.reports.arrow import plain
+
+        values = {name: plain(getattr(self, name)) for name in type(self)._first}
+        for row in (self,) if type(self)._row is None else self._rows():
+            fields = plain(row)
+            assert isinstance(fields, dict)
+            yield {**values, **fields}
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {escape(self._summary())}>"
+
+    def _repr_html_(self) -> str:
+        """Return the first rows as an HTML table for a notebook, without the columns that are empty in all of them."""
+        rows = self._plain_rows()
+        first_rows = list(islice(rows, _HTML_ROWS))
+        names = [name for name in (first_rows[0] if first_rows else ()) if any(row[name] not in (None, [], "") for row in first_rows)]
+        lines = [
+            "<table>",
+            f"<caption>{_text(f'{type(self).__name__} {self._summary()}')}</caption>",
+            f"<thead><tr>{''.join(f'<th>{_text(name)}</th>' for name in names)}</tr></thead>",
+            "<tbody>",
+            *(f"<tr>{''.join(_cell(row[name]) for name in names)}</tr>" for row in first_rows),
+            "</tbody>",
+        ]
+        if more := sum(1 for _ in rows):
+            lines.append(f'<tfoot><tr><td colspan="{len(names)}">and {count(more, "more row")}</td></tr></tfoot>')
+        return "\n".join([*lines, "</table>"])
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """Format a count with its noun, such as `1 filter` or `2 filters`; `plural` is the noun and an s if None."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return f'<td style="text-align: right">{f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"}</td>'
+    if isinstance(value, list):
+        value = ", ".join(map(str, value))
+    return f'<td style="text-align: left">{"" if value is None else _text(str(value))}</td>'
+
+
+def _text(text: str) -> str:
+    import html
+
+    return html.escape(escape(text))

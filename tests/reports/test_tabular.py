@@ -1,0 +1,275 @@
+"""Every report of rows as a table: in pyarrow, polars, DuckDB and pandas, in a notebook, and at the prompt."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import sbbf_tool
+import sbbf_tool.reports
+from sbbf_tool.cli.spelling import spell
+from sbbf_tool.reports.arrow import spelling
+from sbbf_tool.reports.findings import CheckReport
+from sbbf_tool.reports.inspect import InspectReport
+from sbbf_tool.reports.tabular import Tabular
+from sbbf_tool.runner import works
+from sbbf_tool.runner.lookup import probe_values
+from support.defects import missing_length, write_sound
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+FILTERS = FIXTURES / "pyarrow-filters.parquet"
+TABLE = FIXTURES / "paimon" / "orders"
+
+
+def report_types() -> list[type[Tabular]]:
+    modules = [importlib.import_module(f"sbbf_tool.reports.{found.name}") for found in pkgutil.iter_modules(sbbf_tool.reports.__path__)]
+    members = [member for module in modules for member in vars(module).values() if inspect.isclass(member)]
+    return sorted({each for each in members if issubclass(each, Tabular) and each is not Tabular}, key=name_of)
+
+
+def name_of(report: type) -> str:
+    return f"{report.__module__.rpartition('.')[2]}.{report.__name__}"
+
+
+def wrong_length(folder: Path) -> Path:
+    path = folder / "defect.parquet"
+    write_sound(path)
+    missing_length(path)
+    return path
+
+
+def standalone(folder: Path) -> Path:
+    path = folder / "filter.bin"
+    chunk = next(row for row in sbbf_tool.inspect(FILTERS, "id").filters if row.has_filter)
+    assert chunk.offset is not None
+    assert chunk.header_bytes is not None
+    assert chunk.bitset_bytes is not None
+    path.write_bytes(FILTERS.read_bytes()[chunk.offset :][: chunk.header_bytes + chunk.bitset_bytes])
+    return path
+
+
+def copy(folder: Path) -> Path:
+    return Path(shutil.copy(FILTERS, folder / "copy.parquet"))
+
+
+def paimon_file(folder: Path) -> Path:
+    return next(iter(sorted(TABLE.rglob("*.parquet"))))
+
+
+MAKERS: dict[str, Callable[[Path], Any]] = {
+    "add.AddReport": lambda folder: sbbf_tool.add_filters(FIXTURES / "events.parquet", ["user_id"], output=folder / "new", dry_run=True),
+    "add.AddPlan": lambda folder: planned(folder),
+    "advise.AdviceReport": lambda folder: sbbf_tool.advise(FIXTURES / "events.parquet"),
+    "engines.EnginesReport": lambda folder: sbbf_tool.engines(),
+    "explain.ExplainReport": lambda folder: sbbf_tool.explain(FILTERS, "id", 42),
+    "findings.CheckReport": lambda folder: sbbf_tool.check(wrong_length(folder)),
+    "inspect.InspectReport": lambda folder: sbbf_tool.inspect(FILTERS),
+    "lookup.LookupReport": lambda folder: probe_values(str(FIXTURES / "duckdb-some-row-groups.parquet"), "mixed", [6, 5]),
+    "paimon.AddIndexReport": lambda folder: sbbf_tool.add_paimon_index(
+        shutil.copytree(TABLE, folder / "orders"), ["customer"], dry_run=True
+    ),
+    "paimon.BuildReport": lambda folder: sbbf_tool.build_paimon_index(paimon_file(folder), ["customer"], output=folder / "new.index"),
+    "paimon.InspectReport": lambda folder: sbbf_tool.inspect_paimon(TABLE),
+    "paimon.ProbeReport": lambda folder: sbbf_tool.probe_paimon(TABLE, "customer", ["8fd593c4", None]),
+    "paimon.VerifyReport": lambda folder: sbbf_tool.verify_paimon(TABLE),
+    "probe.ProbeReport": lambda folder: sbbf_tool.probe(FILTERS, "id", [1000, -1]),
+    "prune.PruneReport": lambda folder: sbbf_tool.prune(FILTERS, "id", [1000]),
+    "remove.RemoveReport": lambda folder: sbbf_tool.remove_filters(copy(folder), in_place=True),
+    "repair.RepairReport": lambda folder: sbbf_tool.repair(wrong_length(folder), in_place=True, dry_run=True),
+    "resize.ResizeReport": lambda folder: sbbf_tool.resize_filters(copy(folder), num_bytes=64, in_place=True),
+    "standalone.StandaloneReport": lambda folder: sbbf_tool.inspect_standalone(standalone(folder)),
+    "standalone.StandaloneVerification": lambda folder: sbbf_tool.verify_standalone(standalone(folder), "INT64", [1000]),
+    "verify.VerifyReport": lambda folder: sbbf_tool.verify(FILTERS),
+}
+
+
+def planned(folder: Path) -> Any:
+    from sbbf_tool.editing.edit import Edit
+    from sbbf_tool.editing.filter_spec import FilterSpec
+    from sbbf_tool.runner.local import LocalRunner
+    from sbbf_tool.runner.selection import Selection
+
+    (row,) = LocalRunner(1).run(Selection(FIXTURES / "events.parquet"), works.plan(FilterSpec(["user_id"]), Edit()))
+    return row.report
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Tabular]:
+    made: dict[str, Tabular] = {}
+
+    def report(name: str) -> Tabular:
+        if name not in made:
+            made[name] = MAKERS[name](tmp_path_factory.mktemp("report"))
+        return made[name]
+
+    return report
+
+
+every_report = pytest.mark.parametrize("name", MAKERS)
+
+
+def test_every_report_is_tried() -> None:
+    assert [name_of(each) for each in report_types()] == sorted(MAKERS)
+
+
+@every_report
+def test_pyarrow_reads_it(reports: Callable[[str], Tabular], name: str) -> None:
+    report = reports(name)
+    table = pa.table(report)
+    table.validate(full=True)
+    assert name_of(type(report)) == name
+    assert table.num_rows
+    assert table.equals(report.to_arrow())
+    assert not any(pa.types.is_struct(field.type) for field in table.schema), "rows are flat"
+    assert pa.RecordBatchReader.from_stream(report).read_all().equals(table)
+
+
+@every_report
+def test_polars_reads_it(reports: Callable[[str], Tabular], name: str) -> None:
+    import polars
+
+    report = reports(name)
+    assert polars.DataFrame(report).to_dicts() == report.to_arrow().to_pylist()
+
+
+@pytest.mark.engines
+@every_report
+def test_duckdb_reads_it(reports: Callable[[str], Tabular], name: str) -> None:
+    import duckdb
+
+    report = reports(name)
+    relation = duckdb.sql("SELECT * FROM report")
+    assert (relation.columns, relation.fetchall()) == (
+        report.to_arrow().column_names,
+        [tuple(row.values()) for row in report.to_arrow().to_pylist()],
+    )
+
+
+@pytest.mark.engines
+@every_report
+def test_pandas_reads_it(reports: Callable[[str], Tabular], name: str) -> None:
+    import pandas
+
+    report = reports(name)
+    pandas.testing.assert_frame_equal(pandas.DataFrame.from_arrow(report), report.to_arrow().to_pandas())
+
+
+EMPTY = {
+    "inspect.InspectReport": ("filters",),
+    "probe.ProbeReport": ("values",),
+    "lookup.LookupReport": ("hits", "inconclusive"),
+    "findings.CheckReport": ("findings",),
+    "explain.ExplainReport": ("row_groups",),
+    "paimon.VerifyReport": ("files",),
+    "prune.PruneReport": ("files",),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_the_schema_of_an_empty_report_is_the_same(reports: Callable[[str], Tabular], name: str) -> None:
+    report = reports(name)
+    empty: Tabular = replace(report, **dict.fromkeys(EMPTY[name], ()))
+    table = empty.to_arrow()
+    assert (table.num_rows, table.schema) == (0, report.to_arrow().schema)
+    assert "<table>" in empty._repr_html_()
+
+
+def test_rows_of_one_file_begin_with_its_name(reports: Callable[[str], Tabular]) -> None:
+    names = {name: reports(name).to_arrow().column_names for name in MAKERS if not name.startswith("paimon")}
+    begin = {name for name, columns in names.items() if columns[0] == "file"}
+    assert names.keys() - begin == {"advise.AdviceReport", "engines.EnginesReport"}
+    assert names["probe.ProbeReport"] == names["lookup.LookupReport"] == ["file", "column", "value", "row_group", "answer", "reason"]
+    assert names["findings.CheckReport"] == ["file", "rule", "severity", "column", "message", "row_groups", "fix"]
+    assert reports("probe.ProbeReport").to_arrow().schema == reports("lookup.LookupReport").to_arrow().schema
+
+
+def test_a_fix_is_a_call_or_a_command(reports: Callable[[str], Tabular]) -> None:
+    report = reports("findings.CheckReport")
+    assert isinstance(report, CheckReport)
+    file = report.file
+    assert report.to_arrow()["fix"][0].as_py() == f"repair({file!r}, in_place=True)"
+    token = spelling.set(spell)
+    try:
+        assert report.to_arrow()["fix"][0].as_py() == f"sbbf repair {file} --in-place"
+    finally:
+        spelling.reset(token)
+
+
+def test_the_repr_is_one_short_line(reports: Callable[[str], Tabular]) -> None:
+    for name in MAKERS:
+        text = repr(reports(name))
+        assert text.isprintable()
+        assert text.startswith(f"<{name.rpartition('.')[2]} ")
+        assert len(text) < 300
+    assert repr(replace(sbbf_tool.inspect(FILTERS), file="events.parquet")) == "<InspectReport events.parquet: 36 filters>"
+    assert repr(sbbf_tool.probe(FILTERS, "id", [1000])).endswith(": 1 value, not excluded>")
+
+
+class Cells(HTMLParser):
+    """The tags of a page, and the text of its cells."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.text: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attributes: object) -> None:
+        self.tags.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+HOSTILE = "<script>alert(1)</script>\x1b[31m\n\u202e&\udcff"
+
+
+def hostile_reports() -> Iterator[InspectReport]:
+    report = sbbf_tool.inspect(FILTERS)
+    yield replace(report, file=HOSTILE)
+    yield replace(report, filters=tuple(replace(row, column=HOSTILE, warnings=(HOSTILE,)) for row in report.filters))
+
+
+def test_names_in_html_are_escaped() -> None:
+    for report in hostile_reports():
+        page = report._repr_html_()
+        shown = Cells(page)
+        assert set(shown.tags) <= {"table", "caption", "tfoot", "thead", "tr", "th", "tbody", "td"}
+        assert "<script>alert(1)</script>\\x1b[31m\\n\\u202e&\\udcff" in "".join(shown.text)
+        assert page.replace("\n", "").isprintable()
+        assert repr(report).isprintable()
+
+
+def test_bytes_of_names_that_are_no_utf8_are_escaped_in_arrow() -> None:
+    report = replace(sbbf_tool.inspect(FILTERS), file="a\udcff")
+    assert set(report.to_arrow()["file"].to_pylist()) == {"a\\udcff"}
+
+
+def test_a_notebook_shows_the_first_rows_and_how_many_more() -> None:
+    report = sbbf_tool.inspect(FILTERS)
+    rows = report.filters
+    page = replace(report, filters=tuple(rows[at % len(rows)] for at in range(1234)))._repr_html_()
+    shown = Cells(page)
+    assert shown.tags.count("tr") == 1 + 20 + 1
+    assert "and 1,214 more rows" in shown.text
+    assert len(page) < 20_000
+    assert "unreadable" not in shown.text, "columns without a value are left out"
+    assert "more" not in Cells(replace(report, filters=rows[:3])._repr_html_()).text
+
+
+@every_report
+def test_a_notebook_shows_every_report(reports: Callable[[str], Tabular], name: str) -> None:
+    tags = Cells(reports(name)._repr_html_()).tags
+    assert tags.count("table") == 1
+    assert tags.count("tr") <= 22
